@@ -29,7 +29,8 @@ export {
 export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './run/record.ts';
 export type { Run } from './run/run.ts';
 export type { Fields } from './run/run-fields.ts';
-export type { RunChanges, RunOptions } from './run/run-options.ts';
+export type { HookedRun, RunChanges, RunHooks } from './run/run-hooks.ts';
+export type { EndOptions, RunOptions } from './run/run-options.ts';
 export type { Sampler } from './run/sampling.ts';
 export type { FlushLimit, FlushResult, RunSink, TraceStart } from './run/sink.ts';
 export { currentRun, startRun, withExporter, withRun } from './run/start-run.ts';
@@ -46,4 +47,5 @@ export type {
   RequestMessage,
   Stats,
 } from './run/stats.ts';
+export type { Timestamp } from './run/time.ts';
 export { configure, createExporter, type Exporter, flush, shutdown, stats, withFlush } from './runspan.ts';

@@ -14,9 +14,11 @@ import {
 } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 import { environmentProxies, type Proxies } from '../http/connections.ts';
+import { definedOrNone } from '../payload/fields.ts';
 import { payloadRules } from '../payload/limits.ts';
 import { type Redaction, redactionOf } from '../payload/redact.ts';
 import type { Project } from '../run/encoded-run.ts';
+import type { RunHooks } from '../run/run-hooks.ts';
 import { foreignOption, type Hiding } from '../run/run-options.ts';
 import { type Sampler, samplingDecision } from '../run/sampling.ts';
 import type { CapturePolicy, SamplingDecision } from '../run/sink.ts';
@@ -30,7 +32,7 @@ import { defaultSpoolDir } from './spool/fs.ts';
  * from the environment variable that its description names. If the variable is not set either, the default applies.
  * Invalid options are logged and ignored.
  */
-export interface ConfigureOptions {
+export interface ConfigureOptions extends RunHooks {
   /** URL of the service, for example `http://127.0.0.1:4777`. If not set, tracing is off. `RUNSPAN_ENDPOINT` */
   endpoint?: string;
   /**
@@ -164,6 +166,8 @@ const CHECKS: Checks<ConfigureOptions> = {
   headers: LATER,
   dispatcher: ['an undici dispatcher', (value) => typeof (value as Partial<Dispatcher> | null)?.request === 'function'],
   onDrop: FUNCTION,
+  onStart: FUNCTION,
+  onEnd: FUNCTION,
   handleSignals: LATER,
   log: [
     'silent, error, warn, debug or a function',
@@ -263,6 +267,7 @@ function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
     attachmentBytes: limits.attachmentBytes,
     sampling: samplingOf(options),
     streamIdleMs: limits.streamIdleMs,
+    hooks: definedOrNone({ onStart: options.onStart, onEnd: options.onEnd }),
   };
 }
 

@@ -1,12 +1,13 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection, reportFailure } from '../base/guard.ts';
 import { types } from '../base/node.ts';
-import type { Check, Checks } from '../base/options.ts';
+import type { Checks } from '../base/options.ts';
 import { type EncodedPayload, encodePayload } from '../payload/serialize.ts';
 import type { RunType } from '../run/record.ts';
 import type { Run } from '../run/run.ts';
 import type { Fields } from '../run/run-fields.ts';
-import { commonChecks, type Hiding, type RunOptions, usableOptions } from '../run/run-options.ts';
+import type { RunHook } from '../run/run-hooks.ts';
+import { aFunction, commonChecks, type RunOptions, type StartOptions, usableOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 
 export type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args : never;
@@ -24,7 +25,7 @@ export type WholeOf<Value> = Value extends
 
 /** Options of `traceable`, `@traced` and `traceMethods`. Every option is optional. */
 export interface TraceableOptions<Args extends readonly unknown[] = unknown[], Outcome = unknown>
-  extends Omit<RunOptions, 'name' | 'inputs'> {
+  extends Omit<RunOptions, 'name' | 'inputs' | 'startTime'> {
   /** @default the function's own name */
   name?: string;
   /** If false, calls of this function are not traced. Nested traced functions are still traced. @default true */
@@ -71,7 +72,7 @@ export interface CallDescription {
  * The checked options of one traced function. Every plan has every field, so that all plans have the same hidden class
  * in V8.
  */
-export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
+export class Plan implements StartOptions {
   name: string;
   runType?: RunType;
   tags?: readonly string[];
@@ -81,6 +82,9 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
   id?: string;
   root?: boolean;
   exporter?: RunSink;
+  referenceExampleId?: string;
+  onStart?: RunHook;
+  onEnd?: RunHook;
   hideInputs?: true;
   hideOutputs?: true;
   enabled?: boolean;
@@ -141,8 +145,6 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
   }
 }
 
-const aFunction: Check = ['a function', (value) => typeof value === 'function'];
-
 const planChecks: Checks<TraceableOptions> = {
   ...commonChecks,
   enabled: ['true or false', (value) => typeof value === 'boolean'],
@@ -154,7 +156,18 @@ const planChecks: Checks<TraceableOptions> = {
 /** Options of `fn.with(…)`. */
 export type CallOptions = Pick<
   TraceableOptions,
-  'name' | 'tags' | 'metadata' | 'project' | 'projectId' | 'id' | 'root' | 'exporter' | 'enabled'
+  | 'name'
+  | 'tags'
+  | 'metadata'
+  | 'project'
+  | 'projectId'
+  | 'id'
+  | 'referenceExampleId'
+  | 'onStart'
+  | 'onEnd'
+  | 'root'
+  | 'exporter'
+  | 'enabled'
 >;
 
 const { inputs: _inputs, outputs: _outputs, aggregate: _aggregate, runType: _runType, ...callChecks } = planChecks;

@@ -210,20 +210,25 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
 
 function start({ plan, parent, sink, sampling, inputs, description, modelCall }: PreparedRun): Run | undefined {
   try {
-    if (description === undefined) return new Run(plan, parent, sink, inputs, sampling);
-    const { name, metadata, span, signal } = description;
+    const name = description?.name;
     const run = new Run(name === undefined ? plan : plan.with({ name }), parent, sink, inputs, sampling);
-    // The metadata of the call is set on the run instead of the plan, because nested runs inherit the metadata of the
-    // plan.
-    if (metadata !== undefined) run.set({ metadata: { ...metadata, ...plan.metadata } });
-    run.modelCall = modelCall;
-    run.signal = signal && new WeakRef(signal);
-    if (span !== undefined) replaceSpan(span, run.context);
+    if (description !== undefined) addDescription(run, plan, description, modelCall);
+    run.started();
     return run;
   } catch (thrown) {
     reportFailure('traceable', thrown);
     return undefined;
   }
+}
+
+function addDescription(run: Run, plan: Plan, description: CallDescription, modelCall: ModelCall | undefined): void {
+  const { metadata, span, signal } = description;
+  // The metadata of the call is set on the run instead of the plan, because nested runs inherit the metadata of the
+  // plan.
+  if (metadata !== undefined) run.set({ metadata: { ...metadata, ...plan.metadata } });
+  run.modelCall = modelCall;
+  run.signal = signal && new WeakRef(signal);
+  if (span !== undefined) replaceSpan(span, run.context);
 }
 
 /**

@@ -60,6 +60,7 @@ export class EncodedRun {
   error: string | undefined = undefined;
   /** Undefined while the run is open. */
   endTime: string | undefined = undefined;
+  referenceExampleId: string | undefined = undefined;
   attachments: HeldAttachment[] | undefined = undefined;
   /** Set until the fields are read. Most runs end before their start is sent. */
   source: RunSource | undefined = undefined;
@@ -130,6 +131,7 @@ export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride
   else json += `,"session_id":${jsonName(run.project.id)}`;
   if (ended && endTime !== undefined) json += `,"end_time":"${endTime}"`;
   if (ended && error !== undefined) json += `,"error":${jsonText(error)}`;
+  if (run.referenceExampleId !== undefined) json += `,"reference_example_id":"${run.referenceExampleId}"`;
   if (run.tags !== undefined) json += `,"tags":[${run.tags.map(jsonText).join(',')}]`;
   return `${json}${extraJson(run)}}`;
 }
@@ -171,6 +173,8 @@ export function parseMainJson(json: string): EncodedRun | undefined {
   if (typeof dotted_order !== 'string' || !(end_time === undefined || isTime(end_time))) return undefined;
   if (typeof name !== 'string' || typeof run_type !== 'string' || project === undefined) return undefined;
   if (!(error === undefined || typeof error === 'string') || !(tags === undefined || areTexts(tags))) return undefined;
+  const { reference_example_id: example } = main;
+  if (!(example === undefined || isId(example))) return undefined;
   const startUs = parseDottedOrder(dotted_order)?.at(-1)?.startUs;
   if (startUs === undefined) return undefined;
   const { metadata, runtime } = main.extra === undefined ? ({} as Fields) : objectOf(main.extra);
@@ -187,6 +191,7 @@ export function parseMainJson(json: string): EncodedRun | undefined {
     metadata: metadata === undefined ? undefined : jsonTexts(objectOf(metadata)),
   });
   run.runtime = runtime === undefined ? undefined : JSON.stringify(objectOf(runtime));
+  run.referenceExampleId = example;
   run.error = error;
   run.endTime = end_time;
   return run.dottedOrder === dotted_order && run.startTime === start_time ? run : undefined;

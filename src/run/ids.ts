@@ -21,8 +21,22 @@ export function newRunId(startUs: number): string {
     counterMs++;
     counter = 0;
   }
-  const high = counter >>> 12;
-  return `${timePrefix(counterMs)}${THREE_HEX[high]}-8${THREE_HEX[counter & 0xfff]}-${randomHex(12)}`;
+  return runId(counterMs, counter);
+}
+
+let givenCounter = 0;
+
+/**
+ * Returns a new UUIDv7 for a run whose start time the application has set. Runs with the same start time sort in the
+ * order of the calls. The ids of other runs are not affected.
+ */
+export function runIdAt(startUs: number): string {
+  givenCounter = (givenCounter + 1) % COUNTER_END;
+  return runId(Math.floor(startUs / 1_000), givenCounter);
+}
+
+function runId(ms: number, count: number): string {
+  return `${timePrefix(ms)}${THREE_HEX[count >>> 12]}-8${THREE_HEX[count & 0xfff]}-${randomHex(12)}`;
 }
 
 const BACKWARD_MAX_MS = 5_000;

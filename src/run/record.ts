@@ -52,6 +52,8 @@ export interface RunRecord {
    */
   error?: string;
   tags?: string[];
+  /** The id of the example of a dataset that the run evaluates. */
+  reference_example_id?: string;
   extra?: { metadata?: Record<string, unknown>; runtime?: Record<string, unknown>; [key: string]: unknown };
   /** The name of the project. */
   session_name?: string;

@@ -5,9 +5,11 @@ import { type Check, type Checks, validOptions } from '../base/options.ts';
 import { kindOf } from '../base/text.ts';
 import type { Project } from './encoded-run.ts';
 import { isRunId } from './ids.ts';
-import type { RunType, UsageMetadata } from './record.ts';
+import type { RunType } from './record.ts';
 import { type Fields, TAGS_MAX } from './run-fields.ts';
+import type { RunChanges, RunHooks } from './run-hooks.ts';
 import type { CapturePolicy, FlushLimit, RunSink } from './sink.ts';
+import { type Timestamp, timestampUs } from './time.ts';
 
 /** Hides payloads of a run, even if the exporter records payloads. */
 export interface Hiding {
@@ -24,8 +26,14 @@ export function hidingCapture({ hideInputs, hideOutputs }: Hiding, capture: Capt
   };
 }
 
+/** The checked options of a run that starts. */
+export interface StartOptions extends Omit<RunOptions, 'inputs' | 'startTime'>, Hiding {
+  /** The start time in microseconds, or undefined if the run starts now. */
+  startUs?: number;
+}
+
 /** Options of a run. Only `name` is required. */
-export interface RunOptions {
+export interface RunOptions extends RunHooks {
   name: string;
   /** @default 'chain' */
   runType?: RunType;
@@ -46,6 +54,13 @@ export interface RunOptions {
    */
   id?: string;
   inputs?: Fields;
+  /**
+   * The start time of an operation that started earlier. A start time before the start of the parent run is replaced by
+   * the start of the parent. @default now
+   */
+  startTime?: Timestamp;
+  /** The id of the example of a dataset that this run evaluates, a UUID. Nested runs do not inherit the id. */
+  referenceExampleId?: string;
   /** Starts a new trace, even if there is a current run. @default false */
   root?: boolean;
   /** The exporter of the run and of nested runs. @default the exporter of the parent, else the configured exporter */
@@ -54,6 +69,11 @@ export interface RunOptions {
 
 const text: Check = ['text', (value) => typeof value === 'string' && value !== ''];
 const object: Check = ['an object', (value) => typeof value === 'object' && value !== null];
+export const aFunction: Check = ['a function', (value) => typeof value === 'function'];
+const time: Check = [
+  'a Date, milliseconds since 1970 or an ISO 8601 text, between 1970 and 2255',
+  (value) => timestampUs(value) !== undefined,
+];
 const flag: Check = ['true or false', (value) => typeof value === 'boolean'];
 
 /** The checks of options that apply to several runs, for example to all runs of a client. */
@@ -67,16 +87,16 @@ export const sharedChecks: Readonly<Record<'tags' | 'metadata' | 'project' | 'pr
 
 /**
  * Checks of the options that all functions for starting runs accept. `inputs` is not included, because its type differs
- * between these functions.
+ * between these functions. `startTime` is not included, because a traced function starts when it is called.
  */
-export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs'>, Check>> = {
+export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs' | 'startTime'>, Check>> = {
   ...sharedChecks,
   name: text,
   runType: text,
-  id: [
-    'a UUID, or the result of runIdFrom(text)',
-    (value) => typeof value === 'string' && isRunId(value.toLowerCase()),
-  ],
+  id: ['a UUID, or the result of runIdFrom(text)', isUuid],
+  referenceExampleId: ['a UUID', isUuid],
+  onStart: aFunction,
+  onEnd: aFunction,
   root: flag,
 };
 
@@ -84,20 +104,18 @@ export function projectIn({ project, projectId }: Pick<RunOptions, 'project' | '
   return projectId === undefined ? project : { id: projectId };
 }
 
-export const runOptionChecks: Checks<RunOptions> = { ...commonChecks, inputs: object };
+export const runOptionChecks: Checks<RunOptions> = { ...commonChecks, inputs: object, startTime: time };
 
-/** The fields that `Run.set` changes while a run is open. */
-export interface RunChanges {
-  name?: string;
-  /** Tags to add. Tags beyond 1 000 per run are left out. A list of more than 1 000 tags is ignored. */
-  tags?: readonly string[];
-  /** Metadata to add or replace. Metadata keys beyond 10 000 per run are left out. */
-  metadata?: Fields;
-  inputs?: Fields;
-  outputs?: unknown;
-  /** Token counts and costs of a model call. */
-  usage?: UsageMetadata;
+/** Options of `Run.end` and `Run.fail`. */
+export interface EndOptions {
+  /**
+   * The end time of an operation that ended earlier. An end time before the start time is replaced by the start time.
+   * @default now
+   */
+  endTime?: Timestamp;
 }
+
+export const endChecks: Checks<EndOptions> = { endTime: time };
 
 export const changeChecks: Checks<RunChanges> = {
   name: runOptionChecks.name,
@@ -174,6 +192,11 @@ const RENAMED: Readonly<Record<string, string>> = {
   sessionid: 'projectId',
   aggregator: 'aggregate',
   client: 'exporter',
+  starttime: 'startTime',
+  endtime: 'endTime',
+  referenceexampleid: 'referenceExampleId',
+  onstart: 'onStart',
+  onend: 'onEnd',
   apiurl: 'endpoint',
   baseurl: 'endpoint',
   apikey: 'apiKey',
@@ -237,6 +260,10 @@ function asksForHiding(given: object, name: string, isSwitch: boolean): boolean 
   } catch {
     return true;
   }
+}
+
+function isUuid(value: unknown): boolean {
+  return typeof value === 'string' && isRunId(value.toLowerCase());
 }
 
 function areTags(value: unknown): boolean {

@@ -9,44 +9,37 @@ import {
   activeSpan,
   contextOf,
   currentContext,
-  inheritedFrom,
   type ModelCall,
   PACKAGE_COPY,
   type RunContext,
   type RunStatus,
-  sinkOf,
 } from './context.ts';
-import { EncodedRun } from './encoded-run.ts';
-import { newRunId } from './ids.ts';
+import type { EncodedRun } from './encoded-run.ts';
+import { callHooks, hooksOf } from './hooks.ts';
 import type { RunType } from './record.ts';
 import { addMetadata, completeUsage, EventList, type Fields, withMetadata, withTags } from './run-fields.ts';
+import type { HookedRun, RunChanges, RunHooks } from './run-hooks.ts';
 import {
   changeChecks,
-  type Hiding,
+  type EndOptions,
+  endChecks,
   hidingCapture,
-  projectIn,
-  type RunChanges,
   type RunOptions,
-  runOptionChecks,
+  type StartOptions,
   usableOptions,
 } from './run-options.ts';
-import { KEPT, type SamplingResult, sample } from './sampling.ts';
+import { newRecord, prepareRun } from './run-start.ts';
+import { KEPT, type SamplingResult } from './sampling.ts';
 import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
-import { isoTimestamp } from './time.ts';
+import { isoTimestamp, timestampUs } from './time.ts';
 
 /**
  * A traced operation, from start to end. `startRun` and `currentRun` return runs, and each call of a traced function
  * creates a run. No method throws. An ended run does not change. While tracing is off, a run records nothing.
  */
-export class Run {
-  /** The run id: the option `id`, or a new UUIDv7. */
+export class Run implements HookedRun {
   readonly id: string;
-  /** The id of the first run of the trace. */
   readonly traceId: string;
-  /**
-   * The position of the run in its trace: the start times and ids of all runs from the first run of the trace down to
-   * this run.
-   */
   readonly dottedOrder: string;
   readonly parentRunId: string | undefined;
   readonly runType: RunType;
@@ -71,33 +64,24 @@ export class Run {
   readonly #startMonotonicUs: number;
   readonly #capture: CapturePolicy;
   #areOutputsSet = false;
+  /** Undefined if there are no hooks, and after `onEnd` was called. */
+  #hooks: readonly RunHooks[] | undefined;
   #events: EventList | undefined;
   #attachments: RunAttachments | undefined;
 
   /** @internal `options` must be valid, and `inputs` must be encoded. */
   constructor(
-    options: Omit<RunOptions, 'inputs'> & Hiding,
+    options: StartOptions,
     parent: RunContext | undefined,
     sink: RunSink | undefined,
     inputs?: EncodedPayload,
     sampling: SamplingResult = KEPT,
   ) {
     const startMonotonicUs = clock.monotonicUs();
-    const startUs = clock.stampUs(startMonotonicUs);
+    const stampUs = clock.stampUs(startMonotonicUs);
+    const startUs = options.startUs ?? stampUs;
     const capture = sink === undefined ? noopSink.capture : hidingCapture(options, sink.capture);
-    const inherited = inheritedFrom(parent, sink);
-    const { tags, metadata } = sink === undefined ? NOTHING_ADDED : options;
-    const record = new EncodedRun({
-      id: sampling.id ?? options.id?.toLowerCase() ?? newRunId(startUs),
-      startUs,
-      parent,
-      project: projectIn(options) ?? parent?.project ?? capture.project,
-      name: shownName(options.name, capture.payload),
-      runType: options.runType ?? 'chain',
-      tags: withTags(inherited.tags, tags, capture.payload),
-      metadata:
-        metadata === undefined ? inherited.metadata : withMetadata(inherited.metadata, metadata, capture.payload),
-    });
+    const record = newRecord(options, parent, sink, capture, sampling.id, startUs);
     this.id = record.id;
     this.traceId = record.traceId;
     this.dottedOrder = record.dottedOrder;
@@ -106,7 +90,7 @@ export class Run {
     this.sink = sink;
     this.#record = record;
     this.#startUs = startUs;
-    this.#startMonotonicUs = startMonotonicUs;
+    this.#startMonotonicUs = startMonotonicUs - (stampUs - startUs);
     this.#capture = capture;
     if (inputs !== undefined) {
       record.inputs = inputs.json;
@@ -120,11 +104,33 @@ export class Run {
       status = 'refused';
     }
     this.isOpen = sink !== undefined && status === 'kept';
+    this.#hooks = this.isOpen ? hooksOf(capture.hooks, options) : undefined;
     this.context = contextOf(record, record, status, activeSpan(), this);
   }
 
   get name(): string {
-    return #record in this ? this.#record.name : '';
+    return Run.#recordOf(this)?.name ?? '';
+  }
+
+  get tags(): string[] {
+    return [...(Run.#recordOf(this)?.tags ?? [])];
+  }
+
+  get metadata(): Record<string, unknown> {
+    const values = Array.from(Run.#recordOf(this)?.metadata ?? [], ([key, json]) => [key, JSON.parse(json)] as const);
+    return Object.fromEntries(values);
+  }
+
+  get inputs(): Record<string, unknown> | undefined {
+    return parsedObject(Run.#recordOf(this)?.inputs);
+  }
+
+  get outputs(): Record<string, unknown> | undefined {
+    return parsedObject(Run.#recordOf(this)?.outputs);
+  }
+
+  get error(): string | undefined {
+    return Run.#recordOf(this)?.error;
   }
 
   /** @internal */
@@ -142,35 +148,16 @@ export class Run {
     return startRunBelow('Run.child', options, Run.#isAttached(this, 'child') ? this.context : currentContext());
   }
 
-  /**
-   * Records an event with the current time and a copy of `data`. A run keeps at most 10 000 events with at most
-   * `limits.payloadBytes` characters in total. Events beyond these limits are not recorded but counted in
-   * `extra.metadata.dropped_events`.
-   */
   event(name: string, data?: Fields): void {
     if (!Run.#isAttached(this, 'event') || !this.isOpen) return;
     this.#events ??= new EventList();
     this.#events.add(safeText(name), this.#nowUs(), data, this.#capture.payload);
   }
 
-  /**
-   * Changes recorded fields of the run. Tags and metadata are added to the existing ones; other fields are replaced.
-   * Values are copied immediately. In a traced function, `outputs` set here take precedence over the function's result
-   * and its option `outputs`.
-   */
   set(changes: RunChanges): void {
     if (Run.#isAttached(this, 'set') && this.isOpen) this.#change(usableOptions('Run.set', changes, changeChecks));
   }
 
-  /**
-   * Attaches bytes or a `Blob` to the run, for example an image that was sent to a model. Bytes are copied. A `Blob` is
-   * read when the run is sent, so `fs.openAsBlob(path)` attaches a file without loading the file into memory.
-   *
-   * `name` must be unique in the run, have at most 256 characters and contain no dot. `mimeType` defaults to the type
-   * of the `Blob`, or to `application/octet-stream`. A run has at most 100 attachments with at most
-   * `limits.attachmentBytes` bytes in total. An attachment that is invalid or exceeds a limit is left out, and a
-   * warning is logged.
-   */
   attach(name: string, content: AttachmentContent, mimeType?: string): void {
     guard('Run.attach', () => {
       if (Run.#isAttached(this, 'attach') && this.isOpen) this.#ownAttachments.attach(name, content, mimeType);
@@ -181,17 +168,18 @@ export class Run {
    * Ends the run. A plain object is recorded as is, and any other value as `{ outputs: value }`. If `outputs` is
    * undefined, outputs that were set with `set` are kept. Calling `end` again has no effect.
    */
-  end(outputs?: unknown): void {
+  end(outputs?: unknown, options?: EndOptions): void {
     if (!Run.#isAttached(this, 'end') || !this.isOpen) return;
     if (outputs !== undefined) this.#setOutputs(outputs);
-    this.finish();
+    this.finish(options && this.#endUsIn('Run.end', options));
   }
 
   /** Ends the run with an error, which may be any thrown value. Outputs that were set with `set` are kept. */
-  fail(error: unknown): void {
+  fail(error: unknown, options?: EndOptions): void {
     if (!Run.#isAttached(this, 'fail') || !this.isOpen) return;
     const reason = isAbort(error) || this.signal?.deref()?.aborted ? 'cancelled' : undefined;
-    this.#stop(reason, errorText(error, this.#capture.payload.redaction));
+    const text = errorText(error, this.#capture.payload.redaction);
+    this.#stop(reason, text, options && this.#endUsIn('Run.fail', options));
   }
 
   /** @internal Called when the consumer stops reading the result. */
@@ -213,6 +201,11 @@ export class Run {
   toJSON(): { id: string; traceId: string; name: string } {
     const { id, traceId, name } = this;
     return { id, traceId, name };
+  }
+
+  /** @internal Called once the start is complete. Calls the hooks `onStart`. */
+  started(): void {
+    if (this.#hooks !== undefined) callHooks('onStart', this.#hooks, this);
   }
 
   /** @internal */
@@ -243,12 +236,16 @@ export class Run {
    * as in `promise.catch(run.fail)`.
    */
   static #isAttached(self: unknown, method: string): boolean {
-    if (typeof self === 'object' && self !== null && #record in self) return true;
+    if (Run.#recordOf(self) !== undefined) return true;
     diagnostics.warnOnce(
       `Run.${method} alone`,
       `Run.${method}: expected a call on a run, got a call without a run or on a proxy; nothing is recorded. Pass \`(value) => run.${method}(value)\` instead of \`run.${method}\`.`,
     );
     return false;
+  }
+
+  static #recordOf(self: unknown): EncodedRun | undefined {
+    return typeof self === 'object' && self !== null && #record in self ? self.#record : undefined;
   }
 
   #change(changes: Partial<RunChanges>): void {
@@ -267,31 +264,44 @@ export class Run {
     this.#setOutputs(changes.outputs);
   }
 
-  #stop(endReason: 'cancelled' | 'interrupted' | undefined, error: string | undefined): void {
+  #stop(endReason: 'cancelled' | 'interrupted' | undefined, error: string | undefined, endUs?: number): void {
     // Reading a getter of the error may have ended the run in the meantime.
     if (!this.isOpen) return;
     if (endReason !== undefined) this.#addMetadata({ end_reason: endReason });
     this.#record.error = error;
-    this.finish();
+    this.finish(endUs);
   }
 
   /** @internal */
-  finish(): void {
+  finish(givenUs?: number): void {
     // Reading a getter or calling `toJSON` of the payload may have ended the run in the meantime.
     if (!this.isOpen) return;
     const record = this.#record;
+    const endUs = givenUs ?? this.#nowUs();
+    const hooks = this.#hooks;
+    if (hooks !== undefined) {
+      this.#hooks = undefined;
+      callHooks('onEnd', hooks, this);
+      // A hook may have ended the run.
+      if (!this.isOpen) return;
+    }
     if (this.#events !== undefined) {
       const { dropped } = this.#events;
       record.events = this.#events.toJson();
       if (dropped > 0) this.#addMetadata({ dropped_events: dropped });
     }
-    record.endTime = isoTimestamp(this.#nowUs());
+    record.endTime = isoTimestamp(endUs);
     this.isOpen = false;
     // Releases the events and attachments, because the application may keep the run in memory for a long time.
     this.#events = undefined;
     this.#attachments = undefined;
     this.modelCall = undefined;
     this.sink?.end(record);
+  }
+
+  #endUsIn(place: string, options: EndOptions): number | undefined {
+    const us = timestampUs(usableOptions(place, options, endChecks).endTime);
+    return us === undefined ? undefined : Math.max(us, this.#startUs);
   }
 
   /** Returns the start time plus the monotonic duration, so that durations ignore changes of the wall clock. */
@@ -328,17 +338,13 @@ export class Run {
   }
 }
 
-const NOTHING_ADDED: Pick<RunOptions, 'tags' | 'metadata'> = {};
+export function startRunBelow(place: string, given: RunOptions, around: RunContext | undefined): Run {
+  const { options, parent, sink, inputs, sampling } = prepareRun(place, given, around);
+  const run = new Run(options, parent, sink, inputs, sampling);
+  run.started();
+  return run;
+}
 
-/** The option `root` starts a new trace, but the run is still sent to the exporter of an enclosing `withExporter`. */
-export function startRunBelow(place: string, given: RunOptions, parent: RunContext | undefined): Run {
-  const options = usableOptions<RunOptions>(place, given, runOptionChecks) as RunOptions & Hiding;
-  options.name ??= 'run';
-  const above = options.root === true ? undefined : parent;
-  const sink = options.exporter ?? parent?.exporter ?? sinkOf(above);
-  const sampling = sample(options, above, sink);
-  const isHidden = sink === undefined || sink.capture.hideInputs || options.hideInputs === true;
-  const isCaptured = options.inputs !== undefined && !isHidden && sampling.isKept && above?.refused !== true;
-  const inputs = isCaptured ? encodePayload('inputs', options.inputs, sink.capture) : undefined;
-  return new Run(options, above, sink, inputs, sampling);
+function parsedObject(json: string | undefined): Record<string, unknown> | undefined {
+  return json === undefined ? undefined : JSON.parse(json);
 }

@@ -1,5 +1,6 @@
 import type { PayloadRules } from '../payload/limits.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
+import type { RunHooks } from './run-hooks.ts';
 
 /** The settings of a sink that decide which parts of a run are recorded. */
 export interface CapturePolicy {
@@ -13,6 +14,8 @@ export interface CapturePolicy {
   readonly sampling: SamplingDecision | undefined;
   /** Milliseconds without a read after which a stream is abandoned. */
   readonly streamIdleMs: number;
+  /** The hooks of all runs, or undefined if there are none. */
+  readonly hooks?: RunHooks | undefined;
 }
 
 /** Describes a trace to a sampler before the first run starts. */

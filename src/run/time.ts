@@ -48,6 +48,27 @@ function format(us: number): void {
   formattedUs = us;
 }
 
+/** A time: a `Date`, milliseconds since 1970 with or without a fraction, or ISO 8601 text, for example with microseconds. */
+export type Timestamp = Date | number | string;
+
+/** The year 2255 in microseconds. Later times would exceed `Number.MAX_SAFE_INTEGER`. */
+const TIME_END_US = DateOfPlatform.UTC(2255, 0) * 1_000;
+
+/** Returns a time in microseconds since 1970. Returns undefined if the value is not a time between 1970 and 2255. */
+export function timestampUs(value: unknown): number | undefined {
+  const us = typeof value === 'string' ? parseIsoTimestamp(value) : Math.round(millisecondsOf(value) * 1_000);
+  return us !== undefined && us >= 0 && us < TIME_END_US ? us : undefined;
+}
+
+function millisecondsOf(value: unknown): number {
+  if (typeof value === 'number') return value;
+  try {
+    return DateOfPlatform.prototype.getTime.call(value);
+  } catch {
+    return Number.NaN;
+  }
+}
+
 const ISO = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(?:[.,](\d{1,9}))?(Z|[+-]\d{2}:?\d{2})?$/;
 
 /**

@@ -95,6 +95,15 @@ describe('options', () => {
     });
   });
 
+  test('have hooks that receive the run', () => {
+    traceable(() => 1, {
+      onStart: (run) => expectTypeOf(run.metadata).toEqualTypeOf<Record<string, unknown>>(),
+      onEnd: (run: Run) => run.set({ tags: ['a'] }),
+    });
+    // @ts-expect-error -- a traced function starts when it is called
+    () => traceable(() => 1, { startTime: 0 });
+  });
+
   test('have a callback `outputs` that receives the value of a promise or the chunks of a generator', () => {
     traceable(async () => 'text', {
       outputs: (value) => {

@@ -28,6 +28,7 @@ describe('the main part', () => {
       runtime: fc.constantFrom(undefined, '{"sdk":"runspan"}'),
       error: fc.option(text, { nil: undefined }),
       endTime: fc.constantFrom(undefined, END),
+      referenceExampleId: fc.option(fc.uuid(), { nil: undefined }),
     });
     fc.assert(
       fc.property(fields, fc.boolean(), (given, isRoot) => {
@@ -54,6 +55,7 @@ describe('the main part', () => {
     ['run_type', 1],
     ['session_name', undefined],
     ['tags', ['a', 1]],
+    ['reference_example_id', 'first'],
     ['error', {}],
   ])('is refused if `%s` is %j', (field, value) => {
     const main = JSON.parse(mainJson(makeRun(), true));

@@ -13,7 +13,7 @@ import { currentContext, insideStep, modelCall, sinkOf } from '../../run/context
 import { isRunId } from '../../run/ids.ts';
 import type { RunType } from '../../run/record.ts';
 import { Run } from '../../run/run.ts';
-import type { Hiding, RunOptions } from '../../run/run-options.ts';
+import type { Hiding, RunOptions, StartOptions } from '../../run/run-options.ts';
 import { sample } from '../../run/sampling.ts';
 import { hasTokens, modelMetadata } from './model.ts';
 import { plainInputs, plainInterrupts, plainOutputs, plainPayload } from './payload.ts';
@@ -61,7 +61,7 @@ export class StepRecorder {
       if (sink === undefined || isRecorded(step.id, sink)) return;
       const { id, runType, tags, metadata, extra } = step;
       const name = step.runName ?? componentName(step.serialized) ?? runType;
-      const options: Omit<RunOptions, 'inputs'> & Hiding = { ...common, name, runType };
+      const options: StartOptions = { ...common, name, runType };
       // The application may set any string as the id.
       if (!this.#isRecordedTwice && isRunId(id.toLowerCase())) options.id = id;
       const verdict = sample(options, parent, sink);
@@ -75,6 +75,7 @@ export class StepRecorder {
       const own = runType === 'llm' ? modelMetadata(metadata, extra?.invocation_params) : { ...metadata };
       run.set({ tags: tags ?? [], metadata: own });
       if (runType === 'llm') run.modelCall = modelCall(runType, own);
+      run.started();
       addStep(id, run, this, tags).isChat = step.isChat === true;
     });
   }

@@ -1,0 +1,75 @@
+import { type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
+import { inheritedFrom, type RunContext, sinkOf } from './context.ts';
+import { EncodedRun } from './encoded-run.ts';
+import { newRunId, runIdAt } from './ids.ts';
+import { withMetadata, withTags } from './run-fields.ts';
+import { projectIn, type RunOptions, runOptionChecks, type StartOptions, usableOptions } from './run-options.ts';
+import { type SamplingResult, sample } from './sampling.ts';
+import type { CapturePolicy, RunSink } from './sink.ts';
+import { parseDottedOrder, type Timestamp, timestampUs } from './time.ts';
+
+/** The data of a run that is determined before the run starts. */
+export interface RunStart {
+  readonly options: StartOptions;
+  readonly parent: RunContext | undefined;
+  readonly sink: RunSink | undefined;
+  readonly inputs: EncodedPayload | undefined;
+  readonly sampling: SamplingResult;
+}
+
+/** The option `root` starts a new trace, but the run is still sent to the exporter of an enclosing `withExporter`. */
+export function prepareRun(place: string, given: RunOptions, around: RunContext | undefined): RunStart {
+  const { name = 'run', inputs, startTime, ...others } = usableOptions<RunOptions>(place, given, runOptionChecks);
+  const options: StartOptions = { ...others, name };
+  const parent = options.root === true ? undefined : around;
+  if (startTime !== undefined) startAt(options, startTime, parent);
+  const sink = options.exporter ?? around?.exporter ?? sinkOf(parent);
+  const sampling = sample(options, parent, sink);
+  const isHidden = sink === undefined || sink.capture.hideInputs || options.hideInputs === true;
+  const isCaptured = inputs !== undefined && !isHidden && sampling.isKept && parent?.refused !== true;
+  return {
+    options,
+    parent,
+    sink,
+    sampling,
+    inputs: isCaptured ? encodePayload('inputs', inputs, sink.capture) : undefined,
+  };
+}
+
+/** Returns the record of a run that starts at `startUs`. */
+export function newRecord(
+  options: StartOptions,
+  parent: RunContext | undefined,
+  sink: RunSink | undefined,
+  capture: CapturePolicy,
+  sampledId: string | undefined,
+  startUs: number,
+): EncodedRun {
+  const inherited = inheritedFrom(parent, sink);
+  const { tags, metadata } = sink === undefined ? NOTHING_ADDED : options;
+  const record = new EncodedRun({
+    id: sampledId ?? options.id?.toLowerCase() ?? newRunId(startUs),
+    startUs,
+    parent,
+    project: projectIn(options) ?? parent?.project ?? capture.project,
+    name: shownName(options.name, capture.payload),
+    runType: options.runType ?? 'chain',
+    tags: withTags(inherited.tags, tags, capture.payload),
+    metadata: metadata === undefined ? inherited.metadata : withMetadata(inherited.metadata, metadata, capture.payload),
+  });
+  record.referenceExampleId = options.referenceExampleId?.toLowerCase();
+  return record;
+}
+
+const NOTHING_ADDED: Pick<RunOptions, 'tags' | 'metadata'> = {};
+
+/**
+ * Sets the start time and the id of a run that started earlier. The start time is not before that of the parent, because
+ * services reject such a dotted order. `Date.now()`, for example, may return an earlier time, because it has no
+ * microseconds.
+ */
+function startAt(options: StartOptions, startTime: Timestamp, parent: RunContext | undefined): void {
+  const parentUs = parent?.dottedOrder && parseDottedOrder(parent.dottedOrder)?.at(-1)?.startUs;
+  options.startUs = Math.max(timestampUs(startTime) ?? 0, parentUs || 0);
+  options.id ??= runIdAt(options.startUs);
+}
