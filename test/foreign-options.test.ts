@@ -183,6 +183,7 @@ test.each([
   ['client', {}, 'exporter'],
   ['reference_example_id', '018f0000-0000-7000-8000-000000000005', 'referenceExampleId'],
   ['on_end', () => {}, 'onEnd'],
+  ['__finalTracedIteratorKey', 'stream', 'stream'],
 ])('the option `%s` of another library is ignored, and one log line names the runspan option', (name, value, ours) => {
   const lines = logLines();
   const recorded = recorder();

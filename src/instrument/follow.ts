@@ -2,7 +2,7 @@ import { types } from '../base/node.ts';
 import type { Run } from '../run/run.ts';
 import { followAsyncIterable, followIterator } from './iterator.ts';
 import { abandonment, isFollowed, isObjectOrFunction, type Settlement, type StreamObserver } from './observer.ts';
-import { endWith, type Plan } from './plan.ts';
+import { endWith, followedValue, type Plan } from './plan.ts';
 import { deriveOne, followThenable, thenOf } from './promise.ts';
 import {
   followHelperStream,
@@ -22,7 +22,7 @@ export function followResult(result: unknown, run: Run, plan: Plan): unknown {
   }
   if (plan.follow?.(result, run, plan) === true) return result;
   const then = thenOf(result);
-  if (then === undefined && adapterFor(result) === undefined) {
+  if (then === undefined && plan.stream === undefined && adapterFor(result) === undefined) {
     endWith(run, plan, result);
     return result;
   }
@@ -56,9 +56,10 @@ export class RunObserver extends StreamRecorder implements Settlement {
   }
 
   fulfilled(value: unknown): void {
-    const follow = isObjectOrFunction(value) ? adapterFor(value) : undefined;
+    const source = this.run.isOpen ? followedValue(this.#plan, value) : value;
+    const follow = isObjectOrFunction(source) ? adapterFor(source) : undefined;
     if (follow === undefined) endWith(this.run, this.#plan, value);
-    else if (isFollowed(value as object, () => follow(value as object, this))) this.watch(value as object);
+    else if (isFollowed(source as object, () => follow(source as object, this))) this.watch(source as object);
     else this.run.end();
   }
 

@@ -48,6 +48,13 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
   outputs?(value: Outcome): Fields;
   /** Combines the chunks of a generator or stream into the value to record. */
   aggregate?(chunks: unknown[]): unknown;
+  /**
+   * Receives the result, for example `{ stream, id }`, and returns the generator or stream in the result that your code
+   * reads, for example `({ stream }) => stream`. The run ends when that stream ends, and its outputs are the chunks. If
+   * the callback throws or returns another value, the result is recorded as without this option. The option has no
+   * effect on generator functions.
+   */
+  stream?(result: Outcome): unknown;
 }
 
 /** The options of one traced function, including options that only integrations use. */
@@ -91,6 +98,7 @@ export class Plan implements StartOptions {
   inputs?: (args: unknown[]) => unknown;
   outputs?: (value: unknown) => unknown;
   aggregate?: (chunks: unknown[]) => unknown;
+  stream?: (result: unknown) => unknown;
   /** Used instead of `inputs`. Returns the data of one call, or undefined if the call must not be traced. May throw. */
   describe?: (args: unknown[]) => CallDescription | undefined;
   /** True if the function calls a model. If the enclosing run already records the same model call, no run starts. */
@@ -151,6 +159,7 @@ const planChecks: Checks<TraceableOptions> = {
   inputs: aFunction,
   outputs: aFunction,
   aggregate: aFunction,
+  stream: aFunction,
 };
 
 /** Options of `fn.with(…)`. */
@@ -170,7 +179,14 @@ export type CallOptions = Pick<
   | 'enabled'
 >;
 
-const { inputs: _inputs, outputs: _outputs, aggregate: _aggregate, runType: _runType, ...callChecks } = planChecks;
+const {
+  inputs: _inputs,
+  outputs: _outputs,
+  aggregate: _aggregate,
+  stream: _stream,
+  runType: _runType,
+  ...callChecks
+} = planChecks;
 
 export function callOptions(options: unknown): Partial<PlanOptions> {
   return usableOptions<CallOptions>('with', options, callChecks) as Partial<PlanOptions>;
@@ -203,6 +219,11 @@ export function endWith(run: Run, plan: Plan, value: unknown): void {
     reportFailure('reading a result', thrown);
     run.end();
   }
+}
+
+/** Returns the object whose end ends the run: the result, or the stream in the result that the option `stream` returns. */
+export function followedValue({ stream }: Plan, result: unknown): unknown {
+  return (stream && guard('stream', () => stream(result))) ?? result;
 }
 
 export function userValue<Value>(

@@ -197,6 +197,7 @@ const RENAMED: Readonly<Record<string, string>> = {
   referenceexampleid: 'referenceExampleId',
   onstart: 'onStart',
   onend: 'onEnd',
+  finaltracediteratorkey: 'stream',
   apiurl: 'endpoint',
   baseurl: 'endpoint',
   apikey: 'apiKey',

@@ -95,8 +95,12 @@ describe('options', () => {
     });
   });
 
-  test('have hooks that receive the run', () => {
-    traceable(() => 1, {
+  test('have a callback `stream` that receives the result, and hooks that receive the run', () => {
+    traceable(async (_: string) => ({ stream: [1].values(), id: 'a' }), {
+      stream: (result) => {
+        expectTypeOf(result.id).toEqualTypeOf<string>();
+        return result.stream;
+      },
       onStart: (run) => expectTypeOf(run.metadata).toEqualTypeOf<Record<string, unknown>>(),
       onEnd: (run: Run) => run.set({ tags: ['a'] }),
     });
