@@ -1,6 +1,9 @@
 // Hooks that are called when runs start and end, and the fields of a run that an application reads.
+import OpenAI from 'openai';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { configure, currentRun, type HookedRun, type Run, redact, startRun, traceable } from '../../src/index.ts';
+import { RunspanCallbackHandler } from '../../src/langchain.ts';
+import { wrapOpenAI } from '../../src/openai.ts';
 import { recordRuns } from '../../src/testing.ts';
 import { logLines } from '../support/log-lines.ts';
 
@@ -149,6 +152,24 @@ describe('the hooks of `configure`', () => {
       ['all: end inner', { outputs: 1 }],
       ['all: end outer', { outputs: 1 }],
       ['end outer', { outputs: 1 }],
+    ]);
+  });
+
+  test('receive the model calls of SDKs and the steps of LangChain, with their metadata', async () => {
+    const models: unknown[] = [];
+    const note = ({ name, metadata }: HookedRun): void => void models.push([name, metadata.ls_model_name]);
+    configure({ endpoint, log: 'silent', onStart: note, onEnd: note });
+    const answer = { object: 'chat.completion', model: 'm-1', choices: [] };
+    const client = new OpenAI({ apiKey: 'k', fetch: async () => Response.json(answer) });
+    await wrapOpenAI(client).chat.completions.create({ model: 'm', messages: [] });
+    const handler = new RunspanCallbackHandler();
+    handler.handleLLMStart({}, ['hi'], 'a', undefined, { invocation_params: { model: 'm2' } }, [], {}, 'step');
+    handler.handleLLMEnd({ generations: [] }, 'a');
+    expect(models).toEqual([
+      ['openai.chat.completions', 'm'],
+      ['openai.chat.completions', 'm'],
+      ['step', 'm2'],
+      ['step', 'm2'],
     ]);
   });
 
