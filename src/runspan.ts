@@ -3,15 +3,13 @@
  * factory with `run/sink` and keeps the process's exporters.
  */
 import { diagnostics } from './base/diagnostics.ts';
-import { guard } from './base/guard.ts';
-import { exporterFor, preloadIfConfigured, preloadSoon, renewKey } from './export/create-exporter.ts';
-import type { Exporter as RunExporter } from './export/exporter.ts';
-import { Ledger, type Stats, totalStats } from './export/ledger.ts';
+import { shared } from './base/shared.ts';
+import { preloadIfConfigured } from './export/create-exporter.ts';
+import { type Stats, totalStats } from './export/ledger.ts';
+import { ProcessExporters } from './export/process-exporters.ts';
 import type { ConfigureOptions } from './export/settings.ts';
-import { resolveSettings } from './export/settings.ts';
 import { flushedAfter } from './instrument/with-flush.ts';
 import { untraced } from './run/context.ts';
-import { projectText } from './run/encoded-run.ts';
 import {
   type FlushLimit,
   type FlushResult,
@@ -41,37 +39,13 @@ export interface Exporter extends RunSink {
 /** The exporter that `configure` and `createExporter` return if tracing is off. */
 const offExporter: Exporter = { ...noopSink, stats: () => totalStats(), ready: () => Promise.resolve() };
 
-/** All exporters that are open. */
-const exporters = new Set<RunExporter>();
-
-/**
- * Counters of all exporters that are in memory. Closed exporters are included, because they count later runs as
- * dropped.
- */
-const ledgers = new Set<Ledger>();
-/** Sum of the counters of exporters that were garbage-collected. */
-const settled = new Ledger();
-const gone = new FinalizationRegistry<Ledger>((ledger) => {
-  ledgers.delete(ledger);
-  settled.absorb(ledger);
-});
-
-/**
- * Open exporters that `configure` has created. When `configure` is called with a new key, these exporters use the new
- * key too.
- */
-const successive = new Set<RunExporter>();
+const all: ProcessExporters = shared('exporters', () => new ProcessExporters());
 
 // The log function is called without tracing, because a traced log function or console would cause an endless loop of
 // log lines. If there are no exporters, no run is recorded, so the function is called directly.
-diagnostics.callBy((call) => (exporters.size === 0 ? call() : untraced(call)));
+diagnostics.callBy((call) => (all.isEmpty ? call() : untraced(call)));
 
-let configured: RunExporter | undefined;
-
-registerSinkFactory(() => {
-  configured = build(undefined, true);
-  return configured;
-});
+registerSinkFactory(() => all.configure(undefined));
 registerPreload(preloadIfConfigured);
 registerStats(stats);
 
@@ -81,8 +55,7 @@ registerStats(stats);
  * and ignored. If no valid endpoint is set, tracing is off. Never throws.
  */
 export function configure(options?: ConfigureOptions): Exporter {
-  configured?.retire();
-  configured = build(options, true);
+  const configured = all.configure(options);
   installSink(configured);
   return configured ?? offExporter;
 }
@@ -92,7 +65,7 @@ export function configure(options?: ConfigureOptions): Exporter {
  * second service. Accepts the options of `configure`. Call `close` when you no longer need the exporter.
  */
 export function createExporter(options?: ConfigureOptions): Exporter {
-  return build(options, false) ?? offExporter;
+  return all.create(options) ?? offExporter;
 }
 
 /**
@@ -101,12 +74,12 @@ export function createExporter(options?: ConfigureOptions): Exporter {
  * runs.
  */
 export async function flush(limit?: FlushLimit): Promise<FlushResult> {
-  return together([...exporters].map((exporter) => exporter.flush(limit)));
+  return all.flush(limit);
 }
 
 /** Flushes all exporters, then closes them. Later runs are dropped with the reason `closed`. Never rejects. */
 export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
-  return together([...exporters].map((exporter) => exporter.close(limit)));
+  return all.close(limit);
 }
 
 /**
@@ -127,36 +100,5 @@ export function withFlush<Handler extends CallableFunction>(handler: Handler, op
  * request: it sorts the durations of up to 500 requests per exporter, which takes tens of microseconds.
  */
 export function stats(): Stats {
-  return totalStats(
-    [settled, ...ledgers],
-    [...exporters].map((exporter) => exporter.backlog()),
-  );
-}
-
-function build(options: ConfigureOptions | undefined, isForProcess: boolean): RunExporter | undefined {
-  // A getter in the options may throw.
-  const settings = guard('configure', () => resolveSettings(options, isForProcess));
-  if (settings === undefined) {
-    diagnostics.debug('tracing is off: there is no usable endpoint, or it was turned off');
-    return undefined;
-  }
-  diagnostics.debug(`runs go to ${settings.endpoint.origin}, project "${projectText(settings.capture.project)}"`);
-  if (settings.dispatcher === undefined) preloadSoon();
-  const ledger = new Ledger();
-  const exporter = exporterFor(settings, ledger, () => {
-    exporters.delete(exporter);
-    successive.delete(exporter);
-  });
-  ledgers.add(ledger);
-  gone.register(exporter, ledger);
-  exporters.add(exporter);
-  if (!isForProcess) return exporter;
-  for (const earlier of successive) renewKey(earlier, settings);
-  successive.add(exporter);
-  return exporter;
-}
-
-async function together(results: readonly Promise<FlushResult>[]): Promise<FlushResult> {
-  const all = await Promise.all(results);
-  return { ok: all.every(({ ok }) => ok), pending: all.reduce((sum, { pending }) => sum + pending, 0) };
+  return all.stats();
 }

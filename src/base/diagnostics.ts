@@ -1,4 +1,5 @@
 import { types } from './node.ts';
+import { shared } from './shared.ts';
 import { visible } from './text.ts';
 
 /** The least severe level to log. `silent` turns off logging. */
@@ -34,8 +35,7 @@ let log: Log = 'warn';
 let isLogSet = false;
 let calling = (call: () => void): void => call();
 
-/** Writes all log lines of the library. A log line never contains a payload or an API key. */
-export const diagnostics = {
+const own = {
   /** Sets the destination of log lines for all exporters of the process. */
   setLog(to: Log): void {
     log = to;
@@ -74,6 +74,9 @@ export const diagnostics = {
   /** Resets `warnOnce` in tests. */
   forgetPlaces: (): void => places.clear(),
 };
+
+/** Writes all log lines of the library. A log line never contains a payload or an API key. */
+export const diagnostics: typeof own = shared('diagnostics', () => own);
 
 let isPrinting = false;
 

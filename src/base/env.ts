@@ -1,8 +1,5 @@
 import { environment } from './node.ts';
 
-/** The version of the package. A test checks that it equals the version in `package.json`. */
-export const version = '0.1.0';
-
 /** `docs/configuration.md` describes each variable. */
 export type EnvironmentName =
   | 'NODE_EXTRA_CA_CERTS'

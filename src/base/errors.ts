@@ -1,3 +1,5 @@
+import { shareInstances } from './shared.ts';
+
 /** The meaning of each error code. A test compares this table with `docs/errors.md`. */
 export const errorCodes = {
   RUNSPAN_INVALID_OPTION: 'An option has the wrong type or a value that is out of range.',
@@ -37,6 +39,10 @@ export type ErrorCode = keyof typeof errorCodes;
  * stable across versions, but `message` is not. `cause` is the underlying error, if any.
  */
 export class RunspanError extends Error {
+  static {
+    shareInstances(RunspanError, 'RunspanError');
+  }
+
   override readonly name: string = 'RunspanError';
   readonly code: ErrorCode;
 

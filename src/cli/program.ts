@@ -1,6 +1,6 @@
 import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings';
-import { version } from '../base/env.ts';
 import { messageOf, visible } from '../base/text.ts';
+import { version } from '../base/version.ts';
 import {
   type CommandContext,
   CommandFailure,

@@ -1,5 +1,6 @@
 import { type ErrorCode, RunspanError } from '../base/errors.ts';
 import { isObject } from '../base/options.ts';
+import { shareInstances } from '../base/shared.ts';
 import { cut } from '../base/text.ts';
 
 /** A request, as described in an error. */
@@ -39,6 +40,10 @@ export interface ValidationError {
  * without the values.
  */
 export class InvalidRequestError extends RunspanError {
+  static {
+    shareInstances(InvalidRequestError, 'InvalidRequestError');
+  }
+
   override readonly name: string = 'InvalidRequestError';
   readonly errors: readonly ValidationError[];
 
@@ -68,6 +73,10 @@ export const DETAIL_MAX = 500;
  * repeats them.
  */
 export class ApiError extends RunspanError {
+  static {
+    shareInstances(ApiError, 'ApiError');
+  }
+
   override readonly name: string = 'ApiError';
   readonly status: number;
   /** The service's explanation as text. Undefined if the response contains none. */
@@ -101,6 +110,10 @@ export class ApiError extends RunspanError {
 
 /** The response to a call is invalid: it is not JSON, too long, or not of the expected kind. */
 export class InvalidAnswerError extends RunspanError {
+  static {
+    shareInstances(InvalidAnswerError, 'InvalidAnswerError');
+  }
+
   override readonly name: string = 'InvalidAnswerError';
   readonly status: number;
   readonly requestId: string | undefined;
@@ -117,6 +130,10 @@ export class InvalidAnswerError extends RunspanError {
 
 /** No response arrived, because the service cannot be reached or the connection broke. */
 export class ConnectionError extends RunspanError {
+  static {
+    shareInstances(ConnectionError, 'ConnectionError');
+  }
+
   override readonly name: string = 'ConnectionError';
   /** Whether the service may have received the request despite the failure. */
   readonly mayHaveArrived: boolean;
@@ -131,6 +148,10 @@ export class ConnectionError extends RunspanError {
 
 /** A call took longer than its timeout. The service may nevertheless have received the request. */
 export class TimeoutError extends RunspanError {
+  static {
+    shareInstances(TimeoutError, 'TimeoutError');
+  }
+
   override readonly name: string = 'TimeoutError';
   readonly request: CallFacts;
 

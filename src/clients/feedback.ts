@@ -1,5 +1,6 @@
 import { RunspanError } from '../base/errors.ts';
 import { type Checks, checkedOptions, isObject } from '../base/options.ts';
+import { shareInstances } from '../base/shared.ts';
 import { Api } from './api.ts';
 import {
   type CallOptions,
@@ -57,6 +58,10 @@ const REFUSAL_TEXTS: Readonly<Record<FeedbackRefusal, string>> = {
 
 /** The service refused the feedback, because the URL is unknown or has expired, or because the feedback is invalid. */
 export class FeedbackError extends RunspanError {
+  static {
+    shareInstances(FeedbackError, 'FeedbackError');
+  }
+
   override readonly name: string = 'FeedbackError';
   readonly reason: FeedbackRefusal;
   declare readonly cause: ApiError;

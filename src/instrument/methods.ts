@@ -1,5 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
+import { shared } from '../base/shared.ts';
 import { defineOwn, type Method } from './observer.ts';
 import type { TraceableOptions } from './plan.ts';
 import { traceable } from './traceable.ts';
@@ -154,7 +155,7 @@ interface Replacement {
   readonly before: PropertyDescriptor | undefined;
 }
 
-const replacements = new WeakMap<object, Map<PropertyKey, Replacement>>();
+const replacements: WeakMap<object, Map<PropertyKey, Replacement>> = shared('replacements', () => new WeakMap());
 
 /**
  * Replaces a method with `wrap(method)` on the object itself, so the object keeps its class and private fields. If

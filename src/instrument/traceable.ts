@@ -1,6 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, reportFailure } from '../base/guard.ts';
 import { types } from '../base/node.ts';
+import { shared } from '../base/shared.ts';
 import type { EncodedPayload } from '../payload/serialize.ts';
 import {
   applyIn,
@@ -54,7 +55,7 @@ interface Wrapped {
  * Maps each wrapper to its original function and plan, so that a function that is wrapped twice still records one run
  * per call.
  */
-const wrapped = new WeakMap<object, Wrapped>();
+const wrapped: WeakMap<object, Wrapped> = shared('wrapped', () => new WeakMap());
 
 /**
  * Returns a function that records a run for each call of `fn`. The parent of a run is the run that is current when `fn`

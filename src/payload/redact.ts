@@ -2,6 +2,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { ignoreRejection } from '../base/guard.ts';
 import { types } from '../base/node.ts';
 import { type Checks, checkedOptions } from '../base/options.ts';
+import { shareInstances } from '../base/shared.ts';
 import { messageOf } from '../base/text.ts';
 import { PlainCheck } from './plain.ts';
 import { matcherAt, PathMatcher, type Trail, trailOf, type ValuePath } from './redaction-paths.ts';
@@ -75,6 +76,10 @@ export function callReplacementsBy(caller: Caller): void {
 
 /** The result of the function `redact`, to be passed as the option `redact`. The class has no public members. */
 export class Redaction {
+  static {
+    shareInstances(Redaction, 'Redaction');
+  }
+
   /** @internal Whether every payload is masked because the options were invalid. */
   readonly hidesAll: boolean;
   /** @internal Undefined if no paths are configured. */

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { shared } from '../base/shared.ts';
 import { callReplacementsBy } from '../payload/redact.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
 import type { RunType } from './record.ts';
@@ -34,7 +35,7 @@ export interface RunContext {
 }
 
 /** Identifies this copy of the package. A process may load several copies. */
-export const PACKAGE_COPY: object = Object.freeze({});
+export const PACKAGE_COPY: object = shared('packageCopy', () => Object.freeze({}));
 
 /** The object that records a run, for example a `Run` or an OpenTelemetry span. */
 export interface RunOwner {
@@ -74,7 +75,7 @@ export function contextOf(
     sampled: status !== 'sampledOut',
     exporter: undefined,
     span,
-    step: activeStep?.()?.id,
+    step: sources.activeStep?.()?.id,
     owner,
   });
 }
@@ -169,31 +170,32 @@ const holder = globalThis as { [KEY]?: AsyncLocalStorage<RunContext> };
 holder[KEY] ??= new AsyncLocalStorage<RunContext>();
 const storage: AsyncLocalStorage<RunContext> = holder[KEY];
 
-let spans: SpanSource | undefined;
+const sources: { spans: SpanSource | undefined; activeStep: (() => RunContext | undefined) | undefined } = shared(
+  'contextSources',
+  () => ({ spans: undefined, activeStep: undefined }),
+);
 
 /** Called when the first span processor of `otel/` is created. */
 export function setSpanSource(source: SpanSource | undefined): void {
-  spans = source;
+  sources.spans = source;
 }
 
 export function replaceSpan(span: object, context: RunContext): void {
-  spans?.replace?.(span, context);
+  sources.spans?.replace?.(span, context);
 }
 
-let activeStep: (() => RunContext | undefined) | undefined;
-
-export function setStepSource(source: typeof activeStep): void {
-  activeStep = source;
+export function setStepSource(source: typeof sources.activeStep): void {
+  sources.activeStep = source;
 }
 
 export function activeSpan(): object | undefined {
-  return spans?.activeSpan();
+  return sources.spans?.activeSpan();
 }
 
 /** Returns the context of the current run. Ignores the active span, unlike `currentContext`. */
 export function enteredContext(): RunContext | undefined {
   const entered = storage.getStore();
-  return activeStep === undefined ? entered : insideStep(entered, activeStep());
+  return sources.activeStep === undefined ? entered : insideStep(entered, sources.activeStep());
 }
 
 /**
@@ -207,7 +209,7 @@ export function insideStep(entered: RunContext | undefined, step: RunContext | u
 /** Returns the context of the current run, the active step or the active span, whichever is nested most deeply. */
 export function currentContext(): RunContext | undefined {
   const entered = enteredContext();
-  return spans === undefined ? entered : innermostContext(entered, spans.activeSpan());
+  return sources.spans === undefined ? entered : innermostContext(entered, sources.spans.activeSpan());
 }
 
 /** Returns the innermost context. A span that was active before the run became current is outside the run. */
@@ -216,7 +218,7 @@ export function innermostContext(
   parentSpan: object | undefined,
 ): RunContext | undefined {
   if (parentSpan === undefined || parentSpan === entered?.span) return entered;
-  return spans?.contextOf(parentSpan) ?? entered;
+  return sources.spans?.contextOf(parentSpan) ?? entered;
 }
 
 export function enterContext<Result>(context: RunContext, fn: () => Result): Result {
@@ -233,9 +235,9 @@ export function applyIn<Self, Args extends unknown[], Result>(
 }
 
 function asEntered(context: RunContext): RunContext {
-  if (spans === undefined && activeStep === undefined) return context;
-  const span = spans?.activeSpan();
-  const step = activeStep?.()?.id;
+  if (sources.spans === undefined && sources.activeStep === undefined) return context;
+  const span = sources.spans?.activeSpan();
+  const step = sources.activeStep?.()?.id;
   return span === context.span && step === context.step ? context : Object.freeze({ ...context, span, step });
 }
 

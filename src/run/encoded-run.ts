@@ -1,5 +1,5 @@
-import { version } from '../base/env.ts';
 import { isObject } from '../base/options.ts';
+import { version } from '../base/version.ts';
 import type { HeldAttachment } from '../payload/attachment.ts';
 import { jsonText } from '../payload/serialize.ts';
 import { isRunId } from './ids.ts';

@@ -2,6 +2,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../base/guard.ts';
 import { types } from '../base/node.ts';
 import { type Check, isObject } from '../base/options.ts';
+import { shareInstances } from '../base/shared.ts';
 import { currentContext, type RunContext, remoteContext } from './context.ts';
 import { type Project, projectText } from './encoded-run.ts';
 import { Run } from './run.ts';
@@ -53,6 +54,10 @@ export const acceptCheck: Check = [
 
 /** A run of another process, worker or message, read from headers. Pass the run to `withRun`. */
 export class RemoteRun {
+  static {
+    shareInstances(RemoteRun, 'RemoteRun');
+  }
+
   readonly id: string;
   readonly traceId: string;
   readonly dottedOrder: string;

@@ -1,6 +1,7 @@
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
+import { shareInstances } from '../base/shared.ts';
 import { safeText } from '../base/text.ts';
 import { type AttachmentContent, PayloadAttachments, RunAttachments } from '../payload/attachment.ts';
 import { errorText, isAbort } from '../payload/errors.ts';
@@ -38,6 +39,10 @@ import { isoTimestamp, timestampUs } from './time.ts';
  * creates a run. No method throws. An ended run does not change. While tracing is off, a run records nothing.
  */
 export class Run implements HookedRun {
+  static {
+    shareInstances(Run, 'Run');
+  }
+
   readonly id: string;
   readonly traceId: string;
   readonly dottedOrder: string;

@@ -1,3 +1,4 @@
+import { shared } from '../base/shared.ts';
 import type { PayloadRules } from '../payload/limits.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
 import type { RunHooks } from './run-hooks.ts';
@@ -88,37 +89,47 @@ export const noopSink: RunSink = {
   close: async () => ({ ok: true, pending: 0 }),
 };
 
-let createSink: (() => RunSink | undefined) | undefined;
-let preload: () => void = () => {};
-let installed: { readonly sink: RunSink | undefined } | undefined;
-const overrides: RunSink[] = [];
+interface SinkState {
+  create: (() => RunSink | undefined) | undefined;
+  preload: () => void;
+  installed: { readonly sink: RunSink | undefined } | undefined;
+  readonly overrides: RunSink[];
+}
+
+const state: SinkState = shared('sink', () => ({
+  create: undefined,
+  preload: () => {},
+  installed: undefined,
+  overrides: [],
+}));
 
 export function registerSinkFactory(factory: () => RunSink | undefined): void {
-  createSink = factory;
+  state.create = factory;
 }
 
 export function registerPreload(load: () => void): void {
-  preload = load;
+  state.preload = load;
 }
 
 /** Loads the delivery code in advance. Called when a program wraps an SDK client, usually at startup. */
 export function preloadDelivery(): void {
-  preload();
+  state.preload();
 }
 
 /** Returns the sink of new traces, or undefined while tracing is off. */
 export function currentSink(): RunSink | undefined {
-  if (overrides.length > 0) return overrides.at(-1);
-  if (installed === undefined && createSink !== undefined) installed = { sink: createSink() };
-  return installed?.sink;
+  if (state.overrides.length > 0) return state.overrides.at(-1);
+  if (state.installed === undefined && state.create !== undefined) state.installed = { sink: state.create() };
+  return state.installed?.sink;
 }
 
 /** Sets the sink of new traces. A run that has already started keeps its sink. */
 export function installSink(sink: RunSink | undefined): void {
-  installed = { sink };
+  state.installed = { sink };
 }
 
 export function overrideSink(sink: RunSink): () => void {
+  const { overrides } = state;
   overrides.push(sink);
   return () => {
     const at = overrides.lastIndexOf(sink);

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
-import { version } from '../../base/env.ts';
 import { DELAY_MAX_MS } from '../../base/limits.ts';
 import { messageOf, visibleJson } from '../../base/text.ts';
+import { version } from '../../base/version.ts';
 import { destinationOf } from '../../export/create-exporter.ts';
 import type { Settings } from '../../export/settings.ts';
 import { destinationHash, FORMAT_FOLDER } from '../../export/spool/directory.ts';

@@ -1,5 +1,6 @@
 import { RunspanError } from '../../base/errors.ts';
 import { isObject } from '../../base/options.ts';
+import { shareInstances } from '../../base/shared.ts';
 import { cut } from '../../base/text.ts';
 import {
   ApiError,
@@ -20,6 +21,10 @@ export interface RunPlace {
 
 /** The agent's run failed, and the server reported its error. */
 export class RunFailedError extends RunspanError {
+  static {
+    shareInstances(RunFailedError, 'RunFailedError');
+  }
+
   override readonly name: string = 'RunFailedError';
   readonly runId: string | undefined;
   readonly threadId: string | undefined;
@@ -67,6 +72,10 @@ export interface StreamBreak extends RunPlace {
  * may still be running. To find out, pass the error's `runId` to `runs.get` or `runs.join`.
  */
 export class StreamError extends RunspanError {
+  static {
+    shareInstances(StreamError, 'StreamError');
+  }
+
   override readonly name: string = 'StreamError';
   readonly runId: string | undefined;
   readonly threadId: string | undefined;
@@ -117,6 +126,10 @@ export type CommandErrorReason =
  * The server refused a command and sent an error as the agent streaming protocol defines it. The command had no effect.
  */
 export class CommandError extends RunspanError {
+  static {
+    shareInstances(CommandError, 'CommandError');
+  }
+
   override readonly name: string = 'CommandError';
   readonly reason: CommandErrorReason;
   /** The server's explanation, if the response has one. */

@@ -1,5 +1,6 @@
 import { RunspanError } from '../../base/errors.ts';
 import { type Check, TRUE_OR_FALSE } from '../../base/options.ts';
+import { shareInstances } from '../../base/shared.ts';
 import type { CallOptions } from '../client-options.ts';
 import { endpoints, type Table } from '../endpoint.ts';
 import { hide } from '../errors.ts';
@@ -87,6 +88,10 @@ export type RevisionErrorCode = 'RUNSPAN_REVISION_FAILED' | 'RUNSPAN_REVISION_SU
  * may still become deployed.
  */
 export class RevisionError extends RunspanError {
+  static {
+    shareInstances(RevisionError, 'RevisionError');
+  }
+
   override readonly name: string = 'RevisionError';
   declare readonly code: RevisionErrorCode;
   readonly deploymentId: string;

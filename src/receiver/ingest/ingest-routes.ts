@@ -1,5 +1,5 @@
-import { version } from '../../base/env.ts';
 import { shown } from '../../base/text.ts';
+import { version } from '../../base/version.ts';
 import { addFeedbackBatch } from '../feedback/add-feedback.ts';
 import { HttpError, ValidationIssues } from '../http-error.ts';
 import { readRunQuery } from '../query/run-query.ts';

@@ -1,0 +1,39 @@
+/**
+ * State of the process that the ES modules and the CommonJS modules of one version share. A process may load both, for
+ * example if a test runner or a bundler resolves `import` and `require` to different files.
+ */
+import { version } from './version.ts';
+
+type Format = 'module' | 'commonjs';
+
+/** The CommonJS build replaces this value. */
+const FORMAT: Format = 'module';
+
+const KEY = Symbol.for(`runspan.shared.${version}`);
+const holder = globalThis as { [KEY]?: Record<Format, Map<string, unknown>> };
+holder[KEY] ??= { module: new Map(), commonjs: new Map() };
+const states = holder[KEY];
+
+/**
+ * Returns the state with this name of the other module format, if that format is loaded, else creates the state. Several
+ * copies of the package in the same format keep separate states.
+ */
+export function shared<State>(name: string, create: () => State): State {
+  const found = states[FORMAT === 'module' ? 'commonjs' : 'module'].get(name);
+  const state = found === undefined ? create() : (found as State);
+  states[FORMAT].set(name, state);
+  return state;
+}
+
+/** Makes `instanceof` also true for instances of this class in the other module format. */
+export function shareInstances(type: { readonly prototype: object }, name: string): void {
+  const brand = Symbol.for(`runspan.${name}.${version}`);
+  Object.defineProperty(type.prototype, brand, { value: true });
+  Object.defineProperty(type, Symbol.hasInstance, {
+    // Subclasses inherit this function.
+    value(this: unknown, value: unknown): boolean {
+      if (this !== type) return Function.prototype[Symbol.hasInstance].call(this, value);
+      return typeof value === 'object' && value !== null && brand in value;
+    },
+  });
+}
