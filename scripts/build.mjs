@@ -10,7 +10,7 @@
 //
 // Returns at once if nothing has changed since the last build; `--force` builds all the same.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, posix, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -40,6 +40,9 @@ const files = [
   'package-lock.json',
   'tsconfig.json',
 ];
+/** Stands for the path of dist/ until the place of the code is known. */
+const OF_DIST = 'dist-of-this-package:';
+
 await whenChanged({ name: 'build', inputs: files, outputs: ['dist', 'node_modules/.cache/modules'] }, compile);
 
 /** Whether it compiled. */
@@ -55,9 +58,10 @@ async function compile() {
       process.exitCode = 1;
       return false;
     }
-    cpSync(declarations, compiled, { recursive: true, filter: (path) => !path.endsWith('.browser.d.ts') });
+    writeDeclarations();
     const bundled = [
       ...(await joinModules()),
+      ...(await joinModulesForCommonJS()),
       ...(await joinModulesForBrowsers()),
       ...(await buildPage(join(compiled, 'viewer'))),
     ];
@@ -87,6 +91,7 @@ async function joinModules() {
       ownFolders(),
       nodeResolve({ rootDir: root }),
       commonjs({ include: /node_modules\/(?!\.cache)/ }),
+      withoutComments(),
     ],
   });
   const { output } = await bundle.write({
@@ -96,6 +101,49 @@ async function joinModules() {
     manualChunks: coreChunks(),
   });
   return output.flatMap(({ moduleIds = [] }) => moduleIds);
+}
+
+/**
+ * Builds the same entries as CommonJS. `import()` becomes `require`, because Jest supports only `require` by default. Returns
+ * the ids of the bundled modules.
+ */
+async function joinModulesForCommonJS() {
+  const bundle = await rollup({
+    input: Object.fromEntries(entryNames().map((name) => [name, join(modules, `${name}.js`)])),
+    external: installedPackages(),
+    plugins: [
+      formatOfModules(),
+      ownFilesOfModules(),
+      ownFolders(),
+      nodeResolve({ rootDir: root }),
+      commonjs({ include: /node_modules\/(?!\.cache)/ }),
+      withoutComments(),
+    ],
+  });
+  const { output } = await bundle.write({
+    dir: compiled,
+    format: 'cjs',
+    dynamicImportInCjs: false,
+    interop: 'auto',
+    entryFileNames: '[name].cjs',
+    chunkFileNames: 'chunks/[name].cjs',
+    manualChunks: coreChunks(),
+  });
+  return output.flatMap(({ moduleIds = [] }) => moduleIds);
+}
+
+/** Tells `base/shared.ts` that it is CommonJS. Names files by paths, also where a test environment has a `document`. */
+function formatOfModules() {
+  return {
+    name: 'format-of-modules',
+    transform(code, path) {
+      if (path !== join(modules, 'base', 'shared.js')) return null;
+      const changed = code.replace("const FORMAT = 'module'", "const FORMAT = 'commonjs'");
+      if (changed === code) throw new Error('base/shared.ts has no format');
+      return changed;
+    },
+    resolveImportMeta: (property) => (property === 'url' ? "require('node:url').pathToFileURL(__filename).href" : null),
+  };
 }
 
 /**
@@ -139,12 +187,23 @@ function browserFiles() {
   };
 }
 
-/** Bundlers show an application's users no comments, and the installed package would be larger. */
+/**
+ * Keeps the installed package small. Bundlers also show an application's users no comments. The names in ES modules stay
+ * readable in stack traces.
+ */
 function withoutComments() {
-  const options = { minifyWhitespace: true, minifySyntax: true, legalComments: 'none', target: 'es2022' };
+  const options = {
+    minifyWhitespace: true,
+    minifySyntax: true,
+    // Node prints the line of an uncaught error, and tests print lines around it.
+    lineLimit: 120,
+    legalComments: 'none',
+    target: 'es2022',
+  };
   return {
     name: 'without-comments',
-    renderChunk: async (code, { fileName }) => (await transformWithEsbuild(code, fileName, options)).code,
+    renderChunk: async (code, { fileName }, { format }) =>
+      (await transformWithEsbuild(code, fileName, { ...options, minifyIdentifiers: format === 'cjs' })).code,
   };
 }
 
@@ -204,29 +263,70 @@ function ownFiles() {
   };
 }
 
+/** In the CommonJS build, such a module is the file of the ES modules, since a thread loads any format. */
+function ownFilesOfModules() {
+  return {
+    name: 'own-files-of-modules',
+    transform: (code) =>
+      code.replace(
+        /new URL\('\.\/([^'/]+\.js)', import\.meta\.url\)/g,
+        (_, named) => `new URL('${OF_DIST}chunks/${named}', import.meta.url)`,
+      ),
+  };
+}
+
 /** A folder that a module names by `new URL('./x/', import.meta.url)` is named from where the code of the module ends up. */
 function ownFolders() {
-  const mark = 'dist-of-this-package:';
   return {
     name: 'own-folders',
     transform(code, path) {
       const within = relative(modules, dirname(path)).split(sep).join(posix.sep);
       return code.replace(
         /new URL\('(\.[^']*\/)', import\.meta\.url\)/g,
-        (_, named) => `new URL('${mark}${posix.join(within, named)}', import.meta.url)`,
+        (_, named) => `new URL('${OF_DIST}${posix.join(within, named)}', import.meta.url)`,
       );
     },
     renderChunk: (code, { fileName }) =>
-      code.replaceAll(mark, `${posix.relative(posix.dirname(fileName), '.') || '.'}/`),
+      code.replaceAll(OF_DIST, `${posix.relative(posix.dirname(fileName), '.') || '.'}/`),
   };
 }
 
+/**
+ * Writes the declarations that the entries need as CommonJS. The declarations of each ES module entry export those of the
+ * CommonJS entry, since only an ES module can import both formats.
+ */
+function writeDeclarations() {
+  const written = new Set();
+  const write = (path) => {
+    if (written.has(path)) return;
+    written.add(path);
+    const text = readFileSync(join(declarations, `${path}.d.ts`), 'utf8');
+    const renamed = text
+      .replace(/^import '.*';\n/gm, '')
+      .replace(/(\bfrom |\bimport\()'(\.[^']+)\.ts'/g, (_, before, specifier) => {
+        write(posix.join(posix.dirname(path), specifier));
+        return `${before}'${specifier}.cjs'`;
+      });
+    mkdirSync(dirname(join(compiled, path)), { recursive: true });
+    writeFileSync(join(compiled, `${path}.d.cts`), renamed);
+  };
+  for (const name of entryNames()) {
+    write(name);
+    writeFileSync(join(compiled, `${name}.d.ts`), `export * from './${name}.cjs';\n`);
+  }
+}
+
 /** What the package exports under a condition, and its command, as paths within dist/. */
-function entryFiles(condition = 'default') {
+function entryFiles(condition = 'import') {
   const { exports, bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const files = Object.values(exports).flatMap((entry) => entry[condition] ?? []);
-  if (condition === 'default') files.push(...Object.values(bin));
+  if (condition === 'import') files.push(...Object.values(bin));
   return files.map((file) => relative('dist', file));
+}
+
+/** `index`, `otel`, … */
+function entryNames() {
+  return entryFiles('require').map((path) => posix.basename(path, '.cjs'));
 }
 
 function replace(folder, by) {

@@ -1,6 +1,7 @@
 import { cpSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import type { RunRecord } from '../src/index.ts';
 import { createReceiver } from '../src/receiver.ts';
 import { root, temporaryFolder } from './support/folders.ts';
 import { runNode } from './support/program.ts';
@@ -31,4 +32,43 @@ test('two copies of the package share the current run, and deliver each run once
   const [outer, middle, inner] = ['outer', 'middle', 'inner'].map((name) => runs.find((run) => run.name === name));
   expect(runs).toHaveLength(3);
   expect([middle?.parent_run_id, inner?.parent_run_id]).toEqual([outer?.id, middle?.id]);
+});
+
+test.each([
+  ['import', 'require'],
+  ['require', 'import'],
+])('%s and %s of the package share the exporters, the current run, the log and the classes', async (...order) => {
+  const receiver = await createReceiver({ strict: true });
+  onTestFinished(() => receiver.close());
+
+  const program = ['test/fixtures/two-formats.mjs', join(root, 'dist'), receiver.url, ...order];
+  const { code, stdout, stderr } = await runNode(program);
+  expect([code, stderr]).toEqual([0, '']);
+  expect(JSON.parse(stdout)).toEqual({
+    areTwo: true,
+    isCurrent: true,
+    recorded: ['recorded'],
+    isError: [true, true, true, true],
+    isOther: false,
+    lines: [expect.stringContaining('traceable(fn): expected a function')],
+    flushed: { ok: true, pending: 0 },
+    created: [6, 6],
+    sent: 6,
+    listeners: [1, 1],
+  });
+  const runs = await receiver.runs();
+  const named = (name: string): RunRecord[] => runs.filter((run) => run.name === name);
+  const [[outer], [middle], [byHand]] = [named('outer'), named('middle'), named('by hand')];
+  expect(runs).toHaveLength(6);
+  expect(outer?.tags).toEqual(['outer']);
+  expect(middle?.parent_run_id).toBe(outer?.id);
+  const inner = named('inner').map((run) => [run.parent_run_id, run.inputs, run.session_name]);
+  expect(inner).toHaveLength(3);
+  expect(inner).toEqual(
+    expect.arrayContaining([
+      [middle?.id, { pin: '[Redacted]' }, 'default'],
+      [byHand?.id, {}, 'default'],
+      [undefined, {}, 'own'],
+    ]),
+  );
 });

@@ -3,7 +3,7 @@ import { root } from '../support/folders.ts';
 import { apiReporter } from './api-report.ts';
 import { entries } from './repository.ts';
 
-const declarationsOf = (entry: string): string => `dist/${entry}.d.ts`;
+const declarationsOf = (entry: string): string => `dist/${entry}.d.cts`;
 const reportOf = apiReporter(root, entries.map(declarationsOf));
 
 describe.each(entries)('the entry point %s', (entry) => {

@@ -32,7 +32,7 @@ describe('the source', () => {
     const withEffect = entries.filter((name) => /\.\/runspan\.ts'/.test(read(`src/${name}.ts`)));
     expect(withEffect).toContain('index');
     expect([...manifest.sideEffects].sort()).toEqual(
-      [...withEffect, 'chunks/runspan'].map((name) => `./dist/${name}.js`).sort(),
+      [...withEffect, 'chunks/runspan'].flatMap((name) => [`./dist/${name}.js`, `./dist/${name}.cjs`]).sort(),
     );
   });
 

@@ -6,7 +6,7 @@ interface Manifest {
   readonly version: string;
   readonly type: string;
   readonly bin: Readonly<Record<string, string>>;
-  readonly exports: Readonly<Record<string, string | { readonly types: string; readonly default: string }>>;
+  readonly exports: Readonly<Record<string, string | { readonly import: string; readonly require: string }>>;
   readonly sideEffects: readonly string[];
   readonly scripts: Readonly<Record<string, string>>;
   readonly dependencies: Readonly<Record<string, string>>;
@@ -17,7 +17,7 @@ export const manifest: Manifest = JSON.parse(read('package.json'));
 
 /** The names of the entry points: `index`, `otel`, … */
 export const entries: readonly string[] = Object.values(manifest.exports).flatMap((target) =>
-  typeof target === 'string' ? [] : [target.default.replace(/^\.\/dist\/(.+)\.js$/, '$1')],
+  typeof target === 'string' ? [] : [target.import.replace(/^\.\/dist\/(.+)\.js$/, '$1')],
 );
 
 /** Reads a file of the repository. */

@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { version } from '../../src/base/version.ts';
@@ -22,11 +22,11 @@ const ALLOWED = [
   /^(ARCHITECTURE|CHANGELOG|CONTRIBUTING|README|SECURITY)\.md$/,
   /^(LICENSE|package\.json)$/,
   /^docs\/(benchmarks\/)?[\w-]+\.(md|svg)$/,
-  /^dist\/[\w-]+\.(js|d\.ts)$/,
-  /^dist\/chunks\/[\w-]+\.js$/,
+  /^dist\/[\w-]+\.(js|cjs|d\.ts|d\.cts)$/,
+  /^dist\/chunks\/[\w-]+\.c?js$/,
   /^dist\/cli\/main\.js$/,
   /^dist\/browser\/([\w-]+\/)*[\w-]+\.js$/,
-  /^dist\/(?!chunks|viewer)([\w-]+\/)+[\w-]+\.d\.ts$/,
+  /^dist\/(?!chunks|viewer)([\w-]+\/)+[\w-]+\.d\.cts$/,
   /^dist\/(viewer\/index\.html|THIRD-PARTY-NOTICES\.txt)$/,
   /^dist\/viewer\/assets\/[\w-]+\.(css|js|svg)$/,
 ];
@@ -41,7 +41,8 @@ describe('the tarball', () => {
   it('has no tests, and has each entry point with its declarations', () => {
     const { files } = tarball();
     expect(files.filter((path) => /test\.|\.map$/.test(path))).toEqual([]);
-    expect(files).toEqual(expect.arrayContaining(entries.flatMap((name) => [`dist/${name}.js`, `dist/${name}.d.ts`])));
+    const built = entries.flatMap((name) => ['js', 'cjs', 'd.ts', 'd.cts'].map((ending) => `dist/${name}.${ending}`));
+    expect(files).toEqual(expect.arrayContaining(built));
   });
 });
 
@@ -57,10 +58,11 @@ describe('in an empty project the package', () => {
   };
   const specifier = (entry: string): string => (entry === 'index' ? 'runspan' : `runspan/${entry}`);
 
-  it('installs at most 11 other packages', () => {
+  it('installs one other package, and at most 5 MB', () => {
     const lock = JSON.parse(readFileSync(join(project(), 'package-lock.json'), 'utf8'));
     const names = Object.keys(lock.packages).filter((path) => path !== '' && path !== 'node_modules/runspan');
-    expect(names.length).toBeLessThanOrEqual(11);
+    expect(names).toEqual(['node_modules/undici']);
+    expect(sizeOf(join(project(), 'node_modules'))).toBeLessThanOrEqual(5 * 1024 ** 2);
   }, 120_000);
 
   it.each(entries.filter((entry) => entry !== 'otel'))(
@@ -118,6 +120,15 @@ describe('in an empty project the package', () => {
     expect((await runNode(args, {}, project())).stdout).toBe('');
   }, 120_000);
 });
+
+/** Returns the bytes of all files below a folder. */
+function sizeOf(folder: string): number {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+  const sizes = entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => statSync(join(entry.parentPath, entry.name)).size);
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
 
 /** Returns the exports of a module with `import` and with `require`. Fails if one of them prints an error. */
 async function namesOf(specifier: string, cwd: string): Promise<{ imported: string[]; required: string[] }> {

@@ -1,0 +1,41 @@
+import { cpSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { installed, pack } from '../../package/packed.ts';
+import { root, temporaryFolder } from '../../support/folders.ts';
+import { runNode } from '../../support/program.ts';
+
+const here = fileURLToPath(new URL('.', import.meta.url));
+// Below this folder, so that the project finds Jest and TypeScript.
+const project = temporaryFolder(here);
+
+beforeAll(() => {
+  installed(pack(project.path), project.path);
+  cpSync(join(here, 'application'), project.path, { recursive: true });
+  const api = '@opentelemetry/api';
+  mkdirSync(join(project.path, 'node_modules/@opentelemetry'));
+  cpSync(join(root, 'node_modules', api), join(project.path, 'node_modules', api), { recursive: true });
+});
+afterAll(project.remove);
+
+const modules = join(here, 'node_modules');
+
+it('Jest 30 loads every entry with its default configuration, and runs are recorded and delivered', async () => {
+  const { code, stderr } = await runNode([join(modules, 'jest/bin/jest.js'), '--ci'], {}, project.path);
+  expect(stderr).toMatch(/Tests: +10 passed, 10 total/);
+  expect(code).toBe(0);
+});
+
+it.each(['--module node16', '--module nodenext', '--module commonjs --moduleResolution node10'])(
+  'TypeScript 5.9 compiles a CommonJS program that imports every entry with %s',
+  async (options) => {
+    const flags = `${options} --target es2022 --lib es2023,esnext.disposable --strict --types node --skipLibCheck false`;
+    const tsc = join(modules, 'typescript/bin/tsc');
+    const compiled = await runNode([tsc, ...flags.split(' '), 'program.ts'], {}, project.path);
+    expect(compiled).toMatchObject({ code: 0, stdout: '' });
+    const { code, stdout, stderr } = await runNode(['program.js'], {}, project.path);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(JSON.parse(stdout)).toEqual({ doubled: 42, name: 'double', empty: [] });
+  },
+);
