@@ -1,10 +1,12 @@
 #!/usr/bin/env node
-// Compiles src/ to dist/: declarations module by module, and the modules joined to few files, since each costs a program that
+// Compiles src/ to dist/: declarations file by file, and the modules joined to few files, since each costs a program that
 // imports the library a part of a millisecond. The output is written aside and takes the place of dist/ in one step, so that a
 // failed build leaves the old one and a program that is reading dist/ meanwhile never finds it half empty.
 //
-// The page of the receiver goes to dist/viewer. Packages that only the receiver, the page, the clients or the command need are
-// bundled; dist/THIRD-PARTY-NOTICES.txt has their licences.
+// Each entry is built as an ES module and as a CommonJS module. Declarations that no entry needs are left out.
+//
+// The page of the receiver goes to dist/viewer. All packages except undici and the optional peers are bundled;
+// dist/THIRD-PARTY-NOTICES.txt has their licences.
 //
 // Modules that tests and benchmarks use, and that no entry exports, are in node_modules/.cache/modules, one file each.
 //
