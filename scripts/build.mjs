@@ -84,54 +84,41 @@ function runTsc(...options) {
 }
 
 /** Returns the ids of the bundled modules. */
-async function joinModules() {
-  const bundle = await rollup({
-    input: Object.fromEntries(entryFiles().map((path) => [path.slice(0, -'.js'.length), join(modules, path)])),
-    external: installedPackages(),
-    plugins: [
-      ownFiles(),
-      ownFolders(),
-      nodeResolve({ rootDir: root }),
-      commonjs({ include: /node_modules\/(?!\.cache)/ }),
-      withoutComments(),
-    ],
-  });
-  const { output } = await bundle.write({
-    dir: compiled,
-    chunkFileNames: 'chunks/[name].js',
-    hoistTransitiveImports: false,
-    manualChunks: coreChunks(),
-  });
-  return output.flatMap(({ moduleIds = [] }) => moduleIds);
+function joinModules() {
+  const input = Object.fromEntries(entryFiles().map((path) => [path.slice(0, -'.js'.length), join(modules, path)]));
+  return bundle(input, [ownFiles()], { chunkFileNames: 'chunks/[name].js', hoistTransitiveImports: false });
 }
 
 /**
  * Builds the same entries as CommonJS. `import()` becomes `require`, because Jest supports only `require` by default. Returns
  * the ids of the bundled modules.
  */
-async function joinModulesForCommonJS() {
-  const bundle = await rollup({
-    input: Object.fromEntries(entryNames().map((name) => [name, join(modules, `${name}.js`)])),
+function joinModulesForCommonJS() {
+  const input = Object.fromEntries(entryNames().map((name) => [name, join(modules, `${name}.js`)]));
+  return bundle(input, [formatOfModules(), ownFilesOfModules()], {
+    format: 'cjs',
+    dynamicImportInCjs: false,
+    interop: 'auto',
+    entryFileNames: '[name].cjs',
+    chunkFileNames: 'chunks/[name].cjs',
+  });
+}
+
+/** Bundles the entries with all packages that are not installed. Returns the ids of the bundled modules. */
+async function bundle(input, plugins, output) {
+  const joined = await rollup({
+    input,
     external: installedPackages(),
     plugins: [
-      formatOfModules(),
-      ownFilesOfModules(),
+      ...plugins,
       ownFolders(),
       nodeResolve({ rootDir: root }),
       commonjs({ include: /node_modules\/(?!\.cache)/ }),
       withoutComments(),
     ],
   });
-  const { output } = await bundle.write({
-    dir: compiled,
-    format: 'cjs',
-    dynamicImportInCjs: false,
-    interop: 'auto',
-    entryFileNames: '[name].cjs',
-    chunkFileNames: 'chunks/[name].cjs',
-    manualChunks: coreChunks(),
-  });
-  return output.flatMap(({ moduleIds = [] }) => moduleIds);
+  const { output: chunks } = await joined.write({ dir: compiled, manualChunks: coreChunks(), ...output });
+  return chunks.flatMap(({ moduleIds = [] }) => moduleIds);
 }
 
 /** Tells `base/shared.ts` that it is CommonJS. Names files by paths, also where a test environment has a `document`. */
@@ -150,8 +137,8 @@ function formatOfModules() {
 
 /**
  * Builds the entries that have a `browser` file. `x.browser.js` replaces `x.js`, and any other module of Node fails the
- * build. Each module stays a file, so that bundlers
- * of applications leave out the modules that a page does not use. Returns the ids of the bundled modules.
+ * build. Each module stays a file, so that bundlers of applications leave out the modules that a page does not use. Returns
+ * the ids of the bundled modules.
  */
 async function joinModulesForBrowsers() {
   const bundle = await rollup({
