@@ -90,6 +90,8 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 
 export const TRUE_OR_FALSE: Check = ['true or false', (value) => typeof value === 'boolean'];
 
+export const FUNCTION: Check = ['a function', (value) => typeof value === 'function'];
+
 export const WHOLE_FROM_1: Check = [
   'a whole number from 1',
   (value) => Number.isSafeInteger(value) && (value as number) >= 1,

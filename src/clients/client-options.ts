@@ -84,7 +84,6 @@ export interface RetryEvent extends RequestEvent {
 export const ADDRESS: Check = ['an address', (value) => typeof value === 'string' || value instanceof URL];
 export const TEXT_OPTION: Check = ['text that is not empty', (value) => typeof value === 'string' && value !== ''];
 export const OBJECT_OPTION: Check = ['an object', isObject];
-export const FUNCTION: Check = ['a function', (value) => typeof value === 'function'];
 export const TIMEOUT: Check = wholeFrom(1, DELAY_MAX_MS);
 
 export function oneOrMoreOf(words: readonly string[]): Check {

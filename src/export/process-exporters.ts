@@ -5,8 +5,7 @@ import type { FlushLimit, FlushResult } from '../run/sink.ts';
 import { exporterFor, preloadSoon, renewKey } from './create-exporter.ts';
 import type { Exporter } from './exporter.ts';
 import { Ledger, type Stats, totalStats } from './ledger.ts';
-import type { ConfigureOptions } from './settings.ts';
-import { resolveSettings } from './settings.ts';
+import { type ConfigureOptions, resolveSettings } from './settings.ts';
 
 /** The exporters of the process and their counters. */
 export class ProcessExporters {

@@ -6,6 +6,7 @@ import { DELAY_MAX_MS, defaultLimits, type Limits } from '../base/limits.ts';
 import {
   type Check,
   type Checks,
+  FUNCTION,
   isObject,
   type OptionMistake,
   validOptions,
@@ -140,7 +141,6 @@ export interface Settings extends Service {
 
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
 const TEXT: Check = ['text', isText];
-const FUNCTION: Check = ['a function', (value) => typeof value === 'function'];
 /** A check that accepts any value, for options that other functions validate. */
 const LATER: Check = ['valid', () => true];
 

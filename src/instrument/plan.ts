@@ -1,13 +1,13 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection, reportFailure } from '../base/guard.ts';
 import { types } from '../base/node.ts';
-import type { Checks } from '../base/options.ts';
+import { type Checks, FUNCTION, TRUE_OR_FALSE } from '../base/options.ts';
 import { type EncodedPayload, encodePayload } from '../payload/serialize.ts';
 import type { RunType } from '../run/record.ts';
 import type { Run } from '../run/run.ts';
 import type { Fields } from '../run/run-fields.ts';
 import type { RunHook } from '../run/run-hooks.ts';
-import { aFunction, commonChecks, type RunOptions, type StartOptions, usableOptions } from '../run/run-options.ts';
+import { commonChecks, type RunOptions, type StartOptions, usableOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 
 export type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args : never;
@@ -155,11 +155,11 @@ export class Plan implements StartOptions {
 
 const planChecks: Checks<TraceableOptions> = {
   ...commonChecks,
-  enabled: ['true or false', (value) => typeof value === 'boolean'],
-  inputs: aFunction,
-  outputs: aFunction,
-  aggregate: aFunction,
-  stream: aFunction,
+  enabled: TRUE_OR_FALSE,
+  inputs: FUNCTION,
+  outputs: FUNCTION,
+  aggregate: FUNCTION,
+  stream: FUNCTION,
 };
 
 /** Options of `fn.with(…)`. */

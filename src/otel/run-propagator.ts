@@ -7,7 +7,7 @@ import {
 } from '@opentelemetry/api';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../base/guard.ts';
-import type { Checks } from '../base/options.ts';
+import { type Checks, TRUE_OR_FALSE } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 import { SUPPRESS_TRACING } from '../base/timers.ts';
 import {
@@ -55,7 +55,7 @@ export interface RunPropagatorOptions {
 const checks: Checks<RunPropagatorOptions> = {
   trust: ['true, false or a function', (value) => typeof value === 'boolean' || typeof value === 'function'],
   accept: acceptCheck,
-  metadata: ['true or false', (value) => typeof value === 'boolean'],
+  metadata: TRUE_OR_FALSE,
 };
 
 const TRACE = 'runspan-trace';

@@ -1,4 +1,4 @@
-import { type Checks, checkedOptions, WHOLE_FROM_1, wholeFrom } from '../base/options.ts';
+import { type Checks, checkedOptions, FUNCTION, WHOLE_FROM_1, wholeFrom } from '../base/options.ts';
 import { setTimer } from '../base/timers.ts';
 import { HttpError, ValidationIssues } from './http-error.ts';
 import type { RunOperation } from './store/store.ts';
@@ -35,7 +35,7 @@ const DELAY_MS_MAX = 60_000;
 const CHECKS: Checks<ReceiverFaults> = {
   fail: ['an object with a `status`', (value) => (value as ReceiverFailure | null)?.status !== undefined],
   delayMs: wholeFrom(0, DELAY_MS_MAX),
-  reject: ['a function', (value) => typeof value === 'function'],
+  reject: FUNCTION,
 };
 
 const FAILURE_CHECKS: Checks<ReceiverFailure> = {

@@ -1,7 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
-import { type Check, type Checks, validOptions } from '../base/options.ts';
+import { type Check, type Checks, FUNCTION, TRUE_OR_FALSE, validOptions } from '../base/options.ts';
 import { kindOf } from '../base/text.ts';
 import type { Project } from './encoded-run.ts';
 import { isRunId } from './ids.ts';
@@ -69,12 +69,10 @@ export interface RunOptions extends RunHooks {
 
 const text: Check = ['text', (value) => typeof value === 'string' && value !== ''];
 const object: Check = ['an object', (value) => typeof value === 'object' && value !== null];
-export const aFunction: Check = ['a function', (value) => typeof value === 'function'];
 const time: Check = [
   'a Date, milliseconds since 1970 or an ISO 8601 text, between 1970 and 2255',
   (value) => timestampUs(value) !== undefined,
 ];
-const flag: Check = ['true or false', (value) => typeof value === 'boolean'];
 
 /** The checks of options that apply to several runs, for example to all runs of a client. */
 export const sharedChecks: Readonly<Record<'tags' | 'metadata' | 'project' | 'projectId' | 'exporter', Check>> = {
@@ -95,9 +93,9 @@ export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs' | 
   runType: text,
   id: ['a UUID, or the result of runIdFrom(text)', isUuid],
   referenceExampleId: ['a UUID', isUuid],
-  onStart: aFunction,
-  onEnd: aFunction,
-  root: flag,
+  onStart: FUNCTION,
+  onEnd: FUNCTION,
+  root: TRUE_OR_FALSE,
 };
 
 export function projectIn({ project, projectId }: Pick<RunOptions, 'project' | 'projectId'>): Project | undefined {

@@ -1,9 +1,9 @@
 import { monotonicNowMs } from '../../base/clock.ts';
-import { type Checks, checkedOptions, WHOLE_FROM_1 } from '../../base/options.ts';
+import { type Checks, checkedOptions, FUNCTION, WHOLE_FROM_1 } from '../../base/options.ts';
 import { cut, messageOf } from '../../base/text.ts';
 import { isTransient } from '../../http/retry.ts';
 import { type Answer, retryAfterMs } from '../api.ts';
-import { type CallOptions, callChecks, FUNCTION } from '../client-options.ts';
+import { type CallOptions, callChecks } from '../client-options.ts';
 import { callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
 import { ApiError, ConnectionError, DETAIL_MAX, InvalidAnswerError, TimeoutError } from '../errors.ts';
 import { tracedCall } from '../tracing.ts';

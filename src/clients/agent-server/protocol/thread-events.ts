@@ -1,6 +1,6 @@
 import { RunspanError } from '../../../base/errors.ts';
-import { wholeFrom } from '../../../base/options.ts';
-import { FUNCTION, OBJECT_OPTION } from '../../client-options.ts';
+import { FUNCTION, wholeFrom } from '../../../base/options.ts';
+import { OBJECT_OPTION } from '../../client-options.ts';
 import { callOf, type Endpoint, type PreparedCall } from '../../endpoint.ts';
 import type { AgentService } from '../agent-service.ts';
 import { EventSource, leavable, type StreamStatus } from '../streams/event-source.ts';

@@ -1,7 +1,8 @@
 import type { Readable } from 'node:stream';
 import { nodeModule } from '../../../base/node.ts';
+import { FUNCTION } from '../../../base/options.ts';
 import { Api } from '../../api.ts';
-import { type CallOptions, type ClientOptions, callOptionsOf, FUNCTION, preSignedUrl } from '../../client-options.ts';
+import { type CallOptions, type ClientOptions, callOptionsOf, preSignedUrl } from '../../client-options.ts';
 import { callOf, type Endpoint } from '../../endpoint.ts';
 import { ApiError } from '../../errors.ts';
 import { tracedCall } from '../../tracing.ts';
