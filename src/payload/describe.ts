@@ -164,7 +164,7 @@ function nodeStream(value: object): Description | undefined {
   return { type, method, path, statusCode, headers: value.getHeaders() };
 }
 
-// Messages are recognized by their properties, because importing `node:http` takes long, and HTTP/2 has other classes.
+// These functions check properties instead of classes, because importing `node:http` is slow and HTTP/2 has its own classes.
 function isIncoming(stream: Stream): stream is IncomingMessage {
   return Array.isArray((stream as Partial<IncomingMessage>).rawHeaders);
 }

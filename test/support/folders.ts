@@ -9,5 +9,5 @@ export const root: string = fileURLToPath(new URL('../..', import.meta.url));
 /** Creates a folder, by default in the folder for temporary files. `remove` deletes it with its content. */
 export function temporaryFolder(within = tmpdir()): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(within, 'runspan-'));
-  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+  return { path, remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 5 }) };
 }

@@ -46,8 +46,13 @@ export type Latencies = string;
 /** Maximum number of runs in a pair, because some higher character codes are surrogates. */
 const PAIR_RUNS_MAX = 30_000;
 
+/** Returns the pair that adds a run, or removes it if `sign` is -1. A run that has not ended has no latency. */
+export function latenciesOf(latencyUs: number | undefined, sign: 1 | -1 = 1): Latencies {
+  return latencyUs === undefined ? '' : latencyPair(latencyBucketOf(latencyUs), sign);
+}
+
 /** `runs` is from -1 to `PAIR_RUNS_MAX`. */
-export function latencyPair(bucket: number, runs: number): Latencies {
+function latencyPair(bucket: number, runs: number): Latencies {
   return String.fromCharCode(bucket + 1, runs + 2);
 }
 
@@ -72,7 +77,7 @@ function countsOf(parts: readonly Latencies[]): Float64Array {
   return counts;
 }
 
-export function latencyBucketOf(latencyUs: number): number {
+function latencyBucketOf(latencyUs: number): number {
   return latencyUs <= 1 ? 0 : Math.min(LATENCY_BUCKETS - 1, Math.ceil(Math.log(latencyUs) / BUCKET_LOG));
 }
 
@@ -103,9 +108,9 @@ export function statisticsOf(
   const { groupBy = 'name' } = query;
   const tally = new StatisticsTally(query, runs.length === 0 ? undefined : { firstUs, lastUs });
   for (const { startUs, latencyUs, summary, usage } of runs) {
-    const latencies = latencyUs === undefined ? '' : latencyPair(latencyBucketOf(latencyUs), 1);
     const group = groupOf(groupBy, summary);
-    tally.add({ startUs, group, status: summary.status, runs: 1, usage: usageSumsOf(usage), latencies });
+    const sums = { runs: 1, usage: usageSumsOf(usage), latencies: latenciesOf(latencyUs) };
+    tally.add({ startUs, group, status: summary.status, ...sums });
   }
   return tally.statistics();
 }

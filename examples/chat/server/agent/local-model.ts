@@ -108,7 +108,7 @@ function supervise(question: string, results: readonly ToolMessage[]): Reply {
     const topics = compared.length === 0 ? [topic] : compared;
     return call('Let me look that up.', ...topics.map((description) => task('researcher', description)));
   }
-  // The last result is the writer's, or the researcher's if there was only one.
+  // If there was only one researcher, `last` is its result. Otherwise `last` is the result of the writer.
   if (compared.length !== results.length) return say(last.text);
   return call('', task('writer', results.map(({ text }) => text).join('\n\n')));
 }

@@ -1,14 +1,6 @@
 import { USAGE_KEYS } from '../run-summary.ts';
 import type { Usage } from '../run-view.ts';
-import {
-  addUsage,
-  compactLatencies,
-  type Latencies,
-  latencyBucketOf,
-  latencyPair,
-  type UsageSums,
-  usageSumsOf,
-} from '../statistics.ts';
+import { addUsage, compactLatencies, type Latencies, latenciesOf, type UsageSums, usageSumsOf } from '../statistics.ts';
 import type { SqliteConnection, SqlValue } from './database.ts';
 import { countedUsageIn, type RunRow } from './run-row.ts';
 
@@ -72,7 +64,7 @@ export class Counters {
       const minute = Math.floor(startUs / MINUTE_US);
       const counted = countedUsageIn(run);
       const usage = counted && usageSumsOf(counted);
-      const latencies = endUs === null ? '' : latencyPair(latencyBucketOf(Math.max(0, endUs - startUs)), sign);
+      const latencies = latenciesOf(endUs === null ? undefined : Math.max(0, endUs - startUs), sign);
       for (const period of PERIODS) {
         const start = Math.floor(minute / period) * period;
         const id = `${tenant} ${period} ${start} ${text}`;

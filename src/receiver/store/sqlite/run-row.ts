@@ -120,7 +120,7 @@ export const SELECT_RUNS: string = `SELECT runs.*, fields, facts, patched, trace
 export function fieldsOf(row: Pick<SelectedRun, keyof RunRow | 'fields'>): SmallFields {
   const { parent, start_us, end_us, name, run_type, project, session_id } = row;
   const { session_name = project, ...stored } = JSON.parse(row.fields);
-  // Node 20 creates an object from several spreads slowly.
+  // Assignments are faster than an object literal with several spreads on Node 20.
   const fields: SmallFields = {};
   if (name !== null) fields.name = name;
   if (run_type !== null) fields.run_type = run_type;

@@ -1,7 +1,7 @@
 import type { GroupKey, Ranged, Statistics, StatisticsQuery, TimeRange } from '../../query/query.ts';
 import type { RunFilter } from '../run-filter.ts';
 import type { RunStatus } from '../run-view.ts';
-import { latencyBucketOf, latencyPair, type StartRange, StatisticsTally, usageSumsOf } from '../statistics.ts';
+import { latenciesOf, type StartRange, StatisticsTally, usageSumsOf } from '../statistics.ts';
 import { MINUTE_US, PERIODS, SUMS, type SumsRow } from './counters.ts';
 import type { Row, SqliteConnection } from './database.ts';
 import { all, among, type Condition, equal } from './lists.ts';
@@ -41,7 +41,7 @@ export function statisticsIn(
   if (starts === undefined) return new StatisticsTally(query, starts).statistics();
   const { fromUs, beforeUs } = filter.range;
   const [firstMinute, lastMinute] = [minuteOf(starts.firstUs), minuteOf(starts.lastUs)];
-  // Whole minutes, if the query has no start or end within them.
+  // The range of whole minutes, except where the query starts or ends within a minute.
   const range = {
     fromUs: Math.max(fromUs, firstMinute * MINUTE_US),
     beforeUs: Math.min(beforeUs, (lastMinute + 1) * MINUTE_US),
@@ -206,7 +206,7 @@ function scan(
       status: row.status,
       runs: 1,
       usage: usageSumsOf(usage),
-      latencies: latencyUs === undefined ? '' : latencyPair(latencyBucketOf(latencyUs), 1),
+      latencies: latenciesOf(latencyUs),
     });
   }
 }
