@@ -85,8 +85,8 @@ export async function runDriver(name, { sink, plan: given, behaviour = {}, besid
   };
   const result = { runs, ...figures, ...arrived };
   if (!plan.isDelivered) return result;
-  const complaint = complaintOf(count, isTraced(name) ? runs : 0);
-  return { ...result, complaint: complaint ?? (stderr === '' ? undefined : `stderr: ${firstError(stderr)}`) };
+  const complaints = [complaintOf(count, isTraced(name) ? runs : 0), stderr && `stderr: ${firstError(stderr)}`];
+  return { ...result, complaint: complaints.filter(Boolean).join('; ') || undefined };
 }
 
 /** The folder of a driver that writes runs to disk, and the variables for it. */
