@@ -9,6 +9,11 @@ export type Method = (this: unknown, ...args: unknown[]) => unknown;
 export interface StreamObserver {
   /** True during `step`. During this time, calls that the result makes to its own methods are not observed. */
   readonly isStepping: boolean;
+  /**
+   * Whether the observer receives the chunks of a stream that is piped through a transform, instead of the chunks of the
+   * output.
+   */
+  readonly observesSource?: boolean;
   /** Called when the consumer calls a replaced method, for example `next`. Calls the original method. */
   step(method: Method, self: unknown, args: unknown[]): unknown;
   chunk(value: unknown): void;

@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import { guard } from '../base/guard.ts';
 import { nodeModule } from '../base/node.ts';
 import { followIterator } from './iterator.ts';
+import { observedStream } from './observed-stream.ts';
 import {
   type Interceptor,
   interceptOwn,
@@ -104,7 +105,7 @@ export function followReadableStream(stream: object, observer: StreamObserver): 
     };
   };
   if (!interceptOwn(stream, 'getReader', intercepting(followGetReader))) return false;
-  interceptOwn(stream, 'tee', intercepting(followTee, true));
+  interceptOwn(stream, 'tee', intercepting(followTee));
   interceptOwn(stream, 'pipeTo', intercepting(followPipeTo, true));
   interceptOwn(stream, 'pipeThrough', intercepting(followPipeThrough, true));
   interceptOwn(stream, 'cancel', intercepting(followCancel));
@@ -124,7 +125,7 @@ function followEnd(stream: object, observer: StreamObserver, isHandedOn: () => b
   const readable = stream as unknown as NodeJS.ReadableStream;
   guard('traceable', () => {
     finished(readable, (error) => {
-      if (isHandedOn() || !Readable.isDisturbed(readable)) return;
+      if (isHandedOn() || split.has(stream) || !Readable.isDisturbed(readable)) return;
       observer.detach();
       if (error) observer.fail(error);
       else observer.end();
@@ -179,15 +180,24 @@ function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStrea
 /** Observes both branches of `tee` as one result. The result ends when the first branch ends. */
 function followTee(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   const branches = Reflect.apply(method, stream, args) as ReadableStream[];
-  guard('traceable', () => {
-    const progress = { chunks: 0, uncancelled: branches.length };
-    for (const branch of branches) followReadableStream(branch, partialObserver(observer, progress));
-  });
+  guard('traceable', () => followBranches(stream, branches, observer));
   return branches;
+}
+
+/** The followed streams whose chunks consumers read from branches. */
+const split = new WeakSet<object>();
+
+/** Observes the branches of a stream, unless they are already observed. */
+export function followBranches(stream: object, branches: readonly ReadableStream[], observer: StreamObserver): void {
+  if (split.has(stream)) return;
+  split.add(stream);
+  const progress = { chunks: 0, uncancelled: branches.length };
+  for (const branch of branches) followReadableStream(branch, partialObserver(observer, progress));
 }
 
 function followPipeTo(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   const wasLocked = isLocked(stream);
+  if (observer.observesSource && !wasLocked) return Reflect.apply(method, observedStream(stream, observer), args);
   const piped: unknown = Reflect.apply(method, stream, args);
   // If the arguments are invalid, `pipeTo` rejects without reading the stream.
   if (wasLocked || !isLocked(stream)) return piped;
@@ -200,6 +210,9 @@ function followPipeTo(method: Method, stream: ReadableStream, args: unknown[], o
  * also reaches the output.
  */
 function followPipeThrough(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
+  if (observer.observesSource && !isLocked(stream)) {
+    return Reflect.apply(method, observedStream(stream, observer), args);
+  }
   const readable = Reflect.apply(method, stream, args) as object;
   guard('traceable', () => {
     if (readable === stream || !isReadableStream(readable)) return;
@@ -252,6 +265,7 @@ function partialObserver(whole: StreamObserver, progress: Progress): StreamObser
     get isStepping() {
       return whole.isStepping;
     },
+    observesSource: whole.observesSource === true,
     step: (method, self, args) => whole.step(method, self, args),
     chunk(value) {
       if (++chunks <= progress.chunks) return;

@@ -1,9 +1,19 @@
+import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { followAsyncIterable } from '../instrument/iterator.ts';
 import { isFollowed } from '../instrument/observer.ts';
 import { type Collector, StreamRecorder } from '../instrument/stream-recorder.ts';
 import type { Run } from '../run/run.ts';
 import type { Answer, AnswerReader, Fold } from './call-reader.ts';
+
+/** Records that a request or response of a model call has an unknown format. */
+export function markUnreadable(run: Run, part: 'request' | 'response'): void {
+  run.set({ metadata: { unreadable: part } });
+  diagnostics.warnOnce(
+    `unreadable ${run.name} ${part}`,
+    `the ${part} of ${run.name} could not be read; the call is not affected, and its run is marked \`unreadable\`.`,
+  );
+}
 
 const UNREADABLE: Answer = { outputs: { error: 'the answer could not be read' } };
 
@@ -17,7 +27,9 @@ export function endWithAnswer(run: Run, read: () => Answer): void {
 /** Records an answer without ending the run. If the answer contains an error, returns the error. */
 function recordAnswer(run: Run, read: () => Answer): unknown {
   if (!run.isOpen) return undefined;
-  const { outputs, usage, model, error } = guard('reading the answer of a model', read) ?? UNREADABLE;
+  const answer = guard('reading the answer of a model', read);
+  if (answer === undefined) run.set({ metadata: { unreadable: 'response' } });
+  const { outputs, usage, model, error } = answer ?? UNREADABLE;
   run.set({ metadata: { response_model: model, usage_metadata: usage } });
   run.keepResult(usage === undefined ? outputs : { ...outputs, usage_metadata: usage });
   return error;
@@ -101,10 +113,12 @@ class AnswerCollector implements Collector {
 
   record(): unknown {
     if (this.#dropped > 0) this.#run.set({ metadata: { dropped_chunks: this.#dropped } });
-    return recordAnswer(this.#run, () => {
-      const answer = this.#reader.read(this.#fold?.result());
-      const error = this.#fold?.error;
-      return error === undefined ? answer : { ...answer, error };
+    const fold = this.#fold;
+    const error = recordAnswer(this.#run, () => {
+      const answer = this.#reader.read(fold?.result());
+      return fold?.error === undefined ? answer : { ...answer, error: fold.error };
     });
+    if (fold?.isUnreadable === true) markUnreadable(this.#run, 'response');
+    return error;
   }
 }

@@ -30,6 +30,8 @@ export interface AnswerReader {
    * streamed.
    */
   readonly fold?: (() => Fold) | undefined;
+  /** Whether a whole response may be plain text instead of JSON. */
+  readonly readsText?: true;
 }
 
 /**
@@ -46,6 +48,8 @@ export interface Fold {
   result(): unknown;
   /** An error that ended the stream but is not part of the response. */
   readonly error?: unknown;
+  /** Whether a part of the response has another format. */
+  readonly isUnreadable?: boolean;
 }
 
 /**

@@ -60,40 +60,53 @@ export function copyOf(value: unknown): unknown {
  */
 export function eventReader(reader: AnswerReader): AnswerReader {
   const { fold } = reader;
-  return { ...reader, fold: fold && (() => new EventFold(fold())) };
+  return { ...reader, fold: fold && (() => new LineFold(fold(), 'data:')) };
 }
 
-class EventFold implements Fold {
+/**
+ * Reads a stream in which each value is a line of JSON after `prefix`: server-sent events, or lines of JSON if the
+ * prefix is empty. Other lines are ignored.
+ */
+export class LineFold implements Fold {
   error: unknown;
   readonly #fold: Fold;
+  readonly #prefix: string;
   readonly #decoder = new TextDecoder();
   #rest = '';
 
-  constructor(fold: Fold) {
+  constructor(fold: Fold, prefix: string) {
     this.#fold = fold;
+    this.#prefix = prefix;
   }
 
-  add(bytes: unknown, isFull: boolean): number {
-    const lines = (this.#rest + this.#decoder.decode(bytes as Uint8Array, { stream: true })).split(/\r\n|\n|\r/);
+  add(chunk: unknown, isFull: boolean): number {
+    const text = typeof chunk === 'string' ? chunk : this.#decoder.decode(chunk as Uint8Array, { stream: true });
+    const lines = (this.#rest + text).split(/\r\n|\n|\r/);
     this.#rest = lines.pop() ?? '';
     let characters = 0;
-    for (const line of lines) if (line.startsWith('data:')) characters += this.#addEvent(line.slice(5), isFull);
+    for (const line of lines) characters += this.#addLine(line, isFull);
     return characters;
   }
 
   result(): unknown {
+    // The last line may have no line break. If the stream was cut off, the line is incomplete and is ignored.
+    const { error } = this;
+    this.#addLine(this.#rest, false);
+    this.#rest = '';
+    this.error = error;
     return this.#fold.result();
   }
 
-  #addEvent(data: string, isFull: boolean): number {
-    if (data.trim() === '[DONE]') return 0;
+  #addLine(line: string, isFull: boolean): number {
+    const data = line.startsWith(this.#prefix) ? line.slice(this.#prefix.length).trim() : '';
+    if (data === '' || data === '[DONE]') return 0;
     try {
-      const event: unknown = JSON.parse(data);
-      const { type, error } = fieldsOf(event);
+      const value: unknown = JSON.parse(data);
+      const { type, error } = fieldsOf(value);
       if (type === 'error') this.error ??= errorLine(fieldsOf(error).type, fieldsOf(error).message) ?? 'error';
-      return this.#fold.add(event, isFull);
+      return this.#fold.add(value, isFull);
     } catch (thrown) {
-      // The application receives the same error, because the SDK parses the event too.
+      // The application receives the same error, because the SDK parses the line too.
       this.error ??= thrown;
       return 0;
     }

@@ -1,5 +1,6 @@
 import { guard } from '../../base/guard.ts';
 import { replaceMethod, restoreMethods } from '../../instrument/methods.ts';
+import { observedStream } from '../../instrument/observed-stream.ts';
 import type { PlanOptions } from '../../instrument/plan.ts';
 import { tracedBy } from '../../instrument/traceable.ts';
 import { type Fields, fieldsOf } from '../../payload/fields.ts';
@@ -10,7 +11,6 @@ import { AnswerStream, endWithAnswer } from '../answer-stream.ts';
 import { warnUntraced } from '../warn-untraced.ts';
 import { generatedAnswer, modelReader, usageOf, vectorsOf } from './answer.ts';
 import { describeModelCall } from './calls.ts';
-import { observedStream } from './stream.ts';
 
 interface ModelMethod {
   readonly runType: RunType;

@@ -1,5 +1,6 @@
 import { guard } from '../../base/guard.ts';
 import { replaceMethod } from '../../instrument/methods.ts';
+import { observedStream } from '../../instrument/observed-stream.ts';
 import type { CallDescription, PlanOptions } from '../../instrument/plan.ts';
 import { disguised, tracedBy } from '../../instrument/traceable.ts';
 import { type Fields, fieldsOf, isPlainObject, textOf } from '../../payload/fields.ts';
@@ -12,7 +13,6 @@ import { warnUntraced } from '../warn-untraced.ts';
 import { operationReader, outcomeOf } from './answer.ts';
 import { describeOperation, signalOf } from './calls.ts';
 import { tryWrapModel } from './model.ts';
-import { observedStream } from './stream.ts';
 
 type Callable = (...args: unknown[]) => unknown;
 

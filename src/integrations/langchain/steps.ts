@@ -1,4 +1,5 @@
 import { guard } from '../../base/guard.ts';
+import { shared } from '../../base/shared.ts';
 import { setStepSource } from '../../run/context.ts';
 import type { Run } from '../../run/run.ts';
 import type { RunSink } from '../../run/sink.ts';
@@ -25,7 +26,7 @@ export interface Step {
 }
 
 /** The open steps of all handlers, by LangChain's run id. Each sink has at most one step per id. */
-const steps = new Map<string, Step[]>();
+const steps: Map<string, Step[]> = shared('langchainSteps', () => new Map());
 
 /**
  * Detects steps that can no longer end. If the application leaves a stream with `break`, LangChain does not report the
@@ -72,6 +73,14 @@ export function runOfStep(id: string | undefined, sink?: RunSink): Run | undefin
 /** Whether a handler already records the step with this sink. */
 export function isRecorded(id: string, sink: RunSink): boolean {
   return steps.get(id)?.some(({ run }) => run.sink === sink) ?? false;
+}
+
+/** Whether an open step records a call of `model` below the parent with this run id. */
+export function isModelStepOpen(model: string, parentRunId: string | undefined, sink: RunSink): boolean {
+  for (const { run } of [...steps.values()].flat()) {
+    if (run.sink === sink && run.modelCall?.model === model && run.parentRunId === parentRunId) return true;
+  }
+  return false;
 }
 
 export function stepOf(id: string, handler: object): Step | undefined {

@@ -58,7 +58,7 @@ function marked(object: unknown, key: string, kind: 'Image' | 'Audio'): unknown 
 }
 
 /** Returns the dimensions of a vector, which is a list of numbers or the base64 of 4-byte floats. */
-function dimensionsOf(vector: unknown): number | undefined {
+export function dimensionsOf(vector: unknown): number | undefined {
   if (typeof vector === 'string') return base64Bytes(vector) / 4;
   return Array.isArray(vector) || ArrayBuffer.isView(vector) ? (vector as unknown[]).length : undefined;
 }
@@ -67,7 +67,7 @@ function dimensionsOf(vector: unknown): number | undefined {
  * Reads the model, the token counts and the error. A response with a successful status may still contain an error, for
  * example an upstream error that a gateway reports.
  */
-function facts(answer: Fields): Omit<Answer, 'outputs'> {
+export function facts(answer: Fields): Omit<Answer, 'outputs'> {
   const { code, message } = fieldsOf(answer.error);
   return {
     model: textOf(answer.model),

@@ -1,4 +1,4 @@
-import type { StreamObserver } from '../../instrument/observer.ts';
+import type { StreamObserver } from './observer.ts';
 
 /**
  * Returns a stream with the same chunks. The observer receives each chunk and the end. The returned stream buffers

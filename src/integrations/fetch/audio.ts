@@ -1,0 +1,68 @@
+import { fromBase64 } from '../../payload/describe.ts';
+import { fieldsOf, textOf, without } from '../../payload/fields.ts';
+import { type AnswerReader, type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
+import { facts } from '../openai/answers.ts';
+
+const transcript: AnswerReader = {
+  readsText: true,
+  ...objectReader((answer) => ({ outputs: answer, ...facts(answer) }), transcriptFold),
+};
+
+/** The generated audio becomes an attachment. */
+const speech: AnswerReader = {
+  read: (value) => {
+    const { audio, ...facts_ } = value instanceof Blob ? { audio: value } : fieldsOf(value);
+    return { outputs: { audio }, ...facts(facts_) };
+  },
+  fold: speechFold,
+};
+
+/** The requests of OpenAI's API for audio. */
+export const audioCalls: Readonly<Record<'transcription' | 'translation' | 'speech', CallReader>> = {
+  transcription: call('openai.audio.transcriptions', ['file', 'prompt'], transcript),
+  translation: call('openai.audio.translations', ['file', 'prompt'], transcript),
+  speech: call('openai.audio.speech', ['input', 'instructions'], speech),
+};
+
+function call(name: string, inputKeys: readonly string[], answer: AnswerReader): CallReader {
+  return {
+    ...answer,
+    name,
+    runType: 'llm',
+    describe: (body, provider) => describeRequest(body, provider, { modelType: 'llm', inputKeys }),
+  };
+}
+
+const EVENT_FIELDS: ReadonlySet<string> = new Set(['type', 'delta', 'logprobs']);
+
+/** Combines the events of a streamed transcription. The last event contains the whole text. */
+function transcriptFold(): Fold {
+  let text = '';
+  let rest = {};
+  return {
+    add(event, isFull) {
+      const fields = fieldsOf(event);
+      const delta = textOf(fields.delta) ?? '';
+      if (fields.type === 'transcript.text.done') rest = without(fields, EVENT_FIELDS);
+      else if (!isFull) text += delta;
+      return delta.length;
+    },
+    result: () => ({ text, ...rest }),
+  };
+}
+
+/** Combines the events of streamed speech. */
+function speechFold(): Fold {
+  const parts: Uint8Array<ArrayBuffer>[] = [];
+  let usage: unknown;
+  return {
+    add(event, isFull) {
+      const fields = fieldsOf(event);
+      const audio = textOf(fields.audio) ?? '';
+      usage = fields.usage ?? usage;
+      if (!isFull && audio !== '') parts.push(fromBase64(audio) as Uint8Array<ArrayBuffer>);
+      return audio.length;
+    },
+    result: () => ({ audio: new Blob(parts), usage }),
+  };
+}

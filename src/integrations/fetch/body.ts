@@ -1,0 +1,118 @@
+import type { AnswerReader, Fold } from '../call-reader.ts';
+import { LineFold } from '../deltas.ts';
+
+/** Maximum characters or bytes of a body that is not streamed as events. A longer body is unreadable. */
+const BODY_MAX = 16 * 1024 * 1024;
+
+/**
+ * Returns a reader for the bytes or the text of a response body with this content type: server-sent events, lines of
+ * JSON, binary data, or JSON.
+ */
+export function bodyReader(answer: AnswerReader, contentType: string): AnswerReader {
+  const [type = ''] = contentType.toLowerCase().split(';');
+  return { read: answer.read, fold: () => foldFor(answer, type.trim()) };
+}
+
+/** Returns the response in the format that `reader` reads: a list of chunks is combined. */
+export function wholeResponse({ fold }: AnswerReader, value: unknown): unknown {
+  if (!Array.isArray(value) || fold === undefined) return value;
+  const combined = fold();
+  for (const chunk of value) combined.add(chunk, false);
+  return combined.result();
+}
+
+function foldFor(answer: AnswerReader, type: string): Fold {
+  if (answer.fold !== undefined && type === 'text/event-stream') return new StreamFold(answer.fold(), 'data:');
+  if (answer.fold !== undefined && /^application\/(x-ndjson|jsonl|stream\+json)$/.test(type)) {
+    return new StreamFold(answer.fold(), '');
+  }
+  return /^(audio|image|video)\/|^application\/octet-stream$/.test(type) ? new BinaryFold(type) : new TextFold(answer);
+}
+
+/** Reads a stream of JSON values. A line that is not JSON makes the response unreadable, but does not fail the run. */
+class StreamFold implements Fold {
+  readonly #lines: LineFold;
+
+  constructor(fold: Fold, prefix: string) {
+    this.#lines = new LineFold(fold, prefix);
+  }
+
+  add(chunk: unknown, isFull: boolean): number {
+    return isData(chunk) ? this.#lines.add(chunk, isFull) : 0;
+  }
+
+  result(): unknown {
+    return this.#lines.result();
+  }
+
+  get error(): unknown {
+    return this.isUnreadable ? undefined : this.#lines.error;
+  }
+
+  get isUnreadable(): boolean {
+    return this.#lines.error instanceof SyntaxError;
+  }
+}
+
+/** Reads a body that is one JSON value. */
+class TextFold implements Fold {
+  isUnreadable = false;
+  readonly #answer: AnswerReader;
+  readonly #decoder = new TextDecoder();
+  #text = '';
+
+  constructor(answer: AnswerReader) {
+    this.#answer = answer;
+  }
+
+  add(chunk: unknown): number {
+    if (!isData(chunk) || this.isUnreadable) return 0;
+    this.#text += typeof chunk === 'string' ? chunk : this.#decoder.decode(chunk, { stream: true });
+    if (this.#text.length > BODY_MAX) {
+      this.isUnreadable = true;
+      this.#text = '';
+    }
+    return 0;
+  }
+
+  result(): unknown {
+    try {
+      return wholeResponse(this.#answer, JSON.parse(this.#text));
+    } catch {
+      // Some services answer with plain text if the request asks for it.
+      this.isUnreadable ||= this.#answer.readsText !== true;
+      return this.#text;
+    }
+  }
+}
+
+/** Collects binary data, for example generated speech. */
+class BinaryFold implements Fold {
+  isUnreadable = false;
+  readonly #type: string;
+  #parts: (Blob | Uint8Array<ArrayBuffer>)[] = [];
+  #bytes = 0;
+
+  constructor(type: string) {
+    this.#type = type;
+  }
+
+  add(chunk: unknown): number {
+    if (chunk instanceof Blob) this.#parts.push(chunk);
+    if (!ArrayBuffer.isView(chunk) || this.isUnreadable) return 0;
+    this.#bytes += chunk.byteLength;
+    this.isUnreadable = this.#bytes > BODY_MAX;
+    // The bytes are copied, because the application may reuse the buffer.
+    if (this.isUnreadable) this.#parts = [];
+    else this.#parts.push((chunk as Uint8Array<ArrayBuffer>).slice());
+    return 0;
+  }
+
+  result(): Blob {
+    return new Blob(this.#parts, { type: this.#type });
+  }
+}
+
+function isData(chunk: unknown): chunk is string | Uint8Array {
+  return typeof chunk === 'string' || ArrayBuffer.isView(chunk);
+}

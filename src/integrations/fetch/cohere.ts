@@ -1,0 +1,81 @@
+import { emptyFields, type Fields, fieldsOf, listOf, numberOf, textOf, without } from '../../payload/fields.ts';
+import { type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
+import { addDelta, copyOf } from '../deltas.ts';
+import { withDataUris } from '../media.ts';
+import { dimensionsOf } from '../openai/answers.ts';
+import { readUsage, type UsagePaths } from '../usage.ts';
+
+const USAGE: UsagePaths = {
+  input_tokens: ['usage.tokens.input_tokens', 'usage.billed_units.input_tokens', 'meta.billed_units.input_tokens'],
+  output_tokens: ['usage.tokens.output_tokens', 'usage.billed_units.output_tokens'],
+  total_tokens: [],
+  zeroIfMissing: ['output_tokens'],
+  input_token_details: { cache_read: ['usage.cached_tokens'] },
+  output_token_details: {},
+};
+
+const chat: CallReader = {
+  name: 'cohere.chat',
+  runType: 'llm',
+  describe: (body, provider) =>
+    describeRequest(body, provider, {
+      modelType: 'chat',
+      inputKeys: ['messages', 'documents'],
+      inputs: ({ messages, documents }) => ({ messages: withDataUris(messages), documents }),
+    }),
+  ...objectReader((answer) => ({ outputs: answer, usage: readUsage(answer, USAGE) }), chatFold),
+};
+
+const embed: CallReader = {
+  name: 'cohere.embed',
+  runType: 'embedding',
+  describe: (body, provider) =>
+    describeRequest(body, provider, { modelType: 'embedding', inputKeys: ['texts', 'images', 'inputs'] }),
+  ...objectReader((answer) => {
+    // The vectors are grouped by the type of their numbers, for example `{ float: [[…]] }`.
+    const [vectors] = Object.values(fieldsOf(answer.embeddings)).map(listOf);
+    return {
+      outputs: { count: vectors?.length ?? 0, dimensions: dimensionsOf(vectors?.[0]) },
+      usage: readUsage(answer, USAGE),
+    };
+  }),
+};
+
+export const cohereCalls = [
+  { path: /\/v2\/chat$/, reader: chat, accepts: (body: Fields) => 'model' in body && Array.isArray(body.messages) },
+  { path: /\/v2\/embed$/, reader: embed, accepts: (body: Fields) => 'model' in body && 'input_type' in body },
+];
+
+/** The fields of a message that are lists. An event contains one item of the list, and `index` is its position. */
+const LISTS: ReadonlySet<string> = new Set(['content', 'tool_calls', 'citations']);
+
+/** Combines the events of a streamed message. */
+function chatFold(): Fold {
+  const answer = emptyFields();
+  const message: Fields = emptyFields();
+  return {
+    add(event, isFull) {
+      const { id, index, delta } = fieldsOf(event);
+      const { message: added, ...rest } = fieldsOf(delta);
+      if (textOf(id) !== undefined) answer.id = id;
+      Object.assign(answer, copyOf(rest));
+      let characters = 0;
+      for (const [key, value] of Object.entries(fieldsOf(added))) {
+        const isItem = LISTS.has(key) && !Array.isArray(value) && numberOf(index) !== undefined;
+        const change = { [key]: isItem ? [{ index, ...fieldsOf(value) }] : value };
+        characters += addDelta(isFull ? emptyFields() : message, change);
+      }
+      return characters;
+    },
+    result: () => {
+      const entries = Object.entries(message).map(([key, value]) => [key, LISTS.has(key) ? unindexed(value) : value]);
+      return { ...answer, message: Object.fromEntries(entries) };
+    },
+  };
+}
+
+const INDEX: ReadonlySet<string> = new Set(['index']);
+
+function unindexed(items: unknown): unknown[] {
+  return listOf(items).map((item) => without(fieldsOf(item), INDEX));
+}

@@ -1,0 +1,193 @@
+import { defined, emptyFields, type Fields, fieldsOf, filled, listOf, textOf } from '../../payload/fields.ts';
+import { contentOfBlocks, toolCall, urlOfBase64 } from '../../payload/messages.ts';
+import { type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
+import { copyOf } from '../deltas.ts';
+import { dimensionsOf } from '../openai/answers.ts';
+import { readUsage, type UsagePaths } from '../usage.ts';
+
+const USAGE: UsagePaths = {
+  input_tokens: ['input'],
+  output_tokens: ['output'],
+  total_tokens: ['totalTokenCount'],
+  zeroIfMissing: ['output_tokens'],
+  input_token_details: {
+    cache_read: ['cachedContentTokenCount'],
+    text: ['inputs.TEXT'],
+    image: ['inputs.IMAGE'],
+    audio: ['inputs.AUDIO'],
+    video: ['inputs.VIDEO'],
+  },
+  output_token_details: {
+    reasoning: ['thoughtsTokenCount'],
+    text: ['outputs.TEXT'],
+    image: ['outputs.IMAGE'],
+    audio: ['outputs.AUDIO'],
+  },
+};
+
+const generate: CallReader = {
+  name: 'gemini.generateContent',
+  runType: 'llm',
+  describe: (body, provider) =>
+    describeRequest(withParameters(fieldsOf(body)), provider, {
+      modelType: 'chat',
+      inputKeys: ['contents', 'systemInstruction', 'system_instruction'],
+      inputs: requestMessages,
+    }),
+  ...objectReader((answer) => {
+    const { candidates, usageMetadata, modelVersion, ...rest } = answer;
+    const messages = listOf(candidates).flatMap((candidate) => {
+      const { content, finishReason, index: _, ...others } = fieldsOf(candidate);
+      const [message] = messagesOf({ role: 'model', ...fieldsOf(content) });
+      return [defined({ role: 'assistant', ...message, finish_reason: finishReason, ...others })];
+    });
+    return { outputs: { messages, ...rest }, model: textOf(modelVersion), usage: usageOf(fieldsOf(usageMetadata)) };
+  }, contentFold),
+};
+
+const embed: CallReader = {
+  name: 'gemini.embedContent',
+  runType: 'embedding',
+  describe: (body, provider) =>
+    describeRequest(body, provider, {
+      modelType: 'embedding',
+      inputKeys: ['content', 'requests'],
+      inputs: ({ content, requests }) => ({
+        input: [content, ...listOf(requests).map((request) => fieldsOf(request).content)]
+          .filter((one) => one !== undefined)
+          .map((one) => messagesOf(one)[0]?.content),
+      }),
+    }),
+  ...objectReader(({ embedding, embeddings, usageMetadata }) => {
+    const vectors = listOf(embeddings ?? (embedding && [embedding]));
+    return {
+      outputs: { count: vectors.length, dimensions: dimensionsOf(fieldsOf(vectors[0]).values) },
+      usage: usageOf(fieldsOf(usageMetadata)),
+    };
+  }),
+};
+
+export const geminiCalls = [
+  {
+    path: /\/(?:models|endpoints)\/(?<model>[^/:]+):(?:g|streamG)enerateContent$/,
+    reader: generate,
+    accepts: ({ contents }: Fields) => Array.isArray(contents) || typeof contents === 'object',
+  },
+  {
+    path: /\/models\/(?<model>[^/:]+):(?:embedContent|batchEmbedContents)$/,
+    reader: embed,
+    accepts: (body: Fields) => 'content' in body || 'requests' in body,
+  },
+];
+
+/** Moves the settings of the generation to the names of other services. */
+function withParameters({ generationConfig, generation_config, ...body }: Fields): Fields {
+  const config = fieldsOf(generationConfig ?? generation_config);
+  const { maxOutputTokens, stopSequences, ...others } = config;
+  return defined({ ...body, ...others, max_output_tokens: maxOutputTokens, stop_sequences: stopSequences });
+}
+
+function requestMessages({ contents, systemInstruction, system_instruction }: Fields): Fields {
+  const [system] = messagesOf(systemInstruction ?? system_instruction);
+  const given = (Array.isArray(contents) ? contents : [contents]).flatMap(messagesOf);
+  return { messages: system === undefined ? given : [{ ...system, role: 'system' }, ...given] };
+}
+
+/** Converts a content to a message. Each response of a function becomes a message of its own. */
+function messagesOf(content: unknown): Fields[] {
+  const { role = 'user', parts } = fieldsOf(content);
+  const calls: Fields[] = [];
+  const results: Fields[] = [];
+  const blocks: unknown[] = [];
+  for (const part of listOf(parts).map(fieldsOf)) {
+    const call = part.functionCall ?? part.function_call;
+    const result = part.functionResponse ?? part.function_response;
+    const { id, name, args, response } = fieldsOf(call ?? result);
+    if (call !== undefined) calls.push(toolCall(id, name, args));
+    else if (result !== undefined) results.push(defined({ role: 'tool', tool_call_id: id, name, content: response }));
+    else blocks.push(blockOf(part));
+  }
+  const own = defined({
+    role: role === 'model' ? 'assistant' : role,
+    content: contentOfBlocks(blocks),
+    tool_calls: filled(calls),
+  });
+  return Object.keys(own).length > 1 ? [own, ...results] : results;
+}
+
+/** Converts a part of a message. Parts of unknown types do not change. */
+function blockOf(part: Fields): unknown {
+  const { text, thought } = part;
+  if (typeof text === 'string')
+    return thought === true ? { type: 'reasoning', reasoning: text } : { type: 'text', text };
+  const { mimeType, mime_type, data } = fieldsOf(part.inlineData ?? part.inline_data);
+  if (typeof data !== 'string') return part;
+  const type = textOf(mimeType ?? mime_type);
+  const url = urlOfBase64(data, type);
+  return type?.startsWith('image/')
+    ? { type: 'image_url', image_url: { url } }
+    : { type: 'file', mime_type: type, data: url };
+}
+
+/** The service counts thoughts apart from the output, and the results of its own tools apart from the prompt. */
+function usageOf(usage: Fields) {
+  const { promptTokenCount, toolUsePromptTokenCount, candidatesTokenCount, thoughtsTokenCount } = usage;
+  return readUsage(
+    {
+      ...usage,
+      input: sumOf(promptTokenCount, toolUsePromptTokenCount),
+      output: sumOf(candidatesTokenCount, thoughtsTokenCount),
+      inputs: byModality(usage.promptTokensDetails),
+      outputs: byModality(usage.candidatesTokensDetails),
+    },
+    USAGE,
+  );
+}
+
+function sumOf(...counts: unknown[]): number | undefined {
+  const numbers = counts.filter((count) => typeof count === 'number');
+  return numbers.length === 0 ? undefined : numbers.reduce((sum, count) => sum + count, 0);
+}
+
+function byModality(details: unknown): Fields {
+  const counts = listOf(details).map(fieldsOf);
+  return Object.fromEntries(counts.map(({ modality, tokenCount }) => [modality, tokenCount]));
+}
+
+/** Combines the chunks of a response. Each chunk is a response with further parts. */
+function contentFold(): Fold {
+  const answer = emptyFields();
+  const candidates: Fields[] = [];
+  const addCandidate = (candidate: Fields, at: number, isFull: boolean): number => {
+    const { index = at, content, ...rest } = candidate;
+    let known = candidates.find((one) => one.index === index);
+    if (known === undefined) {
+      known = { index, content: { role: 'model', parts: [] } };
+      candidates.push(known);
+    }
+    Object.assign(known, copyOf(rest));
+    const { parts } = known.content as { parts: Fields[] };
+    let characters = 0;
+    for (const part of listOf(fieldsOf(content).parts).map(fieldsOf)) {
+      const text = textOf(part.text);
+      const last = parts.at(-1);
+      characters += text?.length ?? JSON.stringify(part).length;
+      if (isFull || text === '') continue;
+      if (text !== undefined && textOf(last?.text) !== undefined && last?.thought === part.thought) {
+        (last as Fields).text += text;
+      } else {
+        parts.push(copyOf(part));
+      }
+    }
+    return characters;
+  };
+  return {
+    add(chunk, isFull) {
+      const { candidates: added, ...rest } = fieldsOf(chunk);
+      Object.assign(answer, copyOf(rest));
+      const counts = listOf(added).map((candidate, at) => addCandidate(fieldsOf(candidate), at, isFull));
+      return counts.reduce((sum, count) => sum + count, 0);
+    },
+    result: () => ({ ...answer, candidates }),
+  };
+}

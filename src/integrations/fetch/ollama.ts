@@ -1,0 +1,114 @@
+import { defined, emptyFields, type Fields, fieldsOf, listOf, mapped, textOf } from '../../payload/fields.ts';
+import { type AnswerReader, type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
+import { addDelta, copyOf } from '../deltas.ts';
+import { dataUriOf } from '../media.ts';
+import { dimensionsOf } from '../openai/answers.ts';
+import { readUsage, type UsagePaths } from '../usage.ts';
+
+const USAGE: UsagePaths = {
+  input_tokens: ['prompt_eval_count'],
+  output_tokens: ['eval_count'],
+  total_tokens: [],
+  zeroIfMissing: ['output_tokens'],
+  input_token_details: {},
+  output_token_details: {},
+};
+
+const generated: AnswerReader = objectReader(
+  (answer) => ({
+    outputs: answer,
+    model: textOf(answer.model),
+    usage: readUsage(answer, USAGE),
+    error: textOf(answer.error),
+  }),
+  generationFold,
+);
+
+const embedded: AnswerReader = objectReader((answer) => {
+  const vectors = listOf(answer.embeddings ?? (answer.embedding && [answer.embedding]));
+  return {
+    outputs: { count: vectors.length, dimensions: dimensionsOf(vectors[0]) },
+    model: textOf(answer.model),
+    usage: readUsage(answer, USAGE),
+  };
+});
+
+export const ollamaCalls = [
+  {
+    path: /\/api\/chat$/,
+    reader: call('ollama.chat', 'chat', generated, ({ messages }) => ({ messages: mapped(messages, withImages) })),
+    accepts: (body: Fields) => 'model' in body && Array.isArray(body.messages),
+  },
+  {
+    path: /\/api\/generate$/,
+    reader: call('ollama.generate', 'llm', generated, ({ prompt, system, suffix, images }) =>
+      defined({ prompt, system, suffix, images: images && listOf(images).map(imageUri) }),
+    ),
+    accepts: (body: Fields) => 'model' in body && 'prompt' in body,
+  },
+  {
+    path: /\/api\/embed$/,
+    reader: call('ollama.embed', 'embedding', embedded, ({ input }) => ({ input })),
+    accepts: (body: Fields) => 'model' in body && 'input' in body,
+  },
+  {
+    path: /\/api\/embeddings$/,
+    reader: call('ollama.embed', 'embedding', embedded, ({ prompt }) => ({ input: prompt })),
+    accepts: (body: Fields) => 'model' in body && 'prompt' in body,
+  },
+];
+
+const INPUTS = ['messages', 'prompt', 'system', 'suffix', 'images', 'input'];
+
+function call(
+  name: string,
+  modelType: 'chat' | 'llm' | 'embedding',
+  answer: AnswerReader,
+  inputs: (body: Fields) => Fields,
+): CallReader {
+  return {
+    ...answer,
+    name,
+    runType: modelType === 'embedding' ? 'embedding' : 'llm',
+    describe(body, provider) {
+      const { options, ...rest } = fieldsOf(body);
+      const { num_predict: max_tokens, ...settings } = fieldsOf(options);
+      const request = defined({ ...rest, ...settings, max_tokens });
+      return describeRequest(request, provider, { modelType, inputKeys: INPUTS, inputs });
+    },
+  };
+}
+
+/** Combines the lines of a streamed answer. Text and tool calls are appended, and all other fields are replaced. */
+function generationFold(): Fold {
+  const answer = emptyFields();
+  return {
+    add(line, isFull) {
+      const { message, response, thinking, ...rest } = fieldsOf(line);
+      Object.assign(answer, copyOf(rest));
+      return addDelta(isFull ? emptyFields() : answer, defined({ message, response, thinking }));
+    },
+    result: () => answer,
+  };
+}
+
+/** Converts the images of a message to blocks of its content. */
+function withImages(message: unknown): unknown {
+  const { images, content, ...rest } = fieldsOf(message);
+  if (!Array.isArray(images) || images.length === 0) return message;
+  const blocks = images.map((image) => ({ type: 'image_url', image_url: { url: imageUri(image) } }));
+  return { ...rest, content: [{ type: 'text', text: content }, ...blocks] };
+}
+
+/** The first characters of images in base64. */
+const IMAGE_TYPES: readonly (readonly [start: string, mimeType: string])[] = [
+  ['iVBOR', 'image/png'],
+  ['/9j/', 'image/jpeg'],
+  ['R0lGOD', 'image/gif'],
+  ['UklGR', 'image/webp'],
+];
+
+function imageUri(image: unknown): unknown {
+  const type = IMAGE_TYPES.find(([start]) => textOf(image)?.startsWith(start))?.[1];
+  return dataUriOf(type ?? 'application/octet-stream', image) ?? image;
+}

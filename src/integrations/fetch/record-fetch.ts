@@ -1,0 +1,163 @@
+import { clock } from '../../base/clock.ts';
+import { guard } from '../../base/guard.ts';
+import { shared } from '../../base/shared.ts';
+import { defineOwn, type Method } from '../../instrument/observer.ts';
+import { followIfThenable } from '../../instrument/promise.ts';
+import { disguised } from '../../instrument/traceable.ts';
+import { isFields } from '../../payload/fields.ts';
+import { applyIn, currentContext, enclosingModelCall, modelCall, type RunContext, sinkOf } from '../../run/context.ts';
+import type { RunType } from '../../run/record.ts';
+import { Run, startRunBelow } from '../../run/run.ts';
+import type { RunSink } from '../../run/sink.ts';
+import { isoTimestamp } from '../../run/time.ts';
+import { markUnreadable } from '../answer-stream.ts';
+import type { AnswerReader } from '../call-reader.ts';
+import { isModelStepOpen } from '../langchain/steps.ts';
+import { dialectOf, mayBeModelCall } from './dialects.ts';
+import { requestBody, requestSignal, requestUrl } from './request.ts';
+import { followResponse } from './response.ts';
+
+const OPERATION = 'recordFetch';
+
+const state: { stop: (() => void) | undefined } = shared('recordFetch', () => ({ stop: undefined }));
+
+/**
+ * Records the model calls that the process makes with `globalThis.fetch`, which is replaced. Each request that a dialect
+ * matches becomes an `llm` or `embedding` run below the current run. All other requests are passed on unchanged.
+ *
+ * Returns a function that ends the recording and restores `fetch`. If other code has replaced `fetch` in the meantime,
+ * the replacement stays, and its calls are no longer recorded. Further calls return the same function and have no effect
+ * while the recording lasts. If the runtime has no `fetch`, nothing is recorded.
+ */
+export function recordFetch(): () => void {
+  state.stop ??= guard(OPERATION, install);
+  return state.stop ?? (() => {});
+}
+
+function install(): (() => void) | undefined {
+  const descriptor = Object.getOwnPropertyDescriptor(globalThis, 'fetch');
+  const original = globalThis.fetch as unknown as Method;
+  if (typeof original !== 'function') return undefined;
+  let isOn = true;
+  const recorder = {
+    fetch(this: unknown, ...args: unknown[]): unknown {
+      if (!isOn || !mayBeModelCall(args[0], args[1])) return Reflect.apply(original, this, args);
+      return recordCall(original, this, args);
+    },
+  };
+  const replacement = disguised(recorder.fetch, original);
+  // Some libraries test whether `fetch` is native.
+  defineOwn(replacement, 'toString', () => Function.prototype.toString.call(original));
+  const { enumerable = true } = descriptor ?? {};
+  Object.defineProperty(globalThis, 'fetch', { configurable: true, writable: true, enumerable, value: replacement });
+  return () => {
+    isOn = false;
+    state.stop = undefined;
+    if ((globalThis.fetch as unknown) !== replacement) return;
+    if (descriptor === undefined) Reflect.deleteProperty(globalThis, 'fetch');
+    else Object.defineProperty(globalThis, 'fetch', descriptor);
+  };
+}
+
+/** The run of a request, and the reader of its response. */
+interface Call {
+  readonly run: Run;
+  readonly answer: AnswerReader;
+}
+
+function recordCall(fetch: Method, self: unknown, args: unknown[]): unknown {
+  const [input, init] = args;
+  const around = guard(OPERATION, currentContext);
+  const sink = guard(OPERATION, () => sinkOf(around));
+  if (sink === undefined || sink.isOff === true) return Reflect.apply(fetch, self, args);
+  const begin = (body: unknown, startTime?: string): Call | undefined =>
+    guard(OPERATION, () => beginCall(new URL(requestUrl(input)), body, { around, sink, startTime }));
+  const body = guard(OPERATION, () => requestBody(input, init));
+  if (body instanceof Promise) return recordLater(Reflect.apply(fetch, self, args), body, begin);
+  const call = begin(body);
+  if (call === undefined) return Reflect.apply(fetch, self, args);
+  const { run } = call;
+  const signal = guard(OPERATION, () => requestSignal(input, init));
+  run.signal = signal && new WeakRef(signal);
+  let result: unknown;
+  try {
+    result = applyIn(run.context, fetch, self, args);
+  } catch (thrown) {
+    run.fail(thrown);
+    throw thrown;
+  }
+  return followCall(result, () => call);
+}
+
+/**
+ * Records the call of a `Request` object, whose body can only be read asynchronously. The request is not delayed: its
+ * run gets the start time of the call. The body is read before the response arrives, because it is in memory.
+ */
+function recordLater(
+  result: unknown,
+  body: Promise<unknown>,
+  begin: (body: unknown, startTime: string) => Call | undefined,
+): unknown {
+  const startTime = isoTimestamp(clock.nowUs());
+  let call: Call | undefined;
+  let isBegun = false;
+  const once = (text?: unknown): Call | undefined => {
+    if (!isBegun) call = begin(text, startTime);
+    isBegun = true;
+    return call;
+  };
+  body.then(once, () => {});
+  return followCall(result, once);
+}
+
+function followCall(result: unknown, callOf: () => Call | undefined): unknown {
+  return followIfThenable(result, {
+    fulfilled(response) {
+      const call = callOf();
+      if (call?.run.isOpen !== true) return;
+      guard(OPERATION, () => followResponse(response as Response, call.run, call.answer));
+    },
+    fail: (error) => callOf()?.run.fail(error),
+  });
+}
+
+interface Surroundings {
+  readonly around: RunContext | undefined;
+  readonly sink: RunSink;
+  readonly startTime: string | undefined;
+}
+
+/** Starts the run of a request. Returns undefined if the request is not a model call or is already recorded. */
+function beginCall(url: URL, body: unknown, { around, sink, startTime }: Surroundings): Call | undefined {
+  const found = dialectOf(url, body);
+  if (found === undefined) return undefined;
+  const { reader, provider, request } = found;
+  const { name, runType } = reader;
+  const description = isFields(request) ? reader.describe(request, provider) : undefined;
+  if (isFields(request) && description === undefined) return undefined;
+  const call = modelCall(runType, description?.metadata);
+  if (isRecordedAbove(runType, call?.model, around, sink)) return undefined;
+  const inputs = description?.inputs ?? { error: 'the request could not be read' };
+  const run = startRunBelow(OPERATION, { name, runType, inputs, ...(startTime && { startTime }) }, around);
+  // The metadata is set after the start, so that nested runs do not inherit it.
+  run.set({ metadata: { ...(description?.metadata ?? { ls_provider: provider }) } });
+  run.modelCall = call;
+  if (description === undefined) markUnreadable(run, 'request');
+  return { run, answer: reader };
+}
+
+/**
+ * Whether another integration records the call: the current run or span is an open model call, for example of a wrapped
+ * client, or an open step of LangChain with the same parent records a call of this model.
+ */
+function isRecordedAbove(
+  runType: RunType,
+  model: string | undefined,
+  around: RunContext | undefined,
+  sink: RunSink,
+): boolean {
+  const owner = around?.owner;
+  if (owner instanceof Run && owner.isOpen && owner.runType === runType && owner.sink === sink) return true;
+  if (enclosingModelCall(around, sink)?.runType === runType) return true;
+  return runType === 'llm' && model !== undefined && isModelStepOpen(model, around?.id, sink);
+}

@@ -1,0 +1,61 @@
+import { type Fields, fieldsOf, textOf } from '../../payload/fields.ts';
+
+/** Whether the first argument of `fetch` is a request of any implementation. */
+export function isRequest(input: unknown): input is Request {
+  return typeof input === 'object' && input !== null && typeof (input as Partial<Request>).clone === 'function';
+}
+
+export function requestUrl(input: unknown): string {
+  if (typeof input === 'string') return input;
+  return textOf(fieldsOf(input).url) ?? `${input}`;
+}
+
+export function requestMethod(input: unknown, init: unknown): string {
+  const method = fieldsOf(init).method ?? (isRequest(input) ? input.method : undefined);
+  return textOf(method) ?? 'GET';
+}
+
+export function requestSignal(input: unknown, init: unknown): AbortSignal | undefined {
+  const signal = fieldsOf(init).signal ?? (isRequest(input) ? input.signal : undefined);
+  return signal instanceof AbortSignal ? signal : undefined;
+}
+
+/**
+ * Reads the body of a request, as an object. Returns undefined if the body is not JSON or a form, for example if it is a
+ * stream. The body of a `Request` is read from a clone, because reading the body itself would consume it.
+ */
+export function requestBody(input: unknown, init: unknown): unknown {
+  const { body } = fieldsOf(init);
+  if (body !== undefined && body !== null) return fieldsOfBody(body);
+  if (!isRequest(input) || input.bodyUsed || input.body === null) return undefined;
+  const isForm = input.headers.get('content-type')?.startsWith('multipart/form-data') === true;
+  const copy = input.clone();
+  return (isForm ? copy.formData() : copy.text()).then(fieldsOfBody);
+}
+
+function fieldsOfBody(body: unknown): Fields | undefined {
+  if (typeof body === 'string') return parsed(body);
+  if (body instanceof FormData) return fieldsOfForm(body);
+  if (body instanceof ArrayBuffer) return parsed(new TextDecoder().decode(body));
+  if (ArrayBuffer.isView(body)) return parsed(new TextDecoder().decode(body as Uint8Array));
+  return undefined;
+}
+
+function parsed(json: string): Fields | undefined {
+  try {
+    const value: unknown = JSON.parse(json);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The values of a repeated field, or of a field whose name ends with `[]`, become a list. */
+function fieldsOfForm(form: FormData): Fields {
+  const fields: Fields = {};
+  for (const name of new Set(form.keys())) {
+    const values = form.getAll(name);
+    fields[name.replace(/\[\]$/, '')] = values.length === 1 && !name.endsWith('[]') ? values[0] : values;
+  }
+  return fields;
+}

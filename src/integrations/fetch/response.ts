@@ -1,0 +1,130 @@
+import { guard } from '../../base/guard.ts';
+import { interceptOwn, isFollowed } from '../../instrument/observer.ts';
+import { followIfThenable } from '../../instrument/promise.ts';
+import { followBranches, followReadableStream, isReadableStream } from '../../instrument/stream.ts';
+import { fieldsOf, textOf } from '../../payload/fields.ts';
+import type { Run } from '../../run/run.ts';
+import { AnswerStream, endWithAnswer } from '../answer-stream.ts';
+import type { AnswerReader } from '../call-reader.ts';
+import { bodyReader, wholeResponse } from './body.ts';
+
+const OPERATION = 'recordFetch';
+
+/** The methods of a response that read the whole body. */
+const WHOLE = ['json', 'text', 'arrayBuffer', 'bytes', 'blob'] as const;
+
+/**
+ * Records the body of a response while the application reads it, and ends the run at the end of the body. The response
+ * stays the same object, and its body is never read, locked or copied here.
+ */
+export function followResponse(response: Response, run: Run, answer: AnswerReader): void {
+  const { ok, status, headers, body } = response;
+  const requestId = headers?.get?.('x-request-id') ?? headers?.get?.('request-id');
+  run.set({ metadata: { request_id: requestId || undefined } });
+  const reader = ok === false ? errorReader(status) : answer;
+  const observer = new BodyObserver(run, reader, headers?.get?.('content-type') ?? '', ok !== false);
+  const followed = isFollowed(response, () => {
+    if (body === null || !followMethods(response, observer)) return false;
+    observer.watch(
+      isReadableStream(body) && isFollowed(body, () => followReadableStream(body, observer)) ? body : response,
+    );
+    return true;
+  });
+  if (followed) return;
+  if (ok === false) observer.end();
+  else run.end({ status });
+}
+
+function followMethods(response: Response, observer: BodyObserver): boolean {
+  for (const key of WHOLE) {
+    interceptOwn(response, key, (read, self, args) => {
+      const { bodyUsed, body } = self as Response;
+      // The method rejects, because the body is already being read.
+      if (observer.isStepping || bodyUsed || body?.locked === true) return Reflect.apply(read, self, args);
+      return observer.readWhole(key, () => observer.step(read, self, args));
+    });
+  }
+  return interceptOwn(response, 'clone', (clone, self, args) => {
+    const { body } = self as Response;
+    const copy = Reflect.apply(clone, self, args) as Response;
+    guard(OPERATION, () => {
+      followMethods(copy, observer);
+      const branches = [(self as Response).body, copy.body].filter((branch) => branch !== null && branch !== body);
+      if (body !== null) followBranches(body, branches as ReadableStream[], observer);
+    });
+    return copy;
+  });
+}
+
+/** Observes the body of one response. */
+class BodyObserver extends AnswerStream {
+  readonly observesSource = true;
+  readonly #reader: AnswerReader;
+  readonly #isOk: boolean;
+  /** Whether a method of the response reads the body, in which case its result is recorded instead of the stream. */
+  #isReadWhole = false;
+
+  constructor(run: Run, reader: AnswerReader, contentType: string, isOk: boolean) {
+    super(run, bodyReader(reader, contentType));
+    this.#reader = reader;
+    this.#isOk = isOk;
+  }
+
+  readWhole(method: (typeof WHOLE)[number], read: () => unknown): unknown {
+    this.#isReadWhole = true;
+    const end = (finish: () => void): void => {
+      this.#isReadWhole = false;
+      guard(OPERATION, finish);
+    };
+    return followIfThenable(read(), {
+      fulfilled: (value) => end(() => this.#endWith(method, value)),
+      // The body of `json` was not JSON.
+      fail: (error) => end(() => (error instanceof SyntaxError ? this.end() : this.fail(error))),
+    });
+  }
+
+  #endWith(method: (typeof WHOLE)[number], value: unknown): void {
+    if (method === 'json') {
+      super.detach();
+      endWithAnswer(this.run, () => this.#reader.read(wholeResponse(this.#reader, value)));
+      return;
+    }
+    this.chunk(value instanceof ArrayBuffer ? new Uint8Array(value) : value);
+    this.end();
+  }
+
+  override end(): void {
+    if (!this.#isReadWhole) super.end();
+  }
+
+  override fail(error: unknown): void {
+    if (!this.#isReadWhole) super.fail(error);
+  }
+
+  override detach(): void {
+    if (!this.#isReadWhole) super.detach();
+  }
+
+  /** The run of an unsuccessful response fails, even if the application does not read the error. */
+  override cancel(): void {
+    if (this.#isOk) super.cancel();
+    else this.end();
+  }
+
+  override abandon(reason: string): void {
+    if (this.#isOk) super.abandon(reason);
+    else this.end();
+  }
+}
+
+/** Reads an unsuccessful response. The formats of the services differ in the place of the message. */
+function errorReader(status: number): AnswerReader {
+  return {
+    readsText: true,
+    read(value) {
+      const { error, message, detail } = fieldsOf(Array.isArray(value) ? value[0] : value);
+      const text = [fieldsOf(error).message, error, message, detail].find((one) => textOf(one));
+      return { outputs: { status, body: value }, error: `HTTP ${status}${text === undefined ? '' : `: ${text}`}` };
+    },
+  };
+}

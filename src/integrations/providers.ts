@@ -1,0 +1,54 @@
+import { isLoopback } from '../base/options.ts';
+
+/** Model services, by the suffix of the host name, which a dot precedes here. */
+const PROVIDERS: readonly (readonly [suffix: string, provider: string])[] = [
+  ['.openai.com', 'openai'],
+  ['.openai.azure.com', 'azure'],
+  ['.cognitiveservices.azure.com', 'azure'],
+  ['.services.ai.azure.com', 'azure'],
+  ['-aiplatform.googleapis.com', 'google_vertexai'],
+  ['.aiplatform.googleapis.com', 'google_vertexai'],
+  ['.anthropic.com', 'anthropic'],
+  ['.cerebras.ai', 'cerebras'],
+  ['.cohere.com', 'cohere'],
+  ['.deepseek.com', 'deepseek'],
+  ['.fireworks.ai', 'fireworks'],
+  ['.generativelanguage.googleapis.com', 'google_genai'],
+  ['.groq.com', 'groq'],
+  ['.mistral.ai', 'mistralai'],
+  ['.ollama.com', 'ollama'],
+  ['.openrouter.ai', 'openrouter'],
+  ['.perplexity.ai', 'perplexity'],
+  ['.together.xyz', 'together'],
+  ['.x.ai', 'xai'],
+];
+
+/**
+ * Matches the host names of self-hosted servers, for example `litellm-proxy.example.com`, or `ollama` in a Docker
+ * Compose file.
+ */
+const OWN_SERVERS = /(?:^|[.-])(litellm|ollama|vllm)(?=[.-]|$)/;
+
+/**
+ * Default ports of these servers, which identify a server on a loopback host. Only Ollama's default port is distinctive
+ * enough to identify a server on a remote host.
+ */
+const OWN_PORTS: ReadonlyMap<string, string> = new Map([
+  ['4000', 'litellm'],
+  ['8000', 'vllm'],
+]);
+const OLLAMA_PORT = '11434';
+
+/** Returns the model service with this host, or undefined for any other host. */
+export function serviceAt({ hostname }: URL): string | undefined {
+  return PROVIDERS.find(([suffix]) => `.${hostname}`.endsWith(suffix))?.[1];
+}
+
+/** Returns the model service with this host, or the kind of self-hosted server, or undefined if the URL is unknown. */
+export function providerAt(url: URL): string | undefined {
+  const { hostname, port } = url;
+  const known = serviceAt(url);
+  if (known !== undefined) return known;
+  if (port === OLLAMA_PORT) return 'ollama';
+  return OWN_SERVERS.exec(hostname)?.[1] ?? (isLoopback(hostname) ? OWN_PORTS.get(port) : undefined);
+}
