@@ -13,6 +13,8 @@ export interface Collector {
    * `new_token`.
    */
   push(chunk: unknown): boolean;
+  /** Whether the last chunk ended the result. The run then ends, even if the stream has not reached its end. */
+  readonly isComplete?: boolean;
   /** Records the chunks in the run, which must be open. If the chunks contain an error, returns the error. */
   record(): unknown;
 }
@@ -67,9 +69,11 @@ export abstract class StreamRecorder implements StreamObserver, Watched {
     this.#wasUsed = true;
     this.#collector ??= this.collect();
     const isToken = this.#collector.push(value);
-    if (!isToken || this.#hasToken) return;
-    this.#hasToken = true;
-    this.run.event('new_token');
+    if (isToken && !this.#hasToken) {
+      this.#hasToken = true;
+      this.run.event('new_token');
+    }
+    if (this.#collector.isComplete === true) this.end();
   }
 
   end(): void {

@@ -103,6 +103,10 @@ class AnswerCollector implements Collector {
     this.#charactersLeft = run.capture.payload.bytes;
   }
 
+  get isComplete(): boolean {
+    return this.#fold?.isComplete === true;
+  }
+
   push(chunk: unknown): boolean {
     const isFull = this.#charactersLeft <= 0;
     const characters = guard('following a stream', () => this.#fold?.add(chunk, isFull)) ?? 0;

@@ -48,6 +48,8 @@ export interface Fold {
   result(): unknown;
   /** An error that ended the stream but is not part of the response. */
   readonly error?: unknown;
+  /** Whether the response has reached its last chunk. An application may stop reading there, before the stream ends. */
+  readonly isComplete?: boolean;
   /** Whether a part of the response has another format. */
   readonly isUnreadable?: boolean;
 }

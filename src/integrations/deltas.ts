@@ -63,12 +63,22 @@ export function eventReader(reader: AnswerReader): AnswerReader {
   return { ...reader, fold: fold && (() => new LineFold(fold(), 'data:')) };
 }
 
+/** The types of the last event of a response, at which applications stop reading. */
+const LAST_EVENTS: ReadonlySet<unknown> = new Set([
+  'message_stop',
+  'message-end',
+  'response.completed',
+  'response.failed',
+  'response.incomplete',
+]);
+
 /**
  * Reads a stream in which each value is a line of JSON after `prefix`: server-sent events, or lines of JSON if the
  * prefix is empty. Other lines are ignored.
  */
 export class LineFold implements Fold {
   error: unknown;
+  isComplete = false;
   readonly #fold: Fold;
   readonly #prefix: string;
   readonly #decoder = new TextDecoder();
@@ -99,12 +109,15 @@ export class LineFold implements Fold {
 
   #addLine(line: string, isFull: boolean): number {
     const data = line.startsWith(this.#prefix) ? line.slice(this.#prefix.length).trim() : '';
+    if (data === '[DONE]') this.isComplete = true;
     if (data === '' || data === '[DONE]') return 0;
     try {
       const value: unknown = JSON.parse(data);
       const { type, error } = fieldsOf(value);
       if (type === 'error') this.error ??= errorLine(fieldsOf(error).type, fieldsOf(error).message) ?? 'error';
-      return this.#fold.add(value, isFull);
+      const characters = this.#fold.add(value, isFull);
+      if (this.#fold.isComplete === true || LAST_EVENTS.has(type)) this.isComplete = true;
+      return characters;
     } catch (thrown) {
       // The application receives the same error, because the SDK parses the line too.
       this.error ??= thrown;

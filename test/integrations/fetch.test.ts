@@ -1,9 +1,23 @@
-// Model calls that programs make with `fetch`, and the runs that they become.
-import OpenAI from 'openai';
-import { describe, expect, onTestFinished, test } from 'vitest';
+// Model calls that programs make with `fetch`: which requests are recorded, how a response is followed, and what the
+// application sees. fetch-providers.test.ts tests the formats of the services.
+import { createServer } from 'node:http';
+import { Readable } from 'node:stream';
+import { createOpenAI } from '@ai-sdk/openai';
+import Anthropic from '@anthropic-ai/sdk';
+import { ChatOpenAI } from '@langchain/openai';
+import { generateText, streamText } from 'ai';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { traceable } from '../../src/instrument/traceable.ts';
+import { wrapModel } from '../../src/integrations/ai-sdk/model.ts';
+import { wrapAnthropic } from '../../src/integrations/anthropic/client.ts';
 import { recordFetch } from '../../src/integrations/fetch/record-fetch.ts';
-import { record } from '../instrument/recorder.ts';
+import { RunspanCallbackHandler } from '../../src/integrations/langchain/handler.ts';
+import { wrapOpenAI } from '../../src/integrations/openai/client.ts';
+import { record, treeOf } from '../instrument/recorder.ts';
+import { listen } from '../support/listen.ts';
+import { logLines } from '../support/log-lines.ts';
 import { bareClient, chunksOf, localModel, lookUp, onlyRun, tea } from './local-openai.ts';
+import { events, json, serveWire, type WireResponse } from './wire-server.ts';
 
 /** Starts the local model, and records the runs of one test. */
 async function recorded() {
@@ -13,19 +27,36 @@ async function recorded() {
   return { recorder, model, client: bareClient(model, { maxRetries: 0 }), only: () => onlyRun(recorder.runs) };
 }
 
+/** Sends a chat completion with `fetch`, and returns the response and the recorder. */
+async function fetched(wire: WireResponse, init: object = {}, path = '/v1/chat/completions') {
+  const recorder = record();
+  onTestFinished(recordFetch());
+  const url = (await serveWire(wire)) + path;
+  const response = await fetch(url, { ...post, ...init });
+  return { response, recorder, only: () => onlyRun(recorder.runs) };
+}
+
 const ask = { model: 'small', messages: tea };
+const post = { method: 'POST', body: JSON.stringify(ask) };
 const answered = { role: 'assistant', content: 'You said: What is tea?' };
+const completion = {
+  object: 'chat.completion',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'A drink.' } }],
+};
+const delta = (content: string) => ({ object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content } }] });
+const drink = { choices: [{ message: { content: 'A drink.' } }] };
 
 describe('a chat completion', () => {
   test('becomes a run with messages, parameters, tools and tokens', async () => {
     const { client, only } = await recorded();
-    const completion = await client.chat.completions.create({ ...ask, temperature: 0.5, max_completion_tokens: 9, tools: [lookUp] });
-    expect(completion.choices[0]?.message.tool_calls).toHaveLength(1);
+    const parameters = { temperature: 0.5, max_completion_tokens: 9, tools: [lookUp] };
+    const result = await client.chat.completions.create({ ...ask, ...parameters });
+    expect(result.choices[0]?.message.tool_calls).toHaveLength(1);
     expect(only()).toMatchObject({
       name: 'openai.chat.completions',
       run_type: 'llm',
       inputs: { messages: tea },
-      outputs: { choices: [{ message: { role: 'assistant' } }] },
+      outputs: { choices: [{ message: { role: 'assistant' } }], usage_metadata: { input_tokens: 3 } },
       extra: {
         metadata: {
           ls_provider: 'openai',
@@ -34,6 +65,7 @@ describe('a chat completion', () => {
           ls_temperature: 0.5,
           ls_max_tokens: 9,
           ls_invocation_params: { tools: [lookUp] },
+          request_id: 'req_1',
         },
       },
     });
@@ -41,15 +73,292 @@ describe('a chat completion', () => {
 
   test('is recorded whole if it is streamed, with the time of the first token', async () => {
     const { client, only } = await recorded();
-    const stream = await client.chat.completions.create({
-      ...ask,
-      stream: true,
-      stream_options: { include_usage: true },
-    });
-    expect(await chunksOf(stream)).not.toHaveLength(0);
+    const options = { stream: true, stream_options: { include_usage: true } } as const;
+    expect(await chunksOf(await client.chat.completions.create({ ...ask, ...options }))).not.toHaveLength(0);
     const run = only();
     expect(run).toMatchObject({ outputs: { choices: [{ message: answered }] }, events: [{ name: 'new_token' }] });
     expect(run.outputs).toHaveProperty('usage_metadata.input_tokens', 3);
     expect(run.end_time).toBeDefined();
+  });
+
+  test('fails with the status and the message of the service', async () => {
+    const { client, only } = await recorded();
+    await expect(client.chat.completions.create({ ...ask, model: 'fail-429' })).rejects.toThrow(/429/);
+    expect(only().error).toMatch(/^HTTP 429: ./);
+  });
+
+  test('is one run for each attempt if the SDK retries', async () => {
+    const { model, recorder } = await recorded();
+    const client = bareClient(model, { maxRetries: 1 });
+    await expect(client.chat.completions.create({ ...ask, model: 'fail-500' })).rejects.toThrow();
+    expect(recorder.runs.map(({ error }) => error?.slice(0, 8))).toEqual(['HTTP 500', 'HTTP 500']);
+  });
+
+  test('fails with the error of the connection', async () => {
+    const recorder = record();
+    onTestFinished(recordFetch());
+    const server = createServer((_, response) => response.destroy());
+    const url = await listen(server);
+    onTestFinished(() => void server.close());
+    const call = fetch(`${url}/v1/chat/completions`, post);
+    await expect(call).rejects.toThrow('fetch failed');
+    expect(onlyRun(recorder.runs).error).toMatch(/fetch failed/);
+  });
+
+  test('ends as cancelled if the application aborts it', async () => {
+    const controller = new AbortController();
+    const part = `data: ${JSON.stringify(delta('A '))}\n\n`;
+    const wire: WireResponse = { type: 'text/event-stream', parts: [part], staysOpen: true };
+    const { response, only } = await fetched(wire, { signal: controller.signal });
+    const reader = response.body?.getReader();
+    await reader?.read();
+    controller.abort(new Error('enough'));
+    await expect(reader?.read()).rejects.toThrow('enough');
+    expect(only()).toMatchObject({
+      outputs: { choices: [{ message: { content: 'A ' } }] },
+      extra: { metadata: { end_reason: 'cancelled' } },
+    });
+  });
+});
+
+describe('the body of a response', () => {
+  const stream = events(delta('A '), delta('drink.'), '[DONE]');
+  const readers: [string, WireResponse, (response: Response) => unknown][] = [
+    ['json()', json(completion), (response) => response.json()],
+    ['text()', json(completion), (response) => response.text()],
+    ['arrayBuffer()', json(completion), (response) => response.arrayBuffer()],
+    ['a clone', json(completion), (response) => response.clone().json()],
+    ['the original after clone()', json(completion), (response) => [response.clone(), response.json()][1]],
+    ['another Response with its body', json(completion), (response) => new Response(response.body).json()],
+    ['a branch of tee()', json(completion), (response) => new Response(response.body?.tee()[0]).json()],
+    ['text() of a stream', stream, (response) => response.text()],
+    ['an iterator', stream, (response) => chunksOf(response.body as never)],
+    ['a Node stream', stream, (response) => chunksOf(Readable.fromWeb(response.body as never))],
+    ['a transform', stream, (response) => chunksOf(response.body?.pipeThrough(new TextDecoderStream()) as never)],
+    [
+      'a transform of a branch of tee()',
+      stream,
+      (response) => chunksOf(response.body?.tee()[1].pipeThrough(new TextDecoderStream()) as never),
+    ],
+    ['pipeTo()', stream, (response) => response.body?.pipeTo(new WritableStream())],
+    [
+      'a reader that stops at the last event',
+      stream,
+      async (response) => {
+        const reader = response.body?.getReader() as ReadableStreamDefaultReader<Uint8Array>;
+        const decoder = new TextDecoder();
+        for (let text = ''; !text.includes('[DONE]'); ) text += decoder.decode((await reader.read()).value);
+      },
+    ],
+  ];
+
+  test.each(readers)('is recorded if the application reads it through %s', async (_title, wire, read) => {
+    const { response, only } = await fetched(wire);
+    await read(response);
+    const run = only();
+    expect(run.outputs).toMatchObject(drink);
+    expect(run.end_time).toBeDefined();
+  });
+
+  test('is the same for the application as without recording', async () => {
+    const parts = Array.from({ length: 200 }, (_, at) => `data: ${JSON.stringify(delta(`${at} `))}\n\n`);
+    const { response, only } = await fetched({ type: 'text/event-stream', parts });
+    expect(response).toBeInstanceOf(Response);
+    expect(response.bodyUsed).toBe(false);
+    expect(await response.text()).toBe(parts.join(''));
+    expect(response.bodyUsed).toBe(true);
+    await expect(response.json()).rejects.toThrow(TypeError);
+    expect(only().error).toBeUndefined();
+  });
+
+  test.each<[string, (body: ReadableStream) => ReadableStream]>([
+    ['a reader', (body) => body],
+    ['a transform', (body) => body.pipeThrough(new TransformStream())],
+  ])('is not read ahead of %s', async (_title, through) => {
+    const pullsOf = async (): Promise<number> => {
+      const reader = through((await fetch('http://localhost/v1/chat/completions', post)).body as never).getReader();
+      await reader.read();
+      await reader.read();
+      await new Promise((resolve) => setImmediate(resolve));
+      await reader.cancel();
+      return pulls.splice(0).length;
+    };
+    const pulls: number[] = [];
+    const pull = (controller: ReadableStreamDefaultController) => {
+      pulls.push(1);
+      controller.enqueue(new TextEncoder().encode(`data: ${JSON.stringify(delta('A '))}\n\n`));
+    };
+    const headers = { 'content-type': 'text/event-stream' };
+    vi.stubGlobal('fetch', async () => new Response(new ReadableStream({ pull }, { highWaterMark: 0 }), { headers }));
+    onTestFinished(() => void vi.unstubAllGlobals());
+    const untraced = await pullsOf();
+    const recorder = record();
+    onTestFinished(recordFetch());
+    expect(await pullsOf()).toBe(untraced);
+    expect(onlyRun(recorder.runs)).toMatchObject({ extra: { metadata: { end_reason: 'cancelled' } } });
+  });
+
+  test('of another format marks the run `unreadable`, and one line is logged', async () => {
+    const lines = logLines();
+    const { response, only } = await fetched({ type: 'text/html', parts: ['<html>secret</html>'] });
+    expect(await response.text()).toBe('<html>secret</html>');
+    expect(only()).toMatchObject({
+      outputs: { outputs: '<html>secret</html>' },
+      extra: { metadata: { unreadable: 'response' } },
+    });
+    expect(lines).toEqual([
+      'warn: the response of openai.chat.completions could not be read; the call is not affected, and its run is marked `unreadable`.',
+    ]);
+  });
+
+  test('with an event of another format keeps the other events', async () => {
+    logLines();
+    const { response, only } = await fetched(events(delta('A '), '{broken', delta('drink.'), '[DONE]'));
+    await response.text();
+    expect(only()).toMatchObject({ outputs: drink, extra: { metadata: { unreadable: 'response' } } });
+    expect(only().error).toBeUndefined();
+  });
+});
+
+describe('a request', () => {
+  const others: [string, string, RequestInit][] = [
+    ['of another method', '/v1/chat/completions', { method: 'GET', body: null }],
+    ['to another path', '/v1/completions/1', {}],
+    ['without messages', '/v1/chat/completions', { body: '{"model":"small"}' }],
+    ['that is not JSON', '/v1/chat/completions', { body: 'text' }],
+    ['of a chat of the application', '/api/chat', { body: JSON.stringify({ messages: tea }) }],
+  ];
+  test.each(others)('%s to an unknown host is not recorded', async (_title, path, init) => {
+    const { response, recorder } = await fetched(json(completion), init, path);
+    expect(await response.json()).toEqual(completion);
+    expect(recorder.runs).toEqual([]);
+  });
+
+  const same: [string, (url: string) => Promise<Response>][] = [
+    ['a URL object', (url) => fetch(new URL(url), { method: 'post', body: JSON.stringify(ask) })],
+    ['bytes', (url) => fetch(url, { method: 'POST', body: new TextEncoder().encode(JSON.stringify(ask)) })],
+    ['a Request', (url) => fetch(new Request(url, post))],
+  ];
+  test.each(same)('is recorded if it is passed as %s', async (_title, send) => {
+    const recorder = record();
+    onTestFinished(recordFetch());
+    const url = await serveWire(json(completion));
+    const call = traceable(async () => (await send(`${url}/v1/chat/completions`)).json(), { name: 'outer' });
+    expect(await call()).toEqual(completion);
+    expect(treeOf(recorder.runs)).toEqual({ outer: { 'openai.chat.completions': {} } });
+    expect(recorder.run('openai.chat.completions')).toMatchObject({ inputs: { messages: tea }, outputs: drink });
+  });
+
+  test('to a known service with an unreadable body is recorded and marked', async () => {
+    const lines = logLines();
+    const recorder = record();
+    vi.stubGlobal('fetch', async () => Response.json(completion));
+    onTestFinished(() => void vi.unstubAllGlobals());
+    onTestFinished(recordFetch());
+    await (await fetch('https://api.openai.com/v1/chat/completions', { method: 'POST', body: 'text' })).json();
+    expect(onlyRun(recorder.runs)).toMatchObject({ outputs: drink, extra: { metadata: { unreadable: 'request' } } });
+    expect(lines).toHaveLength(1);
+  });
+
+  test('keeps keys out of the record', async () => {
+    const recorder = record();
+    onTestFinished(recordFetch());
+    const url = await serveWire(json(completion));
+    const headers = { authorization: 'Bearer key-1234567', 'x-api-key': 'key-1234567' };
+    const init = { method: 'POST', headers, body: JSON.stringify(ask) };
+    await (await fetch(`${url}/v1/chat/completions?key=key-1234567`, init)).json();
+    expect(JSON.stringify(onlyRun(recorder.runs))).not.toContain('key-1234567');
+  });
+});
+
+describe('a call that two integrations see', () => {
+  test('is one run below a wrapped client', async () => {
+    const { client, model, recorder } = await recorded();
+    await wrapOpenAI(client).chat.completions.create(ask);
+    await chunksOf(await client.chat.completions.create({ ...ask, stream: true }));
+    const anthropic = wrapAnthropic(new Anthropic({ apiKey: 'none', baseURL: model.url }));
+    await anthropic.messages.stream({ ...ask, max_tokens: 9 }).finalMessage();
+    expect(recorder.runs.map(({ name }) => name)).toEqual([
+      'openai.chat.completions',
+      'openai.chat.completions',
+      'anthropic.messages',
+    ]);
+  });
+
+  test('is one run below a model of the AI SDK', async () => {
+    const { model, recorder } = await recorded();
+    const small = wrapModel(createOpenAI({ apiKey: 'none', baseURL: `${model.url}/v1` }).chat('small'));
+    await generateText({ model: small, prompt: 'What is tea?' });
+    await streamText({ model: small, prompt: 'What is tea?' }).text;
+    expect(recorder.runs).toHaveLength(2);
+  });
+
+  test('is one run below a LangChain handler', async () => {
+    const { model, recorder } = await recorded();
+    const configuration = { baseURL: `${model.url}/v1` };
+    const chat = new ChatOpenAI({ model: 'small', apiKey: 'none', configuration, useResponsesApi: false });
+    const callbacks = [new RunspanCallbackHandler()];
+    await chat.invoke('What is tea?', { callbacks });
+    await chunksOf(await chat.stream('What is tea?', { callbacks }));
+    await traceable(() => chat.invoke('What is tea?', { callbacks }), { name: 'outer' })();
+    expect(treeOf(recorder.runs)).toEqual({ ChatOpenAI: {}, outer: { ChatOpenAI: {} } });
+    expect(recorder.runs).toHaveLength(4);
+    await chat.invoke('What is tea?');
+    expect(recorder.runs).toHaveLength(5);
+  });
+
+  test('is recorded for a model of the AI SDK that is not wrapped, whole and streamed', async () => {
+    const { model, recorder } = await recorded();
+    const small = createOpenAI({ apiKey: 'none', baseURL: `${model.url}/v1` }).chat('small');
+    await generateText({ model: small, prompt: 'What is tea?' });
+    expect(await streamText({ model: small, prompt: 'What is tea?' }).text).toBe(answered.content);
+    const outputs = { choices: [{ message: answered }] };
+    expect(recorder.runs).toMatchObject([{ outputs }, { outputs, events: [{ name: 'new_token' }] }]);
+  });
+});
+
+describe('the recording', () => {
+  test('replaces fetch once, keeps its look, and restores it', () => {
+    const original = globalThis.fetch;
+    const stop = recordFetch();
+    expect(recordFetch()).toBe(stop);
+    expect(globalThis.fetch).not.toBe(original);
+    expect([fetch.name, fetch.length, `${fetch}`]).toEqual([original.name, original.length, `${original}`]);
+    expect(Object.keys(fetch)).toEqual(Object.keys(original));
+    stop();
+    expect(globalThis.fetch).toBe(original);
+  });
+
+  test('leaves a later replacement of fetch in place when it stops', async () => {
+    const { model, recorder } = await recorded();
+    const stop = recordFetch();
+    const replaced = globalThis.fetch;
+    vi.stubGlobal('fetch', (...args: Parameters<typeof fetch>) => replaced(...args));
+    onTestFinished(() => void vi.unstubAllGlobals());
+    const client = bareClient(model);
+    await client.chat.completions.create(ask);
+    expect(recorder.runs).toHaveLength(1);
+    stop();
+    expect(globalThis.fetch).not.toBe(replaced);
+    await client.chat.completions.create(ask);
+    expect(recorder.runs).toHaveLength(1);
+  });
+
+  test('returns the result of a mock that is not a Response', async () => {
+    const recorder = record();
+    const result = { ok: true, status: 200, json: async () => completion };
+    vi.stubGlobal('fetch', async () => result);
+    onTestFinished(() => void vi.unstubAllGlobals());
+    onTestFinished(recordFetch());
+    const response = await fetch('http://localhost/v1/chat/completions', post);
+    expect(response).toBe(result);
+    expect(await response.json()).toBe(completion);
+    expect(onlyRun(recorder.runs).outputs).toMatchObject(drink);
+  });
+
+  test('records nothing while tracing is off', async () => {
+    onTestFinished(recordFetch());
+    const client = bareClient(await localModel());
+    expect(await client.chat.completions.create(ask)).toMatchObject({ choices: [{ message: answered }] });
   });
 });

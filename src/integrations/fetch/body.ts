@@ -49,6 +49,10 @@ class StreamFold implements Fold {
     return this.isUnreadable ? undefined : this.#lines.error;
   }
 
+  get isComplete(): boolean {
+    return this.#lines.isComplete;
+  }
+
   get isUnreadable(): boolean {
     return this.#lines.error instanceof SyntaxError;
   }

@@ -89,6 +89,9 @@ function generationFold(): Fold {
       return addDelta(isFull ? emptyFields() : answer, defined({ message, response, thinking }));
     },
     result: () => answer,
+    get isComplete() {
+      return answer.done === true;
+    },
   };
 }
 

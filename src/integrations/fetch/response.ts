@@ -23,11 +23,12 @@ export function followResponse(response: Response, run: Run, answer: AnswerReade
   run.set({ metadata: { request_id: requestId || undefined } });
   const reader = ok === false ? errorReader(status) : answer;
   const observer = new BodyObserver(run, reader, headers?.get?.('content-type') ?? '', ok !== false);
+  // The body of a mock may be missing or may not be a stream.
+  const stream = body && isReadableStream(body) ? body : undefined;
   const followed = isFollowed(response, () => {
     if (body === null || !followMethods(response, observer)) return false;
-    observer.watch(
-      isReadableStream(body) && isFollowed(body, () => followReadableStream(body, observer)) ? body : response,
-    );
+    const isStream = stream !== undefined && isFollowed(stream, () => followReadableStream(stream, observer));
+    observer.watch(isStream ? stream : response);
     return true;
   });
   if (followed) return;
@@ -36,24 +37,25 @@ export function followResponse(response: Response, run: Run, answer: AnswerReade
 }
 
 function followMethods(response: Response, observer: BodyObserver): boolean {
-  for (const key of WHOLE) {
+  const results = WHOLE.map((key) =>
     interceptOwn(response, key, (read, self, args) => {
       const { bodyUsed, body } = self as Response;
       // The method rejects, because the body is already being read.
       if (observer.isStepping || bodyUsed || body?.locked === true) return Reflect.apply(read, self, args);
       return observer.readWhole(key, () => observer.step(read, self, args));
-    });
-  }
-  return interceptOwn(response, 'clone', (clone, self, args) => {
+    }),
+  );
+  interceptOwn(response, 'clone', (clone, self, args) => {
     const { body } = self as Response;
     const copy = Reflect.apply(clone, self, args) as Response;
     guard(OPERATION, () => {
       followMethods(copy, observer);
       const branches = [(self as Response).body, copy.body].filter((branch) => branch !== null && branch !== body);
-      if (body !== null) followBranches(body, branches as ReadableStream[], observer);
+      if (body) followBranches(body, branches as ReadableStream[], observer);
     });
     return copy;
   });
+  return results.includes(true);
 }
 
 /** Observes the body of one response. */

@@ -1,0 +1,501 @@
+// Calls of the SDKs that use `fetch`, against a server with the wire formats of their services.
+import Anthropic from '@anthropic-ai/sdk';
+import { GoogleGenAI } from '@google/genai';
+import { Mistral } from '@mistralai/mistralai';
+import { CohereClientV2 } from 'cohere-ai';
+import { Ollama } from 'ollama';
+import OpenAI from 'openai';
+import { expect, onTestFinished, test } from 'vitest';
+import { recordFetch } from '../../src/integrations/fetch/record-fetch.ts';
+import { record } from '../instrument/recorder.ts';
+import { chunksOf, onlyRun } from './local-openai.ts';
+import { events, json, lines, serveWire, type WireResponse } from './wire-server.ts';
+
+type Row = [title: string, response: WireResponse, call: (url: string) => unknown, expected: object];
+
+const question = [{ role: 'user' as const, content: 'What is tea?' }];
+const usage = (input: number, output: number) => ({
+  input_tokens: input,
+  output_tokens: output,
+  total_tokens: input + output,
+});
+const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+const metadata = (provider: string, model: string, more: object = {}) => ({
+  metadata: { ls_provider: provider, ls_model_name: model, ...more },
+});
+const token = [{ name: 'new_token' }];
+
+const gemini = (url: string) => new GoogleGenAI({ apiKey: 'none', httpOptions: { baseUrl: url } });
+const geminiChunk = (parts: object[], more: object = {}, finishReason?: string) => ({
+  candidates: [{ content: { role: 'model', parts }, index: 0, finishReason }],
+  modelVersion: 'gemini-2.5-flash-001',
+  ...more,
+});
+const geminiUsage = {
+  usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 4, thoughtsTokenCount: 3, totalTokenCount: 12 },
+};
+
+const geminiRows: Row[] = [
+  [
+    'generateContent of Gemini',
+    json(
+      geminiChunk(
+        [
+          { text: 'Let me see', thought: true },
+          { text: 'A drink.' },
+          { functionCall: { name: 'look_up', args: { q: 1 } } },
+        ],
+        { usageMetadata: { ...geminiUsage.usageMetadata, promptTokensDetails: [{ modality: 'TEXT', tokenCount: 5 }] } },
+        'STOP',
+      ),
+    ),
+    (url) =>
+      gemini(url).models.generateContent({
+        model: 'gemini-2.5-flash',
+        contents: [
+          { role: 'user', parts: [{ text: 'What is tea?' }, { inlineData: { mimeType: 'image/png', data: pixel } }] },
+        ],
+        config: { systemInstruction: 'Be brief', temperature: 0.5, maxOutputTokens: 9, tools: [{ googleSearch: {} }] },
+      }),
+    {
+      name: 'gemini.generateContent',
+      run_type: 'llm',
+      inputs: {
+        messages: [
+          { role: 'system', content: 'Be brief' },
+          { role: 'user', content: [{ type: 'text', text: 'What is tea?' }, { type: 'image_url' }] },
+        ],
+      },
+      outputs: {
+        messages: [
+          {
+            role: 'assistant',
+            content: [
+              { type: 'reasoning', reasoning: 'Let me see' },
+              { type: 'text', text: 'A drink.' },
+            ],
+            tool_calls: [{ type: 'function', function: { name: 'look_up', arguments: '{"q":1}' } }],
+            finish_reason: 'STOP',
+          },
+        ],
+        usage_metadata: {
+          ...usage(5, 7),
+          input_token_details: { text: 5 },
+          output_token_details: { reasoning: 3 },
+        },
+      },
+      extra: metadata('google_genai', 'gemini-2.5-flash', {
+        ls_temperature: 0.5,
+        ls_max_tokens: 9,
+        response_model: 'gemini-2.5-flash-001',
+        ls_invocation_params: { tools: [{ googleSearch: {} }] },
+      }),
+    },
+  ],
+  [
+    'generateContentStream of Gemini',
+    events(
+      geminiChunk([{ text: 'Hm', thought: true }]),
+      geminiChunk([{ text: 'A ' }]),
+      geminiChunk([{ text: 'drink.' }], geminiUsage, 'STOP'),
+    ),
+    async (url) => {
+      const request = { model: 'gemini-2.5-flash', contents: 'What is tea?' };
+      await chunksOf(await gemini(url).models.generateContentStream(request));
+    },
+    {
+      inputs: { messages: question },
+      outputs: {
+        messages: [
+          {
+            role: 'assistant',
+            content: [
+              { type: 'reasoning', reasoning: 'Hm' },
+              { type: 'text', text: 'A drink.' },
+            ],
+            finish_reason: 'STOP',
+          },
+        ],
+        usage_metadata: usage(5, 7),
+      },
+      events: token,
+    },
+  ],
+  [
+    'a streamed response of Gemini as a list',
+    json([geminiChunk([{ text: 'A ' }]), geminiChunk([{ text: 'drink.' }], geminiUsage, 'STOP')]),
+    async (url) => {
+      const body = JSON.stringify({ contents: [{ parts: [{ text: 'What is tea?' }] }] });
+      const path = '/v1beta/models/gemini-2.5-flash:streamGenerateContent?key=secret-key';
+      await (await fetch(url + path, { method: 'POST', body })).text();
+    },
+    { inputs: { messages: question }, outputs: { messages: [{ role: 'assistant', content: 'A drink.' }] } },
+  ],
+  [
+    'embedContent of Gemini',
+    json({ embeddings: [{ values: [0.5, 0.25, 1] }] }),
+    (url) => gemini(url).models.embedContent({ model: 'gemini-embedding-001', contents: ['tea'] }),
+    {
+      name: 'gemini.embedContent',
+      run_type: 'embedding',
+      inputs: { input: ['tea'] },
+      outputs: { count: 1, dimensions: 3 },
+      extra: metadata('google_genai', 'gemini-embedding-001'),
+    },
+  ],
+];
+
+const mistral = (url: string) => new Mistral({ apiKey: 'none', serverURL: url });
+const mistralChunk = (delta: object, reason: string | null = null, more: object = {}) => ({
+  id: 'cmpl_1',
+  object: 'chat.completion.chunk',
+  created: 1,
+  model: 'mistral-small-latest',
+  choices: [{ index: 0, delta, finish_reason: reason }],
+  ...more,
+});
+const mistralUsage = { usage: { prompt_tokens: 5, completion_tokens: 3, total_tokens: 8 } };
+
+const mistralRows: Row[] = [
+  [
+    'chat.complete of Mistral',
+    json({
+      id: 'cmpl_1',
+      object: 'chat.completion',
+      created: 1,
+      model: 'mistral-small-latest',
+      choices: [{ index: 0, message: { role: 'assistant', content: 'A drink.' }, finish_reason: 'stop' }],
+      ...mistralUsage,
+    }),
+    (url) => mistral(url).chat.complete({ model: 'mistral-small-latest', messages: question, temperature: 0.5 }),
+    {
+      name: 'openai.chat.completions',
+      inputs: { messages: question },
+      outputs: { choices: [{ message: { content: 'A drink.' } }], usage_metadata: usage(5, 3) },
+      extra: { metadata: { ls_model_name: 'mistral-small-latest', ls_temperature: 0.5 } },
+    },
+  ],
+  [
+    'chat.stream of Mistral',
+    events(
+      mistralChunk({ role: 'assistant', content: '' }),
+      mistralChunk({ content: 'A ' }),
+      mistralChunk({ content: 'drink.' }, 'stop', mistralUsage),
+      '[DONE]',
+    ),
+    async (url) => {
+      await chunksOf(await mistral(url).chat.stream({ model: 'mistral-small-latest', messages: question }));
+    },
+    {
+      outputs: { choices: [{ message: { role: 'assistant', content: 'A drink.' } }], usage_metadata: usage(5, 3) },
+      events: token,
+    },
+  ],
+  [
+    'fim.complete of Mistral',
+    json({
+      id: 'cmpl_1',
+      object: 'chat.completion',
+      created: 1,
+      model: 'codestral-latest',
+      choices: [{ index: 0, message: { role: 'assistant', content: '1' }, finish_reason: 'stop' }],
+      ...mistralUsage,
+    }),
+    (url) => mistral(url).fim.complete({ model: 'codestral-latest', prompt: 'const a = ', suffix: ';' }),
+    {
+      name: 'mistral.fim',
+      inputs: { prompt: 'const a = ', suffix: ';' },
+      outputs: { choices: [{ message: { content: '1' } }] },
+    },
+  ],
+  [
+    'embeddings of Mistral',
+    json({
+      id: 'e',
+      object: 'list',
+      model: 'mistral-embed',
+      data: [{ object: 'embedding', index: 0, embedding: [1, 2] }],
+      ...mistralUsage,
+    }),
+    (url) => mistral(url).embeddings.create({ model: 'mistral-embed', inputs: ['tea'] }),
+    { run_type: 'embedding', inputs: { input: ['tea'] }, outputs: { count: 1, dimensions: 2 } },
+  ],
+];
+
+const cohere = (url: string) =>
+  new CohereClientV2({ token: 'none', environment: url, logging: { silent: true } } as never);
+const cohereUsage = {
+  billed_units: { input_tokens: 4, output_tokens: 2 },
+  tokens: { input_tokens: 5, output_tokens: 3 },
+};
+
+const cohereRows: Row[] = [
+  [
+    'chat of Cohere',
+    json({
+      id: 'c_1',
+      finish_reason: 'COMPLETE',
+      message: { role: 'assistant', content: [{ type: 'text', text: 'A drink.' }] },
+      usage: cohereUsage,
+    }),
+    (url) => cohere(url).chat({ model: 'command-a-03-2025', messages: question, maxTokens: 9 }),
+    {
+      name: 'cohere.chat',
+      inputs: { messages: question },
+      outputs: { message: { content: [{ type: 'text', text: 'A drink.' }] }, usage_metadata: usage(5, 3) },
+      extra: metadata('cohere', 'command-a-03-2025', { ls_max_tokens: 9 }),
+    },
+  ],
+  [
+    'chatStream of Cohere',
+    events(
+      { type: 'message-start', id: 'c_1', delta: { message: { role: 'assistant', content: [], tool_calls: [] } } },
+      { type: 'tool-plan-delta', delta: { message: { tool_plan: 'I look it up.' } } },
+      {
+        type: 'tool-call-start',
+        index: 0,
+        delta: {
+          message: { tool_calls: { id: 't_1', type: 'function', function: { name: 'look_up', arguments: '' } } },
+        },
+      },
+      { type: 'tool-call-delta', index: 0, delta: { message: { tool_calls: { function: { arguments: '{"q"' } } } } },
+      { type: 'tool-call-delta', index: 0, delta: { message: { tool_calls: { function: { arguments: ':1}' } } } } },
+      { type: 'tool-call-end', index: 0 },
+      { type: 'content-start', index: 0, delta: { message: { content: { type: 'text', text: '' } } } },
+      { type: 'content-delta', index: 0, delta: { message: { content: { text: 'A ' } } } },
+      { type: 'content-delta', index: 0, delta: { message: { content: { text: 'drink.' } } } },
+      { type: 'content-end', index: 0 },
+      { type: 'message-end', delta: { finish_reason: 'COMPLETE', usage: cohereUsage } },
+    ),
+    async (url) => {
+      await chunksOf(await cohere(url).chatStream({ model: 'command-a-03-2025', messages: question }));
+    },
+    {
+      outputs: {
+        id: 'c_1',
+        finish_reason: 'COMPLETE',
+        message: {
+          role: 'assistant',
+          tool_plan: 'I look it up.',
+          tool_calls: [{ id: 't_1', type: 'function', function: { name: 'look_up', arguments: '{"q":1}' } }],
+          content: [{ type: 'text', text: 'A drink.' }],
+        },
+        usage_metadata: usage(5, 3),
+      },
+      events: token,
+    },
+  ],
+  [
+    'embed of Cohere',
+    json({
+      id: 'e_1',
+      embeddings: {
+        float: [
+          [1, 2],
+          [3, 4],
+        ],
+      },
+      texts: ['tea', 'soup'],
+      meta: { billed_units: { input_tokens: 2 } },
+    }),
+    (url) =>
+      cohere(url).embed({
+        model: 'embed-v4.0',
+        texts: ['tea', 'soup'],
+        inputType: 'search_query',
+        embeddingTypes: ['float'],
+      }),
+    {
+      name: 'cohere.embed',
+      run_type: 'embedding',
+      inputs: { texts: ['tea', 'soup'] },
+      outputs: { count: 2, dimensions: 2, usage_metadata: usage(2, 0) },
+    },
+  ],
+];
+
+const ollamaLine = (fields: object) => ({
+  model: 'llama3.2',
+  created_at: '2026-11-22T00:00:00Z',
+  done: false,
+  ...fields,
+});
+const ollamaEnd = { done: true, done_reason: 'stop', prompt_eval_count: 5, eval_count: 3 };
+
+const ollamaRows: Row[] = [
+  [
+    'chat of Ollama',
+    json(ollamaLine({ message: { role: 'assistant', content: 'A drink.' }, ...ollamaEnd })),
+    (host) =>
+      new Ollama({ host }).chat({
+        model: 'llama3.2',
+        messages: [{ role: 'user', content: 'What is this?', images: [pixel] }],
+        options: { temperature: 0.5, num_predict: 9 },
+      }),
+    {
+      name: 'ollama.chat',
+      inputs: { messages: [{ content: [{ type: 'text', text: 'What is this?' }, { type: 'image_url' }] }] },
+      outputs: { message: { role: 'assistant', content: 'A drink.' }, usage_metadata: usage(5, 3) },
+      extra: metadata('ollama', 'llama3.2', { ls_temperature: 0.5, ls_max_tokens: 9 }),
+    },
+  ],
+  [
+    'a streamed chat of Ollama',
+    lines(
+      ollamaLine({ message: { role: 'assistant', content: '', thinking: 'Hm' } }),
+      ollamaLine({ message: { role: 'assistant', content: 'A ' } }),
+      ollamaLine({
+        message: {
+          role: 'assistant',
+          content: 'drink.',
+          tool_calls: [{ function: { name: 'f', arguments: { q: 1 } } }],
+        },
+      }),
+      ollamaLine({ message: { role: 'assistant', content: '' }, ...ollamaEnd }),
+    ),
+    async (host) => {
+      await chunksOf(await new Ollama({ host }).chat({ model: 'llama3.2', messages: question, stream: true }));
+    },
+    {
+      outputs: {
+        message: {
+          role: 'assistant',
+          content: 'A drink.',
+          thinking: 'Hm',
+          tool_calls: [{ function: { name: 'f', arguments: { q: 1 } } }],
+        },
+        done_reason: 'stop',
+        usage_metadata: usage(5, 3),
+      },
+      events: token,
+    },
+  ],
+  [
+    'a streamed generate of Ollama',
+    lines(ollamaLine({ response: 'A ' }), ollamaLine({ response: 'drink.', ...ollamaEnd })),
+    async (host) => {
+      await chunksOf(await new Ollama({ host }).generate({ model: 'llama3.2', prompt: 'What is tea?', stream: true }));
+    },
+    {
+      name: 'ollama.generate',
+      inputs: { prompt: 'What is tea?' },
+      outputs: { response: 'A drink.', usage_metadata: usage(5, 3) },
+    },
+  ],
+  [
+    'embed of Ollama',
+    json({ model: 'all-minilm', embeddings: [[1, 2, 3]], prompt_eval_count: 2 }),
+    (host) => new Ollama({ host }).embed({ model: 'all-minilm', input: 'tea' }),
+    {
+      name: 'ollama.embed',
+      run_type: 'embedding',
+      inputs: { input: 'tea' },
+      outputs: { count: 1, dimensions: 3, usage_metadata: usage(2, 0) },
+    },
+  ],
+];
+
+const anthropic = (url: string) => new Anthropic({ apiKey: 'none', baseURL: url });
+const claude = { id: 'm_1', type: 'message', role: 'assistant', model: 'claude-opus-4-8', stop_reason: 'end_turn' };
+
+const otherRows: Row[] = [
+  [
+    'messages.create of Anthropic',
+    json({ ...claude, content: [{ type: 'text', text: 'A drink.' }], usage: { input_tokens: 5, output_tokens: 3 } }),
+    (url) =>
+      anthropic(url).messages.create({
+        model: 'claude-opus-4-8',
+        max_tokens: 9,
+        system: 'Be brief',
+        messages: question,
+      }),
+    {
+      name: 'anthropic.messages',
+      inputs: { messages: [{ role: 'system', content: 'Be brief' }, ...question] },
+      outputs: { content: [{ type: 'text', text: 'A drink.' }], usage_metadata: usage(5, 3) },
+      extra: metadata('anthropic', 'claude-opus-4-8', { ls_max_tokens: 9 }),
+    },
+  ],
+  [
+    'messages.stream of Anthropic',
+    events(
+      {
+        type: 'message_start',
+        message: { ...claude, content: [], stop_reason: null, usage: { input_tokens: 5, output_tokens: 1 } },
+      },
+      { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+      { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'A drink.' } },
+      { type: 'content_block_stop', index: 0 },
+      { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 3 } },
+      { type: 'message_stop' },
+    ),
+    (url) =>
+      anthropic(url).messages.stream({ model: 'claude-opus-4-8', max_tokens: 9, messages: question }).finalMessage(),
+    {
+      outputs: { content: [{ type: 'text', text: 'A drink.' }], stop_reason: 'end_turn', usage_metadata: usage(5, 3) },
+      events: token,
+    },
+  ],
+  [
+    'audio.transcriptions of OpenAI',
+    json({ text: 'What is tea?', usage: { type: 'tokens', input_tokens: 5, output_tokens: 3, total_tokens: 8 } }),
+    (url) =>
+      new OpenAI({ apiKey: 'none', baseURL: `${url}/v1` }).audio.transcriptions.create({
+        model: 'gpt-4o-transcribe',
+        file: new File([new Uint8Array(2_000)], 'tea.wav', { type: 'audio/wav' }),
+        language: 'en',
+      }),
+    {
+      name: 'openai.audio.transcriptions',
+      inputs: { file: { byteLength: 2_000, attachment: 'inputs_1' } },
+      outputs: { text: 'What is tea?', usage_metadata: usage(5, 3) },
+      extra: metadata('openai', 'gpt-4o-transcribe', {
+        ls_invocation_params: { model: 'gpt-4o-transcribe', language: 'en' },
+      }),
+    },
+  ],
+  [
+    'audio.speech of OpenAI',
+    { type: 'audio/mpeg', parts: [new Uint8Array(3_000), new Uint8Array(1_000)] },
+    async (url) => {
+      const client = new OpenAI({ apiKey: 'none', baseURL: `${url}/v1` });
+      const speech = await client.audio.speech.create({ model: 'tts-1', voice: 'alloy', input: 'Tea' });
+      expect((await speech.arrayBuffer()).byteLength).toBe(4_000);
+    },
+    {
+      name: 'openai.audio.speech',
+      inputs: { input: 'Tea' },
+      outputs: { audio: { byteLength: 4_000, attachment: 'outputs_1' } },
+      extra: metadata('openai', 'tts-1'),
+    },
+  ],
+  [
+    'a chat completion of an Azure deployment',
+    json({
+      object: 'chat.completion',
+      model: 'gpt-4o-2024-08-06',
+      choices: [{ index: 0, message: { role: 'assistant', content: 'A drink.' } }],
+    }),
+    async (url) => {
+      const path = '/openai/deployments/my-gpt/chat/completions?api-version=2024-10-21';
+      const response = await fetch(url + path, { method: 'POST', body: JSON.stringify({ messages: question }) });
+      await response.json();
+    },
+    { outputs: { choices: [{ message: { content: 'A drink.' } }] }, extra: { metadata: { ls_model_name: 'my-gpt' } } },
+  ],
+];
+
+test.each([...geminiRows, ...mistralRows, ...cohereRows, ...ollamaRows, ...otherRows])(
+  '%s is recorded',
+  async (_title, response, call, expected) => {
+    const recorder = record();
+    onTestFinished(recordFetch());
+    await call(await serveWire(response));
+    const run = onlyRun(recorder.runs);
+    expect(run).toMatchObject({ run_type: 'llm', ...expected });
+    expect(run.error).toBeUndefined();
+    expect(run.end_time).toBeDefined();
+    expect(run.extra?.metadata).not.toHaveProperty('unreadable');
+    expect(JSON.stringify(recorder.runs)).not.toContain('secret-key');
+  },
+);
