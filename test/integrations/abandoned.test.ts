@@ -1,5 +1,6 @@
 // A call whose result nobody can read any more ends its run after the result is collected.
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { recordFetch } from '../../src/integrations/fetch/record-fetch.ts';
 import { record } from '../instrument/recorder.ts';
 import { collectGarbage, collectUntil } from '../support/garbage.ts';
 import { chunksOf, localModel } from './local-openai.ts';
@@ -16,6 +17,18 @@ const programs: Readonly<Record<string, (sdk: Sdk, client: Client) => Promise<un
     await left[Symbol.asyncIterator]().next();
   },
 };
+
+test('a run of `fetch` is interrupted after the application drops the response', async () => {
+  const recorder = record();
+  onTestFinished(recordFetch());
+  const { url } = await localModel();
+  await (async () => {
+    const init = { method: 'POST', body: '{"model":"small","messages":[]}' };
+    expect(await fetch(`${url}/v1/chat/completions`, init)).toHaveProperty('status', 200);
+  })();
+  await collectUntil(() => recorder.runs[0]?.end_time !== undefined, 500);
+  expect(recorder.runs).toMatchObject([{ error: 'Interrupted: the result was collected before its end' }]);
+});
 
 describe.each(sdks)('a run of %s', (_, sdk) => {
   const start = async () => {

@@ -11,10 +11,11 @@ import { type BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } f
 import * as ai from 'ai';
 import { MockEmbeddingModelV3, MockLanguageModelV3 } from 'ai/test';
 import type OpenAI from 'openai';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { wrapAISDK, wrapModel } from '../../src/ai.ts';
 import { wrapAnthropic } from '../../src/anthropic.ts';
 import { traceable, traced } from '../../src/index.ts';
+import { recordFetch } from '../../src/integrations/fetch/record-fetch.ts';
 import { RunspanCallbackHandler } from '../../src/langchain.ts';
 import { wrapOpenAI } from '../../src/openai.ts';
 import { RunSpanExporter, RunSpanProcessor } from '../../src/otel.ts';
@@ -119,6 +120,18 @@ describe('a model call with a wrapper and an instrumentation', () => {
     await instrument(tracer, wrapOpenAI(await openai())).chat.completions.create(asked);
     expect(tree(recorder)).toEqual(['chat small', '  POST']);
     expect(tokensOf(recorder)).toEqual([3]);
+  });
+
+  test('is recorded by the span if its request is recorded too', async () => {
+    const { tracer, recorder } = setUp();
+    onTestFinished(recordFetch());
+    await instrument(tracer, await openai()).chat.completions.create(asked);
+    await tracer.startActiveSpan('checkout', async (span) => {
+      await (await openai()).chat.completions.create(asked);
+      span.end();
+    });
+    expect(tree(recorder)).toEqual(['chat small', '  POST', 'checkout', '  openai.chat.completions']);
+    expect(tokensOf(recorder)).toEqual([3, 3]);
   });
 
   test('is recorded once per exporter', async () => {

@@ -69,7 +69,7 @@ const embed: CallReader = {
 
 export const geminiCalls = [
   {
-    path: /\/(?:models|endpoints)\/(?<model>[^/:]+):(?:g|streamG)enerateContent$/,
+    path: /\/(?:models|tunedModels|endpoints)\/(?<model>[^/:]+):(?:g|streamG)enerateContent$/,
     reader: generate,
     accepts: ({ contents }: Fields) => Array.isArray(contents) || typeof contents === 'object',
   },

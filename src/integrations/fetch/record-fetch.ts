@@ -7,7 +7,8 @@ import { disguised } from '../../instrument/traceable.ts';
 import { isFields } from '../../payload/fields.ts';
 import { applyIn, currentContext, enclosingModelCall, modelCall, type RunContext, sinkOf } from '../../run/context.ts';
 import type { RunType } from '../../run/record.ts';
-import { Run, startRunBelow } from '../../run/run.ts';
+import { Run } from '../../run/run.ts';
+import { prepareRun } from '../../run/run-start.ts';
 import type { RunSink } from '../../run/sink.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import { markUnreadable } from '../answer-stream.ts';
@@ -71,14 +72,16 @@ function recordCall(fetch: Method, self: unknown, args: unknown[]): unknown {
   const sink = guard(OPERATION, () => sinkOf(around));
   if (sink === undefined || sink.isOff === true) return Reflect.apply(fetch, self, args);
   const begin = (body: unknown, startTime?: string): Call | undefined =>
-    guard(OPERATION, () => beginCall(new URL(requestUrl(input)), body, { around, sink, startTime }));
+    guard(OPERATION, () => {
+      const url = requestUrl(input);
+      const signal = requestSignal(input, init);
+      return URL.canParse(url) ? beginCall(new URL(url), body, { around, sink, signal, startTime }) : undefined;
+    });
   const body = guard(OPERATION, () => requestBody(input, init));
-  if (body instanceof Promise) return recordLater(Reflect.apply(fetch, self, args), body, begin);
+  if (body instanceof Promise) return recordLater(() => Reflect.apply(fetch, self, args), body, begin);
   const call = begin(body);
   if (call === undefined) return Reflect.apply(fetch, self, args);
   const { run } = call;
-  const signal = guard(OPERATION, () => requestSignal(input, init));
-  run.signal = signal && new WeakRef(signal);
   let result: unknown;
   try {
     result = applyIn(run.context, fetch, self, args);
@@ -94,7 +97,7 @@ function recordCall(fetch: Method, self: unknown, args: unknown[]): unknown {
  * run gets the start time of the call. The body is read before the response arrives, because it is in memory.
  */
 function recordLater(
-  result: unknown,
+  send: () => unknown,
   body: Promise<unknown>,
   begin: (body: unknown, startTime: string) => Call | undefined,
 ): unknown {
@@ -107,7 +110,7 @@ function recordLater(
     return call;
   };
   body.then(once, () => {});
-  return followCall(result, once);
+  return followCall(send(), once);
 }
 
 function followCall(result: unknown, callOf: () => Call | undefined): unknown {
@@ -124,11 +127,12 @@ function followCall(result: unknown, callOf: () => Call | undefined): unknown {
 interface Surroundings {
   readonly around: RunContext | undefined;
   readonly sink: RunSink;
+  readonly signal: AbortSignal | undefined;
   readonly startTime: string | undefined;
 }
 
 /** Starts the run of a request. Returns undefined if the request is not a model call or is already recorded. */
-function beginCall(url: URL, body: unknown, { around, sink, startTime }: Surroundings): Call | undefined {
+function beginCall(url: URL, body: unknown, { around, sink, signal, startTime }: Surroundings): Call | undefined {
   const found = dialectOf(url, body);
   if (found === undefined) return undefined;
   const { reader, provider, request } = found;
@@ -138,11 +142,14 @@ function beginCall(url: URL, body: unknown, { around, sink, startTime }: Surroun
   const call = modelCall(runType, description?.metadata);
   if (isRecordedAbove(runType, call?.model, around, sink)) return undefined;
   const inputs = description?.inputs ?? { error: 'the request could not be read' };
-  const run = startRunBelow(OPERATION, { name, runType, inputs, ...(startTime && { startTime }) }, around);
-  // The metadata is set after the start, so that nested runs do not inherit it.
+  const start = prepareRun(OPERATION, { name, runType, inputs, ...(startTime && { startTime }) }, around);
+  const run = new Run(start.options, start.parent, start.sink, start.inputs, start.sampling);
+  // The metadata is not an option of the run, because nested runs would inherit it.
   run.set({ metadata: { ...(description?.metadata ?? { ls_provider: provider }) } });
   run.modelCall = call;
+  run.signal = signal && new WeakRef(signal);
   if (description === undefined) markUnreadable(run, 'request');
+  run.started();
   return { run, answer: reader };
 }
 
