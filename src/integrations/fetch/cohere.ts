@@ -14,7 +14,7 @@ const USAGE: UsagePaths = {
   output_token_details: {},
 };
 
-const chat: CallReader = {
+export const cohereChat: CallReader = {
   name: 'cohere.chat',
   runType: 'llm',
   describe: (body, provider) =>
@@ -26,7 +26,7 @@ const chat: CallReader = {
   ...objectReader((answer) => ({ outputs: answer, usage: readUsage(answer, USAGE) }), chatFold),
 };
 
-const embed: CallReader = {
+export const cohereEmbedding: CallReader = {
   name: 'cohere.embed',
   runType: 'embedding',
   describe: (body, provider) =>
@@ -40,11 +40,6 @@ const embed: CallReader = {
     };
   }),
 };
-
-export const cohereCalls = [
-  { path: /\/v2\/chat$/, reader: chat, accepts: (body: Fields) => 'model' in body && Array.isArray(body.messages) },
-  { path: /\/v2\/embed$/, reader: embed, accepts: (body: Fields) => 'model' in body && 'input_type' in body },
-];
 
 /** The fields of a message that are lists. An event contains one item of the list, and `index` is its position. */
 const LISTS: ReadonlySet<string> = new Set(['content', 'tool_calls', 'citations']);

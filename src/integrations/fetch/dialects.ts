@@ -4,8 +4,8 @@ import type { CallReader } from '../call-reader.ts';
 import { openaiCalls } from '../openai/calls.ts';
 import { providerAt, serviceAt } from '../providers.ts';
 import { audioCalls } from './audio.ts';
-import { cohereCalls } from './cohere.ts';
-import { geminiCalls } from './gemini.ts';
+import { cohereChat, cohereEmbedding } from './cohere.ts';
+import { geminiEmbedding, geminiGeneration } from './gemini.ts';
 import { ollamaCalls } from './ollama.ts';
 import { isRequest, requestMethod, requestUrl } from './request.ts';
 
@@ -14,38 +14,49 @@ interface Dialect {
   /** Matches the path of the URL. The group `model` contains the model if the request body does not name it. */
   readonly path: RegExp;
   readonly reader: CallReader;
-  /** Whether a request to an unknown host has this format. Requests to known model services are not checked. */
-  accepts(body: Fields): boolean;
+  /**
+   * The fields by which the body of a request to an unknown host is recognized. `messages` must be a list. Requests to
+   * known model services are not checked.
+   */
+  readonly required: readonly string[];
   /** The provider if the host is unknown. */
-  readonly provider?: string;
+  readonly provider: string | undefined;
 }
 
-/** The first dialect that matches a request reads it. */
+const DEPLOYMENT = '(?:/deployments/(?<model>[^/]+))?';
+const MODEL = '/(?:models|tunedModels|endpoints)/(?<model>[^/:]+)';
+
+/** The first dialect that matches a request reads it. Azure's paths name a deployment: `/deployments/small/completions`. */
 const DIALECTS: readonly Dialect[] = [
-  // Azure's paths name the deployment: `/openai/deployments/small/chat/completions`.
-  { path: /(?:\/deployments\/(?<model>[^/]+))?\/chat\/completions$/, reader: openaiCalls.chat, accepts: hasMessages },
-  { path: /\/agents\/completions$/, reader: openaiCalls.chat, accepts: hasMessages },
-  { path: /\/fim\/completions$/, reader: { ...openaiCalls.completion, name: 'mistral.fim' }, accepts: has('prompt') },
-  { path: /(?:\/deployments\/(?<model>[^/]+))?\/completions$/, reader: openaiCalls.completion, accepts: has('prompt') },
-  { path: /\/responses$/, reader: openaiCalls.response, accepts: has('input') },
-  { path: /\/responses\/compact$/, reader: openaiCalls.compaction, accepts: has('input') },
-  ...ollamaCalls.map((call) => ({ ...call, provider: 'ollama' })),
-  { path: /(?:\/deployments\/(?<model>[^/]+))?\/embeddings$/, reader: openaiCalls.embeddings, accepts: has('input') },
-  { path: /\/images\/generations$/, reader: openaiCalls.imageGeneration, accepts: has('prompt') },
-  { path: /\/images\/edits$/, reader: openaiCalls.imageEdit, accepts: has('prompt') },
-  { path: /\/images\/variations$/, reader: openaiCalls.imageVariation, accepts: has('image') },
-  { path: /\/audio\/transcriptions$/, reader: audioCalls.transcription, accepts: has('file') },
-  { path: /\/audio\/translations$/, reader: audioCalls.translation, accepts: has('file') },
-  { path: /\/audio\/speech$/, reader: audioCalls.speech, accepts: has('voice') },
-  {
-    path: /\/v1\/messages$|\/models\/(?<model>[^/:]+):(?:r|streamR)awPredict$/,
-    reader: messageCall,
-    accepts: (body) => hasMessages(body) && 'max_tokens' in body,
-    provider: 'anthropic',
-  },
-  ...cohereCalls.map((call) => ({ ...call, provider: 'cohere' })),
-  ...geminiCalls.map((call) => ({ ...call, provider: 'google_genai' })),
+  dialect(`${DEPLOYMENT}/chat/completions`, openaiCalls.chat, ['messages']),
+  dialect('/agents/completions', openaiCalls.chat, ['messages']),
+  dialect('/fim/completions', { ...openaiCalls.completion, name: 'mistral.fim' }, ['model', 'prompt']),
+  dialect(`${DEPLOYMENT}/completions`, openaiCalls.completion, ['prompt']),
+  dialect('/responses', openaiCalls.response, ['model', 'input']),
+  dialect('/responses/compact', openaiCalls.compaction, ['model', 'input']),
+  dialect('/api/chat', ollamaCalls.chat, ['model', 'messages'], 'ollama'),
+  dialect('/api/generate', ollamaCalls.generate, ['model', 'prompt'], 'ollama'),
+  dialect('/api/embed', ollamaCalls.embed, ['model', 'input'], 'ollama'),
+  dialect('/api/embeddings', ollamaCalls.embeddings, ['model', 'prompt'], 'ollama'),
+  dialect(`${DEPLOYMENT}/embeddings`, openaiCalls.embeddings, ['input']),
+  dialect('/images/generations', openaiCalls.imageGeneration, ['prompt']),
+  dialect('/images/edits', openaiCalls.imageEdit, ['prompt', 'image']),
+  dialect('/images/variations', openaiCalls.imageVariation, ['image']),
+  dialect('/audio/transcriptions', audioCalls.transcription, ['file']),
+  dialect('/audio/translations', audioCalls.translation, ['file']),
+  dialect('/audio/speech', audioCalls.speech, ['input', 'voice']),
+  dialect('/v1/messages', messageCall, ['model', 'messages', 'max_tokens'], 'anthropic'),
+  dialect(`${MODEL}:(?:r|streamR)awPredict`, messageCall, ['messages', 'max_tokens'], 'anthropic'),
+  dialect('/v2/chat', cohereChat, ['model', 'messages'], 'cohere'),
+  dialect('/v2/embed', cohereEmbedding, ['model', 'input_type'], 'cohere'),
+  dialect(`${MODEL}:(?:g|streamG)enerateContent`, geminiGeneration, ['contents'], 'google_genai'),
+  dialect(`${MODEL}:embedContent`, geminiEmbedding, ['content'], 'google_genai'),
+  dialect(`${MODEL}:batchEmbedContents`, geminiEmbedding, ['requests'], 'google_genai'),
 ];
+
+function dialect(path: string, reader: CallReader, required: readonly string[], provider?: string): Dialect {
+  return { path: new RegExp(`${path}$`), reader, required, provider };
+}
 
 /** The last segments of the paths above, or their part after a colon. */
 const ENDINGS: ReadonlySet<string> = new Set([
@@ -80,9 +91,9 @@ interface Match {
 /** Returns the dialect of a request, or undefined if the request is not a model call. */
 export function dialectOf(url: URL, body: unknown): Match | undefined {
   const service = serviceAt(url);
-  for (const { path, reader, accepts, provider } of DIALECTS) {
+  for (const { path, reader, required, provider } of DIALECTS) {
     const match = path.exec(url.pathname);
-    if (match === null || (service === undefined && !accepts(fieldsOf(body)))) continue;
+    if (match === null || (service === undefined && !hasFields(body, required))) continue;
     const model = textOf(fieldsOf(body).model) ?? (match.groups?.model && decodeURIComponent(match.groups.model));
     return {
       reader,
@@ -93,10 +104,7 @@ export function dialectOf(url: URL, body: unknown): Match | undefined {
   return undefined;
 }
 
-function has(key: string): (body: Fields) => boolean {
-  return (body) => body[key] !== undefined;
-}
-
-function hasMessages({ messages }: Fields): boolean {
-  return Array.isArray(messages);
+function hasFields(body: unknown, required: readonly string[]): boolean {
+  const fields = fieldsOf(body);
+  return required.every((key) => (key === 'messages' ? Array.isArray(fields.messages) : fields[key] !== undefined));
 }

@@ -25,7 +25,7 @@ const USAGE: UsagePaths = {
   },
 };
 
-const generate: CallReader = {
+export const geminiGeneration: CallReader = {
   name: 'gemini.generateContent',
   runType: 'llm',
   describe: (body, provider) =>
@@ -45,7 +45,7 @@ const generate: CallReader = {
   }, contentFold),
 };
 
-const embed: CallReader = {
+export const geminiEmbedding: CallReader = {
   name: 'gemini.embedContent',
   runType: 'embedding',
   describe: (body, provider) =>
@@ -66,19 +66,6 @@ const embed: CallReader = {
     };
   }),
 };
-
-export const geminiCalls = [
-  {
-    path: /\/(?:models|tunedModels|endpoints)\/(?<model>[^/:]+):(?:g|streamG)enerateContent$/,
-    reader: generate,
-    accepts: ({ contents }: Fields) => Array.isArray(contents) || typeof contents === 'object',
-  },
-  {
-    path: /\/models\/(?<model>[^/:]+):(?:embedContent|batchEmbedContents)$/,
-    reader: embed,
-    accepts: (body: Fields) => 'content' in body || 'requests' in body,
-  },
-];
 
 /** Moves the settings of the generation to the names of other services. */
 function withParameters({ generationConfig, generation_config, ...body }: Fields): Fields {

@@ -33,30 +33,15 @@ const embedded: AnswerReader = objectReader((answer) => {
   };
 });
 
-export const ollamaCalls = [
-  {
-    path: /\/api\/chat$/,
-    reader: call('ollama.chat', 'chat', generated, ({ messages }) => ({ messages: mapped(messages, withImages) })),
-    accepts: (body: Fields) => 'model' in body && Array.isArray(body.messages),
-  },
-  {
-    path: /\/api\/generate$/,
-    reader: call('ollama.generate', 'llm', generated, ({ prompt, system, suffix, images }) =>
-      defined({ prompt, system, suffix, images: images && listOf(images).map(imageUri) }),
-    ),
-    accepts: (body: Fields) => 'model' in body && 'prompt' in body,
-  },
-  {
-    path: /\/api\/embed$/,
-    reader: call('ollama.embed', 'embedding', embedded, ({ input }) => ({ input })),
-    accepts: (body: Fields) => 'model' in body && 'input' in body,
-  },
-  {
-    path: /\/api\/embeddings$/,
-    reader: call('ollama.embed', 'embedding', embedded, ({ prompt }) => ({ input: prompt })),
-    accepts: (body: Fields) => 'model' in body && 'prompt' in body,
-  },
-];
+/** The requests of Ollama's API that are recorded. `embeddings` is the older form of `embed`. */
+export const ollamaCalls: Readonly<Record<'chat' | 'generate' | 'embed' | 'embeddings', CallReader>> = {
+  chat: call('ollama.chat', 'chat', generated, ({ messages }) => ({ messages: mapped(messages, withImages) })),
+  generate: call('ollama.generate', 'llm', generated, ({ prompt, system, suffix, images }) =>
+    defined({ prompt, system, suffix, images: images && listOf(images).map(imageUri) }),
+  ),
+  embed: call('ollama.embed', 'embedding', embedded, ({ input }) => ({ input })),
+  embeddings: call('ollama.embed', 'embedding', embedded, ({ prompt }) => ({ input: prompt })),
+};
 
 const INPUTS = ['messages', 'prompt', 'system', 'suffix', 'images', 'input'];
 
