@@ -6,6 +6,7 @@ import { createOpenAI } from '@ai-sdk/openai';
 import Anthropic from '@anthropic-ai/sdk';
 import { ChatOpenAI } from '@langchain/openai';
 import { generateText, streamText } from 'ai';
+import type OpenAI from 'openai';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { HttpClient } from '../../src/http/client.browser.ts';
 import type { HttpClientOptions, HttpRequest } from '../../src/http/client.ts';
@@ -15,6 +16,7 @@ import { wrapAnthropic } from '../../src/integrations/anthropic/client.ts';
 import { recordFetch } from '../../src/integrations/fetch/record-fetch.ts';
 import { RunspanCallbackHandler } from '../../src/integrations/langchain/handler.ts';
 import { wrapOpenAI } from '../../src/integrations/openai/client.ts';
+import { fieldsOf } from '../../src/payload/fields.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { listen } from '../support/listen.ts';
 import { logLines } from '../support/log-lines.ts';
@@ -298,6 +300,44 @@ describe('a request', () => {
     const init = { method: 'POST', headers, body: JSON.stringify(ask) };
     await (await fetch(`${url}/v1/chat/completions?key=key-1234567`, init)).json();
     expect(JSON.stringify(onlyRun(recorder.runs))).not.toContain('key-1234567');
+  });
+});
+
+describe('the record', () => {
+  const small = { model: 'small', prompt: 'What is tea?' };
+  const respond = { model: 'small', input: 'What is tea?' };
+  const claude = { ...ask, max_tokens: 99, system: 'Be brief' };
+  const image = () => new File([new Uint8Array([1, 2, 3])], 'tea.png', { type: 'image/png' });
+  test.each<[string, (openai: OpenAI, anthropic: Anthropic) => unknown]>([
+    ['a chat completion', ({ chat }) => chat.completions.create(ask)],
+    ['a streamed chat completion', ({ chat }) => chat.completions.stream({ ...ask, tools: [lookUp] }).done()],
+    ['a response', ({ responses }) => responses.create(respond)],
+    ['a streamed response', async ({ responses }) => chunksOf(await responses.create({ ...respond, stream: true }))],
+    ['a completion', ({ completions }) => completions.create(small)],
+    [
+      'a streamed completion',
+      async ({ completions }) => chunksOf(await completions.create({ ...small, stream: true })),
+    ],
+    ['embeddings', ({ embeddings }) => embeddings.create({ ...respond, encoding_format: 'float' })],
+    ['an image', ({ images }) => images.generate({ ...small, n: 2 })],
+    ['an edited image', ({ images }) => images.edit({ ...small, image: image() })],
+    ['a message', (_, { messages }) => messages.create(claude)],
+    ['a streamed message', (_, { messages }) => messages.stream(claude).finalMessage()],
+  ])('of %s equals that of the wrapper', async (_title, call) => {
+    const recorder = record();
+    const { url } = await localModel();
+    const openai = () => bareClient({ url } as never, { maxRetries: 0 });
+    const anthropic = () => new Anthropic({ apiKey: 'none', baseURL: url });
+    await call(wrapOpenAI(openai()), wrapAnthropic(anthropic()));
+    onTestFinished(recordFetch());
+    await call(openai(), anthropic());
+    const [wrapped, fetched] = recorder.runs.map(
+      ({ name, run_type, inputs, outputs, events = [], extra, attachments }) => {
+        const { request_id: _, ...metadata } = fieldsOf(extra?.metadata);
+        return { name, run_type, inputs, outputs, metadata, attachments, events: events.map((event) => event.name) };
+      },
+    );
+    expect(fetched).toEqual(wrapped);
   });
 });
 
