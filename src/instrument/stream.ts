@@ -105,7 +105,7 @@ export function followReadableStream(stream: object, observer: StreamObserver): 
     };
   };
   if (!interceptOwn(stream, 'getReader', intercepting(followGetReader))) return false;
-  interceptOwn(stream, 'tee', intercepting(followTee));
+  interceptOwn(stream, 'tee', intercepting(followTee, true));
   interceptOwn(stream, 'pipeTo', intercepting(followPipeTo, true));
   interceptOwn(stream, 'pipeThrough', intercepting(followPipeThrough, true));
   interceptOwn(stream, 'cancel', intercepting(followCancel));
@@ -125,7 +125,7 @@ function followEnd(stream: object, observer: StreamObserver, isHandedOn: () => b
   const readable = stream as unknown as NodeJS.ReadableStream;
   guard('traceable', () => {
     finished(readable, (error) => {
-      if (isHandedOn() || split.has(stream) || !Readable.isDisturbed(readable)) return;
+      if (isHandedOn() || !Readable.isDisturbed(readable)) return;
       observer.detach();
       if (error) observer.fail(error);
       else observer.end();
@@ -177,20 +177,14 @@ function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStrea
   });
 }
 
-/** Observes both branches of `tee` as one result. The result ends when the first branch ends. */
 function followTee(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   const branches = Reflect.apply(method, stream, args) as ReadableStream[];
-  guard('traceable', () => followBranches(stream, branches, observer));
+  guard('traceable', () => followBranches(branches, observer));
   return branches;
 }
 
-/** The followed streams whose chunks consumers read from branches. */
-const split = new WeakSet<object>();
-
-/** Observes the branches of a stream, unless they are already observed. */
-export function followBranches(stream: object, branches: readonly ReadableStream[], observer: StreamObserver): void {
-  if (split.has(stream)) return;
-  split.add(stream);
+/** Observes the branches of one stream as one result. The result ends when the first branch ends. */
+export function followBranches(branches: readonly ReadableStream[], observer: StreamObserver): void {
   const progress = { chunks: 0, uncancelled: branches.length };
   for (const branch of branches) followReadableStream(branch, partialObserver(observer, progress));
 }

@@ -136,6 +136,7 @@ describe('the body of a response', () => {
     ['arrayBuffer()', json(completion), (response) => response.arrayBuffer()],
     ['a clone', json(completion), (response) => response.clone().json()],
     ['the original after clone()', json(completion), (response) => [response.clone(), response.json()][1]],
+    ['an iterator of a clone', stream, (response) => chunksOf(response.clone().body as never)],
     ['another Response with its body', json(completion), (response) => new Response(response.body).json()],
     ['a branch of tee()', json(completion), (response) => new Response(response.body?.tee()[0]).json()],
     ['text() of a stream', stream, (response) => response.text()],
@@ -150,6 +151,14 @@ describe('the body of a response', () => {
           ] as const,
         ]),
     ['a transform', stream, (response) => chunksOf(response.body?.pipeThrough(new TextDecoderStream()) as never)],
+    [
+      'transforms to objects',
+      stream,
+      (response) => {
+        const toObjects = new TransformStream({ transform: (text, controller) => controller.enqueue({ text }) });
+        return chunksOf(response.body?.pipeThrough(new TextDecoderStream()).pipeThrough(toObjects) as never);
+      },
+    ],
     [
       'a transform of a branch of tee()',
       stream,
@@ -211,6 +220,34 @@ describe('the body of a response', () => {
     onTestFinished(recordFetch());
     expect(await pullsOf()).toBe(untraced);
     expect(onlyRun(recorder.runs)).toMatchObject({ extra: { metadata: { end_reason: 'cancelled' } } });
+  });
+
+  test.each<[string, (response: Response) => ReadableStream | null | undefined]>([
+    ['a branch of tee()', (response) => response.body?.tee()[0]],
+    ['a clone', (response) => response.clone().body],
+  ])('is recorded to its end if %s is read slowly', async (_title, branchOf) => {
+    const parts = [delta('A '), delta('drink'), delta('.')].map((part) => `data: ${JSON.stringify(part)}\n\n`);
+    const headers = { 'content-type': 'text/event-stream' };
+    const body = ReadableStream.from(parts.map((part) => new TextEncoder().encode(part)));
+    vi.stubGlobal('fetch', async () => new Response(body, { headers }));
+    onTestFinished(() => void vi.unstubAllGlobals());
+    const recorder = record();
+    onTestFinished(recordFetch());
+    const branch = branchOf(await fetch('http://localhost/v1/chat/completions', post));
+    for await (const _ of branch as AsyncIterable<unknown>) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(onlyRun(recorder.runs).outputs).toMatchObject(drink);
+  });
+
+  test('is recorded if a second read of it fails', async () => {
+    const { response, only } = await fetched(stream);
+    const reader = response.body?.getReader();
+    await reader?.read();
+    await expect(response.text()).rejects.toThrow(TypeError);
+    while ((await reader?.read())?.done === false);
+    expect(only().error).toBeUndefined();
+    expect(only().outputs).toMatchObject(drink);
   });
 
   test('of another format marks the run `unreadable`, and one line is logged', async () => {
@@ -307,7 +344,7 @@ describe('the record', () => {
   const small = { model: 'small', prompt: 'What is tea?' };
   const respond = { model: 'small', input: 'What is tea?' };
   const claude = { ...ask, max_tokens: 99, system: 'Be brief' };
-  const image = () => new File([new Uint8Array([1, 2, 3])], 'tea.png', { type: 'image/png' });
+  const image = new File([new Uint8Array([1, 2, 3])], 'tea.png', { type: 'image/png' });
   test.each<[string, (openai: OpenAI, anthropic: Anthropic) => unknown]>([
     ['a chat completion', ({ chat }) => chat.completions.create(ask)],
     ['a streamed chat completion', ({ chat }) => chat.completions.stream({ ...ask, tools: [lookUp] }).done()],
@@ -320,7 +357,7 @@ describe('the record', () => {
     ],
     ['embeddings', ({ embeddings }) => embeddings.create({ ...respond, encoding_format: 'float' })],
     ['an image', ({ images }) => images.generate({ ...small, n: 2 })],
-    ['an edited image', ({ images }) => images.edit({ ...small, image: image() })],
+    ['an edited image', ({ images }) => images.edit({ ...small, image })],
     ['a message', (_, { messages }) => messages.create(claude)],
     ['a streamed message', (_, { messages }) => messages.stream(claude).finalMessage()],
   ])('of %s equals that of the wrapper', async (_title, call) => {
@@ -375,6 +412,13 @@ describe('a call that two integrations see', () => {
     expect(recorder.runs).toHaveLength(4);
     await chat.invoke('What is tea?');
     expect(recorder.runs).toHaveLength(5);
+  });
+
+  test('is one run below a function of the type `llm`', async () => {
+    const { client, recorder } = await recorded();
+    const call = traceable(() => client.chat.completions.create(ask), { name: 'call', runType: 'llm' });
+    await call();
+    expect(treeOf(recorder.runs)).toEqual({ call: {} });
   });
 
   test('is recorded for a model of the AI SDK that is not wrapped, whole and streamed', async () => {

@@ -50,8 +50,9 @@ function followMethods(response: Response, observer: BodyObserver): boolean {
     const copy = Reflect.apply(clone, self, args) as Response;
     guard(OPERATION, () => {
       followMethods(copy, observer);
-      const branches = [(self as Response).body, copy.body].filter((branch) => branch !== null && branch !== body);
-      if (body) followBranches(body, branches as ReadableStream[], observer);
+      // Some runtimes split the body without calling its method `tee`, which is followed.
+      const branches = [(self as Response).body, copy.body].filter((branch) => branch && branch !== body);
+      followBranches(branches as ReadableStream[], observer);
     });
     return copy;
   });
@@ -63,8 +64,6 @@ class BodyObserver extends AnswerStream {
   readonly observesSource = true;
   readonly #reader: AnswerReader;
   readonly #isOk: boolean;
-  /** Whether a method of the response reads the body, in which case its result is recorded instead of the stream. */
-  #isReadWhole = false;
 
   constructor(run: Run, reader: AnswerReader, contentType: string, isOk: boolean) {
     super(run, bodyReader(reader, contentType));
@@ -72,39 +71,26 @@ class BodyObserver extends AnswerStream {
     this.#isOk = isOk;
   }
 
+  /** Records the result of a method that reads the whole body. */
   readWhole(method: (typeof WHOLE)[number], read: () => unknown): unknown {
-    this.#isReadWhole = true;
-    const end = (finish: () => void): void => {
-      this.#isReadWhole = false;
-      guard(OPERATION, finish);
-    };
     return followIfThenable(read(), {
-      fulfilled: (value) => end(() => this.#endWith(method, value)),
-      // The body of `json` was not JSON.
-      fail: (error) => end(() => (error instanceof SyntaxError ? this.end() : this.fail(error))),
+      fulfilled: (value) => guard(OPERATION, () => this.#endWith(method, value)),
+      fail: (error) => {
+        // The body of `json` was not JSON.
+        if (error instanceof SyntaxError) this.end();
+        else this.fail(error);
+      },
     });
   }
 
   #endWith(method: (typeof WHOLE)[number], value: unknown): void {
     if (method === 'json') {
-      super.detach();
+      this.detach();
       endWithAnswer(this.run, () => this.#reader.read(wholeResponse(this.#reader, value)));
       return;
     }
     this.chunk(value instanceof ArrayBuffer ? new Uint8Array(value) : value);
     this.end();
-  }
-
-  override end(): void {
-    if (!this.#isReadWhole) super.end();
-  }
-
-  override fail(error: unknown): void {
-    if (!this.#isReadWhole) super.fail(error);
-  }
-
-  override detach(): void {
-    if (!this.#isReadWhole) super.detach();
   }
 
   /** The run of an unsuccessful response fails, even if the application does not read the error. */
