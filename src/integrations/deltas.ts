@@ -103,7 +103,7 @@ export class LineFold implements Fold {
     const { error } = this;
     this.#addLine(this.#rest, false);
     this.#rest = '';
-    this.error = error;
+    if (this.error instanceof SyntaxError) this.error = error;
     return this.#fold.result();
   }
 

@@ -5,7 +5,7 @@ import { Mistral } from '@mistralai/mistralai';
 import { CohereClientV2 } from 'cohere-ai';
 import { Ollama } from 'ollama';
 import OpenAI from 'openai';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { recordFetch } from '../../src/integrations/fetch/record-fetch.ts';
 import { record } from '../instrument/recorder.ts';
 import { chunksOf, onlyRun } from './local-openai.ts';
@@ -499,3 +499,68 @@ test.each([...geminiRows, ...mistralRows, ...cohereRows, ...ollamaRows, ...other
     expect(JSON.stringify(recorder.runs)).not.toContain('secret-key');
   },
 );
+
+const failed = { error: { code: 503, message: 'overloaded', status: 'UNAVAILABLE' } };
+test.each<[string, string, WireResponse, string]>([
+  [
+    'Gemini',
+    '/v1beta/models/gemini-2.5-flash:streamGenerateContent',
+    events(geminiChunk([{ text: 'A' }]), failed),
+    'UNAVAILABLE: overloaded',
+  ],
+  [
+    'an OpenAI-compatible service',
+    '/v1/chat/completions',
+    events(mistralChunk({ content: 'A' }), { error: { code: 'busy', message: 'overloaded' } }),
+    'busy: overloaded',
+  ],
+  [
+    'Ollama',
+    '/api/chat',
+    lines(ollamaLine({ message: { role: 'assistant', content: 'A' } }), { error: 'overloaded' }),
+    'overloaded',
+  ],
+  [
+    'Anthropic',
+    '/v1/messages',
+    events({ type: 'error', error: { type: 'overloaded_error', message: 'overloaded' } }),
+    'overloaded_error: overloaded',
+  ],
+])('an error in the stream of %s fails the run', async (_title, path, response, error) => {
+  const recorder = record();
+  onTestFinished(recordFetch());
+  const body = { model: 'small', messages: question, max_tokens: 9, contents: [{ parts: [{ text: 'What is tea?' }] }] };
+  await (await fetch((await serveWire(response)) + path, { method: 'POST', body: JSON.stringify(body) })).text();
+  expect(onlyRun(recorder.runs).error).toBe(error);
+});
+
+const vertex = 'https://europe-west4-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers';
+test.each<[url: string, name: string, provider: string, model: string]>([
+  [
+    `${vertex}/google/models/gemini-2.5-pro:generateContent`,
+    'gemini.generateContent',
+    'google_vertexai',
+    'gemini-2.5-pro',
+  ],
+  [
+    `${vertex}/anthropic/models/claude-opus-4-8:streamRawPredict`,
+    'anthropic.messages',
+    'google_vertexai',
+    'claude-opus-4-8',
+  ],
+  ['https://shop.openai.azure.com/openai/v1/responses', 'openai.responses', 'azure', 'small'],
+  ['https://api.groq.com/openai/v1/chat/completions', 'openai.chat.completions', 'groq', 'small'],
+  ['https://api.mistral.ai/v1/agents/completions', 'openai.chat.completions', 'mistralai', 'small'],
+  ['https://openrouter.ai/api/v1/embeddings', 'openai.embeddings', 'openrouter', 'small'],
+  ['http://localhost:11434/v1/chat/completions', 'openai.chat.completions', 'ollama', 'small'],
+  ['http://litellm.shop.test/v1/messages', 'anthropic.messages', 'anthropic', 'small'],
+])('a request to %s is a call of %s', async (url, name, provider, model) => {
+  vi.stubGlobal('fetch', async () => Response.json({}));
+  onTestFinished(() => void vi.unstubAllGlobals());
+  const recorder = record();
+  onTestFinished(recordFetch());
+  const input = { messages: question, max_tokens: 9, input: 'tea', contents: [] };
+  const body = JSON.stringify(model === 'small' ? { model, ...input } : input);
+  await (await fetch(url, { method: 'POST', body })).json();
+  expect(onlyRun(recorder.runs)).toMatchObject({ name, extra: metadata(provider, model) });
+});

@@ -11,8 +11,8 @@ const transcript: AnswerReader = {
 /** The generated audio becomes an attachment. */
 const speech: AnswerReader = {
   read: (value) => {
-    const { audio, ...facts_ } = value instanceof Blob ? { audio: value } : fieldsOf(value);
-    return { outputs: { audio }, ...facts(facts_) };
+    const answer = value instanceof Blob ? { audio: value } : fieldsOf(value);
+    return { outputs: { audio: answer.audio }, ...facts(answer) };
   },
   fold: speechFold,
 };

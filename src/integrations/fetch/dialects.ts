@@ -13,6 +13,8 @@ import { isRequest, requestMethod, requestUrl } from './request.ts';
 interface Dialect {
   /** Matches the path of the URL. The group `model` contains the model if the request body does not name it. */
   readonly path: RegExp;
+  /** The last word of the path. */
+  readonly ending: string;
   readonly reader: CallReader;
   /**
    * The fields by which the body of a request to an unknown host is recognized. `messages` must be a list. Requests to
@@ -46,25 +48,22 @@ const DIALECTS: readonly Dialect[] = [
   dialect('/audio/translations', audioCalls.translation, ['file']),
   dialect('/audio/speech', audioCalls.speech, ['input', 'voice']),
   dialect('/v1/messages', messageCall, ['model', 'messages', 'max_tokens'], 'anthropic'),
-  dialect(`${MODEL}:(?:r|streamR)awPredict`, messageCall, ['messages', 'max_tokens'], 'anthropic'),
+  dialect(`${MODEL}:rawPredict`, messageCall, ['messages', 'max_tokens'], 'anthropic'),
+  dialect(`${MODEL}:streamRawPredict`, messageCall, ['messages', 'max_tokens'], 'anthropic'),
   dialect('/v2/chat', cohereChat, ['model', 'messages'], 'cohere'),
   dialect('/v2/embed', cohereEmbedding, ['model', 'input_type'], 'cohere'),
-  dialect(`${MODEL}:(?:g|streamG)enerateContent`, geminiGeneration, ['contents'], 'google_genai'),
+  dialect(`${MODEL}:generateContent`, geminiGeneration, ['contents'], 'google_genai'),
+  dialect(`${MODEL}:streamGenerateContent`, geminiGeneration, ['contents'], 'google_genai'),
   dialect(`${MODEL}:embedContent`, geminiEmbedding, ['content'], 'google_genai'),
   dialect(`${MODEL}:batchEmbedContents`, geminiEmbedding, ['requests'], 'google_genai'),
 ];
 
 function dialect(path: string, reader: CallReader, required: readonly string[], provider?: string): Dialect {
-  return { path: new RegExp(`${path}$`), reader, required, provider };
+  return { path: new RegExp(`${path}$`), ending: path.slice(endingAt(path, path.length)), reader, required, provider };
 }
 
-/** The last segments of the paths above, or their part after a colon. */
-const ENDINGS: ReadonlySet<string> = new Set([
-  ...['completions', 'responses', 'compact', 'embeddings', 'generations', 'edits', 'variations'],
-  ...['transcriptions', 'translations', 'speech', 'messages', 'rawPredict', 'streamRawPredict'],
-  ...['chat', 'generate', 'embed'],
-  ...['generateContent', 'streamGenerateContent', 'embedContent', 'batchEmbedContents'],
-]);
+/** The last words of all paths, for example `completions` and `generateContent`. */
+const ENDINGS: ReadonlySet<string> = new Set(DIALECTS.map(({ ending }) => ending));
 
 /** Whether a dialect may match a request. This check is fast, because it runs for every request of the process. */
 export function mayBeModelCall(input: unknown, init: unknown): boolean {
@@ -74,11 +73,15 @@ export function mayBeModelCall(input: unknown, init: unknown): boolean {
     const url = requestUrl(input);
     const query = url.indexOf('?');
     const end = query < 0 ? url.length : query;
-    const start = Math.max(url.lastIndexOf('/', end - 1), url.lastIndexOf(':', end - 1)) + 1;
-    return ENDINGS.has(url.slice(start, end));
+    return ENDINGS.has(url.slice(endingAt(url, end), end));
   } catch {
     return false;
   }
+}
+
+/** Returns the index at which the last word of a path begins. The word follows a slash or a colon. */
+function endingAt(path: string, end: number): number {
+  return Math.max(path.lastIndexOf('/', end - 1), path.lastIndexOf(':', end - 1)) + 1;
 }
 
 /** The dialect of a request. `request` is undefined if the body cannot be read. */

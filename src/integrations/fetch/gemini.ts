@@ -1,6 +1,6 @@
 import { defined, emptyFields, type Fields, fieldsOf, filled, listOf, textOf } from '../../payload/fields.ts';
 import { contentOfBlocks, toolCall, urlOfBase64 } from '../../payload/messages.ts';
-import { type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
+import { type CallReader, describeRequest, errorLine, type Fold, objectReader } from '../call-reader.ts';
 import { copyOf } from '../deltas.ts';
 import { dimensionsOf } from '../openai/answers.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
@@ -41,7 +41,13 @@ export const geminiGeneration: CallReader = {
       const [message] = messagesOf({ role: 'model', ...fieldsOf(content) });
       return [defined({ role: 'assistant', ...message, finish_reason: finishReason, ...others })];
     });
-    return { outputs: { messages, ...rest }, model: textOf(modelVersion), usage: usageOf(fieldsOf(usageMetadata)) };
+    const { status, message } = fieldsOf(rest.error);
+    return {
+      outputs: { messages, ...rest },
+      model: textOf(modelVersion),
+      usage: usageOf(fieldsOf(usageMetadata)),
+      error: errorLine(status, message),
+    };
   }, contentFold),
 };
 

@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, textOf } from '../../payload/fields.ts';
+import { emptyFields, type Fields, fieldsOf, textOf } from '../../payload/fields.ts';
 
 /** Whether the first argument of `fetch` is a request of any implementation. */
 export function isRequest(input: unknown): input is Request {
@@ -27,7 +27,7 @@ export function requestSignal(input: unknown, init: unknown): AbortSignal | unde
 export function requestBody(input: unknown, init: unknown): unknown {
   const { body } = fieldsOf(init);
   if (body !== undefined && body !== null) return fieldsOfBody(body);
-  if (!isRequest(input) || input.bodyUsed || input.body === null) return undefined;
+  if (!isRequest(input) || input.bodyUsed || !input.body || input.body.locked) return undefined;
   const isForm = input.headers.get('content-type')?.startsWith('multipart/form-data') === true;
   const copy = input.clone();
   return (isForm ? copy.formData() : copy.text()).then(fieldsOfBody);
@@ -52,7 +52,7 @@ function parsed(json: string): Fields | undefined {
 
 /** The values of a repeated field, or of a field whose name ends with `[]`, become a list. */
 function fieldsOfForm(form: FormData): Fields {
-  const fields: Fields = {};
+  const fields = emptyFields();
   for (const name of new Set(form.keys())) {
     const values = form.getAll(name);
     fields[name.replace(/\[\]$/, '')] = values.length === 1 && !name.endsWith('[]') ? values[0] : values;
