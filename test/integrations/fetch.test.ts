@@ -414,11 +414,11 @@ describe('a call that two integrations see', () => {
     expect(recorder.runs).toHaveLength(5);
   });
 
-  test('is one run below a function of the type `llm`', async () => {
+  test('is recorded below a function of the application, even if the function has the type `llm`', async () => {
     const { client, recorder } = await recorded();
     const call = traceable(() => client.chat.completions.create(ask), { name: 'call', runType: 'llm' });
     await call();
-    expect(treeOf(recorder.runs)).toEqual({ call: {} });
+    expect(treeOf(recorder.runs)).toEqual({ call: { 'openai.chat.completions': {} } });
   });
 
   test('is recorded for a model of the AI SDK that is not wrapped, whole and streamed', async () => {

@@ -163,8 +163,6 @@ function isRecordedAbove(
   around: RunContext | undefined,
   sink: RunSink,
 ): boolean {
-  const owner = around?.owner;
-  if (owner instanceof Run && owner.isOpen && owner.runType === runType && owner.sink === sink) return true;
   if (enclosingModelCall(around, sink)?.runType === runType) return true;
   return runType === 'llm' && model !== undefined && isModelStepOpen(model, around?.id, sink);
 }
