@@ -1,4 +1,5 @@
 import { environment } from './node.ts';
+import { safeText } from './text.ts';
 
 /** `docs/configuration.md` describes each variable. */
 export type EnvironmentName =
@@ -18,6 +19,7 @@ export type EnvironmentName =
   | 'RUNSPAN_SPOOL_DIR'
   | 'RUNSPAN_START_DELAY_MS'
   | 'RUNSPAN_LOG'
+  | 'RUNSPAN_INSTRUMENTATIONS'
   | 'RUNSPAN_STORE'
   | 'RUNSPAN_RECEIVER_KEY'
   | 'RUNSPAN_RECEIVER_WRITE_KEY'
@@ -69,6 +71,16 @@ export function usesLangsmithService(): boolean {
 
 export function env(name: EnvironmentName): string | undefined {
   return environment()[name]?.trim() || undefined;
+}
+
+const ON: readonly string[] = ['true', '1', 'yes', 'on'];
+const OFF: readonly string[] = ['false', '0', 'no', 'off'];
+
+/** Returns undefined if the text is neither true nor false. */
+export function parseFlag(value: unknown): boolean | undefined {
+  const text = safeText(value).toLowerCase();
+  if (ON.includes(text)) return true;
+  return OFF.includes(text) ? false : undefined;
 }
 
 /** Returns the unmodified value of a variable whose name was given on the command line. */

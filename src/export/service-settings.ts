@@ -1,5 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { env, LANGSMITH_DEFAULT_ENDPOINT, langsmithEnv, usesLangsmithService } from '../base/env.ts';
+import { env, LANGSMITH_DEFAULT_ENDPOINT, langsmithEnv, parseFlag, usesLangsmithService } from '../base/env.ts';
 import { types } from '../base/node.ts';
 import { isLoopback } from '../base/options.ts';
 import { kindOf, safeText } from '../base/text.ts';
@@ -9,7 +9,7 @@ import { failureOf, SetupError } from '../http/errors.ts';
 import { SecretNames } from '../payload/secret-names.ts';
 import { secretPatterns } from '../payload/secret-patterns.ts';
 import { untraced } from '../run/context.ts';
-import { complain, flag, parseFlag } from './setting-variables.ts';
+import { complain, flag } from './setting-variables.ts';
 
 const KEY_CHARACTERS_MAX = 8_192;
 

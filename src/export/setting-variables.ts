@@ -1,6 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { type EnvironmentName, env, usesLangsmithService } from '../base/env.ts';
-import { safeText } from '../base/text.ts';
+import { type EnvironmentName, env, parseFlag, usesLangsmithService } from '../base/env.ts';
 
 export type SettingName =
   | 'endpoint'
@@ -54,9 +53,6 @@ export function variableOf(setting: SettingName): EnvironmentName | undefined {
   );
 }
 
-const ON: readonly string[] = ['true', '1', 'yes', 'on'];
-const OFF: readonly string[] = ['false', '0', 'no', 'off'];
-
 /**
  * Resolves a boolean setting. The option takes precedence over the variable. Returns `misread` if the value is neither
  * true nor false.
@@ -70,12 +66,6 @@ export function flag(setting: SettingName, option: unknown, otherwise: boolean, 
   if (option !== undefined) complain(`expected \`${setting}\` to be true or false; ${value} is used`);
   else if (meaning === undefined) complain(`expected ${variable} to be true or false; ${value} is used`, setting);
   return value;
-}
-
-export function parseFlag(value: unknown): boolean | undefined {
-  const text = safeText(value).toLowerCase();
-  if (ON.includes(text)) return true;
-  return OFF.includes(text) ? false : undefined;
 }
 
 /** A problem in the configuration. `setting` is undefined if the problem is not about the value of a variable. */

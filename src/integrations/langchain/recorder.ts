@@ -1,11 +1,3 @@
-import { diagnostics } from '../../base/diagnostics.ts';
-import {
-  env,
-  LANGSMITH_DEFAULT_ENDPOINT,
-  LANGSMITH_TRACING,
-  langsmithEnv,
-  usesLangsmithService,
-} from '../../base/env.ts';
 import { guard } from '../../base/guard.ts';
 import { type Fields, fieldsOf } from '../../payload/fields.ts';
 import { encodePayload } from '../../payload/serialize.ts';
@@ -18,6 +10,7 @@ import { sample } from '../../run/sampling.ts';
 import { hasTokens, modelMetadata } from './model.ts';
 import { plainInputs, plainInterrupts, plainOutputs, plainPayload } from './payload.ts';
 import { addStep, isRecorded, keepText, runOfStep, type Step, stepOf, takeStep } from './steps.ts';
+import { warnIfTracedTwice } from './tracer.ts';
 
 const OPERATION = 'RunspanCallbackHandler';
 
@@ -50,7 +43,7 @@ export class StepRecorder {
 
   constructor(options: RecorderOptions) {
     this.#options = options;
-    this.#isRecordedTwice = options.exporter === undefined && isTracedByLangChain();
+    this.#isRecordedTwice = options.exporter === undefined && warnIfTracedTwice();
   }
 
   start(step: StepStart): void {
@@ -164,30 +157,4 @@ function failRun(run: Run, thrown: unknown): void {
 function isAbort(thrown: unknown): boolean {
   const { name, message } = fieldsOf(thrown);
   return name === 'ModelAbortError' || (name === 'Error' && (message === 'AbortError' || message === 'Aborted'));
-}
-
-/**
- * Whether the environment turns on LangChain's own tracer, which then sends the same steps to the same endpoint. If the
- * ids were the same too, the two records of a step would overwrite each other.
- */
-function isTracedByLangChain(): boolean {
-  const name = LANGSMITH_TRACING.find((variable) => env(variable) === 'true');
-  if (name === undefined || !hasLangChainEndpoint()) return false;
-  diagnostics.warnOnce(
-    'RunspanCallbackHandler twice',
-    `RunspanCallbackHandler: ${name} is "true", so the tracer of LangChain itself sends the same steps to the ` +
-      'same endpoint, and each is recorded twice. Set it to "false", or leave the handler out.',
-  );
-  return true;
-}
-
-function hasLangChainEndpoint(): boolean {
-  const ours = env('RUNSPAN_ENDPOINT');
-  if (ours === undefined) return usesLangsmithService();
-  const theirs = langsmithEnv('ENDPOINT') ?? LANGSMITH_DEFAULT_ENDPOINT;
-  return withoutSlash(ours) === withoutSlash(theirs);
-}
-
-function withoutSlash(url: string): string {
-  return url.endsWith('/') ? url.slice(0, -1) : url;
 }

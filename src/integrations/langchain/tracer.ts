@@ -1,0 +1,51 @@
+import { diagnostics } from '../../base/diagnostics.ts';
+import {
+  type EnvironmentName,
+  env,
+  LANGSMITH_DEFAULT_ENDPOINT,
+  LANGSMITH_TRACING,
+  langsmithEnv,
+  usesLangsmithService,
+} from '../../base/env.ts';
+import { shared } from '../../base/shared.ts';
+
+const tracer = shared('langchainTracer', () => ({ isRemoved: false }));
+
+/**
+ * Returns the variable that turns on LangChain's own tracer, if the tracer sends the same steps to the same endpoint.
+ */
+export function duplicateTracer(): EnvironmentName | undefined {
+  const name = LANGSMITH_TRACING.find((variable) => env(variable) === 'true');
+  return name !== undefined && hasSameEndpoint() ? name : undefined;
+}
+
+/** Called if LangChain's own tracer is removed from each call when it would record the steps twice. */
+export function setTracerRemoved(): void {
+  tracer.isRemoved = true;
+}
+
+/**
+ * Whether LangChain's own tracer records each step a second time. If the ids were the same too, the two records of a
+ * step would overwrite each other.
+ */
+export function warnIfTracedTwice(): boolean {
+  const name = tracer.isRemoved ? undefined : duplicateTracer();
+  if (name === undefined) return false;
+  diagnostics.warnOnce(
+    'RunspanCallbackHandler twice',
+    `RunspanCallbackHandler: ${name} is "true", so the tracer of LangChain itself sends the same steps to the ` +
+      'same endpoint, and each is recorded twice. Set it to "false", or leave the handler out.',
+  );
+  return true;
+}
+
+function hasSameEndpoint(): boolean {
+  const ours = env('RUNSPAN_ENDPOINT');
+  if (ours === undefined) return usesLangsmithService();
+  const theirs = langsmithEnv('ENDPOINT') ?? LANGSMITH_DEFAULT_ENDPOINT;
+  return withoutSlash(ours) === withoutSlash(theirs);
+}
+
+function withoutSlash(url: string): string {
+  return url.endsWith('/') ? url.slice(0, -1) : url;
+}

@@ -1,0 +1,2 @@
+import './runspan.ts';
+import './register/register.ts';

@@ -1,0 +1,46 @@
+import { RunspanCallbackHandler } from '../integrations/langchain/handler.ts';
+import { duplicateTracer, setTracerRemoved } from '../integrations/langchain/tracer.ts';
+import { type Fields, fieldsOf } from '../payload/fields.ts';
+import { currentSink } from '../run/sink.ts';
+import { type Instrumentation, patchModule } from './module-hooks.ts';
+
+/** The object that holds the callback handlers of a step. */
+interface CallbackManager {
+  readonly handlers: readonly { readonly name: string }[];
+  addHandler(handler: object, isInherited: boolean): void;
+  removeHandler(handler: object): void;
+}
+
+type Configure = (...args: unknown[]) => CallbackManager | undefined;
+
+/** Adds a callback handler to each call of LangChain and LangGraph, as if the application had passed one. */
+export const langchain: Instrumentation = {
+  name: 'langchain',
+  start: () => patchModule({ module: '@langchain/core/dist/callbacks/manager', patch }),
+};
+
+/** LangChain calls `_configureSync` at the start of each step to collect the handlers. */
+function patch({ CallbackManager }: Fields): undefined {
+  const { _configureSync: original } = fieldsOf(CallbackManager);
+  if (typeof original !== 'function') throw new Error('this version of @langchain/core is unknown');
+  const configure = original as Configure;
+  let ours: RunspanCallbackHandler | undefined;
+  let isDuplicate = false;
+  fieldsOf(CallbackManager)._configureSync = function (this: unknown, ...args: unknown[]): CallbackManager | undefined {
+    const configured = Reflect.apply(configure, this, args);
+    if (currentSink() === undefined) return configured;
+    if (ours === undefined) {
+      isDuplicate = duplicateTracer() !== undefined;
+      if (isDuplicate) setTracerRemoved();
+      ours = new RunspanCallbackHandler();
+    }
+    // Without handlers, LangChain creates no manager.
+    const manager = configured ?? (Reflect.apply(configure, this, [[ours], ...args.slice(1)]) as CallbackManager);
+    const { name } = ours;
+    if (!manager.handlers.some((handler) => handler.name === name)) manager.addHandler(ours, true);
+    for (const handler of isDuplicate ? manager.handlers : []) {
+      if (handler.name === 'langchain_tracer') manager.removeHandler(handler);
+    }
+    return manager;
+  };
+}

@@ -1,0 +1,33 @@
+import { diagnostics } from '../base/diagnostics.ts';
+import { env, parseFlag } from '../base/env.ts';
+import { guard } from '../base/guard.ts';
+import { langchain } from './langchain.ts';
+import type { Instrumentation } from './module-hooks.ts';
+
+const INSTRUMENTATIONS: readonly Instrumentation[] = [langchain];
+
+const STARTED = Symbol.for('runspan.register.started');
+
+startOnce();
+
+/** Does nothing if another copy of the package has already started, for example the copy of `runspan dev`. */
+function startOnce(): void {
+  const holder = globalThis as { [STARTED]?: true };
+  if (holder[STARTED] || parseFlag(env('RUNSPAN_TRACING')) === false) return;
+  holder[STARTED] = true;
+  for (const { name, start } of selected(env('RUNSPAN_INSTRUMENTATIONS'))) guard(`runspan/register ${name}`, start);
+}
+
+/** Selects the named instrumentations, or all if no name is given. A name after `-` is left out. */
+function selected(setting: string | undefined): readonly Instrumentation[] {
+  const names = setting?.split(',').flatMap((name) => name.trim() || []) ?? [];
+  const known = INSTRUMENTATIONS.map(({ name }) => name);
+  const unknown = names.filter((name) => !known.includes(name.replace(/^-/, '')));
+  if (unknown.length > 0) {
+    diagnostics.warn(
+      `RUNSPAN_INSTRUMENTATIONS: unknown name ${unknown.join(', ')}; left out. Known names: ${known.join(', ')}.`,
+    );
+  }
+  const isLimited = names.some((name) => !name.startsWith('-'));
+  return INSTRUMENTATIONS.filter(({ name }) => (!isLimited || names.includes(name)) && !names.includes(`-${name}`));
+}
