@@ -74,3 +74,10 @@ export function parsedJson(json: string): unknown {
     return json;
   }
 }
+
+/** Returns a copy of an object with some values replaced. The object may be frozen. */
+export function copyWith(object: Fields, changes: Fields): Fields {
+  const properties = Object.getOwnPropertyDescriptors(object);
+  for (const [key, value] of Object.entries(changes)) properties[key] = { ...properties[key], value };
+  return Object.create(Object.getPrototypeOf(object), properties);
+}

@@ -3,7 +3,7 @@ import { replaceMethod } from '../../instrument/methods.ts';
 import { observedStream } from '../../instrument/observed-stream.ts';
 import type { CallDescription, PlanOptions } from '../../instrument/plan.ts';
 import { disguised, tracedBy } from '../../instrument/traceable.ts';
-import { type Fields, fieldsOf, isPlainObject, textOf } from '../../payload/fields.ts';
+import { copyWith, type Fields, fieldsOf, isPlainObject, textOf } from '../../payload/fields.ts';
 import type { Run } from '../../run/run.ts';
 import { usableOptions } from '../../run/run-options.ts';
 import { preloadDelivery } from '../../run/sink.ts';
@@ -18,6 +18,8 @@ type Callable = (...args: unknown[]) => unknown;
 
 const FUNCTIONS = ['generateText', 'streamText', 'generateObject', 'streamObject', 'embed', 'embedMany', 'rerank'];
 const AGENTS = ['ToolLoopAgent', 'Experimental_Agent'];
+/** The members that `wrapAISDK` replaces. */
+export const TRACED_MEMBERS: readonly string[] = [...FUNCTIONS, ...AGENTS];
 /** Provider methods that create a model from its name. */
 const MODEL_FACTORIES = ['languageModel', 'embeddingModel', 'textEmbeddingModel', 'rerankingModel'];
 
@@ -195,11 +197,4 @@ function tracedTool(name: string, tool: unknown): Fields | undefined {
 function describeExecution([input, options]: unknown[]): CallDescription {
   const fields = fieldsOf(options);
   return { inputs: input as Fields, metadata: { tool_call_id: fields.toolCallId }, signal: signalOf(fields) };
-}
-
-/** Returns a copy of an object with some values replaced. The object may be frozen. */
-function copyWith(object: Fields, changes: Fields): Fields {
-  const properties = Object.getOwnPropertyDescriptors(object);
-  for (const [key, value] of Object.entries(changes)) properties[key] = { ...properties[key], value };
-  return Object.create(Object.getPrototypeOf(object), properties);
 }

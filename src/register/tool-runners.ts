@@ -1,0 +1,109 @@
+import { guard } from '../base/guard.ts';
+import { replaceMethod } from '../instrument/methods.ts';
+import type { CallDescription } from '../instrument/plan.ts';
+import { disguised, traceable, tracedBy } from '../instrument/traceable.ts';
+import { copyWith, type Fields, fieldsOf, isPlainObject, listOf, textOf } from '../payload/fields.ts';
+import { type Instrumentation, patchModule } from './module-hooks.ts';
+
+type Callable = (...args: unknown[]) => unknown;
+
+/** Records each call of `runTools` as a run. The model calls and the calls of tools are recorded below it. */
+export const openai: Instrumentation = {
+  name: 'openai',
+  start: () => patchModule({ module: 'openai/lib/AbstractChatCompletionRunner', patch: patchRunTools }),
+};
+
+/** Records each tool runner of the beta API as a run, in the same way. */
+export const anthropic: Instrumentation = {
+  name: 'anthropic',
+  start: () => patchModule({ module: '@anthropic-ai/sdk/resources/beta/messages/messages', patch: patchToolRunner }),
+};
+
+/** `runTools` returns a runner, which calls `_runTools` later. The promise of `_runTools` settles at the end. */
+function patchRunTools({ AbstractChatCompletionRunner: Runner }: Fields): undefined {
+  const place = 'runspan/register openai';
+  replaceMethod(place, prototypeOf(Runner), '_runTools', (runTools) => {
+    return disguised(function (this: unknown, client: unknown, params: unknown, ...rest: unknown[]): unknown {
+      const { messages } = fieldsOf(this);
+      const traced = tracedBy(
+        {
+          name: 'openai.runTools',
+          runType: 'chain',
+          describe: () => describeLoop(params),
+          complete: (run) => run.end({ messages: listOf(messages).slice(-1) }),
+        },
+        runTools,
+      );
+      return Reflect.apply(traced, this, [client, withTracedTools(params, openaiTool), ...rest]);
+    }, runTools);
+  });
+}
+
+/** The runner calls the model and the tools while the application iterates over it. */
+function patchToolRunner({ Messages }: Fields): undefined {
+  const place = 'runspan/register anthropic';
+  replaceMethod(place, prototypeOf(Messages), 'toolRunner', (toolRunner) => {
+    return disguised(function (this: unknown, body: unknown, ...rest: unknown[]): unknown {
+      const runner = Reflect.apply(toolRunner, this, [withTracedTools(body, anthropicTool), ...rest]);
+      const plan = {
+        name: 'anthropic.toolRunner',
+        runType: 'chain',
+        describe: () => describeLoop(body),
+        // A streaming runner yields a stream per model call.
+        aggregate: (chunks: unknown[]) => {
+          const { role, content } = fieldsOf(chunks.at(-1));
+          return content === undefined ? undefined : { messages: [{ role, content }] };
+        },
+      };
+      replaceMethod(place, fieldsOf(runner), Symbol.asyncIterator, (iterate) => tracedBy(plan, iterate));
+      return runner;
+    }, toolRunner);
+  });
+}
+
+function prototypeOf(type: unknown): object {
+  return fieldsOf(fieldsOf(type).prototype);
+}
+
+function describeLoop(params: unknown): CallDescription {
+  const { model, messages, system, tools } = fieldsOf(params);
+  const names = listOf(tools).map((tool) => textOf(fieldsOf(tool).name) ?? fieldsOf(fieldsOf(tool).function).name);
+  return { inputs: { model, system, messages, tools: names } };
+}
+
+/** Returns a copy of the parameters with traced tools. */
+function withTracedTools(params: unknown, traced: (tool: Fields) => Fields): unknown {
+  const copy = guard('runspan/register tools', () => {
+    const { tools } = fieldsOf(params);
+    if (!isPlainObject(params) || !Array.isArray(tools)) return params;
+    // A tool that is an instance of a class may have private fields, which a copy would not have.
+    return copyWith(params, { tools: tools.map((tool) => (isPlainObject(tool) ? traced(tool) : tool)) });
+  });
+  return copy ?? params;
+}
+
+/** A tool has its function in `function.function`. A tool that `zodFunction` created has it in `$callback`. */
+function openaiTool(tool: Fields): Fields {
+  const { name } = fieldsOf(tool.function);
+  if (typeof tool.$callback === 'function') return withTraced(tool, '$callback', name);
+  const { function: definition } = tool;
+  return isPlainObject(definition) ? copyWith(tool, { function: withTraced(definition, 'function', name) }) : tool;
+}
+
+function anthropicTool(tool: Fields): Fields {
+  return withTraced(tool, 'run', tool.name);
+}
+
+/** Returns a copy of the tool with a traced function, which is called with the original tool as `this`. */
+function withTraced(tool: Fields, key: string, name: unknown): Fields {
+  const { [key]: fn } = tool;
+  if (typeof fn !== 'function') return tool;
+  const traced = traceable(fn as Callable, {
+    name: textOf(name) || fn.name || 'tool',
+    runType: 'tool',
+    // The other arguments contain the runner with all messages.
+    inputs: ([input]) => (isPlainObject(input) ? input : { input }),
+  });
+  const call = (...args: unknown[]): unknown => Reflect.apply(traced, tool, args);
+  return copyWith(tool, { [key]: disguised(call, fn as Callable) });
+}

@@ -1,0 +1,10 @@
+import { createOpenAI } from '@ai-sdk/openai';
+import { generateText, streamText, stepCountIs, tool, ToolLoopAgent } from 'ai';
+import { z } from 'zod';
+const openai = createOpenAI({ apiKey: 'none', baseURL: `${process.env.MODEL}/v1` });
+const tools = { look_up: tool({ inputSchema: z.object({ query: z.string().optional() }), execute: async ({ query }) => `${query}: a drink` }) };
+const options = { model: openai.chat('m'), tools, stopWhen: stepCountIs(3), prompt: 'What is tea?' };
+console.log((await generateText(options)).text);
+const agent = new ToolLoopAgent({ model: openai.chat('m'), tools });
+console.log((await agent.generate({ prompt: 'What is tea?' })).text);
+for await (const t of streamText(options).textStream) process.stdout.write(t);
