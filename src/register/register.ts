@@ -1,12 +1,13 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { env, parseFlag } from '../base/env.ts';
 import { guard } from '../base/guard.ts';
+import { agents } from './agents.ts';
 import { aiSdk } from './ai-sdk.ts';
 import { langchain } from './langchain.ts';
 import type { Instrumentation } from './module-hooks.ts';
 import { anthropic, openai } from './tool-runners.ts';
 
-const INSTRUMENTATIONS: readonly Instrumentation[] = [langchain, aiSdk, openai, anthropic];
+const INSTRUMENTATIONS: readonly Instrumentation[] = [langchain, aiSdk, openai, anthropic, agents];
 
 const STARTED = Symbol.for('runspan.register.started');
 

@@ -75,7 +75,7 @@ export function contextOf(
     sampled: status !== 'sampledOut',
     exporter: undefined,
     span,
-    step: sources.activeStep?.()?.id,
+    step: activeStep()?.id,
     owner,
   });
 }
@@ -170,10 +170,13 @@ const holder = globalThis as { [KEY]?: AsyncLocalStorage<RunContext> };
 holder[KEY] ??= new AsyncLocalStorage<RunContext>();
 const storage: AsyncLocalStorage<RunContext> = holder[KEY];
 
-const sources: { spans: SpanSource | undefined; activeStep: (() => RunContext | undefined) | undefined } = shared(
-  'contextSources',
-  () => ({ spans: undefined, activeStep: undefined }),
-);
+/** Returns the context of the innermost open step of a framework, or undefined if there is none. */
+type StepSource = () => RunContext | undefined;
+
+const sources: { spans: SpanSource | undefined; readonly steps: Set<StepSource> } = shared('contextSources', () => ({
+  spans: undefined,
+  steps: new Set(),
+}));
 
 /** Called when the first span processor of `otel/` is created. */
 export function setSpanSource(source: SpanSource | undefined): void {
@@ -184,8 +187,18 @@ export function replaceSpan(span: object, context: RunContext): void {
   sources.spans?.replace?.(span, context);
 }
 
-export function setStepSource(source: typeof sources.activeStep): void {
-  sources.activeStep = source;
+/** Called once for each framework. The result removes the source. */
+export function addStepSource(source: StepSource): () => void {
+  sources.steps.add(source);
+  return () => sources.steps.delete(source);
+}
+
+function activeStep(): RunContext | undefined {
+  for (const source of sources.steps) {
+    const step = source();
+    if (step !== undefined) return step;
+  }
+  return undefined;
 }
 
 export function activeSpan(): object | undefined {
@@ -195,7 +208,7 @@ export function activeSpan(): object | undefined {
 /** Returns the context of the current run. Ignores the active span, unlike `currentContext`. */
 export function enteredContext(): RunContext | undefined {
   const entered = storage.getStore();
-  return sources.activeStep === undefined ? entered : insideStep(entered, sources.activeStep());
+  return sources.steps.size === 0 ? entered : insideStep(entered, activeStep());
 }
 
 /**
@@ -235,9 +248,9 @@ export function applyIn<Self, Args extends unknown[], Result>(
 }
 
 function asEntered(context: RunContext): RunContext {
-  if (sources.spans === undefined && sources.activeStep === undefined) return context;
+  if (sources.spans === undefined && sources.steps.size === 0) return context;
   const span = sources.spans?.activeSpan();
-  const step = sources.activeStep?.()?.id;
+  const step = activeStep()?.id;
   return span === context.span && step === context.step ? context : Object.freeze({ ...context, span, step });
 }
 

@@ -1,12 +1,12 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   activeSpan,
+  addStepSource,
   currentContext,
   enterContext,
   enteredContext,
   type RunContext,
   setSpanSource,
-  setStepSource,
 } from '../../src/run/context.ts';
 
 function makeContext(id: string, span?: object): RunContext {
@@ -66,8 +66,7 @@ describe('an active span', () => {
 /** Registers a step source until the test has finished. `active` is the active step. */
 function withSteps() {
   const steps = { active: undefined as RunContext | undefined };
-  setStepSource(() => steps.active);
-  onTestFinished(() => setStepSource(undefined));
+  onTestFinished(addStepSource(() => steps.active));
   return steps;
 }
 

@@ -1,6 +1,6 @@
 import { guard } from '../../base/guard.ts';
 import { shared } from '../../base/shared.ts';
-import { setStepSource } from '../../run/context.ts';
+import { addStepSource, type RunContext } from '../../run/context.ts';
 import type { Run } from '../../run/run.ts';
 import type { RunSink } from '../../run/sink.ts';
 
@@ -41,7 +41,11 @@ let areTagsKept: boolean | undefined;
 
 /** Makes runs that start inside an open step children of that step. */
 export function installStepSource(): void {
-  setStepSource(() => runOfStep(guard('langchain', activeStepId))?.context);
+  addStepSource(activeStep);
+}
+
+function activeStep(): RunContext | undefined {
+  return runOfStep(guard('langchain', activeStepId))?.context;
 }
 
 export function addStep(id: string, run: Run, handler: object, tags: unknown): Step {
