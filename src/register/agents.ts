@@ -52,6 +52,7 @@ export const agents: Instrumentation = {
         guard(PLACE, () => observe(created));
       },
     });
+    return undefined;
   },
 };
 

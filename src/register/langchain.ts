@@ -16,11 +16,18 @@ type Configure = (...args: unknown[]) => CallbackManager | undefined;
 /** Adds a callback handler to each call of LangChain and LangGraph, as if the application had passed one. */
 export const langchain: Instrumentation = {
   name: 'langchain',
-  start: () => patchModule({ module: '@langchain/core/dist/callbacks/manager', patch }),
+  start() {
+    patchModule({ module: '@langchain/core/dist/callbacks/manager', patch });
+    return () => {
+      isStopped = true;
+    };
+  },
 };
 
+let isStopped = false;
+
 /** LangChain calls `_configureSync` at the start of each step to collect the handlers. */
-function patch({ CallbackManager }: Fields): undefined {
+function patch({ CallbackManager }: Fields): void {
   const { _configureSync: original } = fieldsOf(CallbackManager);
   if (typeof original !== 'function') throw new Error('this version of @langchain/core is unknown');
   const configure = original as Configure;
@@ -28,7 +35,7 @@ function patch({ CallbackManager }: Fields): undefined {
   let isDuplicate = false;
   fieldsOf(CallbackManager)._configureSync = function (this: unknown, ...args: unknown[]): CallbackManager | undefined {
     const configured = Reflect.apply(configure, this, args);
-    if (currentSink() === undefined) return configured;
+    if (currentSink() === undefined || isStopped) return configured;
     if (ours === undefined) {
       isDuplicate = duplicateTracer() !== undefined;
       if (isDuplicate) setTracerRemoved();

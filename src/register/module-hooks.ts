@@ -1,14 +1,14 @@
 import type { LoadFnOutput, LoadHookContext } from 'node:module';
 import { guard } from '../base/guard.ts';
 import { nodeModule } from '../base/node.ts';
-import type { Fields } from '../payload/fields.ts';
+import { type Fields, fieldsOf } from '../payload/fields.ts';
 
 /** Records the calls of one SDK without changes to the application. */
 export interface Instrumentation {
   /** The name in `RUNSPAN_INSTRUMENTATIONS`. */
   readonly name: string;
-  /** Called once, before the application is loaded. */
-  start(): void;
+  /** Called once, before the application is loaded. The result stops the recording of model calls. */
+  start(): (() => void) | undefined;
 }
 
 /** A change of a module that the application loads. */
@@ -17,8 +17,8 @@ export interface ModulePatch {
   readonly module: string;
   /** The exports that `patch` replaces. */
   readonly replaced?: readonly string[];
-  /** Changes the exported objects. Returns the exports to replace, if any. */
-  patch(exports: Fields): Fields | undefined;
+  /** Changes the exported objects. If `replaced` is set, returns the new exports. */
+  patch(exports: Fields): unknown;
 }
 
 type NextLoad = (url: string, context?: Partial<LoadHookContext>) => LoadFnOutput;
@@ -28,6 +28,7 @@ type RegisterHooks = (hooks: {
   load(url: string, context: LoadHookContext, nextLoad: NextLoad): LoadFnOutput;
 }) => unknown;
 
+const PLACE = 'runspan/register';
 /** The key of the function that patched modules call when they are loaded. */
 const PATCH = Symbol.for('runspan.register.patch');
 const CALL = "globalThis[Symbol.for('runspan.register.patch')]";
@@ -37,7 +38,7 @@ const ORIGINAL = '?runspan-original';
 const patches = new Map<string, ModulePatch>();
 
 /** Applies a patch when the application loads the module. On Node before 22.15, does nothing. */
-export function patchModule(patch: ModulePatch): void {
+export function patchModule(patch: ModulePatch): undefined {
   const { registerHooks } = nodeModule('node:module') as { registerHooks?: RegisterHooks };
   if (registerHooks === undefined) return;
   if (patches.size === 0) {
@@ -48,14 +49,14 @@ export function patchModule(patch: ModulePatch): void {
 }
 
 function applyPatch(module: string, exports: Fields): Fields {
-  const replaced = guard(`runspan/register ${module}`, () => patches.get(module)?.patch(exports));
-  return replaced === undefined ? exports : { ...exports, ...replaced };
+  const result = guard(`${PLACE} ${module}`, () => patches.get(module)?.patch(exports));
+  return patches.get(module)?.replaced === undefined ? exports : { ...exports, ...fieldsOf(result) };
 }
 
 function load(url: string, context: LoadHookContext, nextLoad: NextLoad): LoadFnOutput {
   const loaded = nextLoad(url, context);
   const patch = patchOf(url);
-  return patch === undefined ? loaded : { ...loaded, ...patchedSource(url, patch, loaded) };
+  return patch === undefined ? loaded : { ...loaded, ...guard(PLACE, () => patchedSource(url, patch, loaded)) };
 }
 
 /** Finds the patch by the part of the URL after the last `node_modules`. */
@@ -86,5 +87,6 @@ export { ${names} };`,
     return { source: `${text}\nimport * as __runspan from ${from};\n${CALL}('${module}', __runspan);` };
   }
   if (format !== 'commonjs') return {};
-  return { source: `${text}\n;module.exports = ${CALL}('${module}', module.exports);` };
+  const assigned = replaced === undefined ? '' : 'module.exports = ';
+  return { source: `${text}\n;${assigned}${CALL}('${module}', module.exports);` };
 }

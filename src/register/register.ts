@@ -1,10 +1,11 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { env, parseFlag } from '../base/env.ts';
 import { guard } from '../base/guard.ts';
+import { duplicateTracer } from '../integrations/langchain/tracer.ts';
 import { agents } from './agents.ts';
 import { aiSdk } from './ai-sdk.ts';
 import { langchain } from './langchain.ts';
-import type { Instrumentation } from './module-hooks.ts';
+import { type Instrumentation, patchModule } from './module-hooks.ts';
 import { anthropic, openai } from './tool-runners.ts';
 
 const INSTRUMENTATIONS: readonly Instrumentation[] = [langchain, aiSdk, openai, anthropic, agents];
@@ -18,7 +19,24 @@ function startOnce(): void {
   const holder = globalThis as { [STARTED]?: true };
   if (holder[STARTED] || parseFlag(env('RUNSPAN_TRACING')) === false) return;
   holder[STARTED] = true;
-  for (const { name, start } of selected(env('RUNSPAN_INSTRUMENTATIONS'))) guard(`runspan/register ${name}`, start);
+  const chosen = selected(env('RUNSPAN_INSTRUMENTATIONS'));
+  const stops = chosen.map(({ name, start }) => guard(`runspan/register ${name}`, start));
+  leaveToLangsmith(() => {
+    for (const stop of stops) stop?.();
+  });
+}
+
+/**
+ * If the application loads langsmith's `traceable` or one of its wrappers, and these send runs to the same endpoint,
+ * they record model calls and the steps of LangChain, and know the parents of these runs. Each would be recorded twice.
+ */
+function leaveToLangsmith(stop: () => void): void {
+  patchModule({
+    module: 'langsmith/dist/traceable',
+    patch: () => {
+      if (duplicateTracer() !== undefined) stop();
+    },
+  });
 }
 
 /** Selects the named instrumentations, or all if no name is given. A name after `-` is left out. */

@@ -20,7 +20,7 @@ export const anthropic: Instrumentation = {
 };
 
 /** `runTools` returns a runner, which calls `_runTools` later. The promise of `_runTools` settles at the end. */
-function patchRunTools({ AbstractChatCompletionRunner: Runner }: Fields): undefined {
+function patchRunTools({ AbstractChatCompletionRunner: Runner }: Fields): void {
   const place = 'runspan/register openai';
   replaceMethod(place, prototypeOf(Runner), '_runTools', (runTools) => {
     return disguised(function (this: unknown, client: unknown, params: unknown, ...rest: unknown[]): unknown {
@@ -40,7 +40,7 @@ function patchRunTools({ AbstractChatCompletionRunner: Runner }: Fields): undefi
 }
 
 /** The runner calls the model and the tools while the application iterates over it. */
-function patchToolRunner({ Messages }: Fields): undefined {
+function patchToolRunner({ Messages }: Fields): void {
   const place = 'runspan/register anthropic';
   replaceMethod(place, prototypeOf(Messages), 'toolRunner', (toolRunner) => {
     return disguised(function (this: unknown, body: unknown, ...rest: unknown[]): unknown {
