@@ -86,7 +86,8 @@ export { ${names} };`,
   if (format === 'module') {
     return { source: `${text}\nimport * as __runspan from ${from};\n${CALL}('${module}', __runspan);` };
   }
-  if (format !== 'commonjs') return {};
+  // The format of a required module is unknown if its package has no `type`.
+  if (format !== 'commonjs' && typeof format === 'string') return {};
   const assigned = replaced === undefined ? '' : 'module.exports = ';
   return { source: `${text}\n;${assigned}${CALL}('${module}', module.exports);` };
 }
