@@ -6,6 +6,7 @@
 import { DRIVER_NAMES, DURABLE, isUsual, turnsOf, warmupTurnsOf } from './drivers.mjs';
 import { shown } from './page/numbers.mjs';
 import { off } from './sections/off.mjs';
+import { register } from './sections/register.mjs';
 import { serialize } from './sections/serialize.mjs';
 import { size } from './sections/size.mjs';
 
@@ -26,6 +27,7 @@ export const CELLS = [
   closed('agent', '3-run turns of 8 KB', { turns: 20_000, warmupTurns: WARMUP_TURNS }, { rounds: 5, isQuick: true }),
   { name: 'serialize', title: 'A payload as JSON', section: serialize, isQuick: true },
   { name: 'off', title: 'Tracing turned off', section: off, isQuick: true },
+  { name: 'register', title: 'Start with `runspan/register`', section: register, isQuick: true },
   {
     name: 'model-call',
     title: `Model calls of 2 s, ${shown(MODEL_CALLS_PER_SECOND)} a second`,

@@ -41,6 +41,10 @@ const SECTION_COLUMNS = {
     ['bare ns', ({ bareNs }) => shown(bareNs)],
     ['added ns', ({ extraNs }) => shown(extraNs)],
   ],
+  register: [
+    ['import of `runspan` ms', ({ importMs }) => shown(importMs)],
+    ['added ms', ({ registerMs }) => shown(registerMs)],
+  ],
   size: [
     ['import ms', ({ importMs }) => shown(importMs)],
     ['installed MB', ({ installedMB }) => shown(installedMB)],
