@@ -25,13 +25,18 @@ export interface Started {
 type Variables = Readonly<Record<string, string>>;
 
 /** Starts the Node that runs the tests. Of the variables of runspan, the environment contains only `env`. */
-export function startNode(
-  args: readonly string[],
+export function startNode(args: readonly string[], env?: Variables, cwd?: string, lifeMaxMs?: number): Started {
+  return startProgram([process.execPath, ...args], env, cwd, lifeMaxMs);
+}
+
+/** Starts a program. Of the variables of runspan, the environment contains only `env`. */
+export function startProgram(
+  [program = '', ...args]: readonly string[],
   env: Variables = {},
   cwd: string = root,
   lifeMaxMs: number = LIFE_MAX_MS,
 ): Started {
-  const child = spawn(process.execPath, args, { cwd, env: { ...bareEnvironment(), ...env }, timeout: lifeMaxMs });
+  const child = spawn(program, args, { cwd, env: { ...bareEnvironment(), ...env }, timeout: lifeMaxMs });
   let stdout = '';
   let stderr = '';
   let look = (): void => {};

@@ -1,0 +1,139 @@
+// Programs that do not import runspan, on a Node whose modules can be patched.
+import { fileURLToPath } from 'node:url';
+import { transformWithEsbuild } from 'vite';
+import { describe, expect, test } from 'vitest';
+import { type Registered, registered } from '../integrations/registered.ts';
+import { laterNode } from './later-node.ts';
+
+const CHAT = 'openai.chat.completions';
+const formats = ['module', 'commonjs'] as const;
+
+/** Runs a program that awaits `main` with the hook. `imports` are the lines before it. */
+async function run(
+  [imports, main]: readonly [imports: string, main: string],
+  env?: Readonly<Record<string, string>>,
+  format: (typeof formats)[number] = 'module',
+  cwd?: string,
+): Promise<Registered> {
+  const code = `${imports}\nvoid (async () => {${main}})();`;
+  const text = format === 'module' ? code : (await transformWithEsbuild(code, 'a.mjs', { format: 'cjs' })).code;
+  const register = import.meta.resolve('runspan/register');
+  const command = [laterNode(), '--import', register, `--input-type=${format}`, '-e', text];
+  const ended = await registered(command, env, cwd);
+  expect([ended.code, ended.stderr]).toEqual([0, '']);
+  return ended;
+}
+
+const SCHEMA = `{ type: 'object', properties: { query: { type: 'string' } } }`;
+const setUp = {
+  openai: `import OpenAI from 'openai';
+    const client = new OpenAI({ apiKey: 'none', baseURL: process.env.MODEL + '/v1' });`,
+  anthropic: `import Anthropic from '@anthropic-ai/sdk';
+    const client = new Anthropic({ apiKey: 'none', baseURL: process.env.MODEL });`,
+  langchain: `import { RunnableLambda } from '@langchain/core/runnables';
+    import { ChatOpenAI } from '@langchain/openai';
+    const configuration = { baseURL: process.env.MODEL + '/v1' };
+    const model = new ChatOpenAI({ model: 'small', apiKey: 'none', configuration });
+    const chain = RunnableLambda.from((text) => text + '?').pipe(model);`,
+};
+
+describe.each(formats)('with runspan/register, a program of the format %s', (format) => {
+  test.each([false, true])('has one trace for runTools with its tools, streaming: %s', async (stream) => {
+    const main = `
+      const look = async ({ query }) => query + ' is a drink.';
+      const definition = { name: 'look_up', parse: JSON.parse, parameters: ${SCHEMA}, function: look };
+      const tools = [{ type: 'function', function: definition }];
+      const messages = [{ role: 'user', content: 'Tea' }];
+      const runner = client.chat.completions.runTools({ model: 'small', messages, tools, stream: ${stream} });
+      console.log(await runner.finalContent());`;
+    const { stdout, tree, runs } = await run([setUp.openai, main], {}, format);
+    expect(stdout).toBe('The tools say: Tea is a drink.\n');
+    expect(tree).toEqual(['openai.runTools', `  ${CHAT}`, '  look_up', `  ${CHAT}`]);
+    expect(runs.find(({ name }) => name === 'look_up')).toMatchObject({
+      run_type: 'tool',
+      inputs: { query: 'Tea' },
+      outputs: { outputs: 'Tea is a drink.' },
+    });
+  });
+
+  test.each([false, true])('has one trace for a tool runner of Anthropic, streaming: %s', async (stream) => {
+    const main = `
+      const run = async ({ query }) => query + ' is a drink.';
+      const tools = [{ name: 'look_up', input_schema: ${SCHEMA}, parse: (input) => input, run }];
+      const messages = [{ role: 'user', content: 'Tea' }];
+      const body = { model: 'small', max_tokens: 99, messages, tools, stream: ${stream} };
+      console.log((await client.beta.messages.toolRunner(body).runUntilDone()).content[0].text);`;
+    const { stdout, tree } = await run([setUp.anthropic, main], {}, format);
+    expect(stdout).toBe('The tool said: Tea is a drink.\n');
+    expect(tree).toEqual(['anthropic.toolRunner', '  anthropic.messages', '  look_up', '  anthropic.messages']);
+  });
+
+  test('has the steps of LangChain without callbacks, and each model call once', async () => {
+    const { stdout, tree } = await run(
+      [setUp.langchain, `console.log((await chain.invoke('Tea')).content)`],
+      {},
+      format,
+    );
+    expect(stdout).toBe('You said: Tea?\n');
+    expect(tree).toEqual(['RunnableSequence', '  RunnableLambda', '  ChatOpenAI']);
+  });
+});
+
+test('a handler that the application passes records each step of LangChain once', async () => {
+  const imports = `${setUp.langchain} import { RunspanCallbackHandler } from 'runspan/langchain';`;
+  const main = `await chain.invoke('Tea', { callbacks: [new RunspanCallbackHandler({ tags: ['own'] })] });`;
+  const { tree, runs } = await run([imports, main]);
+  expect(tree).toEqual(['RunnableSequence', '  RunnableLambda', '  ChatOpenAI']);
+  expect(runs[0]?.tags).toContain('own');
+});
+
+describe('with LANGSMITH_TRACING for the same endpoint', () => {
+  const langsmith = { LANGSMITH_TRACING: 'true', LANGSMITH_ENDPOINT: '<receiver>', LANGSMITH_API_KEY: 'none' };
+
+  test('the tracer of LangChain records nothing a second time', async () => {
+    const { tree } = await run([setUp.langchain, `await chain.invoke('Tea');`], langsmith);
+    expect(tree).toEqual(['RunnableSequence', '  RunnableLambda', '  ChatOpenAI']);
+  });
+
+  test('a program with traceable of langsmith has only the runs of langsmith', async () => {
+    const imports = `${setUp.langchain} ${setUp.openai}
+      import { traceable } from 'langsmith/traceable';
+      import { wrapOpenAI } from 'langsmith/wrappers';
+      import { Client } from 'langsmith';`;
+    const main = `
+      const langsmith = new Client();
+      const { chat } = wrapOpenAI(client, { client: langsmith });
+      const ask = traceable(async (content) => {
+        await chain.invoke(content);
+        await chat.completions.create({ model: 'small', messages: [{ role: 'user', content }] });
+      }, { name: 'ask', client: langsmith });
+      await ask('Tea');
+      await langsmith.awaitPendingTraceBatches();`;
+    const { tree } = await run([imports, main], langsmith);
+    expect(tree).toEqual(['ask', '  RunnableSequence', '    RunnableLambda', '    ChatOpenAI', '  ChatOpenAI']);
+  });
+});
+
+test.each(['chat_completions', 'responses'])('agents of OpenAI have one trace with the API %s', async (api) => {
+  const imports = `
+    import { Agent, run, setDefaultOpenAIClient, setOpenAIAPI, tool } from '@openai/agents';
+    import { z } from 'zod';
+    ${setUp.openai}`;
+  const main = `
+    setDefaultOpenAIClient(client);
+    setOpenAIAPI('${api}');
+    const execute = async ({ query }) => query + ' is a drink.';
+    const lookUp = tool({ name: 'look_up', description: '', parameters: z.object({ query: z.string() }), execute });
+    const agent = new Agent({ name: 'Expert', instructions: 'Help.', tools: [lookUp], model: 'small' });
+    console.log((await run(agent, 'Tea')).finalOutput);`;
+  const cwd = fileURLToPath(new URL('./agents/', import.meta.url));
+  const { stdout, tree, runs } = await run([imports, main], { OPENAI_AGENTS_DISABLE_TRACING: '0' }, 'module', cwd);
+  expect(stdout).toBe('The tools say: Tea is a drink.\n');
+  const call = api === 'responses' ? 'openai.responses' : CHAT;
+  expect(tree).toEqual(['Agent workflow', '  Expert', `    ${call}`, '    look_up', `    ${call}`]);
+  expect(runs.find(({ name }) => name === 'look_up')).toMatchObject({
+    run_type: 'tool',
+    inputs: { query: 'Tea' },
+    outputs: { output: 'Tea is a drink.' },
+  });
+});
