@@ -24,7 +24,7 @@ export const programs: readonly string[] = [
   ...inFolder('test/faults', 'kill-matrix'),
   ...inFolder('test/http', 'process-end'),
   ...inFolder('test/instrument', 'outcome'),
-  ...inFolder('test/integrations', 'process'),
+  ...inFolder('test/integrations', 'process', 'register'),
   ...inFolder('test/package', 'curl', 'docs-programs', 'tarball'),
   ...inFolder('test/receiver', 'langsmith', 'sqlite-crash'),
   ...inFolder('test/security', 'hidden-characters', 'host', 'paths'),

@@ -1,0 +1,95 @@
+// Programs that do not import runspan.
+import { expect, test } from 'vitest';
+import { registered } from './registered.ts';
+
+const CHAT = 'openai.chat.completions';
+const register = ['--import', 'runspan/register'];
+/** The program in a module, and as CommonJS. */
+const ask = `
+  const client = new OpenAI({ apiKey: 'none', baseURL: process.env.MODEL + '/v1' });
+  const call = (content) => client.chat.completions.create({ model: 'small', messages: [{ role: 'user', content }] });
+  void call('Tea').then(({ choices }) => {
+    console.log(choices[0].message.content);
+    process.exitCode = 3;
+  });`;
+const asModule = ['--input-type=module', '-e', `import OpenAI from 'openai';${ask}`];
+const asCommonJs = ['--input-type=commonjs', '-e', `const OpenAI = require('openai');${ask}`];
+
+const node = (args: readonly string[], env?: Readonly<Record<string, string>>) =>
+  registered([process.execPath, ...args], env);
+const printed = { code: 3, stdout: 'You said: Tea\n', stderr: '' };
+
+test.each([
+  ['--import and a module', [...register, ...asModule]],
+  ['--import and CommonJS', [...register, ...asCommonJs]],
+  ['--require and CommonJS', ['--require', 'runspan/register', ...asCommonJs]],
+  ['both, and a module', ['--require', 'runspan/register', ...register, ...asModule]],
+])('with %s, delivers its call once at its own exit', async (_, args) => {
+  const ended = await node(args);
+  expect(ended).toMatchObject(printed);
+  expect(ended.tree).toEqual([CHAT]);
+});
+
+test.each([
+  ['RUNSPAN_ENDPOINT', ''],
+  ['RUNSPAN_TRACING', 'false'],
+  ['RUNSPAN_INSTRUMENTATIONS', '-fetch'],
+  ['RUNSPAN_INSTRUMENTATIONS', 'langchain,openai'],
+])('with the environment %s=%s, changes and delivers nothing', async (name, value) => {
+  const ended = await node([...register, ...asModule], { [name]: value });
+  expect(ended).toMatchObject(printed);
+  expect(ended.tree).toEqual([]);
+});
+
+test('an unknown instrumentation is logged once, and the others are started', async () => {
+  const { stderr, tree } = await node([...register, ...asModule], { RUNSPAN_INSTRUMENTATIONS: 'fetch, -opneai,bard' });
+  expect(stderr).toBe(
+    'runspan: RUNSPAN_INSTRUMENTATIONS: unknown name -opneai, bard; left out. ' +
+      'Known names: fetch, langchain, ai, openai, anthropic, openai-agents.\n',
+  );
+  expect(tree).toEqual([CHAT]);
+});
+
+test('an instrumentation that cannot start is logged once, and the program runs', async () => {
+  const obstacle = `Object.defineProperty(globalThis, Symbol.for('openai.agents.core.traceProvider'), { value: 1 })`;
+  const ended = await node(['--import', `data:text/javascript,${obstacle}`, ...register, ...asModule]);
+  const [line, rest] = ended.stderr.split('\n');
+  expect(line).toMatch(/^runspan: runspan\/register openai-agents failed, the application is not affected: /);
+  expect({ ...ended, stderr: rest }).toMatchObject(printed);
+  expect(ended.tree).toEqual([CHAT]);
+});
+
+test('through NODE_OPTIONS, a worker thread and a child process deliver their own calls', async () => {
+  const call = (model: string) => `
+    const body = JSON.stringify({ model: '${model}', messages: [{ role: 'user', content: 'Tea' }] });
+    const headers = { 'content-type': 'application/json' };
+    void fetch(process.env.MODEL + '/v1/chat/completions', { method: 'POST', headers, body }).then((it) => it.json());`;
+  const program = `${call('of-main')}
+    const inWorker = 'data:text/javascript,' + encodeURIComponent(${JSON.stringify(call('of-worker'))});
+    new (require('node:worker_threads').Worker)(new URL(inWorker));
+    require('node:child_process').spawn(process.execPath, ['-e', ${JSON.stringify(call('of-child'))}]);`;
+  const env = { NODE_OPTIONS: `--import ${import.meta.resolve('runspan/register')}` };
+  const ended = await node(['-e', program], env);
+  expect(ended).toMatchObject({ code: 0, stdout: '', stderr: '' });
+  const models = ended.runs.map(({ extra }) => extra?.metadata?.ls_model_name);
+  expect(models.sort()).toEqual(['of-child', 'of-main', 'of-worker']);
+});
+
+test('a call inside an OpenTelemetry span that RunSpanProcessor records is a child of the span', async () => {
+  const program = `
+    import { context, trace } from '@opentelemetry/api';
+    import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+    import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
+    import { RunSpanProcessor } from 'runspan/otel';
+    import OpenAI from 'openai';
+    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+    trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor()] }));
+    const ask = async () => {${ask.replace('void call', 'await call')}};
+    await trace.getTracer('app').startActiveSpan('answer', async (span) => {
+      await ask();
+      span.end();
+    });`;
+  const ended = await node([...register, '--input-type=module', '-e', program]);
+  expect(ended).toMatchObject(printed);
+  expect(ended.tree).toEqual(['answer', `  ${CHAT}`]);
+});
