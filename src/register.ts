@@ -1,2 +1,3 @@
 import './runspan.ts';
-import './register/register.ts';
+
+export { started } from './register/register.ts';

@@ -12,18 +12,20 @@ const INSTRUMENTATIONS: readonly Instrumentation[] = [langchain, aiSdk, openai, 
 
 const STARTED = Symbol.for('runspan.register.started');
 
-startOnce();
+/** The names of the instrumentations that this import has started. Empty if tracing is off. */
+export const started: readonly string[] = startOnce();
 
 /** Does nothing if another copy of the package has already started, for example the copy of `runspan dev`. */
-function startOnce(): void {
+function startOnce(): string[] {
   const holder = globalThis as { [STARTED]?: true };
-  if (holder[STARTED] || parseFlag(env('RUNSPAN_TRACING')) === false) return;
+  if (holder[STARTED] || parseFlag(env('RUNSPAN_TRACING')) === false) return [];
   holder[STARTED] = true;
   const chosen = selected(env('RUNSPAN_INSTRUMENTATIONS'));
   const stops = chosen.map(({ name, start }) => guard(`runspan/register ${name}`, start));
   leaveToLangsmith(() => {
     for (const stop of stops) stop?.();
   });
+  return chosen.map(({ name }) => name);
 }
 
 /**

@@ -1,10 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { root } from '../support/folders.ts';
 import { apiReporter } from './api-report.ts';
-import { entries as all } from './repository.ts';
-
-/** `register` exports nothing. */
-const entries = all.filter((entry) => entry !== 'register');
+import { entries } from './repository.ts';
 
 const declarationsOf = (entry: string): string => `dist/${entry}.d.cts`;
 const reportOf = apiReporter(root, entries.map(declarationsOf));

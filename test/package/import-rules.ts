@@ -103,9 +103,8 @@ function breachesOfStyle(path: string, file: SourceFacts): string[] {
   if (file.awaitsAtTopLevel) found.push(`${path} awaits at top level`);
   if (isEntry(path)) {
     if (!file.onlyReexports) found.push(`${path} is an entry file and has more than export lines`);
-    const bare = file.imports.filter((one) => one.sideEffect && one.specifier !== `./${ROOT}`);
-    // The entry `register` has no names: it starts the instrumentations.
-    if (path !== 'register.ts' && bare.length > 0) {
+    const bare = file.imports.filter((one) => one.sideEffect);
+    if (bare.length > 1 || bare.some((one) => one.specifier !== `./${ROOT}`)) {
       found.push(`${path} imports more than ${ROOT} for its side effect`);
     }
   }
