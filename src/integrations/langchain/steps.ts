@@ -79,10 +79,15 @@ export function isRecorded(id: string, sink: RunSink): boolean {
   return steps.get(id)?.some(({ run }) => run.sink === sink) ?? false;
 }
 
-/** Whether an open step records a call of `model` below the parent with this run id. */
+/**
+ * Whether an open step records a call of `model` below the parent with this run id. The parent is unknown if LangChain
+ * has no `AsyncLocalStorage`, which only some of its packages create. Then any open step that calls the model counts.
+ */
 export function isModelStepOpen(model: string, parentRunId: string | undefined, sink: RunSink): boolean {
+  const isParentKnown = (globalThis as LangChainGlobals)[STORAGE] !== undefined;
   for (const { run } of [...steps.values()].flat()) {
-    if (run.sink === sink && run.modelCall?.model === model && run.parentRunId === parentRunId) return true;
+    const isStep = run.sink === sink && run.modelCall?.model === model;
+    if (isStep && (!isParentKnown || run.parentRunId === parentRunId)) return true;
   }
   return false;
 }
