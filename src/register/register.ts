@@ -1,6 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { env, parseFlag } from '../base/env.ts';
 import { guard } from '../base/guard.ts';
+import { recordFetch } from '../integrations/fetch/record-fetch.ts';
 import { duplicateTracer } from '../integrations/langchain/tracer.ts';
 import { agents } from './agents.ts';
 import { aiSdk } from './ai-sdk.ts';
@@ -8,7 +9,14 @@ import { langchain } from './langchain.ts';
 import { type Instrumentation, patchModule } from './module-hooks.ts';
 import { anthropic, openai } from './tool-runners.ts';
 
-const INSTRUMENTATIONS: readonly Instrumentation[] = [langchain, aiSdk, openai, anthropic, agents];
+const INSTRUMENTATIONS: readonly Instrumentation[] = [
+  { name: 'fetch', start: recordFetch },
+  langchain,
+  aiSdk,
+  openai,
+  anthropic,
+  agents,
+];
 
 const STARTED = Symbol.for('runspan.register.started');
 
