@@ -1,3 +1,4 @@
+import { guard } from '../base/guard.ts';
 import { RunspanCallbackHandler } from '../integrations/langchain/handler.ts';
 import { duplicateTracer, setTracerRemoved } from '../integrations/langchain/tracer.ts';
 import { type Fields, fieldsOf } from '../payload/fields.ts';
@@ -33,8 +34,7 @@ function patch({ CallbackManager }: Fields): void {
   const configure = original as Configure;
   let ours: RunspanCallbackHandler | undefined;
   let isDuplicate = false;
-  fieldsOf(CallbackManager)._configureSync = function (this: unknown, ...args: unknown[]): CallbackManager | undefined {
-    const configured = Reflect.apply(configure, this, args);
+  const withOurs = (configured: CallbackManager | undefined, self: unknown, args: unknown[]) => {
     if (currentSink() === undefined || isStopped) return configured;
     if (ours === undefined) {
       isDuplicate = duplicateTracer() !== undefined;
@@ -42,12 +42,16 @@ function patch({ CallbackManager }: Fields): void {
       ours = new RunspanCallbackHandler();
     }
     // Without handlers, LangChain creates no manager.
-    const manager = configured ?? (Reflect.apply(configure, this, [[ours], ...args.slice(1)]) as CallbackManager);
+    const manager = configured ?? (Reflect.apply(configure, self, [[ours], ...args.slice(1)]) as CallbackManager);
     const { name } = ours;
     if (!manager.handlers.some((handler) => handler.name === name)) manager.addHandler(ours, true);
     for (const handler of isDuplicate ? manager.handlers : []) {
       if (handler.name === 'langchain_tracer') manager.removeHandler(handler);
     }
     return manager;
+  };
+  fieldsOf(CallbackManager)._configureSync = function (this: unknown, ...args: unknown[]): CallbackManager | undefined {
+    const configured = Reflect.apply(configure, this, args);
+    return guard('runspan/register langchain', () => withOurs(configured, this, args)) ?? configured;
   };
 }
