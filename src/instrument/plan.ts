@@ -71,6 +71,8 @@ export interface CallDescription {
   readonly metadata?: Fields;
   /** The OpenTelemetry span that the SDK started for this call. */
   readonly span?: object | undefined;
+  /** Called when the run has started. May throw. */
+  readonly started?: ((run: Run) => void) | undefined;
   /** The caller's abort signal. If the call fails after this signal is aborted, the run ends as cancelled. */
   readonly signal?: AbortSignal | undefined;
 }

@@ -223,13 +223,14 @@ function start({ plan, parent, sink, sampling, inputs, description, modelCall }:
 }
 
 function addDescription(run: Run, plan: Plan, description: CallDescription, modelCall: ModelCall | undefined): void {
-  const { metadata, span, signal } = description;
+  const { metadata, span, signal, started } = description;
   // The metadata of the call is set on the run instead of the plan, because nested runs inherit the metadata of the
   // plan.
   if (metadata !== undefined) run.set({ metadata: { ...metadata, ...plan.metadata } });
   run.modelCall = modelCall;
   run.signal = signal && new WeakRef(signal);
   if (span !== undefined) replaceSpan(span, run.context);
+  if (started !== undefined) guard('traceable', () => started(run));
 }
 
 /**

@@ -213,6 +213,11 @@ export class Run implements HookedRun {
     if (this.#hooks !== undefined) callHooks('onStart', this.#hooks, this);
   }
 
+  /** @internal Adds hooks, which are called after the existing hooks. */
+  addHooks(hooks: RunHooks): void {
+    if (this.isOpen) this.#hooks = [...(this.#hooks ?? []), hooks];
+  }
+
   /** @internal */
   chunkList(): ChunkList | undefined {
     if (this.#capture.hideOutputs || this.#areOutputsSet) return undefined;

@@ -1,0 +1,183 @@
+import { diagnostics } from '../base/diagnostics.ts';
+import { RunspanError } from '../base/errors.ts';
+import { Api } from '../clients/api.ts';
+import { callOptionsOf } from '../clients/client-options.ts';
+import { type ServiceOptions, serviceOf } from '../export/service-settings.ts';
+import type { ConfigureOptions } from '../export/settings.ts';
+import { defined } from '../payload/fields.ts';
+import { newRunId } from '../run/ids.ts';
+import type { RunSink } from '../run/sink.ts';
+import { clock } from '../base/clock.ts';
+import { createExporter, flush } from '../runspan.ts';
+import { patchRun, postRun } from './posting.ts';
+import type { KVMap, RunCreate } from './types.ts';
+import { unsupportedMethods } from './unsupported.ts';
+
+/** Options of `Client`. Options of LangSmith that tune its queue have no effect, see `limits` of `configure`. */
+export interface ClientConfig {
+  /** The URL of the service. @default the endpoint of `configure` or the environment */
+  apiUrl?: string | undefined;
+  apiKey?: string | undefined;
+  workspaceId?: string | undefined;
+  headers?: Record<string, string> | undefined;
+  /** If true, no inputs are recorded. A function is not called: no inputs are recorded, and a warning is logged. */
+  hideInputs?: boolean | ((inputs: KVMap) => KVMap | Promise<KVMap>) | undefined;
+  /** If true, no outputs are recorded. A function is not called: no outputs are recorded, and a warning is logged. */
+  hideOutputs?: boolean | ((outputs: KVMap) => KVMap | Promise<KVMap>) | undefined;
+  /** The function is not called: no payloads are recorded, and a warning is logged. Use `redact` of `configure`. */
+  anonymizer?: ((values: KVMap) => KVMap | Promise<KVMap>) | undefined;
+  tracingSamplingRate?: number | undefined;
+  timeout_ms?: number | undefined;
+  autoBatchTracing?: boolean | undefined;
+  batchSizeBytesLimit?: number | undefined;
+  batchSizeLimit?: number | undefined;
+  blockOnRootRunFinalization?: boolean | undefined;
+  traceBatchConcurrency?: number | undefined;
+  debug?: boolean | undefined;
+}
+
+/** The feedback that `Client.createFeedback` stores. */
+export interface FeedbackCreate {
+  score?: number | boolean | null | undefined;
+  value?: unknown;
+  correction?: object | string | undefined;
+  comment?: string | undefined;
+  sourceInfo?: object | undefined;
+  feedbackSourceType?: 'api' | 'model' | 'app' | undefined;
+  sourceRunId?: string | undefined;
+  feedbackId?: string | undefined;
+  projectId?: string | undefined;
+  traceId?: string | undefined;
+}
+
+/** A feedback record as it was sent. */
+export interface Feedback {
+  id: string;
+  run_id: string;
+  key: string;
+  score: number | null | undefined;
+  value: unknown;
+  correction: object | string | undefined;
+  comment: string | undefined;
+  feedback_source: { type: string; metadata: object };
+  [field: string]: unknown;
+}
+
+/**
+ * LangSmith's client, reduced to recording runs, flushing and feedback. Without `apiUrl`, `apiKey` or an option that
+ * hides payloads, runs go to the exporter of `configure`. With such an option, the client has an exporter of its own.
+ * Every other method of LangSmith's client throws a RunspanError that names the alternative.
+ */
+export class Client {
+  static {
+    unsupportedMethods(Client.prototype);
+  }
+
+  /** @internal The exporter of the client, or undefined if the client uses the exporter of `configure`. */
+  readonly exporter: RunSink | undefined;
+  readonly #config: ClientConfig;
+
+  constructor(config: ClientConfig = {}) {
+    this.#config = config;
+    const options = exporterOptions(config);
+    this.exporter = Object.keys(options).length === 0 ? undefined : createExporter(options);
+  }
+
+  /** Records the start of a run, and its end if `run` has an end time. */
+  async createRun(run: RunCreate): Promise<void> {
+    postRun(run, this.exporter);
+  }
+
+  /** Records changes of a run that `createRun` started. The run ends if `run` has an end time or an error. */
+  async updateRun(runId: string, run: Partial<RunCreate>): Promise<void> {
+    patchRun(runId, run);
+  }
+
+  /** Waits until all recorded runs are delivered or dropped. Does not wait for open runs. Never rejects. */
+  async flush(): Promise<void> {
+    await flush();
+  }
+
+  /** Equals `flush`. */
+  async awaitPendingTraceBatches(): Promise<void> {
+    await flush();
+  }
+
+  /** Flushes, like `flush`. The exporter stays open. */
+  async cleanup(): Promise<void> {
+    await flush();
+  }
+
+  /** Stores feedback on a run. Rejects with an ApiError if the service refuses it. */
+  async createFeedback(runId: string, key: string, options: FeedbackCreate = {}): Promise<Feedback> {
+    const { score, feedbackId, feedbackSourceType = 'api', sourceInfo, sourceRunId, traceId, ...rest } = options;
+    const feedback: Feedback = {
+      id: feedbackId ?? newRunId(clock.nowUs()),
+      run_id: runId,
+      trace_id: traceId,
+      key,
+      score: typeof score === 'boolean' ? Number(score) : score,
+      value: rest.value,
+      correction: rest.correction,
+      comment: rest.comment,
+      feedback_source: {
+        type: feedbackSourceType,
+        metadata: { ...sourceInfo, ...(sourceRunId !== undefined && { __run: { run_id: sourceRunId } }) },
+      },
+      session_id: rest.projectId,
+    };
+    await this.#send('createFeedback', 'POST', '/feedback', feedback);
+    return feedback;
+  }
+
+  /** Changes stored feedback. */
+  async updateFeedback(
+    feedbackId: string,
+    { score, value, correction, comment }: Pick<FeedbackCreate, 'score' | 'value' | 'correction' | 'comment'>,
+  ): Promise<void> {
+    const changes = { score: typeof score === 'boolean' ? Number(score) : score, value, correction, comment };
+    await this.#send('updateFeedback', 'PATCH', `/feedback/${encodeURIComponent(feedbackId)}`, changes);
+  }
+
+  /** Deletes stored feedback. */
+  async deleteFeedback(feedbackId: string): Promise<void> {
+    await this.#send('deleteFeedback', 'DELETE', `/feedback/${encodeURIComponent(feedbackId)}`);
+  }
+
+  async #send(name: string, method: 'POST' | 'PATCH' | 'DELETE', path: string, body?: object): Promise<void> {
+    const service = serviceOf(serviceOptions(this.#config));
+    if (service === undefined) {
+      throw new RunspanError(
+        'RUNSPAN_INVALID_OPTION',
+        `Client.${name}: expected an endpoint, got none; set RUNSPAN_ENDPOINT or \`apiUrl\`.`,
+      );
+    }
+    const { 'user-agent': _, ...headers } = service.headers;
+    const api = new Api({ url: service.endpoint, headers });
+    try {
+      const call = { name: `Client.${name}`, method, path, isIdempotent: method === 'DELETE', response: 'none' as const };
+      await api.send({ ...call, options: callOptionsOf({ timeoutMs: this.#config.timeout_ms }), ...(body && { body }) });
+    } finally {
+      await api.close();
+    }
+  }
+}
+
+function serviceOptions({ apiUrl, apiKey, workspaceId, headers }: ClientConfig): ServiceOptions & ConfigureOptions {
+  return defined({ endpoint: apiUrl, apiKey, workspaceId, headers });
+}
+
+function exporterOptions(config: ClientConfig): ConfigureOptions {
+  const { hideInputs, hideOutputs, anonymizer, tracingSamplingRate } = config;
+  for (const [name, value] of Object.entries({ hideInputs, hideOutputs, anonymizer })) {
+    if (typeof value !== 'function') continue;
+    const place = `langsmith Client.${name}`;
+    diagnostics.warnOnce(place, `Client: \`${name}\` is not called, so the payloads are hidden; use \`redact\`.`);
+  }
+  return {
+    ...serviceOptions(config),
+    ...(tracingSamplingRate !== undefined && { sampleRate: tracingSamplingRate }),
+    ...((hideInputs || anonymizer) && { hideInputs: true }),
+    ...((hideOutputs || anonymizer) && { hideOutputs: true }),
+  };
+}

@@ -1,0 +1,133 @@
+import { diagnostics } from '../base/diagnostics.ts';
+import { shared } from '../base/shared.ts';
+import { defined } from '../payload/fields.ts';
+import { baggageMember, fromHeaders, type RemoteRun } from '../run/propagation.ts';
+import type { Run } from '../run/run.ts';
+import type { RunSink } from '../run/sink.ts';
+import { startRun, withRun } from '../run/start-run.ts';
+import { dottedOrder, parseDottedOrder } from '../run/time.ts';
+import type { Attachments, KVMap, RunCreate } from './types.ts';
+
+/** Maximum number of posted runs that are open. If one more run is posted, the run that was posted first is interrupted. */
+const OPEN_MAX = 10_000;
+
+/** Runs that were posted by hand and have not ended, by id. */
+const open: Map<string, Run> = shared('langsmithRuns', () => new Map());
+
+/** Records the start of a run, and its end if `create` has an end time. `parent` is the run of the parent, if known. */
+export function postRun(create: RunCreate, exporter: RunSink | undefined, parent?: Run): Run {
+  const { id, inputs, start_time, dotted_order, reference_example_id, parent_run_id } = create;
+  const own = dotted_order === undefined ? undefined : parseDottedOrder(dotted_order)?.at(-1);
+  const above = parent ?? open.get(parent_run_id ?? '') ?? remoteRun({ dotted_order: orderAbove(dotted_order) });
+  const options = defined({
+    name: create.name,
+    runType: create.run_type,
+    id: id ?? own?.id,
+    inputs,
+    startTime: own === undefined ? start_time : own.startUs / 1_000,
+    metadata: create.extra?.metadata as KVMap | undefined,
+    project: create.session_name ?? create.project_name,
+    referenceExampleId: reference_example_id,
+    exporter,
+    root: above === undefined,
+  });
+  const run = withRun(above, () => startRun(options as typeof options & { name: string }));
+  open.set(run.id, run);
+  if (open.size > OPEN_MAX) interruptOldest();
+  // Tags are set after the start, so that nested runs do not inherit them.
+  updateRun(run, { ...create, name: undefined, inputs: undefined, extra: undefined });
+  return run;
+}
+
+function interruptOldest(): void {
+  const [[id, run] = []] = open;
+  open.delete(id as string);
+  run?.interrupt(`${OPEN_MAX} other posted runs are open`);
+}
+
+/** Records changes of a posted run. The run ends if the changes contain an end time or an error. */
+export function patchRun(id: string, update: Partial<RunCreate>): void {
+  const run = open.get(id);
+  if (run !== undefined) updateRun(run, update);
+  else
+    diagnostics.warnOnce(
+      'updateRun',
+      'updateRun: expected the id of a run that this process has posted and not ended; the change is not recorded.',
+    );
+}
+
+type Changes = { readonly [Key in keyof RunCreate]?: RunCreate[Key] | undefined };
+
+function updateRun(run: Run, { name, tags, extra, inputs, outputs, ...rest }: Changes): void {
+  const { error, events, end_time, attachments } = rest;
+  run.set(defined({ name, tags, metadata: extra?.metadata as KVMap | undefined, inputs, outputs }));
+  for (const event of events ?? []) recordEvent(run, event);
+  attachAll(run, attachments);
+  if (error === undefined && end_time === undefined) return;
+  open.delete(run.id);
+  const options = defined({ endTime: end_time });
+  if (error === undefined) run.end(undefined, options);
+  else run.fail(error, options);
+}
+
+export function recordEvent(run: Run, { name, ...data }: KVMap): void {
+  run.event(typeof name === 'string' ? name : 'event', data);
+}
+
+export function attachAll(run: Run, attachments: Attachments | undefined): void {
+  for (const [name, attachment] of Object.entries(attachments ?? {})) {
+    const [mimeType, data] = Array.isArray(attachment) ? attachment : [attachment.mimeType, attachment.data];
+    run.attach(name, data instanceof ArrayBuffer ? new Uint8Array(data) : data, mimeType);
+  }
+}
+
+/** The fields of a run that nested runs need, even if the run is not recorded by this process. */
+export interface RemoteFields {
+  readonly dotted_order?: string | undefined;
+  readonly project_name?: string | undefined;
+  readonly metadata?: KVMap | undefined;
+}
+
+/** Returns a run that has not been recorded here, as a parent. Nested runs inherit the project and the metadata. */
+export function remoteRun({ dotted_order, project_name, metadata }: RemoteFields): RemoteRun | undefined {
+  if (dotted_order === undefined) return undefined;
+  const baggage = baggageOf({ project_name, metadata });
+  return fromHeaders({ 'langsmith-trace': orderedTimes(dotted_order), baggage }, { accept: ['project', 'metadata'] });
+}
+
+/** Encodes the fields that a run passes to other processes as LangSmith does. */
+export function baggageOf({
+  project_name,
+  metadata,
+  tags = [],
+}: {
+  project_name?: string | undefined;
+  metadata?: KVMap | undefined;
+  tags?: readonly string[] | undefined;
+}): string {
+  const members: [key: string, value: string | undefined][] = [
+    ['metadata', metadata && Object.keys(metadata).length > 0 ? JSON.stringify(metadata) : undefined],
+    ['tags', tags.join(',')],
+    ['project', project_name],
+  ];
+  return members.flatMap(([key, value]) => (value ? baggageMember(`langsmith-${key}`, value).text : [])).join(',');
+}
+
+/**
+ * Returns a dotted order in which no run starts before its parent, as in the runs that this package records. LangChain
+ * and LangSmith count in milliseconds, so their runs may start before ours.
+ */
+export function orderedTimes(order: string): string {
+  let earliestUs = 0;
+  let result: string | undefined;
+  for (const { startUs, id } of parseDottedOrder(order) ?? []) {
+    earliestUs = Math.max(earliestUs, startUs);
+    result = dottedOrder(result, earliestUs, id);
+  }
+  return result ?? order;
+}
+
+function orderAbove(order: string | undefined): string | undefined {
+  const end = order?.lastIndexOf('.') ?? -1;
+  return end < 0 ? undefined : order?.slice(0, end);
+}

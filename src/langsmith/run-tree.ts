@@ -1,0 +1,335 @@
+import { clock } from '../base/clock.ts';
+import { guard } from '../base/guard.ts';
+import { defined } from '../payload/fields.ts';
+import type { RunContext } from '../run/context.ts';
+import { projectText } from '../run/encoded-run.ts';
+import { newRunId, runIdAt } from '../run/ids.ts';
+import { baggageValue, fromHeaders, headerOf, parseBaggage, type RemoteRun } from '../run/propagation.ts';
+import type { Run } from '../run/run.ts';
+import { currentSink } from '../run/sink.ts';
+import { dottedOrder, parseDottedOrder, timestampUs } from '../run/time.ts';
+import { Client } from './client.ts';
+import { attachAll, baggageOf, orderedTimes, patchRun, postRun, recordEvent, remoteRun } from './posting.ts';
+import type { Attachments, KVMap, RunCreate } from './types.ts';
+
+/** Fields of a new `RunTree`. Only `name` is required. */
+export interface RunTreeConfig {
+  name: string;
+  /** @default 'chain' */
+  run_type?: string | undefined;
+  /** A UUID. @default a new UUIDv7 */
+  id?: string | undefined;
+  /** @default the project of the parent, or of the exporter if there is no parent */
+  project_name?: string | undefined;
+  parent_run?: RunTree | undefined;
+  parent_run_id?: string | undefined;
+  child_runs?: RunTree[] | undefined;
+  /** Milliseconds since 1970 or ISO 8601 text. @default now */
+  start_time?: number | string | undefined;
+  end_time?: number | string | undefined;
+  /** Only `extra.metadata` is recorded. */
+  extra?: KVMap | undefined;
+  metadata?: KVMap | undefined;
+  tags?: string[] | undefined;
+  error?: string | undefined;
+  /** Not recorded. */
+  serialized?: object | undefined;
+  inputs?: KVMap | undefined;
+  outputs?: KVMap | undefined;
+  reference_example_id?: string | undefined;
+  client?: Client | undefined;
+  tracingEnabled?: boolean | undefined;
+  on_end?: ((runTree: RunTree) => void) | undefined;
+  trace_id?: string | undefined;
+  dotted_order?: string | undefined;
+  attachments?: Attachments | undefined;
+}
+
+export interface RunEvent {
+  name?: string;
+  time?: string;
+  message?: string;
+  kwargs?: Record<string, unknown>;
+  [key: string]: unknown;
+}
+
+/** Headers with methods, for example a `Headers` object. */
+export interface HeadersLike {
+  get(name: string): string | null;
+  set(name: string, value: string): void;
+}
+
+/** The tree of each run for which a program has requested a tree. */
+const trees = new WeakMap<Run, RunTree>();
+
+/**
+ * A run as LangSmith represents it: an object whose fields the program changes, and whose methods record them. `postRun`
+ * records the start and `patchRun` the later changes. The tree of a traced function is recorded without these calls:
+ * changes of `name`, `tags`, `metadata` and `outputs` are recorded when the function ends.
+ */
+export class RunTree {
+  static #sharedClient: Client | undefined;
+
+  id: string;
+  name: string;
+  run_type: string;
+  project_name: string;
+  parent_run: RunTree | undefined;
+  parent_run_id: string | undefined;
+  child_runs: RunTree[];
+  start_time: number;
+  end_time: number | undefined;
+  extra: KVMap;
+  tags: string[] | undefined;
+  error: string | undefined;
+  serialized: object;
+  inputs: KVMap;
+  outputs: KVMap | undefined;
+  reference_example_id: string | undefined;
+  client: Client;
+  events: KVMap[] | undefined;
+  trace_id: string;
+  dotted_order: string;
+  tracingEnabled: boolean | undefined;
+  attachments: Attachments | undefined;
+  execution_order = 1;
+  child_execution_order = 1;
+  /** The recorded run, once the start is recorded. */
+  #run: Run | undefined;
+  /** True if the run is the run of a traced function, which ends the run. */
+  #isTraced = false;
+  /** The metadata and the outputs that are recorded. */
+  #recorded: { metadata?: KVMap; outputs?: KVMap | undefined } = {};
+
+  constructor(config: RunTreeConfig | RunTree) {
+    const { parent_run, client, extra, metadata, start_time, end_time } = config;
+    const order = config.dotted_order === undefined ? undefined : orderedTimes(config.dotted_order);
+    const own = order === undefined ? undefined : parseDottedOrder(order)?.at(-1);
+    const parentUs = (parent_run && parseDottedOrder(parent_run.dotted_order)?.at(-1)?.startUs) ?? 0;
+    const givenUs = timestampUs(start_time);
+    const startUs = own?.startUs ?? Math.max(givenUs ?? clock.nowUs(), parentUs);
+    this.id = config.id ?? own?.id ?? (givenUs === undefined ? newRunId(startUs) : runIdAt(startUs));
+    this.name = config.name;
+    this.run_type = config.run_type ?? 'chain';
+    this.project_name = config.project_name ?? parent_run?.project_name ?? defaultProject();
+    this.parent_run = parent_run;
+    this.parent_run_id = parent_run?.id ?? config.parent_run_id;
+    this.child_runs = config.child_runs ?? [];
+    this.start_time = startUs / 1_000;
+    this.end_time = millisecondsOf(end_time);
+    this.extra = { ...extra, metadata: { ...metadata, ...extra?.metadata } };
+    this.tags = config.tags;
+    this.error = config.error;
+    this.serialized = config.serialized ?? {};
+    this.inputs = config.inputs ?? {};
+    this.outputs = config.outputs;
+    this.reference_example_id = config.reference_example_id;
+    this.client = client ?? RunTree.getSharedClient();
+    this.trace_id = config.trace_id ?? parent_run?.trace_id ?? this.id;
+    this.dotted_order = order ?? dottedOrder(parent_run?.dotted_order, startUs, this.id);
+    this.tracingEnabled = config.tracingEnabled;
+    this.attachments = config.attachments;
+    if (#run in config) this.#run = config.#run;
+  }
+
+  get metadata(): KVMap {
+    return this.extra?.metadata ?? {};
+  }
+
+  /** Adds metadata to the existing metadata. */
+  set metadata(metadata: KVMap) {
+    this.extra = { ...this.extra, metadata: { ...this.metadata, ...metadata } };
+  }
+
+  static getSharedClient(): Client {
+    RunTree.#sharedClient ??= new Client();
+    return RunTree.#sharedClient;
+  }
+
+  /** Creates a nested run with the metadata and the project of this run. Its start is not recorded until `postRun`. */
+  createChild(config: RunTreeConfig): RunTree {
+    const { project_name, client, tracingEnabled } = this;
+    const child = new RunTree({ ...config, parent_run: this, project_name, client, tracingEnabled });
+    child.extra.metadata = { ...this.metadata, ...child.metadata };
+    this.child_runs.push(child);
+    return child;
+  }
+
+  /** Sets the outputs, the error and the end time, unless they are already set. `patchRun` records them. */
+  async end(outputs?: KVMap, error?: string, endTime: number = Date.now(), metadata?: KVMap): Promise<void> {
+    this.outputs ??= outputs;
+    this.error ??= error;
+    this.end_time ??= endTime;
+    if (metadata !== undefined) this.metadata = metadata;
+  }
+
+  /** Records the start of the run. */
+  async postRun(): Promise<void> {
+    guard('RunTree.postRun', () => {
+      if (this.#run !== undefined) return;
+      const { parent_run, client } = this;
+      this.#run = postRun(this.toJSON(), client.exporter, parent_run && parent_run.#run);
+      trees.set(this.#run, this);
+    });
+  }
+
+  /** Records changed fields, and the end of the run if the run has an end time. Inputs are recorded by `postRun`. */
+  async patchRun(options: { excludeInputs?: boolean } = {}): Promise<void> {
+    guard('RunTree.patchRun', () => {
+      if (this.#isTraced) {
+        this.#keepChanges();
+        return;
+      }
+      const { name, tags, extra, inputs, outputs, error, end_time } = this;
+      const shown = options.excludeInputs === false ? { inputs } : {};
+      patchRun(this.id, { name, tags, extra, outputs, error, end_time, ...shown });
+    });
+  }
+
+  addEvent(event: RunEvent | string): void {
+    const named = typeof event === 'string' ? { name: 'event', message: event } : event;
+    const timed = { time: new Date().toISOString(), ...named };
+    this.events = [...(this.events ?? []), timed];
+    if (this.#run !== undefined) recordEvent(this.#run, timed);
+  }
+
+  toJSON(): RunCreate & { id: string } {
+    const { id, name, run_type, inputs, outputs, error, start_time, end_time, extra, tags, events } = this;
+    const { parent_run_id, trace_id, dotted_order, project_name, reference_example_id, attachments } = this;
+    const payload = { inputs, outputs, error, extra, tags, events, attachments };
+    const place = { parent_run_id, trace_id, dotted_order, session_name: project_name, reference_example_id };
+    return { id, name, run_type, start_time, end_time, ...payload, ...place };
+  }
+
+  /** Returns the headers that pass the run to another process, and sets them in `headers`. */
+  toHeaders(headers?: HeadersLike): { 'langsmith-trace': string; baggage: string } {
+    const result = { 'langsmith-trace': this.dotted_order, baggage: baggageOf(this) };
+    for (const [name, value] of Object.entries(result)) headers?.set(name, value);
+    return result;
+  }
+
+  /**
+   * Returns the run of another process as a parent of runs, or undefined if the headers contain no run. The project, tags
+   * and metadata in the headers are read too.
+   */
+  static fromHeaders(
+    headers: Record<string, string | string[]> | HeadersLike,
+    inheritArgs?: Partial<RunTreeConfig>,
+  ): RunTree | undefined {
+    const remote = fromHeaders(headers);
+    if (remote === undefined) return undefined;
+    const baggage = parseBaggage(headerOf(headers, 'baggage') ?? '');
+    const value = (key: string): string | undefined => baggageValue(baggage, `langsmith-${key}`);
+    const metadata = guard('RunTree.fromHeaders', () => JSON.parse(value('metadata') ?? '{}') as KVMap);
+    return new RunTree({
+      name: 'parent',
+      ...inheritArgs,
+      id: remote.id,
+      trace_id: remote.traceId,
+      dotted_order: remote.dottedOrder,
+      metadata,
+      tags: value('tags')?.split(','),
+      project_name: value('project'),
+    });
+  }
+
+  static fromDottedOrder(dottedOrder: string): RunTree | undefined {
+    return RunTree.fromHeaders({ 'langsmith-trace': dottedOrder });
+  }
+
+  /** @internal Returns the tree of a run that this process records. */
+  static of(run: Run): RunTree {
+    const known = trees.get(run);
+    if (known !== undefined) return known;
+    const { project } = run.context;
+    const tree = new RunTree({
+      name: run.name,
+      run_type: run.runType,
+      id: run.id,
+      trace_id: run.traceId,
+      dotted_order: run.dottedOrder,
+      parent_run_id: run.parentRunId,
+      inputs: run.inputs,
+      tags: run.tags,
+      metadata: run.metadata,
+      project_name: project === undefined ? undefined : projectText(project),
+      // LangChain's tracer records its steps in the tree of a run that is recorded.
+      tracingEnabled: run.isOpen,
+    });
+    tree.#run = run;
+    tree.#isTraced = true;
+    tree.#recorded = { metadata: { ...tree.metadata } };
+    trees.set(run, tree);
+    run.addHooks({ onEnd: () => tree.#keepChanges() });
+    return tree;
+  }
+
+  /** @internal Returns a tree for a context that another process records. */
+  static ofContext({ id, traceId, dottedOrder, project, metadata }: RunContext): RunTree {
+    const entries = [...(metadata ?? [])].map(([key, json]) => [key, JSON.parse(json)] as const);
+    return new RunTree({
+      name: 'parent',
+      id,
+      trace_id: traceId,
+      dotted_order: dottedOrder,
+      metadata: Object.fromEntries(entries),
+      project_name: project === undefined ? undefined : projectText(project),
+    });
+  }
+
+  /** @internal Returns the tree of a run, if the program has requested it. */
+  static known(run: Run | undefined): RunTree | undefined {
+    return run && trees.get(run);
+  }
+
+  /** @internal Sets the result of a traced function and calls `on_end`. Called when the function ends. */
+  ended(onEnd: (runTree: RunTree) => void): void {
+    const run = this.#run as Run;
+    this.outputs = run.outputs;
+    this.error = run.error;
+    this.end_time = Date.now();
+    this.#recorded.outputs = this.outputs;
+    onEnd(this);
+    this.#keepChanges();
+  }
+
+  /** @internal The run as a parent: the recorded run, or a reference to a run of another process. */
+  get parent(): Run | RemoteRun | undefined {
+    return this.#run ?? remoteRun(this);
+  }
+
+  /** Records the fields that the program has changed since they were recorded. */
+  #keepChanges(): void {
+    const run = this.#run as Run;
+    const { metadata: seen = {}, outputs } = this.#recorded;
+    const added = Object.entries(this.metadata).filter(([key, value]) => value !== seen[key]);
+    const metadata = added.length === 0 ? undefined : Object.fromEntries(added);
+    run.set(
+      defined({
+        name: this.name === run.name ? undefined : this.name,
+        tags: this.tags,
+        metadata,
+        outputs: this.outputs === outputs ? undefined : this.outputs,
+      }),
+    );
+    attachAll(run, this.attachments);
+    this.#recorded = { metadata: { ...this.metadata }, outputs: this.outputs };
+    this.attachments = undefined;
+  }
+}
+
+export function isRunTree(value: unknown): value is RunTree {
+  const { createChild, postRun } = (value ?? {}) as Partial<RunTree>;
+  return typeof createChild === 'function' && typeof postRun === 'function';
+}
+
+/** Returns the project of runs without a project of their own. */
+export function defaultProject(): string {
+  const project = currentSink()?.capture.project;
+  return project === undefined ? 'default' : projectText(project);
+}
+
+function millisecondsOf(time: number | string | undefined): number | undefined {
+  const us = timestampUs(time);
+  return us === undefined ? undefined : us / 1_000;
+}

@@ -1,0 +1,92 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { guard } from '../base/guard.ts';
+import { shared } from '../base/shared.ts';
+import { currentContext, sinkOf } from '../run/context.ts';
+import { currentRun, withRun } from '../run/start-run.ts';
+import { remoteRun } from './posting.ts';
+import { isRunTree, RunTree } from './run-tree.ts';
+import type { AnyFunction } from './types.ts';
+
+/** The storage in which LangChain and LangSmith's own package keep their current run. */
+const KEY = Symbol.for('ls:tracing_async_local_storage');
+/** Variables of LangChain, which nested stores inherit. */
+const VARIABLES = Symbol.for('lc:context_variables');
+
+interface Store {
+  readonly [VARIABLES]?: unknown;
+}
+
+interface Storage {
+  getStore(): Store | undefined;
+}
+
+const state: { getStore: (() => Store | undefined) | undefined } = shared('langsmithStorage', () => ({
+  getStore: undefined,
+}));
+
+/**
+ * Makes the current run visible to LangChain, whose tracer then records its steps below the run, with the client of the
+ * run. The storage is changed instead of entered for each call, so that a program without LangChain pays nothing.
+ */
+export function shareCurrentRun(): void {
+  if (state.getStore !== undefined) return;
+  const holder = globalThis as { [KEY]?: Storage };
+  holder[KEY] ??= new AsyncLocalStorage<Store>();
+  const storage = holder[KEY];
+  const getStore = storage.getStore.bind(storage);
+  state.getStore = getStore;
+  storage.getStore = () => guard('langsmith storage', currentStore) ?? getStore();
+}
+
+/** Returns the innermost of LangChain's current step and the current run. */
+function currentStore(): Store | undefined {
+  const store = state.getStore?.();
+  const run = currentRun();
+  if (run === undefined || stepIn(store) !== undefined) return store;
+  const tree: RunTree & Store = RunTree.of(run);
+  const variables = store?.[VARIABLES];
+  return variables === undefined ? tree : Object.assign(tree, { [VARIABLES]: variables });
+}
+
+/** Returns the current step of LangChain, if LangChain records it and it is inside the current run. */
+function stepIn(store: Store | undefined): RunTree | undefined {
+  if (!isRunTree(store) || store.tracingEnabled !== true) return undefined;
+  const run = currentRun();
+  return run === undefined || store.dotted_order.includes(run.id) ? store : undefined;
+}
+
+/** Calls `fn` below the current step of LangChain, if there is one inside the current run. */
+export function inStep<Result>(fn: () => Result): Result {
+  const step = stepIn(state.getStore?.());
+  return step === undefined ? fn() : withRun(remoteRun(step), fn);
+}
+
+/**
+ * Returns the tree of the current run. Without a current run, throws an error, or returns undefined if `permitAbsent` is
+ * true. While tracing is off, returns a tree that records nothing.
+ */
+export function getCurrentRunTree(): RunTree;
+export function getCurrentRunTree(permitAbsent: false): RunTree;
+export function getCurrentRunTree(permitAbsent: boolean): RunTree | undefined;
+export function getCurrentRunTree(permitAbsent: boolean = false): RunTree | undefined {
+  const step = stepIn(state.getStore?.());
+  if (step !== undefined) return step;
+  const run = currentRun();
+  if (run !== undefined) return RunTree.of(run);
+  const context = currentContext();
+  if (context?.id !== undefined) return RunTree.ofContext(context);
+  if (permitAbsent) return undefined;
+  const sink = sinkOf(context);
+  if (sink === undefined || sink.isOff === true) return new RunTree({ name: 'untraced' });
+  throw new Error(
+    'Could not get the current run tree.\n\nPlease make sure you are calling this method within a traceable function and that tracing is enabled.',
+  );
+}
+
+/** Calls `fn` with `runTree` as the current run. The result is always a promise. */
+export async function withRunTree<Fn extends AnyFunction>(
+  runTree: RunTree,
+  fn: Fn,
+): Promise<Awaited<ReturnType<Fn>>> {
+  return withRun(runTree.parent, () => fn());
+}

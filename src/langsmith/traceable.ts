@@ -1,0 +1,274 @@
+import { guard } from '../base/guard.ts';
+import { type CallDescription, type PlanOptions, userValue } from '../instrument/plan.ts';
+import { disguised, tracedBy } from '../instrument/traceable.ts';
+import { fieldsOf } from '../payload/fields.ts';
+import type { Run } from '../run/run.ts';
+import { commonChecks, type RunOptions, usableOptions } from '../run/run-options.ts';
+import { noopSink } from '../run/sink.ts';
+import { currentRun, withRun } from '../run/start-run.ts';
+import { attachAll } from './posting.ts';
+import { isRunTree, RunTree, type RunTreeConfig } from './run-tree.ts';
+import { getCurrentRunTree, inStep, shareCurrentRun } from './storage.ts';
+import type { AnyFunction, Attachments, KVMap } from './types.ts';
+
+/** Passed as the first argument of a traced function, starts a new trace. */
+export const ROOT: unique symbol = Symbol.for('langsmith:traceable:root');
+
+/** LangChain's configuration of a call, with the callbacks that trace it. */
+export interface RunnableConfigLike {
+  tags?: string[];
+  metadata?: Record<string, unknown>;
+  callbacks?: KVMap | unknown[];
+}
+
+/** Maps the arguments of a function to the inputs that `processInputs` receives. */
+export type ProcessInputs<Args extends unknown[]> = Args extends []
+  ? Record<string, never>
+  : Args extends [infer Input]
+    ? Input extends KVMap
+      ? Input extends Iterable<infer Item> | AsyncIterable<infer Item>
+        ? { input: Item[] }
+        : Input
+      : { input: Input }
+    : { args: Args };
+
+/** Maps the result of a function to the outputs that `processOutputs` receives. */
+export type ProcessOutputs<Result> = Result extends KVMap
+  ? Result extends Iterable<infer Item> | AsyncIterable<infer Item>
+    ? { outputs: Item[] }
+    : Result
+  : { outputs: Result };
+
+/** Options of `traceable`, with the names and meanings of LangSmith. Every option is optional. */
+export type TraceableConfig<Func extends AnyFunction> = Partial<Omit<RunTreeConfig, 'inputs' | 'outputs'>> & {
+  /** Combines the chunks of a generator or stream into the outputs to record. Must not return a promise. */
+  aggregator?: (chunks: Parameters<AnyFunction>) => unknown;
+  /** The position of an argument, or of a property of an argument, that contains options of the call. */
+  argsConfigPath?: [number] | [number, string];
+  on_start?: (runTree: RunTree | undefined) => void;
+  /** The property of the result that is the stream to follow. */
+  __finalTracedIteratorKey?: string;
+  extractAttachments?: (...args: Parameters<Func>) => [Attachments | undefined, KVMap];
+  /** Returns metadata about the call of a model, for example `ls_model_name`. */
+  getInvocationParams?: (...args: Parameters<Func>) => KVMap | undefined;
+  /** Returns the inputs to record. If the function throws or returns a promise, a marker is recorded instead. */
+  processInputs?: (inputs: Readonly<ProcessInputs<Parameters<Func>>>) => KVMap;
+  /** Returns the outputs to record. If the function throws or returns a promise, a marker is recorded instead. */
+  processOutputs?: (outputs: Readonly<ProcessOutputs<Awaited<ReturnType<Func>>>>) => KVMap;
+};
+
+type SmartPromise<Result> = Result extends AsyncIterable<unknown> | Promise<unknown> ? Result : Promise<Result>;
+
+type Traced<Args extends unknown[], Result> = Args extends [RunTree, ...infer Rest]
+  ? {
+      (runTree: RunTree | typeof ROOT, ...args: Rest): SmartPromise<Result>;
+      (config: RunnableConfigLike, ...args: Rest): SmartPromise<Result>;
+    }
+  : {
+      (...args: Args): SmartPromise<Result>;
+      (runTree: RunTree | typeof ROOT, ...args: Args): SmartPromise<Result>;
+      (config: RunnableConfigLike, ...args: Args): SmartPromise<Result>;
+    };
+
+type Intersection<Union> = (Union extends unknown ? (value: Union) => void : never) extends (value: infer All) => void
+  ? All
+  : never;
+
+type Overloads<Func> = Func extends {
+  (...args: infer A1): infer R1;
+  (...args: infer A2): infer R2;
+  (...args: infer A3): infer R3;
+  (...args: infer A4): infer R4;
+}
+  ? Traced<A1, R1> | Traced<A2, R2> | Traced<A3, R3> | Traced<A4, R4>
+  : never;
+
+/** A traced function. The result is a promise, unless the function returns an async iterable. */
+export type TraceableFunction<Func extends AnyFunction> = Intersection<Overloads<Func>> & {
+  [Key in keyof Func]: Func[Key];
+};
+
+type Config = Partial<RunTreeConfig> & Omit<TraceableConfig<AnyFunction>, keyof RunTreeConfig>;
+
+/** The property that marks traced functions. */
+const MARK = 'langsmith:traceable';
+
+/**
+ * Returns a function that records a run for each call of `wrappedFunc`, with the options of LangSmith's `traceable`. Like
+ * LangSmith's, the returned function always returns a promise, unless `wrappedFunc` returns an async iterable. If the
+ * first argument is a `RunTree`, `ROOT` or LangChain's configuration of a call, it determines the parent of the run.
+ */
+export function traceable<Func extends AnyFunction>(
+  wrappedFunc: Func,
+  config?: TraceableConfig<Func>,
+): TraceableFunction<Func> {
+  shareCurrentRun();
+  const options = (config ?? {}) as Config;
+  const traced = tracedWith(wrappedFunc, options);
+  function wrapper(this: unknown, ...args: unknown[]): unknown {
+    const call = guard('traceable', () => callOf(args, options)) ?? { args };
+    const fn = guard('traceable', () => tracedForCall(wrappedFunc, options, call)) ?? traced;
+    const run = (): unknown => Reflect.apply(fn, this, call.args);
+    try {
+      return promised('parent' in call ? withRun(call.parent?.parent, run) : inStep(run), options);
+    } catch (thrown) {
+      return Promise.reject(thrown);
+    }
+  }
+  const shown = disguised(wrapper, wrappedFunc);
+  Object.defineProperty(shown, MARK, { value: options });
+  return shown as unknown as TraceableFunction<Func>;
+}
+
+export function isTraceableFunction(value: unknown): value is TraceableFunction<AnyFunction> {
+  return typeof value === 'function' && MARK in value;
+}
+
+/** Whether a value is LangChain's configuration of a call that is traced. */
+export function isRunnableConfigLike(value: unknown): value is RunnableConfigLike {
+  const { callbacks } = fieldsOf(value);
+  const handlers: unknown = Array.isArray(callbacks) ? callbacks : fieldsOf(callbacks).handlers;
+  return Array.isArray(handlers) && handlers.some((handler) => TRACERS.includes(fieldsOf(handler).name));
+}
+
+const TRACERS: readonly unknown[] = ['langchain_tracer', 'runspan_callback_handler'];
+
+/** A call of a traced function, read from its arguments. */
+interface Call {
+  readonly args: unknown[];
+  /** The options of this call. */
+  readonly config?: Config;
+  /** Whether the function receives the tree of its run as the first argument. */
+  readonly treeFirst?: boolean;
+  /** The parent. Undefined starts a new trace. */
+  readonly parent?: RunTree | undefined;
+}
+
+function callOf(given: unknown[], options: Config): Call {
+  const { args, config } = withoutConfig(given, options.argsConfigPath);
+  const own = config === undefined ? {} : { config: mergedConfig(options, config) };
+  const [first, ...rest] = args;
+  if (first === ROOT) return { ...own, args: rest, treeFirst: true, parent: undefined };
+  if (isRunTree(first)) return { ...own, args: rest, treeFirst: true, parent: first };
+  if (!isRunnableConfigLike(first)) return { ...own, args };
+  const parent = parentIn(first);
+  return parent === undefined ? { ...own, args: rest } : { ...own, args: rest, parent };
+}
+
+/** Removes the options of the call from the arguments. */
+function withoutConfig(given: unknown[], path: Config['argsConfigPath']): { args: unknown[]; config?: Config } {
+  if (path === undefined) return { args: given };
+  const [at, key] = path;
+  const args = [...given];
+  const holder = args[at];
+  if (at >= args.length || typeof holder !== 'object' || holder === null) return { args };
+  if (key === undefined) {
+    args.splice(at, 1);
+    return { args, config: holder as Config };
+  }
+  const { [key]: config, ...rest } = holder as Record<string, unknown>;
+  args[at] = rest;
+  return config === undefined ? { args } : { args, config: config as Config };
+}
+
+function mergedConfig(options: Config, config: Config): Config {
+  return { ...config, tags: [...new Set([...(options.tags ?? []), ...(config.tags ?? [])])] };
+}
+
+/** Returns the step of LangChain that calls a function with its configuration. */
+function parentIn({ callbacks }: RunnableConfigLike): RunTree | undefined {
+  const { handlers, getParentRunId } = fieldsOf(callbacks);
+  if (typeof getParentRunId !== 'function' || !Array.isArray(handlers)) return undefined;
+  const tracer = handlers.find((handler) => fieldsOf(handler).name === 'langchain_tracer');
+  const step: unknown = tracer?.getRun?.(getParentRunId.call(callbacks));
+  return typeof fieldsOf(step).dotted_order === 'string' ? new RunTree(step as RunTree) : undefined;
+}
+
+/** Returns the function for a call with options of its own, or undefined if the call has none. */
+function tracedForCall(fn: AnyFunction, options: Config, { config, parent, ...call }: Call): AnyFunction | undefined {
+  const { treeFirst = false } = call;
+  // A run inherits the metadata that the program has added to the tree of the parent.
+  const inherited = (treeFirst ? parent : RunTree.known(currentRun()))?.metadata;
+  if (config === undefined && !treeFirst && inherited === undefined) return undefined;
+  const merged = { ...options, ...config, metadata: { ...inherited, ...options.metadata, ...config?.metadata } };
+  return tracedWith(treeFirst ? withTree(fn) : fn, merged, treeFirst && parent === undefined);
+}
+
+function withTree(fn: AnyFunction): AnyFunction {
+  const call = { [fn.name]: (...args: unknown[]): unknown => fn(getCurrentRunTree(), ...args) };
+  return call[fn.name] as AnyFunction;
+}
+
+/** Returns a promise of the result, unless it is an async iterable or a promise or contains the stream to follow. */
+function promised(result: unknown, { __finalTracedIteratorKey: key }: Config): unknown {
+  if (typeof result !== 'object' || result === null) return Promise.resolve(result);
+  if (typeof Reflect.get(result, 'then') === 'function' || Symbol.asyncIterator in result) return result;
+  return key !== undefined && key in result ? result : Promise.resolve(result);
+}
+
+function tracedWith(fn: AnyFunction, config: Config, root = false): AnyFunction {
+  const { aggregator, processOutputs, on_end, on_start, __finalTracedIteratorKey: key, client } = config;
+  const common = usableOptions<Omit<RunOptions, 'inputs' | 'startTime'>>(
+    'traceable',
+    {
+      name: config.name ?? (fn.name || '<lambda>'),
+      runType: config.run_type,
+      metadata: { ...config.metadata, ...config.extra?.metadata },
+      project: config.project_name,
+      id: config.id,
+      referenceExampleId: config.reference_example_id,
+      exporter: config.tracingEnabled === false ? noopSink : client?.exporter,
+      root,
+      onStart: on_start && ((run: unknown) => on_start(RunTree.of(run as Run))),
+      onEnd: on_end && ((run: unknown) => RunTree.of(run as Run).ended(on_end)),
+    },
+    commonChecks,
+  );
+  const plan: PlanOptions = {
+    ...common,
+    name: common.name ?? '<lambda>',
+    describe: (args) => describe(args, config),
+    outputs: (value) => outputsOf(value, processOutputs as ((outputs: KVMap) => KVMap) | undefined),
+    ...(aggregator && { aggregate: aggregator as (chunks: unknown[]) => unknown }),
+    ...(key !== undefined && { stream: (result: unknown) => fieldsOf(result)[key] }),
+  };
+  return tracedBy(plan, fn as (...args: unknown[]) => unknown);
+}
+
+function describe(args: unknown[], config: Config): CallDescription {
+  const { extractAttachments, getInvocationParams, processInputs, tags } = config;
+  const name = config.name ?? '<lambda>';
+  const extracted = extractAttachments && guard('extractAttachments', () => extractAttachments(...args));
+  const [attachments, inputs] = extracted ?? [undefined, inputsOf(args)];
+  const process = processInputs as ((inputs: KVMap) => unknown) | undefined;
+  return {
+    inputs: (process === undefined ? inputs : userValue('inputs', name, process, inputs)) as KVMap,
+    metadata: guard('getInvocationParams', () => getInvocationParams?.(...args)) ?? {},
+    started(run) {
+      // Tags are set after the start, so that nested runs do not inherit them.
+      if (tags !== undefined) run.set({ tags });
+      attachAll(run, attachments);
+    },
+  };
+}
+
+/** Returns the recorded inputs of a call, which do not depend on the number of parameters that the function has. */
+function inputsOf(args: unknown[]): KVMap {
+  const [first] = args;
+  if (first === null) return { inputs: null };
+  if (first === undefined) return {};
+  if (args.length > 1) return { args };
+  return isKVMap(first) ? first : { input: first };
+}
+
+function outputsOf(value: unknown, processOutputs: ((outputs: KVMap) => KVMap) | undefined): KVMap {
+  const outputs = isKVMap(value) ? { ...value } : { outputs: value };
+  return processOutputs === undefined ? outputs : processOutputs(outputs);
+}
+
+function isKVMap(value: unknown): value is KVMap {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype = Object.getPrototypeOf(value);
+  const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
+  return isPlain && !(Symbol.toStringTag in value) && !(Symbol.iterator in value);
+}

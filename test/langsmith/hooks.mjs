@@ -1,0 +1,19 @@
+// Module hooks: strip the types of the programs, and import `runspan/langsmith` for each entry of `langsmith` if the
+// variable LANGSMITH_PACKAGE says so.
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { transformSync } from 'esbuild';
+
+const PROGRAMS = new URL('./programs/', import.meta.url).href;
+const isChanged = process.env.LANGSMITH_PACKAGE === 'runspan/langsmith';
+
+export function resolve(specifier, context, next) {
+  const isOfProgram = context.parentURL?.startsWith(PROGRAMS) && /^langsmith(\/|$)/.test(specifier);
+  return next(isOfProgram && isChanged ? 'runspan/langsmith' : specifier, context);
+}
+
+export function load(url, context, next) {
+  if (!url.startsWith(PROGRAMS) || !url.endsWith('.ts')) return next(url, context);
+  const { code } = transformSync(readFileSync(fileURLToPath(url), 'utf8'), { loader: 'ts' });
+  return { format: 'module', source: code, shortCircuit: true };
+}
