@@ -1,6 +1,7 @@
 import './runspan.ts';
 
 export { Client, type ClientConfig, type Feedback, type FeedbackCreate } from './langsmith/client.ts';
+export { type OpenAIType, type PatchedOpenAIClient, wrapOpenAI, type LangSmithExtra } from './langsmith/openai.ts';
 export {
   type HeadersLike,
   isRunTree,
@@ -8,6 +9,7 @@ export {
   RunTree,
   type RunTreeConfig,
 } from './langsmith/run-tree.ts';
+export { createLangSmithProviderOptions, type WrapAISDKConfig, type WrapSDKOptions, wrapAISDK, wrapSDK } from './langsmith/sdk.ts';
 export { getCurrentRunTree, withRunTree } from './langsmith/storage.ts';
 export {
   isRunnableConfigLike,

@@ -62,8 +62,11 @@ export interface CallReader extends AnswerReader {
   /** The name of the run. */
   readonly name: string;
   readonly runType: RunType;
-  /** Describes a request. Returns undefined if the request must not be recorded. */
-  describe(body: unknown, provider: string): CallDescription | undefined;
+  /**
+   * Describes a request. `options` are the caller's request options, if any. Returns undefined if the request must not be
+   * recorded.
+   */
+  describe(body: unknown, provider: string, options?: unknown): CallDescription | undefined;
 }
 
 /** Describes the fields of a request body. */

@@ -103,7 +103,7 @@ function planOf({ requestIdHeader }: Sdk, call: CallReader, provider: string, op
     runType: call.runType,
     isModelCall: true,
     describe: ([body, requestOptions]) => {
-      const description = call.describe(body, provider);
+      const description = call.describe(body, provider, requestOptions);
       return description && { ...description, span: helperSpanOf(requestOptions) };
     },
     // The result is usually the SDK's promise, but another instrumentation, for example Traceloop's, may return an

@@ -207,11 +207,16 @@ function promised(result: unknown, { __finalTracedIteratorKey: key }: Config): u
 }
 
 function tracedWith(fn: AnyFunction, config: Config, root = false): AnyFunction {
+  return tracedBy(planOf({ ...config, name: config.name ?? (fn.name || '<lambda>') }, root), fn);
+}
+
+/** Converts LangSmith's options to the options of a traced function. */
+export function planOf(config: Config & { name: string }, root = false): PlanOptions {
   const { aggregator, processOutputs, on_end, on_start, __finalTracedIteratorKey: key, client } = config;
   const common = usableOptions<Omit<RunOptions, 'inputs' | 'startTime'>>(
     'traceable',
     {
-      name: config.name ?? (fn.name || '<lambda>'),
+      name: config.name,
       runType: config.run_type,
       metadata: { ...config.metadata, ...config.extra?.metadata },
       project: config.project_name,
@@ -224,7 +229,7 @@ function tracedWith(fn: AnyFunction, config: Config, root = false): AnyFunction 
     },
     commonChecks,
   );
-  const plan: PlanOptions = {
+  return {
     ...common,
     name: common.name ?? '<lambda>',
     describe: (args) => describe(args, config),
@@ -232,12 +237,10 @@ function tracedWith(fn: AnyFunction, config: Config, root = false): AnyFunction 
     ...(aggregator && { aggregate: aggregator as (chunks: unknown[]) => unknown }),
     ...(key !== undefined && { stream: (result: unknown) => fieldsOf(result)[key] }),
   };
-  return tracedBy(plan, fn as (...args: unknown[]) => unknown);
 }
 
-function describe(args: unknown[], config: Config): CallDescription {
-  const { extractAttachments, getInvocationParams, processInputs, tags } = config;
-  const name = config.name ?? '<lambda>';
+function describe(args: unknown[], config: Config & { name: string }): CallDescription {
+  const { name, extractAttachments, getInvocationParams, processInputs, tags } = config;
   const extracted = extractAttachments && guard('extractAttachments', () => extractAttachments(...args));
   const [attachments, inputs] = extracted ?? [undefined, inputsOf(args)];
   const process = processInputs as ((inputs: KVMap) => unknown) | undefined;

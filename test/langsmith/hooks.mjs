@@ -1,11 +1,11 @@
 // Module hooks: strip the types of the programs, and import `runspan/langsmith` for each entry of `langsmith` if the
-// variable LANGSMITH_PACKAGE says so.
+// variable TESTED_PACKAGE says so.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { transformSync } from 'esbuild';
 
 const PROGRAMS = new URL('./programs/', import.meta.url).href;
-const isChanged = process.env.LANGSMITH_PACKAGE === 'runspan/langsmith';
+const isChanged = process.env.TESTED_PACKAGE === 'runspan/langsmith';
 
 export function resolve(specifier, context, next) {
   const isOfProgram = context.parentURL?.startsWith(PROGRAMS) && /^langsmith(\/|$)/.test(specifier);

@@ -2,7 +2,7 @@
 import { register } from 'node:module';
 
 register('./hooks.mjs', import.meta.url);
-const isChanged = process.env.LANGSMITH_PACKAGE === 'runspan/langsmith';
+const isChanged = process.env.TESTED_PACKAGE === 'runspan/langsmith';
 const { Client } = await import(isChanged ? 'runspan/langsmith' : 'langsmith');
 const { configure } = await import('runspan');
 

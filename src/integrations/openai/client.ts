@@ -13,7 +13,7 @@ export interface OpenAILike {
 /**
  * The methods to trace. The SDK's helpers (`parse`, `stream`, `runTools`) call these methods, so they are traced too.
  */
-const sdk: Sdk = {
+export const openaiSdk: Sdk = {
   place: 'wrapOpenAI',
   client: 'a client of the openai package',
   requestIdHeader: 'x-request-id',
@@ -42,7 +42,7 @@ const sdk: Sdk = {
  * A value that is not such a client is returned unchanged, and a warning is logged.
  */
 export function wrapOpenAI<Client extends OpenAILike>(client: Client, options?: TracedClientOptions): Client {
-  return wrapClient(sdk, client, options);
+  return wrapClient(openaiSdk, client, options);
 }
 
 /**
@@ -50,7 +50,7 @@ export function wrapOpenAI<Client extends OpenAILike>(client: Client, options?: 
  * afterwards.
  */
 export function unwrapOpenAI<Client extends OpenAILike>(client: Client): Client {
-  return unwrapClient(sdk, client);
+  return unwrapClient(openaiSdk, client);
 }
 
 /** Determines the provider from the client's class, or else from its base URL. Returns `openai` for an unknown URL. */

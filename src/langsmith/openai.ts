@@ -1,0 +1,141 @@
+import type { CallDescription } from '../instrument/plan.ts';
+import type { CallReader } from '../integrations/call-reader.ts';
+import { openaiSdk } from '../integrations/openai/client.ts';
+import { type Sdk, wrapClient } from '../integrations/sdk-client.ts';
+import { defined, type Fields, fieldsOf, isFields, without } from '../payload/fields.ts';
+import { noopSink } from '../run/sink.ts';
+import type { RunTreeConfig } from './run-tree.ts';
+import { getCurrentRunTree } from './storage.ts';
+import type { AnyFunction } from './types.ts';
+
+/** A client of the `openai` package. */
+export interface OpenAIType {
+  chat: { completions: { create: AnyFunction } };
+  completions: { create: AnyFunction };
+}
+
+/** Options of one call, in the request options of the OpenAI SDK. */
+export interface LangSmithExtra {
+  langsmithExtra?: Pick<Partial<RunTreeConfig>, 'name' | 'metadata' | 'tags'>;
+}
+
+type WithExtra<Create> = Create extends {
+  (body: infer B1, options?: infer O1): infer R1;
+  (body: infer B2, options?: infer O2): infer R2;
+}
+  ? {
+      (body: B1, options?: O1 & LangSmithExtra): R1;
+      (body: B2, options?: O2 & LangSmithExtra): R2;
+    }
+  : unknown;
+
+/** A client whose calls accept `langsmithExtra` in their request options. */
+export type PatchedOpenAIClient<Client extends OpenAIType> = Client & {
+  chat: { completions: { create: WithExtra<Client['chat']['completions']['create']> } };
+  completions: { create: WithExtra<Client['completions']['create']> };
+};
+
+/** The request parameters that LangSmith records as `ls_invocation_params`. */
+const PARAMETERS: ReadonlySet<string> = new Set([
+  'frequency_penalty',
+  'n',
+  'logit_bias',
+  'logprobs',
+  'modalities',
+  'parallel_tool_calls',
+  'prediction',
+  'presence_penalty',
+  'prompt_cache_key',
+  'reasoning',
+  'reasoning_effort',
+  'response_format',
+  'seed',
+  'service_tier',
+  'stream_options',
+  'top_logprobs',
+  'top_p',
+  'truncation',
+  'user',
+  'verbosity',
+  'web_search_options',
+]);
+
+const USAGE: ReadonlySet<string> = new Set(['usage']);
+
+/**
+ * Traces the calls of a client of the `openai` package, with the names and payloads of LangSmith: the request body as
+ * inputs and the response as outputs. Like `wrapOpenAI` of `runspan/openai`, it changes the client in place and also
+ * traces embeddings and images.
+ */
+export function wrapOpenAI<Client extends OpenAIType>(
+  openai: Client,
+  options: Partial<RunTreeConfig> = {},
+): PatchedOpenAIClient<Client> {
+  const { name, tags, metadata, project_name, client, tracingEnabled } = options;
+  const sdk = name === undefined ? langsmithSdk : { ...langsmithSdk, methods: methodsWith(name) };
+  const exporter = tracingEnabled === false ? noopSink : client?.exporter;
+  return wrapClient(sdk, openai, defined({ tags, metadata, project: project_name, exporter })) as never;
+}
+
+const langsmithSdk: Sdk = { ...openaiSdk, methods: methodsWith() };
+
+function methodsWith(name?: string): Sdk['methods'] {
+  const { methods } = openaiSdk;
+  const chat = (path: keyof typeof methods, extra?: Fields): CallReader =>
+    asLangSmith(methods[path] as CallReader, name ?? 'ChatOpenAI', extra);
+  return {
+    ...methods,
+    'chat.completions.create': chat('chat.completions.create'),
+    'responses.create': chat('responses.create', { use_responses_api: true }),
+    'completions.create': asLangSmith(methods['completions.create'] as CallReader, name ?? 'OpenAI'),
+  };
+}
+
+/** Returns a reader of the same requests and responses that describes them as LangSmith does. */
+function asLangSmith(call: CallReader, name: string, parameters?: Fields): CallReader {
+  return {
+    ...call,
+    name,
+    describe(body, provider, options) {
+      const described = call.describe(body, provider);
+      return described && withExtra(describe(described, fieldsOf(body), provider, name, parameters), options);
+    },
+    read(response) {
+      const answer = call.read(response);
+      return { ...answer, outputs: without(answer.outputs, USAGE) };
+    },
+  };
+}
+
+function describe(
+  { metadata }: CallDescription,
+  body: Fields,
+  provider: string,
+  name: string,
+  parameters?: Fields,
+): CallDescription {
+  const requested = isFields(body.metadata) ? body.metadata : {};
+  const invocation = Object.entries(body).filter(([key]) => PARAMETERS.has(key));
+  const agent = getCurrentRunTree(true) === undefined ? { ls_agent_type: 'root' } : {};
+  return {
+    inputs: body,
+    name: provider === 'azure' ? name.replace(/^(Chat)?OpenAI$/, 'Azure$&') : name,
+    metadata: {
+      ...agent,
+      ...requested,
+      ...metadata,
+      ls_invocation_params: { ...Object.fromEntries(invocation), ...parameters },
+    },
+  };
+}
+
+/** Applies the option `langsmithExtra` of one call. */
+function withExtra(description: CallDescription, options: unknown): CallDescription {
+  const { name, metadata, tags }: LangSmithExtra['langsmithExtra'] & {} = fieldsOf(fieldsOf(options).langsmithExtra);
+  return {
+    ...description,
+    ...(typeof name === 'string' && { name }),
+    metadata: { ...description.metadata, ...metadata },
+    started: tags && ((run) => run.set({ tags })),
+  };
+}

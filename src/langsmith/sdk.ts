@@ -1,0 +1,95 @@
+import { diagnostics } from '../base/diagnostics.ts';
+import { tracedBy } from '../instrument/traceable.ts';
+import { wrapAISDK as wrapSdk } from '../integrations/ai-sdk/sdk.ts';
+import { defined, fieldsOf, textOf } from '../payload/fields.ts';
+import { noopSink } from '../run/sink.ts';
+import type { RunTreeConfig } from './run-tree.ts';
+import { planOf } from './traceable.ts';
+import type { AnyFunction } from './types.ts';
+
+/** Options of `wrapSDK`. */
+export type WrapSDKOptions = Partial<RunTreeConfig & { runName: string }>;
+
+/**
+ * Returns a proxy of an SDK client that records a run of type `llm` for each call of a method, also of nested objects.
+ * Results do not change: a method that is not asynchronous stays so.
+ */
+export function wrapSDK<Sdk extends object>(sdk: Sdk, options: WrapSDKOptions = {}): Sdk {
+  const { name, runName, ...others } = options;
+  return proxyOf(sdk, name ?? runName ?? sdk.constructor?.name, { run_type: 'llm', ...others });
+}
+
+function proxyOf<Target extends object>(target: Target, name: string, config: Partial<RunTreeConfig>): Target {
+  return new Proxy(target, {
+    get(_, key, receiver) {
+      const value: unknown = Reflect.get(target, key, target);
+      const path = `${name}.${String(key)}`;
+      const own = Reflect.getOwnPropertyDescriptor(target, key);
+      // A proxy must return the value of a read-only property unchanged.
+      if (own?.configurable === false && own.writable === false) return value;
+      if (typeof value === 'function') return tracedBy(planOf({ ...config, name: path }), value.bind(target));
+      const isNested = typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+      return isNested ? proxyOf(value, path, config) : Reflect.get(target, key, receiver);
+    },
+  });
+}
+
+/** Options of `wrapAISDK`, and of `providerOptions.langsmith` of one call. */
+export type WrapAISDKConfig = Partial<
+  Pick<RunTreeConfig, 'name' | 'id' | 'tags' | 'metadata' | 'project_name' | 'client' | 'tracingEnabled'>
+> & { readonly [option: string]: unknown };
+
+const FUNCTIONS = ['generateText', 'streamText', 'generateObject', 'streamObject'];
+
+/**
+ * Returns the AI SDK with traced functions, like `wrapAISDK` of `runspan/ai`, with the options of LangSmith. The payloads
+ * are recorded as `runspan/ai` records them. With an option that processes payloads, for example `processInputs`, calls
+ * are not traced and a warning is logged.
+ */
+export function wrapAISDK<Sdk extends object>(ai: Sdk, config: WrapAISDKConfig = {}): Sdk {
+  const wrapped = wrapSdk(ai);
+  const members = FUNCTIONS.flatMap((name) => {
+    const fn: unknown = Reflect.get(wrapped, name);
+    return typeof fn === 'function' && 'with' in fn ? [[name, withConfig(fn as TracedFunction, config)] as const] : [];
+  });
+  return members.length === 0 ? ai : { ...wrapped, ...Object.fromEntries(members) };
+}
+
+/** Returns options for `providerOptions.langsmith` of a call of the AI SDK. */
+export function createLangSmithProviderOptions<_Fn extends AnyFunction = AnyFunction>(
+  config: WrapAISDKConfig = {},
+): Record<string, never> {
+  return config as Record<string, never>;
+}
+
+type TracedFunction = AnyFunction & { with(options: object): AnyFunction };
+
+function withConfig(fn: TracedFunction, config: WrapAISDKConfig): AnyFunction {
+  return (params: unknown, ...rest: unknown[]) => {
+    const { model, providerOptions } = fieldsOf(params);
+    const { langsmith, ...others } = fieldsOf(providerOptions);
+    const own = fieldsOf(langsmith) as WrapAISDKConfig;
+    const metadata = { ls_integration: 'vercel-ai-sdk', ...config.metadata, ...own.metadata };
+    const tags = [...(config.tags ?? []), ...(own.tags ?? [])];
+    const traced = fn.with(callOptions({ name: displayName(model), ...config, ...own, metadata, tags }));
+    return traced(langsmith === undefined ? params : { ...fieldsOf(params), providerOptions: others }, ...rest);
+  };
+}
+
+function callOptions({ name, id, tags, metadata, project_name, client, tracingEnabled, ...others }: WrapAISDKConfig) {
+  const processing = Object.keys(others).find((option) => /process/i.test(option) && others[option] !== undefined);
+  if (processing !== undefined) {
+    diagnostics.warnOnce(
+      'langsmith wrapAISDK',
+      `wrapAISDK: \`${processing}\` is not called, so the calls are not traced; use \`redact\` of \`configure\`.`,
+    );
+  }
+  const isOff = tracingEnabled === false || processing !== undefined;
+  return defined({ name, id, tags, metadata, project: project_name, exporter: isOff ? noopSink : client?.exporter });
+}
+
+/** Returns the name that LangSmith gives to a call: the provider or the id of its model. */
+function displayName(model: unknown): string {
+  const { config, modelId } = fieldsOf(model);
+  return textOf(model) ?? textOf(fieldsOf(config).provider) ?? textOf(modelId) ?? 'unknown';
+}

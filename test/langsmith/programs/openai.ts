@@ -1,0 +1,28 @@
+// Calls of the OpenAI SDK.
+import { traceable } from 'langsmith/traceable';
+import { wrapOpenAI } from 'langsmith/wrappers';
+import OpenAI from 'openai';
+
+const client = wrapOpenAI(new OpenAI({ baseURL: process.env.MODEL_URL, apiKey: 'key' }), {
+  tags: ['wrapped'],
+  metadata: { team: 'search' },
+});
+const messages = [{ role: 'user' as const, content: 'Is it raining?' }];
+
+const answer = await client.chat.completions.create({ model: 'gpt-4o', messages, temperature: 0.5, max_tokens: 10 });
+answer.choices.at(0)?.message.content?.trim();
+
+const stream = await client.chat.completions.create(
+  { model: 'gpt-4o', messages, stream: true, stream_options: { include_usage: true }, top_p: 1 },
+  { langsmithExtra: { name: 'streamed', metadata: { user: 'u1' }, tags: ['call'] } },
+);
+for await (const chunk of stream) chunk.choices.at(0)?.delta.content?.trim();
+
+await traceable(
+  async () => {
+    await client.chat.completions.create({ model: 'gpt-4o', messages, stop: 'no', metadata: { request: 'r1' } });
+  },
+  { name: 'around' },
+)();
+
+await client.chat.completions.create({ model: 'broken', messages }).catch(() => {});
