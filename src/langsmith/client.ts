@@ -1,9 +1,11 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { RunspanError } from '../base/errors.ts';
+import { guard } from '../base/guard.ts';
 import { Api } from '../clients/api.ts';
 import { callOptionsOf } from '../clients/client-options.ts';
 import { type ServiceOptions, serviceOf } from '../export/service-settings.ts';
 import type { ConfigureOptions } from '../export/settings.ts';
+import { runOfStep } from '../integrations/langchain/steps.ts';
 import { defined } from '../payload/fields.ts';
 import { newRunId } from '../run/ids.ts';
 import type { RunSink } from '../run/sink.ts';
@@ -85,12 +87,14 @@ export class Client {
 
   /** Records the start of a run, and its end if `run` has an end time. */
   async createRun(run: RunCreate): Promise<void> {
-    postRun(run, this.exporter);
+    // A handler of `runspan/langchain` already records this step.
+    if (runOfStep(run.id) !== undefined) return;
+    guard('Client.createRun', () => postRun(run, this.exporter));
   }
 
   /** Records changes of a run that `createRun` started. The run ends if `run` has an end time or an error. */
   async updateRun(runId: string, run: Partial<RunCreate>): Promise<void> {
-    patchRun(runId, run);
+    guard('Client.updateRun', () => patchRun(runId, run));
   }
 
   /** Waits until all recorded runs are delivered or dropped. Does not wait for open runs. Never rejects. */

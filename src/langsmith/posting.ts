@@ -1,6 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { shared } from '../base/shared.ts';
-import { defined } from '../payload/fields.ts';
+import { defined, isPlainObject } from '../payload/fields.ts';
 import { baggageMember, fromHeaders, type RemoteRun } from '../run/propagation.ts';
 import type { Run } from '../run/run.ts';
 import type { RunSink } from '../run/sink.ts';
@@ -11,19 +11,25 @@ import type { Attachments, KVMap, RunCreate } from './types.ts';
 /** Maximum number of posted runs that are open. If one more run is posted, the run that was posted first is interrupted. */
 const OPEN_MAX = 10_000;
 
+interface PostedRun {
+  readonly run: Run;
+  /** The number of recorded events. LangChain sends all events of a run again when the run ends. */
+  events: number;
+}
+
 /** Runs that were posted by hand and have not ended, by id. */
-const open: Map<string, Run> = shared('langsmithRuns', () => new Map());
+const open: Map<string, PostedRun> = shared('langsmithRuns', () => new Map());
 
 /** Records the start of a run, and its end if `create` has an end time. `parent` is the run of the parent, if known. */
 export function postRun(create: RunCreate, exporter: RunSink | undefined, parent?: Run): Run {
-  const { id, inputs, start_time, dotted_order, reference_example_id, parent_run_id } = create;
+  const { id, start_time, dotted_order, reference_example_id, parent_run_id } = create;
   const own = dotted_order === undefined ? undefined : parseDottedOrder(dotted_order)?.at(-1);
-  const above = parent ?? open.get(parent_run_id ?? '') ?? remoteRun({ dotted_order: orderAbove(dotted_order) });
+  const above = parent ?? open.get(parent_run_id ?? '')?.run ?? remoteRun({ dotted_order: orderAbove(dotted_order) });
   const options = defined({
     name: create.name,
     runType: create.run_type,
     id: id ?? own?.id,
-    inputs,
+    inputs: plain(create.inputs),
     startTime: own === undefined ? start_time : own.startUs / 1_000,
     metadata: create.extra?.metadata as KVMap | undefined,
     project: create.session_name ?? create.project_name,
@@ -32,23 +38,24 @@ export function postRun(create: RunCreate, exporter: RunSink | undefined, parent
     root: above === undefined,
   });
   const run = withRun(above, () => startRun(options as typeof options & { name: string }));
-  open.set(run.id, run);
+  const posted = { run, events: 0 };
+  open.set(run.id, posted);
   if (open.size > OPEN_MAX) interruptOldest();
   // Tags are set after the start, so that nested runs do not inherit them.
-  updateRun(run, { ...create, name: undefined, inputs: undefined, extra: undefined });
+  update(posted, { ...create, name: undefined, inputs: undefined, extra: undefined });
   return run;
 }
 
 function interruptOldest(): void {
-  const [[id, run] = []] = open;
+  const [[id, posted] = []] = open;
   open.delete(id as string);
-  run?.interrupt(`${OPEN_MAX} other posted runs are open`);
+  posted?.run.interrupt(`${OPEN_MAX} other posted runs are open`);
 }
 
 /** Records changes of a posted run. The run ends if the changes contain an end time or an error. */
-export function patchRun(id: string, update: Partial<RunCreate>): void {
-  const run = open.get(id);
-  if (run !== undefined) updateRun(run, update);
+export function patchRun(id: string, changes: Partial<RunCreate>): void {
+  const posted = open.get(id);
+  if (posted !== undefined) update(posted, changes);
   else
     diagnostics.warnOnce(
       'updateRun',
@@ -58,16 +65,25 @@ export function patchRun(id: string, update: Partial<RunCreate>): void {
 
 type Changes = { readonly [Key in keyof RunCreate]?: RunCreate[Key] | undefined };
 
-function updateRun(run: Run, { name, tags, extra, inputs, outputs, ...rest }: Changes): void {
-  const { error, events, end_time, attachments } = rest;
-  run.set(defined({ name, tags, metadata: extra?.metadata as KVMap | undefined, inputs, outputs }));
-  for (const event of events ?? []) recordEvent(run, event);
+function update(posted: PostedRun, { name, tags, extra, inputs, outputs, ...rest }: Changes): void {
+  const { run } = posted;
+  const { error, events = [], end_time, attachments } = rest;
+  const metadata = extra?.metadata as KVMap | undefined;
+  run.set(defined({ name, tags, metadata, inputs: plain(inputs), outputs: plain(outputs) }));
+  for (const event of events.slice(posted.events)) recordEvent(run, event);
+  posted.events = Math.max(posted.events, events.length);
   attachAll(run, attachments);
   if (error === undefined && end_time === undefined) return;
   open.delete(run.id);
   const options = defined({ endTime: end_time });
   if (error === undefined) run.end(undefined, options);
   else run.fail(error, options);
+}
+
+/** Converts an instance of a class, for example a message of LangChain, which would be recorded as the value of a key. */
+function plain(payload: KVMap | undefined): KVMap | undefined {
+  if (payload === undefined || payload === null || isPlainObject(payload)) return payload ?? undefined;
+  return typeof payload.toJSON === 'function' ? payload.toJSON() : { ...payload };
 }
 
 export function recordEvent(run: Run, { name, ...data }: KVMap): void {

@@ -107,8 +107,10 @@ export function traceable<Func extends AnyFunction>(
   const traced = tracedWith(wrappedFunc, options);
   function wrapper(this: unknown, ...args: unknown[]): unknown {
     const call = guard('traceable', () => callOf(args, options)) ?? { args };
-    const fn = guard('traceable', () => tracedForCall(wrappedFunc, options, call)) ?? traced;
-    const run = (): unknown => Reflect.apply(fn, this, call.args);
+    const run = (): unknown => {
+      const fn = guard('traceable', () => tracedForCall(wrappedFunc, options, call)) ?? traced;
+      return Reflect.apply(fn, this, call.args);
+    };
     try {
       return promised('parent' in call ? withRun(call.parent?.parent, run) : inStep(run), options);
     } catch (thrown) {
