@@ -25,6 +25,7 @@ export const programs: readonly string[] = [
   ...inFolder('test/http', 'process-end'),
   ...inFolder('test/instrument', 'outcome'),
   ...inFolder('test/integrations', 'process', 'register'),
+  ...inFolder('test/langsmith', 'langsmith'),
   ...inFolder('test/package', 'curl', 'docs-programs', 'tarball'),
   ...inFolder('test/receiver', 'langsmith', 'sqlite-crash'),
   ...inFolder('test/security', 'hidden-characters', 'host', 'paths'),

@@ -1,3 +1,4 @@
+import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { RunspanError } from '../base/errors.ts';
 import { guard } from '../base/guard.ts';
@@ -5,13 +6,11 @@ import { Api } from '../clients/api.ts';
 import { callOptionsOf } from '../clients/client-options.ts';
 import { type ServiceOptions, serviceOf } from '../export/service-settings.ts';
 import type { ConfigureOptions } from '../export/settings.ts';
-import { runOfStep } from '../integrations/langchain/steps.ts';
 import { defined } from '../payload/fields.ts';
 import { newRunId } from '../run/ids.ts';
 import type { RunSink } from '../run/sink.ts';
-import { clock } from '../base/clock.ts';
 import { createExporter, flush } from '../runspan.ts';
-import { patchRun, postRun } from './posting.ts';
+import { patchRun, postOnce } from './posting.ts';
 import type { KVMap, RunCreate } from './types.ts';
 import { unsupportedMethods } from './unsupported.ts';
 
@@ -87,9 +86,7 @@ export class Client {
 
   /** Records the start of a run, and its end if `run` has an end time. */
   async createRun(run: RunCreate): Promise<void> {
-    // A handler of `runspan/langchain` already records this step.
-    if (runOfStep(run.id) !== undefined) return;
-    guard('Client.createRun', () => postRun(run, this.exporter));
+    guard('Client.createRun', () => postOnce(run, this.exporter));
   }
 
   /** Records changes of a run that `createRun` started. The run ends if `run` has an end time or an error. */
@@ -113,7 +110,14 @@ export class Client {
   }
 
   /** Stores feedback on a run. Rejects with an ApiError if the service refuses it. */
-  async createFeedback(runId: string, key: string, options: FeedbackCreate = {}): Promise<Feedback> {
+  async createFeedback(runId: string, key: string, options?: FeedbackCreate): Promise<Feedback>;
+  async createFeedback(params: FeedbackCreate & { runId: string; key: string }): Promise<Feedback>;
+  async createFeedback(
+    run: string | (FeedbackCreate & { runId: string; key: string }),
+    givenKey = '',
+    given: FeedbackCreate = {},
+  ): Promise<Feedback> {
+    const { runId, key, ...options } = typeof run === 'string' ? { runId: run, key: givenKey, ...given } : run;
     const { score, feedbackId, feedbackSourceType = 'api', sourceInfo, sourceRunId, traceId, ...rest } = options;
     const feedback: Feedback = {
       id: feedbackId ?? newRunId(clock.nowUs()),
@@ -159,8 +163,18 @@ export class Client {
     const { 'user-agent': _, ...headers } = service.headers;
     const api = new Api({ url: service.endpoint, headers });
     try {
-      const call = { name: `Client.${name}`, method, path, isIdempotent: method === 'DELETE', response: 'none' as const };
-      await api.send({ ...call, options: callOptionsOf({ timeoutMs: this.#config.timeout_ms }), ...(body && { body }) });
+      const call = {
+        name: `Client.${name}`,
+        method,
+        path,
+        isIdempotent: method === 'DELETE',
+        response: 'none' as const,
+      };
+      await api.send({
+        ...call,
+        options: callOptionsOf({ timeoutMs: this.#config.timeout_ms }),
+        ...(body && { body }),
+      });
     } finally {
       await api.close();
     }

@@ -1,5 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { shared } from '../base/shared.ts';
+import { runOfStep } from '../integrations/langchain/steps.ts';
 import { defined, isPlainObject } from '../payload/fields.ts';
 import { baggageMember, fromHeaders, type RemoteRun } from '../run/propagation.ts';
 import type { Run } from '../run/run.ts';
@@ -12,7 +13,8 @@ import type { Attachments, KVMap, RunCreate } from './types.ts';
 const OPEN_MAX = 10_000;
 
 interface PostedRun {
-  readonly run: Run;
+  /** Undefined if the handler of `runspan/langchain` records the run. */
+  readonly run: Run | undefined;
   /** The number of recorded events. LangChain sends all events of a run again when the run ends. */
   events: number;
 }
@@ -38,24 +40,33 @@ export function postRun(create: RunCreate, exporter: RunSink | undefined, parent
     root: above === undefined,
   });
   const run = withRun(above, () => startRun(options as typeof options & { name: string }));
-  const posted = { run, events: 0 };
-  open.set(run.id, posted);
-  if (open.size > OPEN_MAX) interruptOldest();
+  const posted = keep(run.id, run);
   // Tags are set after the start, so that nested runs do not inherit them.
-  update(posted, { ...create, name: undefined, inputs: undefined, extra: undefined });
+  update(run.id, posted, { ...create, name: undefined, inputs: undefined, extra: undefined });
   return run;
 }
 
-function interruptOldest(): void {
-  const [[id, posted] = []] = open;
-  open.delete(id as string);
-  posted?.run.interrupt(`${OPEN_MAX} other posted runs are open`);
+/** Records the start of a run, unless the handler of `runspan/langchain` records the run as a step of LangChain. */
+export function postOnce(create: RunCreate, exporter: RunSink | undefined): void {
+  if (create.id !== undefined && runOfStep(create.id) !== undefined) keep(create.id, undefined);
+  else postRun(create, exporter);
+}
+
+function keep(id: string, run: Run | undefined): PostedRun {
+  const posted = { run, events: 0 };
+  open.set(id, posted);
+  if (open.size > OPEN_MAX) {
+    const [[oldest, other] = []] = open;
+    open.delete(oldest as string);
+    other?.run?.interrupt(`${OPEN_MAX} other posted runs are open`);
+  }
+  return posted;
 }
 
 /** Records changes of a posted run. The run ends if the changes contain an end time or an error. */
 export function patchRun(id: string, changes: Partial<RunCreate>): void {
   const posted = open.get(id);
-  if (posted !== undefined) update(posted, changes);
+  if (posted !== undefined) update(id, posted, changes);
   else
     diagnostics.warnOnce(
       'updateRun',
@@ -65,16 +76,18 @@ export function patchRun(id: string, changes: Partial<RunCreate>): void {
 
 type Changes = { readonly [Key in keyof RunCreate]?: RunCreate[Key] | undefined };
 
-function update(posted: PostedRun, { name, tags, extra, inputs, outputs, ...rest }: Changes): void {
+function update(id: string, posted: PostedRun, { name, tags, extra, inputs, outputs, ...rest }: Changes): void {
   const { run } = posted;
   const { error, events = [], end_time, attachments } = rest;
+  const isEnd = error !== undefined || end_time !== undefined;
+  if (isEnd) open.delete(id);
+  if (run === undefined) return;
   const metadata = extra?.metadata as KVMap | undefined;
   run.set(defined({ name, tags, metadata, inputs: plain(inputs), outputs: plain(outputs) }));
   for (const event of events.slice(posted.events)) recordEvent(run, event);
   posted.events = Math.max(posted.events, events.length);
   attachAll(run, attachments);
-  if (error === undefined && end_time === undefined) return;
-  open.delete(run.id);
+  if (!isEnd) return;
   const options = defined({ endTime: end_time });
   if (error === undefined) run.end(undefined, options);
   else run.fail(error, options);

@@ -111,7 +111,7 @@ export class RunTree {
     this.id = config.id ?? own?.id ?? (givenUs === undefined ? newRunId(startUs) : runIdAt(startUs));
     this.name = config.name;
     this.run_type = config.run_type ?? 'chain';
-    this.project_name = config.project_name ?? parent_run?.project_name ?? defaultProject();
+    this.project_name = config.project_name ?? parent_run?.project_name ?? getDefaultProjectName();
     this.parent_run = parent_run;
     this.parent_run_id = parent_run?.id ?? config.parent_run_id;
     this.child_runs = config.child_runs ?? [];
@@ -168,7 +168,9 @@ export class RunTree {
     guard('RunTree.postRun', () => {
       if (this.#run !== undefined) return;
       const { parent_run, client } = this;
-      this.#run = postRun(this.toJSON(), client.exporter, parent_run && parent_run.#run);
+      // The parent may be a tree of LangSmith's own package, which LangChain creates.
+      const above = parent_run !== undefined && #run in parent_run ? parent_run.#run : undefined;
+      this.#run = postRun(this.toJSON(), client.exporter, above);
       trees.set(this.#run, this);
     });
   }
@@ -324,7 +326,7 @@ export function isRunTree(value: unknown): value is RunTree {
 }
 
 /** Returns the project of runs without a project of their own. */
-export function defaultProject(): string {
+export function getDefaultProjectName(): string {
   const project = currentSink()?.capture.project;
   return project === undefined ? 'default' : projectText(project);
 }
@@ -332,4 +334,14 @@ export function defaultProject(): string {
 function millisecondsOf(time: number | string | undefined): number | undefined {
   const us = timestampUs(time);
   return us === undefined ? undefined : us / 1_000;
+}
+
+/** Returns a new UUIDv7. */
+export function uuid7(): string {
+  return newRunId(clock.nowUs());
+}
+
+/** Returns a new UUIDv7 for a time in milliseconds or ISO 8601 text. */
+export function uuid7FromTime(timestamp: number | string): string {
+  return runIdAt(timestampUs(timestamp) ?? clock.nowUs());
 }

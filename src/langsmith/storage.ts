@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { guard } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
 import { currentContext, sinkOf } from '../run/context.ts';
+import { currentSink } from '../run/sink.ts';
 import { currentRun, withRun } from '../run/start-run.ts';
 import { remoteRun } from './posting.ts';
 import { isRunTree, RunTree } from './run-tree.ts';
@@ -35,7 +36,15 @@ export function shareCurrentRun(): void {
   const storage = holder[KEY];
   const getStore = storage.getStore.bind(storage);
   state.getStore = getStore;
-  storage.getStore = () => guard('langsmith storage', currentStore) ?? getStore();
+  // The handler of `runspan/langchain` reads the storage to determine the current run.
+  let isReading = false;
+  storage.getStore = () => {
+    if (isReading) return getStore();
+    isReading = true;
+    const store = guard('langsmith storage', currentStore);
+    isReading = false;
+    return store ?? getStore();
+  };
 }
 
 /** Returns the innermost of LangChain's current step and the current run. */
@@ -84,9 +93,12 @@ export function getCurrentRunTree(permitAbsent: boolean = false): RunTree | unde
 }
 
 /** Calls `fn` with `runTree` as the current run. The result is always a promise. */
-export async function withRunTree<Fn extends AnyFunction>(
-  runTree: RunTree,
-  fn: Fn,
-): Promise<Awaited<ReturnType<Fn>>> {
+export async function withRunTree<Fn extends AnyFunction>(runTree: RunTree, fn: Fn): Promise<Awaited<ReturnType<Fn>>> {
   return withRun(runTree.parent, () => fn());
+}
+
+/** Whether runs are recorded: whether an endpoint is set and tracing is on. */
+export function isTracingEnabled(tracingEnabled?: boolean): boolean {
+  const sink = currentSink();
+  return tracingEnabled ?? (sink !== undefined && sink.isOff !== true);
 }

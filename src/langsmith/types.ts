@@ -10,8 +10,7 @@ export type AnyFunction = (...args: any[]) => any;
 /** Attachments by name, each with its MIME type and bytes. */
 export type Attachments = Record<
   string,
-  | [mimeType: string, data: Uint8Array | ArrayBuffer]
-  | { mimeType: string; data: Uint8Array | ArrayBuffer }
+  [mimeType: string, data: Uint8Array | ArrayBuffer] | { mimeType: string; data: Uint8Array | ArrayBuffer }
 >;
 
 /** The fields of a run that `Client.createRun` and `RunTree.postRun` record. */

@@ -38,7 +38,10 @@ export const createSecretAnonymizer: Unsupported = unsupported('createSecretAnon
 export const wrapAnthropic: Unsupported = unsupported('wrapAnthropic', 'use `wrapAnthropic` of `runspan/anthropic`');
 export const wrapGemini: Unsupported = unsupported('wrapGemini', 'use `wrapSDK`');
 export const wrapClaudeAgentSDK: Unsupported = unsupported('wrapClaudeAgentSDK', 'use `wrapSDK`');
-export const OpenAIAgentsTracingProcessor: Unsupported = unsupported('OpenAIAgentsTracingProcessor', 'use `wrapOpenAI`');
+export const OpenAIAgentsTracingProcessor: Unsupported = unsupported(
+  'OpenAIAgentsTracingProcessor',
+  'use `wrapOpenAI`',
+);
 export const LangSmithTelemetry: Unsupported = unsupported('LangSmithTelemetry', VERCEL);
 export const convertMessageToTracedFormat: Unsupported = unsupported('convertMessageToTracedFormat', VERCEL);
 

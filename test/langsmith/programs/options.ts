@@ -1,6 +1,6 @@
 // Options of `traceable`.
 import { Client } from 'langsmith';
-import { ROOT, type RunTree, getCurrentRunTree, isTraceableFunction, traceable } from 'langsmith/traceable';
+import { getCurrentRunTree, isTraceableFunction, ROOT, type RunTree, traceable } from 'langsmith/traceable';
 
 export const client = new Client();
 const ended: string[] = [];
@@ -65,6 +65,9 @@ await traceable(
   { name: 'around' },
 )();
 
-await traceable(async () => ended, { name: 'attached', extractAttachments: () => [{ note: ['text/plain', new Uint8Array([104, 105])] }, { a: 1 }] })();
+await traceable(async () => ended, {
+  name: 'attached',
+  extractAttachments: () => [{ note: ['text/plain', new Uint8Array([104, 105])] }, { a: 1 }],
+})();
 if (!isTraceableFunction(redacted) || isTraceableFunction(() => {})) throw new Error('isTraceableFunction');
 if (getCurrentRunTree(true) !== undefined) throw new Error('a current run');

@@ -13,7 +13,12 @@ const root = new RunTree({
   client,
 });
 await root.postRun();
-const child = root.createChild({ name: 'call', run_type: 'llm', inputs: { prompt: 'why' }, metadata: { size: 'small' } });
+const child = root.createChild({
+  name: 'call',
+  run_type: 'llm',
+  inputs: { prompt: 'why' },
+  metadata: { size: 'small' },
+});
 await child.postRun();
 child.addEvent({ name: 'new_token', kwargs: { token: 'a' } });
 await child.end({ answer: 'because' }, undefined, undefined, { usage_metadata: { total_tokens: 3 } });
@@ -26,7 +31,11 @@ await withRunTree(root, async () => step('!'));
 await root.end({ answer: 'because' });
 await root.patchRun();
 
-const sent = traceable(async () => getCurrentRunTree().toHeaders(), { name: 'sender', metadata: { user: 'u1' }, tags: ['outer'] });
+const sent = traceable(async () => getCurrentRunTree().toHeaders(), {
+  name: 'sender',
+  metadata: { user: 'u1' },
+  tags: ['outer'],
+});
 const headers = await sent();
 const remote = RunTree.fromHeaders(headers);
 if (remote === undefined) throw new Error('no run in the headers');

@@ -1,8 +1,9 @@
 // Any SDK, and the AI SDK.
-import { wrapSDK } from 'langsmith/wrappers';
-import { createLangSmithProviderOptions, wrapAISDK } from 'langsmith/experimental/vercel';
+
 import * as ai from 'ai';
 import { MockLanguageModelV3 } from 'ai/test';
+import { createLangSmithProviderOptions, wrapAISDK } from 'langsmith/experimental/vercel';
+import { wrapSDK } from 'langsmith/wrappers';
 
 class Vectors {
   readonly #rows = new Map<string, number[]>();

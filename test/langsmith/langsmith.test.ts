@@ -1,0 +1,122 @@
+// Programs that were written for LangSmith run twice: as they are, and with `runspan/langsmith` in their imports. Their
+// runs must match, except for the differences below, which docs/from-langsmith.md lists.
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { RunRecord } from '../../src/index.ts';
+import { createReceiver } from '../../src/receiver.ts';
+import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
+import { startNode } from '../support/program.ts';
+
+const PROGRAMS = ['nested', 'values', 'streams', 'options', 'run-trees', 'openai', 'sdks', 'langchain'] as const;
+const runner = fileURLToPath(new URL('./run.mjs', import.meta.url));
+
+/** The part of a run that must match, with its children. */
+interface Shape {
+  readonly name: string;
+  readonly run_type: string;
+  inputs: unknown;
+  outputs: unknown;
+  readonly error: string | undefined;
+  readonly tags: readonly string[];
+  metadata: Record<string, unknown>;
+  readonly reference_example_id: unknown;
+  readonly attachments: unknown;
+  readonly children: readonly Shape[];
+}
+
+let model: OpenAiServer;
+let expected: RunRecord[];
+let recorded: RunRecord[];
+
+beforeAll(async () => {
+  model = await startOpenAiServer();
+  [expected, recorded] = await Promise.all([runsOf('langsmith', PROGRAMS), runsOf('runspan/langsmith', PROGRAMS)]);
+}, 60_000);
+afterAll(() => model.close());
+
+describe('a program for LangSmith records the same runs with runspan/langsmith:', () => {
+  test.each(PROGRAMS)('%s', (program) => {
+    const before = shapes(expected, program);
+    expect(before.length).toBeGreaterThan(0);
+    expect(shapes(recorded, program)).toEqual(before);
+  });
+});
+
+test('a step of LangChain that a handler of runspan/langchain records is recorded once', async () => {
+  const runs = await runsOf('runspan/langsmith', ['langchain-handler']);
+  const names = runs.map(({ name }) => name).sort();
+  expect(names).toEqual(['FakeListChatModel', 'answer', 'chain', 'format', 'rate', 'score']);
+});
+
+/**
+ * Runs the programs against a receiver and returns their runs. LangSmith's own client sends bodies that a strict receiver
+ * refuses, also below LangChain.
+ */
+async function runsOf(tested: string, programs: readonly string[]): Promise<RunRecord[]> {
+  const strict = tested !== 'langsmith';
+  const [receiver, lenient] = await Promise.all([createReceiver({ strict }), createReceiver()]);
+  try {
+    const runs: RunRecord[] = [];
+    const groups = strict ? [programs.filter(isOurs), programs.filter((name) => !isOurs(name))] : [programs];
+    for (const group of groups.filter((names) => names.length > 0)) {
+      const { url } = group.every(isOurs) ? receiver : lenient;
+      const env = { LANGSMITH_ENDPOINT: url, LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: 'key' };
+      const more = { TESTED_PACKAGE: tested, MODEL_URL: model.url };
+      const { code, stderr } = await startNode([runner, ...group], { ...env, ...more }).ended;
+      expect({ code, stderr: group.includes('langchain-handler') ? '' : stderr }).toEqual({ code: 0, stderr: '' });
+    }
+    for (const { runs: query } of [receiver, lenient]) runs.push(...(await query({ limit: 1_000 })));
+    return runs;
+  } finally {
+    await Promise.all([receiver.close(), lenient.close()]);
+  }
+}
+
+function isOurs(program: string): boolean {
+  return !program.startsWith('langchain');
+}
+
+function shapes(runs: readonly RunRecord[], program: string, parent?: string): Shape[] {
+  const own = runs.filter((run) => run.session_name === program && run.parent_run_id === parent);
+  const found = own.map((run) => shape(run, shapes(runs, program, run.id)));
+  // LangSmith's times have milliseconds, so the order of its runs is not exact.
+  return found.sort((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b)));
+}
+
+function shape(run: RunRecord, children: Shape[]): Shape {
+  const { name, run_type, tags = [], reference_example_id, attachments } = run;
+  const {
+    inputs = {},
+    outputs = {},
+    metadata = {},
+  } = withoutIds({
+    inputs: run.inputs,
+    outputs: run.outputs,
+    metadata: run.extra?.metadata,
+  });
+  const error = run.error?.split('\n')[0];
+  const result: Shape = {
+    name,
+    run_type,
+    inputs,
+    outputs,
+    error,
+    tags,
+    metadata,
+    reference_example_id,
+    attachments,
+    children,
+  };
+  for (const { apply } of DIFFERENCES) apply(result);
+  return result;
+}
+
+/** Replaces generated ids and times. */
+function withoutIds<Value>(value: Value): Value {
+  const text = JSON.stringify(value)
+    .replaceAll(/\d{8}T\d{12}Z/g, 'TIME')
+    .replaceAll(/[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/g, 'ID');
+  return JSON.parse(text);
+}
+
+const DIFFERENCES: readonly { readonly reason: string; apply(run: Shape): void }[] = [];
