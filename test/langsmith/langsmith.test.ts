@@ -2,20 +2,21 @@
 // runs must match, except for the differences below, which docs/from-langsmith.md lists.
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { RunRecord } from '../../src/index.ts';
-import { createReceiver } from '../../src/receiver.ts';
+import { createReceiver, type Receiver } from '../../src/receiver.ts';
 import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
 import { startNode } from '../support/program.ts';
 
 const PROGRAMS = ['nested', 'values', 'streams', 'options', 'run-trees', 'openai', 'sdks', 'langchain'] as const;
+type RunRecord = Awaited<ReturnType<Receiver['runs']>>[number];
+
 const runner = fileURLToPath(new URL('./run.mjs', import.meta.url));
 
 /** The part of a run that must match, with its children. */
 interface Shape {
   readonly name: string;
   readonly run_type: string;
-  inputs: unknown;
-  outputs: unknown;
+  inputs: Record<string, unknown> | boolean;
+  outputs: Record<string, unknown> | boolean;
   readonly error: string | undefined;
   readonly tags: readonly string[];
   metadata: Record<string, unknown>;
@@ -61,7 +62,8 @@ async function runsOf(tested: string, programs: readonly string[]): Promise<RunR
     for (const group of groups.filter((names) => names.length > 0)) {
       const { url } = group.every(isOurs) ? receiver : lenient;
       const env = { LANGSMITH_ENDPOINT: url, LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: 'key' };
-      const more = { TESTED_PACKAGE: tested, MODEL_URL: model.url };
+      // In the background, LangSmith's client loses the end of a model call.
+      const more = { TESTED_PACKAGE: tested, MODEL_URL: model.url, LANGCHAIN_CALLBACKS_BACKGROUND: 'false' };
       const { code, stderr } = await startNode([runner, ...group], { ...env, ...more }).ended;
       expect({ code, stderr: group.includes('langchain-handler') ? '' : stderr }).toEqual({ code: 0, stderr: '' });
     }
@@ -119,4 +121,46 @@ function withoutIds<Value>(value: Value): Value {
   return JSON.parse(text);
 }
 
-const DIFFERENCES: readonly { readonly reason: string; apply(run: Shape): void }[] = [];
+/** The differences that docs/from-langsmith.md lists. Each makes the runs of both packages equal. */
+const DIFFERENCES: readonly { readonly reason: string; apply(run: Shape): void }[] = [
+  {
+    reason: 'LangSmith adds the LANGSMITH_ variables of the environment to the metadata of each run.',
+    apply: ({ metadata }) => remove(metadata, 'LANGSMITH_TRACING'),
+  },
+  {
+    reason: 'runspan records the model and the id of the response of a model call.',
+    apply: ({ metadata }) => remove(metadata, 'response_model', 'request_id'),
+  },
+  {
+    reason: 'LangSmith records the inputs of an OpenAI call with request options as a list of two arguments.',
+    apply(run) {
+      const { args } = run.inputs as { args?: { messages?: unknown }[] };
+      if (args?.[0]?.messages !== undefined) run.inputs = args[0];
+    },
+  },
+  {
+    reason: 'runspan records a streamed response as the same object as a whole response.',
+    apply({ outputs }) {
+      if (typeof outputs === 'object' && outputs.object === 'chat.completion.chunk') outputs.object = 'chat.completion';
+    },
+  },
+  {
+    reason: 'runspan records the class of an error whose name is only "Error".',
+    apply: (run) => Object.assign(run, { error: run.error?.replace('BadRequestError: ', 'Error: ') }),
+  },
+  {
+    reason: 'runspan records calls of the AI SDK in its own form.',
+    apply(run) {
+      if (run.metadata.ls_integration !== 'vercel-ai-sdk') return;
+      run.inputs = Object.keys(run.inputs).length > 0;
+      run.outputs = JSON.stringify(run.outputs).includes('It is raining.');
+      const { usage_metadata: usage } = run.metadata as { usage_metadata?: Record<string, unknown> };
+      remove(usage ?? {}, 'input_token_details', 'output_token_details');
+      remove(run.metadata, 'ls_agent_type', 'ai_sdk_method', 'ls_provider', 'ls_model_type', 'ls_invocation_params');
+    },
+  },
+];
+
+function remove(object: object, ...keys: string[]): void {
+  for (const key of keys) Reflect.deleteProperty(object, key);
+}

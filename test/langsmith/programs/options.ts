@@ -1,6 +1,6 @@
 // Options of `traceable`.
-import { Client } from 'langsmith';
-import { getCurrentRunTree, isTraceableFunction, ROOT, type RunTree, traceable } from 'langsmith/traceable';
+import { Client, type RunTree } from 'langsmith';
+import { getCurrentRunTree, isTraceableFunction, ROOT, traceable } from 'langsmith/traceable';
 
 export const client = new Client();
 const ended: string[] = [];

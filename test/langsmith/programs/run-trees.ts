@@ -44,5 +44,12 @@ await step(remote as never, 'below').catch(() => {});
 if (RunTree.fromHeaders({}) !== undefined) throw new Error('a run in no headers');
 
 const id = '0193b3a0-7777-7000-8000-000000000007';
-await client.createRun({ id, name: 'created', run_type: 'chain', inputs: { a: 1 }, start_time: 1795159360123 });
+await client.createRun({
+  id,
+  name: 'created',
+  run_type: 'chain',
+  project_name: 'run-trees',
+  inputs: { a: 1 },
+  start_time: 1795159360123,
+});
 await client.updateRun(id, { outputs: { b: 2 }, end_time: 1795159361000 });

@@ -21,7 +21,7 @@ const fail = traceable(async (code: number) => {
   throw new RangeError(`code ${code}`);
 }, options('fails'));
 await fail(3).catch((error: RangeError) => error);
-await traceable(() => {
+await traceable((): string => {
   throw 'a text';
 }, options('throws'))().catch(() => {});
 await traceable(async () => fail(4).catch(() => 'recovered'), options('recovers'))();
