@@ -47,6 +47,7 @@ export interface FeedbackCreate {
   feedbackSourceType?: 'api' | 'model' | 'app' | undefined;
   sourceRunId?: string | undefined;
   feedbackId?: string | undefined;
+  sessionId?: string | undefined;
   projectId?: string | undefined;
   traceId?: string | undefined;
 }
@@ -56,7 +57,7 @@ export interface Feedback {
   id: string;
   run_id: string;
   key: string;
-  score: number | null | undefined;
+  score: number | boolean | null | undefined;
   value: unknown;
   correction: object | string | undefined;
   comment: string | undefined;
@@ -124,7 +125,7 @@ export class Client {
       run_id: runId,
       trace_id: traceId,
       key,
-      score: typeof score === 'boolean' ? Number(score) : score,
+      score,
       value: rest.value,
       correction: rest.correction,
       comment: rest.comment,
@@ -132,49 +133,33 @@ export class Client {
         type: feedbackSourceType,
         metadata: { ...sourceInfo, ...(sourceRunId !== undefined && { __run: { run_id: sourceRunId } }) },
       },
-      session_id: rest.projectId,
+      session_id: rest.sessionId ?? rest.projectId,
     };
-    await this.#send('createFeedback', 'POST', '/feedback', feedback);
+    await this.#sendFeedback(feedback);
     return feedback;
   }
 
-  /** Changes stored feedback. */
-  async updateFeedback(
-    feedbackId: string,
-    { score, value, correction, comment }: Pick<FeedbackCreate, 'score' | 'value' | 'correction' | 'comment'>,
-  ): Promise<void> {
-    const changes = { score: typeof score === 'boolean' ? Number(score) : score, value, correction, comment };
-    await this.#send('updateFeedback', 'PATCH', `/feedback/${encodeURIComponent(feedbackId)}`, changes);
-  }
-
-  /** Deletes stored feedback. */
-  async deleteFeedback(feedbackId: string): Promise<void> {
-    await this.#send('deleteFeedback', 'DELETE', `/feedback/${encodeURIComponent(feedbackId)}`);
-  }
-
-  async #send(name: string, method: 'POST' | 'PATCH' | 'DELETE', path: string, body?: object): Promise<void> {
+  async #sendFeedback(feedback: Feedback): Promise<void> {
     const service = serviceOf(serviceOptions(this.#config));
     if (service === undefined) {
       throw new RunspanError(
         'RUNSPAN_INVALID_OPTION',
-        `Client.${name}: expected an endpoint, got none; set RUNSPAN_ENDPOINT or \`apiUrl\`.`,
+        'Client.createFeedback: expected an endpoint, got none; set RUNSPAN_ENDPOINT or `apiUrl`.',
       );
     }
     const { 'user-agent': _, ...headers } = service.headers;
     const api = new Api({ url: service.endpoint, headers });
+    const options = callOptionsOf({ timeoutMs: this.#config.timeout_ms });
     try {
       const call = {
-        name: `Client.${name}`,
-        method,
-        path,
-        isIdempotent: method === 'DELETE',
-        response: 'none' as const,
-      };
-      await api.send({
-        ...call,
-        options: callOptionsOf({ timeoutMs: this.#config.timeout_ms }),
-        ...(body && { body }),
-      });
+        name: 'Client.createFeedback',
+        method: 'POST',
+        path: '/feedback',
+        body: feedback,
+        options,
+      } as const;
+      // A repeated request does not store the feedback twice, because the request contains its id.
+      await api.send({ ...call, isIdempotent: true, response: 'none' });
     } finally {
       await api.close();
     }

@@ -11,6 +11,7 @@ import { dottedOrder, parseDottedOrder, timestampUs } from '../run/time.ts';
 import { Client } from './client.ts';
 import { attachAll, baggageOf, orderedTimes, patchRun, postRun, recordEvent, remoteRun } from './posting.ts';
 import type { Attachments, KVMap, RunCreate } from './types.ts';
+import { type Unsupported, unsupported } from './unsupported.ts';
 
 /** Fields of a new `RunTree`. Only `name` is required. */
 export interface RunTreeConfig {
@@ -58,6 +59,9 @@ export interface HeadersLike {
   get(name: string): string | null;
   set(name: string, value: string): void;
 }
+
+/** Metadata key that hides a run in a view of LangSmith. */
+export const LS_MESSAGE_VIEW_EXCLUDE = 'ls_message_view_exclude';
 
 /** The tree of each run for which a program has requested a tree. */
 const trees = new WeakMap<Run, RunTree>();
@@ -238,6 +242,11 @@ export class RunTree {
   static fromDottedOrder(dottedOrder: string): RunTree | undefined {
     return RunTree.fromHeaders({ 'langsmith-trace': dottedOrder });
   }
+
+  static fromRunnableConfig: Unsupported = unsupported(
+    'RunTree.fromRunnableConfig',
+    'pass the configuration as the first argument of a traced function',
+  );
 
   /** @internal Returns the tree of a run that this process records. */
   static of(run: Run): RunTree {

@@ -1,6 +1,6 @@
 import { RunspanError } from '../base/errors.ts';
 
-type Unsupported = (...args: unknown[]) => never;
+export type Unsupported = (...args: unknown[]) => never;
 
 const EVALUATION = 'keep `langsmith` for evaluations; the functions that they call may be traced with `runspan`';
 const TESTS = 'use `recordRuns` of `runspan/testing`';
@@ -29,6 +29,8 @@ export const initializeOTEL: Unsupported = unsupported('initializeOTEL', OTEL);
 export const LangSmithOTLPTraceExporter: Unsupported = unsupported('LangSmithOTLPTraceExporter', OTEL);
 export const LangSmithOTLPSpanProcessor: Unsupported = unsupported('LangSmithOTLPSpanProcessor', OTEL);
 
+export const isTraceableSpan: Unsupported = unsupported('isTraceableSpan', OTEL);
+
 export const getLangchainCallbacks: Unsupported = unsupported('getLangchainCallbacks', LANGCHAIN);
 export const RunnableTraceable: Unsupported = unsupported('RunnableTraceable', 'use `RunnableLambda` of LangChain');
 
@@ -36,6 +38,7 @@ export const createAnonymizer: Unsupported = unsupported('createAnonymizer', RED
 export const createSecretAnonymizer: Unsupported = unsupported('createSecretAnonymizer', REDACTION);
 
 export const wrapAnthropic: Unsupported = unsupported('wrapAnthropic', 'use `wrapAnthropic` of `runspan/anthropic`');
+export const createUsageMetadata: Unsupported = unsupported('createUsageMetadata', 'use `run.set({ usage })`');
 export const wrapGemini: Unsupported = unsupported('wrapGemini', 'use `wrapSDK`');
 export const wrapClaudeAgentSDK: Unsupported = unsupported('wrapClaudeAgentSDK', 'use `wrapSDK`');
 export const OpenAIAgentsTracingProcessor: Unsupported = unsupported(
@@ -46,6 +49,7 @@ export const LangSmithTelemetry: Unsupported = unsupported('LangSmithTelemetry',
 export const convertMessageToTracedFormat: Unsupported = unsupported('convertMessageToTracedFormat', VERCEL);
 
 export const overrideFetchImplementation: Unsupported = unsupported('overrideFetchImplementation', TRANSPORT);
+export const convertToDottedOrderFormat: Unsupported = unsupported('convertToDottedOrderFormat', 'use `dotted_order`');
 export const computeRunIdForSecondaryReplica: Unsupported = unsupported(
   'computeRunIdForSecondaryReplica',
   'use `createExporter` of `runspan`',
@@ -59,6 +63,16 @@ export const SandboxClient: Unsupported = unsupported('SandboxClient', PLATFORM)
 export const LangsmithError: Unsupported = unsupported('LangsmithError', ERRORS);
 export const APIError: Unsupported = unsupported('APIError', ERRORS);
 export const APIConnectionError: Unsupported = unsupported('APIConnectionError', ERRORS);
+export const APIConnectionTimeoutError: Unsupported = unsupported('APIConnectionTimeoutError', ERRORS);
+export const APIUserAbortError: Unsupported = unsupported('APIUserAbortError', ERRORS);
+export const AuthenticationError: Unsupported = unsupported('AuthenticationError', ERRORS);
+export const BadRequestError: Unsupported = unsupported('BadRequestError', ERRORS);
+export const ConflictError: Unsupported = unsupported('ConflictError', ERRORS);
+export const InternalServerError: Unsupported = unsupported('InternalServerError', ERRORS);
+export const NotFoundError: Unsupported = unsupported('NotFoundError', ERRORS);
+export const PermissionDeniedError: Unsupported = unsupported('PermissionDeniedError', ERRORS);
+export const RateLimitError: Unsupported = unsupported('RateLimitError', ERRORS);
+export const UnprocessableEntityError: Unsupported = unsupported('UnprocessableEntityError', ERRORS);
 
 /** Methods of LangSmith's client that `Client` does not have, by their alternative. */
 const METHODS: Readonly<Record<string, string>> = {
@@ -67,7 +81,7 @@ const METHODS: Readonly<Record<string, string>> = {
     listProjects deleteProject listAnnotationQueues createAnnotationQueue readAnnotationQueue updateAnnotationQueue
     deleteAnnotationQueue addRunsToAnnotationQueue getRunFromAnnotationQueue promptExists likePrompt unlikePrompt
     listCommits listPrompts getPrompt createPrompt createCommit updatePrompt deletePrompt pullPromptCommit pushPrompt
-    _pullPrompt pullAgent pushAgent getHostUrl readFeedback listFeedback listPresignedFeedbackTokens
+    _pullPrompt pullAgent pushAgent getHostUrl readFeedback updateFeedback deleteFeedback listFeedback listPresignedFeedbackTokens
     createFeedbackConfig listFeedbackConfigs updateFeedbackConfig deleteFeedbackConfig`,
   [EVALUATION]: `uploadCsv createDataset readDataset hasDataset diffDatasetVersions listDatasets updateDataset
     deleteDataset shareDataset unshareDataset clonePublicDataset createExample createExamples createLLMExample
@@ -91,7 +105,7 @@ export function unsupportedMethods(prototype: object): void {
 }
 
 /** Returns a function that throws when it is called, also with `new`. */
-function unsupported(name: string, alternative: string): Unsupported {
+export function unsupported(name: string, alternative: string): Unsupported {
   return function unsupportedFunction(): never {
     throw new RunspanError('RUNSPAN_UNSUPPORTED', `runspan/langsmith has no \`${name}\`: ${alternative}.`);
   };

@@ -6,8 +6,22 @@ import { createReceiver, type Receiver } from '../../src/receiver.ts';
 import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
 import { startNode } from '../support/program.ts';
 
-const PROGRAMS = ['nested', 'values', 'streams', 'options', 'run-trees', 'openai', 'sdks', 'langchain'] as const;
-type RunRecord = Awaited<ReturnType<Receiver['runs']>>[number];
+const PROGRAMS = [
+  'nested',
+  'values',
+  'streams',
+  'options',
+  'run-trees',
+  'openai',
+  'sdks',
+  'feedback',
+  'langchain',
+] as const;
+type StoredRun = Awaited<ReturnType<Receiver['runs']>>[number];
+
+interface RunRecord extends StoredRun {
+  readonly feedback?: unknown;
+}
 
 const runner = fileURLToPath(new URL('./run.mjs', import.meta.url));
 
@@ -22,6 +36,7 @@ interface Shape {
   metadata: Record<string, unknown>;
   readonly reference_example_id: unknown;
   readonly attachments: unknown;
+  readonly feedback: unknown;
   readonly children: readonly Shape[];
 }
 
@@ -58,24 +73,31 @@ async function runsOf(tested: string, programs: readonly string[]): Promise<RunR
   const [receiver, lenient] = await Promise.all([createReceiver({ strict }), createReceiver()]);
   try {
     const runs: RunRecord[] = [];
-    const groups = strict ? [programs.filter(isOurs), programs.filter((name) => !isOurs(name))] : [programs];
+    const groups = strict ? [programs.filter(isStrict), programs.filter((name) => !isStrict(name))] : [programs];
     for (const group of groups.filter((names) => names.length > 0)) {
-      const { url } = group.every(isOurs) ? receiver : lenient;
+      const { url } = group.every(isStrict) ? receiver : lenient;
       const env = { LANGSMITH_ENDPOINT: url, LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: 'key' };
       // In the background, LangSmith's client loses the end of a model call.
       const more = { TESTED_PACKAGE: tested, MODEL_URL: model.url, LANGCHAIN_CALLBACKS_BACKGROUND: 'false' };
       const { code, stderr } = await startNode([runner, ...group], { ...env, ...more }).ended;
       expect({ code, stderr: group.includes('langchain-handler') ? '' : stderr }).toEqual({ code: 0, stderr: '' });
     }
-    for (const { runs: query } of [receiver, lenient]) runs.push(...(await query({ limit: 1_000 })));
+    for (const { runs: query, url } of [receiver, lenient]) {
+      for (const run of await query({ limit: 1_000 })) runs.push({ ...run, feedback: await feedbackOn(url, run) });
+    }
     return runs;
   } finally {
     await Promise.all([receiver.close(), lenient.close()]);
   }
 }
 
-function isOurs(program: string): boolean {
-  return !program.startsWith('langchain');
+async function feedbackOn(url: string, { id, name }: StoredRun): Promise<unknown> {
+  return name === 'rated' ? await (await fetch(`${url}/feedback?run=${id}`)).json() : undefined;
+}
+
+/** Whether the requests of a program are in the documented interface. It has no feedback without a token. */
+function isStrict(program: string): boolean {
+  return !program.startsWith('langchain') && program !== 'feedback';
 }
 
 function shapes(runs: readonly RunRecord[], program: string, parent?: string): Shape[] {
@@ -91,7 +113,9 @@ function shape(run: RunRecord, children: Shape[]): Shape {
     inputs = {},
     outputs = {},
     metadata = {},
+    feedback,
   } = withoutIds({
+    feedback: run.feedback,
     inputs: run.inputs,
     outputs: run.outputs,
     metadata: run.extra?.metadata,
@@ -107,6 +131,7 @@ function shape(run: RunRecord, children: Shape[]): Shape {
     metadata,
     reference_example_id,
     attachments,
+    feedback,
     children,
   };
   for (const { apply } of DIFFERENCES) apply(result);
@@ -116,7 +141,7 @@ function shape(run: RunRecord, children: Shape[]): Shape {
 /** Replaces generated ids and times. */
 function withoutIds<Value>(value: Value): Value {
   const text = JSON.stringify(value)
-    .replaceAll(/\d{8}T\d{12}Z/g, 'TIME')
+    .replaceAll(/\d{8}T\d{12}Z|\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
     .replaceAll(/[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/g, 'ID');
   return JSON.parse(text);
 }

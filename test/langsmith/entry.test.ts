@@ -1,0 +1,133 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { RunspanError, runIdFrom } from '../../src/index.ts';
+import * as entry from '../../src/langsmith.ts';
+import { createReceiver } from '../../src/receiver.ts';
+import { record } from '../instrument/recorder.ts';
+import { root } from '../support/folders.ts';
+import { logLines } from '../support/log-lines.ts';
+import '../support/tracing-off.ts';
+
+const { Client, getCurrentRunTree, RunTree, traceable, withRunTree, wrapSDK } = entry;
+
+describe('the names of LangSmith', () => {
+  test.each([
+    'langsmith',
+    'langsmith/client',
+    'langsmith/run_trees',
+    'langsmith/traceable',
+    'langsmith/evaluation',
+    'langsmith/langchain',
+    'langsmith/wrappers',
+    'langsmith/wrappers/openai',
+    'langsmith/wrappers/anthropic',
+    'langsmith/wrappers/gemini',
+    'langsmith/wrappers/openai_agents',
+    'langsmith/anonymizer',
+    'langsmith/singletons/traceable',
+    'langsmith/experimental/vercel',
+    'langsmith/experimental/anthropic',
+    'langsmith/experimental/otel/exporter',
+    'langsmith/experimental/otel/processor',
+    'langsmith/experimental/otel/setup',
+  ])('are all in one entry: %s', async (name) => {
+    expect(Object.keys(entry)).toEqual(expect.arrayContaining(Object.keys(await import(name)).filter(isPublic)));
+  });
+
+  test('that are not supported throw an error with the alternative when they are used', async () => {
+    expect(() => entry.evaluate()).toThrow(RunspanError);
+    expect(() => entry.wrapAnthropic()).toThrow(
+      'runspan/langsmith has no `wrapAnthropic`: use `wrapAnthropic` of `runspan/anthropic`.',
+    );
+    const client = new Client() as unknown as { listRuns(): never };
+    expect(() => client.listRuns()).toThrow(expect.objectContaining({ code: 'RUNSPAN_UNSUPPORTED' }));
+    expect(new Error('other') instanceof (entry.APIError as never)).toBe(false);
+  });
+
+  test('type-check in the programs, with the import changed', () => {
+    const tsc = join(root, 'node_modules/typescript/bin/tsc');
+    const { status, stdout } = spawnSync(process.execPath, [tsc, '-p', 'test/langsmith'], { cwd: root });
+    expect({ status, errors: String(stdout) }).toEqual({ status: 0, errors: '' });
+  }, 30_000);
+});
+
+/** Whether a name is not one of LangSmith's internals. */
+function isPublic(name: string): boolean {
+  return !/^_|^(AutoBatchQueue|AsyncLocalStorageProviderSingleton|promptCacheSingleton|mergeRuntime)|^(DEFAULT|SECRET)_/.test(
+    name,
+  );
+}
+
+test('while tracing is off, functions and the current run tree work and record nothing', async () => {
+  const answer = traceable(async (text: string) => {
+    getCurrentRunTree().metadata = { user: 'u1' };
+    return text + getCurrentRunTree().name;
+  });
+  expect(await answer('a ')).toBe('a untraced');
+  const tree = new RunTree({ name: 'by hand' });
+  await tree.postRun();
+  expect(await withRunTree(tree, () => 1)).toBe(1);
+  await tree.patchRun();
+});
+
+test('outside of a traced function there is no current run tree', () => {
+  record();
+  expect(() => getCurrentRunTree()).toThrow('Could not get the current run tree');
+  expect(getCurrentRunTree(true)).toBeUndefined();
+});
+
+test('a payload that `processInputs` or `processOutputs` cannot process is not recorded', async () => {
+  const recorder = record();
+  const secret = traceable(async (password: string) => password, {
+    name: 'secret',
+    processInputs: () => {
+      throw new TypeError('no');
+    },
+    processOutputs: async () => ({ hidden: true }),
+  });
+  await secret('hunter2');
+  const [run] = recorder.runs;
+  expect(run?.inputs).toEqual({ error: '`inputs` of "secret" threw TypeError' });
+  expect(run?.outputs).toEqual({ error: '`outputs` of "secret" returned a promise instead of a value' });
+});
+
+test('a client with an address has an exporter of its own, and functions that hide payloads hide them', async () => {
+  const recorder = record();
+  const receiver = await createReceiver();
+  onTestFinished(() => receiver.close());
+  const lines = logLines('warn');
+  const client = new Client({ apiUrl: receiver.url, hideInputs: (inputs) => ({ ...inputs, key: 'x' }) });
+  onTestFinished(async () => void (await client.exporter?.close()));
+  await traceable(async (text: string) => text, { name: 'elsewhere', client })('hunter2');
+  await client.awaitPendingTraceBatches();
+  const runs = await receiver.runs({});
+  expect(runs.map(({ name, inputs, outputs }) => ({ name, inputs, outputs }))).toEqual([
+    { name: 'elsewhere', inputs: {}, outputs: { outputs: 'hunter2' } },
+  ]);
+  expect(recorder.runs).toEqual([]);
+  expect(lines).toEqual(['warn: Client: `hideInputs` is not called, so the payloads are hidden; use `redact`.']);
+});
+
+test('a change of a run that is not open is reported and not recorded', async () => {
+  const recorder = record();
+  const lines = logLines('warn');
+  const client = new Client();
+  await client.updateRun(runIdFrom('unknown'), { outputs: {} });
+  expect(lines).toEqual([expect.stringContaining('updateRun: expected the id of a run that this process has posted')]);
+  expect(recorder.runs).toEqual([]);
+});
+
+test('a synchronous method of a wrapped SDK stays synchronous, and `this` is the client', () => {
+  const recorder = record();
+  class Counter {
+    readonly #counts = [1, 2];
+    size(): number {
+      return this.#counts.length;
+    }
+  }
+  expect(wrapSDK(new Counter()).size()).toBe(2);
+  expect(recorder.runs.map(({ name, outputs }) => ({ name, outputs }))).toEqual([
+    { name: 'Counter.size', outputs: { outputs: 2 } },
+  ]);
+});
