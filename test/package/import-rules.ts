@@ -19,6 +19,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   register: ['base', 'payload', 'run', 'instrument', 'integrations'],
   clients: ['base', 'payload', 'run', 'instrument', 'http'],
   receiver: ['base', 'run', 'otel'],
+  langsmith: ['base', 'payload', 'run', 'instrument', 'integrations', 'export', 'clients', ROOT],
   testing: ['base', 'payload', 'run'],
   viewer: ['receiver'],
   cli: [
@@ -40,6 +41,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'ai.ts': ['base', 'run', 'integrations', ROOT],
   'anthropic.ts': ['base', 'run', 'integrations', ROOT],
   'langchain.ts': ['base', 'run', 'integrations', ROOT],
+  'langsmith.ts': ['langsmith', ROOT],
   'openai.ts': ['base', 'run', 'integrations', ROOT],
   'otel.ts': ['base', 'run', 'otel', ROOT],
   'register.ts': ['register', ROOT],
