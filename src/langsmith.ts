@@ -1,7 +1,14 @@
 import './runspan.ts';
 
+export { type ErrorCode, RunspanError } from './base/errors.ts';
 export { Client, type ClientConfig, type Feedback, type FeedbackCreate } from './langsmith/client.ts';
-export { type LangSmithExtra, type OpenAIType, type PatchedOpenAIClient, wrapOpenAI } from './langsmith/openai.ts';
+export {
+  type LangSmithExtra,
+  type OpenAIType,
+  type PatchedOpenAIClient,
+  type WithExtra,
+  wrapOpenAI,
+} from './langsmith/openai.ts';
 export {
   getDefaultProjectName,
   type HeadersLike,
@@ -24,15 +31,19 @@ export { getCurrentRunTree, isTracingEnabled, withRunTree } from './langsmith/st
 export {
   isRunnableConfigLike,
   isTraceableFunction,
+  type Overloads,
   type ProcessInputs,
   type ProcessOutputs,
   ROOT,
   type RunnableConfigLike,
+  type SmartPromise,
   type TraceableConfig,
   type TraceableFunction,
+  type TraceableSignature,
   traceable,
+  type UnionToIntersection,
 } from './langsmith/traceable.ts';
-export type { Attachments, KVMap, RunCreate } from './langsmith/types.ts';
+export type { AnyFunction, Attachments, KVMap, RunCreate } from './langsmith/types.ts';
 export {
   APIConnectionError,
   APIConnectionTimeoutError,
@@ -75,6 +86,7 @@ export {
   StringEvaluator,
   test,
   UnprocessableEntityError,
+  type Unsupported,
   wrapAnthropic,
   wrapClaudeAgentSDK,
   wrapEvaluator,

@@ -2,11 +2,9 @@ import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { RunspanError } from '../base/errors.ts';
 import { guard } from '../base/guard.ts';
-import { Api } from '../clients/api.ts';
-import { callOptionsOf } from '../clients/client-options.ts';
 import { type ServiceOptions, serviceOf } from '../export/service-settings.ts';
 import type { ConfigureOptions } from '../export/settings.ts';
-import { defined } from '../payload/fields.ts';
+import { defined, definedOrNone } from '../payload/fields.ts';
 import { newRunId } from '../run/ids.ts';
 import type { RunSink } from '../run/sink.ts';
 import { createExporter, flush } from '../runspan.ts';
@@ -148,8 +146,9 @@ export class Client {
       );
     }
     const { 'user-agent': _, ...headers } = service.headers;
+    const { Api } = await import('../clients/api.ts');
     const api = new Api({ url: service.endpoint, headers });
-    const options = callOptionsOf({ timeoutMs: this.#config.timeout_ms });
+    const options = definedOrNone({ timeoutMs: this.#config.timeout_ms });
     try {
       const call = {
         name: 'Client.createFeedback',

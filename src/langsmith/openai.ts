@@ -19,7 +19,7 @@ export interface LangSmithExtra {
   langsmithExtra?: Pick<Partial<RunTreeConfig>, 'name' | 'metadata' | 'tags'>;
 }
 
-type WithExtra<Create> = Create extends {
+export type WithExtra<Create> = Create extends {
   (body: infer B1, options?: infer O1): infer R1;
   (body: infer B2, options?: infer O2): infer R2;
 }

@@ -57,9 +57,9 @@ export type TraceableConfig<Func extends AnyFunction> = Partial<Omit<RunTreeConf
   processOutputs?: (outputs: Readonly<ProcessOutputs<Awaited<ReturnType<Func>>>>) => KVMap;
 };
 
-type SmartPromise<Result> = Result extends AsyncIterable<unknown> | Promise<unknown> ? Result : Promise<Result>;
+export type SmartPromise<Result> = Result extends AsyncIterable<unknown> | Promise<unknown> ? Result : Promise<Result>;
 
-type Traced<Args extends unknown[], Result> = Args extends [RunTree, ...infer Rest]
+export type TraceableSignature<Args extends unknown[], Result> = Args extends [RunTree, ...infer Rest]
   ? {
       (runTree: RunTree | typeof ROOT, ...args: Rest): SmartPromise<Result>;
       (config: RunnableConfigLike, ...args: Rest): SmartPromise<Result>;
@@ -70,21 +70,23 @@ type Traced<Args extends unknown[], Result> = Args extends [RunTree, ...infer Re
       (config: RunnableConfigLike, ...args: Args): SmartPromise<Result>;
     };
 
-type Intersection<Union> = (Union extends unknown ? (value: Union) => void : never) extends (value: infer All) => void
+export type UnionToIntersection<Union> = (Union extends unknown ? (value: Union) => void : never) extends (
+  value: infer All,
+) => void
   ? All
   : never;
 
-type Overloads<Func> = Func extends {
+export type Overloads<Func> = Func extends {
   (...args: infer A1): infer R1;
   (...args: infer A2): infer R2;
   (...args: infer A3): infer R3;
   (...args: infer A4): infer R4;
 }
-  ? Traced<A1, R1> | Traced<A2, R2> | Traced<A3, R3> | Traced<A4, R4>
+  ? TraceableSignature<A1, R1> | TraceableSignature<A2, R2> | TraceableSignature<A3, R3> | TraceableSignature<A4, R4>
   : never;
 
 /** A traced function. The result is a promise, unless the function returns an async iterable. */
-export type TraceableFunction<Func extends AnyFunction> = Intersection<Overloads<Func>> & {
+export type TraceableFunction<Func extends AnyFunction> = UnionToIntersection<Overloads<Func>> & {
   [Key in keyof Func]: Func[Key];
 };
 

@@ -11,7 +11,8 @@ describe.each(entries)('the entry point %s', (entry) => {
 
   it('has the names and signatures of its committed report; npm run api updates it', async () => {
     const report = reportOf(declarationsOf(entry));
-    expect(report.replace(/'[^'\n]*'|\/\/.*/g, '')).not.toMatch(/\bany\b/);
+    // The entry `langsmith` has LangSmith's types, which use `any`.
+    if (entry !== 'langsmith') expect(report.replace(/'[^'\n]*'|\/\/.*/g, '')).not.toMatch(/\bany\b/);
     await expect(report).toMatchFileSnapshot(`../../api/${name}.api.md`, 'update it with: npm run api');
   });
 });
@@ -21,7 +22,10 @@ it.each(entries)('the entry point %s exports all types of its signatures', (entr
   expect(forgotten.map(([, name]) => name)).toEqual([]);
 });
 
-it.each(['index', 'clients', 'receiver', 'testing'])('the entry point %s exports RunspanError', async (entry) => {
-  const { RunspanError } = await import(`../../src/${entry}.ts`);
-  expect(new RunspanError('RUNSPAN_TIMEOUT', 'late')).toMatchObject({ code: 'RUNSPAN_TIMEOUT', message: 'late' });
-});
+it.each(['index', 'clients', 'langsmith', 'receiver', 'testing'])(
+  'the entry point %s exports RunspanError',
+  async (entry) => {
+    const { RunspanError } = await import(`../../src/${entry}.ts`);
+    expect(new RunspanError('RUNSPAN_TIMEOUT', 'late')).toMatchObject({ code: 'RUNSPAN_TIMEOUT', message: 'late' });
+  },
+);

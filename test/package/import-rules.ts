@@ -41,7 +41,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'ai.ts': ['base', 'run', 'integrations', ROOT],
   'anthropic.ts': ['base', 'run', 'integrations', ROOT],
   'langchain.ts': ['base', 'run', 'integrations', ROOT],
-  'langsmith.ts': ['langsmith', ROOT],
+  'langsmith.ts': ['base', 'langsmith', ROOT],
   'openai.ts': ['base', 'run', 'integrations', ROOT],
   'otel.ts': ['base', 'run', 'otel', ROOT],
   'register.ts': ['register', ROOT],
