@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { transformSync } from 'esbuild';
 
+const FOLDER = new URL('./', import.meta.url).href;
 const PROGRAMS = new URL('./programs/', import.meta.url).href;
 const isChanged = process.env.TESTED_PACKAGE === 'runspan/langsmith';
 
@@ -13,7 +14,7 @@ export function resolve(specifier, context, next) {
 }
 
 export function load(url, context, next) {
-  if (!url.startsWith(PROGRAMS) || !url.endsWith('.ts')) return next(url, context);
+  if (!url.startsWith(FOLDER) || !url.endsWith('.ts')) return next(url, context);
   const { code } = transformSync(readFileSync(fileURLToPath(url), 'utf8'), { loader: 'ts' });
   return { format: 'module', source: code, shortCircuit: true };
 }

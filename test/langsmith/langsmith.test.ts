@@ -64,11 +64,26 @@ test('a step of LangChain that a handler of runspan/langchain records is recorde
   expect(names).toEqual(['FakeListChatModel', 'answer', 'chain', 'format', 'rate', 'score']);
 });
 
+test('steps of LangChain in a traced function are recorded if only runspan is turned on', async () => {
+  const runs = await runsOf('runspan/langsmith', ['langchain'], (url) => ({ RUNSPAN_ENDPOINT: url }));
+  const names = runs.map(({ name }) => name).sort();
+  expect(names).toEqual(['FakeListChatModel', 'answer', 'chain', 'format', 'rate', 'score', 'score']);
+});
+
+/** LangSmith's variables for a service. */
+function langsmithVariables(url: string): Record<string, string> {
+  return { LANGSMITH_ENDPOINT: url, LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: 'key' };
+}
+
 /**
  * Runs the programs against a receiver and returns their runs. LangSmith's own client sends bodies that a strict receiver
  * refuses, also below LangChain.
  */
-async function runsOf(tested: string, programs: readonly string[]): Promise<RunRecord[]> {
+async function runsOf(
+  tested: string,
+  programs: readonly string[],
+  variables = langsmithVariables,
+): Promise<RunRecord[]> {
   const strict = tested !== 'langsmith';
   const [receiver, lenient] = await Promise.all([createReceiver({ strict }), createReceiver()]);
   try {
@@ -76,10 +91,9 @@ async function runsOf(tested: string, programs: readonly string[]): Promise<RunR
     const groups = strict ? [programs.filter(isStrict), programs.filter((name) => !isStrict(name))] : [programs];
     for (const group of groups.filter((names) => names.length > 0)) {
       const { url } = group.every(isStrict) ? receiver : lenient;
-      const env = { LANGSMITH_ENDPOINT: url, LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: 'key' };
       // In the background, LangSmith's client loses the end of a model call.
       const more = { TESTED_PACKAGE: tested, MODEL_URL: model.url, LANGCHAIN_CALLBACKS_BACKGROUND: 'false' };
-      const { code, stderr } = await startNode([runner, ...group], { ...env, ...more }).ended;
+      const { code, stderr } = await startNode([runner, ...group], { ...variables(url), ...more }).ended;
       expect({ code, stderr: group.includes('langchain-handler') ? '' : stderr }).toEqual({ code: 0, stderr: '' });
     }
     for (const { runs: query, url } of [receiver, lenient]) {
@@ -147,7 +161,7 @@ function withoutIds<Value>(value: Value): Value {
 }
 
 /** The differences that docs/from-langsmith.md lists. Each makes the runs of both packages equal. */
-const DIFFERENCES: readonly { readonly reason: string; apply(run: Shape): void }[] = [
+const DIFFERENCES: readonly { readonly reason: string; apply(run: Shape): unknown }[] = [
   {
     reason: 'LangSmith adds the LANGSMITH_ variables of the environment to the metadata of each run.',
     apply: ({ metadata }) => remove(metadata, 'LANGSMITH_TRACING'),
@@ -172,6 +186,16 @@ const DIFFERENCES: readonly { readonly reason: string; apply(run: Shape): void }
   {
     reason: 'runspan records the class of an error whose name is only "Error".',
     apply: (run) => Object.assign(run, { error: run.error?.replace('BadRequestError: ', 'Error: ') }),
+  },
+  {
+    reason: 'LangSmith repeats the token counts of outputs in the metadata.',
+    apply: ({ metadata }) => metadata.ls_provider === 'own' && remove(metadata, 'usage_metadata'),
+  },
+  {
+    reason: 'runspan records a stream that the consumer leaves as cancelled, without an error.',
+    apply(run) {
+      if (run.error === 'Cancelled') Object.assign(run, { error: undefined, metadata: { end_reason: 'cancelled' } });
+    },
   },
   {
     reason: 'runspan records calls of the AI SDK in its own form.',

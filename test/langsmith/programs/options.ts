@@ -22,7 +22,7 @@ const configured = traceable(async (text: string, _options: { limit: number; lan
 await configured('a', { limit: 1, langsmithExtra: { name: 'renamed', tags: ['once'], metadata: { b: 2 } } });
 await configured('b', { limit: 2 });
 
-const model = traceable(async (_request: { model: string }) => ({ text: 'hi' }), {
+const model = traceable(async (_request: { model: string }) => ({ text: 'hi', usage_metadata: { total_tokens: 3 } }), {
   name: 'model',
   run_type: 'llm',
   getInvocationParams: ({ model }) => ({ ls_provider: 'own', ls_model_name: model, ls_model_type: 'chat' }),

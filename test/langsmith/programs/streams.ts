@@ -54,3 +54,6 @@ const broken = traceable(
 try {
   for await (const chunk of broken()) chunk.trim();
 } catch {}
+
+const left = traceable(words, { name: 'left' });
+for await (const word of left('it is raining')) if (word === 'is') break;
