@@ -45,7 +45,7 @@ export const bothTransports: readonly string[] = inFolder('test/clients', 'fault
 /**
  * Test files that need a worker of their own: they load modules anew, replace timers, configure tracing for the process,
  * count listeners of the process, wait for the garbage collector, or expect that no entry point was imported, so that
- * tracing is off without an override. All others share workers, since loading the sources for each file takes longer than
+ * tracing is off without an override, or change the storage that LangChain shares with LangSmith. All others share workers, since loading the sources for each file takes longer than
  * its tests.
  */
 export const isolated: readonly string[] = [
@@ -53,6 +53,7 @@ export const isolated: readonly string[] = [
   ...inFolder('test', 'exporters'),
   ...inFolder('test/instrument', 'off-call', 'traceable', 'transparency'),
   ...inFolder('test/integrations', 'abandoned', 'ai-transparency'),
+  ...inFolder('test/langsmith', 'entry'),
   ...inFolder('test/otel', 'run-propagator', 'time-limits'),
   ...inFolder('test/run', 'propagation', 'run', 'run-changes', 'run-hostile'),
   ...inFolder('test/testing', 'record-runs'),

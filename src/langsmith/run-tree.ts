@@ -182,6 +182,7 @@ export class RunTree {
   /** Records changed fields, and the end of the run if the run has an end time. Inputs are recorded by `postRun`. */
   async patchRun(options: { excludeInputs?: boolean } = {}): Promise<void> {
     guard('RunTree.patchRun', () => {
+      this.child_runs = [];
       if (this.#isTraced) {
         this.#keepChanges();
         return;
