@@ -1,6 +1,6 @@
 import './runspan.ts';
 
-export { type ErrorCode, RunspanError } from './base/errors.ts';
+export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export { Client, type ClientConfig, type Feedback, type FeedbackCreate } from './langsmith/client.ts';
 export {
   type LangSmithExtra,
@@ -9,6 +9,7 @@ export {
   type WithExtra,
   wrapOpenAI,
 } from './langsmith/openai.ts';
+export { uuid7, uuid7FromTime } from './langsmith/posting.ts';
 export {
   getDefaultProjectName,
   type HeadersLike,
@@ -17,8 +18,6 @@ export {
   type RunEvent,
   RunTree,
   type RunTreeConfig,
-  uuid7,
-  uuid7FromTime,
 } from './langsmith/run-tree.ts';
 export {
   createLangSmithProviderOptions,

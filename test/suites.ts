@@ -44,9 +44,9 @@ export const bothTransports: readonly string[] = inFolder('test/clients', 'fault
 
 /**
  * Test files that need a worker of their own: they load modules anew, replace timers, configure tracing for the process,
- * count listeners of the process, wait for the garbage collector, or expect that no entry point was imported, so that
- * tracing is off without an override, or change the storage that LangChain shares with LangSmith. All others share workers, since loading the sources for each file takes longer than
- * its tests.
+ * count listeners of the process, wait for the garbage collector, change the storage of LangChain, or expect that no entry
+ * point was imported, so that tracing is off without an override. All others share workers, since loading the sources for
+ * each file takes longer than its tests.
  */
 export const isolated: readonly string[] = [
   ...filesWith(/\bvi\.(resetModules|mock|doMock|useFakeTimers)\(|(?<!\.)\b(configure|shutdown)\(/),

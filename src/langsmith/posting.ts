@@ -1,12 +1,14 @@
+import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { shared } from '../base/shared.ts';
 import { runOfStep } from '../integrations/langchain/steps.ts';
 import { defined, isPlainObject } from '../payload/fields.ts';
+import { newRunId, runIdAt } from '../run/ids.ts';
 import { baggageMember, fromHeaders, type RemoteRun } from '../run/propagation.ts';
 import type { Run } from '../run/run.ts';
 import type { RunSink } from '../run/sink.ts';
 import { startRun, withRun } from '../run/start-run.ts';
-import { dottedOrder, parseDottedOrder } from '../run/time.ts';
+import { dottedOrder, parseDottedOrder, timestampUs } from '../run/time.ts';
 import type { Attachments, KVMap, RunCreate } from './types.ts';
 
 /** Maximum number of posted runs that are open. If one more run is posted, the run that was posted first is interrupted. */
@@ -79,7 +81,7 @@ type Changes = { readonly [Key in keyof RunCreate]?: RunCreate[Key] | undefined 
 function update(id: string, posted: PostedRun, { name, tags, extra, inputs, outputs, ...rest }: Changes): void {
   const { run } = posted;
   const { error, events = [], end_time, attachments } = rest;
-  const isEnd = error !== undefined || end_time !== undefined;
+  const isEnd = (error ?? end_time ?? undefined) !== undefined;
   if (isEnd) open.delete(id);
   if (run === undefined) return;
   const metadata = extra?.metadata as KVMap | undefined;
@@ -88,8 +90,8 @@ function update(id: string, posted: PostedRun, { name, tags, extra, inputs, outp
   posted.events = Math.max(posted.events, events.length);
   attachAll(run, attachments);
   if (!isEnd) return;
-  const options = defined({ endTime: end_time });
-  if (error === undefined) run.end(undefined, options);
+  const options = defined({ endTime: end_time ?? undefined });
+  if ((error ?? undefined) === undefined) run.end(undefined, options);
   else run.fail(error, options);
 }
 
@@ -159,4 +161,14 @@ export function orderedTimes(order: string): string {
 function orderAbove(order: string | undefined): string | undefined {
   const end = order?.lastIndexOf('.') ?? -1;
   return end < 0 ? undefined : order?.slice(0, end);
+}
+
+/** Returns a new UUIDv7. */
+export function uuid7(): string {
+  return newRunId(clock.nowUs());
+}
+
+/** Returns a new UUIDv7 for a time in milliseconds or ISO 8601 text. */
+export function uuid7FromTime(timestamp: number | string): string {
+  return runIdAt(timestampUs(timestamp) ?? clock.nowUs());
 }

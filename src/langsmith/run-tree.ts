@@ -345,13 +345,3 @@ function millisecondsOf(time: number | string | undefined): number | undefined {
   const us = timestampUs(time);
   return us === undefined ? undefined : us / 1_000;
 }
-
-/** Returns a new UUIDv7. */
-export function uuid7(): string {
-  return newRunId(clock.nowUs());
-}
-
-/** Returns a new UUIDv7 for a time in milliseconds or ISO 8601 text. */
-export function uuid7FromTime(timestamp: number | string): string {
-  return runIdAt(timestampUs(timestamp) ?? clock.nowUs());
-}
