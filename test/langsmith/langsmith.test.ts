@@ -15,6 +15,7 @@ const PROGRAMS = [
   'openai',
   'sdks',
   'feedback',
+  'packages',
   'langchain',
 ] as const;
 type StoredRun = Awaited<ReturnType<Receiver['runs']>>[number];

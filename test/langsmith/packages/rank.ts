@@ -1,7 +1,10 @@
 // A package of somebody else, which uses LangSmith's own package in each run of the programs.
 import { traceable } from 'langsmith/traceable';
 
-export const rank = traceable(
-  async (documents: string[], first: (documents: string[]) => Promise<string>) => first(documents.toSorted()),
-  { name: 'rank', run_type: 'retriever', metadata: { index: 'main' } },
-);
+export function makeRank(first: (documents: string[]) => Promise<string>) {
+  return traceable(async (documents: string[]) => first(documents.toSorted()), {
+    name: 'rank',
+    run_type: 'retriever',
+    metadata: { index: 'main' },
+  });
+}

@@ -1,7 +1,8 @@
 // A package that itself uses LangSmith's package.
 import { traceable } from 'langsmith/traceable';
-import { rank } from '../packages/rank.ts';
+import { makeRank } from '../packages/rank.ts';
 
 const first = traceable(async (documents: string[]) => String(documents[0]), { name: 'first' });
+const rank = makeRank(first);
 
-await traceable(async (documents: string[]) => rank(documents, first), { name: 'answer', tags: ['outer'] })(['b', 'a']);
+await traceable(async (documents: string[]) => rank(documents), { name: 'answer', tags: ['outer'] })(['b', 'a']);
