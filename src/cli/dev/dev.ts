@@ -20,6 +20,7 @@ import {
 import { DEFAULT_PORT, openStore, storeFile } from '../stores.ts';
 import { drawTree, treeOptionsFor } from '../tree.ts';
 import { type ChildCommand, childCommand } from './child.ts';
+import { hookVariables } from './hook-variables.ts';
 import { TraceWatch } from './trace-watch.ts';
 import { environmentFor, runTraced } from './traced-child.ts';
 
@@ -81,7 +82,8 @@ async function dev(
   { stdout, stderr }: CommandContext,
 ): Promise<Ending> {
   const file = options.memory ? undefined : storeFile(options.store);
-  const store = await openStore(file, options, (line) => stderr.write(`runspan: ${line}\n`));
+  const warn = (line: string): unknown => stderr.write(`runspan: ${line}\n`);
+  const store = await openStore(file, options, warn);
   const sqlite = store instanceof SqliteStore ? store : undefined;
   try {
     const receiver = await startReceiver(store, options);
@@ -94,7 +96,11 @@ async function dev(
         if (command === undefined) stdout.write(usageOf(receiver.url, sqlite && file));
       }
       if (command === undefined) return await untilStopped();
-      const environment = environmentFor(receiver.url, env('RUNSPAN_RECEIVER_KEY'), env('RUNSPAN_RECEIVER_WRITE_KEY'));
+      const [readKey, writeKey] = [env('RUNSPAN_RECEIVER_KEY'), env('RUNSPAN_RECEIVER_WRITE_KEY')];
+      const environment = {
+        ...environmentFor(receiver.url, readKey, writeKey),
+        ...(await hookVariables(command[0], receiver.url, writeKey ?? readKey, warn)),
+      };
       // With `--json`, the command's output goes to standard error, so that standard output contains only JSON lines.
       return await runTraced(command, environment, store, options.json ? 'stderr' : 'stdout');
     } finally {
