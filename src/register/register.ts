@@ -7,6 +7,7 @@ import { agents } from './agents.ts';
 import { aiSdk } from './ai-sdk.ts';
 import { langchain } from './langchain.ts';
 import { type Instrumentation, patchModule } from './module-hooks.ts';
+import { isPackageManager } from './package-manager.ts';
 import { anthropic, openai } from './tool-runners.ts';
 
 const INSTRUMENTATIONS: readonly Instrumentation[] = [
@@ -23,10 +24,14 @@ const STARTED = Symbol.for('runspan.register.started');
 /** The names of the instrumentations that this import has started. Empty if tracing is off. */
 export const started: readonly string[] = startOnce();
 
-/** Does nothing if another copy of the package has already started, for example the copy of `runspan dev`. */
+/**
+ * Does nothing in a package manager, or if another copy of the package has already started, for example the copy of
+ * `runspan dev`.
+ */
 function startOnce(): string[] {
   const holder = globalThis as { [STARTED]?: true };
   if (holder[STARTED] || parseFlag(env('RUNSPAN_TRACING')) === false) return [];
+  if (isPackageManager(process.argv[1])) return [];
   holder[STARTED] = true;
   const chosen = selected(env('RUNSPAN_INSTRUMENTATIONS'));
   const stops = chosen.map(({ name, start }) => guard(`runspan/register ${name}`, start));
