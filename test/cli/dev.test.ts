@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { serve } from '../http/server.ts';
 import { runMain } from '../support/command.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -54,6 +54,29 @@ describe.concurrent('runspan dev with a command', () => {
     expect(stderr).toBe('');
     expect(shown(stdout)).toEqual(TREE);
     expect(code).toBe(7);
+  });
+
+  it.each([
+    ['process.exit()', 'process.exit(7);', 7],
+    ['an uncaught error', `throw new Error('no tea');`, 1],
+  ])('draws the runs of a command that ends by %s, and logs nothing', async (_, ending, expected) => {
+    const { code, stdout, stderr } = await runRunspan(devWith(program(ending)));
+    expect(stderr).not.toMatch(/^runspan/m);
+    expect(shown(stdout)).toEqual(TREE);
+    expect(code).toBe(expected);
+  });
+
+  it('says that model calls are not recorded if the Node of the command has no --import', async () => {
+    const folder = temporaryFolder();
+    onTestFinished(folder.remove);
+    const node = join(folder.path, 'node');
+    writeFileSync(node, '#!/bin/sh\ntest -z "$NODE_OPTIONS" || exit 9\necho old\n', { mode: 0o755 });
+    const { code, stdout, stderr } = await runRunspan(['dev', '--port', '0', '--', node, 'app.js']);
+    expect(stderr).toBe(
+      'runspan: the Node of the command has no --import, so only what the command traces itself is recorded; use Node 20.19 or later\n',
+    );
+    expect(shown(stdout)).toEqual(['runspan listens on http://HOST', 'old']);
+    expect(code).toBe(0);
   });
 
   it('with --strict, rejects invalid requests with the reason and accepts the requests of the library', async () => {

@@ -20,6 +20,7 @@ import {
 import { DEFAULT_PORT, openStore, storeFile } from '../stores.ts';
 import { drawTree, treeOptionsFor } from '../tree.ts';
 import { type ChildCommand, childCommand } from './child.ts';
+import { withSpool } from './child-spool.ts';
 import { hookVariables } from './hook-variables.ts';
 import { TraceWatch } from './trace-watch.ts';
 import { environmentFor, runTraced } from './traced-child.ts';
@@ -97,12 +98,16 @@ async function dev(
       }
       if (command === undefined) return await untilStopped();
       const [readKey, writeKey] = [env('RUNSPAN_RECEIVER_KEY'), env('RUNSPAN_RECEIVER_WRITE_KEY')];
+      const apiKey = writeKey ?? readKey;
       const environment = {
         ...environmentFor(receiver.url, readKey, writeKey),
-        ...(await hookVariables(command[0], receiver.url, writeKey ?? readKey, warn)),
+        ...(await hookVariables(command[0], receiver.url, apiKey, warn)),
       };
       // With `--json`, the command's output goes to standard error, so that standard output contains only JSON lines.
-      return await runTraced(command, environment, store, options.json ? 'stderr' : 'stdout');
+      const output = options.json ? 'stderr' : 'stdout';
+      return await withSpool({ url: receiver.url, apiKey }, (variables) =>
+        runTraced(command, { ...environment, ...variables }, store, output),
+      );
     } finally {
       await receiver.close();
       await watch?.end();

@@ -1,0 +1,47 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { env } from '../../base/env.ts';
+import { exporterFor } from '../../export/create-exporter.ts';
+import { Ledger } from '../../export/ledger.ts';
+import { resolveSettings } from '../../export/settings.ts';
+
+const SEND_MAX_MS = 5_000;
+
+/**
+ * Calls `runCommand` with variables that make a process store on disk the runs that it has not sent when it ends by
+ * `process.exit()` or an error. Sends these runs to the receiver when the command has ended. If the user has set a
+ * durability, it stays in effect.
+ */
+export async function withSpool<Result>(
+  { url, apiKey }: { readonly url: string; readonly apiKey: string | undefined },
+  runCommand: (variables: Record<string, string>) => Promise<Result>,
+): Promise<Result> {
+  if (env('RUNSPAN_DURABILITY') !== undefined) return await runCommand({});
+  const spoolDir = await mkdtemp(join(tmpdir(), 'runspan-dev-'));
+  try {
+    const result = await runCommand({ RUNSPAN_DURABILITY: 'spill', RUNSPAN_SPOOL_DIR: spoolDir });
+    await sendSpool(url, apiKey, spoolDir);
+    return result;
+  } finally {
+    await rm(spoolDir, { recursive: true, force: true });
+  }
+}
+
+/** Sends only the runs for the receiver. The runs for an endpoint that a program sets in its code stay. */
+async function sendSpool(url: string, apiKey: string | undefined, spoolDir: string): Promise<void> {
+  const workspaceId = env('RUNSPAN_WORKSPACE_ID');
+  const settings = resolveSettings({
+    tracing: true,
+    endpoint: url,
+    apiKey: apiKey ?? env('RUNSPAN_API_KEY') ?? '',
+    ...(workspaceId !== undefined && { workspaceId }),
+    durability: 'spill',
+    spoolDir,
+  });
+  if (settings === undefined) return;
+  const exporter = exporterFor(settings, new Ledger(), () => {});
+  exporter.recover();
+  await exporter.finish({ timeoutMs: SEND_MAX_MS });
+  await exporter.close({ timeoutMs: 0 });
+}
