@@ -23,10 +23,21 @@ export interface ModulePatch {
 
 type NextLoad = (url: string, context?: Partial<LoadHookContext>) => LoadFnOutput;
 
-/** `@types/node` 20 does not have this function, which Node has since 22.15. */
-type RegisterHooks = (hooks: {
-  load(url: string, context: LoadHookContext, nextLoad: NextLoad): LoadFnOutput;
-}) => unknown;
+type Compile = (source: unknown, path: unknown, ...rest: unknown[]) => unknown;
+
+interface CommonJsModule {
+  readonly filename?: unknown;
+  _compile: Compile;
+}
+
+/** Members of `node:module` that `@types/node` 20 does not have. */
+interface ModuleLoader {
+  /** Exists since Node 22.15. */
+  readonly registerHooks?: (hooks: {
+    load(url: string, context: LoadHookContext, nextLoad: NextLoad): LoadFnOutput;
+  }) => unknown;
+  readonly prototype: CommonJsModule;
+}
 
 const PLACE = 'runspan/register';
 /** The key of the function that patched modules call when they are loaded. */
@@ -37,13 +48,13 @@ const ORIGINAL = '?runspan-original';
 
 const patches = new Map<string, ModulePatch>();
 
-/** Applies a patch when the application loads the module. On Node before 22.15, does nothing. */
+/** Applies a patch when the application loads the module. On Node before 22.15, ES modules are not patched. */
 export function patchModule(patch: ModulePatch): undefined {
-  const { registerHooks } = nodeModule('node:module') as { registerHooks?: RegisterHooks };
-  if (registerHooks === undefined) return;
   if (patches.size === 0) {
+    const { registerHooks, prototype } = nodeModule('node:module') as unknown as ModuleLoader;
     Object.defineProperty(globalThis, PATCH, { value: applyPatch });
-    registerHooks({ load });
+    registerHooks?.({ load });
+    patchCompile(prototype);
   }
   patches.set(patch.module, patch);
 }
@@ -57,6 +68,39 @@ function load(url: string, context: LoadHookContext, nextLoad: NextLoad): LoadFn
   const loaded = nextLoad(url, context);
   const patch = patchOf(url);
   return patch === undefined ? loaded : { ...loaded, ...guard(PLACE, () => patchedSource(url, patch, loaded)) };
+}
+
+/**
+ * Loaders such as tsx compile CommonJS modules themselves: they do not call the hook, but they call `_compile` of the
+ * module. It stays the original function for modules without a patch, so that stack traces do not change.
+ */
+function patchCompile(prototype: CommonJsModule): void {
+  let { _compile: original } = prototype;
+  const patched: Compile = function (this: unknown, source, path, ...rest) {
+    const changed = guard(PLACE, () => patchedText(source, path));
+    return Reflect.apply(original, this, [changed ?? source, path, ...rest]);
+  };
+  Object.defineProperty(prototype, '_compile', {
+    configurable: true,
+    enumerable: true,
+    get(this: CommonJsModule): Compile {
+      return guard(PLACE, () => patchOfPath(this.filename)) === undefined ? original : patched;
+    },
+    set(this: CommonJsModule, value: Compile) {
+      if (this === prototype) original = value;
+      else Object.defineProperty(this, '_compile', { configurable: true, enumerable: true, writable: true, value });
+    },
+  });
+}
+
+function patchedText(source: unknown, path: unknown): string | undefined {
+  const patch = patchOfPath(path);
+  if (patch === undefined || typeof source !== 'string' || source.includes(CALL)) return undefined;
+  return patchedSource('', patch, { format: 'commonjs', source }).source;
+}
+
+function patchOfPath(path: unknown): ModulePatch | undefined {
+  return typeof path === 'string' ? patchOf(path.replaceAll('\\', '/')) : undefined;
 }
 
 /** Finds the patch by the part of the URL after the last `node_modules`. */

@@ -136,8 +136,9 @@ describe.concurrent('under runspan dev, a program that does not import runspan',
   it.each([
     ['npm', 'start', '--silent', CHAT],
     ['npx', 'tsx', 'programs/typed.ts', RESPONSE],
+    ['npx', 'tsx', 'programs/agent.cts', AGENT],
     ['npx', 'vite-node', 'programs/typed.ts', RESPONSE],
-  ])('%s %s does, too', async (program, command, argument, trace) => {
+  ])('%s %s %s does, too', async (program, command, argument, trace) => {
     await expectTraces([program, command, argument], [trace]);
   });
 
