@@ -47,6 +47,8 @@ const CALL = "globalThis[Symbol.for('runspan.register.patch')]";
 const ORIGINAL = '?runspan-original';
 
 const patches = new Map<string, ModulePatch>();
+const loadedModules = new Set<string>();
+let hasHooks = false;
 
 /** Applies a patch when the application loads the module. On Node before 22.15, ES modules are not patched. */
 export function patchModule(patch: ModulePatch): undefined {
@@ -54,12 +56,24 @@ export function patchModule(patch: ModulePatch): undefined {
     const { registerHooks, prototype } = nodeModule('node:module') as unknown as ModuleLoader;
     Object.defineProperty(globalThis, PATCH, { value: applyPatch });
     registerHooks?.({ load });
+    hasHooks = registerHooks !== undefined;
     patchCompile(prototype);
   }
   patches.set(patch.module, patch);
 }
 
+/** Whether a module is patched when it is loaded, as an ES module and as CommonJS. */
+export function isHooked(module: string): boolean {
+  return hasHooks && patches.has(module);
+}
+
+/** Whether a module has been loaded and patched. */
+export function isLoaded(module: string): boolean {
+  return loadedModules.has(module);
+}
+
 function applyPatch(module: string, exports: Fields): Fields {
+  loadedModules.add(module);
   const result = guard(`${PLACE} ${module}`, () => patches.get(module)?.patch(exports));
   return patches.get(module)?.replaced === undefined ? exports : { ...exports, ...fieldsOf(result) };
 }

@@ -5,13 +5,14 @@ import { recordFetch } from '../integrations/fetch/record-fetch.ts';
 import { duplicateTracer } from '../integrations/langchain/tracer.ts';
 import { agents } from './agents.ts';
 import { aiSdk } from './ai-sdk.ts';
+import { isRecordedHere } from './call-filter.ts';
 import { langchain } from './langchain.ts';
 import { type Instrumentation, patchModule } from './module-hooks.ts';
 import { isPackageManager } from './package-manager.ts';
 import { anthropic, openai } from './tool-runners.ts';
 
 const INSTRUMENTATIONS: readonly Instrumentation[] = [
-  { name: 'fetch', start: recordFetch },
+  { name: 'fetch', start: () => recordFetch(isRecordedHere) },
   langchain,
   aiSdk,
   openai,

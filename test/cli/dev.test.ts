@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
 import { serve } from '../http/server.ts';
 import { runMain } from '../support/command.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -67,15 +68,12 @@ describe.concurrent('runspan dev with a command', () => {
   });
 
   it('says that model calls are not recorded if the Node of the command has no --import', async () => {
-    const folder = temporaryFolder();
-    onTestFinished(folder.remove);
-    const node = join(folder.path, 'node');
-    writeFileSync(node, '#!/bin/sh\ntest -z "$NODE_OPTIONS" || exit 9\necho old\n', { mode: 0o755 });
+    const node = fileURLToPath(new URL('../fixtures/old-node/node', import.meta.url));
     const { code, stdout, stderr } = await runRunspan(['dev', '--port', '0', '--', node, 'app.js']);
     expect(stderr).toBe(
       'runspan: the Node of the command has no --import, so only what the command traces itself is recorded; use Node 20.19 or later\n',
     );
-    expect(shown(stdout)).toEqual(['runspan listens on http://HOST', 'old']);
+    expect(shown(stdout)).toEqual(['runspan listens on http://HOST', 'old node app.js']);
     expect(code).toBe(0);
   });
 

@@ -2,9 +2,9 @@ import { readFileSync, rmSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { transformWithEsbuild } from 'vite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { root } from '../support/folders.ts';
+import { root, temporaryFolder } from '../support/folders.ts';
 import { type Ended, type Started, startProgram, startRunspan } from '../support/program.ts';
-import { laterNode } from './later-node.ts';
+import { isEarlierNode, laterNode } from './later-node.ts';
 import { type Models, startModels } from './zero-code/models.ts';
 
 const folder = join(root, 'test/peers/zero-code');
@@ -18,6 +18,9 @@ beforeAll(async () => {
   env = { ...models.env, PATH: [dirname(laterNode()), process.env.PATH].join(delimiter), NEXT_TELEMETRY_DISABLED: '1' };
 });
 afterAll(() => models?.close());
+
+const bundles = temporaryFolder();
+afterAll(bundles.remove);
 
 /** Runs a command by itself, and under `runspan dev`. */
 async function bothWays(command: readonly string[]): Promise<[alone: Ended, traced: Ended]> {
@@ -43,6 +46,15 @@ async function expectTraces(command: readonly string[], traces: readonly string[
 async function asCommonJs(name: string): Promise<string[]> {
   const text = readFileSync(join(programs, name), 'utf8');
   return ['--input-type=commonjs', '-e', (await transformWithEsbuild(text, name, { format: 'cjs' })).code];
+}
+
+/** Bundles a program into one file, as frameworks do. */
+async function bundled(name: string): Promise<string> {
+  const path = join(bundles.path, `${name}.cjs`);
+  const options = ['--bundle', '--platform=node', '--keep-names', '--log-level=error', `--outfile=${path}`];
+  const { code, stderr } = await startProgram(['npx', 'esbuild', join(programs, name), ...options], env, folder).ended;
+  if (code !== 0) throw new Error(stderr);
+  return path;
 }
 
 /** A call of OpenAI's chat completions with the question "Is it raining?". The local model counts words as tokens. */
@@ -140,6 +152,26 @@ describe.concurrent('under runspan dev, a program that does not import runspan',
     ['npx', 'vite-node', 'programs/typed.ts', RESPONSE],
   ])('%s %s %s does, too', async (program, command, argument, trace) => {
     await expectTraces([program, command, argument], [trace]);
+  });
+
+  it('in a bundle has its model calls, and one line names the option that excludes the package', async () => {
+    const [alone, traced] = await bothWays(['node', await bundled('ai-sdk-agent.mjs')]);
+    const calls = [
+      'openai.chat.completions · llm · 10 tokens (5 in, 5 out)',
+      'openai.chat.completions · llm · 22 tokens (12 in, 10 out)',
+    ];
+    const line =
+      "runspan: `ai` is part of a bundle, so only its model calls are recorded; exclude it from the bundle, in Next.js with `serverExternalPackages: ['ai']`.\n";
+    expect(traced.stderr).toBe(line);
+    expect({ ...traced, stdout: withoutTraces(traced.stdout, calls), stderr: '' }).toEqual(alone);
+  });
+
+  it('of LangGraph in a bundle is recorded once, by the tracer of LangSmith', async () => {
+    await expectTraces(['node', await bundled('langgraph.mjs')], [GRAPH]);
+  });
+
+  it.runIf(isEarlierNode)('of LangGraph on a Node without hooks is recorded once, too', async () => {
+    await expectTraces([process.execPath, join(programs, 'langgraph.mjs')], [GRAPH]);
   });
 
   it('in Python, which sends OTLP', async () => {

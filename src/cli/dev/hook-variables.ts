@@ -27,7 +27,7 @@ export async function hookVariables(
 }
 
 /** Puts the hook before the existing options, because the modules that they load may load an SDK. */
-export function nodeOptions(existing = ''): string {
+function nodeOptions(existing = ''): string {
   return `--import=${REGISTER} ${existing}`.trim();
 }
 
@@ -35,7 +35,7 @@ export function nodeOptions(existing = ''): string {
  * Returns the standard variables of OpenTelemetry, or none if the user has set an endpoint. The receiver accepts only
  * traces, so metrics and logs are turned off unless the user has set their exporters.
  */
-export function otlpVariables(url: string, apiKey: string | undefined): Record<string, string> {
+function otlpVariables(url: string, apiKey: string | undefined): Record<string, string> {
   if (variable('OTEL_EXPORTER_OTLP_ENDPOINT') || variable('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')) return {};
   return {
     OTEL_EXPORTER_OTLP_ENDPOINT: url,

@@ -15,12 +15,15 @@ import { markUnreadable } from '../answer-stream.ts';
 import type { AnswerReader } from '../call-reader.ts';
 import { isModelStepOpen } from '../langchain/steps.ts';
 import { dialectOf, mayBeModelCall } from './dialects.ts';
-import { requestBody, requestSignal, requestUrl } from './request.ts';
+import { requestBody, requestHeader, requestSignal, requestUrl } from './request.ts';
 import { followResponse } from './response.ts';
 
 const OPERATION = 'recordFetch';
 
 const state: { stop: (() => void) | undefined } = shared('recordFetch', () => ({ stop: undefined }));
+
+/** Whether to record a model call that no other integration records. `header` returns a header of the request. */
+type CallFilter = (header: (name: string) => string | undefined) => boolean;
 
 /**
  * Records the model calls that the process makes with `globalThis.fetch`, which is replaced. Each request that a dialect
@@ -30,12 +33,12 @@ const state: { stop: (() => void) | undefined } = shared('recordFetch', () => ({
  * the replacement stays, and its calls are no longer recorded. Further calls return the same function and have no effect
  * while the recording lasts. If the runtime has no `fetch`, nothing is recorded.
  */
-export function recordFetch(): () => void {
-  state.stop ??= guard(OPERATION, install);
+export function recordFetch(filter?: CallFilter): () => void {
+  state.stop ??= guard(OPERATION, () => install(filter));
   return state.stop ?? (() => {});
 }
 
-function install(): (() => void) | undefined {
+function install(filter?: CallFilter): (() => void) | undefined {
   const descriptor = Object.getOwnPropertyDescriptor(globalThis, 'fetch');
   const original = globalThis.fetch as unknown as Method;
   if (typeof original !== 'function') return undefined;
@@ -43,7 +46,7 @@ function install(): (() => void) | undefined {
   const recorder = {
     fetch(this: unknown, ...args: unknown[]): unknown {
       if (!isOn || !mayBeModelCall(args[0], args[1])) return Reflect.apply(original, this, args);
-      return recordCall(original, this, args);
+      return recordCall(original, this, args, filter);
     },
   };
   const replacement = disguised(recorder.fetch, original);
@@ -66,7 +69,7 @@ interface Call {
   readonly answer: AnswerReader;
 }
 
-function recordCall(fetch: Method, self: unknown, args: unknown[]): unknown {
+function recordCall(fetch: Method, self: unknown, args: unknown[], filter?: CallFilter): unknown {
   const [input, init] = args;
   const around = guard(OPERATION, currentContext);
   const sink = guard(OPERATION, () => sinkOf(around));
@@ -75,7 +78,9 @@ function recordCall(fetch: Method, self: unknown, args: unknown[]): unknown {
     guard(OPERATION, () => {
       const url = requestUrl(input);
       const signal = requestSignal(input, init);
-      return URL.canParse(url) ? beginCall(new URL(url), body, { around, sink, signal, startTime }) : undefined;
+      if (!URL.canParse(url)) return undefined;
+      const isExcluded = (): boolean => filter?.((name) => requestHeader(input, init, name)) === false;
+      return beginCall(new URL(url), body, { around, sink, signal, startTime, isExcluded });
     });
   const body = guard(OPERATION, () => requestBody(input, init));
   if (body instanceof Promise) return recordLater(() => Reflect.apply(fetch, self, args), body, begin);
@@ -129,10 +134,13 @@ interface Surroundings {
   readonly sink: RunSink;
   readonly signal: AbortSignal | undefined;
   readonly startTime: string | undefined;
+  /** Called for a model call that no other integration records. */
+  isExcluded(): boolean;
 }
 
 /** Starts the run of a request. Returns undefined if the request is not a model call or is already recorded. */
-function beginCall(url: URL, body: unknown, { around, sink, signal, startTime }: Surroundings): Call | undefined {
+function beginCall(url: URL, body: unknown, surroundings: Surroundings): Call | undefined {
+  const { around, sink, signal, startTime } = surroundings;
   const found = dialectOf(url, body);
   if (found === undefined) return undefined;
   const { reader, provider, request } = found;
@@ -140,7 +148,7 @@ function beginCall(url: URL, body: unknown, { around, sink, signal, startTime }:
   const description = isFields(request) ? reader.describe(request, provider) : undefined;
   if (isFields(request) && description === undefined) return undefined;
   const call = modelCall(runType, description?.metadata);
-  if (isRecordedAbove(runType, call?.model, around, sink)) return undefined;
+  if (isRecordedAbove(runType, call?.model, around, sink) || surroundings.isExcluded()) return undefined;
   const inputs = description?.inputs ?? { error: 'the request could not be read' };
   const start = prepareRun(OPERATION, { name, runType, inputs, ...(startTime && { startTime }) }, around);
   const run = new Run(start.options, start.parent, start.sink, start.inputs, start.sampling);

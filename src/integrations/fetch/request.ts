@@ -20,6 +20,12 @@ export function requestSignal(input: unknown, init: unknown): AbortSignal | unde
   return signal instanceof AbortSignal ? signal : undefined;
 }
 
+/** Reads one header. `name` is in lower case. In a plain object, headers with capital letters are not found. */
+export function requestHeader(input: unknown, init: unknown, name: string): string | undefined {
+  const headers = fieldsOf(init).headers ?? fieldsOf(input).headers;
+  return (headers instanceof Headers ? headers.get(name) : textOf(fieldsOf(headers)[name])) ?? undefined;
+}
+
 /**
  * Reads the body of a request, as an object. Returns undefined if the body is not JSON or a form, for example if it is a
  * stream. The body of a `Request` is read from a clone, because reading the body itself would consume it.
