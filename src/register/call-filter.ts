@@ -36,7 +36,7 @@ export function isRecordedHere(header: Header): boolean {
   if (found !== undefined) {
     diagnostics.warnOnce(
       `bundled ${found.name}`,
-      `\`${found.name}\` is part of a bundle, so only its model calls are recorded; exclude it from the bundle, ` +
+      `a bundle contains the package ${found.name}, so only its model calls are recorded; exclude it from the bundle, ` +
         `in Next.js with \`serverExternalPackages: ['${found.name}']\`.`,
     );
   }

@@ -29,9 +29,11 @@ const HELP = `
 If RUNSPAN_RECEIVER_KEY is set, the receiver requires this key to send and read runs.
 RUNSPAN_RECEIVER_WRITE_KEY adds a key that can only send runs.
 
-The command receives RUNSPAN_ENDPOINT and RUNSPAN_TRACING and, for programs that use the langsmith
-package, LANGSMITH_ENDPOINT, LANGSMITH_TRACING and LANGSMITH_API_KEY. RUNSPAN_API_KEY contains the
-write key if it is set, otherwise the key.
+The command need not use runspan: NODE_OPTIONS makes its Node processes load runspan/register, which
+records model calls, and the OTEL_EXPORTER_OTLP_* variables make other programs send their spans.
+RUNSPAN_ENDPOINT, RUNSPAN_TRACING, LANGSMITH_ENDPOINT, LANGSMITH_TRACING and LANGSMITH_API_KEY send
+the runs of programs that use runspan or langsmith. RUNSPAN_API_KEY contains the write key if it is
+set, otherwise the key.
 
 Exit code:
   that of the command, or its signal; 0 after Ctrl-C without a command; 1 if the receiver cannot
