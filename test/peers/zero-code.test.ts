@@ -24,10 +24,8 @@ afterAll(bundles.remove);
 
 /** Runs a command by itself, and under `runspan dev`. */
 async function bothWays(command: readonly string[]): Promise<[alone: Ended, traced: Ended]> {
-  return Promise.all([
-    startProgram(command, env, folder).ended,
-    startRunspan(['dev', '--port', '0', '--', ...command], env, folder).ended,
-  ]);
+  const alone = await startProgram(command, env, folder).ended;
+  return [alone, await startRunspan(['dev', '--port', '0', '--', ...command], env, folder).ended];
 }
 
 /** The output of `runspan dev` without durations, the address and the drawn traces. */
