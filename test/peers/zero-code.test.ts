@@ -106,12 +106,13 @@ async function askNext({ child, printed, ended }: Started, isAnswered: RegExp): 
   return [await response.text(), await ended];
 }
 
-/** The lines without times and addresses, in order, because Next.js prints some of them at any time. */
+/** The sorted lines without times and addresses. Next.js prints some lines at any time, and one only if it is slow. */
 function steadyLines(stdout: string): string[] {
   return withoutTraces(stdout, [RESPONSE])
     .replaceAll(/\b[\d.]+m?s\b/g, '_')
     .replaceAll(/:\d+$/gm, '')
     .split('\n')
+    .filter((line) => !line.startsWith('○ Compiling'))
     .sort();
 }
 
