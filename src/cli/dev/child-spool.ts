@@ -11,14 +11,15 @@ const SEND_MAX_MS = 5_000;
 /**
  * Calls `runCommand` with variables that make a process store on disk the runs that it has not sent when it ends by
  * `process.exit()` or an error. Sends these runs to the receiver when the command has ended. If the user has set a
- * durability, it stays in effect.
+ * durability, it stays in effect. If no temporary folder can be created, nothing is stored.
  */
 export async function withSpool<Result>(
   { url, apiKey }: { readonly url: string; readonly apiKey: string | undefined },
   runCommand: (variables: Record<string, string>) => Promise<Result>,
 ): Promise<Result> {
   if (env('RUNSPAN_DURABILITY') !== undefined) return await runCommand({});
-  const spoolDir = await mkdtemp(join(tmpdir(), 'runspan-dev-'));
+  const spoolDir = await mkdtemp(join(tmpdir(), 'runspan-dev-')).catch(() => undefined);
+  if (spoolDir === undefined) return await runCommand({});
   try {
     const result = await runCommand({ RUNSPAN_DURABILITY: 'spill', RUNSPAN_SPOOL_DIR: spoolDir });
     await sendSpool(url, apiKey, spoolDir);
