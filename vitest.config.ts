@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { bothTransports, isolated, programs, virtualTime } from './test/suites.ts';
 
-const elsewhere = [...configDefaults.exclude, 'test/peers/**', 'test/browser/**'];
+const elsewhere = [...configDefaults.exclude, 'test/peers/**', 'test/browser/**', 'test/runtimes/**'];
 
 export default defineConfig({
   // Node 20 and vite 7: standard decorators are lowered by esbuild when the target is below esnext.
@@ -40,9 +40,9 @@ export default defineConfig({
           {
             name: 'fetch-transport',
             enforce: 'pre',
-            resolveId: (id, importer) =>
-              id.endsWith('/http/client.ts') && importer?.includes('/src/') && !importer.endsWith('/client.browser.ts')
-                ? fileURLToPath(new URL('src/http/client.browser.ts', import.meta.url))
+            resolveId: (id) =>
+              id.endsWith('/http/create-client.ts')
+                ? fileURLToPath(new URL('src/http/create-client.browser.ts', import.meta.url))
                 : undefined,
           },
         ],

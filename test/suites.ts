@@ -65,7 +65,7 @@ function inFolder(folder: string, ...names: readonly string[]): string[] {
 
 /** The test files whose text matches. Folders of other configurations are not read: those of installed packages are large. */
 function filesWith(pattern: RegExp): string[] {
-  const others = ['browser', 'fixtures', 'mutants', 'peers'];
+  const others = ['browser', 'fixtures', 'mutants', 'peers', 'runtimes'];
   return readdirSync(join(root, 'test'), { withFileTypes: true })
     .filter((entry) => !others.includes(entry.name))
     .flatMap((entry) => (entry.isDirectory() ? filesIn(entry.name) : [entry.name]))

@@ -4,10 +4,11 @@ import { allowListeners, types } from '../base/node.ts';
 import { addressOf, checkedOptions } from '../base/options.ts';
 import { messageOf } from '../base/text.ts';
 import { delay } from '../base/timers.ts';
-import { HttpClient, type OpenAnswer, type Transport } from '../http/client.ts';
 import { environmentProxies } from '../http/connections.ts';
+import { createClient } from '../http/create-client.ts';
 import { DeadlineError, failureOf } from '../http/errors.ts';
 import { backoffMs, isTransient, parseRetryAfter } from '../http/retry.ts';
+import type { OpenAnswer, Transport } from '../http/transport.ts';
 import { ANSWER_BYTES_MAX, parseBody, readText } from './body.ts';
 import {
   type CallOptions,
@@ -88,7 +89,7 @@ export class Api {
     this.timeoutMs = timeoutMs;
     this.#secrets = new Secrets([...secrets, ...secretsIn(headers)]);
     this.#address = addressOf(url);
-    this.#http = new HttpClient({
+    this.#http = createClient({
       endpoint: url,
       headers: {},
       connectTimeoutMs,

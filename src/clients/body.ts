@@ -1,7 +1,7 @@
 import { isObject } from '../base/options.ts';
 import { clearTimer, setTimer } from '../base/timers.ts';
-import type { ResponseBody } from '../http/client.ts';
 import { DeadlineError } from '../http/errors.ts';
+import type { ResponseBody } from '../http/transport.ts';
 import { type FailedAnswer, parseJson } from './errors.ts';
 
 /** Expected kind of a response body. Only the kind is validated. With `none`, the body is ignored. */

@@ -1,5 +1,5 @@
 import { type Check, type Checks, checkedOptions } from '../base/options.ts';
-import type { StreamBody } from '../http/client.ts';
+import type { StreamBody } from '../http/transport.ts';
 import type { BodySchema, ResponseKind } from './body.ts';
 import { type CallOptions, callChecks, callOptionsOf } from './client-options.ts';
 import { InvalidRequestError, type ValidationError } from './errors.ts';

@@ -1,6 +1,7 @@
 import { monotonicNowMs } from '../base/clock.ts';
 import { delay, setTimer } from '../base/timers.ts';
-import { HttpClient } from '../http/client.ts';
+import { createClient, usesFetch } from '../http/create-client.ts';
+import type { Transport } from '../http/transport.ts';
 import { Exporter } from './exporter.ts';
 import type { ExporterParts } from './exporter-parts.ts';
 import { DropNotice, type Ledger } from './ledger.ts';
@@ -20,7 +21,7 @@ export type ExporterTime = Pick<ExporterParts, 'monotonicMs' | 'random' | 'delay
 
 const realTime: ExporterTime = { monotonicMs: monotonicNowMs, random: Math.random, delay };
 
-const services = new WeakMap<Exporter, { settings: Settings; client: HttpClient }>();
+const services = new WeakMap<Exporter, { settings: Settings; client: Transport }>();
 
 export function exporterFor(
   settings: Settings,
@@ -29,7 +30,7 @@ export function exporterFor(
   time: ExporterTime = realTime,
 ): Exporter {
   const { limits, endpoint, durability, dispatcher, proxies } = settings;
-  const client = new HttpClient({ ...limits, endpoint, headers: settings.requestHeaders, dispatcher, proxies });
+  const client = createClient({ ...limits, endpoint, headers: settings.requestHeaders, dispatcher, proxies });
   const { monotonicMs } = time;
   const info = new ServiceInfo(client, { runs: limits.batchRuns, bytes: limits.batchBytes }, monotonicMs);
   const gate = new SendGate({ ...limits, random: time.random });
@@ -92,7 +93,7 @@ let isLoading = false;
  * milliseconds at that time.
  */
 export function preloadSoon(): void {
-  if (isLoading) return;
+  if (isLoading || usesFetch) return;
   isLoading = true;
   setTimer(() => {
     void Promise.allSettled([import('undici'), import('form-data-encoder')]);

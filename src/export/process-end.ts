@@ -52,8 +52,9 @@ class Allowance {
   }
 }
 
+/** Bun does not measure idle time. There, all time since the last flush counts. */
 function idleMs(): number {
-  return performance.eventLoopUtilization().idle;
+  return performance.eventLoopUtilization?.().idle ?? monotonicNowMs();
 }
 
 /** Open exporters that have received a run, with their time limits. */

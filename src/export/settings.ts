@@ -192,7 +192,7 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   const capture = { ...captureOf(options, limits), ...hiding };
   const isWanted = flag('tracing', options.tracing, true);
   const service = isWanted ? serviceOf(options, isForProcess) : undefined;
-  if (service === undefined || !isRuntimeSupported()) return undefined;
+  if (service === undefined) return undefined;
   const { onDrop, dispatcher } = options;
   const proxies = dispatcher === undefined ? environmentProxies(reportInvalidProxy) : undefined;
   const handleSignals = flag('handleSignals', options.handleSignals, false);
@@ -201,16 +201,6 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
 
 function reportInvalidProxy(variable: EnvironmentName): void {
   complain(`${variable} is not an http or https address; the proxy is not used`, 'proxy');
-}
-
-/** Returns false and logs the reason on a runtime without `eventLoopUtilization`, such as Bun 1.4. */
-function isRuntimeSupported(): boolean {
-  if (typeof globalThis.performance?.eventLoopUtilization === 'function') return true;
-  diagnostics.warnOnce(
-    'runtime',
-    'delivery is off: this runtime has no performance.eventLoopUtilization; use Node.js 20.19 or later',
-  );
-  return false;
 }
 
 /** Logs an invalid option. If the option hides payloads in another library, returns which payloads to hide. */

@@ -4,92 +4,24 @@ import type { Dispatcher } from 'undici';
 import { nodeModule } from '../base/node.ts';
 import { addressOf } from '../base/options.ts';
 import { clearTimer, setTimer, withoutTracing } from '../base/timers.ts';
-import { type ConnectionOptions, createConnections, isReusedConnectionError } from './connections.ts';
-import { DeadlineError, NoAnswerError, SetupError } from './errors.ts';
+import { createConnections, isReusedConnectionError } from './connections.ts';
+import { NoAnswerError } from './errors.ts';
+import {
+  ANSWER_BYTES_MAX,
+  bodyBytes,
+  CLOSED,
+  type HttpAnswer,
+  type HttpClientOptions,
+  type HttpHeaders,
+  type HttpRequest,
+  type OpenAnswer,
+  type Progress,
+  type Transport,
+  timeoutError,
+  UNNEEDED_BODY_MS,
+} from './transport.ts';
 
-const ANSWER_BYTES_MAX = 64 * 1024;
-
-type Headers = Readonly<Record<string, string>>;
-
-export type HeadersFunction = (progress: Progress) => Promise<Headers>;
-
-export interface Progress {
-  /** Name of the option whose function is running, for example `apiKey`, or undefined if no function is running. */
-  waitsFor: string | undefined;
-}
-
-/** Maximum time to read a response body that is not needed. The body is read so that the connection can be reused. */
-const UNNEEDED_BODY_MS = 1_000;
-
-/** Options of a client. The path of each request is appended to the path of `endpoint`. */
-export interface HttpClientOptions extends ConnectionOptions {
-  /**
-   * Headers of every request. Only `endpoint` receives the headers, because redirects are not followed. A function is
-   * called for each request, and its running time counts towards the deadline of the request. If the function throws,
-   * the request fails.
-   */
-  readonly headers: Headers | HeadersFunction;
-  /** If a dispatcher is set, the connection pool of the client is not used, and proxy settings have no effect. */
-  readonly dispatcher?: Dispatcher | undefined;
-}
-
-export interface HttpRequest {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
-  /** A path that starts with a slash. */
-  readonly path: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: readonly (string | Uint8Array)[];
-  /**
-   * A stream that is sent as the body, instead of `body`. Only `open` accepts a stream, because `send` may repeat a
-   * request.
-   */
-  readonly stream?: StreamBody;
-  readonly signal?: AbortSignal;
-  /** Whether only the status is needed. If true, the `text` of the response is empty. */
-  readonly needsStatusOnly?: boolean;
-  /** Timeout of this request. @default `requestTimeoutMs` */
-  readonly timeoutMs?: number;
-}
-
-export interface StreamBody {
-  readonly stream: Readable;
-  readonly bytes: number;
-}
-
-export interface HttpAnswer {
-  readonly status: number;
-  /** Headers by name in lower case. */
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** The first 64 KiB of the body. */
-  readonly text: string;
-  /** Whether the request was sent without an API key and without an `authorization` header. */
-  readonly isKeyless?: boolean;
-}
-
-/** A response whose body has not been read. */
-export interface OpenAnswer {
-  readonly status: number;
-  readonly headers: HttpAnswer['headers'];
-  /** The caller must read the body to the end or call `destroy`. */
-  readonly body: ResponseBody;
-}
-
-/** The chunks of a response body, which can be read only once. Breaking out of the iteration closes the connection. */
-export interface ResponseBody extends AsyncIterable<Uint8Array> {
-  /** Closes the connection. A pending read rejects with the error. */
-  destroy(error?: Error): void;
-}
-
-/** The part of a client that does not depend on the runtime. `client.browser.ts` implements it with `fetch`. */
-export interface Transport {
-  open(request: HttpRequest): Promise<OpenAnswer>;
-  destroy(): Promise<void>;
-}
-
-/**
- * Sends requests to one endpoint. A request resolves with any response status, and rejects if no response arrives
- * before the deadline. Requests are not traced. The first request loads `undici`.
- */
+/** Sends requests with undici, which the first request loads. */
 export class HttpClient implements Transport {
   readonly #options: HttpClientOptions;
   readonly #origin: string;
@@ -191,7 +123,7 @@ export class HttpClient implements Transport {
 
   #dispatch(
     dispatcher: Dispatcher,
-    headers: Headers,
+    headers: HttpHeaders,
     request: HttpRequest,
     attempt: Attempt,
     timeouts?: { headersTimeout: number; bodyTimeout: number },
@@ -221,8 +153,6 @@ export class HttpClient implements Transport {
   }
 }
 
-const CLOSED = 'the client was closed';
-
 function bodyOf({ body, stream }: HttpRequest): string | Uint8Array | Readable | null {
   if (stream !== undefined) return stream.stream;
   return body === undefined || body.length <= 1 ? (body?.[0] ?? null) : nodeModule('node:stream').Readable.from(body);
@@ -231,12 +161,6 @@ function bodyOf({ body, stream }: HttpRequest): string | Uint8Array | Readable |
 function lengthOf({ body, stream }: HttpRequest): Record<string, string> {
   if (body === undefined && stream === undefined) return {};
   return { 'content-length': String(stream?.bytes ?? bodyBytes(body)) };
-}
-
-export function bodyBytes(chunks: HttpRequest['body'] = []): number {
-  let bytes = 0;
-  for (const chunk of chunks) bytes += Buffer.byteLength(chunk);
-  return bytes;
 }
 
 function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
@@ -289,7 +213,7 @@ class Attempt extends EventEmitter implements Progress {
     super();
     this.#attempts = attempts.add(this);
     this.#signal = signal;
-    this.#timer = setTimer(() => this.abort(this.#timeoutError(timeoutMs)), timeoutMs);
+    this.#timer = setTimer(() => this.abort(timeoutError(this, timeoutMs)), timeoutMs);
     if (!holdsProcess) this.#timer.unref();
     signal?.addEventListener('abort', this.#onSignal);
     if (signal?.aborted) this.#onSignal();
@@ -310,11 +234,5 @@ class Attempt extends EventEmitter implements Progress {
     clearTimer(this.#timer);
     this.#attempts.delete(this);
     this.#signal?.removeEventListener('abort', this.#onSignal);
-  }
-
-  #timeoutError(timeoutMs: number): Error {
-    return this.waitsFor === undefined
-      ? new DeadlineError(`no answer within ${timeoutMs} ms`)
-      : new SetupError(`\`${this.waitsFor}\` did not return within ${timeoutMs} ms`);
   }
 }

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { HttpClient } from '../../src/http/client.browser.ts';
 import { failureOf } from '../../src/http/errors.ts';
+import { FetchClient } from '../../src/http/fetch-client.ts';
 
 const broken = (): ReadableStream<Uint8Array> =>
   new ReadableStream({ pull: (controller) => controller.error(new TypeError('network error')) });
@@ -26,7 +26,7 @@ it.each<[string, () => Promise<unknown>, object]>([
   vi.stubGlobal('fetch', fetch);
   onTestFinished(() => void vi.unstubAllGlobals());
   const endpoint = new URL('http://host.test');
-  const client = new HttpClient({ endpoint, headers: {}, connectTimeoutMs: 1_000, requestTimeoutMs: 1_000 });
+  const client = new FetchClient({ endpoint, headers: {}, connectTimeoutMs: 1_000, requestTimeoutMs: 1_000 });
   const read = async (): Promise<void> => {
     const { body } = await client.open({ method: 'GET', path: '/' });
     for await (const _chunk of body);

@@ -87,7 +87,7 @@ async function browserBundle(contents: string): Promise<{ text: string; metafile
 it('a bundle of the clients for browsers has no module and no global of Node', async () => {
   const { text, metafile } = await browserBundle(`export * from 'runspan/clients'`);
   const inputs = Object.keys(metafile.inputs).filter((path) => path !== '<stdin>');
-  expect(inputs).toContain('dist/browser/http/client.js');
+  expect(inputs).toContain('dist/browser/http/fetch-client.js');
   expect(inputs.filter((path) => !path.startsWith('dist/browser/'))).toEqual([]);
   expect(
     text.match(/\bfrom\s*["'][^"']+["']|\bimport\s*\(|\brequire\(|\bprocess\.\w|\bBuffer\b|\bsetImmediate\(/g),

@@ -8,7 +8,7 @@ import { destinationOf } from '../../export/create-exporter.ts';
 import type { Settings } from '../../export/settings.ts';
 import { destinationHash, FORMAT_FOLDER } from '../../export/spool/directory.ts';
 import { makeFolders, removeFile, type SpoolFs, systemFs, writeNewFile } from '../../export/spool/fs.ts';
-import { HttpClient } from '../../http/client.ts';
+import { createClient } from '../../http/create-client.ts';
 import type { CommandContext, Output } from '../command-line.ts';
 import { type Finding, fail, findingLine, ok, warn, withoutSecrets } from './finding.ts';
 import { packageFindings } from './packages.ts';
@@ -62,7 +62,7 @@ async function* allFindings(): AsyncGenerator<Finding> {
   if (settings === undefined) return;
   if (settings.durability !== 'memory') yield spoolFinding(settings);
   const { connectTimeoutMs, requestTimeoutMs } = settings.limits;
-  const client = new HttpClient({ ...settings, connectTimeoutMs, requestTimeoutMs });
+  const client = createClient({ ...settings, connectTimeoutMs, requestTimeoutMs });
   try {
     for await (const finding of serviceFindings(settings, client)) {
       yield finding;

@@ -6,9 +6,9 @@ import { connect as connectTls } from 'node:tls';
 import { env } from '../../base/env.ts';
 import { messageOf } from '../../base/text.ts';
 import type { Settings } from '../../export/settings.ts';
-import type { HttpAnswer, HttpClient } from '../../http/client.ts';
 import { type NamedProxy, type NoProxy, proxyFor } from '../../http/connections.ts';
 import { failureOf } from '../../http/errors.ts';
+import type { HttpAnswer, Transport } from '../../http/transport.ts';
 import { parsedJson } from '../command-line.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 import { addressOf } from './settings.ts';
@@ -17,7 +17,7 @@ import { addressOf } from './settings.ts';
 const SKEW_MAX_MS = 5_000;
 
 /** Checks the connection to the service, `GET /info` and the clocks. */
-export async function* serviceFindings(settings: Settings, client: HttpClient): AsyncGenerator<Finding> {
+export async function* serviceFindings(settings: Settings, client: Transport): AsyncGenerator<Finding> {
   const { endpoint, proxies } = settings;
   const proxy = proxyFor(endpoint, proxies);
   if (proxies !== undefined) yield proxyFinding(proxy);
@@ -34,7 +34,7 @@ export async function* serviceFindings(settings: Settings, client: HttpClient): 
 }
 
 /** Checks the key with a query for a trace that does not exist. */
-export async function keyFinding(settings: Settings, client: HttpClient): Promise<Finding> {
+export async function keyFinding(settings: Settings, client: Transport): Promise<Finding> {
   const check = 'key';
   const hasKey = sendsKey(settings);
   try {
@@ -61,7 +61,7 @@ const NO_SERVICE = 'check that the endpoint is the address of the service, not o
 const LATER = 'the test run shows whether runs are accepted';
 
 /** Queries the runs of a trace. `json` is undefined if the response is not JSON. */
-export async function queryTrace(client: HttpClient, traceId: string): Promise<{ status: number; json: unknown }> {
+export async function queryTrace(client: Transport, traceId: string): Promise<{ status: number; json: unknown }> {
   const { status, text } = await client.send({
     method: 'POST',
     path: '/runs/query',
@@ -119,11 +119,7 @@ async function connected(host: string, port: number, isTls: boolean, timeoutMs: 
   }
 }
 
-async function* infoFindings(
-  client: HttpClient,
-  proxy: NamedProxy | NoProxy,
-  hasKey: boolean,
-): AsyncGenerator<Finding> {
+async function* infoFindings(client: Transport, proxy: NamedProxy | NoProxy, hasKey: boolean): AsyncGenerator<Finding> {
   const request = { method: 'GET', path: '/info', headers: { accept: 'application/json' } } as const;
   let startedAtMs = 0;
   let answer: HttpAnswer;

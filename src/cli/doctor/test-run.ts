@@ -1,7 +1,7 @@
 import { messageOf } from '../../base/text.ts';
 import { delay } from '../../base/timers.ts';
 import type { Settings } from '../../export/settings.ts';
-import type { HttpClient } from '../../http/client.ts';
+import type { Transport } from '../../http/transport.ts';
 import { startRun } from '../../run/start-run.ts';
 import { subscribe } from '../../run/stats.ts';
 import { createExporter } from '../../runspan.ts';
@@ -17,7 +17,7 @@ const QUERY_EVERY_MS = 500;
 const QUERIES_MAX = 10;
 
 /** Sends one run as an application does, and reads it back if the service supports queries. */
-export async function* runFindings(settings: Settings, client: HttpClient): AsyncGenerator<Finding> {
+export async function* runFindings(settings: Settings, client: Transport): AsyncGenerator<Finding> {
   const exporter = createExporter({ tracing: true, sampleRate: 1, durability: 'memory' });
   let status: number | undefined;
   const stop = subscribe('runspan:request:end', (request) => {
@@ -38,7 +38,7 @@ export async function* runFindings(settings: Settings, client: HttpClient): Asyn
   yield fail('test run', `not accepted: ${lastError?.message ?? reason}`, adviceFor(status, sendsKey(settings)));
 }
 
-async function readBack(client: HttpClient, traceId: string): Promise<Finding> {
+async function readBack(client: Transport, traceId: string): Promise<Finding> {
   const check = 'read back';
   try {
     for (let query = 0; query < QUERIES_MAX; query++) {

@@ -1,8 +1,8 @@
 import { clock, wallNowMs } from '../../base/clock.ts';
 import { diagnostics } from '../../base/diagnostics.ts';
-import { bodyBytes, type HttpAnswer, type HttpClient, type HttpRequest } from '../../http/client.ts';
 import { failureOf } from '../../http/errors.ts';
 import { parseRetryAfter } from '../../http/retry.ts';
+import { bodyBytes, type HttpAnswer, type HttpRequest, type Transport } from '../../http/transport.ts';
 import { type DropReason, publish } from '../../run/stats.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import type { Ledger } from '../ledger.ts';
@@ -97,12 +97,12 @@ export interface IngestResult {
 
 /** Sends requests with runs. Counts each request in the ledger, with its duration and its error. */
 export class IngestClient {
-  readonly #client: HttpClient;
+  readonly #client: Transport;
   readonly #ledger: Ledger;
   readonly #endpoint: string;
   readonly #monotonicMs: () => number;
 
-  constructor(client: HttpClient, ledger: Ledger, endpoint: string, monotonicMs: () => number) {
+  constructor(client: Transport, ledger: Ledger, endpoint: string, monotonicMs: () => number) {
     this.#client = client;
     this.#ledger = ledger;
     this.#endpoint = endpoint;

@@ -1,9 +1,9 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { nodeModule } from '../../base/node.ts';
 import { messageOf } from '../../base/text.ts';
-import { bodyBytes } from '../../http/client.ts';
 import { isBreak } from '../../http/errors.ts';
 import { probeDelayMs } from '../../http/retry.ts';
+import { bodyBytes } from '../../http/transport.ts';
 import { randomHex } from '../../run/ids.ts';
 import type { Batch, Item, RequestBody } from '../delivery.ts';
 import { encodeMultipart } from './multipart.ts';

@@ -1,8 +1,8 @@
 import { monotonicNowMs } from '../../base/clock.ts';
 import { defaultLimits, type Limits } from '../../base/limits.ts';
 import { isObject } from '../../base/options.ts';
-import type { HttpClient } from '../../http/client.ts';
 import { backoffMs, isTransient, probeDelayMs } from '../../http/retry.ts';
+import type { Transport } from '../../http/transport.ts';
 import type { BatchSize } from '../queue.ts';
 
 /** If the service reports a limit outside these bounds, the nearest bound is used. */
@@ -26,7 +26,7 @@ const RETRY_MS = 60_000;
 
 /** The limits and capabilities that the service reports at `GET /info`. Until a response arrives, defaults apply. */
 export class ServiceInfo {
-  readonly #client: HttpClient;
+  readonly #client: Transport;
   readonly #defaults: BatchSize;
   readonly #monotonicMs: () => number;
   #reported: BatchSize;
@@ -39,7 +39,7 @@ export class ServiceInfo {
   batch: BatchSize;
   takesGzip = false;
 
-  constructor(client: HttpClient, defaults: BatchSize, monotonicMs: () => number = monotonicNowMs) {
+  constructor(client: Transport, defaults: BatchSize, monotonicMs: () => number = monotonicNowMs) {
     this.#client = client;
     this.#defaults = defaults;
     this.#monotonicMs = monotonicMs;

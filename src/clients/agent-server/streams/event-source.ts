@@ -2,7 +2,6 @@ import { guard } from '../../../base/guard.ts';
 import { allowListeners } from '../../../base/node.ts';
 import { cut } from '../../../base/text.ts';
 import { clearTimer, setTimer } from '../../../base/timers.ts';
-import type { OpenAnswer, ResponseBody } from '../../../http/client.ts';
 import { DeadlineError, failureOf, NoAnswerError } from '../../../http/errors.ts';
 import {
   EventStream,
@@ -11,6 +10,7 @@ import {
   type ServerSentEvent,
 } from '../../../http/event-stream.ts';
 import { isTransient } from '../../../http/retry.ts';
+import type { OpenAnswer, ResponseBody } from '../../../http/transport.ts';
 import type { Api } from '../../api.ts';
 import type { Call } from '../../endpoint.ts';
 import { ApiError, InvalidAnswerError } from '../../errors.ts';

@@ -1,5 +1,5 @@
-import type { OpenAnswer } from '../../../http/client.ts';
 import type { ServerSentEvent } from '../../../http/event-stream.ts';
+import type { OpenAnswer } from '../../../http/transport.ts';
 import type { Api } from '../../api.ts';
 import { type CallOptions, TEXT_OPTION, TIMEOUT } from '../../client-options.ts';
 import { type Endpoint, type PreparedCall, pathOf, queryText } from '../../endpoint.ts';

@@ -1,0 +1,236 @@
+import { nodeModule } from '../base/node.ts';
+import { addressOf } from '../base/options.ts';
+import { clearTimer, setTimer, withoutTracing } from '../base/timers.ts';
+import { NoAnswerError, SetupError } from './errors.ts';
+import {
+  ANSWER_BYTES_MAX,
+  CLOSED,
+  type HttpAnswer,
+  type HttpClientOptions,
+  type HttpHeaders,
+  type HttpRequest,
+  type OpenAnswer,
+  type Progress,
+  type ResponseBody,
+  type Transport,
+  timeoutError,
+  UNNEEDED_BODY_MS,
+} from './transport.ts';
+
+/**
+ * Sends requests with `fetch`, for runtimes without undici. Connection and proxy options have no effect, because the
+ * runtime manages connections.
+ */
+export class FetchClient implements Transport {
+  readonly #options: HttpClientOptions;
+  readonly #address: string;
+  readonly #attempts = new Set<Attempt>();
+  #headers: HttpClientOptions['headers'];
+  #isDestroyed = false;
+
+  constructor(options: HttpClientOptions) {
+    this.#options = options;
+    this.#headers = options.headers;
+    this.#address = addressOf(options.endpoint);
+  }
+
+  setHeaders(headers: HttpClientOptions['headers']): void {
+    this.#headers = headers;
+  }
+
+  async send(request: HttpRequest): Promise<HttpAnswer> {
+    const { requestTimeoutMs } = this.#options;
+    const attempt = this.#begin(request, Math.min(request.timeoutMs ?? requestTimeoutMs, requestTimeoutMs));
+    const source = this.#headers;
+    let answer: HttpAnswer;
+    try {
+      const own = await this.#ownHeaders(attempt);
+      const response = await this.#fetch(own, request, attempt);
+      const { status, headers } = response;
+      if (request.needsStatusOnly) attempt.shorten(UNNEEDED_BODY_MS);
+      const text = await (request.needsStatusOnly ? skipBody(response) : readText(response.body));
+      const isKeyless = own['x-api-key'] === undefined && own.authorization === undefined;
+      answer = { status, headers: Object.fromEntries(headers), text, isKeyless };
+    } catch (thrown) {
+      throw causeOf(thrown, attempt.signal);
+    } finally {
+      attempt.end();
+    }
+    const { status } = answer;
+    // If the application replaced the rejected key during the request, the request is retried with the new key.
+    return (status === 401 || status === 403) && this.#headers !== source ? this.send(request) : answer;
+  }
+
+  async open(request: HttpRequest): Promise<OpenAnswer> {
+    const attempt = this.#begin(request, request.timeoutMs ?? this.#options.requestTimeoutMs);
+    try {
+      const response = await this.#fetch(await this.#ownHeaders(attempt), request, attempt);
+      const { status, headers, body } = response;
+      return { status, headers: Object.fromEntries(headers), body: new FetchBody(body, attempt) };
+    } catch (thrown) {
+      attempt.end();
+      throw causeOf(thrown, attempt.signal);
+    } finally {
+      attempt.endDeadline();
+    }
+  }
+
+  async destroy(): Promise<void> {
+    this.#isDestroyed = true;
+    for (const attempt of this.#attempts) attempt.abort(new NoAnswerError(CLOSED));
+  }
+
+  #begin({ signal }: HttpRequest, timeoutMs: number): Attempt {
+    const attempt = new Attempt(this.#attempts, signal, timeoutMs);
+    if (this.#isDestroyed) attempt.abort(new NoAnswerError(CLOSED));
+    return attempt;
+  }
+
+  async #ownHeaders(attempt: Attempt): Promise<HttpHeaders> {
+    if (typeof this.#headers !== 'function') return this.#headers;
+    return Promise.race([this.#headers(attempt), attempt.aborted()]);
+  }
+
+  async #fetch(own: HttpHeaders, request: HttpRequest, { signal }: Attempt): Promise<Response> {
+    signal.throwIfAborted();
+    const { method, path, headers } = request;
+    const init = {
+      method,
+      headers: { ...own, ...headers },
+      ...bodyOf(request),
+      // Redirects are not followed, because another origin could receive the API key.
+      redirect: 'manual',
+      signal,
+      // On Workers with an early compatibility date, `fetch` throws if the option is set.
+      ...(method === 'GET' && 'cache' in Request.prototype && { cache: 'no-store' }),
+    } as RequestInit;
+    const response = await withoutTracing(() => fetch(this.#address + path, init));
+    // For a redirect, browsers hide the status and set the response type `opaqueredirect`.
+    if (response.type === 'opaqueredirect')
+      throw new SetupError('the service redirects to another address; set the address of the service itself');
+    return response;
+  }
+}
+
+/** A request until its response was read. Aborts when the deadline passes, the caller aborts or the client is closed. */
+class Attempt implements Progress {
+  waitsFor: string | undefined;
+  readonly #attempts: Set<Attempt>;
+  readonly #ending = new AbortController();
+  readonly #caller: AbortSignal | undefined;
+  #timer: NodeJS.Timeout;
+  readonly #onCaller = (): void => this.abort(this.#caller?.reason);
+
+  constructor(attempts: Set<Attempt>, caller: AbortSignal | undefined, timeoutMs: number) {
+    this.#attempts = attempts.add(this);
+    this.#caller = caller;
+    this.#timer = setTimer(() => this.abort(timeoutError(this, timeoutMs)), timeoutMs);
+    caller?.addEventListener('abort', this.#onCaller);
+    if (caller?.aborted) this.#onCaller();
+  }
+
+  get signal(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  abort(reason: unknown): void {
+    this.#ending.abort(reason);
+  }
+
+  /** Rejects when the attempt aborts. */
+  aborted(): Promise<never> {
+    return new Promise((_, reject) => {
+      this.signal.addEventListener('abort', () => reject(this.signal.reason));
+    });
+  }
+
+  endDeadline(): void {
+    clearTimer(this.#timer);
+  }
+
+  /** Replaces the deadline. */
+  shorten(timeoutMs: number): void {
+    this.endDeadline();
+    this.#timer = setTimer(() => this.abort(timeoutError(this, timeoutMs)), timeoutMs);
+  }
+
+  end(): void {
+    this.endDeadline();
+    this.#attempts.delete(this);
+    this.#caller?.removeEventListener('abort', this.#onCaller);
+  }
+}
+
+/** Reads a body that is not needed, so that the connection can be used again. Never rejects. */
+async function skipBody(response: Response): Promise<string> {
+  if (response.headers.get('content-length') !== '0') await response.arrayBuffer().catch(() => {});
+  return '';
+}
+
+async function readText(stream: ReadableStream<Uint8Array> | null): Promise<string> {
+  const decoder = new TextDecoder();
+  const reader = stream?.getReader();
+  let text = '';
+  let leftBytes = ANSWER_BYTES_MAX;
+  for (;;) {
+    const { value } = (await reader?.read()) ?? {};
+    if (value === undefined) return text + decoder.decode();
+    text += decoder.decode(value.subarray(0, leftBytes), { stream: true });
+    leftBytes -= value.length;
+    if (leftBytes > 0) continue;
+    // The rest of the body is not needed.
+    void reader?.cancel().catch(() => {});
+    return text;
+  }
+}
+
+function bodyOf({ body = [], stream }: HttpRequest): Pick<RequestInit, 'body' | 'duplex'> {
+  if (stream !== undefined) return { body: nodeModule('node:stream').Readable.toWeb(stream.stream), duplex: 'half' };
+  // A Blob copies its parts.
+  return { body: body.length > 1 ? new Blob(body as string[]) : (body[0] ?? null) };
+}
+
+class FetchBody implements ResponseBody {
+  readonly #stream: ReadableStream<Uint8Array> | null;
+  readonly #attempt: Attempt;
+
+  constructor(stream: ReadableStream<Uint8Array> | null, attempt: Attempt) {
+    this.#stream = stream;
+    this.#attempt = attempt;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
+    const reader = this.#stream?.getReader();
+    try {
+      for (;;) {
+        const step = await reader?.read();
+        if (step?.value === undefined) return;
+        yield step.value;
+      }
+    } catch (thrown) {
+      throw causeOf(thrown, this.#attempt.signal);
+    } finally {
+      this.destroy();
+    }
+  }
+
+  destroy(error?: Error): void {
+    this.#attempt.end();
+    this.#attempt.abort(error ?? new NoAnswerError('the response was closed'));
+  }
+}
+
+/**
+ * Returns the cause of a failed `fetch`. On Bun, the TypeError itself has the code, and on Deno, only the message of its
+ * cause names the problem. In browsers, the TypeError has no cause, and the reason of an abort may be missing.
+ */
+function causeOf(thrown: unknown, { aborted, reason }: AbortSignal): unknown {
+  if (aborted) return reason;
+  if (!(thrown instanceof TypeError) || 'code' in thrown) return thrown;
+  const { cause } = thrown;
+  if (cause instanceof Error && !('code' in cause)) {
+    if (cause.message.includes('Connection refused')) return Object.assign(cause, { code: 'ECONNREFUSED' });
+    if (cause.message.includes('dns error')) return Object.assign(cause, { code: 'ENOTFOUND' });
+  }
+  return cause ?? new NoAnswerError('no response arrived, or the connection broke');
+}

@@ -1,0 +1,51 @@
+import { spawn } from 'node:child_process';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { addsUp } from '../support/adds-up.ts';
+import { ingestServer } from '../support/ingest-server.ts';
+import { OUTLINES, outlineOf, RESULTS } from './expected.ts';
+import { startServers } from './servers.ts';
+
+const folder = fileURLToPath(new URL('.', import.meta.url));
+const packages = `${folder}node_modules/`;
+
+const RUNTIMES: readonly [name: string, command: readonly string[]][] = [
+  ['Bun', [`${packages}@oven/bun-linux-x64/bin/bun`]],
+  ['Deno', [`${packages}@deno/linux-x64-glibc/deno`, 'run', '--allow-all', '--no-lock']],
+];
+
+describe.each(RUNTIMES)('on %s', (_, [file = '', ...args]) => {
+  const run = async (program: string, env: Record<string, string>) => {
+    const child = spawn(file, [...args, `programs/${program}`], { cwd: folder, env, timeout: 20_000 });
+    const closed = new Promise<number | null>((resolve) => child.on('close', resolve));
+    const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
+    return { lines: stdout.trim().split('\n'), stderr, code };
+  };
+
+  it('delivers functions, streams and model calls when the program ends, and keeps its exit code', async () => {
+    const { receiver, modelUrl } = await startServers();
+
+    const { lines, stderr, code } = await run('process.mjs', { RUNSPAN_ENDPOINT: receiver.url, MODEL_URL: modelUrl });
+
+    const ledger = JSON.parse(lines.pop() ?? '');
+    expect(stderr).toBe('');
+    expect(lines).toEqual(Object.entries(RESULTS).map(([name, result]) => `${name}: ${result}`));
+    expect(code).toBe(3);
+    const outline = Object.values(OUTLINES).flat();
+    expect(outlineOf(await receiver.runs())).toEqual(outline);
+    expect(ledger).toMatchObject({ sent: outline.length, dropped: 0 });
+    expect(addsUp(ledger)).toBe(true);
+  });
+
+  it('logs the cause of a failed delivery, and keeps the exit code', async () => {
+    const server = await ingestServer();
+    await server.close();
+
+    const { stderr, code } = await run('failing.mjs', { RUNSPAN_ENDPOINT: server.url });
+
+    expect(stderr).toMatch(/^runspan: delivery to .* failed: no program listens at the address/);
+    expect(stderr).toContain('1 run not delivered');
+    expect(code).toBe(3);
+  });
+});

@@ -1,0 +1,11 @@
+import { defineConfig } from 'vitest/config';
+
+// Tests of the built package on other runtimes than Node.
+export default defineConfig({
+  esbuild: { target: 'es2022' },
+  test: {
+    include: ['test/runtimes/*.test.ts'],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
+});
