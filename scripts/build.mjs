@@ -64,6 +64,7 @@ async function compile() {
     const bundled = [
       ...(await joinModules()),
       ...(await joinModulesForCommonJS()),
+      ...(await joinModulesForEdge()),
       ...(await joinModulesForBrowsers()),
       ...(await buildPage(join(compiled, 'viewer'))),
     ];
@@ -136,49 +137,82 @@ function formatOfModules() {
 }
 
 /**
- * Builds the entries that have a `browser` file. `x.browser.js` replaces `x.js`, and any other module of Node fails the
- * build. Each module stays a file, so that bundlers of applications leave out the modules that a page does not use. Returns
+ * Builds the entries that have a `workerd` file, for runtimes with `fetch` but without the modules of Node. `x.edge.js`
+ * replaces `x.js`. Returns the ids of the bundled modules.
+ */
+function joinModulesForEdge() {
+  const input = Object.fromEntries(entryFiles('workerd').map((path) => [posix.basename(path, '.js'), path]));
+  return bundle(input, [variantFiles('edge'), globalsOfNode()], {
+    dir: join(compiled, 'edge'),
+    chunkFileNames: 'chunks/[name].js',
+    hoistTransitiveImports: false,
+  });
+}
+
+/** Imports substitutes for the globals of Node that the modules use. */
+function globalsOfNode() {
+  const substitutes = join(modules, 'base', 'globals.edge.js');
+  return {
+    name: 'globals-of-node',
+    transform(code, path) {
+      const names = ['Buffer', 'FinalizationRegistry', 'WeakRef'].filter((name) =>
+        new RegExp(`\\b${name}\\b`).test(code),
+      );
+      if (path === substitutes || !path.startsWith(modules) || names.length === 0) return null;
+      return `import { ${names.join(', ')} } from ${JSON.stringify(substitutes)};\n${code}`;
+    },
+  };
+}
+
+function failOnWarning(warning) {
+  throw new Error(warning.message);
+}
+
+/**
+ * Builds the entries that have a `browser` file. `x.browser.js` or `x.edge.js` replaces `x.js`, and any other module of Node
+ * fails the build. Each module stays a file, so that bundlers of applications leave out the modules that a page does not use. Returns
  * the ids of the bundled modules.
  */
 async function joinModulesForBrowsers() {
   const bundle = await rollup({
     input: Object.fromEntries(entryFiles('browser').map((path) => [posix.basename(path, '.js'), path])),
-    plugins: [browserFiles(), nodeResolve({ browser: true, rootDir: root }), withoutComments()],
+    plugins: [variantFiles('browser', 'edge'), nodeResolve({ browser: true, rootDir: root }), withoutComments()],
     // No module does anything when it is loaded that another module needs.
     treeshake: { moduleSideEffects: false },
-    onwarn: (warning) => {
-      throw new Error(warning.message);
-    },
+    onwarn: failOnWarning,
   });
   const { output } = await bundle.write({
     dir: join(compiled, 'browser'),
     preserveModules: true,
     entryFileNames: ({ facadeModuleId: id }) => {
       if (!id.startsWith(modules)) return `${/.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(id)[1]}.js`;
-      return relative(modules, id).split(sep).join(posix.sep).replace('.browser.js', '.js');
+      return relative(modules, id)
+        .split(sep)
+        .join(posix.sep)
+        .replace(/\.(browser|edge)\.js$/, '.js');
     },
     hoistTransitiveImports: false,
   });
   return output.flatMap(({ moduleIds = [] }) => moduleIds);
 }
 
-/** Resolves an entry of `dist/browser/` to its module, and each module to its variant for browsers, if there is one. */
-function browserFiles() {
+/** Resolves an entry to its module, and each module to its first variant that exists. */
+function variantFiles(...kinds) {
   return {
-    name: 'browser-files',
+    name: 'variant-files',
     resolveId(specifier, importer) {
-      if (importer === undefined) return join(modules, posix.basename(specifier));
-      if (!specifier.startsWith('.') || !importer.startsWith(modules)) return null;
-      const path = join(dirname(importer), specifier);
-      const variant = path.replace(/\.js$/, '.browser.js');
-      return existsSync(variant) && variant !== importer ? variant : path;
+      if (importer !== undefined && (!specifier.startsWith('.') || !importer.startsWith(modules))) return null;
+      const path =
+        importer === undefined ? join(modules, posix.basename(specifier)) : join(dirname(importer), specifier);
+      const variants = kinds.map((kind) => path.replace(/\.js$/, `.${kind}.js`));
+      return variants.find((variant) => existsSync(variant) && variant !== importer) ?? path;
     },
   };
 }
 
 /**
- * Keeps the installed package small. Bundlers also show an application's users no comments. The names in ES modules stay
- * readable in stack traces.
+ * Keeps the installed package small. Bundlers also show an application's users no comments. Only the names in the ES modules
+ * for Node stay readable in stack traces: bundlers shorten the names in the other ES modules anyway.
  */
 function withoutComments() {
   const options = {
@@ -191,8 +225,13 @@ function withoutComments() {
   };
   return {
     name: 'without-comments',
-    renderChunk: async (code, { fileName }, { format }) =>
-      (await transformWithEsbuild(code, fileName, { ...options, minifyIdentifiers: format === 'cjs' })).code,
+    renderChunk: async (code, { fileName }, { dir, format }) =>
+      (
+        await transformWithEsbuild(code, fileName, {
+          ...options,
+          minifyIdentifiers: format === 'cjs' || dir !== compiled,
+        })
+      ).code,
   };
 }
 

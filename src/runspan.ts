@@ -92,7 +92,7 @@ export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
  * call's time limit. If the handler does not return a promise, the flush continues after the call.
  */
 export function withFlush<Handler extends CallableFunction>(handler: Handler, options?: FlushLimit): Handler {
-  return flushedAfter(handler, options, flush);
+  return flushedAfter(handler, options, flush, () => all.hasOpenRuns);
 }
 
 /**

@@ -21,3 +21,7 @@ export class AsyncResource {
 export const environment: typeof node.environment = () => ({});
 
 export const allowListeners: typeof node.allowListeners = () => {};
+
+export const setTimeout: typeof globalThis.setTimeout = globalThis.setTimeout;
+export const setImmediate: typeof globalThis.setImmediate = globalThis.setImmediate;
+export const clearTimeout: typeof globalThis.clearTimeout = globalThis.clearTimeout;

@@ -1,4 +1,6 @@
-// The built-in Node modules that the clients need. In builds for browsers, `node.browser.ts` replaces this file.
+// What the library needs of Node. `node.edge.ts` and `node.browser.ts` replace this file in the builds for runtimes with fetch
+// only, and for browsers.
+import type { AsyncLocalStorage } from 'node:async_hooks';
 
 /**
  * Loads a built-in module on demand. An `import` would load the module and read all its exports at startup, which takes
@@ -11,6 +13,23 @@ export const types: typeof import('node:util').types = nodeModule('node:util').t
 export const AsyncResource: typeof import('node:async_hooks').AsyncResource =
   nodeModule('node:async_hooks').AsyncResource;
 
+export const createStorage = <Store>(): AsyncLocalStorage<Store> =>
+  new (nodeModule('node:async_hooks').AsyncLocalStorage)();
+
+export const channel: typeof import('node:diagnostics_channel').channel =
+  nodeModule('node:diagnostics_channel').channel;
+
+// Keeps the original functions, because fake timers in an application's tests would otherwise stop delivery.
+export const setTimeout: typeof globalThis.setTimeout = globalThis.setTimeout;
+export const setImmediate: typeof globalThis.setImmediate = globalThis.setImmediate;
+export const clearTimeout: typeof globalThis.clearTimeout = globalThis.clearTimeout;
+
+/** The runtime, as recorded with each trace. */
+export const runtime: Readonly<Record<'runtime' | 'runtime_version' | 'platform', string>> = {
+  ...(otherRuntime() ?? { runtime: 'node', runtime_version: process.version }),
+  platform: `${process.platform}-${process.arch}`,
+};
+
 export function environment(): NodeJS.ProcessEnv {
   return process.env;
 }
@@ -18,4 +37,10 @@ export function environment(): NodeJS.ProcessEnv {
 /** Turns off the warning that Node prints when a signal has more than ten listeners. */
 export function allowListeners(signal: AbortSignal): void {
   nodeModule('node:events').setMaxListeners(0, signal);
+}
+
+function otherRuntime(): { runtime: string; runtime_version: string } | undefined {
+  const { bun, deno } = process.versions as Record<string, string | undefined>;
+  if (bun !== undefined) return { runtime: 'bun', runtime_version: bun };
+  return deno === undefined ? undefined : { runtime: 'deno', runtime_version: deno };
 }

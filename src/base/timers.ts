@@ -1,9 +1,7 @@
 import { DELAY_MAX_MS } from './limits.ts';
-import { AsyncResource } from './node.ts';
+import { AsyncResource, clearTimeout, setImmediate, setTimeout } from './node.ts';
 
-// Keeps the original functions, because fake timers in an application's tests would otherwise stop delivery.
-const { setTimeout: setTimeoutOfNode, setImmediate: setImmediateOfNode } = globalThis;
-export const clearTimer: (timer: NodeJS.Timeout | undefined) => void = globalThis.clearTimeout;
+export const clearTimer: (timer: NodeJS.Timeout | undefined) => void = clearTimeout;
 
 /**
  * An async resource without an async context. A new resource captures the current context, for example the context of a
@@ -29,7 +27,7 @@ export function outside<Result, Args extends unknown[]>(fn: (...args: Args) => R
  * negative `ms` counts as 0, because Node 24 and later print a warning for a negative number.
  */
 export function setTimer(callback: () => void, ms: number): NodeJS.Timeout {
-  return root.runInAsyncScope(setTimeoutOfNode<[]>, undefined, callback, Math.max(0, ms));
+  return root.runInAsyncScope(setTimeout<[]>, undefined, callback, Math.max(0, ms));
 }
 
 /**
@@ -37,7 +35,7 @@ export function setTimer(callback: () => void, ms: number): NodeJS.Timeout {
  * has run.
  */
 export function setSoon(callback: () => void): NodeJS.Immediate {
-  return root.runInAsyncScope(setImmediateOfNode<[]>, undefined, callback);
+  return root.runInAsyncScope(setImmediate<[]>, undefined, callback);
 }
 
 export function delay(ms: number, signal: AbortSignal | undefined, holdsProcess = false): Promise<void> {

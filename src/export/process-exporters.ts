@@ -30,6 +30,10 @@ export class ProcessExporters {
   readonly #successive = new Set<Exporter>();
   #configured: Exporter | undefined;
 
+  get hasOpenRuns(): boolean {
+    return [...this.#ledgers].some(({ counts }) => counts.open > 0);
+  }
+
   get isEmpty(): boolean {
     return this.#open.size === 0;
   }

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import type { Dispatcher } from 'undici';
 import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
 import { type EnvironmentName, env } from '../base/env.ts';
@@ -26,7 +25,7 @@ import type { CapturePolicy, SamplingDecision } from '../run/sink.ts';
 import type { OnDrop } from './ledger.ts';
 import { type HeaderFields, type Service, serviceOf } from './service-settings.ts';
 import { complain, flag, type SettingName, variableOf } from './setting-variables.ts';
-import { defaultSpoolDir } from './spool/fs.ts';
+import { hasFiles, spoolFolder } from './spool/fs.ts';
 
 /**
  * Options of `configure` and `createExporter`. All options are optional. If an option is not set, its value is read
@@ -234,9 +233,11 @@ function fromEnvironment<Value>(
 
 export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir' | 'syncEveryMs'> {
   const { durability, spoolDir, syncEveryMs } = options;
+  const wanted = durability ?? fromEnvironment<Durability>('durability', CHECKS.durability) ?? 'memory';
+  if (!hasFiles && wanted !== 'memory') complain(`\`durability\` needs a file system; \`memory\` is used`);
   return {
-    durability: durability ?? fromEnvironment<Durability>('durability', CHECKS.durability) ?? 'memory',
-    spoolDir: resolve(spoolDir ?? env('RUNSPAN_SPOOL_DIR') ?? defaultSpoolDir()),
+    durability: hasFiles ? wanted : 'memory',
+    spoolDir: spoolFolder(spoolDir ?? env('RUNSPAN_SPOOL_DIR')),
     syncEveryMs,
   };
 }

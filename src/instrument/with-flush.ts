@@ -7,6 +7,7 @@ import { flushLimitMs } from '../run/run-options.ts';
 import type { FlushLimit, FlushResult } from '../run/sink.ts';
 import { abandonment, isObjectOrFunction, type Method, type StreamObserver, type Watched } from './observer.ts';
 import { thenOf } from './promise.ts';
+import { needsRelay, relayed } from './relayed.ts';
 import { followReadableStream, isReadableStream } from './stream.ts';
 import { disguised, uncallableKind } from './traceable.ts';
 
@@ -25,6 +26,7 @@ export function flushedAfter<Handler extends CallableFunction>(
   handler: Handler,
   options: FlushLimit | undefined,
   flush: Flush,
+  hasOpenRuns: () => boolean = () => false,
 ): Handler {
   const kind = uncallableKind(handler);
   if (kind !== undefined) {
@@ -38,7 +40,7 @@ export function flushedAfter<Handler extends CallableFunction>(
   const limitMs = flushLimitMs('withFlush', options, FLUSH_TIMEOUT_MS);
   const wrapper = {
     flushing(this: unknown, ...args: unknown[]): unknown {
-      const call = new HandlerCall(args, limitMs, flush);
+      const call = new HandlerCall(args, limitMs, flush, hasOpenRuns);
       let result: unknown;
       try {
         result = Reflect.apply(fn, this, args);
@@ -50,7 +52,7 @@ export function flushedAfter<Handler extends CallableFunction>(
       if (then !== undefined) return call.settled(result as object, then);
       // Only a promise can be delayed until the flush ends. Any other result is returned immediately.
       void call.ended(result);
-      return result;
+      return call.result(result);
     },
   };
   return disguised(wrapper.flushing, fn) as unknown as Handler;
@@ -61,17 +63,20 @@ class HandlerCall {
   readonly #args: readonly unknown[];
   readonly #limitMs: number;
   readonly #flush: Flush;
+  readonly #hasOpenRuns: () => boolean;
   /**
    * `waitUntil` is looked up when the handler is called, because the platform's request context does not exist after
    * the request.
    */
   readonly #waitUntil: PlatformMethod | undefined;
   #flushing: Promise<void> | undefined;
+  #isBodyFollowed = false;
 
-  constructor(args: readonly unknown[], limitMs: number, flush: Flush) {
+  constructor(args: readonly unknown[], limitMs: number, flush: Flush, hasOpenRuns: () => boolean) {
     this.#args = args;
     this.#limitMs = limitMs;
     this.#flush = flush;
+    this.#hasOpenRuns = hasOpenRuns;
     this.#waitUntil = platformMethod('waitUntil', [args[2], args[1], ...requestContexts()]);
   }
 
@@ -84,7 +89,7 @@ class HandlerCall {
       throw error;
     }
     await this.ended(value);
-    return value;
+    return this.result(value);
   }
 
   /**
@@ -92,10 +97,18 @@ class HandlerCall {
    * Returns a promise if the result must wait for the flush.
    */
   ended(result: unknown): Promise<void> | undefined {
+    // If no run is open, the body cannot end a run.
+    if (needsRelay && !this.#hasOpenRuns()) return this.flushed();
     const body = new BodyObserver(() => (isHandedOver ? undefined : this.flushed()));
     if (guard('withFlush', () => followBody(result, body)) !== true) return this.flushed();
+    this.#isBodyFollowed = true;
     const isHandedOver = this.#waitUntil?.(this.#flushAfter(body)) !== undefined;
     return undefined;
+  }
+
+  /** Returns the result for the caller. */
+  result(value: unknown): unknown {
+    return needsRelay && this.#isBodyFollowed ? relayed(value as Response) : value;
   }
 
   /** Flushes. Returns a promise that the result must wait for, or undefined if the platform waits for the flush. */

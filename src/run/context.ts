@@ -1,4 +1,5 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
+import type { AsyncLocalStorage } from 'node:async_hooks';
+import { createStorage } from '../base/node.ts';
 import { shared } from '../base/shared.ts';
 import { callReplacementsBy } from '../payload/redact.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
@@ -167,7 +168,7 @@ export interface SpanSource {
 
 const KEY = Symbol.for('runspan.context.v1');
 const holder = globalThis as { [KEY]?: AsyncLocalStorage<RunContext> };
-holder[KEY] ??= new AsyncLocalStorage<RunContext>();
+holder[KEY] ??= createStorage<RunContext>();
 const storage: AsyncLocalStorage<RunContext> = holder[KEY];
 
 /** Returns the context of the innermost open step of a framework, or undefined if there is none. */

@@ -1,3 +1,4 @@
+import { runtime } from '../base/node.ts';
 import { isObject } from '../base/options.ts';
 import { version } from '../base/version.ts';
 import type { HeldAttachment } from '../payload/attachment.ts';
@@ -86,9 +87,7 @@ export class EncodedRun {
 const runtimeJson: string = JSON.stringify({
   sdk: 'runspan',
   sdk_version: version,
-  runtime: 'node',
-  runtime_version: process.version,
-  platform: `${process.platform}-${process.arch}`,
+  ...runtime,
 });
 
 /** Reads the fields of an open run from its source. Called before the start of the run is sent or stored. */

@@ -1,4 +1,5 @@
-import { type Channel, channel } from 'node:diagnostics_channel';
+import type { Channel } from 'node:diagnostics_channel';
+import { channel } from '../base/node.ts';
 
 /** The reason why a run was dropped. */
 export type DropReason = 'queue_full' | 'too_large' | 'rejected' | 'expired' | 'corrupt' | 'closed';

@@ -126,6 +126,13 @@ export function checkFolder(fs: SpoolFs, path: string): void {
   if (uid !== undefined && facts.uid !== uid) throw new UnsafeFolder(`${path} belongs to another user`);
 }
 
+/** Whether the runtime has a file system. `fs.edge.ts` has none. */
+export const hasFiles: boolean = true;
+
+export function spoolFolder(path: string = defaultSpoolDir()): string {
+  return resolve(path);
+}
+
 export function defaultSpoolDir(): string {
   // Uses the folder for temporary files if there is no home folder. In a container, the user may have no home, and the
   // home of a service account often does not exist.

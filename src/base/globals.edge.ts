@@ -1,0 +1,81 @@
+// In the build for Workers and Vercel's edge runtime, the exports of this file replace the globals of the same names.
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+type Encoding = 'utf8' | 'latin1' | 'hex' | 'base64';
+
+/** The part of Node's `Buffer` that the library uses. */
+export class Buffer extends Uint8Array {
+  static allocUnsafeSlow(bytes: number): Buffer {
+    return new Buffer(bytes);
+  }
+
+  static override from(content: unknown, encoding?: unknown, length?: number): Buffer {
+    if (typeof content !== 'string') return new Buffer(content as ArrayBuffer, encoding as number, length);
+    if (encoding === 'hex')
+      return new Buffer((content.match(/../g) ?? []).map((digits) => Number.parseInt(digits, 16)));
+    if (encoding !== 'base64') return new Buffer(encoder.encode(content));
+    const base64 = content
+      .replaceAll('-', '+')
+      .replaceAll('_', '/')
+      .replaceAll(/[^A-Za-z0-9+/]/g, '');
+    return new Buffer(Array.from(atob(base64), (character) => character.charCodeAt(0)));
+  }
+
+  static byteLength(content: string | ArrayBufferView): number {
+    return typeof content === 'string' ? encoder.encode(content).length : content.byteLength;
+  }
+
+  static concat(chunks: readonly Uint8Array[]): Buffer {
+    const all = new Buffer(chunks.reduce((bytes, { length }) => bytes + length, 0));
+    let at = 0;
+    for (const chunk of chunks) {
+      all.set(chunk, at);
+      at += chunk.length;
+    }
+    return all;
+  }
+
+  /** Writes as many whole characters as fit, and returns the number of bytes. */
+  write(text: string, at: number): number {
+    return encoder.encodeInto(text, this.subarray(at)).written;
+  }
+
+  copy(target: Uint8Array, targetAt: number, start: number, end: number): void {
+    target.set(this.subarray(start, end), targetAt);
+  }
+
+  override toString(encoding: Encoding = 'utf8', start = 0, end: number = this.length): string {
+    const bytes = this.subarray(start, end);
+    if (encoding === 'hex') return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+    if (encoding === 'utf8') return decoder.decode(bytes);
+    let text = '';
+    for (const byte of bytes) text += String.fromCharCode(byte);
+    return btoa(text);
+  }
+}
+
+// Workers with an early compatibility date have neither of these classes.
+
+/** Without the class of the runtime, a result that is not read to its end is not noticed. */
+const Registry: typeof FinalizationRegistry =
+  globalThis.FinalizationRegistry ??
+  class {
+    register(): void {}
+    unregister(): void {}
+  };
+
+const Reference: typeof WeakRef =
+  globalThis.WeakRef ??
+  class {
+    readonly #target: object;
+    constructor(target: object) {
+      this.#target = target;
+    }
+    deref(): object {
+      return this.#target;
+    }
+  };
+
+export { Reference as WeakRef, Registry as FinalizationRegistry };

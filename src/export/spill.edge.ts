@@ -1,0 +1,2 @@
+/** Never created, because `durability` is always `memory`. */
+export class Spill {}

@@ -1,0 +1,5 @@
+// These runtimes have no file system, so runs are kept in memory only.
+
+export const hasFiles = false;
+
+export const spoolFolder = (): string => '';

@@ -1,0 +1,50 @@
+// A Worker. The path of a request names the call to make.
+import { configure, stats, traceable, withFlush } from 'runspan';
+import { calls } from './application.mjs';
+
+// In an application, the call at module scope would be a mistake. It must not break the Worker.
+const early = traceable(() => 'at module scope', { name: 'early' })();
+
+async function answer(request, env) {
+  configureOnce(env);
+  const { pathname } = new URL(request.url);
+  const name = pathname.slice(1);
+  if (name === 'stats') return Response.json(stats());
+  if (name === 'early') return new Response(early);
+  if (name === 'slow') return new Response(await slow(request.url));
+  if (name === 'body') return new Response(await words());
+  return new Response(await calls[name](env.MODEL_URL));
+}
+
+let isConfigured = false;
+function configureOnce({ RUNSPAN_ENDPOINT: endpoint }) {
+  if (!isConfigured) configure({ endpoint });
+  isConfigured = true;
+}
+
+const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+const slow = traceable(
+  async (url) => {
+    await wait(Math.random() * 50);
+    return url;
+  },
+  { name: 'slow' },
+);
+
+/** A stream that the platform reads. */
+const words = traceable(
+  async () => {
+    let sent = 0;
+    return new ReadableStream({
+      async pull(controller) {
+        await wait(5);
+        controller.enqueue(new TextEncoder().encode('word '));
+        if (++sent === 3) controller.close();
+      },
+    });
+  },
+  { name: 'words', outputs: (chunks) => chunks.length },
+);
+
+export default { fetch: withFlush(answer, { timeoutMs: 1_000 }) };

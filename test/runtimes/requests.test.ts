@@ -1,0 +1,130 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build, type Format } from 'esbuild';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import type { Stats } from '../../src/run/stats.ts';
+import { addsUp } from '../support/adds-up.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { ingestServer } from '../support/ingest-server.ts';
+import { OUTLINES, outlineOf, RESULTS } from './expected.ts';
+import { startServers } from './servers.ts';
+
+const programs = fileURLToPath(new URL('programs/', import.meta.url));
+const folder = temporaryFolder();
+afterAll(folder.remove);
+
+const { nodeBinary }: { nodeBinary(version: string): string } = await import(
+  new URL('../../scripts/node-binary.mjs', import.meta.url).href
+);
+const { EdgeVM } = await import(new URL('node_modules/@edge-runtime/vm/dist/index.js', import.meta.url).href);
+
+type Bindings = Readonly<Record<'RUNSPAN_ENDPOINT' | 'MODEL_URL', string>>;
+
+/** Sends a request to the application and returns the text of the response. */
+type Send = (path: string) => Promise<string>;
+
+/** Bundles the application as the tools of a platform do: with its conditions, and without the modules of Node. */
+async function bundled(format: Format, conditions: string[]): Promise<string> {
+  const { outputFiles } = await build({
+    entryPoints: [join(programs, 'worker.mjs')],
+    bundle: true,
+    write: false,
+    format,
+    globalName: 'worker',
+    platform: 'browser',
+    target: 'es2022',
+    conditions,
+  });
+  return outputFiles[0]?.text ?? '';
+}
+
+/** Starts workerd with an early compatibility date. */
+async function startWorkerd(flags: readonly string[], bindings: Bindings): Promise<Send> {
+  const script = join(folder.path, 'worker.mjs');
+  writeFileSync(script, await bundled('esm', ['workerd', 'worker', 'browser']));
+  const args = [join(programs, 'miniflare.mjs'), script, JSON.stringify(flags), JSON.stringify(bindings)];
+  const child = spawn(nodeBinary('24'), args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  onTestFinished(async () => {
+    child.stdin.end();
+    await once(child, 'close');
+  });
+  const [line] = await once(child.stdout.setEncoding('utf8'), 'data');
+  return async (path) => (await fetch(new URL(path, line.trim()))).text();
+}
+
+async function startEdgeRuntime(bindings: Bindings): Promise<Send> {
+  const vm = new EdgeVM({ extend: (context: object) => Object.assign(context, { AsyncLocalStorage, process: { env: {} } }) });
+  vm.evaluate(`${await bundled('iife', ['edge-light', 'worker', 'browser'])}; globalThis.worker = worker;`);
+  const { Request, worker } = vm.context;
+  const platform = { waitUntil: (): void => {} };
+  return async (path) =>
+    (await worker.default.fetch(new Request(`http://edge.test/${path}`), bindings, platform)).text();
+}
+
+const withoutNested = Object.keys(RESULTS).filter((name) => name !== 'nested');
+
+describe.each<[string, (bindings: Bindings) => Promise<Send>, calls: string[]]>([
+  ['workerd', (bindings) => startWorkerd([], bindings), withoutNested],
+  ['workerd with nodejs_compat', (bindings) => startWorkerd(['nodejs_compat'], bindings), Object.keys(RESULTS)],
+  ["Vercel's edge runtime", startEdgeRuntime, Object.keys(RESULTS)],
+])('on %s', (_, start, calls) => {
+  const deployed = async (endpoint: string, modelUrl = '') => {
+    const send = await start({ RUNSPAN_ENDPOINT: endpoint, MODEL_URL: modelUrl });
+    const ledger = async (): Promise<Stats> => JSON.parse(await send('stats'));
+    /** Resolves when `count` runs are delivered and no other run is known. */
+    const delivered = async (count: number): Promise<void> => {
+      await expect.poll(ledger, { timeout: 10_000 }).toMatchObject({ created: count, sent: count });
+      expect(addsUp(await ledger())).toBe(true);
+    };
+    return { send, delivered };
+  };
+
+  it('delivers functions, streams and model calls after each response', async () => {
+    const { receiver, modelUrl } = await startServers();
+    const { send, delivered } = await deployed(receiver.url, modelUrl);
+
+    expect(await send('early')).toBe('at module scope');
+    for (const name of calls) expect(await send(name)).toBe(RESULTS[name]);
+
+    const outline = calls.flatMap((name) => OUTLINES[name] ?? []);
+    await delivered(outline.length);
+    expect(outlineOf(await receiver.runs())).toEqual(outline);
+  });
+
+  it('delivers the run of a stream that the platform reads', async () => {
+    const { receiver } = await startServers();
+    const { send, delivered } = await deployed(receiver.url);
+
+    expect(await send('body')).toBe('word word word ');
+    await delivered(1);
+    expect(outlineOf(await receiver.runs())).toEqual(['words: 3']);
+  });
+
+  it('loses no run of twenty interleaved requests', async () => {
+    const { receiver } = await startServers();
+    const { send, delivered } = await deployed(receiver.url);
+
+    const paths = Array.from({ length: 20 }, (_, index) => `slow?${index}`);
+    const answers = await Promise.all(paths.map(send));
+    expect(answers.map((url) => url.split('/').at(-1))).toEqual(paths);
+    await delivered(20);
+    expect(outlineOf(await receiver.runs()).sort()).toEqual(
+      answers.map((url) => `slow: ${JSON.stringify(url)}`).sort(),
+    );
+  });
+
+  it('keeps the runs of a request whose flush timed out for a later request', async () => {
+    const server = await ingestServer((_, index) => (index === 0 ? 'hold' : { status: 202 }));
+    onTestFinished(server.close);
+    const { send, delivered } = await deployed(server.url);
+
+    expect(await send('hello')).toBe('Hello, runtime!');
+    await server.arrived(1);
+    await delivered(1);
+    expect(server.received.length).toBeGreaterThan(1);
+  });
+});
