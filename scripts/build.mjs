@@ -176,7 +176,12 @@ function failOnWarning(warning) {
 async function joinModulesForBrowsers() {
   const bundle = await rollup({
     input: Object.fromEntries(entryFiles('browser').map((path) => [posix.basename(path, '.js'), path])),
-    plugins: [variantFiles('browser', 'edge'), nodeResolve({ browser: true, rootDir: root }), withoutComments()],
+    plugins: [
+      variantFiles('browser', 'edge'),
+      globalsOfNode(),
+      nodeResolve({ browser: true, rootDir: root }),
+      withoutComments(),
+    ],
     // No module does anything when it is loaded that another module needs.
     treeshake: { moduleSideEffects: false },
     onwarn: failOnWarning,
@@ -347,7 +352,7 @@ function writeDeclarations() {
 /** What the package exports under a condition, and its command, as paths within dist/. */
 function entryFiles(condition = 'import') {
   const { exports, bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const files = Object.values(exports).flatMap((entry) => entry[condition] ?? []);
+  const files = Object.values(exports).flatMap((entry) => entry[condition]?.import ?? entry[condition] ?? []);
   if (condition === 'import') files.push(...Object.values(bin));
   return files.map((file) => relative('dist', file));
 }

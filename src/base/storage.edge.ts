@@ -1,0 +1,18 @@
+/** Without an `AsyncLocalStorage`, a store is current only until the first `await`. */
+export class SynchronousStorage {
+  #store: unknown;
+
+  getStore(): unknown {
+    return this.#store;
+  }
+
+  run(store: unknown, fn: (...args: unknown[]) => unknown, ...args: unknown[]): unknown {
+    const before = this.#store;
+    this.#store = store;
+    try {
+      return fn(...args);
+    } finally {
+      this.#store = before;
+    }
+  }
+}
