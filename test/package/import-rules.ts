@@ -38,6 +38,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   [ROOT]: ['base', 'run', 'http', 'export', 'instrument'],
   'index.ts': ['base', 'payload', 'run', 'export', 'instrument', ROOT],
+  'index.browser.ts': ['base', 'payload', 'run', 'instrument'],
   'ai.ts': ['base', 'run', 'integrations', ROOT],
   'anthropic.ts': ['base', 'run', 'integrations', ROOT],
   'langchain.ts': ['base', 'run', 'integrations', ROOT],

@@ -23,8 +23,8 @@ describe('the source', () => {
     expect(cycles(factsOf(Object.fromEntries(sources)))).toEqual([]);
   });
 
-  it('has one file for each entry point, and runspan.ts', () => {
-    const expected = [...entries.map((name) => `${name}.ts`), 'runspan.ts'].sort();
+  it('has one file for each entry point, its variant for browsers, and runspan.ts', () => {
+    const expected = [...entries.map((name) => `${name}.ts`), 'index.browser.ts', 'runspan.ts'].sort();
     expect(FILES.filter((path) => !path.includes('/'))).toEqual(expected);
   });
 

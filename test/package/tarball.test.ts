@@ -25,7 +25,7 @@ const ALLOWED = [
   /^dist\/[\w-]+\.(js|cjs|d\.ts|d\.cts)$/,
   /^dist\/chunks\/[\w-]+\.c?js$/,
   /^dist\/cli\/main\.js$/,
-  /^dist\/browser\/([\w-]+\/)*[\w-]+\.js$/,
+  /^dist\/(browser|edge)\/([\w-]+\/)*[\w-]+\.js$/,
   /^dist\/(?!chunks|viewer)([\w-]+\/)+[\w-]+\.d\.cts$/,
   /^dist\/(viewer\/index\.html|THIRD-PARTY-NOTICES\.txt)$/,
   /^dist\/viewer\/assets\/[\w-]+\.(css|js|svg)$/,

@@ -12,7 +12,7 @@ const packages = `${folder}node_modules/`;
 
 const RUNTIMES: readonly [name: string, command: readonly string[]][] = [
   ['Bun', [`${packages}@oven/bun-linux-x64/bin/bun`]],
-  ['Deno', [`${packages}@deno/linux-x64-glibc/deno`, 'run', '--allow-all', '--no-lock']],
+  ['Deno', [`${packages}@deno/linux-x64-glibc/deno`, 'run', '--allow-net', '--allow-env', '--no-lock']],
 ];
 
 describe.each(RUNTIMES)('on %s', (_, [file = '', ...args]) => {

@@ -57,7 +57,9 @@ async function startWorkerd(flags: readonly string[], bindings: Bindings): Promi
 }
 
 async function startEdgeRuntime(bindings: Bindings): Promise<Send> {
-  const vm = new EdgeVM({ extend: (context: object) => Object.assign(context, { AsyncLocalStorage, process: { env: {} } }) });
+  const vm = new EdgeVM({
+    extend: (context: object) => Object.assign(context, { AsyncLocalStorage, process: { env: {} } }),
+  });
   vm.evaluate(`${await bundled('iife', ['edge-light', 'worker', 'browser'])}; globalThis.worker = worker;`);
   const { Request, worker } = vm.context;
   const platform = { waitUntil: (): void => {} };
