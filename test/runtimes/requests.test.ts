@@ -22,15 +22,18 @@ const { nodeBinary }: { nodeBinary(version: string): string } = await import(
 );
 const { EdgeVM } = await import(new URL('node_modules/@edge-runtime/vm/dist/index.js', import.meta.url).href);
 
-type Bindings = Readonly<Record<'RUNSPAN_ENDPOINT' | 'MODEL_URL', string>>;
+type Bindings = Readonly<Record<'RUNSPAN_ENDPOINT' | 'MODEL_URL', string>> & { readonly EARLY?: string };
 
 /** Sends a request to the application and returns the text of the response. */
 type Send = (path: string) => Promise<string>;
 
+const WORKER = `export { default } from './worker.mjs';`;
+
 /** Bundles the application as the tools of a platform do: with its conditions, and without the modules of Node. */
-async function bundled(format: Format, conditions: string[]): Promise<string> {
+async function bundled(contents: string, format: Format, conditions: string[]): Promise<string> {
   const { outputFiles } = await build({
-    entryPoints: [join(programs, 'worker.mjs')],
+    stdin: { contents, resolveDir: programs },
+    external: ['cloudflare:*'],
     bundle: true,
     write: false,
     format,
@@ -45,9 +48,12 @@ async function bundled(format: Format, conditions: string[]): Promise<string> {
 /** Starts workerd with an early compatibility date. */
 async function startWorkerd(flags: readonly string[], bindings: Bindings): Promise<Send> {
   const script = join(folder.path, 'worker.mjs');
-  writeFileSync(script, await bundled('esm', ['workerd', 'worker', 'browser']));
+  writeFileSync(
+    script,
+    await bundled(`import './configure-worker.mjs'; ${WORKER}`, 'esm', ['workerd', 'worker', 'browser']),
+  );
   const args = [join(programs, 'miniflare.mjs'), script, JSON.stringify(flags), JSON.stringify(bindings)];
-  const child = spawn(nodeBinary('24'), args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(nodeBinary('24'), args, { stdio: ['pipe', 'pipe', bindings.EARLY ? 'ignore' : 'inherit'] });
   onTestFinished(async () => {
     child.stdin.end();
     await once(child, 'close');
@@ -58,9 +64,9 @@ async function startWorkerd(flags: readonly string[], bindings: Bindings): Promi
 
 async function startEdgeRuntime(bindings: Bindings): Promise<Send> {
   const vm = new EdgeVM({
-    extend: (context: object) => Object.assign(context, { AsyncLocalStorage, process: { env: {} } }),
+    extend: (context: object) => Object.assign(context, { AsyncLocalStorage, process: { env: bindings } }),
   });
-  vm.evaluate(`${await bundled('iife', ['edge-light', 'worker', 'browser'])}; globalThis.worker = worker;`);
+  vm.evaluate(`${await bundled(WORKER, 'iife', ['edge-light', 'worker', 'browser'])}; globalThis.worker = worker;`);
   const { Request, worker } = vm.context;
   const platform = { waitUntil: (): void => {} };
   return async (path) =>
@@ -89,7 +95,6 @@ describe.each<[string, (bindings: Bindings) => Promise<Send>, calls: string[]]>(
     const { receiver, modelUrl } = await startServers();
     const { send, delivered } = await deployed(receiver.url, modelUrl);
 
-    expect(await send('early')).toBe('at module scope');
     for (const name of calls) expect(await send(name)).toBe(RESULTS[name]);
 
     const outline = calls.flatMap((name) => OUTLINES[name] ?? []);
@@ -129,4 +134,12 @@ describe.each<[string, (bindings: Bindings) => Promise<Send>, calls: string[]]>(
     await delivered(1);
     expect(server.received.length).toBeGreaterThan(1);
   });
+});
+
+it('a call at module scope does not break a Worker, and is not recorded', async () => {
+  const { receiver } = await startServers();
+  const send = await startWorkerd([], { RUNSPAN_ENDPOINT: receiver.url, MODEL_URL: '', EARLY: 'yes' });
+
+  expect(await send('early')).toBe('at module scope');
+  expect(JSON.parse(await send('stats'))).toMatchObject({ created: 0, open: 0 });
 });

@@ -1,25 +1,15 @@
-// A Worker. The path of a request names the call to make.
-import { configure, stats, traceable, withFlush } from 'runspan';
+// A Worker. The path of a request names the call to make. The platform's own entry configures tracing before this module.
+import { stats, traceable, withFlush } from 'runspan';
 import { calls } from './application.mjs';
 
-// In an application, the call at module scope would be a mistake. It must not break the Worker.
-const early = traceable(() => 'at module scope', { name: 'early' })();
-
 async function answer(request, env) {
-  configureOnce(env);
   const { pathname } = new URL(request.url);
   const name = pathname.slice(1);
   if (name === 'stats') return Response.json(stats());
-  if (name === 'early') return new Response(early);
+  if (name === 'early') return new Response(globalThis.early);
   if (name === 'slow') return new Response(await slow(request.url));
   if (name === 'body') return new Response(await words());
   return new Response(await calls[name](env.MODEL_URL));
-}
-
-let isConfigured = false;
-function configureOnce({ RUNSPAN_ENDPOINT: endpoint }) {
-  if (!isConfigured) configure({ endpoint });
-  isConfigured = true;
 }
 
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
