@@ -1,0 +1,88 @@
+import { expect, it, onTestFinished } from 'vitest';
+import { failureOf } from '../../src/http/errors.ts';
+import { FetchClient } from '../../src/http/fetch-client.ts';
+import type { HttpClientOptions, HttpRequest } from '../../src/http/transport.ts';
+import { type IngestServer, ingestServer, type Reply } from '../support/ingest-server.ts';
+
+const POST: HttpRequest = { method: 'POST', path: '/runs', body: ['{}'] };
+
+async function connected(reply: (index: number) => Reply, options: Partial<HttpClientOptions> = {}) {
+  const server: IngestServer = await ingestServer((_, index) => reply(index));
+  onTestFinished(server.close);
+  const endpoint = new URL(`${server.url}/api`);
+  const headers = { 'x-api-key': 'key' };
+  const client = new FetchClient({ endpoint, headers, connectTimeoutMs: 5_000, requestTimeoutMs: 5_000, ...options });
+  onTestFinished(() => client.destroy());
+  return { server, client };
+}
+
+it('sends a body of several chunks, and returns the status, the headers and the text', async () => {
+  const { server, client } = await connected(() => ({ status: 422, headers: { 'retry-after': '7' }, body: 'why' }));
+  const body = [new TextEncoder().encode('{"a":'), '"ä"}'];
+
+  expect(await client.send({ ...POST, body })).toMatchObject({
+    status: 422,
+    headers: { 'retry-after': '7' },
+    text: 'why',
+    isKeyless: false,
+  });
+  expect(server.received[0]?.path).toBe('/api/runs');
+  expect(server.received[0]?.headers['x-api-key']).toBe('key');
+  expect(String(server.received[0]?.body)).toBe('{"a":"ä"}');
+});
+
+it('reads at most 64 KiB of a response', async () => {
+  const { client } = await connected(() => ({ status: 200, body: 'x'.repeat(64 * 1024 + 1) }));
+  expect((await client.send(POST)).text).toHaveLength(64 * 1024);
+});
+
+it('follows no redirect, so that no other origin receives the key', async () => {
+  const other = await ingestServer();
+  onTestFinished(other.close);
+  const { client } = await connected(() => ({ status: 307, headers: { location: `${other.url}/runs` } }));
+
+  expect((await client.send(POST)).status).toBe(307);
+  expect(other.received).toEqual([]);
+});
+
+it('rejects when the deadline passes, also while the application computes the headers', async () => {
+  const { client } = await connected(() => 'hold', { requestTimeoutMs: 50 });
+  const held = await client.send(POST).catch(failureOf);
+  expect(held).toMatchObject({ detail: 'no answer within 50 ms', mayHaveArrived: true });
+
+  client.setHeaders((progress) => {
+    progress.waitsFor = 'apiKey';
+    return new Promise(() => {});
+  });
+  const waiting = await client.send(POST).catch(failureOf);
+  expect(waiting).toMatchObject({ detail: '`apiKey` did not return within 50 ms', isLasting: true });
+});
+
+it('repeats a request whose key was refused and replaced meanwhile', async () => {
+  const { server, client } = await connected((index) => {
+    client.setHeaders({ 'x-api-key': 'new' });
+    return { status: index === 0 ? 401 : 202 };
+  });
+
+  expect((await client.send(POST)).status).toBe(202);
+  expect(server.received.map(({ headers }) => headers['x-api-key'])).toEqual(['key', 'new']);
+});
+
+it('rejects with the reason of the signal, and with an error when the client is closed', async () => {
+  const { client } = await connected(() => 'hold');
+  const ending = new AbortController();
+  const aborted = client.send({ ...POST, signal: ending.signal });
+  ending.abort(new Error('enough'));
+  await expect(aborted).rejects.toThrow('enough');
+
+  const closed = client.send(POST);
+  void client.destroy();
+  await expect(closed).rejects.toThrow('the client was closed');
+  await expect(client.send(POST)).rejects.toThrow('the client was closed');
+});
+
+it('names the cause of a refused connection', async () => {
+  const { server, client } = await connected(() => ({ status: 202 }));
+  await server.close();
+  expect(await client.send(POST).catch(failureOf)).toMatchObject({ code: 'ECONNREFUSED', mayHaveArrived: false });
+});
