@@ -42,7 +42,7 @@ export default defineConfig({
             enforce: 'pre',
             resolveId: (id) =>
               id.endsWith('/http/create-client.ts')
-                ? fileURLToPath(new URL('src/http/create-client.browser.ts', import.meta.url))
+                ? fileURLToPath(new URL('src/http/create-client.edge.ts', import.meta.url))
                 : undefined,
           },
         ],

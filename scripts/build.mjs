@@ -352,7 +352,7 @@ function writeDeclarations() {
 /** What the package exports under a condition, and its command, as paths within dist/. */
 function entryFiles(condition = 'import') {
   const { exports, bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const files = Object.values(exports).flatMap((entry) => entry[condition]?.import ?? entry[condition] ?? []);
+  const files = Object.values(exports).flatMap((entry) => entry[condition]?.import?.default ?? entry[condition] ?? []);
   if (condition === 'import') files.push(...Object.values(bin));
   return files.map((file) => relative('dist', file));
 }

@@ -110,7 +110,7 @@ it.each(['', '/ai', '/anthropic', '/langchain', '/openai'])(
     const { text, metafile } = await browserBundle(`export * from 'runspan${path}'`, ['workerd', 'worker', 'browser']);
     const names = Object.values(metafile.outputs).flatMap(({ exports }) => exports);
     expect(names.sort()).toEqual(Object.keys(await import(`../../src/${path.slice(1) || 'index'}.ts`)).sort());
-    expect(text.match(/["'](node:[^"']+|undici)["']\)?;|\brequire\(|[^.]\bprocess\.\w|\bBuffer\./g)).toBeNull();
+    expect(text.match(/\bfrom\s*"[^"]+"|\bimport\s*\(|\brequire\(|[^.\w]process\.\w|[^.\w"]Buffer\./g)).toBeNull();
   },
 );
 
