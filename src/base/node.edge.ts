@@ -97,6 +97,8 @@ export const setImmediate = ((callback: () => void) => {
   return { unref() {} };
 }) as unknown as typeof node.setImmediate;
 
+export const isPerRequest = true;
+
 export const runtime: typeof node.runtime = {
   runtime: globals.EdgeRuntime === undefined ? 'workerd' : 'edge-light',
   runtime_version: '',

@@ -24,6 +24,12 @@ export const setTimeout: typeof globalThis.setTimeout = globalThis.setTimeout;
 export const setImmediate: typeof globalThis.setImmediate = globalThis.setImmediate;
 export const clearTimeout: typeof globalThis.clearTimeout = globalThis.clearTimeout;
 
+/**
+ * Whether timers, connections and promises end with the request that created them, and whether the runtime reads the body
+ * of a response without calling replaced methods.
+ */
+export const isPerRequest: boolean = false;
+
 /** The runtime, as recorded with each trace. */
 export const runtime: Readonly<Record<'runtime' | 'runtime_version' | 'platform', string>> = {
   ...(otherRuntime() ?? { runtime: 'node', runtime_version: process.version }),

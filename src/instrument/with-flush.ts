@@ -1,13 +1,13 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { defaultLimits } from '../base/limits.ts';
-import { types } from '../base/node.ts';
+import { isPerRequest, types } from '../base/node.ts';
 import { delay } from '../base/timers.ts';
 import { flushLimitMs } from '../run/run-options.ts';
 import type { FlushLimit, FlushResult } from '../run/sink.ts';
 import { abandonment, isObjectOrFunction, type Method, type StreamObserver, type Watched } from './observer.ts';
 import { thenOf } from './promise.ts';
-import { needsRelay, relayed } from './relayed.ts';
+import { relayed } from './relayed.ts';
 import { followReadableStream, isReadableStream } from './stream.ts';
 import { disguised, uncallableKind } from './traceable.ts';
 
@@ -98,7 +98,7 @@ class HandlerCall {
    */
   ended(result: unknown): Promise<void> | undefined {
     // If no run is open, the body cannot end a run.
-    if (needsRelay && !this.#hasOpenRuns()) return this.flushed();
+    if (isPerRequest && !this.#hasOpenRuns()) return this.flushed();
     const body = new BodyObserver(() => (isHandedOver ? undefined : this.flushed()));
     if (guard('withFlush', () => followBody(result, body)) !== true) return this.flushed();
     this.#isBodyFollowed = true;
@@ -108,7 +108,7 @@ class HandlerCall {
 
   /** Returns the result for the caller. */
   result(value: unknown): unknown {
-    return needsRelay && this.#isBodyFollowed ? relayed(value as Response) : value;
+    return isPerRequest && this.#isBodyFollowed ? relayed(value as Response) : value;
   }
 
   /** Flushes. Returns a promise that the result must wait for, or undefined if the platform waits for the flush. */

@@ -8,8 +8,8 @@ import { ChatOpenAI } from '@langchain/openai';
 import { generateText, streamText } from 'ai';
 import type OpenAI from 'openai';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { HttpClient } from '../../src/http/client.browser.ts';
-import type { HttpClientOptions, HttpRequest } from '../../src/http/client.ts';
+import { FetchClient } from '../../src/http/fetch-client.ts';
+import type { HttpClientOptions, HttpRequest } from '../../src/http/transport.ts';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { wrapModel } from '../../src/integrations/ai-sdk/model.ts';
 import { wrapAnthropic } from '../../src/integrations/anthropic/client.ts';
@@ -315,7 +315,7 @@ describe('a request', () => {
   test('of the library itself is not recorded', async () => {
     const recorder = record();
     onTestFinished(recordFetch());
-    const client = new HttpClient({
+    const client = new FetchClient({
       endpoint: new URL(await serveWire(json({}))),
       requestTimeoutMs: 5_000,
     } as HttpClientOptions);

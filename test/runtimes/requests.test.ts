@@ -134,6 +134,15 @@ describe.each<[string, (bindings: Bindings) => Promise<Send>, calls: string[]]>(
     await delivered(1);
     expect(server.received.length).toBeGreaterThan(1);
   });
+
+  it('sends runs one by one to a service without multipart ingestion', async () => {
+    const server = await ingestServer(({ path }) => ({ status: path === '/runs/multipart' ? 404 : 202 }));
+    onTestFinished(server.close);
+    const { send, delivered } = await deployed(server.url);
+
+    await Promise.all(['slow?1', 'slow?2', 'explicit', 'slow?3'].map(send));
+    await delivered(6);
+  });
 });
 
 it('a call at module scope does not break a Worker, and is not recorded', async () => {

@@ -1,6 +1,7 @@
 import type PQueue from 'p-queue';
 import { diagnostics } from '../../base/diagnostics.ts';
 import type { Limits } from '../../base/limits.ts';
+import { isPerRequest } from '../../base/node.ts';
 import { messageOf } from '../../base/text.ts';
 import { isFilled, mainJson } from '../../run/encoded-run.ts';
 import type { Item } from '../delivery.ts';
@@ -28,7 +29,7 @@ export class SimpleIngestion {
   readonly #options: SimpleIngestionOptions;
   /** Number of 404 responses to the patch of each run. */
   readonly #unknown = new WeakMap<Item, number>();
-  #queue: Promise<PQueue> | undefined;
+  #queue: PQueue | undefined;
   #nextRequestAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: SimpleIngestionOptions) {
@@ -41,8 +42,10 @@ export class SimpleIngestion {
    */
   async send(items: readonly Item[], signal: AbortSignal, isOver: () => boolean): Promise<Outcome[]> {
     const { simpleInFlight: concurrency } = this.#options;
-    this.#queue ??= import('p-queue').then(({ default: Queue }) => new Queue({ concurrency }));
-    const queue = await this.#queue;
+    const { default: Queue } = await import('p-queue');
+    if (isPerRequest) this.#queue = undefined;
+    this.#queue ??= new Queue({ concurrency });
+    const queue = this.#queue;
     const outcomes = new Map<Item, Promise<Outcome>>();
     const byId = new Map<string, Promise<Outcome>>();
     let failures = 0;
