@@ -7,6 +7,7 @@ export const RESULTS: Readonly<Record<string, string>> = {
   explicit: '1',
   generated: 'one two',
   streamed: 'one two',
+  attached: '36',
   openai: 'It is raining. It is raining.',
 };
 
@@ -19,13 +20,14 @@ export const OUTLINES: Readonly<Record<string, readonly string[]>> = {
   explicit: ['explicit: 1', 'explicit > search: ["Why?"]', 'explicit > rank: 1'],
   generated: ['generated: ["one ","two"]'],
   streamed: ['streamed: ["one ","two"]'],
+  attached: ['attached: 36, note of 5 bytes'],
   openai: [MODEL_CALL, MODEL_CALL],
 };
 
 /** Returns a line for each run: its parent, name and outputs. */
 export function outlineOf(runs: readonly StoredRun[]): string[] {
   const names = new Map(runs.map(({ id, name }) => [id, name]));
-  return runs.map(({ name, parent_run_id: parent, outputs = {}, end_time: end }) => {
+  return runs.map(({ name, parent_run_id: parent, outputs = {}, attachments = [], end_time: end }) => {
     const {
       outputs: value,
       choices,
@@ -37,6 +39,7 @@ export function outlineOf(runs: readonly StoredRun[]): string[] {
     };
     const shown = JSON.stringify(value ?? choices?.[0]?.message.content);
     const path = parent ? `${names.get(parent)} > ${name}` : name;
-    return `${path}: ${shown}${usage ? `, ${usage.total_tokens} tokens` : ''}${end ? '' : ', open'}`;
+    const files = attachments.map((file) => `, ${file.name} of ${file.size} bytes`).join('');
+    return `${path}: ${shown}${files}${usage ? `, ${usage.total_tokens} tokens` : ''}${end ? '' : ', open'}`;
   });
 }

@@ -1,5 +1,6 @@
 import type { FileLike, FormDataLike } from 'form-data-encoder';
 import { diagnostics } from '../../base/diagnostics.ts';
+import { withoutPrototype } from '../../base/options.ts';
 import { messageOf } from '../../base/text.ts';
 import { clearTimer, setSoon, setTimer } from '../../base/timers.ts';
 import { type HeldAttachment, safeName, sizeOf } from '../../payload/attachment.ts';
@@ -193,7 +194,9 @@ async function readAttachments(items: readonly Item[], signal: AbortSignal): Pro
 
 async function attachmentFrames(parts: readonly AttachmentPart[], boundary: string): Promise<Uint8Array[]> {
   const { FormDataEncoder } = await import('form-data-encoder');
-  const encoder = new FormDataEncoder(formOf(parts), boundary, { enableAdditionalHeaders: true });
+  // Vercel's edge runtime replaces `Object`, and form-data-encoder then rejects an object that inherits from it.
+  const options = withoutPrototype({ enableAdditionalHeaders: true });
+  const encoder = new FormDataEncoder(formOf(parts), boundary, options);
   const chunks: Uint8Array[] = [];
   for (const chunk of encoder.values()) chunks.push(chunk instanceof Uint8Array ? chunk : (chunk as HeldFile).bytes);
   // form-data-encoder would end the body with an empty line, which RFC 2046, 5.1.1 does not allow.

@@ -1,6 +1,6 @@
 // What an application traces on every runtime.
 import OpenAI from 'openai';
-import { currentRun, traceable, withRun } from 'runspan';
+import { currentRun, runIdFrom, traceable, withRun } from 'runspan';
 import { wrapOpenAI } from 'runspan/openai';
 
 const hello = traceable(async (name) => `Hello, ${name}!`, { name: 'hello' });
@@ -46,6 +46,14 @@ const streamed = traceable(
   { name: 'streamed' },
 );
 
+const attached = traceable(
+  async () => {
+    currentRun()?.attach('note', new TextEncoder().encode('grün'), 'text/plain');
+    return runIdFrom('order 7').length;
+  },
+  { name: 'attached' },
+);
+
 async function read(chunks) {
   let text = '';
   for await (const chunk of chunks) text += chunk;
@@ -59,6 +67,7 @@ export const calls = {
   explicit: () => explicit('Why?'),
   generated: () => read(generated()),
   streamed: async () => read(await streamed()),
+  attached: () => attached(),
   openai: async (modelUrl) => {
     const client = wrapOpenAI(new OpenAI({ apiKey: 'sk-test', baseURL: modelUrl, maxRetries: 0 }));
     const messages = [{ role: 'user', content: 'Weather?' }];
