@@ -1,9 +1,7 @@
-import { createHash, randomBytes } from './crypto.edge.ts';
 import { RunspanError } from './errors.ts';
 import type * as node from './node.ts';
 
 export const nodeModule = ((name: string) => {
-  if (name === 'node:crypto') return { randomBytes, createHash };
   throw new RunspanError('RUNSPAN_INVALID_REQUEST', `This call needs ${name}, which browsers do not have`);
 }) as typeof node.nodeModule;
 

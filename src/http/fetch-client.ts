@@ -1,5 +1,6 @@
 import { nodeModule } from '../base/node.ts';
 import { addressOf } from '../base/options.ts';
+import { ownRequests } from '../base/own-requests.ts';
 import { clearTimer, setTimer, withoutTracing } from '../base/timers.ts';
 import { NoAnswerError, SetupError } from './errors.ts';
 import {
@@ -104,6 +105,7 @@ export class FetchClient implements Transport {
       // On Workers with an early compatibility date, `fetch` throws if the option is set.
       ...(method === 'GET' && 'cache' in Request.prototype && { cache: 'no-store' }),
     } as RequestInit;
+    ownRequests.add(init);
     const response = await withoutTracing(() => fetch(this.#address + path, init));
     // For a redirect, browsers hide the status and set the response type `opaqueredirect`.
     if (response.type === 'opaqueredirect')

@@ -1,5 +1,6 @@
 import { clock } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
+import { ownRequests } from '../../base/own-requests.ts';
 import { shared } from '../../base/shared.ts';
 import { defineOwn, type Method } from '../../instrument/observer.ts';
 import { followIfThenable } from '../../instrument/promise.ts';
@@ -45,7 +46,9 @@ function install(filter?: CallFilter): (() => void) | undefined {
   let isOn = true;
   const recorder = {
     fetch(this: unknown, ...args: unknown[]): unknown {
-      if (!isOn || !mayBeModelCall(args[0], args[1])) return Reflect.apply(original, this, args);
+      if (!isOn || !mayBeModelCall(args[0], args[1]) || ownRequests.has(args[1] as object)) {
+        return Reflect.apply(original, this, args);
+      }
       return recordCall(original, this, args, filter);
     },
   };
