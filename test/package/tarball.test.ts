@@ -19,9 +19,8 @@ const tarball = (): Tarball => {
 
 /** The files of the package. Sources, tests and source maps match no pattern. */
 const ALLOWED = [
-  /^(ARCHITECTURE|CHANGELOG|CONTRIBUTING|README|SECURITY)\.md$/,
+  /^(CHANGELOG|README|SECURITY)\.md$/,
   /^(LICENSE|package\.json)$/,
-  /^docs\/(benchmarks\/)?[\w-]+\.(md|svg)$/,
   /^dist\/[\w-]+\.(js|cjs|d\.ts|d\.cts)$/,
   /^dist\/chunks\/[\w-]+\.c?js$/,
   /^dist\/cli\/main\.js$/,

@@ -137,7 +137,11 @@ function unknownVariables(): Finding[] {
   return variablesWith('RUNSPAN_')
     .filter((name) => !known.includes(name))
     .map((name) =>
-      warn(name, 'is not a known variable', 'correct its name; docs/configuration.md lists all variables'),
+      warn(
+        name,
+        'is not a known variable',
+        'correct its name; the configuration page of the documentation lists all variables',
+      ),
     );
 }
 
