@@ -91,7 +91,9 @@ export class LineFold implements Fold {
 
   add(chunk: unknown, isFull: boolean): number {
     const text = typeof chunk === 'string' ? chunk : this.#decoder.decode(chunk as Uint8Array, { stream: true });
-    const lines = (this.#rest + text).split(/\r\n|\n|\r/);
+    const lines = text.split(/\r\n|\n|\r/);
+    // A long line, for example with an image, is not split again for each of its chunks.
+    lines[0] = this.#rest + lines[0];
     this.#rest = lines.pop() ?? '';
     let characters = 0;
     for (const line of lines) characters += this.#addLine(line, isFull);
