@@ -121,9 +121,9 @@ export function followReadableStream(stream: object, observer: StreamObserver): 
 function followEnd(stream: object, observer: StreamObserver, isHandedOn: () => boolean): void {
   // For a stream class of a library, the runtime does call the replaced methods.
   if (!(stream instanceof ReadableStream)) return;
-  const { finished, Readable } = nodeModule('node:stream');
   const readable = stream as unknown as NodeJS.ReadableStream;
   guard('traceable', () => {
+    const { finished, Readable } = nodeModule('node:stream');
     finished(readable, (error) => {
       if (isHandedOn() || !Readable.isDisturbed(readable)) return;
       observer.detach();
@@ -161,9 +161,11 @@ function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStrea
   });
   interceptOwn(reader, 'cancel', (cancel, self, args) => {
     const result = Reflect.apply(cancel, self, args);
-    // `Readable.fromWeb` also cancels a stream that has already failed. In that case, `closed` reports the error.
-    const { isErrored } = nodeModule('node:stream');
-    if (!isReleased && !isErrored(stream as unknown as NodeJS.ReadableStream)) observer.cancel();
+    guard('traceable', () => {
+      // `Readable.fromWeb` also cancels a stream that has already failed. In that case, `closed` reports the error.
+      const { isErrored } = nodeModule('node:stream');
+      if (!isReleased && !isErrored(stream as unknown as NodeJS.ReadableStream)) observer.cancel();
+    });
     return result;
   });
   interceptOwn(reader, 'releaseLock', (release, self, args) => {
