@@ -190,7 +190,7 @@ async function joinModulesForBrowsers() {
     dir: join(compiled, 'browser'),
     preserveModules: true,
     entryFileNames: ({ facadeModuleId: id }) => {
-      if (!id.startsWith(modules)) return `${/.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(id)[1]}.js`;
+      if (!id.startsWith(modules)) return `${/.*\/node_modules\/(?:@[^/]+\/)?([^/]+)/.exec(id)[1]}.js`;
       return relative(modules, id)
         .split(sep)
         .join(posix.sep)

@@ -64,6 +64,7 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
 const BUNDLED: Readonly<Record<string, readonly string[]>> = {
   'eventsource-parser': ['http'],
   '@commander-js/extra-typings': ['cli'],
+  '@noble/hashes': ['base'],
   '@preact/signals': ['viewer'],
   diff: ['viewer'],
   'form-data-encoder': ['export'],
