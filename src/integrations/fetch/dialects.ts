@@ -92,7 +92,9 @@ interface Match {
 }
 
 /** Returns the dialect of a request, or undefined if the request is not a model call. */
-export function dialectOf(url: URL, body: unknown): Match | undefined {
+export function dialectOf(address: string, body: unknown): Match | undefined {
+  if (!URL.canParse(address)) return undefined;
+  const url = new URL(address);
   const service = serviceAt(url);
   for (const { path, reader, required, provider } of DIALECTS) {
     const match = path.exec(url.pathname);

@@ -21,10 +21,13 @@ import { followResponse } from './response.ts';
 
 const OPERATION = 'recordFetch';
 
-const state: { stop: (() => void) | undefined } = shared('recordFetch', () => ({ stop: undefined }));
-
 /** Whether to record a model call that no other integration records. `header` returns a header of the request. */
 type CallFilter = (header: (name: string) => string | undefined) => boolean;
+
+const state: { stop: (() => void) | undefined; filter: CallFilter | undefined } = shared('recordFetch', () => ({
+  stop: undefined,
+  filter: undefined,
+}));
 
 /**
  * Records the model calls that the process makes with `globalThis.fetch`, which is replaced. Each request that a dialect
@@ -35,11 +38,12 @@ type CallFilter = (header: (name: string) => string | undefined) => boolean;
  * while the recording lasts. If the runtime has no `fetch`, nothing is recorded.
  */
 export function recordFetch(filter?: CallFilter): () => void {
-  state.stop ??= guard(OPERATION, () => install(filter));
+  if (state.stop === undefined) state.filter = filter;
+  state.stop ??= guard(OPERATION, install);
   return state.stop ?? (() => {});
 }
 
-function install(filter?: CallFilter): (() => void) | undefined {
+function install(): (() => void) | undefined {
   const descriptor = Object.getOwnPropertyDescriptor(globalThis, 'fetch');
   const original = globalThis.fetch as unknown as Method;
   if (typeof original !== 'function') return undefined;
@@ -49,7 +53,7 @@ function install(filter?: CallFilter): (() => void) | undefined {
       if (!isOn || !mayBeModelCall(args[0], args[1]) || ownRequests.has(args[1] as object)) {
         return Reflect.apply(original, this, args);
       }
-      return recordCall(original, this, args, filter);
+      return recordCall(original, this, args);
     },
   };
   const replacement = disguised(recorder.fetch, original);
@@ -72,19 +76,13 @@ interface Call {
   readonly answer: AnswerReader;
 }
 
-function recordCall(fetch: Method, self: unknown, args: unknown[], filter?: CallFilter): unknown {
+function recordCall(fetch: Method, self: unknown, args: unknown[]): unknown {
   const [input, init] = args;
   const around = guard(OPERATION, currentContext);
   const sink = guard(OPERATION, () => sinkOf(around));
   if (sink === undefined || sink.isOff === true) return Reflect.apply(fetch, self, args);
   const begin = (body: unknown, startTime?: string): Call | undefined =>
-    guard(OPERATION, () => {
-      const url = requestUrl(input);
-      const signal = requestSignal(input, init);
-      if (!URL.canParse(url)) return undefined;
-      const isExcluded = (): boolean => filter?.((name) => requestHeader(input, init, name)) === false;
-      return beginCall(new URL(url), body, { around, sink, signal, startTime, isExcluded });
-    });
+    guard(OPERATION, () => beginCall({ input, init, body, startTime, around, sink }));
   const body = guard(OPERATION, () => requestBody(input, init));
   if (body instanceof Promise) return recordLater(() => Reflect.apply(fetch, self, args), body, begin);
   const call = begin(body);
@@ -132,26 +130,27 @@ function followCall(result: unknown, callOf: () => Call | undefined): unknown {
   });
 }
 
-interface Surroundings {
+interface FetchRequest {
+  readonly input: unknown;
+  readonly init: unknown;
+  readonly body: unknown;
+  readonly startTime: string | undefined;
   readonly around: RunContext | undefined;
   readonly sink: RunSink;
-  readonly signal: AbortSignal | undefined;
-  readonly startTime: string | undefined;
-  /** Called for a model call that no other integration records. */
-  isExcluded(): boolean;
 }
 
 /** Starts the run of a request. Returns undefined if the request is not a model call or is already recorded. */
-function beginCall(url: URL, body: unknown, surroundings: Surroundings): Call | undefined {
-  const { around, sink, signal, startTime } = surroundings;
-  const found = dialectOf(url, body);
+function beginCall({ input, init, body, startTime, around, sink }: FetchRequest): Call | undefined {
+  const found = dialectOf(requestUrl(input), body);
   if (found === undefined) return undefined;
   const { reader, provider, request } = found;
   const { name, runType } = reader;
   const description = isFields(request) ? reader.describe(request, provider) : undefined;
   if (isFields(request) && description === undefined) return undefined;
   const call = modelCall(runType, description?.metadata);
-  if (isRecordedAbove(runType, call?.model, around, sink) || surroundings.isExcluded()) return undefined;
+  if (isRecordedAbove(runType, call?.model, around, sink)) return undefined;
+  if (state.filter?.((name) => requestHeader(input, init, name)) === false) return undefined;
+  const signal = requestSignal(input, init);
   const inputs = description?.inputs ?? { error: 'the request could not be read' };
   const start = prepareRun(OPERATION, { name, runType, inputs, ...(startTime && { startTime }) }, around);
   const run = new Run(start.options, start.parent, start.sink, start.inputs, start.sampling);
