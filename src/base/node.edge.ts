@@ -9,13 +9,6 @@ const modules: Readonly<Record<string, unknown>> = {
   'node:crypto': { randomBytes, createHash },
   // The web streams of these runtimes have no such functions, and there are no streams of Node.
   'node:stream': { Stream: class {}, finished() {}, isErrored: () => false },
-  'node:util': { promisify: (fn: unknown) => fn },
-  'node:zlib': {
-    gzip: async (bytes: Uint8Array<ArrayBuffer>) => {
-      const gzipped = new Blob([bytes]).stream().pipeThrough(new CompressionStream('gzip'));
-      return new Uint8Array(await new Response(gzipped).arrayBuffer());
-    },
-  },
 };
 
 export const nodeModule = ((name: string) => modules[name]) as typeof node.nodeModule;

@@ -135,6 +135,19 @@ describe.each<[string, (bindings: Bindings) => Promise<Send>, calls: string[]]>(
     expect(server.received.length).toBeGreaterThan(1);
   });
 
+  it('sends uncompressed requests, also to a service that accepts gzip', async () => {
+    const info = { status: 200, body: '{"instance_flags":{"gzip_body_enabled":true}}' };
+    const server = await ingestServer(undefined, info);
+    onTestFinished(server.close);
+    const { send, delivered } = await deployed(server.url);
+
+    for (const count of [1, 2]) {
+      await send('hello');
+      await delivered(count);
+    }
+    expect(server.received.map(({ headers }) => headers['content-encoding'])).toEqual([undefined, undefined]);
+  });
+
   it('sends runs one by one to a service without multipart ingestion', async () => {
     const server = await ingestServer(({ path }) => ({ status: path === '/runs/multipart' ? 404 : 202 }));
     onTestFinished(server.close);

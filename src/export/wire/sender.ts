@@ -1,5 +1,5 @@
 import { diagnostics } from '../../base/diagnostics.ts';
-import { nodeModule } from '../../base/node.ts';
+import { isPerRequest, nodeModule } from '../../base/node.ts';
 import { messageOf } from '../../base/text.ts';
 import { isBreak } from '../../http/errors.ts';
 import { probeDelayMs } from '../../http/retry.ts';
@@ -107,7 +107,10 @@ export class Sender {
     // A batch without attachments is sent in the same turn of the event loop.
     const chunks = encoded instanceof Promise ? await encoded : encoded;
     const sizeBytes = bodyBytes(chunks);
-    if (!this.#options.info.takesGzip) return { boundary, chunks, sizeBytes, heldBytes: sizeBytes, isGzipped: false };
+    // Workers limit the CPU time of a request, and Vercel's edge runtime has no `CompressionStream`.
+    if (isPerRequest || !this.#options.info.takesGzip) {
+      return { boundary, chunks, sizeBytes, heldBytes: sizeBytes, isGzipped: false };
+    }
     const gzip = nodeModule('node:util').promisify(nodeModule('node:zlib').gzip);
     const gzipped = await gzip(Buffer.concat(chunks), { level: GZIP_LEVEL });
     return { boundary, chunks: [gzipped], sizeBytes, heldBytes: gzipped.length, isGzipped: true };
