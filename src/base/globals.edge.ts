@@ -3,8 +3,6 @@
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-type Encoding = 'utf8' | 'latin1' | 'hex' | 'base64';
-
 /** The part of Node's `Buffer` that the library uses. */
 export class Buffer extends Uint8Array {
   static allocUnsafeSlow(bytes: number): Buffer {
@@ -16,11 +14,7 @@ export class Buffer extends Uint8Array {
     if (encoding === 'hex')
       return new Buffer((content.match(/../g) ?? []).map((digits) => Number.parseInt(digits, 16)));
     if (encoding !== 'base64') return new Buffer(encoder.encode(content));
-    const base64 = content
-      .replaceAll('-', '+')
-      .replaceAll('_', '/')
-      .replaceAll(/[^A-Za-z0-9+/]/g, '');
-    return new Buffer(Array.from(atob(base64), (character) => character.charCodeAt(0)));
+    return new Buffer(Array.from(fromBase64(content), (character) => character.charCodeAt(0)));
   }
 
   static byteLength(content: string | ArrayBufferView): number {
@@ -46,13 +40,21 @@ export class Buffer extends Uint8Array {
     target.set(this.subarray(start, end), targetAt);
   }
 
-  override toString(encoding: Encoding = 'utf8', start = 0, end: number = this.length): string {
-    const bytes = this.subarray(start, end);
-    if (encoding === 'hex') return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
-    if (encoding === 'utf8') return decoder.decode(bytes);
+  override toString(encoding?: string): string {
+    if (encoding === 'hex') return Array.from(this, (byte) => byte.toString(16).padStart(2, '0')).join('');
+    if (encoding !== 'base64') return decoder.decode(this);
     let text = '';
-    for (const byte of bytes) text += String.fromCharCode(byte);
+    for (const byte of this) text += String.fromCharCode(byte);
     return btoa(text);
+  }
+}
+
+/** Unlike Node, returns nothing for text that is not base64. */
+function fromBase64(text: string): string {
+  try {
+    return atob(text);
+  } catch {
+    return '';
   }
 }
 

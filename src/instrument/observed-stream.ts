@@ -4,10 +4,10 @@ import type { StreamObserver } from './observer.ts';
  * Returns a stream with the same chunks. The observer receives each chunk and the end. The returned stream buffers
  * nothing: it reads a chunk from the original stream only when its consumer reads one.
  */
-export function observedStream(stream: ReadableStream<unknown>, observer: StreamObserver): ReadableStream<unknown> {
-  let reader: ReadableStreamDefaultReader<unknown> | undefined;
+export function observedStream<Chunk>(stream: ReadableStream<Chunk>, observer: StreamObserver): ReadableStream<Chunk> {
+  let reader: ReadableStreamDefaultReader<Chunk> | undefined;
   let isCancelled = false;
-  const pull = (controller: ReadableStreamDefaultController<unknown>): Promise<void> => {
+  const pull = (controller: ReadableStreamDefaultController<Chunk>): Promise<void> => {
     reader ??= stream.getReader();
     const next = observer.step(reader.read, reader, []) as ReturnType<typeof reader.read>;
     return next.then(
@@ -34,7 +34,7 @@ export function observedStream(stream: ReadableStream<unknown>, observer: Stream
     observer.cancel();
     return cancelled;
   };
-  const observed = new ReadableStream<unknown>({ pull, cancel }, { highWaterMark: 0 });
+  const observed = new ReadableStream<Chunk>({ pull, cancel }, { highWaterMark: 0 });
   observer.watch(observed);
   return observed;
 }

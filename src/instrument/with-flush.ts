@@ -5,9 +5,9 @@ import { isPerRequest, types } from '../base/node.ts';
 import { delay } from '../base/timers.ts';
 import { flushLimitMs } from '../run/run-options.ts';
 import type { FlushLimit, FlushResult } from '../run/sink.ts';
+import { observedStream } from './observed-stream.ts';
 import { abandonment, isObjectOrFunction, type Method, type StreamObserver, type Watched } from './observer.ts';
 import { thenOf } from './promise.ts';
-import { relayed } from './relayed.ts';
 import { followReadableStream, isReadableStream } from './stream.ts';
 import { disguised, uncallableKind } from './traceable.ts';
 
@@ -70,7 +70,7 @@ class HandlerCall {
    */
   readonly #waitUntil: PlatformMethod | undefined;
   #flushing: Promise<void> | undefined;
-  #isBodyFollowed = false;
+  #body: BodyObserver | undefined;
 
   constructor(args: readonly unknown[], limitMs: number, flush: Flush, hasOpenRuns: () => boolean) {
     this.#args = args;
@@ -101,14 +101,16 @@ class HandlerCall {
     if (isPerRequest && !this.#hasOpenRuns()) return this.flushed();
     const body = new BodyObserver(() => (isHandedOver ? undefined : this.flushed()));
     if (guard('withFlush', () => followBody(result, body)) !== true) return this.flushed();
-    this.#isBodyFollowed = true;
+    this.#body = body;
     const isHandedOver = this.#waitUntil?.(this.#flushAfter(body)) !== undefined;
     return undefined;
   }
 
-  /** Returns the result for the caller. */
+  /** Returns the result for the caller. Where the runtime does not call replaced methods, a response is copied. */
   result(value: unknown): unknown {
-    return isPerRequest && this.#isBodyFollowed ? relayed(value as Response) : value;
+    if (!isPerRequest || this.#body === undefined) return value;
+    const response = value as Response;
+    return new Response(observedStream(response.body as ReadableStream<Uint8Array>, this.#body), response);
   }
 
   /** Flushes. Returns a promise that the result must wait for, or undefined if the platform waits for the flush. */

@@ -17,5 +17,5 @@ export function runIdFrom(key: string): string {
   const hash = createHash().update(namespace).update(String(key)).digest();
   hash[6] = ((hash[6] as number) & 0x0f) | 0x50;
   hash[8] = ((hash[8] as number) & 0x3f) | 0x80;
-  return canonicalId(hash.toString('hex', 0, 16));
+  return canonicalId(hash.subarray(0, 16).toString('hex'));
 }

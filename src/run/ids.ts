@@ -107,7 +107,7 @@ export function runIdFrom(key: string): string {
   const hash = nodeModule('node:crypto').createHash('sha1').update(NAMESPACE).update(safeText(key)).digest();
   hash[6] = ((hash[6] as number) & 0x0f) | 0x50;
   hash[8] = ((hash[8] as number) & 0x3f) | 0x80;
-  return canonicalId(hash.toString('hex', 0, 16));
+  return canonicalId(hash.subarray(0, 16).toString('hex'));
 }
 
 /** Whether a key is text or a number. The number 7 and the text `7` give the same run id. */

@@ -305,5 +305,5 @@ export function baggageValue(members: readonly BaggageMember[], key: string): st
 
 /** Encodes a baggage member. A lone surrogate becomes U+FFFD, because `encodeURIComponent` would throw. */
 export function baggageMember(key: string, value: string): BaggageMember {
-  return { key, text: `${key}=${encodeURIComponent(Buffer.from(value).toString())}` };
+  return { key, text: `${key}=${encodeURIComponent(value.toWellFormed())}` };
 }
