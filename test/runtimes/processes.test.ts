@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { addsUp } from '../support/adds-up.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 import { OUTLINES, outlineOf, RESULTS } from './expected.ts';
 import { startServers } from './servers.ts';
@@ -10,14 +11,28 @@ import { startServers } from './servers.ts';
 const folder = fileURLToPath(new URL('.', import.meta.url));
 const packages = `${folder}node_modules/`;
 
-const RUNTIMES: readonly [name: string, command: readonly string[]][] = [
-  ['Bun', [`${packages}@oven/bun-linux-x64/bin/bun`]],
-  ['Deno', [`${packages}@deno/linux-x64-glibc/deno`, 'run', '--allow-net', '--allow-env', '--no-lock']],
+interface Runtime {
+  readonly name: string;
+  readonly file: string;
+  readonly args?: readonly string[];
+  /** Further arguments with which programs may use files. */
+  readonly filePermissions?: readonly string[];
+}
+
+const RUNTIMES: readonly Runtime[] = [
+  { name: 'Bun', file: `${packages}@oven/bun-linux-x64/bin/bun` },
+  {
+    name: 'Deno',
+    file: `${packages}@deno/linux-x64-glibc/deno`,
+    args: ['run', '--allow-net', '--allow-env', '--no-lock'],
+    filePermissions: ['--allow-read', '--allow-write', '--allow-sys'],
+  },
 ];
 
-describe.each(RUNTIMES)('on %s', (_, [file = '', ...args]) => {
-  const run = async (program: string, env: Record<string, string>) => {
-    const child = spawn(file, [...args, `programs/${program}`], { cwd: folder, env, timeout: 20_000 });
+describe.each(RUNTIMES)('on $name', ({ file, args = [], filePermissions = [] }) => {
+  const run = async (program: string, env: Record<string, string>, permissions: readonly string[] = []) => {
+    const command = [...args, ...permissions, `programs/${program}`];
+    const child = spawn(file, command, { cwd: folder, env, timeout: 20_000 });
     const closed = new Promise<number | null>((resolve) => child.on('close', resolve));
     const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
     return { lines: stdout.trim().split('\n'), stderr, code };
@@ -36,6 +51,20 @@ describe.each(RUNTIMES)('on %s', (_, [file = '', ...args]) => {
     expect(outlineOf(await receiver.runs())).toEqual(outline);
     expect(ledger).toMatchObject({ sent: outline.length, dropped: 0 });
     expect(addsUp(ledger)).toBe(true);
+  });
+
+  it('keeps a run on disk until a later process delivers it', async () => {
+    const spool = temporaryFolder();
+    onTestFinished(spool.remove);
+    const down = await ingestServer();
+    await down.close();
+    const env = { RUNSPAN_ENDPOINT: down.url, RUNSPAN_DURABILITY: 'write-ahead', RUNSPAN_SPOOL_DIR: spool.path };
+    expect((await run('failing.mjs', env, filePermissions)).code).toBe(3);
+
+    const server = await ingestServer(undefined, undefined, Number(new URL(down.url).port));
+    onTestFinished(server.close);
+    expect((await run('failing.mjs', { ...env, SENT: '2' }, filePermissions)).code).toBe(3);
+    expect(String(server.received.map(({ body }) => body)).match(/"outputs":"answer"/g)).toHaveLength(2);
   });
 
   it('logs the cause of a failed delivery, and keeps the exit code', async () => {

@@ -1,6 +1,7 @@
-// Records a run, waits for its delivery only briefly, and exits with a code of its own.
-import { configure, traceable } from 'runspan';
+// Records a run, waits for its delivery only briefly, or until SENT runs are delivered, and exits with a code of its own.
+import { configure, stats, traceable } from 'runspan';
 
 configure({ limits: { exitFlushMs: 300 } });
 await traceable(async () => 'answer', { name: 'answer' })();
+while (stats().sent < Number(process.env.SENT ?? 0)) await new Promise((resolve) => setTimeout(resolve, 20));
 process.exitCode = 3;
