@@ -30,7 +30,7 @@ export const HOW_TO_READ = `## How to read the tables
 
 - *CPU µs/run*: user and system time of all threads of the process, divided by the number of runs. Compare the ratios, because absolute
   times vary between machines.
-- *call*: the duration of a traced turn, including the program's own work.
+- *call*: the duration of one turn of the traced program, including the program's own work.
 - *loop p99* and *longest*: how late timers fire, which is about 1 ms in an idle program.
 - *peak*: the highest resident memory of the process.
 - *import*: the time that importing the package adds to the start of an empty program. runspan imports its HTTP client only when it sends

@@ -16,8 +16,8 @@ export interface ReadSegment {
   /** Runs whose records are damaged. If the head of a record is damaged, the id of the run is empty. */
   readonly damagedRuns: readonly RunName[];
   /**
-   * Milliseconds since the segment was created. If another owner wrote the segment, milliseconds since the file was
-   * last modified.
+   * Milliseconds since the segment was created. If another owner wrote the segment, the age is the time since the last
+   * modification of the file.
    */
   readonly ageMs: number;
   /** Whether a segment of this process is older than the age limit. Segments of other owners do not expire. */
