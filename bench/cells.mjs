@@ -5,7 +5,7 @@
  */
 import { DRIVER_NAMES, DURABLE, isUsual, turnsOf, warmupTurnsOf } from './drivers.mjs';
 import { shown } from './page/numbers.mjs';
-import { off } from './sections/off.mjs';
+import { fetch, off } from './sections/off.mjs';
 import { register } from './sections/register.mjs';
 import { serialize } from './sections/serialize.mjs';
 import { size } from './sections/size.mjs';
@@ -27,6 +27,7 @@ export const CELLS = [
   closed('agent', '3-run turns of 8 KB', { turns: 20_000, warmupTurns: WARMUP_TURNS }, { rounds: 5, isQuick: true }),
   { name: 'serialize', title: 'A payload as JSON', section: serialize, isQuick: true },
   { name: 'off', title: 'Tracing turned off', section: off, isQuick: true },
+  { name: 'fetch', title: 'Requests that are not model calls', section: fetch, isQuick: true },
   { name: 'register', title: 'Start with `runspan/register`', section: register, isQuick: true },
   {
     name: 'model-call',

@@ -30,6 +30,11 @@ const COLUMNS = [
   ['bytes/run', ({ bytesPerRun }) => shown(bytesPerRun.median)],
 ];
 
+const ADDED_TIMES = [
+  ['bare ns', ({ bareNs }) => shown(bareNs)],
+  ['added ns', ({ extraNs }) => shown(extraNs)],
+];
+
 const SECTION_COLUMNS = {
   serialize: [
     ['characters', ({ characters }) => shown(characters)],
@@ -37,10 +42,8 @@ const SECTION_COLUMNS = {
     ['runspan µs', ({ ownUs }) => shown(ownUs)],
     ['ratio', ({ toNative }) => shown(toNative)],
   ],
-  off: [
-    ['bare ns', ({ bareNs }) => shown(bareNs)],
-    ['added ns', ({ extraNs }) => shown(extraNs)],
-  ],
+  off: ADDED_TIMES,
+  fetch: ADDED_TIMES,
   register: [
     ['import of `runspan` ms', ({ importMs }) => shown(importMs)],
     ['added ms', ({ registerMs }) => shown(registerMs)],

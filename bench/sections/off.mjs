@@ -1,9 +1,19 @@
-/** A call of a wrapped function with tracing off, beside the bare function, in nanoseconds of processor time. */
+/** Times that runspan adds to calls that it does not record, in nanoseconds of processor time. */
 import { textTable } from '../text-table.mjs';
 import { runProgram } from './program.mjs';
 
-export async function off() {
-  const figures = await runProgram('off-program.mjs', []);
+/** Calls of wrapped functions, beside the bare functions. */
+export function off() {
+  return addedTimes('off-program.mjs', ['one call, ns', 'bare', 'with tracing off']);
+}
+
+/** Requests that are not model calls, beside a bare `fetch` that sends nothing. */
+export function fetch() {
+  return addedTimes('fetch-program.mjs', ['one request, ns', 'bare', 'with the recorder']);
+}
+
+async function addedTimes(program, columns) {
+  const figures = await runProgram(program, []);
   const rows = figures.map(({ name, bareNs, extraNs }) => [name, bareNs.toFixed(1), `+${extraNs.toFixed(1)}`]);
-  return { table: textTable(['one call, ns', 'bare', 'with tracing off'], rows), figures };
+  return { table: textTable(columns, rows), figures };
 }
