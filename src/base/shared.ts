@@ -25,6 +25,9 @@ export function shared<State>(name: string, create: () => State): State {
   return state;
 }
 
+/** The property by which all copies and versions of the package recognize a `RunSpanProcessor` or `RunSpanExporter`. */
+export const SPAN_RECORDER: unique symbol = Symbol.for('runspan.span-recorder');
+
 /** Makes `instanceof` also true for instances of this class in the other module format. */
 export function shareInstances(type: { readonly prototype: object }, name: string): void {
   const brand = Symbol.for(`runspan.${name}.${version}`);

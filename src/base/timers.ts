@@ -62,14 +62,14 @@ interface ContextManager {
 }
 
 /** The key of the registry that all copies of the OpenTelemetry API 1.x share. */
-const API = Symbol.for('opentelemetry.js.api.1');
+export const OPENTELEMETRY: unique symbol = Symbol.for('opentelemetry.js.api.1');
 
 /** The context key that `suppressTracing()` of the OpenTelemetry SDK sets. */
 export const SUPPRESS_TRACING: symbol = Symbol.for('OpenTelemetry SDK Context Key SUPPRESS_TRACING');
 
 /** Calls `fn` with OpenTelemetry tracing suppressed, so that requests of the library are not recorded as spans. */
 export function withoutTracing<Result>(fn: () => Result): Result {
-  const manager = (globalThis as { [API]?: { context?: ContextManager } })[API]?.context;
+  const manager = (globalThis as { [OPENTELEMETRY]?: { context?: ContextManager } })[OPENTELEMETRY]?.context;
   if (manager === undefined) return fn();
   return manager.with(manager.active().setValue(SUPPRESS_TRACING, true), fn);
 }

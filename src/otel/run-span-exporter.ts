@@ -1,4 +1,5 @@
 import { guard } from '../base/guard.ts';
+import { SPAN_RECORDER } from '../base/shared.ts';
 import { setSoon } from '../base/timers.ts';
 import { isSameCall } from '../run/context.ts';
 import { type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
@@ -40,6 +41,10 @@ export type RunSpanExporterOptions = RunSpanProcessorOptions;
  * Spans that a `RunSpanProcessor` with the same exporter has recorded are not sent again.
  */
 export class RunSpanExporter implements SpanExporterLike {
+  static {
+    Object.defineProperty(RunSpanExporter.prototype, SPAN_RECORDER, { value: true });
+  }
+
   readonly #options: RunSpanExporterOptions & Hiding;
   /** The latest exported spans by their ids, to find the parents of later spans. */
   readonly #latest = new Map<string, SpanEntry>();

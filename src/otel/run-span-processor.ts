@@ -1,6 +1,7 @@
 import { type Context, type Span, trace } from '@opentelemetry/api';
 import { guard, reportFailure } from '../base/guard.ts';
 import type { Checks } from '../base/options.ts';
+import { SPAN_RECORDER } from '../base/shared.ts';
 import { enteredContext, innermostContext, type RunContext, sinkOf } from '../run/context.ts';
 import type { Project } from '../run/encoded-run.ts';
 import { commonChecks, type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
@@ -62,6 +63,10 @@ export const processorChecks: Checks<RunSpanProcessorOptions> = {
  * run. If tracing is off, the processor does nothing.
  */
 export class RunSpanProcessor implements SpanProcessorLike {
+  static {
+    Object.defineProperty(RunSpanProcessor.prototype, SPAN_RECORDER, { value: true });
+  }
+
   readonly #options: RunSpanProcessorOptions & Hiding;
   readonly #project: Project | undefined;
   readonly #spans = new SpanRegistry();

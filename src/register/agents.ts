@@ -7,6 +7,7 @@ import type { RunOptions } from '../run/run-options.ts';
 import { currentSink } from '../run/sink.ts';
 import { startRun } from '../run/start-run.ts';
 import type { Instrumentation } from './module-hooks.ts';
+import { watchProperty } from './watch-property.ts';
 
 const PLACE = 'runspan/register openai-agents';
 /** The global property in which @openai/agents-core stores its trace provider, which all copies of the package share. */
@@ -41,17 +42,7 @@ interface TraceProvider {
 export const agents: Instrumentation = {
   name: 'openai-agents',
   start() {
-    const holder = globalThis as { [PROVIDER]?: TraceProvider };
-    let provider = holder[PROVIDER];
-    if (provider !== undefined) observe(provider);
-    Object.defineProperty(holder, PROVIDER, {
-      configurable: true,
-      get: () => provider,
-      set(created: TraceProvider) {
-        provider = created;
-        guard(PLACE, () => observe(created));
-      },
-    });
+    watchProperty(PLACE, globalThis, PROVIDER, (provider) => observe(provider as TraceProvider));
     return undefined;
   },
 };

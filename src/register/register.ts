@@ -9,6 +9,7 @@ import { isRecordedHere } from './call-filter.ts';
 import { langchain } from './langchain.ts';
 import { type Instrumentation, patchModule } from './module-hooks.ts';
 import { isPackageManager } from './package-manager.ts';
+import { opentelemetry } from './opentelemetry.ts';
 import { anthropic, openai } from './tool-runners.ts';
 
 const INSTRUMENTATIONS: readonly Instrumentation[] = [
@@ -18,6 +19,7 @@ const INSTRUMENTATIONS: readonly Instrumentation[] = [
   openai,
   anthropic,
   agents,
+  opentelemetry,
 ];
 
 const STARTED = Symbol.for('runspan.register.started');

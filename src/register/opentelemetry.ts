@@ -1,0 +1,46 @@
+import { diagnostics } from '../base/diagnostics.ts';
+import { nodeModule } from '../base/node.ts';
+import { SPAN_RECORDER } from '../base/shared.ts';
+import { OPENTELEMETRY } from '../base/timers.ts';
+import { fieldsOf } from '../payload/fields.ts';
+import type { Instrumentation } from './module-hooks.ts';
+import { watchProperty } from './watch-property.ts';
+
+const PLACE = 'runspan/register opentelemetry';
+
+/** Adds a `RunSpanProcessor` to the global tracer provider, so that spans and runs form one trace. */
+export const opentelemetry: Instrumentation = {
+  name: 'opentelemetry',
+  start() {
+    watchProperty(PLACE, globalThis, OPENTELEMETRY, (api) =>
+      // The API registers a proxy, and sets the application's provider as its delegate after that.
+      watchProperty(PLACE, api, 'trace', (proxy) => watchProperty(PLACE, proxy, '_delegate', addProcessor)),
+    );
+    return undefined;
+  },
+};
+
+/** Tracer providers of the SDK 1.x, 2.x and 3.x have the same list of processors. Only 1.x has a method to add one. */
+function addProcessor(provider: object): void {
+  const { _activeSpanProcessor, activeSpanProcessor = _activeSpanProcessor, addSpanProcessor } = fieldsOf(provider);
+  const { _spanProcessors: processors } = fieldsOf(activeSpanProcessor);
+  if (Array.isArray(processors)) {
+    // The first place, because some processors change the attributes of ended spans.
+    if (!processors.some(isOurs)) processors.unshift(createProcessor());
+  } else if (typeof addSpanProcessor === 'function') {
+    Reflect.apply(addSpanProcessor, provider, [createProcessor()]);
+  } else {
+    diagnostics.debug(`${PLACE}: the tracer provider accepts no further span processors; its spans are not recorded.`);
+  }
+}
+
+function isOurs(processor: object): boolean {
+  return SPAN_RECORDER in processor || SPAN_RECORDER in fieldsOf(fieldsOf(processor)._exporter);
+}
+
+/** Loads `runspan/otel` synchronously, so that the first span is recorded, and only if the application has a provider. */
+function createProcessor(): object {
+  const require = nodeModule('node:module').createRequire(import.meta.url);
+  const { RunSpanProcessor } = require('runspan/otel') as { RunSpanProcessor: new () => object };
+  return new RunSpanProcessor();
+}

@@ -1,0 +1,23 @@
+import { guard } from '../base/guard.ts';
+
+/**
+ * Calls `observe` with the object in a property, and with each object that is assigned later. If the same object is
+ * assigned again, calls `observe` again.
+ */
+export function watchProperty(place: string, holder: object, key: PropertyKey, observe: (value: object) => void): void {
+  let value: unknown = Reflect.get(holder, key);
+  const observeValue = () => {
+    if (typeof value === 'object' && value !== null) observe(value);
+  };
+  observeValue();
+  Object.defineProperty(holder, key, {
+    configurable: true,
+    // Sentry copies the properties of a watched object.
+    enumerable: true,
+    get: () => value,
+    set(assigned: unknown) {
+      value = assigned;
+      guard(place, observeValue);
+    },
+  });
+}
