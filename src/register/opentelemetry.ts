@@ -8,6 +8,21 @@ import { watchProperty } from './watch-property.ts';
 
 const PLACE = 'runspan/register opentelemetry';
 
+interface Resolved {
+  readonly url: string;
+}
+
+type ResolveHookSync = (
+  specifier: string,
+  context: object,
+  nextResolve: (specifier: string, context: object) => Resolved,
+) => Resolved;
+
+/** `@types/node` 20 does not have this function, which Node has since 22.15. */
+interface Hooks {
+  readonly registerHooks?: (hooks: { resolve: ResolveHookSync }) => { deregister(): void };
+}
+
 /** Adds a `RunSpanProcessor` to the global tracer provider, so that spans and runs form one trace. */
 export const opentelemetry: Instrumentation = {
   name: 'opentelemetry',
@@ -40,7 +55,24 @@ function isOurs(processor: object): boolean {
 
 /** Loads `runspan/otel` synchronously, so that the first span is recorded, and only if the application has a provider. */
 function createProcessor(): object {
-  const require = nodeModule('node:module').createRequire(import.meta.url);
-  const { RunSpanProcessor } = require('runspan/otel') as { RunSpanProcessor: new () => object };
-  return new RunSpanProcessor();
+  const { createRequire, registerHooks } = nodeModule('node:module') as Hooks & typeof import('node:module');
+  const hooks = registerHooks?.({ resolve });
+  try {
+    const { RunSpanProcessor } = createRequire(import.meta.url)('runspan/otel');
+    return new RunSpanProcessor();
+  } finally {
+    hooks?.deregister();
+  }
 }
+
+/** The copy of `npx runspan dev` uses the application's `@opentelemetry/api`, because npx installs no optional peers. */
+const resolve: ResolveHookSync = (specifier, context, nextResolve) => {
+  try {
+    return nextResolve(specifier, context);
+  } catch (thrown) {
+    if (specifier !== '@opentelemetry/api') throw thrown;
+    // A program that `-e` contains has no file. The name of a file in the working directory stands for it.
+    const parentURL = nodeModule('node:url').pathToFileURL(process.argv[1] ?? 'program').href;
+    return nextResolve(specifier, { ...context, parentURL });
+  }
+};
