@@ -8,19 +8,12 @@ import { watchProperty } from './watch-property.ts';
 
 const PLACE = 'runspan/register opentelemetry';
 
-interface Resolved {
-  readonly url: string;
-}
-
-type ResolveHookSync = (
-  specifier: string,
-  context: object,
-  nextResolve: (specifier: string, context: object) => Resolved,
-) => Resolved;
+type Resolve = (specifier: string, context: object) => object;
+type ResolveHook = (specifier: string, context: object, nextResolve: Resolve) => object;
 
 /** `@types/node` 20 does not have this function, which Node has since 22.15. */
 interface Hooks {
-  readonly registerHooks?: (hooks: { resolve: ResolveHookSync }) => { deregister(): void };
+  readonly registerHooks?: (hooks: { resolve: ResolveHook }) => { deregister(): void };
 }
 
 /** Adds a `RunSpanProcessor` to the global tracer provider, so that spans and runs form one trace. */
@@ -45,7 +38,7 @@ function addProcessor(provider: object): void {
   } else if (typeof addSpanProcessor === 'function') {
     Reflect.apply(addSpanProcessor, provider, [createProcessor()]);
   } else {
-    diagnostics.debug(`${PLACE}: the tracer provider accepts no further span processors; its spans are not recorded.`);
+    diagnostics.debug(`${PLACE}: the tracer provider has no list of span processors; its spans are not recorded.`);
   }
 }
 
@@ -66,7 +59,7 @@ function createProcessor(): object {
 }
 
 /** The copy of `npx runspan dev` uses the application's `@opentelemetry/api`, because npx installs no optional peers. */
-const resolve: ResolveHookSync = (specifier, context, nextResolve) => {
+const resolve: ResolveHook = (specifier, context, nextResolve) => {
   try {
     return nextResolve(specifier, context);
   } catch (thrown) {

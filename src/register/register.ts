@@ -1,4 +1,4 @@
-import { diagnostics } from '../base/diagnostics.ts';
+import { diagnostics, LEVELS } from '../base/diagnostics.ts';
 import { env, parseFlag } from '../base/env.ts';
 import { guard } from '../base/guard.ts';
 import { recordFetch } from '../integrations/fetch/record-fetch.ts';
@@ -8,8 +8,8 @@ import { aiSdk } from './ai-sdk.ts';
 import { isRecordedHere } from './call-filter.ts';
 import { langchain } from './langchain.ts';
 import { type Instrumentation, patchModule } from './module-hooks.ts';
-import { isPackageManager } from './package-manager.ts';
 import { opentelemetry } from './opentelemetry.ts';
+import { isPackageManager } from './package-manager.ts';
 import { anthropic, openai } from './tool-runners.ts';
 
 const INSTRUMENTATIONS: readonly Instrumentation[] = [
@@ -36,6 +36,9 @@ function startOnce(): string[] {
   if (holder[STARTED] || parseFlag(env('RUNSPAN_TRACING')) === false) return [];
   if (isPackageManager(process.argv[1])) return [];
   holder[STARTED] = true;
+  // Otherwise the variable is read at the first run.
+  const level = LEVELS.find((known) => known === env('RUNSPAN_LOG'));
+  if (level !== undefined && !diagnostics.isLogSet) diagnostics.setLog(level);
   const chosen = selected(env('RUNSPAN_INSTRUMENTATIONS'));
   const stops = chosen.map(({ name, start }) => guard(`runspan/register ${name}`, start));
   leaveToLangsmith(() => {

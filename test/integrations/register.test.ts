@@ -45,7 +45,7 @@ test('an unknown instrumentation is logged once, and the others are started', as
   const { stderr, tree } = await node([...register, ...asModule], { RUNSPAN_INSTRUMENTATIONS: 'fetch, -opneai,bard' });
   expect(stderr).toBe(
     'runspan: RUNSPAN_INSTRUMENTATIONS: unknown name -opneai, bard; left out. ' +
-      'Known names: fetch, langchain, ai, openai, anthropic, openai-agents.\n',
+      'Known names: fetch, langchain, ai, openai, anthropic, openai-agents, opentelemetry.\n',
   );
   expect(tree).toEqual([CHAT]);
 });
@@ -75,21 +75,42 @@ test('through NODE_OPTIONS, a worker thread and a child process deliver their ow
   expect(models.sort()).toEqual(['of-child', 'of-main', 'of-worker']);
 });
 
-test('a call inside an OpenTelemetry span that RunSpanProcessor records is a child of the span', async () => {
-  const program = `
-    import { context, trace } from '@opentelemetry/api';
-    import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
-    import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
-    import { RunSpanProcessor } from 'runspan/otel';
-    import OpenAI from 'openai';
-    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
-    trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor()] }));
-    const ask = async () => {${ask.replace('void call', 'await call')}};
-    await trace.getTracer('app').startActiveSpan('answer', async (span) => {
-      await ask();
-      span.end();
-    });`;
-  const ended = await node([...register, '--input-type=module', '-e', program]);
+/** A program that asks inside a span. Its tracer provider has the given span processors. */
+const inSpan = (processors: string) => `
+  import { context, trace } from '@opentelemetry/api';
+  import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+  import { BasicTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+  import { RunSpanExporter, RunSpanProcessor } from 'runspan/otel';
+  import OpenAI from 'openai';
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [${processors}] }));
+  const ask = async () => {${ask.replace('void call', 'await call')}};
+  await trace.getTracer('app').startActiveSpan('request', async (span) => {
+    await ask();
+    span.end();
+  });`;
+
+test.each([
+  ['a provider', '', '', ['request', `  ${CHAT}`]],
+  ['a provider and -opentelemetry', '', '-opentelemetry', [CHAT]],
+  ['a provider with RunSpanProcessor', 'new RunSpanProcessor()', '', ['request', `  ${CHAT}`]],
+  // Spans that an exporter records do not join the traces of runs.
+  ['a provider with RunSpanExporter', 'new SimpleSpanProcessor(new RunSpanExporter())', '', ['request', CHAT]],
+])('with %s, records a call inside a span of OpenTelemetry once', async (_, processors, instrumentations, tree) => {
+  const program = ['--input-type=module', '-e', inSpan(processors)];
+  const ended = await node([...register, ...program], { RUNSPAN_INSTRUMENTATIONS: instrumentations });
   expect(ended).toMatchObject(printed);
-  expect(ended.tree).toEqual(['answer', `  ${CHAT}`]);
+  expect(ended.tree).toEqual(tree);
+});
+
+test('a tracer provider of unknown structure is left alone, and one line is logged at the level debug', async () => {
+  const provider = `
+    import { trace } from '@opentelemetry/api';
+    trace.setGlobalTracerProvider({ getTracer: () => ({}) });`;
+  const program = ['--input-type=module', '-e', provider];
+  const { code, stderr } = await node([...register, ...program], { RUNSPAN_LOG: 'debug' });
+  expect([code, stderr]).toEqual([
+    0,
+    'runspan: runspan/register opentelemetry: the tracer provider has no list of span processors; its spans are not recorded.\n',
+  ]);
 });
