@@ -94,6 +94,7 @@ test.each([
   ['a provider', '', '', ['request', `  ${CHAT}`]],
   ['a provider and -opentelemetry', '', '-opentelemetry', [CHAT]],
   ['a provider with RunSpanProcessor', 'new RunSpanProcessor()', '', ['request', `  ${CHAT}`]],
+  ['a provider with a filter', "new RunSpanProcessor({ shouldExport: 'llm' })", '', [CHAT]],
   // Spans that an exporter records do not join the traces of runs.
   ['a provider with RunSpanExporter', 'new SimpleSpanProcessor(new RunSpanExporter())', '', ['request', CHAT]],
 ])('with %s, records a call inside a span of OpenTelemetry once', async (_, processors, instrumentations, tree) => {

@@ -1,8 +1,11 @@
 // Programs that do not import runspan, on a Node whose modules can be patched.
-import { fileURLToPath } from 'node:url';
+import { cpSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { transformWithEsbuild } from 'vite';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Registered, registered } from '../integrations/registered.ts';
+import { root, temporaryFolder } from '../support/folders.ts';
 import { laterNode } from './later-node.ts';
 
 const CHAT = 'openai.chat.completions';
@@ -14,10 +17,10 @@ async function run(
   env?: Readonly<Record<string, string>>,
   format: (typeof formats)[number] = 'module',
   cwd?: string,
+  register = import.meta.resolve('runspan/register'),
 ): Promise<Registered> {
   const code = `${imports}\nvoid (async () => {${main}})();`;
   const text = format === 'module' ? code : (await transformWithEsbuild(code, 'a.mjs', { format: 'cjs' })).code;
-  const register = import.meta.resolve('runspan/register');
   const command = [laterNode(), '--import', register, `--input-type=${format}`, '-e', text];
   const ended = await registered(command, env, cwd);
   const stderr = ended.stderr.replace('No API key provided for OpenAI tracing exporter. Exports will be skipped\n', '');
@@ -136,5 +139,56 @@ test.each(['chat_completions', 'responses'])('agents of OpenAI have one trace wi
     run_type: 'tool',
     inputs: { query: 'Tea' },
     outputs: { output: 'Tea is a drink.' },
+  });
+});
+
+describe('in a span of OpenTelemetry', () => {
+  const inSpan = `
+    const body = JSON.stringify({ model: 'small', messages: [{ role: 'user', content: 'Tea' }] });
+    const headers = { 'content-type': 'application/json' };
+    const ask = () => fetch(process.env.MODEL + '/v1/chat/completions', { method: 'POST', headers, body });
+    await trace.getTracer('app').startActiveSpan('request', async (span) => {
+      await (await ask()).json();
+      span.end();
+    });`;
+  const api = `import { trace } from '@opentelemetry/api';`;
+  const nodeProvider = `${api}
+    import { NodeTracerProvider } from '@opentelemetry/sdk-trace-node';
+    new NodeTracerProvider().register();`;
+  const nodeSdk = `${api}
+    import { NodeSDK } from '@opentelemetry/sdk-node';
+    new NodeSDK({ instrumentations: [] }).start();`;
+  const sentry = `${api}
+    import * as Sentry from '@sentry/node';
+    Sentry.init({ dsn: 'http://key@127.0.0.1:9/1', tracesSampleRate: 1, openTelemetryBasicTracerProvider: true });`;
+  const tree = ['request', `  ${CHAT}`];
+  // Without an exporter, `NodeSDK` creates no provider.
+  const exporters = { OTEL_TRACES_EXPORTER: 'console', OTEL_METRICS_EXPORTER: 'none', OTEL_LOGS_EXPORTER: 'none' };
+
+  test.each([
+    ['NodeTracerProvider 1.x', 'otel-1', nodeProvider],
+    ['NodeTracerProvider 2.x', 'otel', nodeProvider],
+    ['NodeSDK 2.x', 'otel', nodeSdk],
+    ['NodeSDK 3.x', 'otel-3', nodeSdk],
+    ['Sentry', 'otel', sentry],
+  ])('of %s, a model call is a child of the span', async (_, folder, imports) => {
+    const cwd = fileURLToPath(new URL(`./${folder}/`, import.meta.url));
+    const ended = await run([imports, inSpan], exporters, 'module', cwd);
+    // Sentry also records the request.
+    expect(ended.tree.filter((line) => !line.includes('POST'))).toEqual(tree);
+  });
+
+  test('a copy of the package without @opentelemetry/api uses that of the application', async () => {
+    const copy = temporaryFolder();
+    onTestFinished(copy.remove);
+    const modules = join(copy.path, 'node_modules');
+    for (const file of ['dist', 'package.json']) {
+      cpSync(join(root, file), join(modules, 'runspan', file), { recursive: true });
+    }
+    cpSync(join(root, 'node_modules/undici'), join(modules, 'undici'), { recursive: true });
+    const register = pathToFileURL(join(modules, 'runspan/dist/register.js')).href;
+    const cwd = fileURLToPath(new URL('./otel/', import.meta.url));
+    const ended = await run([nodeProvider, inSpan], exporters, 'module', cwd, register);
+    expect(ended.tree).toEqual(tree);
   });
 });
