@@ -80,6 +80,7 @@ const inSpan = (processors: string) => `
   import { context, trace } from '@opentelemetry/api';
   import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
   import { BasicTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+  import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
   import { RunSpanExporter, RunSpanProcessor } from 'runspan/otel';
   import OpenAI from 'openai';
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
@@ -90,16 +91,22 @@ const inSpan = (processors: string) => `
     span.end();
   });`;
 
+const OTLP = 'new SimpleSpanProcessor(new OTLPTraceExporter())';
+
 test.each([
-  ['a provider', '', '', ['request', `  ${CHAT}`]],
-  ['a provider and -opentelemetry', '', '-opentelemetry', [CHAT]],
-  ['a provider with RunSpanProcessor', 'new RunSpanProcessor()', '', ['request', `  ${CHAT}`]],
-  ['a provider with a filter', "new RunSpanProcessor({ shouldExport: 'llm' })", '', [CHAT]],
+  ['a provider without processors', '', '', ['request', `  ${CHAT}`]],
+  ['an exporter to the receiver', OTLP, '', ['request', `  ${CHAT}`]],
+  ['an exporter to the receiver and -opentelemetry', OTLP, '-opentelemetry', ['request', CHAT]],
+  ['RunSpanProcessor', 'new RunSpanProcessor()', '', ['request', `  ${CHAT}`]],
+  ['RunSpanProcessor with a filter', "new RunSpanProcessor({ shouldExport: 'llm' })", '', [CHAT]],
   // Spans that an exporter records do not join the traces of runs.
-  ['a provider with RunSpanExporter', 'new SimpleSpanProcessor(new RunSpanExporter())', '', ['request', CHAT]],
+  ['RunSpanExporter', 'new SimpleSpanProcessor(new RunSpanExporter())', '', ['request', CHAT]],
 ])('with %s, records a call inside a span of OpenTelemetry once', async (_, processors, instrumentations, tree) => {
   const program = ['--input-type=module', '-e', inSpan(processors)];
-  const ended = await node([...register, ...program], { RUNSPAN_INSTRUMENTATIONS: instrumentations });
+  const ended = await node([...register, ...program], {
+    RUNSPAN_INSTRUMENTATIONS: instrumentations,
+    OTEL_EXPORTER_OTLP_ENDPOINT: '<receiver>',
+  });
   expect(ended).toMatchObject(printed);
   expect(ended.tree).toEqual(tree);
 });
