@@ -70,13 +70,18 @@ export class RunSpanProcessor implements SpanProcessorLike {
   readonly #options: RunSpanProcessorOptions & Hiding;
   readonly #project: Project | undefined;
   readonly #spans = new SpanRegistry();
-  readonly #flushTime = new FlushTime();
+  #flushTime = new FlushTime();
   #shutdown: Promise<void> | undefined;
 
   constructor(options?: RunSpanProcessorOptions) {
     this.#options = usableOptions<RunSpanProcessorOptions>('RunSpanProcessor', options, processorChecks);
     this.#project = projectIn(this.#options);
     attach(this.#spans);
+  }
+
+  /** @internal Replaces the timeout of 29 s. */
+  set flushTimeoutMs(timeoutMs: number) {
+    this.#flushTime = new FlushTime(timeoutMs);
   }
 
   onStart(span: SpanLike, parentContext: Context): void {

@@ -7,6 +7,8 @@ import type { Instrumentation } from './module-hooks.ts';
 import { watchProperty } from './watch-property.ts';
 
 const PLACE = 'runspan/register opentelemetry';
+/** Short, because the provider's `shutdown` would otherwise take 29 s if the service is not available. */
+const FLUSH_TIMEOUT_MS = 3_000;
 
 type Resolve = (specifier: string, context: object) => object;
 type ResolveHook = (specifier: string, context: object, nextResolve: Resolve) => object;
@@ -52,7 +54,7 @@ function createProcessor(): object {
   const hooks = registerHooks?.({ resolve });
   try {
     const { RunSpanProcessor } = createRequire(import.meta.url)('runspan/otel');
-    return new RunSpanProcessor();
+    return Object.assign(new RunSpanProcessor(), { flushTimeoutMs: FLUSH_TIMEOUT_MS });
   } finally {
     hooks?.deregister();
   }

@@ -66,6 +66,14 @@ describe.each([
   });
 });
 
+test('the processor of runspan/register waits for its own timeout', async () => {
+  const { sink, waits } = hangingSink();
+  const processor = Object.assign(new RunSpanProcessor({ exporter: sink }), { flushTimeoutMs: 3_000 });
+  await processor.forceFlush();
+  await processor.shutdown();
+  expect([waits[0], sum(waits)]).toEqual([3_000, 3_000]);
+});
+
 test('the last export and shutdown of RunSpanExporter together wait 29 s if the collector hangs', async () => {
   const { sink, waits } = hangingSink();
   const exporter = new RunSpanExporter({ exporter: sink });

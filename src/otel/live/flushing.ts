@@ -7,13 +7,18 @@ const FLUSH_TIMEOUT_MS = 29_000;
 
 /** Limits each flush to one timeout. A flush that timed out and a shutdown right after it share this timeout. */
 export class FlushTime {
+  readonly #timeoutMs: number;
   /** End of the timeout of the last flush, if it did not deliver everything. */
   #endMs = Number.NEGATIVE_INFINITY;
 
+  constructor(timeoutMs: number = FLUSH_TIMEOUT_MS) {
+    this.#timeoutMs = timeoutMs;
+  }
+
   /** Calls `flush` with the full timeout. `flush` resolves to true if everything was delivered. */
   async whole(flush: (timeoutMs: number) => Promise<boolean>): Promise<void> {
-    const endMs = monotonicNowMs() + FLUSH_TIMEOUT_MS;
-    const isDelivered = await flush(FLUSH_TIMEOUT_MS);
+    const endMs = monotonicNowMs() + this.#timeoutMs;
+    const isDelivered = await flush(this.#timeoutMs);
     this.#endMs = isDelivered ? Number.NEGATIVE_INFINITY : endMs;
   }
 
@@ -23,7 +28,7 @@ export class FlushTime {
    */
   get lastMs(): number {
     const leftMs = this.#endMs - monotonicNowMs();
-    return leftMs < -FLUSH_TIMEOUT_MS ? FLUSH_TIMEOUT_MS : Math.max(0, leftMs);
+    return leftMs < -this.#timeoutMs ? this.#timeoutMs : Math.max(0, leftMs);
   }
 }
 
