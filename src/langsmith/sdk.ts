@@ -21,15 +21,15 @@ export function wrapSDK<Sdk extends object>(sdk: Sdk, options: WrapSDKOptions = 
 
 function proxyOf<Target extends object>(target: Target, name: string, config: Partial<RunTreeConfig>): Target {
   return new Proxy(target, {
-    get(_, key, receiver) {
-      const value: unknown = Reflect.get(target, key, target);
+    get(_, key) {
+      const value: unknown = Reflect.get(target, key);
       const path = `${name}.${String(key)}`;
       const own = Reflect.getOwnPropertyDescriptor(target, key);
       // A proxy must return the value of a read-only property unchanged.
       if (own?.configurable === false && own.writable === false) return value;
       if (typeof value === 'function') return tracedBy(planOf({ ...config, name: path }), value.bind(target));
       const isNested = typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
-      return isNested ? proxyOf(value, path, config) : Reflect.get(target, key, receiver);
+      return isNested ? proxyOf(value, path, config) : value;
     },
   });
 }
