@@ -5,6 +5,7 @@ import { guard } from '../base/guard.ts';
 import { type ServiceOptions, serviceOf } from '../export/service-settings.ts';
 import type { ConfigureOptions } from '../export/settings.ts';
 import { defined, definedOrNone } from '../payload/fields.ts';
+import { redact } from '../payload/redact.ts';
 import { newRunId } from '../run/ids.ts';
 import type { RunSink } from '../run/sink.ts';
 import { createExporter, flush } from '../runspan.ts';
@@ -12,7 +13,7 @@ import { patchRun, postOnce } from './posting.ts';
 import type { KVMap, RunCreate } from './types.ts';
 import { unsupportedMethods } from './unsupported.ts';
 
-/** Options of `Client`. Options of LangSmith that tune its queue have no effect, see `limits` of `configure`. */
+/** Options of `Client`. Other options of LangSmith have no effect, for example those of its queue. */
 export interface ClientConfig {
   /** The URL of the service. @default the endpoint of `configure` or the environment */
   apiUrl?: string | undefined;
@@ -23,16 +24,13 @@ export interface ClientConfig {
   hideInputs?: boolean | ((inputs: KVMap) => KVMap | Promise<KVMap>) | undefined;
   /** If true, no outputs are recorded. A function is not called: no outputs are recorded, and a warning is logged. */
   hideOutputs?: boolean | ((outputs: KVMap) => KVMap | Promise<KVMap>) | undefined;
-  /** The function is not called: no payloads are recorded, and a warning is logged. Use `redact` of `configure`. */
+  /** If true, the values of metadata are masked. A function is not called: they are masked, and a warning is logged. */
+  hideMetadata?: boolean | ((metadata: KVMap) => KVMap | Promise<KVMap>) | undefined;
+  /** The function is not called: payloads and metadata are hidden, and a warning is logged. Use `redact` of `configure`. */
   anonymizer?: ((values: KVMap) => KVMap | Promise<KVMap>) | undefined;
   tracingSamplingRate?: number | undefined;
   timeout_ms?: number | undefined;
-  autoBatchTracing?: boolean | undefined;
-  batchSizeBytesLimit?: number | undefined;
-  batchSizeLimit?: number | undefined;
-  blockOnRootRunFinalization?: boolean | undefined;
-  traceBatchConcurrency?: number | undefined;
-  debug?: boolean | undefined;
+  readonly [other: string]: unknown;
 }
 
 /** The feedback that `Client.createFeedback` stores. */
@@ -148,17 +146,17 @@ export class Client {
     const { 'user-agent': _, ...headers } = service.headers;
     const { Api } = await import('../clients/api.ts');
     const api = new Api({ url: service.endpoint, headers });
-    const options = definedOrNone({ timeoutMs: this.#config.timeout_ms });
     try {
-      const call = {
+      await api.send({
         name: 'Client.createFeedback',
         method: 'POST',
         path: '/feedback',
         body: feedback,
-        options,
-      } as const;
-      // A repeated request does not store the feedback twice, because the request contains its id.
-      await api.send({ ...call, isIdempotent: true, response: 'none' });
+        options: definedOrNone({ timeoutMs: this.#config.timeout_ms }),
+        // A repeated request does not store the feedback twice, because the request contains its id.
+        isIdempotent: true,
+        response: 'none',
+      });
     } finally {
       await api.close();
     }
@@ -170,16 +168,17 @@ function serviceOptions({ apiUrl, apiKey, workspaceId, headers }: ClientConfig):
 }
 
 function exporterOptions(config: ClientConfig): ConfigureOptions {
-  const { hideInputs, hideOutputs, anonymizer, tracingSamplingRate } = config;
-  for (const [name, value] of Object.entries({ hideInputs, hideOutputs, anonymizer })) {
+  const { hideInputs, hideOutputs, hideMetadata, anonymizer, tracingSamplingRate } = config;
+  for (const [name, value] of Object.entries({ hideInputs, hideOutputs, hideMetadata, anonymizer })) {
     if (typeof value !== 'function') continue;
     const place = `langsmith Client.${name}`;
-    diagnostics.warnOnce(place, `Client: \`${name}\` is not called, so the payloads are hidden; use \`redact\`.`);
+    diagnostics.warnOnce(place, `Client: \`${name}\` is not called, so the values are hidden; use \`redact\`.`);
   }
   return {
     ...serviceOptions(config),
     ...(tracingSamplingRate !== undefined && { sampleRate: tracingSamplingRate }),
     ...((hideInputs || anonymizer) && { hideInputs: true }),
     ...((hideOutputs || anonymizer) && { hideOutputs: true }),
+    ...((hideMetadata || anonymizer) && { redact: redact({ paths: ['metadata.*'] }) }),
   };
 }

@@ -4,7 +4,7 @@ import { shared } from '../base/shared.ts';
 import { runOfStep } from '../integrations/langchain/steps.ts';
 import { defined, isPlainObject } from '../payload/fields.ts';
 import { newRunId, runIdAt } from '../run/ids.ts';
-import { baggageMember, fromHeaders, type RemoteRun } from '../run/propagation.ts';
+import { RemoteRun } from '../run/propagation.ts';
 import type { Run } from '../run/run.ts';
 import type { RunSink } from '../run/sink.ts';
 import { startRun, withRun } from '../run/start-run.ts';
@@ -26,25 +26,24 @@ const open: Map<string, PostedRun> = shared('langsmithRuns', () => new Map());
 
 /** Records the start of a run, and its end if `create` has an end time. `parent` is the run of the parent, if known. */
 export function postRun(create: RunCreate, exporter: RunSink | undefined, parent?: Run): Run {
-  const { id, start_time, dotted_order, reference_example_id, parent_run_id } = create;
+  const { name, inputs, extra, ...changes } = create;
+  const { id, start_time, dotted_order, parent_run_id } = changes;
   const own = dotted_order === undefined ? undefined : parseDottedOrder(dotted_order)?.at(-1);
   const above = parent ?? open.get(parent_run_id ?? '')?.run ?? remoteRun({ dotted_order: orderAbove(dotted_order) });
   const options = defined({
-    name: create.name,
     runType: create.run_type,
     id: id ?? own?.id,
-    inputs: plain(create.inputs),
+    inputs: plain(inputs),
     startTime: own === undefined ? start_time : own.startUs / 1_000,
-    metadata: create.extra?.metadata as KVMap | undefined,
+    metadata: extra?.metadata as KVMap | undefined,
     project: create.session_name ?? create.project_name,
-    referenceExampleId: reference_example_id,
+    referenceExampleId: create.reference_example_id,
     exporter,
     root: above === undefined,
   });
-  const run = withRun(above, () => startRun(options as typeof options & { name: string }));
-  const posted = keep(run.id, run);
+  const run = withRun(above, () => startRun({ ...options, name }));
   // Tags are set after the start, so that nested runs do not inherit them.
-  update(run.id, posted, { ...create, name: undefined, inputs: undefined, extra: undefined });
+  update(run.id, keep(run.id, run), changes);
   return run;
 }
 
@@ -76,11 +75,9 @@ export function patchRun(id: string, changes: Partial<RunCreate>): void {
     );
 }
 
-type Changes = { readonly [Key in keyof RunCreate]?: RunCreate[Key] | undefined };
-
-function update(id: string, posted: PostedRun, { name, tags, extra, inputs, outputs, ...rest }: Changes): void {
+function update(id: string, posted: PostedRun, changes: Partial<RunCreate>): void {
   const { run } = posted;
-  const { error, events = [], end_time, attachments } = rest;
+  const { name, tags, extra, inputs, outputs, error, events = [], end_time, attachments } = changes;
   const isEnd = (error ?? end_time ?? undefined) !== undefined;
   if (isEnd) open.delete(id);
   if (run === undefined) return;
@@ -112,36 +109,18 @@ export function attachAll(run: Run, attachments: Attachments | undefined): void 
   }
 }
 
-/** The fields of a run that nested runs need, even if the run is not recorded by this process. */
-export interface RemoteFields {
+/** Returns a run that has not been recorded here, as a parent. Nested runs inherit the project and the metadata. */
+export function remoteRun(fields: {
   readonly dotted_order?: string | undefined;
   readonly project_name?: string | undefined;
   readonly metadata?: KVMap | undefined;
-}
-
-/** Returns a run that has not been recorded here, as a parent. Nested runs inherit the project and the metadata. */
-export function remoteRun({ dotted_order, project_name, metadata }: RemoteFields): RemoteRun | undefined {
-  if (dotted_order === undefined) return undefined;
-  const baggage = baggageOf({ project_name, metadata });
-  return fromHeaders({ 'langsmith-trace': orderedTimes(dotted_order), baggage }, { accept: ['project', 'metadata'] });
-}
-
-/** Encodes the fields that a run passes to other processes as LangSmith does. */
-export function baggageOf({
-  project_name,
-  metadata,
-  tags = [],
-}: {
-  project_name?: string | undefined;
-  metadata?: KVMap | undefined;
-  tags?: readonly string[] | undefined;
-}): string {
-  const members: [key: string, value: string | undefined][] = [
-    ['metadata', metadata && Object.keys(metadata).length > 0 ? JSON.stringify(metadata) : undefined],
-    ['tags', tags.join(',')],
-    ['project', project_name],
-  ];
-  return members.flatMap(([key, value]) => (value ? baggageMember(`langsmith-${key}`, value).text : [])).join(',');
+}): RemoteRun | undefined {
+  const { dotted_order: given = '', project_name: project, metadata } = fields;
+  const order = orderedTimes(given);
+  const segments = parseDottedOrder(order) ?? [];
+  const [first, last] = [segments.at(0), segments.at(-1)];
+  if (first === undefined || last === undefined) return undefined;
+  return new RemoteRun(order, [first.id, last.id], { project, metadata, tags: undefined, sampled: true });
 }
 
 /**

@@ -4,46 +4,32 @@ import { defined } from '../payload/fields.ts';
 import type { RunContext } from '../run/context.ts';
 import { projectText } from '../run/encoded-run.ts';
 import { newRunId, runIdAt } from '../run/ids.ts';
-import { baggageValue, fromHeaders, headerOf, parseBaggage, type RemoteRun } from '../run/propagation.ts';
+import {
+  baggageMember,
+  baggageValue,
+  fromHeaders,
+  headerOf,
+  parseBaggage,
+  type RemoteRun,
+} from '../run/propagation.ts';
 import type { Run } from '../run/run.ts';
 import { currentSink } from '../run/sink.ts';
 import { dottedOrder, parseDottedOrder, timestampUs } from '../run/time.ts';
 import { Client } from './client.ts';
-import { attachAll, baggageOf, orderedTimes, patchRun, postRun, recordEvent, remoteRun } from './posting.ts';
+import { attachAll, orderedTimes, patchRun, postRun, recordEvent, remoteRun } from './posting.ts';
 import type { Attachments, KVMap, RunCreate } from './types.ts';
 import { type Unsupported, unsupported } from './unsupported.ts';
 
 /** Fields of a new `RunTree`. Only `name` is required. */
-export interface RunTreeConfig {
-  name: string;
-  /** @default 'chain' */
-  run_type?: string | undefined;
-  /** A UUID. @default a new UUIDv7 */
-  id?: string | undefined;
-  /** @default the project of the parent, or of the exporter if there is no parent */
-  project_name?: string | undefined;
+export interface RunTreeConfig extends RunCreate {
   parent_run?: RunTree | undefined;
-  parent_run_id?: string | undefined;
   child_runs?: RunTree[] | undefined;
-  /** Milliseconds since 1970 or ISO 8601 text. @default now */
-  start_time?: number | string | undefined;
-  end_time?: number | string | undefined;
-  /** Only `extra.metadata` is recorded. */
-  extra?: KVMap | undefined;
   metadata?: KVMap | undefined;
-  tags?: string[] | undefined;
-  error?: string | undefined;
   /** Not recorded. */
   serialized?: object | undefined;
-  inputs?: KVMap | undefined;
-  outputs?: KVMap | undefined;
-  reference_example_id?: string | undefined;
   client?: Client | undefined;
   tracingEnabled?: boolean | undefined;
   on_end?: ((runTree: RunTree) => void) | undefined;
-  trace_id?: string | undefined;
-  dotted_order?: string | undefined;
-  attachments?: Attachments | undefined;
 }
 
 export interface RunEvent {
@@ -128,6 +114,7 @@ export class RunTree {
     this.inputs = config.inputs ?? {};
     this.outputs = config.outputs;
     this.reference_example_id = config.reference_example_id;
+    this.events = config.events;
     this.client = client ?? RunTree.getSharedClient();
     this.trace_id = config.trace_id ?? parent_run?.trace_id ?? this.id;
     this.dotted_order = order ?? dottedOrder(parent_run?.dotted_order, startUs, this.id);
@@ -305,9 +292,12 @@ export class RunTree {
     this.#keepChanges();
   }
 
-  /** @internal The run as a parent: the recorded run, or a reference to a run of another process. */
-  get parent(): Run | RemoteRun | undefined {
-    return this.#run ?? remoteRun(this);
+  /**
+   * @internal Returns a tree as a parent: the recorded run, or a reference to a run that LangSmith's own package or
+   * another process records.
+   */
+  static parentOf(tree: RunTree): Run | RemoteRun | undefined {
+    return (#run in tree ? tree.#run : undefined) ?? remoteRun(tree);
   }
 
   /** Records the fields that the program has changed since they were recorded. */
@@ -339,6 +329,13 @@ export function isRunTree(value: unknown): value is RunTree {
 export function getDefaultProjectName(): string {
   const project = currentSink()?.capture.project;
   return project === undefined ? 'default' : projectText(project);
+}
+
+/** Encodes fields of a run as LangSmith does. Leaves out metadata that JSON cannot contain. */
+function baggageOf({ metadata, tags = [], project_name: project }: RunTree): string {
+  const json = guard('RunTree.toHeaders', () => JSON.stringify(metadata));
+  const members = Object.entries({ metadata: json === '{}' ? '' : json, tags: tags.join(','), project });
+  return members.flatMap(([key, value]) => (value ? baggageMember(`langsmith-${key}`, value).text : [])).join(',');
 }
 
 function millisecondsOf(time: number | string | undefined): number | undefined {

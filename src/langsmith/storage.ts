@@ -94,7 +94,7 @@ export function getCurrentRunTree(permitAbsent: boolean = false): RunTree | unde
 
 /** Calls `fn` with `runTree` as the current run. The result is always a promise. */
 export async function withRunTree<Fn extends AnyFunction>(runTree: RunTree, fn: Fn): Promise<Awaited<ReturnType<Fn>>> {
-  return withRun(runTree.parent, () => fn());
+  return withRun(RunTree.parentOf(runTree), () => fn());
 }
 
 /** Whether runs are recorded: whether an endpoint is set and tracing is on. */

@@ -114,13 +114,17 @@ export function traceable<Func extends AnyFunction>(
       return Reflect.apply(fn, this, call.args);
     };
     try {
-      return promised('parent' in call ? withRun(call.parent?.parent, run) : inStep(run), options);
+      return promised(
+        'parent' in call ? withRun(call.parent && RunTree.parentOf(call.parent), run) : inStep(run),
+        options,
+      );
     } catch (thrown) {
       return Promise.reject(thrown);
     }
   }
   const shown = disguised(wrapper, wrappedFunc);
-  Object.defineProperty(shown, MARK, { value: options });
+  // Configurable, because tracing the function again copies the property and then sets it.
+  Object.defineProperty(shown, MARK, { value: options, configurable: true });
   return shown as unknown as TraceableFunction<Func>;
 }
 
@@ -163,16 +167,11 @@ function callOf(given: unknown[], options: Config): Call {
 function withoutConfig(given: unknown[], path: Config['argsConfigPath']): { args: unknown[]; config?: Config } {
   if (path === undefined) return { args: given };
   const [at, key] = path;
-  const args = [...given];
-  const holder = args[at];
-  if (at >= args.length || typeof holder !== 'object' || holder === null) return { args };
-  if (key === undefined) {
-    args.splice(at, 1);
-    return { args, config: holder as Config };
-  }
+  const holder = given[at];
+  if (typeof holder !== 'object' || holder === null) return { args: given };
+  if (key === undefined) return { args: given.toSpliced(at, 1), config: holder as Config };
   const { [key]: config, ...rest } = holder as Record<string, unknown>;
-  args[at] = rest;
-  return config === undefined ? { args } : { args, config: config as Config };
+  return config === undefined ? { args: given } : { args: given.with(at, rest), config: config as Config };
 }
 
 function mergedConfig(options: Config, config: Config): Config {

@@ -13,14 +13,17 @@ export type Attachments = Record<
   [mimeType: string, data: Uint8Array | ArrayBuffer] | { mimeType: string; data: Uint8Array | ArrayBuffer }
 >;
 
-/** The fields of a run that `Client.createRun` and `RunTree.postRun` record. */
+/** The fields of a run that `Client.createRun` and `RunTree.postRun` record. Only `name` is required. */
 export interface RunCreate {
   name: string;
+  /** @default 'chain' */
   run_type?: string | undefined;
+  /** A UUID. @default a new UUIDv7 */
   id?: string | undefined;
   inputs?: KVMap | undefined;
   outputs?: KVMap | undefined;
   error?: string | undefined;
+  /** Milliseconds since 1970 or ISO 8601 text. @default now */
   start_time?: number | string | undefined;
   end_time?: number | string | undefined;
   /** Only `extra.metadata` is recorded. */
@@ -31,6 +34,7 @@ export interface RunCreate {
   trace_id?: string | undefined;
   dotted_order?: string | undefined;
   session_name?: string | undefined;
+  /** @default the project of the parent, or of the exporter if there is no parent */
   project_name?: string | undefined;
   reference_example_id?: string | undefined;
   attachments?: Attachments | undefined;

@@ -60,19 +60,8 @@ export const PromptCache: Unsupported = unsupported('PromptCache', PLATFORM);
 export const configureGlobalPromptCache: Unsupported = unsupported('configureGlobalPromptCache', PLATFORM);
 export const SandboxClient: Unsupported = unsupported('SandboxClient', PLATFORM);
 
+/** Also exported under the names of the other error classes. `instanceof` returns false. */
 export const LangsmithError: Unsupported = unsupported('LangsmithError', ERRORS);
-export const APIError: Unsupported = unsupported('APIError', ERRORS);
-export const APIConnectionError: Unsupported = unsupported('APIConnectionError', ERRORS);
-export const APIConnectionTimeoutError: Unsupported = unsupported('APIConnectionTimeoutError', ERRORS);
-export const APIUserAbortError: Unsupported = unsupported('APIUserAbortError', ERRORS);
-export const AuthenticationError: Unsupported = unsupported('AuthenticationError', ERRORS);
-export const BadRequestError: Unsupported = unsupported('BadRequestError', ERRORS);
-export const ConflictError: Unsupported = unsupported('ConflictError', ERRORS);
-export const InternalServerError: Unsupported = unsupported('InternalServerError', ERRORS);
-export const NotFoundError: Unsupported = unsupported('NotFoundError', ERRORS);
-export const PermissionDeniedError: Unsupported = unsupported('PermissionDeniedError', ERRORS);
-export const RateLimitError: Unsupported = unsupported('RateLimitError', ERRORS);
-export const UnprocessableEntityError: Unsupported = unsupported('UnprocessableEntityError', ERRORS);
 
 /** Methods of LangSmith's client that `Client` does not have, by their alternative. */
 const METHODS: Readonly<Record<string, string>> = {

@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { RunspanError, runIdFrom } from '../../src/index.ts';
 import * as entry from '../../src/langsmith.ts';
 import { createReceiver } from '../../src/receiver.ts';
-import { record } from '../instrument/recorder.ts';
+import { record, treeOf } from '../instrument/recorder.ts';
 import { root } from '../support/folders.ts';
 import { logLines } from '../support/log-lines.ts';
 import '../support/tracing-off.ts';
@@ -92,21 +92,67 @@ test('a payload that `processInputs` or `processOutputs` cannot process is not r
   expect(run?.outputs).toEqual({ error: '`outputs` of "secret" returned a promise instead of a value' });
 });
 
-test('a client with an address has an exporter of its own, and functions that hide payloads hide them', async () => {
+test('a function that is traced twice records two runs', async () => {
+  const recorder = record();
+  const once = traceable(async (text: string) => text, { name: 'inner' });
+  expect(await traceable(once as (text: string) => Promise<string>, { name: 'outer' })('a')).toBe('a');
+  expect(treeOf(recorder.runs)).toEqual({ outer: { inner: {} } });
+});
+
+test('an argument without options of the call is passed unchanged', async () => {
+  record();
+  class Options {
+    limit = () => 3;
+    get langsmithExtra() {
+      return undefined;
+    }
+  }
+  const given = new Options();
+  const search = traceable(async (options: Options) => options, { argsConfigPath: [0, 'langsmithExtra'] });
+  expect(await search(given)).toBe(given);
+});
+
+test('metadata that JSON cannot contain does not affect calls below a tree', async () => {
+  const recorder = record();
+  const lines = logLines('warn');
+  const tree = RunTree.fromDottedOrder(new RunTree({ name: 'caller' }).dotted_order) as InstanceType<typeof RunTree>;
+  tree.metadata = { count: 1n };
+  const inner = traceable(async (...values: unknown[]) => values.at(-1), { name: 'inner' });
+  expect(await withRunTree(tree, () => inner('a'))).toBe('a');
+  expect(await inner(tree, 'b')).toBe('b');
+  expect(tree.toHeaders().baggage).toBe('langsmith-project=default');
+  expect(recorder.runs.map(({ parent_run_id }) => parent_run_id)).toEqual([tree.id, tree.id]);
+  expect(lines).toEqual([expect.stringContaining('RunTree.toHeaders failed, the application is not affected')]);
+});
+
+test("a tree of LangSmith's own package may be the first argument", async () => {
+  const recorder = record();
+  const { RunTree: Theirs } = await import('langsmith');
+  const tree = new Theirs({ name: 'step', tracingEnabled: false });
+  await traceable(async (text: string) => text, { name: 'inner' })(tree as never, 'a');
+  expect(recorder.runs.map(({ parent_run_id }) => parent_run_id)).toEqual([tree.id]);
+});
+
+test('a client with an address has an exporter of its own, and functions that hide values hide them', async () => {
   const recorder = record();
   const receiver = await createReceiver();
   onTestFinished(() => receiver.close());
   const lines = logLines('warn');
-  const client = new Client({ apiUrl: receiver.url, hideInputs: (inputs) => ({ ...inputs, key: 'x' }) });
+  const hide = (values: object) => ({ ...values, key: 'x' });
+  const client = new Client({ apiUrl: receiver.url, hideInputs: hide, hideMetadata: hide });
   onTestFinished(async () => void (await client.exporter?.close()));
-  await traceable(async (text: string) => text, { name: 'elsewhere', client })('hunter2');
+  const metadata = { user: 'ada' };
+  await traceable(async (text: string) => text, { name: 'elsewhere', client, metadata })('hunter2');
   await client.awaitPendingTraceBatches();
   const runs = await receiver.runs({});
-  expect(runs.map(({ name, inputs, outputs }) => ({ name, inputs, outputs }))).toEqual([
-    { name: 'elsewhere', inputs: {}, outputs: { outputs: 'hunter2' } },
+  expect(runs.map(({ name, inputs, outputs, extra }) => [name, inputs, outputs, extra?.metadata])).toEqual([
+    ['elsewhere', {}, { outputs: 'hunter2' }, { user: '[Redacted]' }],
   ]);
   expect(recorder.runs).toEqual([]);
-  expect(lines).toEqual(['warn: Client: `hideInputs` is not called, so the payloads are hidden; use `redact`.']);
+  expect(lines).toEqual([
+    'warn: Client: `hideInputs` is not called, so the values are hidden; use `redact`.',
+    'warn: Client: `hideMetadata` is not called, so the values are hidden; use `redact`.',
+  ]);
 });
 
 test('a change of a run that is not open is reported and not recorded', async () => {
@@ -118,15 +164,19 @@ test('a change of a run that is not open is reported and not recorded', async ()
   expect(recorder.runs).toEqual([]);
 });
 
-test('a synchronous method of a wrapped SDK stays synchronous, and `this` is the client', () => {
+test('a synchronous method or getter of a wrapped SDK stays synchronous, and `this` is the client', () => {
   const recorder = record();
   class Counter {
     readonly #counts = [1, 2];
     size(): number {
       return this.#counts.length;
     }
+    get last(): number | undefined {
+      return this.#counts.at(-1);
+    }
   }
-  expect(wrapSDK(new Counter()).size()).toBe(2);
+  const counter = wrapSDK(new Counter());
+  expect([counter.size(), counter.last]).toEqual([2, 2]);
   expect(recorder.runs.map(({ name, outputs }) => ({ name, outputs }))).toEqual([
     { name: 'Counter.size', outputs: { outputs: 2 } },
   ]);
