@@ -25,7 +25,8 @@ export async function withSpool<Result>(
     await sendSpool(url, apiKey, spoolDir);
     return result;
   } finally {
-    await rm(spoolDir, { recursive: true, force: true });
+    // A process that the command has left running may still write to the folder. The exit code stays the command's.
+    await rm(spoolDir, { recursive: true, force: true }).catch(() => {});
   }
 }
 
