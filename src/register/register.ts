@@ -1,10 +1,10 @@
 import { diagnostics, LEVELS } from '../base/diagnostics.ts';
 import { env, parseFlag } from '../base/env.ts';
 import { guard } from '../base/guard.ts';
+import { TRACED_MEMBERS, wrapAISDK } from '../integrations/ai-sdk/sdk.ts';
 import { recordFetch } from '../integrations/fetch/record-fetch.ts';
 import { duplicateTracer } from '../integrations/langchain/tracer.ts';
 import { agents } from './agents.ts';
-import { aiSdk } from './ai-sdk.ts';
 import { isRecordedHere } from './call-filter.ts';
 import { langchain } from './langchain.ts';
 import { type Instrumentation, patchModule } from './module-hooks.ts';
@@ -15,7 +15,8 @@ import { anthropic, openai } from './tool-runners.ts';
 const INSTRUMENTATIONS: readonly Instrumentation[] = [
   { name: 'fetch', start: () => recordFetch(isRecordedHere) },
   langchain,
-  aiSdk,
+  // Functions inside the package are not replaced.
+  { name: 'ai', start: () => patchModule({ module: 'ai/dist/index', replaced: TRACED_MEMBERS, patch: wrapAISDK }) },
   openai,
   anthropic,
   agents,
@@ -41,9 +42,7 @@ function startOnce(): string[] {
   if (level !== undefined && !diagnostics.isLogSet) diagnostics.setLog(level);
   const chosen = selected(env('RUNSPAN_INSTRUMENTATIONS'));
   const stops = chosen.map(({ name, start }) => guard(`runspan/register ${name}`, start));
-  leaveToLangsmith(() => {
-    for (const stop of stops) stop?.();
-  });
+  leaveToLangsmith(stops);
   return chosen.map(({ name }) => name);
 }
 
@@ -51,13 +50,11 @@ function startOnce(): string[] {
  * If the application loads langsmith's `traceable` or one of its wrappers, and these send runs to the same endpoint,
  * they record model calls and the steps of LangChain, and know the parents of these runs. Each would be recorded twice.
  */
-function leaveToLangsmith(stop: () => void): void {
-  patchModule({
-    module: 'langsmith/dist/traceable',
-    patch: () => {
-      if (duplicateTracer() !== undefined) stop();
-    },
-  });
+function leaveToLangsmith(stops: readonly ((() => void) | undefined)[]): void {
+  const patch = (): void => {
+    if (duplicateTracer() !== undefined) for (const stop of stops) stop?.();
+  };
+  patchModule({ module: 'langsmith/dist/traceable', patch });
 }
 
 /** Selects the named instrumentations, or all if no name is given. A name after `-` is left out. */
