@@ -2,7 +2,7 @@ import type { CallDescription } from '../instrument/plan.ts';
 import type { CallReader } from '../integrations/call-reader.ts';
 import { openaiSdk } from '../integrations/openai/client.ts';
 import { type Sdk, wrapClient } from '../integrations/sdk-client.ts';
-import { defined, type Fields, fieldsOf, isFields, without } from '../payload/fields.ts';
+import { defined, type Fields, fieldsOf, isFields } from '../payload/fields.ts';
 import { noopSink } from '../run/sink.ts';
 import type { RunTreeConfig } from './run-tree.ts';
 import { getCurrentRunTree } from './storage.ts';
@@ -60,8 +60,6 @@ const PARAMETERS: ReadonlySet<string> = new Set([
   'web_search_options',
 ]);
 
-const USAGE: ReadonlySet<string> = new Set(['usage']);
-
 /**
  * Traces the calls of a client of the `openai` package, with the names and payloads of LangSmith: the request body as
  * inputs and the response as outputs. Like `wrapOpenAI` of `runspan/openai`, it changes the client in place and also
@@ -72,22 +70,21 @@ export function wrapOpenAI<Client extends OpenAIType>(
   options: Partial<RunTreeConfig> = {},
 ): PatchedOpenAIClient<Client> {
   const { name, tags, metadata, project_name, client, tracingEnabled } = options;
-  const sdk = name === undefined ? langsmithSdk : { ...langsmithSdk, methods: methodsWith(name) };
+  const sdk = { ...openaiSdk, methods: methodsWith(name) };
   const exporter = tracingEnabled === false ? noopSink : client?.exporter;
   return wrapClient(sdk, openai, defined({ tags, metadata, project: project_name, exporter })) as never;
 }
 
-const langsmithSdk: Sdk = { ...openaiSdk, methods: methodsWith() };
-
-function methodsWith(name?: string): Sdk['methods'] {
+function methodsWith(name: string | undefined): Sdk['methods'] {
   const { methods } = openaiSdk;
-  const chat = (path: keyof typeof methods, extra?: Fields): CallReader =>
-    asLangSmith(methods[path] as CallReader, name ?? 'ChatOpenAI', extra);
+  const method = (path: string, usualName: string, parameters?: Fields) => ({
+    [path]: asLangSmith(methods[path] as CallReader, name ?? usualName, parameters),
+  });
   return {
     ...methods,
-    'chat.completions.create': chat('chat.completions.create'),
-    'responses.create': chat('responses.create', { use_responses_api: true }),
-    'completions.create': asLangSmith(methods['completions.create'] as CallReader, name ?? 'OpenAI'),
+    ...method('chat.completions.create', 'ChatOpenAI'),
+    ...method('responses.create', 'ChatOpenAI', { use_responses_api: true }),
+    ...method('completions.create', 'OpenAI'),
   };
 }
 
@@ -102,7 +99,8 @@ function asLangSmith(call: CallReader, name: string, parameters?: Fields): CallR
     },
     read(response) {
       const answer = call.read(response);
-      return { ...answer, outputs: without(answer.outputs, USAGE) };
+      const { usage: _, ...outputs } = answer.outputs;
+      return { ...answer, outputs };
     },
   };
 }

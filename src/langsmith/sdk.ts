@@ -1,4 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
+import { guard } from '../base/guard.ts';
 import { tracedBy } from '../instrument/traceable.ts';
 import { wrapAISDK as wrapSdk } from '../integrations/ai-sdk/sdk.ts';
 import { defined, fieldsOf, textOf } from '../payload/fields.ts';
@@ -68,11 +69,14 @@ function withConfig(fn: TracedFunction, config: WrapAISDKConfig): AnyFunction {
   return (params: unknown, ...rest: unknown[]) => {
     const { model, providerOptions } = fieldsOf(params);
     const { langsmith, ...others } = fieldsOf(providerOptions);
-    const own = fieldsOf(langsmith) as WrapAISDKConfig;
-    const metadata = { ls_integration: 'vercel-ai-sdk', ...config.metadata, ...own.metadata };
-    const tags = [...(config.tags ?? []), ...(own.tags ?? [])];
-    const traced = fn.with(callOptions({ name: displayName(model), ...config, ...own, metadata, tags }));
-    return traced(langsmith === undefined ? params : { ...fieldsOf(params), providerOptions: others }, ...rest);
+    const traced = guard('wrapAISDK', () => {
+      const own = fieldsOf(langsmith) as WrapAISDKConfig;
+      const metadata = { ls_integration: 'vercel-ai-sdk', ...config.metadata, ...own.metadata };
+      const tags = [...(config.tags ?? []), ...(own.tags ?? [])];
+      return fn.with(callOptions({ name: displayName(model), ...config, ...own, metadata, tags }));
+    });
+    const given = langsmith === undefined ? params : { ...fieldsOf(params), providerOptions: others };
+    return (traced ?? fn)(given, ...rest);
   };
 }
 

@@ -154,7 +154,8 @@ interface Call {
 
 function callOf(given: unknown[], options: Config): Call {
   const { args, config } = withoutConfig(given, options.argsConfigPath);
-  const own = config === undefined ? {} : { config: mergedConfig(options, config) };
+  const tags = [...new Set([...(options.tags ?? []), ...(config?.tags ?? [])])];
+  const own = config === undefined ? {} : { config: { ...config, tags } };
   const [first, ...rest] = args;
   if (first === ROOT) return { ...own, args: rest, treeFirst: true, parent: undefined };
   if (isRunTree(first)) return { ...own, args: rest, treeFirst: true, parent: first };
@@ -172,10 +173,6 @@ function withoutConfig(given: unknown[], path: Config['argsConfigPath']): { args
   if (key === undefined) return { args: given.toSpliced(at, 1), config: holder as Config };
   const { [key]: config, ...rest } = holder as Record<string, unknown>;
   return config === undefined ? { args: given } : { args: given.with(at, rest), config: config as Config };
-}
-
-function mergedConfig(options: Config, config: Config): Config {
-  return { ...config, tags: [...new Set([...(options.tags ?? []), ...(config.tags ?? [])])] };
 }
 
 /** Returns the step of LangChain that calls a function with its configuration. */
@@ -198,8 +195,9 @@ function tracedForCall(fn: AnyFunction, options: Config, { config, parent, ...ca
 }
 
 function withTree(fn: AnyFunction): AnyFunction {
-  const call = { [fn.name]: (...args: unknown[]): unknown => fn(getCurrentRunTree(), ...args) };
-  return call[fn.name] as AnyFunction;
+  return disguised(function (this: unknown, ...args: unknown[]): unknown {
+    return Reflect.apply(fn, this, [getCurrentRunTree(), ...args]);
+  }, fn);
 }
 
 /** Returns a promise of the result, unless it is an async iterable or a promise or contains the stream to follow. */

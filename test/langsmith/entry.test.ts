@@ -125,11 +125,17 @@ test('metadata that JSON cannot contain does not affect calls below a tree', asy
   expect(lines).toEqual([expect.stringContaining('RunTree.toHeaders failed, the application is not affected')]);
 });
 
-test("a tree of LangSmith's own package may be the first argument", async () => {
+test("a tree of LangSmith's own package may be the first argument of a method", async () => {
   const recorder = record();
   const { RunTree: Theirs } = await import('langsmith');
   const tree = new Theirs({ name: 'step', tracingEnabled: false });
-  await traceable(async (text: string) => text, { name: 'inner' })(tree as never, 'a');
+  const owner = {
+    name: 'owner',
+    inner: traceable(async function inner(this: { name: string }, _tree: unknown, text: string) {
+      return this.name + text;
+    }),
+  };
+  expect(await owner.inner(tree as never, '!')).toBe('owner!');
   expect(recorder.runs.map(({ parent_run_id }) => parent_run_id)).toEqual([tree.id]);
 });
 
