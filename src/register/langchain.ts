@@ -5,6 +5,8 @@ import { type Fields, fieldsOf } from '../payload/fields.ts';
 import { currentSink } from '../run/sink.ts';
 import { type Instrumentation, patchModule } from './module-hooks.ts';
 
+export const LANGCHAIN = '@langchain/core/dist/callbacks/manager';
+
 /** The object that holds the callback handlers of a step. */
 interface CallbackManager {
   readonly handlers: readonly { readonly name: string }[];
@@ -18,7 +20,7 @@ type Configure = (...args: unknown[]) => CallbackManager | undefined;
 export const langchain: Instrumentation = {
   name: 'langchain',
   start() {
-    patchModule({ module: '@langchain/core/dist/callbacks/manager', patch });
+    patchModule({ module: LANGCHAIN, sentWith: { header: 'user-agent', value: /^langchainjs-/ }, patch });
     return () => {
       isStopped = true;
     };

@@ -15,6 +15,8 @@ export interface Instrumentation {
 export interface ModulePatch {
   /** The package and the path of the file in it, without extension: `openai/index`. */
   readonly module: string;
+  /** The request header that identifies the model calls of the package. */
+  readonly sentWith?: { readonly header: string; readonly value: RegExp };
   /** The exports that `patch` replaces. */
   readonly replaced?: readonly string[];
   /** Changes the exported objects. If `replaced` is set, returns the new exports. */
@@ -62,9 +64,15 @@ export function patchModule(patch: ModulePatch): undefined {
   patches.set(patch.module, patch);
 }
 
-/** Whether a module is patched when it is loaded, as an ES module and as CommonJS. */
-export function isHooked(module: string): boolean {
-  return hasHooks && patches.has(module);
+/** Returns the value of a request header. */
+export type Header = (name: string) => string | undefined;
+
+/** Returns the patch of the package that sends a request, if the package is in use and its module was never loaded. */
+export function patchMissedBy(header: Header): ModulePatch | undefined {
+  if (!hasHooks) return undefined;
+  return [...patches.values()].find(({ module, sentWith }) => {
+    return !isLoaded(module) && sentWith?.value.test(header(sentWith.header) ?? '');
+  });
 }
 
 /** Whether a module has been loaded and patched. */

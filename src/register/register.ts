@@ -7,16 +7,23 @@ import { duplicateTracer } from '../integrations/langchain/tracer.ts';
 import { agents } from './agents.ts';
 import { isRecordedHere } from './call-filter.ts';
 import { langchain } from './langchain.ts';
-import { type Instrumentation, patchModule } from './module-hooks.ts';
+import { type Instrumentation, type ModulePatch, patchModule } from './module-hooks.ts';
 import { opentelemetry } from './opentelemetry.ts';
 import { isPackageManager } from './package-manager.ts';
 import { anthropic, openai } from './tool-runners.ts';
+
+const AI_SDK: ModulePatch = {
+  module: 'ai/dist/index',
+  sentWith: { header: 'user-agent', value: /\bai\/\d/ },
+  replaced: TRACED_MEMBERS,
+  patch: wrapAISDK,
+};
 
 const INSTRUMENTATIONS: readonly Instrumentation[] = [
   { name: 'fetch', start: () => recordFetch(isRecordedHere) },
   langchain,
   // Functions inside the package are not replaced.
-  { name: 'ai', start: () => patchModule({ module: 'ai/dist/index', replaced: TRACED_MEMBERS, patch: wrapAISDK }) },
+  { name: 'ai', start: () => patchModule(AI_SDK) },
   openai,
   anthropic,
   agents,

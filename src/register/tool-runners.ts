@@ -10,13 +10,23 @@ type Callable = (...args: unknown[]) => unknown;
 /** Records each call of `runTools` as a run. The model calls and the calls of tools are recorded below it. */
 export const openai: Instrumentation = {
   name: 'openai',
-  start: () => patchModule({ module: 'openai/lib/AbstractChatCompletionRunner', patch: patchRunTools }),
+  start: () =>
+    patchModule({
+      module: 'openai/lib/AbstractChatCompletionRunner',
+      sentWith: { header: 'x-stainless-helper-method', value: /^runTools$/ },
+      patch: patchRunTools,
+    }),
 };
 
 /** Records each tool runner of the beta API as a run, in the same way. */
 export const anthropic: Instrumentation = {
   name: 'anthropic',
-  start: () => patchModule({ module: '@anthropic-ai/sdk/resources/beta/messages/messages', patch: patchToolRunner }),
+  start: () =>
+    patchModule({
+      module: '@anthropic-ai/sdk/resources/beta/messages/messages',
+      sentWith: { header: 'x-stainless-helper', value: /ToolRunner/ },
+      patch: patchToolRunner,
+    }),
 };
 
 /** `runTools` returns a runner, which calls `_runTools` later. The promise of `_runTools` settles at the end. */
