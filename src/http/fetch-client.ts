@@ -88,12 +88,12 @@ export class FetchClient implements Transport {
   }
 
   async #ownHeaders(attempt: Attempt): Promise<HttpHeaders> {
+    attempt.signal.throwIfAborted();
     if (typeof this.#headers !== 'function') return this.#headers;
     return Promise.race([this.#headers(attempt), attempt.aborted()]);
   }
 
   async #fetch(own: HttpHeaders, request: HttpRequest, { signal }: Attempt): Promise<Response> {
-    signal.throwIfAborted();
     const { method, path, headers } = request;
     const init = {
       method,

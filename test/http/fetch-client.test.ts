@@ -78,6 +78,7 @@ it('rejects with the reason of the signal, and with an error when the client is 
   const closed = client.send(POST);
   void client.destroy();
   await expect(closed).rejects.toThrow('the client was closed');
+  client.setHeaders(() => new Promise(() => {}));
   await expect(client.send(POST)).rejects.toThrow('the client was closed');
 });
 
