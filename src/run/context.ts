@@ -12,8 +12,8 @@ import { currentSink, noopSink, type RunSink } from './sink.ts';
  */
 export interface RunContext {
   /**
-   * The run id of the parent, or undefined if the context only sets an exporter. A run in such a context starts a new
-   * trace.
+   * The id of the parent run. Undefined if the context selects an exporter but has no parent run. A run in such a
+   * context starts a new trace.
    */
   readonly id: string | undefined;
   readonly traceId: string | undefined;

@@ -114,8 +114,8 @@ class PartBuffer {
 
   /**
    * Adds a part. `Content-Length` is first set to the number of characters, which equals the number of bytes for ASCII
-   * text. For other text, `Content-Length` is corrected after the part is written, because counting the bytes
-   * beforehand is slower. Empty payloads are not sent (interface document, "POST /runs/multipart", rule 4).
+   * text. If the text has other characters, `Content-Length` is replaced after the part is written, because counting
+   * the bytes beforehand is slower. Empty payloads are not sent (interface document, "POST /runs/multipart", rule 4).
    */
   #addPart(name: string, json: string): void {
     if (json.length <= EMPTY_CHARACTERS) return;
