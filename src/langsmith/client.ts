@@ -1,13 +1,14 @@
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
+import { env, parseFlag } from '../base/env.ts';
 import { RunspanError } from '../base/errors.ts';
 import { guard } from '../base/guard.ts';
-import { type ServiceOptions, serviceOf } from '../export/service-settings.ts';
+import { isOnByEnvironment, type ServiceOptions, serviceOf } from '../export/service-settings.ts';
 import type { ConfigureOptions } from '../export/settings.ts';
 import { defined, definedOrNone } from '../payload/fields.ts';
 import { redact } from '../payload/redact.ts';
 import { newRunId } from '../run/ids.ts';
-import type { RunSink } from '../run/sink.ts';
+import { currentSink, noopSink, type RunSink } from '../run/sink.ts';
 import { createExporter, flush } from '../runspan.ts';
 import { patchRun, postOnce } from './posting.ts';
 import type { KVMap, RunCreate } from './types.ts';
@@ -71,14 +72,20 @@ export class Client {
     unsupportedMethods(Client.prototype);
   }
 
-  /** @internal The exporter of the client, or undefined if the client uses the exporter of `configure`. */
+  /**
+   * @internal The exporter of the client, or undefined if the client uses the exporter of `configure`. The exporter
+   * refuses runs while tracing is off.
+   */
   readonly exporter: RunSink | undefined;
+  /** @internal Like `exporter`, but does not check whether tracing is on. */
+  readonly forcedExporter: RunSink | undefined;
   readonly #config: ClientConfig;
 
   constructor(config: ClientConfig = {}) {
     this.#config = config;
     const options = exporterOptions(config);
-    this.exporter = Object.keys(options).length === 0 ? undefined : createExporter(options);
+    this.forcedExporter = Object.keys(options).length === 0 ? undefined : createExporter(options);
+    this.exporter = this.forcedExporter && whileTracingIsOn(this.forcedExporter);
   }
 
   /** Records the start of a run, and its end if `run` has an end time. */
@@ -161,6 +168,39 @@ export class Client {
       await api.close();
     }
   }
+}
+
+/** Returns the exporter of a run with these options, or undefined if the run uses the exporter of `configure`. */
+export function exporterOf(options: {
+  readonly client?: Client | undefined;
+  readonly tracingEnabled?: boolean | undefined;
+}): RunSink | undefined {
+  const { client, tracingEnabled } = options;
+  if (tracingEnabled === false) return noopSink;
+  return tracingEnabled === true ? client?.forcedExporter : client?.exporter;
+}
+
+/** Returns a sink that refuses runs while tracing is off. The variables are read for each run, as in LangSmith. */
+function whileTracingIsOn(exporter: RunSink): RunSink {
+  return {
+    capture: exporter.capture,
+    get isOff() {
+      return isTracingOn() ? (exporter.isOff as true) : true;
+    },
+    start: (run) => isTracingOn() && exporter.start(run),
+    end: (run) => exporter.end(run),
+    skip: () => exporter.skip(),
+    flush: (limit) => exporter.flush(limit),
+    close: (limit) => exporter.close(limit),
+  };
+}
+
+/** Whether the environment or `configure` turns tracing on. */
+function isTracingOn(): boolean {
+  const wanted = parseFlag(env('RUNSPAN_TRACING'));
+  if (wanted !== undefined || isOnByEnvironment()) return wanted ?? true;
+  const sink = currentSink();
+  return sink !== undefined && sink.isOff !== true;
 }
 
 function serviceOptions({ apiUrl, apiKey, workspaceId, headers }: ClientConfig): ServiceOptions & ConfigureOptions {

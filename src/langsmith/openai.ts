@@ -3,7 +3,7 @@ import type { CallReader } from '../integrations/call-reader.ts';
 import { openaiSdk } from '../integrations/openai/client.ts';
 import { type Sdk, wrapClient } from '../integrations/sdk-client.ts';
 import { defined, type Fields, fieldsOf, isFields } from '../payload/fields.ts';
-import { noopSink } from '../run/sink.ts';
+import { exporterOf } from './client.ts';
 import type { RunTreeConfig } from './run-tree.ts';
 import { getCurrentRunTree } from './storage.ts';
 import type { AnyFunction } from './types.ts';
@@ -69,9 +69,9 @@ export function wrapOpenAI<Client extends OpenAIType>(
   openai: Client,
   options: Partial<RunTreeConfig> = {},
 ): PatchedOpenAIClient<Client> {
-  const { name, tags, metadata, project_name, client, tracingEnabled } = options;
+  const { name, tags, metadata, project_name } = options;
   const sdk = { ...openaiSdk, methods: methodsWith(name) };
-  const exporter = tracingEnabled === false ? noopSink : client?.exporter;
+  const exporter = exporterOf(options);
   return wrapClient(sdk, openai, defined({ tags, metadata, project: project_name, exporter })) as never;
 }
 

@@ -15,7 +15,7 @@ import {
 import type { Run } from '../run/run.ts';
 import { currentSink } from '../run/sink.ts';
 import { dottedOrder, parseDottedOrder, timestampUs } from '../run/time.ts';
-import { Client } from './client.ts';
+import { Client, exporterOf } from './client.ts';
 import { attachAll, orderedTimes, patchRun, postRun, recordEvent, remoteRun } from './posting.ts';
 import type { Attachments, KVMap, RunCreate } from './types.ts';
 import { type Unsupported, unsupported } from './unsupported.ts';
@@ -158,10 +158,12 @@ export class RunTree {
   async postRun(): Promise<void> {
     guard('RunTree.postRun', () => {
       if (this.#run !== undefined) return;
-      const { parent_run, client } = this;
+      const { parent_run, client, tracingEnabled } = this;
       // The parent may be a tree of LangSmith's own package, which LangChain creates.
       const above = parent_run !== undefined && #run in parent_run ? parent_run.#run : undefined;
-      this.#run = postRun(this.toJSON(), client.exporter, above);
+      // The tree of a traced function that has ended has `tracingEnabled: false`.
+      const options = above === undefined ? this : { client, tracingEnabled: tracingEnabled || undefined };
+      this.#run = postRun(this.toJSON(), exporterOf(options), above);
       trees.set(this.#run, this);
     });
   }

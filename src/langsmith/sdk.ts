@@ -3,7 +3,7 @@ import { guard } from '../base/guard.ts';
 import { tracedBy } from '../instrument/traceable.ts';
 import { wrapAISDK as wrapSdk } from '../integrations/ai-sdk/sdk.ts';
 import { defined, fieldsOf, textOf } from '../payload/fields.ts';
-import { noopSink } from '../run/sink.ts';
+import { exporterOf } from './client.ts';
 import type { RunTreeConfig } from './run-tree.ts';
 import { planOf } from './traceable.ts';
 import type { AnyFunction } from './types.ts';
@@ -88,8 +88,8 @@ function callOptions({ name, id, tags, metadata, project_name, client, tracingEn
       `wrapAISDK: \`${processing}\` is not called, so the calls are not traced; use \`redact\` of \`configure\`.`,
     );
   }
-  const isOff = tracingEnabled === false || processing !== undefined;
-  return defined({ name, id, tags, metadata, project: project_name, exporter: isOff ? noopSink : client?.exporter });
+  const exporter = exporterOf({ client, tracingEnabled: processing === undefined ? tracingEnabled : false });
+  return defined({ name, id, tags, metadata, project: project_name, exporter });
 }
 
 /** Returns the name that LangSmith gives to a call: the provider or the id of its model. */

@@ -4,8 +4,8 @@ import { disguised, tracedBy } from '../instrument/traceable.ts';
 import { fieldsOf } from '../payload/fields.ts';
 import type { Run } from '../run/run.ts';
 import { commonChecks, type RunOptions, usableOptions } from '../run/run-options.ts';
-import { noopSink } from '../run/sink.ts';
 import { currentRun, withRun } from '../run/start-run.ts';
+import { exporterOf } from './client.ts';
 import { attachAll } from './posting.ts';
 import { isRunTree, RunTree, type RunTreeConfig } from './run-tree.ts';
 import { getCurrentRunTree, inStep, shareCurrentRun } from './storage.ts';
@@ -213,7 +213,7 @@ function tracedWith(fn: AnyFunction, config: Config, root = false): AnyFunction 
 
 /** Converts LangSmith's options to the options of a traced function. */
 export function planOf(config: Config & { name: string }, root = false): PlanOptions {
-  const { aggregator, processOutputs, on_end, on_start, __finalTracedIteratorKey: key, client } = config;
+  const { aggregator, processOutputs, on_end, on_start, __finalTracedIteratorKey: key } = config;
   const common = usableOptions<Omit<RunOptions, 'inputs' | 'startTime'>>(
     'traceable',
     {
@@ -223,7 +223,7 @@ export function planOf(config: Config & { name: string }, root = false): PlanOpt
       project: config.project_name,
       id: config.id,
       referenceExampleId: config.reference_example_id,
-      exporter: config.tracingEnabled === false ? noopSink : client?.exporter,
+      exporter: exporterOf(config),
       root,
       onStart: on_start && ((run: unknown) => on_start(RunTree.of(run as Run))),
       onEnd: on_end && ((run: unknown) => RunTree.of(run as Run).ended(on_end)),

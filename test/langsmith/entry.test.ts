@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { RunspanError, runIdFrom } from '../../src/index.ts';
 import * as entry from '../../src/langsmith.ts';
 import { createReceiver } from '../../src/receiver.ts';
@@ -160,6 +160,38 @@ test('a client with an address has an exporter of its own, and functions that hi
     'warn: Client: `hideMetadata` is not called, so the values are hidden; use `redact`.',
   ]);
 });
+
+test.each([
+  [{}, {}, []],
+  [{ LANGSMITH_TRACING: 'false' }, {}, []],
+  [{ RUNSPAN_TRACING: 'false', LANGSMITH_TRACING: 'true' }, {}, []],
+  [{ LANGSMITH_TRACING: 'true' }, { tracingEnabled: false }, []],
+  [{ LANGSMITH_TRACING: 'true' }, {}, ['answer', 'posted']],
+  [{ LANGCHAIN_TRACING_V2: 'true' }, {}, ['answer', 'posted']],
+  [{ RUNSPAN_ENDPOINT: 'http://127.0.0.1:1' }, {}, ['answer', 'posted']],
+  [{ RUNSPAN_TRACING: 'true' }, {}, ['answer', 'posted']],
+  [{}, { tracingEnabled: true }, ['answer', 'posted']],
+])(
+  'with the variables %j and the options %j, a client with an address records %j',
+  async (variables, options, names) => {
+    const receiver = await createReceiver();
+    onTestFinished(() => receiver.close());
+    const client = new Client({ apiUrl: receiver.url });
+    onTestFinished(async () => void (await client.exporter?.close()));
+    const answer = traceable(async (text: string) => text, { name: 'answer', client, ...options });
+    // The variables may be set after the function is traced, for example by dotenv.
+    for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    await answer('hunter2');
+    const tree = new RunTree({ name: 'posted', inputs: { text: 'hunter2' }, client, ...options });
+    await tree.postRun();
+    await tree.end({});
+    await tree.patchRun();
+    await client.flush();
+    const runs = await receiver.runs({});
+    expect(runs.map(({ name }) => name).sort()).toEqual(names);
+  },
+);
 
 test('a change of a run that is not open is reported and not recorded', async () => {
   const recorder = record();
