@@ -65,8 +65,12 @@ export function langsmithEnv(name: LangsmithName): string | undefined {
 
 /** Whether the endpoint, the API key and the workspace are read from LangSmith's environment variables. */
 export function usesLangsmithService(): boolean {
-  const own = env('RUNSPAN_ENDPOINT') ?? env('RUNSPAN_API_KEY') ?? env('RUNSPAN_WORKSPACE_ID');
-  return own === undefined && (langsmithEnv('TRACING_V2') === 'true' || langsmithEnv('TRACING') === 'true');
+  return !hasServiceVariable() && (langsmithEnv('TRACING_V2') === 'true' || langsmithEnv('TRACING') === 'true');
+}
+
+/** Whether a variable with the prefix RUNSPAN_ sets the endpoint, the API key or the workspace. */
+export function hasServiceVariable(): boolean {
+  return (env('RUNSPAN_ENDPOINT') ?? env('RUNSPAN_API_KEY') ?? env('RUNSPAN_WORKSPACE_ID')) !== undefined;
 }
 
 export function env(name: EnvironmentName): string | undefined {

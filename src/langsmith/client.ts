@@ -1,6 +1,6 @@
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
-import { env, parseFlag } from '../base/env.ts';
+import { env, hasServiceVariable, LANGSMITH_DEFAULT_ENDPOINT, langsmithEnv, parseFlag } from '../base/env.ts';
 import { RunspanError } from '../base/errors.ts';
 import { guard } from '../base/guard.ts';
 import { isOnByEnvironment, type ServiceOptions, serviceOf } from '../export/service-settings.ts';
@@ -143,11 +143,11 @@ export class Client {
   }
 
   async #sendFeedback(feedback: Feedback): Promise<void> {
-    const service = serviceOf(serviceOptions(this.#config));
+    const service = serviceOf({ ...langsmithService(this.#config), ...serviceOptions(this.#config) });
     if (service === undefined) {
       throw new RunspanError(
         'RUNSPAN_INVALID_OPTION',
-        'Client.createFeedback: expected an endpoint, got none; set RUNSPAN_ENDPOINT or `apiUrl`.',
+        'Client.createFeedback: expected an endpoint, got none; set LANGSMITH_ENDPOINT or `apiUrl`.',
       );
     }
     const { 'user-agent': _, ...headers } = service.headers;
@@ -201,6 +201,18 @@ function isTracingOn(): boolean {
   if (wanted !== undefined || isOnByEnvironment()) return wanted ?? true;
   const sink = currentSink();
   return sink !== undefined && sink.isOff !== true;
+}
+
+/**
+ * Returns the service of LangSmith's variables, also while LANGSMITH_TRACING is not set, because feedback is sent even if
+ * tracing is off. Returns no service if an option or a variable of runspan sets one.
+ */
+function langsmithService({ apiUrl, apiKey, workspaceId }: ClientConfig): ServiceOptions {
+  const [endpoint, key] = [langsmithEnv('ENDPOINT'), langsmithEnv('API_KEY')];
+  const isSet = (apiUrl ?? apiKey ?? workspaceId) !== undefined || hasServiceVariable();
+  if (isSet || (endpoint ?? key) === undefined) return {};
+  const workspace = langsmithEnv('WORKSPACE_ID');
+  return defined({ endpoint: endpoint ?? LANGSMITH_DEFAULT_ENDPOINT, apiKey: key, workspaceId: workspace });
 }
 
 function serviceOptions({ apiUrl, apiKey, workspaceId, headers }: ClientConfig): ServiceOptions & ConfigureOptions {

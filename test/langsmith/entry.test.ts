@@ -193,6 +193,22 @@ test.each([
   },
 );
 
+test("feedback is sent to the service of LangSmith's variables while tracing is off", async () => {
+  const receiver = await createReceiver({ apiKey: 'secret' });
+  onTestFinished(() => receiver.close());
+  vi.stubEnv('LANGSMITH_ENDPOINT', receiver.url);
+  vi.stubEnv('LANGSMITH_API_KEY', 'secret');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const client = new Client({ apiUrl: receiver.url, apiKey: 'secret' });
+  onTestFinished(async () => void (await client.exporter?.close()));
+  const runId = await traceable(async () => getCurrentRunTree().id, { name: 'rated', client, tracingEnabled: true })();
+  await client.flush();
+  await new Client().createFeedback(runId, 'helpful', { score: 1 });
+  const headers = { 'x-api-key': 'secret' };
+  const stored = await (await fetch(`${receiver.url}/feedback?run=${runId}`, { headers })).json();
+  expect(stored).toEqual([expect.objectContaining({ key: 'helpful', score: 1 })]);
+});
+
 test('a change of a run that is not open is reported and not recorded', async () => {
   const recorder = record();
   const lines = logLines('warn');
