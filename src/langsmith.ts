@@ -42,7 +42,7 @@ export {
   traceable,
   type UnionToIntersection,
 } from './langsmith/traceable.ts';
-export type { AnyFunction, Attachments, KVMap, RunCreate } from './langsmith/types.ts';
+export type { AnyFunction, Attachments, KVMap, Run, RunCreate } from './langsmith/types.ts';
 export {
   Cache,
   computeRunIdForSecondaryReplica,

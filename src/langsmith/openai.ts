@@ -19,13 +19,16 @@ export interface LangSmithExtra {
   langsmithExtra?: Pick<Partial<RunTreeConfig>, 'name' | 'metadata' | 'tags'>;
 }
 
+/** The overloads of `create`: for a whole response, for a stream and for both. */
 export type WithExtra<Create> = Create extends {
   (body: infer B1, options?: infer O1): infer R1;
   (body: infer B2, options?: infer O2): infer R2;
+  (body: infer B3, options?: infer O3): infer R3;
 }
   ? {
       (body: B1, options?: O1 & LangSmithExtra): R1;
       (body: B2, options?: O2 & LangSmithExtra): R2;
+      (body: B3, options?: O3 & LangSmithExtra): R3;
     }
   : unknown;
 

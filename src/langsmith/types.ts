@@ -39,3 +39,22 @@ export interface RunCreate {
   reference_example_id?: string | undefined;
   attachments?: Attachments | undefined;
 }
+
+/** A stored run, as the service returns it. */
+export interface Run extends RunCreate {
+  id: string;
+  run_type: string;
+  inputs: KVMap;
+  session_id?: string;
+  child_run_ids?: string[];
+  child_runs?: Run[];
+  feedback_stats?: KVMap;
+  app_path?: string;
+  status?: string;
+  prompt_tokens?: number;
+  completion_tokens?: number;
+  total_tokens?: number;
+  first_token_time?: number;
+  parent_run_ids?: string[];
+  in_dataset?: boolean;
+}

@@ -1,4 +1,5 @@
 // Calls of the OpenAI SDK.
+import type { Run } from 'langsmith/schemas';
 import { traceable } from 'langsmith/traceable';
 import { wrapOpenAI } from 'langsmith/wrappers';
 import OpenAI from 'openai';
@@ -11,6 +12,12 @@ const messages = [{ role: 'user' as const, content: 'Is it raining?' }];
 
 const answer = await client.chat.completions.create({ model: 'gpt-4o', messages, temperature: 0.5, max_tokens: 10 });
 answer.choices.at(0)?.message.content?.trim();
+
+const named = await client.chat.completions.create(
+  { model: 'gpt-4o', messages },
+  { langsmithExtra: { name: 'named', metadata: { user: 'u1' } } },
+);
+named.choices.at(0)?.message.content?.trim();
 
 const stream = await client.chat.completions.create(
   { model: 'gpt-4o', messages, stream: true, stream_options: { include_usage: true }, top_p: 1 },
@@ -26,3 +33,7 @@ await traceable(
 )();
 
 await client.chat.completions.create({ model: 'broken', messages }).catch(() => {});
+
+export function answerOf(run: Run): string {
+  return `${run.id.trim()} ${run.outputs?.answer.trim()}`;
+}
