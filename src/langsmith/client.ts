@@ -12,7 +12,7 @@ import { currentSink, noopSink, type RunSink } from '../run/sink.ts';
 import { createExporter, flush } from '../runspan.ts';
 import { patchRun, postOnce } from './posting.ts';
 import type { KVMap, RunCreate } from './types.ts';
-import { unsupportedMethods } from './unsupported.ts';
+import { unsupportedMembers } from './unsupported.ts';
 
 /** Options of `Client`. Other options of LangSmith have no effect, for example those of its queue. */
 export interface ClientConfig {
@@ -65,11 +65,11 @@ export interface Feedback {
 /**
  * LangSmith's client, reduced to recording runs, flushing and feedback. Without `apiUrl`, `apiKey` or an option that
  * hides payloads, runs go to the exporter of `configure`. With such an option, the client has an exporter of its own.
- * Every other method of LangSmith's client throws a RunspanError that names the alternative.
+ * Every other method or property of LangSmith's client throws a RunspanError that names the alternative.
  */
 export class Client {
   static {
-    unsupportedMethods(Client.prototype);
+    unsupportedMembers(Client.prototype);
   }
 
   /**

@@ -70,18 +70,29 @@ const METHODS: Readonly<Record<string, string>> = {
     listProjects deleteProject listAnnotationQueues createAnnotationQueue readAnnotationQueue updateAnnotationQueue
     deleteAnnotationQueue addRunsToAnnotationQueue getRunFromAnnotationQueue promptExists likePrompt unlikePrompt
     listCommits listPrompts getPrompt createPrompt createCommit updatePrompt deletePrompt pullPromptCommit pushPrompt
-    _pullPrompt pullAgent pushAgent getHostUrl readFeedback updateFeedback deleteFeedback listFeedback listPresignedFeedbackTokens
-    createFeedbackConfig listFeedbackConfigs updateFeedbackConfig deleteFeedbackConfig`,
+    _pullPrompt pullAgent pushAgent agentExists deleteAgent listAgents pullSkill pushSkill skillExists deleteSkill
+    listSkills getHostUrl readFeedback updateFeedback deleteFeedback listFeedback listPresignedFeedbackTokens
+    createFeedbackConfig listFeedbackConfigs updateFeedbackConfig deleteFeedbackConfig addFeedbackCategories
+    removeFeedbackCategories listRunsFromAnnotationQueue deleteRunFromAnnotationQueue getSizeFromAnnotationQueue`,
   [EVALUATION]: `uploadCsv createDataset readDataset hasDataset diffDatasetVersions listDatasets updateDataset
     deleteDataset shareDataset unshareDataset clonePublicDataset createExample createExamples createLLMExample
     createChatExample readExample listExamples deleteExample deleteExamples updateExample updateExamples
-    listDatasetSplits updateDatasetSplits createComparativeExperiment evaluateRun logEvaluationFeedback`,
+    listDatasetSplits updateDatasetSplits updateDatasetTag readDatasetVersion readDatasetOpenaiFinetuning
+    readDatasetSharedSchema readSharedDataset listSharedExamples updateExamplesMultipart uploadExamplesMultipart
+    createComparativeExperiment evaluateRun logEvaluationFeedback`,
   'use `createFeedbackToken` of `runspan/clients`': 'createPresignedFeedbackToken',
   'use `createRun`': 'batchIngestRuns multipartIngestRuns',
 };
 
-/** Defines the methods of LangSmith's client that throw. */
-export function unsupportedMethods(prototype: object): void {
+/** Properties of LangSmith's client that contain methods and that `Client` does not have, by their alternative. */
+const PROPERTIES: Readonly<Record<string, string>> = {
+  [PLATFORM]: `agents annotationQueues fleet info issues onlineEvaluators productFeedback promptWebhooks public runs
+    sandboxes sessions sql threads traces`,
+  [EVALUATION]: 'datasets evaluators',
+};
+
+/** Defines the methods of LangSmith's client, which throw when they are called, and its properties, which throw when read. */
+export function unsupportedMembers(prototype: object): void {
   for (const [alternative, names] of Object.entries(METHODS)) {
     for (const name of names.split(/\s+/)) {
       Object.defineProperty(prototype, name, {
@@ -89,6 +100,11 @@ export function unsupportedMethods(prototype: object): void {
         writable: true,
         value: unsupported(`Client.${name}`, alternative),
       });
+    }
+  }
+  for (const [alternative, names] of Object.entries(PROPERTIES)) {
+    for (const name of names.split(/\s+/)) {
+      Object.defineProperty(prototype, name, { configurable: true, get: unsupported(`Client.${name}`, alternative) });
     }
   }
 }

@@ -40,9 +40,19 @@ describe('the names of LangSmith', () => {
     expect(() => entry.wrapAnthropic()).toThrow(
       'runspan/langsmith has no `wrapAnthropic`: use `wrapAnthropic` of `runspan/anthropic`.',
     );
-    const client = new Client() as unknown as { listRuns(): never };
-    expect(() => client.listRuns()).toThrow(expect.objectContaining({ code: 'RUNSPAN_UNSUPPORTED' }));
     expect(new Error('other') instanceof (entry.APIError as never)).toBe(false);
+  });
+
+  test('that LangSmith has in its client are supported or throw an error with the alternative', async () => {
+    const { Client: Theirs } = await import('langsmith');
+    const client = new Client() as unknown as Record<string, () => unknown>;
+    const names = Object.getOwnPropertyNames(Theirs.prototype).filter((name) => !isInternalMember(name));
+    // Added in LangSmith 0.12.
+    for (const name of [...names, 'sessions', 'addFeedbackCategories']) {
+      if (SUPPORTED.has(name)) expect(typeof client[name]).toBe('function');
+      else expect(() => client[name]?.(), name).toThrow(expect.objectContaining({ code: 'RUNSPAN_UNSUPPORTED' }));
+    }
+    expect(() => client.runs).toThrow('runspan/langsmith has no `Client.runs`: keep `langsmith` for this part');
   });
 
   test('type-check in the programs, with the import changed', () => {
@@ -51,6 +61,18 @@ describe('the names of LangSmith', () => {
     expect({ status, errors: String(stdout) }).toEqual({ status: 0, errors: '' });
   }, 30_000);
 });
+
+/** The members of LangSmith's client that `Client` has. */
+const SUPPORTED = new Set(
+  'constructor toString createRun updateRun createFeedback flush awaitPendingTraceBatches cleanup'.split(' '),
+);
+
+/** Whether a member of LangSmith's client is private in its types. */
+function isInternalMember(name: string): boolean {
+  return /^_|^(process|prepare|drain|parseToken|applyCurrent|hasExplicit|.*ProfileManaged)|^(headers|tracingMode|openAPIClient)$/.test(
+    name,
+  );
+}
 
 /** Whether a name is not one of LangSmith's internals. */
 function isPublic(name: string): boolean {
