@@ -4,7 +4,7 @@ import { openaiSdk } from '../integrations/openai/client.ts';
 import { type Sdk, wrapClient } from '../integrations/sdk-client.ts';
 import { defined, type Fields, fieldsOf, isFields } from '../payload/fields.ts';
 import { exporterOf } from './client.ts';
-import type { RunTreeConfig } from './run-tree.ts';
+import { RunTree, type RunTreeConfig } from './run-tree.ts';
 import { getCurrentRunTree } from './storage.ts';
 import type { AnyFunction } from './types.ts';
 
@@ -122,6 +122,7 @@ function describe(
     inputs: body,
     name: provider === 'azure' ? name.replace(/^(Chat)?OpenAI$/, 'Azure$&') : name,
     metadata: {
+      ...RunTree.inheritedMetadata(),
       ...agent,
       ...requested,
       ...metadata,

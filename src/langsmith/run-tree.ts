@@ -14,6 +14,7 @@ import {
 } from '../run/propagation.ts';
 import type { Run } from '../run/run.ts';
 import { currentSink } from '../run/sink.ts';
+import { currentRun } from '../run/start-run.ts';
 import { dottedOrder, parseDottedOrder, timestampUs } from '../run/time.ts';
 import { Client, exporterOf } from './client.ts';
 import { attachAll, orderedTimes, patchRun, postRun, recordEvent, remoteRun } from './posting.ts';
@@ -278,9 +279,10 @@ export class RunTree {
     });
   }
 
-  /** @internal Returns the tree of a run, if the program has requested it. */
-  static known(run: Run | undefined): RunTree | undefined {
-    return run && trees.get(run);
+  /** @internal Returns the metadata of the current run, including metadata that the program has set in its tree. */
+  static inheritedMetadata(): KVMap | undefined {
+    const run = currentRun();
+    return run && trees.get(run)?.metadata;
   }
 
   /** @internal Sets the result of a traced function and calls `on_end`. Called when the function ends. */

@@ -4,7 +4,7 @@ import { tracedBy } from '../instrument/traceable.ts';
 import { wrapAISDK as wrapSdk } from '../integrations/ai-sdk/sdk.ts';
 import { defined, fieldsOf, textOf } from '../payload/fields.ts';
 import { exporterOf } from './client.ts';
-import type { RunTreeConfig } from './run-tree.ts';
+import { RunTree, type RunTreeConfig } from './run-tree.ts';
 import { planOf } from './traceable.ts';
 import type { AnyFunction } from './types.ts';
 
@@ -28,7 +28,10 @@ function proxyOf<Target extends object>(target: Target, name: string, config: Pa
       const own = Reflect.getOwnPropertyDescriptor(target, key);
       // A proxy must return the value of a read-only property unchanged.
       if (own?.configurable === false && own.writable === false) return value;
-      if (typeof value === 'function') return tracedBy(planOf({ ...config, name: path }), value.bind(target));
+      if (typeof value === 'function') {
+        const metadata = { ...RunTree.inheritedMetadata(), ...config.metadata };
+        return tracedBy(planOf({ ...config, metadata, name: path }), value.bind(target));
+      }
       const isNested = typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
       return isNested ? proxyOf(value, path, config) : value;
     },
@@ -71,7 +74,12 @@ function withConfig(fn: TracedFunction, config: WrapAISDKConfig): AnyFunction {
     const { langsmith, ...others } = fieldsOf(providerOptions);
     const traced = guard('wrapAISDK', () => {
       const own = fieldsOf(langsmith) as WrapAISDKConfig;
-      const metadata = { ls_integration: 'vercel-ai-sdk', ...config.metadata, ...own.metadata };
+      const metadata = {
+        ...RunTree.inheritedMetadata(),
+        ls_integration: 'vercel-ai-sdk',
+        ...config.metadata,
+        ...own.metadata,
+      };
       const tags = [...(config.tags ?? []), ...(own.tags ?? [])];
       return fn.with(callOptions({ name: displayName(model), ...config, ...own, metadata, tags }));
     });

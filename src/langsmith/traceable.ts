@@ -4,7 +4,7 @@ import { disguised, tracedBy } from '../instrument/traceable.ts';
 import { fieldsOf } from '../payload/fields.ts';
 import type { Run } from '../run/run.ts';
 import { commonChecks, type RunOptions, usableOptions } from '../run/run-options.ts';
-import { currentRun, withRun } from '../run/start-run.ts';
+import { withRun } from '../run/start-run.ts';
 import { exporterOf } from './client.ts';
 import { attachAll } from './posting.ts';
 import { isRunTree, RunTree, type RunTreeConfig } from './run-tree.ts';
@@ -188,7 +188,7 @@ function parentIn({ callbacks }: RunnableConfigLike): RunTree | undefined {
 function tracedForCall(fn: AnyFunction, options: Config, { config, parent, ...call }: Call): AnyFunction | undefined {
   const { treeFirst = false } = call;
   // A run inherits the metadata that the program has added to the tree of the parent.
-  const inherited = (treeFirst ? parent : RunTree.known(currentRun()))?.metadata;
+  const inherited = treeFirst ? parent?.metadata : RunTree.inheritedMetadata();
   if (config === undefined && !treeFirst && inherited === undefined) return undefined;
   const merged = { ...options, ...config, metadata: { ...inherited, ...options.metadata, ...config?.metadata } };
   return tracedWith(treeFirst ? withTree(fn) : fn, merged, treeFirst && parent === undefined);

@@ -1,6 +1,6 @@
 // Calls of the OpenAI SDK.
 import type { Run } from 'langsmith/schemas';
-import { traceable } from 'langsmith/traceable';
+import { getCurrentRunTree, traceable } from 'langsmith/traceable';
 import { wrapOpenAI } from 'langsmith/wrappers';
 import OpenAI from 'openai';
 
@@ -27,6 +27,7 @@ for await (const chunk of stream) chunk.choices.at(0)?.delta.content?.trim();
 
 await traceable(
   async () => {
+    getCurrentRunTree().metadata.user = 'u2';
     await client.chat.completions.create({ model: 'gpt-4o', messages, stop: 'no', metadata: { request: 'r1' } });
   },
   { name: 'around' },

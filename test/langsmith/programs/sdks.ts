@@ -3,6 +3,7 @@
 import * as ai from 'ai';
 import { MockLanguageModelV3 } from 'ai/test';
 import { createLangSmithProviderOptions, wrapAISDK } from 'langsmith/experimental/vercel';
+import { getCurrentRunTree, traceable } from 'langsmith/traceable';
 import { wrapSDK } from 'langsmith/wrappers';
 
 class Vectors {
@@ -19,7 +20,13 @@ class Vectors {
 
 const vectors = wrapSDK(new Vectors(), { name: 'vectors', run_type: 'retriever', tags: ['sdk'], metadata: { a: 1 } });
 await vectors.add('a', [1, 2]);
-await vectors.index.search({ query: 'rain' });
+await traceable(
+  async () => {
+    getCurrentRunTree().metadata.user = 'u2';
+    await vectors.index.search({ query: 'rain' });
+  },
+  { name: 'around' },
+)();
 
 const model = new MockLanguageModelV3({
   modelId: 'mock-model',
