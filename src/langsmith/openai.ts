@@ -91,7 +91,7 @@ function methodsWith(name: string | undefined): Sdk['methods'] {
   };
 }
 
-/** Returns a reader of the same requests and responses that describes them as LangSmith does. */
+/** Returns a copy of `call` that records the name, inputs, outputs and metadata that LangSmith records. */
 function asLangSmith(call: CallReader, name: string, parameters?: Fields): CallReader {
   return {
     ...call,

@@ -206,8 +206,8 @@ export class RunTree {
   }
 
   /**
-   * Returns the run of another process as a parent of runs, or undefined if the headers contain no run. The project, tags
-   * and metadata in the headers are read too.
+   * Returns the run of another process, to be used as a parent, with the project, tags and metadata from the headers.
+   * Returns undefined if the headers contain no run.
    */
   static fromHeaders(
     headers: Record<string, string | string[]> | HeadersLike,

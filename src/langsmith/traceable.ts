@@ -164,7 +164,10 @@ function callOf(given: unknown[], options: Config): Call {
   return parent === undefined ? { ...own, args: rest } : { ...own, args: rest, parent };
 }
 
-/** Removes the options of the call from the arguments. */
+/**
+ * Returns the arguments without the LangSmith options of this call, and these options. `path` is the position of the
+ * options in the arguments.
+ */
 function withoutConfig(given: unknown[], path: Config['argsConfigPath']): { args: unknown[]; config?: Config } {
   if (path === undefined) return { args: given };
   const [at, key] = path;

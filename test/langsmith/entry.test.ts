@@ -1,4 +1,6 @@
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { RunspanError, runIdFrom } from '../../src/index.ts';
@@ -60,6 +62,32 @@ describe('the names of LangSmith', () => {
     const { status, stdout } = spawnSync(process.execPath, [tsc, '-p', 'test/langsmith'], { cwd: root });
     expect({ status, errors: String(stdout) }).toEqual({ status: 0, errors: '' });
   }, 30_000);
+});
+
+test('the command of the documentation changes the imports of the supported entry points only', () => {
+  const page = readFileSync(join(root, 'docs/from-langsmith.md'), 'utf8');
+  const command = /```sh\n(grep.*)\n```/.exec(page)?.[1] as string;
+  const folder = mkdtempSync(join(tmpdir(), 'langsmith-imports-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  mkdirSync(join(folder, 'src'));
+  const lines = [
+    "import { Client } from 'langsmith';",
+    'import { wrapOpenAI } from "langsmith/wrappers/openai";',
+    "const { traceable } = require('langsmith/traceable');",
+    "const { RunTree } = await import( 'langsmith/run_trees' );",
+    "import { AsyncCaller } from 'langsmith/utils/async_caller';",
+    "import { evaluate } from 'langsmith/evaluation';",
+    "import other from 'langsmith-other';",
+  ];
+  writeFileSync(join(folder, 'src/app.ts'), lines.join('\n'));
+  execFileSync('sh', ['-c', command], { cwd: folder });
+  expect(readFileSync(join(folder, 'src/app.ts'), 'utf8').split('\n')).toEqual([
+    "import { Client } from 'runspan/langsmith';",
+    'import { wrapOpenAI } from "runspan/langsmith";',
+    "const { traceable } = require('runspan/langsmith');",
+    "const { RunTree } = await import( 'runspan/langsmith' );",
+    ...lines.slice(4),
+  ]);
 });
 
 /** The members of LangSmith's client that `Client` has. */

@@ -31,8 +31,8 @@ const steps: Map<string, Step[]> = shared('langchainSteps', () => new Map());
 /**
  * Detects steps that can no longer end. If the application leaves a stream with `break`, LangChain does not report the
  * end of the step. The object that reports the end references the step's list of tags, so the step can no longer end
- * after the list is garbage-collected. This detection is used only while every observed step has ended with the same
- * list that it started with.
+ * after the list is garbage-collected. The detection turns on when a step has ended with the list of its start. The
+ * detection turns off for the rest of the process when a step ends with another list, because LangChain then copies lists.
  */
 const abandoned = new FinalizationRegistry<Step>((step) => {
   if (areTagsKept === true) guard('langchain', () => abandon(step, 'the result was collected before its end'));
