@@ -14,20 +14,20 @@ import { patchRun, postOnce } from './posting.ts';
 import type { KVMap, RunCreate } from './types.ts';
 import { unsupportedMembers } from './unsupported.ts';
 
-/** Options of `Client`. Other options of LangSmith have no effect, for example those of its queue. */
+/** Options of `Client`. Other options of LangSmith have no effect, for example the options of the queue. */
 export interface ClientConfig {
   /** The URL of the service. @default the endpoint of `configure` or the environment */
   apiUrl?: string | undefined;
   apiKey?: string | undefined;
   workspaceId?: string | undefined;
   headers?: Record<string, string> | undefined;
-  /** If true, no inputs are recorded. A function is not called: no inputs are recorded, and a warning is logged. */
+  /** If true or a function, no inputs are recorded. The function is not called, and a warning is logged. */
   hideInputs?: boolean | ((inputs: KVMap) => KVMap | Promise<KVMap>) | undefined;
-  /** If true, no outputs are recorded. A function is not called: no outputs are recorded, and a warning is logged. */
+  /** If true or a function, no outputs are recorded. The function is not called, and a warning is logged. */
   hideOutputs?: boolean | ((outputs: KVMap) => KVMap | Promise<KVMap>) | undefined;
-  /** If true, the values of metadata are masked. A function is not called: they are masked, and a warning is logged. */
+  /** If true or a function, metadata values are masked. The function is not called, and a warning is logged. */
   hideMetadata?: boolean | ((metadata: KVMap) => KVMap | Promise<KVMap>) | undefined;
-  /** The function is not called: payloads and metadata are hidden, and a warning is logged. Use `redact` of `configure`. */
+  /** Hides payloads and metadata. The function is not called, and a warning is logged. Use `redact` of `configure`. */
   anonymizer?: ((values: KVMap) => KVMap | Promise<KVMap>) | undefined;
   tracingSamplingRate?: number | undefined;
   timeout_ms?: number | undefined;
@@ -49,7 +49,7 @@ export interface FeedbackCreate {
   traceId?: string | undefined;
 }
 
-/** A feedback record as it was sent. */
+/** The feedback that `Client.createFeedback` has sent. */
 export interface Feedback {
   id: string;
   run_id: string;
@@ -103,12 +103,12 @@ export class Client {
     await flush();
   }
 
-  /** Equals `flush`. */
+  /** Does the same as `flush`. */
   async awaitPendingTraceBatches(): Promise<void> {
     await flush();
   }
 
-  /** Flushes, like `flush`. The exporter stays open. */
+  /** Does the same as `flush`. The exporter stays open. */
   async cleanup(): Promise<void> {
     await flush();
   }

@@ -85,7 +85,7 @@ export class RunTree {
   attachments: Attachments | undefined;
   execution_order = 1;
   child_execution_order = 1;
-  /** The recorded run, once the start is recorded. */
+  /** The recorded run, or undefined until the start is recorded. */
   #run: Run | undefined;
   /** True if the run is the run of a traced function, which ends the run. */
   #isTraced = false;

@@ -13,7 +13,7 @@ export type WrapSDKOptions = Partial<RunTreeConfig & { runName: string }>;
 
 /**
  * Returns a proxy of an SDK client that records a run of type `llm` for each call of a method, also of nested objects.
- * Results do not change: a method that is not asynchronous stays so.
+ * Results do not change, so a synchronous method still returns a value instead of a promise.
  */
 export function wrapSDK<Sdk extends object>(sdk: Sdk, options: WrapSDKOptions = {}): Sdk {
   const { name, runName, ...others } = options;

@@ -26,7 +26,7 @@ const state: { getStore: (() => Store | undefined) | undefined } = shared('langs
 }));
 
 /**
- * Makes the current run visible to LangChain, whose tracer then records its steps below the run, with the client of the
+ * Makes the current run visible to LangChain. LangChain's tracer then records steps below the run, with the client of the
  * run. The storage is changed instead of entered for each call, so that a program without LangChain pays nothing.
  */
 export function shareCurrentRun(): void {

@@ -11,7 +11,7 @@ import { isRunTree, RunTree, type RunTreeConfig } from './run-tree.ts';
 import { getCurrentRunTree, inStep, shareCurrentRun } from './storage.ts';
 import type { AnyFunction, Attachments, KVMap } from './types.ts';
 
-/** Passed as the first argument of a traced function, starts a new trace. */
+/** If a traced function is called with `ROOT` as the first argument, the call starts a new trace. */
 export const ROOT: unique symbol = Symbol.for('langsmith:traceable:root');
 
 /** LangChain's configuration of a call, with the callbacks that trace it. */
@@ -96,9 +96,9 @@ type Config = Partial<RunTreeConfig> & Omit<TraceableConfig<AnyFunction>, keyof 
 const MARK = 'langsmith:traceable';
 
 /**
- * Returns a function that records a run for each call of `wrappedFunc`, with the options of LangSmith's `traceable`. Like
- * LangSmith's, the returned function always returns a promise, unless `wrappedFunc` returns an async iterable. If the
- * first argument is a `RunTree`, `ROOT` or LangChain's configuration of a call, it determines the parent of the run.
+ * Returns a function that records a run for each call of `wrappedFunc`, with the options of LangSmith's `traceable`. The
+ * returned function always returns a promise, unless `wrappedFunc` returns an async iterable. If the first argument is a
+ * `RunTree`, `ROOT` or LangChain's configuration of a call, this argument determines the parent of the run.
  */
 export function traceable<Func extends AnyFunction>(
   wrappedFunc: Func,
@@ -203,7 +203,7 @@ function withTree(fn: AnyFunction): AnyFunction {
   }, fn);
 }
 
-/** Returns a promise of the result, unless it is an async iterable or a promise or contains the stream to follow. */
+/** Returns a promise of `result`, unless `result` is an async iterable or a promise or contains the stream to follow. */
 function promised(result: unknown, { __finalTracedIteratorKey: key }: Config): unknown {
   if (typeof result !== 'object' || result === null) return Promise.resolve(result);
   if (typeof Reflect.get(result, 'then') === 'function' || Symbol.asyncIterator in result) return result;

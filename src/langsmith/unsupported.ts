@@ -91,7 +91,7 @@ const PROPERTIES: Readonly<Record<string, string>> = {
   [EVALUATION]: 'datasets evaluators',
 };
 
-/** Defines the methods of LangSmith's client, which throw when they are called, and its properties, which throw when read. */
+/** Defines the unsupported methods, which throw when called, and the unsupported properties, which throw when read. */
 export function unsupportedMembers(prototype: object): void {
   for (const [alternative, names] of Object.entries(METHODS)) {
     for (const name of names.split(/\s+/)) {
