@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import { Readable } from 'node:stream';
 import { createOpenAI } from '@ai-sdk/openai';
 import Anthropic from '@anthropic-ai/sdk';
+import { ChatPromptTemplate } from '@langchain/core/prompts';
 import { ChatOpenAI } from '@langchain/openai';
 import { generateText, streamText } from 'ai';
 import type OpenAI from 'openai';
@@ -412,6 +413,48 @@ describe('a call that two integrations see', () => {
     expect(recorder.runs).toHaveLength(4);
     await chat.invoke('What is tea?');
     expect(recorder.runs).toHaveLength(5);
+  });
+
+  test.each([
+    ['without', false],
+    ['with', true],
+  ])('is one run below a LangChain chain %s AsyncLocalStorage', async (_title, isStored) => {
+    if (isStored) await import('@langchain/core/context');
+    const { model, recorder, client } = await recorded();
+    const configuration = { baseURL: `${model.url}/v1` };
+    const chat = new ChatOpenAI({ model: 'small', apiKey: 'none', configuration, useResponsesApi: false });
+    const chain = ChatPromptTemplate.fromTemplate('What is {drink}?').pipe(chat);
+    const config = { callbacks: [new RunspanCallbackHandler()] };
+    await chain.invoke({ drink: 'tea' }, config);
+    const outer = traceable(
+      async () => {
+        await chain.batch([{ drink: 'tea' }, { drink: 'coffee' }], config);
+        for await (const _ of await chain.stream({ drink: 'tea' }, config)) {
+          if (recorder.runs.at(-1)?.name === 'ChatOpenAI') await client.chat.completions.create(ask);
+        }
+      },
+      { name: 'outer' },
+    );
+    await outer();
+    const direct = recorder.runs.filter(({ name }) => name === 'openai.chat.completions');
+    expect(direct).toMatchObject([{ parent_run_id: recorder.run('outer').id }]);
+    expect(recorder.runs.filter(({ name }) => name === 'ChatOpenAI')).toHaveLength(4);
+  });
+
+  test('is one run below a LangChain model that repeats a request, and a further call is recorded', async () => {
+    const { model, recorder } = await recorded();
+    const handler = new RunspanCallbackHandler();
+    const chat = (name: string) =>
+      bareClient(model, { maxRetries: 1 }).chat.completions.create({ ...ask, model: name });
+    const start = (name: string) =>
+      handler.handleChatModelStart({}, [[]], crypto.randomUUID(), undefined, {}, [], { ls_model_name: name });
+    start('fail-500');
+    await expect(chat('fail-500')).rejects.toThrow();
+    expect(recorder.runs.map(({ name }) => name)).toEqual(['llm']);
+    start('small');
+    await chat('small');
+    await chat('small');
+    expect(recorder.runs.map(({ name }) => name)).toEqual(['llm', 'llm', 'openai.chat.completions']);
   });
 
   test('is recorded below a function of the application, even if the function has the type `llm`', async () => {

@@ -2,19 +2,17 @@ import { clock } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
 import { ownRequests } from '../../base/own-requests.ts';
 import { shared } from '../../base/shared.ts';
-import { defineOwn, type Method } from '../../instrument/observer.ts';
+import { defineOwn, type Method, type Settlement } from '../../instrument/observer.ts';
 import { followIfThenable } from '../../instrument/promise.ts';
 import { disguised } from '../../instrument/traceable.ts';
-import { isFields } from '../../payload/fields.ts';
+import { fieldsOf, isFields } from '../../payload/fields.ts';
 import { applyIn, currentContext, enclosingModelCall, modelCall, type RunContext, sinkOf } from '../../run/context.ts';
-import type { RunType } from '../../run/record.ts';
 import { Run } from '../../run/run.ts';
 import { prepareRun } from '../../run/run-start.ts';
 import type { RunSink } from '../../run/sink.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import { markUnreadable } from '../answer-stream.ts';
-import type { AnswerReader } from '../call-reader.ts';
-import { isModelStepOpen } from '../langchain/steps.ts';
+import { type Step, takeModelStep } from '../langchain/steps.ts';
 import { dialectOf, mayBeModelCall } from './dialects.ts';
 import { requestBody, requestHeader, requestSignal, requestUrl } from './request.ts';
 import { followResponse } from './response.ts';
@@ -70,10 +68,10 @@ function install(): (() => void) | undefined {
   };
 }
 
-/** The run of a request, and the reader of its response. */
-interface Call {
-  readonly run: Run;
-  readonly answer: AnswerReader;
+/** A request that is a model call. Observes the response. */
+interface Call extends Settlement {
+  /** The context of the run, or undefined if another integration records the call. */
+  readonly context?: RunContext;
 }
 
 function recordCall(fetch: Method, self: unknown, args: unknown[]): unknown {
@@ -87,12 +85,12 @@ function recordCall(fetch: Method, self: unknown, args: unknown[]): unknown {
   if (body instanceof Promise) return recordLater(() => Reflect.apply(fetch, self, args), body, begin);
   const call = begin(body);
   if (call === undefined) return Reflect.apply(fetch, self, args);
-  const { run } = call;
+  const { context } = call;
   let result: unknown;
   try {
-    result = applyIn(run.context, fetch, self, args);
+    result = context === undefined ? Reflect.apply(fetch, self, args) : applyIn(context, fetch, self, args);
   } catch (thrown) {
-    run.fail(thrown);
+    call.fail(thrown);
     throw thrown;
   }
   return followCall(result, () => call);
@@ -121,12 +119,8 @@ function recordLater(
 
 function followCall(result: unknown, callOf: () => Call | undefined): unknown {
   return followIfThenable(result, {
-    fulfilled(response) {
-      const call = callOf();
-      if (call?.run.isOpen !== true) return;
-      guard(OPERATION, () => followResponse(response as Response, call.run, call.answer));
-    },
-    fail: (error) => callOf()?.run.fail(error),
+    fulfilled: (response) => guard(OPERATION, () => callOf()?.fulfilled(response)),
+    fail: (error) => callOf()?.fail(error),
   });
 }
 
@@ -139,7 +133,11 @@ interface FetchRequest {
   readonly sink: RunSink;
 }
 
-/** Starts the run of a request. Returns undefined if the request is not a model call or is already recorded. */
+/**
+ * Starts the run of a request. If another integration records the call, no run is started: if the current run or span is
+ * an open model call, for example of a wrapped client, or if a step of LangChain sends the request. Returns undefined if
+ * the request is not to be observed.
+ */
 function beginCall({ input, init, body, startTime, around, sink }: FetchRequest): Call | undefined {
   const found = dialectOf(requestUrl(input), body);
   if (found === undefined) return undefined;
@@ -148,7 +146,9 @@ function beginCall({ input, init, body, startTime, around, sink }: FetchRequest)
   const description = isFields(request) ? reader.describe(request, provider) : undefined;
   if (isFields(request) && description === undefined) return undefined;
   const call = modelCall(runType, description?.metadata);
-  if (isRecordedAbove(runType, call?.model, around, sink)) return undefined;
+  if (enclosingModelCall(around, sink)?.runType === runType) return undefined;
+  const step = call?.runType === 'llm' ? takeModelStep(call.model, around, sink) : undefined;
+  if (step !== undefined) return callOfStep(step);
   if (state.filter?.((name) => requestHeader(input, init, name)) === false) return undefined;
   const signal = requestSignal(input, init);
   const inputs = description?.inputs ?? { error: 'the request could not be read' };
@@ -160,19 +160,23 @@ function beginCall({ input, init, body, startTime, around, sink }: FetchRequest)
   run.signal = signal && new WeakRef(signal);
   if (description === undefined) markUnreadable(run, 'request');
   run.started();
-  return { run, answer: reader };
+  return {
+    context: run.context,
+    fulfilled(response) {
+      if (run.isOpen) followResponse(response as Response, run, reader);
+    },
+    fail: (error) => run.fail(error),
+  };
 }
 
-/**
- * Whether another integration records the call: the current run or span is an open model call, for example of a wrapped
- * client, or an open step of LangChain with the same parent records a call of this model.
- */
-function isRecordedAbove(
-  runType: RunType,
-  model: string | undefined,
-  around: RunContext | undefined,
-  sink: RunSink,
-): boolean {
-  if (enclosingModelCall(around, sink)?.runType === runType) return true;
-  return runType === 'llm' && model !== undefined && isModelStepOpen(model, around?.id, sink);
+function callOfStep(step: Step): Call {
+  const release = (): void => {
+    step.isRequested = false;
+  };
+  return {
+    fulfilled(response) {
+      if (fieldsOf(response).ok === false) release();
+    },
+    fail: release,
+  };
 }

@@ -15,6 +15,8 @@ export interface Step {
   readonly handler: object;
   /** The list of tags that LangChain passes to each callback of the step. */
   readonly tags: WeakRef<object> | undefined;
+  /** True after a model has sent its request, unless the request has failed. */
+  isRequested: boolean;
   /** True after the first token of a model. */
   hasTokens: boolean;
   /** The text that a model has streamed, limited to about the maximum size of one payload. */
@@ -55,6 +57,7 @@ export function addStep(id: string, run: Run, handler: object, tags: unknown): S
     run,
     handler,
     tags: isObject ? new WeakRef(tags) : undefined,
+    isRequested: false,
     hasTokens: false,
     text: '',
     isChat: false,
@@ -80,16 +83,21 @@ export function isRecorded(id: string, sink: RunSink): boolean {
 }
 
 /**
- * Whether an open step records a call of `model` below the parent with this run id. The parent is unknown if LangChain
- * has no `AsyncLocalStorage`, which only some of its packages create. Then any open step that calls the model counts.
+ * Returns the open step that sends a request for `model`, and marks the step as requested. The step is below `around`,
+ * the context of the request, because a model does not become the current step. If LangChain has no `AsyncLocalStorage`,
+ * which only some of its packages create, no step becomes current, and any open step that calls the model counts. If the
+ * request fails, the caller must set `isRequested` to false, because LangChain repeats the request in the same step.
  */
-export function isModelStepOpen(model: string, parentRunId: string | undefined, sink: RunSink): boolean {
-  const isParentKnown = (globalThis as LangChainGlobals)[STORAGE] !== undefined;
-  for (const { run } of [...steps.values()].flat()) {
-    const isStep = run.sink === sink && run.modelCall?.model === model;
-    if (isStep && (!isParentKnown || run.parentRunId === parentRunId)) return true;
+export function takeModelStep(model: string, around: RunContext | undefined, sink: RunSink): Step | undefined {
+  const above = (globalThis as LangChainGlobals)[STORAGE] === undefined ? undefined : around?.dottedOrder;
+  for (const step of [...steps.values()].flat()) {
+    const { run, isRequested } = step;
+    if (isRequested || run.sink !== sink || run.modelCall?.model !== model) continue;
+    if (above !== undefined && !run.dottedOrder.startsWith(`${above}.`)) continue;
+    step.isRequested = true;
+    return step;
   }
-  return false;
+  return undefined;
 }
 
 export function stepOf(id: string, handler: object): Step | undefined {
