@@ -40,7 +40,6 @@ function patch({ CallbackManager }: Fields): void {
     if (currentSink() === undefined || isStopped) return configured;
     if (ours === undefined) {
       isDuplicate = duplicateTracer() !== undefined;
-      if (isDuplicate) setTracerRemoved();
       ours = new RunspanCallbackHandler();
     }
     // Without handlers, LangChain creates no manager.
@@ -56,4 +55,5 @@ function patch({ CallbackManager }: Fields): void {
     const configured = Reflect.apply(configure, this, args);
     return guard('runspan/register langchain', () => withOurs(configured, this, args)) ?? configured;
   };
+  setTracerRemoved();
 }

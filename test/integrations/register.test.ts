@@ -59,6 +59,16 @@ test('an instrumentation that cannot start is logged once, and the program runs'
   expect(ended.tree).toEqual([CHAT]);
 });
 
+test("LangChain's own tracer is removed, also beside a handler of the program", async () => {
+  const program = `
+    const { RunnableLambda } = require('@langchain/core/runnables');
+    const { RunspanCallbackHandler } = require('runspan/langchain');
+    RunnableLambda.from(() => 1).invoke('x', { runName: 'step', callbacks: [new RunspanCallbackHandler()] });`;
+  const tracing = { LANGSMITH_TRACING: 'true', LANGSMITH_ENDPOINT: '<receiver>', LANGSMITH_API_KEY: 'none' };
+  const ended = await node([...register, '--input-type=commonjs', '-e', program], tracing);
+  expect(ended).toMatchObject({ code: 0, stdout: '', stderr: '', tree: ['step'] });
+});
+
 test('through NODE_OPTIONS, a worker thread and a child process deliver their own calls', async () => {
   const call = (model: string) => `
     const body = JSON.stringify({ model: '${model}', messages: [{ role: 'user', content: 'Tea' }] });

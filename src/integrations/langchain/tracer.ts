@@ -19,7 +19,7 @@ export function duplicateTracer(): EnvironmentName | undefined {
   return name !== undefined && hasSameEndpoint() ? name : undefined;
 }
 
-/** Called if LangChain's own tracer is removed from each call when it would record the steps twice. */
+/** Called when LangChain is patched, so that its own tracer is removed from each call that it would record twice. */
 export function setTracerRemoved(): void {
   tracer.isRemoved = true;
 }
