@@ -72,9 +72,13 @@ const LAST_EVENTS: ReadonlySet<unknown> = new Set([
   'response.incomplete',
 ]);
 
+/** A line that server-sent events do not contain: it is neither a field nor a comment. */
+const OTHER_LINE = /^(?!:|(?:data|event|id|retry)(?::|$))\s*\S/;
+
 /**
  * Reads a stream in which each value is a line of JSON after `prefix`: server-sent events, or lines of JSON if the
- * prefix is empty. Other lines are ignored.
+ * prefix is empty. Other lines are ignored. If a stream of events has only other lines, for example those of an HTML
+ * page, it is unreadable.
  */
 export class LineFold implements Fold {
   error: unknown;
@@ -83,10 +87,16 @@ export class LineFold implements Fold {
   readonly #prefix: string;
   readonly #decoder = new TextDecoder();
   #rest = '';
+  #hasEvents = false;
+  #hasOtherLines = false;
 
   constructor(fold: Fold, prefix: string) {
     this.#fold = fold;
     this.#prefix = prefix;
+  }
+
+  get isUnreadable(): boolean {
+    return this.#hasOtherLines && !this.#hasEvents;
   }
 
   add(chunk: unknown, isFull: boolean): number {
@@ -110,7 +120,10 @@ export class LineFold implements Fold {
   }
 
   #addLine(line: string, isFull: boolean): number {
-    const data = line.startsWith(this.#prefix) ? line.slice(this.#prefix.length).trim() : '';
+    const isEvent = line.startsWith(this.#prefix);
+    if (isEvent) this.#hasEvents = true;
+    else if (!this.#hasEvents) this.#hasOtherLines ||= OTHER_LINE.test(line);
+    const data = isEvent ? line.slice(this.#prefix.length).trim() : '';
     if (data === '[DONE]') this.isComplete = true;
     if (data === '' || data === '[DONE]') return 0;
     try {

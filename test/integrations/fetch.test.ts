@@ -264,6 +264,17 @@ describe('the body of a response', () => {
     ]);
   });
 
+  test.each([
+    ['is marked `unreadable` if it is a page', '<html>\n<body>Sign in</body></html>', 'response'],
+    ['is marked `unreadable` if it is a line of text', 'Try again later', 'response'],
+    ['is readable if it has only comments', ': waiting\n\nevent: ping\n\n', undefined],
+  ])('of the type of events %s', async (_title, text, unreadable) => {
+    logLines();
+    const { response, only } = await fetched({ type: 'text/event-stream', parts: [text] });
+    expect(await response.text()).toBe(text);
+    expect(only().extra?.metadata?.unreadable).toBe(unreadable);
+  });
+
   test('with an event of another format keeps the other events', async () => {
     logLines();
     const { response, only } = await fetched(events(delta('A '), '{broken', delta('drink.'), '[DONE]'));

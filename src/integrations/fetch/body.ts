@@ -54,7 +54,7 @@ class StreamFold implements Fold {
   }
 
   get isUnreadable(): boolean {
-    return this.#lines.error instanceof SyntaxError;
+    return this.#lines.isUnreadable || this.#lines.error instanceof SyntaxError;
   }
 }
 
