@@ -95,9 +95,10 @@ interface Match {
 export function dialectOf(address: string, body: unknown): Match | undefined {
   if (!URL.canParse(address)) return undefined;
   const url = new URL(address);
+  const { pathname } = url;
   const service = serviceAt(url);
-  for (const { path, reader, required, provider } of DIALECTS) {
-    const match = path.exec(url.pathname);
+  for (const { path, ending, reader, required, provider } of DIALECTS) {
+    const match = pathname.endsWith(ending) ? path.exec(pathname) : null;
     if (match === null || (service === undefined && !hasFields(body, required))) continue;
     const model = textOf(fieldsOf(body).model) ?? (match.groups?.model && decodeURIComponent(match.groups.model));
     return {
