@@ -41,7 +41,8 @@ const OLLAMA_PORT = '11434';
 
 /** Returns the model service with this host, or undefined for any other host. */
 export function serviceAt({ hostname }: URL): string | undefined {
-  return PROVIDERS.find(([suffix]) => `.${hostname}`.endsWith(suffix))?.[1];
+  const host = `.${hostname}`;
+  return PROVIDERS.find(([suffix]) => host.endsWith(suffix))?.[1];
 }
 
 /** Returns the model service with this host, or the kind of self-hosted server, or undefined if the URL is unknown. */
