@@ -99,7 +99,8 @@ export function ignoreErrors<T>(call: () => T): T | undefined {
 }
 
 export function codeOf(thrown: unknown): string {
-  const code = thrown instanceof Error ? (thrown as NodeJS.ErrnoException).code : undefined;
+  // In Jest, errors of Node are not instances of the test's `Error`.
+  const code = typeof thrown === 'object' ? (thrown as NodeJS.ErrnoException | null)?.code : undefined;
   return typeof code === 'string' ? code : 'unknown error';
 }
 
