@@ -66,7 +66,7 @@ function withOptions(command: Command) {
     )
     .option('--strict', 'reject requests that deviate from the documented interface')
     .option('--json', 'print each trace as one line of JSON, and the output of the command on standard error')
-    .addOption(new Option('--quiet', 'print no traces').conflicts('json'))
+    .addOption(new Option('--quiet', 'print no traces; with a command, standard output is that of the command').conflicts('json'))
     .option(
       '--host <address>',
       'address to listen on; other machines can connect only if RUNSPAN_RECEIVER_KEY has at least 16 characters',
@@ -94,8 +94,9 @@ async function dev(
     try {
       await sqlite?.setAddress(receiver.url);
       if (!options.json) {
-        stdout.write(`runspan listens on ${receiver.url}\n`);
-        if (file !== undefined && sqlite === undefined) stdout.write(LOST);
+        // With `--quiet`, standard output contains only the output of the command.
+        const output = options.quiet && command !== undefined ? stderr : stdout;
+        output.write(`runspan listens on ${receiver.url}\n`);
         if (command === undefined) stdout.write(usageOf(receiver.url, sqlite && file));
       }
       if (command === undefined) return await untilStopped();
@@ -157,8 +158,6 @@ function watchOf(store: Store, isJson: boolean, stdout: CommandContext['stdout']
     show: (text) => stdout.write(isJson ? `${text}\n` : `\n${text}\n`),
   });
 }
-
-const LOST = 'Runs are kept in memory only, and are lost when the receiver ends\n';
 
 function usageOf(url: string, file: string | undefined): string {
   let key = '';
