@@ -3,6 +3,7 @@ import { safeText } from './text.ts';
 
 /** `docs/configuration.md` describes each variable. */
 export type EnvironmentName =
+  | 'JEST_WORKER_ID'
   | 'NODE_EXTRA_CA_CERTS'
   | 'NODE_TLS_REJECT_UNAUTHORIZED'
   | 'RUNSPAN_ENDPOINT'
@@ -75,6 +76,11 @@ export function hasServiceVariable(): boolean {
 
 export function env(name: EnvironmentName): string | undefined {
   return environment()[name]?.trim() || undefined;
+}
+
+/** Whether the process runs Jest, which reports an error if a module is imported after the end of a test file. */
+export function isJest(): boolean {
+  return env('JEST_WORKER_ID') !== undefined;
 }
 
 const ON: readonly string[] = ['true', '1', 'yes', 'on'];

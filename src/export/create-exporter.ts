@@ -1,4 +1,5 @@
 import { monotonicNowMs } from '../base/clock.ts';
+import { isJest } from '../base/env.ts';
 import { delay, setTimer } from '../base/timers.ts';
 import { createClient, usesFetch } from '../http/create-client.ts';
 import type { Transport } from '../http/transport.ts';
@@ -90,10 +91,10 @@ let isLoading = false;
 
 /**
  * Loads undici after a short delay. Loading it only at the first delivery would block the event loop for tens of
- * milliseconds at that time.
+ * milliseconds at that time. In Jest, the test file may have ended after the delay, so only the first delivery loads it.
  */
 export function preloadSoon(): void {
-  if (isLoading || usesFetch) return;
+  if (isLoading || usesFetch || isJest()) return;
   isLoading = true;
   setTimer(() => {
     void Promise.allSettled([import('undici'), import('form-data-encoder')]);

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { diagnostics } from '../base/diagnostics.ts';
+import { isJest } from '../base/env.ts';
 import { messageOf } from '../base/text.ts';
 import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
 import { Batch, type Delivery } from './delivery.ts';
@@ -42,6 +43,8 @@ export class DeliveryLoop {
   readonly #inFlight: Batch[] = [];
   /** Milliseconds that a run may stay open before its start is sent without the end. */
   readonly #startDueMs: number;
+  /** In Jest, a timer could start a delivery after the end of the test file, where undici can no longer be loaded. */
+  readonly #sendsByTimer = !isJest();
   #stopped = (): void => {};
   /** Number of waiting calls of `flush` and `ready`. While a call waits, records are sent without delay. */
   waiters = 0;
@@ -240,7 +243,7 @@ export class DeliveryLoop {
   }
 
   #wakeAt(atMs: number): void {
-    if (atMs >= this.#wakesAtMs) return;
+    if (atMs >= this.#wakesAtMs || (!this.#sendsByTimer && this.waiters === 0)) return;
     this.#wakesAtMs = atMs;
     this.#sleep?.abort();
     const sleep = new AbortController();

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
 import { diagnostics } from '../base/diagnostics.ts';
 import { type EnvironmentName, env } from '../base/env.ts';
+import { types } from '../base/node.ts';
 import { isLoopback } from '../base/options.ts';
 import { markProxyError, SetupError } from './errors.ts';
 
@@ -52,7 +53,7 @@ const reusedConnectionErrors = new WeakSet<Error>();
  * normal and does not mean that the service is unavailable.
  */
 export function isReusedConnectionError(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
+  if (!types.isNativeError(error)) return false;
   const { code, socket } = error as { code?: string; socket?: { bytesRead?: number } | null };
   if (code === 'UND_ERR_SOCKET') return (socket?.bytesRead ?? 0) > 0;
   return (code === 'ECONNRESET' || code === 'EPIPE') && reusedConnectionErrors.has(error);

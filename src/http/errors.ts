@@ -1,3 +1,5 @@
+import { types } from '../base/node.ts';
+
 /** Thrown if no response arrives. The message contains no data of the request. */
 export class NoAnswerError extends Error {
   override readonly name: string = 'NoAnswerError';
@@ -69,7 +71,7 @@ export function failureOf(thrown: unknown): Failure {
     if (thrown instanceof NoAnswerError) return failure(thrown.message, { mayHaveArrived: true });
     if (thrown instanceof SetupError) return failure(thrown.message, { isLasting: true, isUnsent: true });
     const code = codeOf(thrown, DEPTH_MAX);
-    if (thrown instanceof Error && proxyErrors.has(thrown)) return failureOfProxy(code);
+    if (types.isNativeError(thrown) && proxyErrors.has(thrown)) return failureOfProxy(code);
     return tunnelFailure(thrown) ?? parserFailure(thrown) ?? failureOfCode(code);
   } catch {
     // A getter of the error threw.
@@ -121,7 +123,8 @@ function failureOfProxy(code: string | undefined): Failure {
  * Describes a refusal by the proxy. undici reports the status of the proxy's response only in the message of its error.
  */
 function tunnelFailure(thrown: unknown): Failure | undefined {
-  const [, status] = /^Proxy response \((\d{3})\)/.exec(thrown instanceof Error ? String(thrown.message) : '') ?? [];
+  const [, status] =
+    /^Proxy response \((\d{3})\)/.exec(types.isNativeError(thrown) ? String(thrown.message) : '') ?? [];
   if (status === undefined) return undefined;
   const problem = status === '407' ? 'the proxy asks for authentication' : 'the proxy refuses to connect';
   return failure(`${problem} (status ${status})`, { isLasting: status.startsWith('4'), isUnsent: true });
@@ -132,7 +135,7 @@ function tunnelFailure(thrown: unknown): Failure | undefined {
  * `AssertionError`.
  */
 function parserFailure(thrown: unknown): Failure | undefined {
-  if (!(thrown instanceof Error)) return undefined;
+  if (!types.isNativeError(thrown)) return undefined;
   const isAssertion = (thrown as { code?: unknown }).code === 'ERR_ASSERTION';
   if (thrown.name !== 'HTTPParserError' && !isAssertion) return undefined;
   return failure('the response is not HTTP', { mayHaveArrived: true });

@@ -66,7 +66,11 @@ function withOptions(command: Command) {
     )
     .option('--strict', 'reject requests that deviate from the documented interface')
     .option('--json', 'print each trace as one line of JSON, and the output of the command on standard error')
-    .addOption(new Option('--quiet', 'print no traces; with a command, standard output is that of the command').conflicts('json'))
+    .addOption(
+      new Option('--quiet', 'print no traces; with a command, standard output is that of the command').conflicts(
+        'json',
+      ),
+    )
     .option(
       '--host <address>',
       'address to listen on; other machines can connect only if RUNSPAN_RECEIVER_KEY has at least 16 characters',
