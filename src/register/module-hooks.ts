@@ -1,6 +1,6 @@
 import type { LoadFnOutput, LoadHookContext } from 'node:module';
 import { guard } from '../base/guard.ts';
-import { nodeModule } from '../base/node.ts';
+import { nodeModule, runtime } from '../base/node.ts';
 import { type Fields, fieldsOf } from '../payload/fields.ts';
 
 /** Records the calls of one SDK without changes to the application. */
@@ -52,8 +52,12 @@ const patches = new Map<string, ModulePatch>();
 const loadedModules = new Set<string>();
 let hasHooks = false;
 
-/** Applies a patch when the application loads the module. On Node before 22.15, ES modules are not patched. */
+/**
+ * Applies a patch when the application loads the module. On Node before 22.15, ES modules are not patched. On Bun and
+ * Deno, no modules are patched: Bun has no hooks, and Deno calls its hooks without the format of the module.
+ */
 export function patchModule(patch: ModulePatch): undefined {
+  if (runtime.runtime !== 'node') return;
   if (patches.size === 0) {
     const { registerHooks, prototype } = nodeModule('node:module') as unknown as ModuleLoader;
     Object.defineProperty(globalThis, PATCH, { value: applyPatch });
