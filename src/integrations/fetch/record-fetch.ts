@@ -57,8 +57,9 @@ function install(): (() => void) | undefined {
   const replacement = disguised(recorder.fetch, original);
   // Some libraries test whether `fetch` is native.
   defineOwn(replacement, 'toString', () => Function.prototype.toString.call(original));
-  const { enumerable = true } = descriptor ?? {};
-  Object.defineProperty(globalThis, 'fetch', { configurable: true, writable: true, enumerable, value: replacement });
+  // Vercel's edge runtime has a writable property that is not configurable.
+  const { configurable = true, enumerable = true } = descriptor ?? {};
+  Object.defineProperty(globalThis, 'fetch', { configurable, writable: true, enumerable, value: replacement });
   return () => {
     isOn = false;
     state.stop = undefined;
