@@ -1,6 +1,3 @@
-import { diagnostics, LEVELS } from '../base/diagnostics.ts';
-import { env, parseFlag } from '../base/env.ts';
-import { guard } from '../base/guard.ts';
 import { TRACED_MEMBERS, wrapAISDK } from '../integrations/ai-sdk/sdk.ts';
 import { recordFetch } from '../integrations/fetch/record-fetch.ts';
 import { duplicateTracer } from '../integrations/langchain/tracer.ts';
@@ -10,6 +7,7 @@ import { langchain } from './langchain.ts';
 import { type Instrumentation, type ModulePatch, patchModule } from './module-hooks.ts';
 import { opentelemetry } from './opentelemetry.ts';
 import { isPackageManager } from './package-manager.ts';
+import { startOnce } from './start.ts';
 import { anthropic, openai } from './tool-runners.ts';
 
 const AI_SDK: ModulePatch = {
@@ -30,28 +28,10 @@ const INSTRUMENTATIONS: readonly Instrumentation[] = [
   opentelemetry,
 ];
 
-const STARTED = Symbol.for('runspan.register.started');
-
-/** The names of the instrumentations that this import has started. Empty if tracing is off. */
-export const started: readonly string[] = startOnce();
-
-/**
- * Does nothing in a package manager, or if another copy of the package has already started, for example the copy of
- * `runspan dev`.
- */
-function startOnce(): string[] {
-  const holder = globalThis as { [STARTED]?: true };
-  if (holder[STARTED] || parseFlag(env('RUNSPAN_TRACING')) === false) return [];
-  if (isPackageManager(process.argv[1])) return [];
-  holder[STARTED] = true;
-  // Otherwise the variable is read at the first run.
-  const level = LEVELS.find((known) => known === env('RUNSPAN_LOG'));
-  if (level !== undefined && !diagnostics.isLogSet) diagnostics.setLog(level);
-  const chosen = selected(env('RUNSPAN_INSTRUMENTATIONS'));
-  const stops = chosen.map(({ name, start }) => guard(`runspan/register ${name}`, start));
-  leaveToLangsmith(stops);
-  return chosen.map(({ name }) => name);
-}
+/** The names of the instrumentations that this import has started. Empty if tracing is off, or in a package manager. */
+export const started: readonly string[] = isPackageManager(process.argv[1])
+  ? []
+  : startOnce(INSTRUMENTATIONS, leaveToLangsmith);
 
 /**
  * If the application loads langsmith's `traceable` or one of its wrappers, and these send runs to the same endpoint,
@@ -62,18 +42,4 @@ function leaveToLangsmith(stops: readonly ((() => void) | undefined)[]): void {
     if (duplicateTracer() !== undefined) for (const stop of stops) stop?.();
   };
   patchModule({ module: 'langsmith/dist/traceable', patch });
-}
-
-/** Selects the named instrumentations, or all if no name is given. A name after `-` is left out. */
-function selected(setting: string | undefined): readonly Instrumentation[] {
-  const names = setting?.split(',').flatMap((name) => name.trim() || []) ?? [];
-  const known = INSTRUMENTATIONS.map(({ name }) => name);
-  const unknown = names.filter((name) => !known.includes(name.replace(/^-/, '')));
-  if (unknown.length > 0) {
-    diagnostics.warn(
-      `RUNSPAN_INSTRUMENTATIONS: unknown name ${unknown.join(', ')}; left out. Known names: ${known.join(', ')}.`,
-    );
-  }
-  const isLimited = names.some((name) => !name.startsWith('-'));
-  return INSTRUMENTATIONS.filter(({ name }) => (!isLimited || names.includes(name)) && !names.includes(`-${name}`));
 }

@@ -31,9 +31,9 @@ describe('the source', () => {
   it('keeps its side effects with tree shaking', () => {
     const withEffect = entries.filter((name) => /\.\/runspan\.ts'/.test(read(`src/${name}.ts`)));
     expect(withEffect).toContain('index');
-    expect([...manifest.sideEffects].sort()).toEqual(
-      [...withEffect, 'chunks/runspan'].flatMap((name) => [`./dist/${name}.js`, `./dist/${name}.cjs`]).sort(),
-    );
+    const ofNode = [...withEffect, 'chunks/runspan'].flatMap((name) => [`./dist/${name}.js`, `./dist/${name}.cjs`]);
+    const ofEdge = ['chunks/runspan', 'register'].map((name) => `./dist/edge/${name}.js`);
+    expect([...manifest.sideEffects].sort()).toEqual([...ofNode, ...ofEdge].sort());
   });
 
   it('has a table without a cycle of folders', () => {

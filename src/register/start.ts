@@ -1,0 +1,41 @@
+import { diagnostics, LEVELS } from '../base/diagnostics.ts';
+import { env, parseFlag } from '../base/env.ts';
+import { guard } from '../base/guard.ts';
+import type { Instrumentation } from './module-hooks.ts';
+
+const STARTED = Symbol.for('runspan.register.started');
+
+/**
+ * Starts the instrumentations that the environment selects, and returns their names. Does nothing if tracing is off, or
+ * if another copy of the package has already started, for example the copy of `runspan dev`. `onStart` is called with
+ * the functions that stop the instrumentations.
+ */
+export function startOnce(
+  instrumentations: readonly Instrumentation[],
+  onStart?: (stops: readonly ((() => void) | undefined)[]) => void,
+): string[] {
+  const holder = globalThis as { [STARTED]?: true };
+  if (holder[STARTED] || parseFlag(env('RUNSPAN_TRACING')) === false) return [];
+  holder[STARTED] = true;
+  // Otherwise the variable is read at the first run.
+  const level = LEVELS.find((known) => known === env('RUNSPAN_LOG'));
+  if (level !== undefined && !diagnostics.isLogSet) diagnostics.setLog(level);
+  const chosen = selected(instrumentations, env('RUNSPAN_INSTRUMENTATIONS'));
+  const stops = chosen.map(({ name, start }) => guard(`runspan/register ${name}`, start));
+  onStart?.(stops);
+  return chosen.map(({ name }) => name);
+}
+
+/** Selects the named instrumentations, or all if no name is given. A name after `-` is left out. */
+function selected(all: readonly Instrumentation[], setting: string | undefined): readonly Instrumentation[] {
+  const names = setting?.split(',').flatMap((name) => name.trim() || []) ?? [];
+  const known = all.map(({ name }) => name);
+  const unknown = names.filter((name) => !known.includes(name.replace(/^-/, '')));
+  if (unknown.length > 0) {
+    diagnostics.warn(
+      `RUNSPAN_INSTRUMENTATIONS: unknown name ${unknown.join(', ')}; left out. Known names: ${known.join(', ')}.`,
+    );
+  }
+  const isLimited = names.some((name) => !name.startsWith('-'));
+  return all.filter(({ name }) => (!isLimited || names.includes(name)) && !names.includes(`-${name}`));
+}
