@@ -15,23 +15,26 @@ interface Runtime {
   readonly name: string;
   readonly file: string;
   readonly args?: readonly string[];
+  readonly registerModule: string;
   /** Further arguments with which programs may use files. */
   readonly filePermissions?: readonly string[];
 }
 
 const RUNTIMES: readonly Runtime[] = [
-  { name: 'Bun', file: `${packages}@oven/bun-linux-x64/bin/bun` },
+  { name: 'Bun', file: `${packages}@oven/bun-linux-x64/bin/bun`, registerModule: 'runspan/register' },
   {
     name: 'Deno',
     file: `${packages}@deno/linux-x64-glibc/deno`,
+    // With `runspan` in the dependencies of `package.json`, this is `npm:runspan/register`.
+    registerModule: './node_modules/runspan/dist/register.js',
     args: ['run', '--allow-net', '--allow-env', '--no-lock'],
     filePermissions: ['--allow-read', '--allow-write', '--allow-sys'],
   },
 ];
 
-describe.each(RUNTIMES)('on $name', ({ file, args = [], filePermissions = [] }) => {
-  const run = async (program: string, env: Record<string, string>, permissions: readonly string[] = []) => {
-    const command = [...args, ...permissions, `programs/${program}`];
+describe.each(RUNTIMES)('on $name', ({ file, registerModule, args = [], filePermissions = [] }) => {
+  const run = async (program: string, env: Record<string, string>, options: readonly string[] = []) => {
+    const command = [...args, ...options, `programs/${program}`];
     const child = spawn(file, command, { cwd: folder, env, timeout: 20_000 });
     const closed = new Promise<number | null>((resolve) => child.on('close', resolve));
     const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
@@ -50,6 +53,24 @@ describe.each(RUNTIMES)('on $name', ({ file, args = [], filePermissions = [] }) 
     const outline = Object.values(OUTLINES).flat();
     expect(outlineOf(await receiver.runs())).toEqual(outline);
     expect(ledger).toMatchObject({ sent: outline.length, dropped: 0 });
+    expect(addsUp(ledger)).toBe(true);
+  });
+
+  it.each([
+    ['is preloaded', ['--preload', registerModule], 'unwrapped.mjs'],
+    ['is imported', [], 'register.mjs'],
+  ])('records an unwrapped client if runspan/register %s', async (_, options, program) => {
+    const { receiver, modelUrl } = await startServers();
+
+    const env = { RUNSPAN_ENDPOINT: receiver.url, MODEL_URL: modelUrl };
+    const { lines, stderr, code } = await run(program, env, options);
+
+    const ledger = JSON.parse(lines.pop() ?? '');
+    expect(stderr).toBe('');
+    expect(lines).toEqual([RESULTS.openai]);
+    expect(code).toBe(3);
+    expect(outlineOf(await receiver.runs())).toEqual(OUTLINES.openai);
+    expect(ledger).toMatchObject({ created: 2, sent: 2, dropped: 0 });
     expect(addsUp(ledger)).toBe(true);
   });
 

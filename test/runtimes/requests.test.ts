@@ -22,12 +22,16 @@ const { nodeBinary }: { nodeBinary(version: string): string } = await import(
 );
 const { EdgeVM } = await import(new URL('node_modules/@edge-runtime/vm/dist/index.js', import.meta.url).href);
 
-type Bindings = Readonly<Record<'RUNSPAN_ENDPOINT' | 'MODEL_URL', string>> & { readonly EARLY?: string };
+type Bindings = Readonly<Record<'RUNSPAN_ENDPOINT' | 'MODEL_URL', string>> & {
+  readonly EARLY?: string;
+  readonly REGISTER?: string;
+};
 
 /** Sends a request to the application and returns the text of the response. */
 type Send = (path: string) => Promise<string>;
 
-const WORKER = `export { default } from './worker.mjs';`;
+const programOf = ({ REGISTER }: Bindings): string =>
+  `${REGISTER ? "import 'runspan/register';" : ''} export { default } from './worker.mjs';`;
 
 /** Bundles the application as the tools of a platform do: with its conditions, and without the modules of Node. */
 async function bundled(contents: string, format: Format, conditions: string[]): Promise<string> {
@@ -50,7 +54,7 @@ async function startWorkerd(flags: readonly string[], bindings: Bindings): Promi
   const script = join(folder.path, 'worker.mjs');
   writeFileSync(
     script,
-    await bundled(`import './configure-worker.mjs'; ${WORKER}`, 'esm', ['workerd', 'worker', 'browser']),
+    await bundled(`import './configure-worker.mjs'; ${programOf(bindings)}`, 'esm', ['workerd', 'worker', 'browser']),
   );
   const args = [join(programs, 'miniflare.mjs'), script, JSON.stringify(flags), JSON.stringify(bindings)];
   const child = spawn(nodeBinary('24'), args, { stdio: ['pipe', 'pipe', bindings.EARLY ? 'ignore' : 'inherit'] });
@@ -66,7 +70,9 @@ async function startEdgeRuntime(bindings: Bindings): Promise<Send> {
   const vm = new EdgeVM({
     extend: (context: object) => Object.assign(context, { AsyncLocalStorage, process: { env: bindings } }),
   });
-  vm.evaluate(`${await bundled(WORKER, 'iife', ['edge-light', 'worker', 'browser'])}; globalThis.worker = worker;`);
+  vm.evaluate(
+    `${await bundled(programOf(bindings), 'iife', ['edge-light', 'worker', 'browser'])}; globalThis.worker = worker;`,
+  );
   const { Request, worker } = vm.context;
   const platform = { waitUntil: (): void => {} };
   return async (path) =>
@@ -80,8 +86,8 @@ describe.each<[string, (bindings: Bindings) => Promise<Send>, calls: string[]]>(
   ['workerd with nodejs_compat', (bindings) => startWorkerd(['nodejs_compat'], bindings), Object.keys(RESULTS)],
   ["Vercel's edge runtime", startEdgeRuntime, Object.keys(RESULTS)],
 ])('on %s', (_, start, calls) => {
-  const deployed = async (endpoint: string, modelUrl = '') => {
-    const send = await start({ RUNSPAN_ENDPOINT: endpoint, MODEL_URL: modelUrl });
+  const deployed = async (endpoint: string, modelUrl = '', bindings: Partial<Bindings> = {}) => {
+    const send = await start({ ...bindings, RUNSPAN_ENDPOINT: endpoint, MODEL_URL: modelUrl });
     const ledger = async (): Promise<Stats> => JSON.parse(await send('stats'));
     /** Resolves when `count` runs are delivered and no other run is known. */
     const delivered = async (count: number): Promise<void> => {
@@ -100,6 +106,17 @@ describe.each<[string, (bindings: Bindings) => Promise<Send>, calls: string[]]>(
     const outline = calls.flatMap((name) => OUTLINES[name] ?? []);
     await delivered(outline.length);
     expect(outlineOf(await receiver.runs())).toEqual(outline);
+  });
+
+  it('runspan/register records an unwrapped client, and a response that the platform reads', async () => {
+    const { receiver, modelUrl } = await startServers();
+    const { send, delivered } = await deployed(receiver.url, modelUrl, { REGISTER: 'yes' });
+
+    expect(await send('unwrapped')).toBe(RESULTS.openai);
+    await delivered(2);
+    expect(await send('proxied')).toContain('raining');
+    await delivered(3);
+    expect(outlineOf(await receiver.runs())).toEqual([...(OUTLINES.openai ?? []), OUTLINES.openai?.[0]]);
   });
 
   it('delivers the run of a stream that the platform reads', async () => {

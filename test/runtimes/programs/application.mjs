@@ -68,13 +68,21 @@ export const calls = {
   generated: () => read(generated()),
   streamed: async () => read(await streamed()),
   attached: () => attached(),
-  openai: async (modelUrl) => {
-    const client = wrapOpenAI(new OpenAI({ apiKey: 'sk-test', baseURL: modelUrl, maxRetries: 0 }));
-    const messages = [{ role: 'user', content: 'Weather?' }];
-    const { choices } = await client.chat.completions.create({ model: 'model-a', messages });
-    let text = '';
-    const stream = await client.chat.completions.create({ model: 'model-a', messages, stream: true });
-    for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? '';
-    return `${choices[0].message.content} ${text}`;
-  },
+  openai: (modelUrl) => ask(wrapOpenAI(clientOf(modelUrl))),
 };
+
+/** Calls the model with a client that is not wrapped, for `runspan/register`. */
+export const unwrapped = (modelUrl) => ask(clientOf(modelUrl));
+
+function clientOf(modelUrl) {
+  return new OpenAI({ apiKey: 'sk-test', baseURL: modelUrl, maxRetries: 0 });
+}
+
+async function ask(client) {
+  const messages = [{ role: 'user', content: 'Weather?' }];
+  const { choices } = await client.chat.completions.create({ model: 'model-a', messages });
+  let text = '';
+  const stream = await client.chat.completions.create({ model: 'model-a', messages, stream: true });
+  for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? '';
+  return `${choices[0].message.content} ${text}`;
+}

@@ -1,6 +1,6 @@
 // A Worker. The path of a request names the call to make. The platform's own entry configures tracing before this module.
 import { stats, traceable, withFlush } from 'runspan';
-import { calls } from './application.mjs';
+import { calls, unwrapped } from './application.mjs';
 
 async function answer(request, env) {
   const { pathname } = new URL(request.url);
@@ -8,9 +8,18 @@ async function answer(request, env) {
   if (name === 'stats') return Response.json(stats());
   if (name === 'early') return new Response(globalThis.early);
   if (name === 'slow') return new Response(await slow(request.url));
+  if (name === 'unwrapped') return new Response(await unwrapped(env.MODEL_URL));
+  if (name === 'proxied') return fetch(`${env.MODEL_URL}/chat/completions`, QUESTION);
   if (name === 'body') return new Response(await words());
   return new Response(await calls[name](env.MODEL_URL));
 }
+
+/** A request whose response the platform reads. */
+const QUESTION = {
+  method: 'POST',
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify({ model: 'model-a', messages: [{ role: 'user', content: 'Weather?' }], stream: true }),
+};
 
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 

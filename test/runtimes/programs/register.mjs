@@ -1,0 +1,2 @@
+import 'runspan/register';
+import './unwrapped.mjs';
