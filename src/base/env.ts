@@ -3,7 +3,6 @@ import { safeText } from './text.ts';
 
 /** `docs/configuration.md` describes each variable. */
 export type EnvironmentName =
-  | 'JEST_WORKER_ID'
   | 'NODE_EXTRA_CA_CERTS'
   | 'NODE_TLS_REJECT_UNAUTHORIZED'
   | 'RUNSPAN_ENDPOINT'
@@ -78,10 +77,10 @@ export function env(name: EnvironmentName): string | undefined {
   return environment()[name]?.trim() || undefined;
 }
 
-/** Whether the process runs Jest, which reports an error if a module is imported after the end of a test file. */
-export function isJest(): boolean {
-  return env('JEST_WORKER_ID') !== undefined;
-}
+declare const jest: unknown;
+
+/** Whether Jest has loaded this module. Jest reports an error if a module is loaded after the end of a test file. */
+export const isJest: boolean = typeof jest !== 'undefined';
 
 const ON: readonly string[] = ['true', '1', 'yes', 'on'];
 const OFF: readonly string[] = ['false', '0', 'no', 'off'];

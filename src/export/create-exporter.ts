@@ -94,7 +94,7 @@ let isLoading = false;
  * milliseconds at that time. In Jest, the test file may have ended after the delay, so only the first delivery loads it.
  */
 export function preloadSoon(): void {
-  if (isLoading || usesFetch || isJest()) return;
+  if (isLoading || usesFetch || isJest) return;
   isLoading = true;
   setTimer(() => {
     void Promise.allSettled([import('undici'), import('form-data-encoder')]);

@@ -44,7 +44,7 @@ export class DeliveryLoop {
   /** Milliseconds that a run may stay open before its start is sent without the end. */
   readonly #startDueMs: number;
   /** In Jest, a timer could start a delivery after the end of the test file, where undici can no longer be loaded. */
-  readonly #sendsByTimer = !isJest();
+  readonly #sendsByTimer = !isJest;
   #stopped = (): void => {};
   /** Number of waiting calls of `flush` and `ready`. While a call waits, records are sent without delay. */
   waiters = 0;

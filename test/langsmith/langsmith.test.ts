@@ -94,7 +94,10 @@ async function runsOf(
       const { url } = group.every(isStrict) ? receiver : lenient;
       // In the background, LangSmith's client loses the end of a model call.
       const more = { TESTED_PACKAGE: tested, MODEL_URL: model.url, LANGCHAIN_CALLBACKS_BACKGROUND: 'false' };
-      const { code, stderr } = await startNode([runner, ...group], { ...variables(url), ...more }).ended;
+      const { code, stderr } = await startNode(['--disable-warning=DEP0205', runner, ...group], {
+        ...variables(url),
+        ...more,
+      }).ended;
       expect({ code, stderr: group.includes('langchain-handler') ? '' : stderr }).toEqual({ code: 0, stderr: '' });
     }
     for (const { runs: query, url } of [receiver, lenient]) {
