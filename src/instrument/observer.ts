@@ -7,7 +7,7 @@ export type Method = (this: unknown, ...args: unknown[]) => unknown;
 
 /** Receives the chunks that a consumer reads from a stream or iterator, followed by its end, error or cancellation. */
 export interface StreamObserver {
-  /** True during `step`. During this time, calls that the result makes to its own methods are not observed. */
+  /** True while `step` runs. While it is true, calls that the result makes to its own methods are not observed. */
   readonly isStepping: boolean;
   /**
    * Whether the observer receives the chunks of a stream that is piped through a transform, instead of the chunks of the

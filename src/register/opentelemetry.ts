@@ -7,7 +7,7 @@ import type { Instrumentation } from './module-hooks.ts';
 import { watchProperty } from './watch-property.ts';
 
 const PLACE = 'runspan/register opentelemetry';
-/** Short, because the provider's `shutdown` would otherwise take 29 s if the service is not available. */
+/** The provider's `shutdown` waits this long if the service is not available. The default of 29 s would be too long. */
 const FLUSH_TIMEOUT_MS = 3_000;
 
 type Resolve = (specifier: string, context: object) => object;

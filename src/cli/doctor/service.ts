@@ -16,7 +16,7 @@ import { addressOf } from './settings.ts';
 /** Maximum clock difference. With a larger difference, runs of different machines appear in the wrong order. */
 const SKEW_MAX_MS = 5_000;
 
-/** Checks the connection to the service, `GET /info` and the clocks. */
+/** Checks the connection to the service, the response to `GET /info`, and whether the clocks agree. */
 export async function* serviceFindings(settings: Settings, client: Transport): AsyncGenerator<Finding> {
   const { endpoint, proxies } = settings;
   const proxy = proxyFor(endpoint, proxies);

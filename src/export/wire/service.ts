@@ -68,7 +68,7 @@ export class ServiceInfo {
   }
 
   /**
-   * Requests `/info` at the first call. If the request failed, the first call at least one minute later repeats the
+   * Requests `/info` at the first call. If the request failed, the first call after one minute repeats the
    * request. Never rejects.
    */
   ask(): Promise<void> {
