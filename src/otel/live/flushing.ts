@@ -8,7 +8,7 @@ const FLUSH_TIMEOUT_MS = 29_000;
 /** Limits each flush to one timeout. A flush that timed out and a shutdown right after it share this timeout. */
 export class FlushTime {
   readonly #timeoutMs: number;
-  /** The time at which the last flush timed out. Undefined if that flush delivered everything. */
+  /** The time at which the last flush timed out, or -Infinity if no flush timed out. */
   #endMs = Number.NEGATIVE_INFINITY;
 
   constructor(timeoutMs: number = FLUSH_TIMEOUT_MS) {
