@@ -21,8 +21,11 @@ cpSync(chat, folder, { recursive: true, filter: (path) => !excluded.includes(pat
 const tarball = packInto(folder);
 change('package.json', (text) => text.replace('"file:../.."', `"file:${tarball}"`));
 change('package-lock.json', withoutCheckout);
-// The package contains the pages of the documentation.
-change('README.md', (text) => text.replaceAll('](../../', '](node_modules/runspan/'));
+// The chat answers questions about the documentation, which the package does not contain.
+for (const page of readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))) {
+  cpSync(join(root, 'docs', page), join(folder, 'docs', page));
+}
+change('README.md', (text) => text.replaceAll('](../../docs/', '](docs/'));
 console.log(`
 The chat is in ${folder}. It uses runspan from ${tarball}. Continue with
 

@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { dirname, join } from 'node:path';
 import { lexer, type Token } from 'marked';
 import MiniSearch from 'minisearch';
 import { traced } from 'runspan';
@@ -26,12 +25,21 @@ const QUERY_CHARS_MAX = 2_000;
  * Markdown files.
  */
 export function loadDocuments(folder: string | undefined): Documents {
-  const path = folder ?? fileURLToPath(new URL('./docs/', import.meta.resolve('runspan/package.json')));
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true)
-    throw new SettingsError(`Expected --docs to be a folder. There is no folder ${path}.`);
+  const path = folder ?? nearestDocs(import.meta.dirname);
+  if (!isFolder(path)) throw new SettingsError(`Expected --docs to be a folder. There is no folder ${path}.`);
   const paragraphs = readParagraphs(path);
   if (paragraphs.length > 0) return new Documents(paragraphs);
   throw new SettingsError(`Expected --docs to be a folder with Markdown files. There is no Markdown text in ${path}.`);
+}
+
+/** Returns the folder `docs` beside or above `folder`: `npm run chat:copy` copies runspan's documentation into the copy. */
+function nearestDocs(folder: string): string {
+  const docs = join(folder, 'docs');
+  return isFolder(docs) || dirname(folder) === folder ? docs : nearestDocs(dirname(folder));
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
 /** Finds paragraphs by the words in a question. */
