@@ -55,8 +55,8 @@ export const isolated: readonly string[] = [
   ...inFolder('test/integrations', 'abandoned', 'ai-transparency'),
   ...inFolder('test/langsmith', 'entry'),
   ...inFolder('test/otel', 'run-propagator', 'time-limits'),
-  // They import `runspan/register`, which records `fetch` from then on.
-  ...inFolder('test/package', 'api', 'bundles'),
+  // It imports `runspan/register`, which records `fetch` from then on.
+  ...inFolder('test/package', 'bundles'),
   ...inFolder('test/run', 'propagation', 'run', 'run-changes', 'run-hostile'),
   ...inFolder('test/testing', 'record-runs'),
 ];
