@@ -222,7 +222,13 @@ function start({ plan, parent, sink, sampling, inputs, description, modelCall }:
   }
 }
 
-function addDescription(run: Run, plan: Plan, description: CallDescription, modelCall: ModelCall | undefined): void {
+/** Adds the data of one call to its run, before the start of the run is recorded. */
+export function addDescription(
+  run: Run,
+  plan: Pick<Plan, 'metadata'>,
+  description: Omit<CallDescription, 'inputs'>,
+  modelCall: ModelCall | undefined,
+): void {
   const { metadata, span, signal, started } = description;
   // The metadata of the call is set on the run instead of the plan, because nested runs inherit the metadata of the
   // plan.

@@ -4,7 +4,7 @@ import { ownRequests } from '../../base/own-requests.ts';
 import { shared } from '../../base/shared.ts';
 import { defineOwn, type Method, type Settlement } from '../../instrument/observer.ts';
 import { followIfThenable } from '../../instrument/promise.ts';
-import { disguised } from '../../instrument/traceable.ts';
+import { addDescription, disguised } from '../../instrument/traceable.ts';
 import { fieldsOf, isFields } from '../../payload/fields.ts';
 import { applyIn, currentContext, enclosingModelCall, modelCall, type RunContext, sinkOf } from '../../run/context.ts';
 import { Run } from '../../run/run.ts';
@@ -155,10 +155,8 @@ function beginCall({ input, init, body, startTime, around, sink }: FetchRequest)
   const inputs = description?.inputs ?? { error: 'the request could not be read' };
   const start = prepareRun(OPERATION, { name, runType, inputs, ...(startTime && { startTime }) }, around);
   const run = new Run(start.options, start.parent, start.sink, start.inputs, start.sampling);
-  // The metadata is not an option of the run, because nested runs would inherit it.
-  run.set({ metadata: { ...(description?.metadata ?? { ls_provider: provider }) } });
-  run.modelCall = call;
-  run.signal = signal && new WeakRef(signal);
+  const metadata = description?.metadata ?? { ls_provider: provider };
+  addDescription(run, start.options, { metadata, signal }, call);
   if (description === undefined) markUnreadable(run, 'request');
   run.started();
   return {
