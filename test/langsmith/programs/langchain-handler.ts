@@ -27,5 +27,3 @@ await traceable(async (question: string) => chain.invoke(question, { callbacks: 
   metadata: { user: 'u1' },
 })('why');
 await awaitAllCallbacks();
-
-await awaitAllCallbacks();
