@@ -23,7 +23,7 @@ export const opentelemetry: Instrumentation = {
   name: 'opentelemetry',
   start() {
     watchProperty(PLACE, globalThis, OPENTELEMETRY, (api) =>
-      // The API registers a proxy, and sets the application's provider as its delegate after that.
+      // The API registers a proxy first. Later, it sets the application's provider as the delegate of the proxy.
       watchProperty(PLACE, api, 'trace', (proxy) => watchProperty(PLACE, proxy, '_delegate', addProcessor)),
     );
     return undefined;
@@ -35,7 +35,7 @@ function addProcessor(provider: object): void {
   const { _activeSpanProcessor, activeSpanProcessor = _activeSpanProcessor, addSpanProcessor } = fieldsOf(provider);
   const { _spanProcessors: processors } = fieldsOf(activeSpanProcessor);
   if (Array.isArray(processors)) {
-    // The first place, because some processors change the attributes of ended spans.
+    // Our processor is first in the list, because some processors change the attributes of ended spans.
     if (!processors.some(isOurs)) processors.unshift(createProcessor());
   } else if (typeof addSpanProcessor === 'function') {
     Reflect.apply(addSpanProcessor, provider, [createProcessor()]);

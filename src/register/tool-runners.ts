@@ -59,7 +59,7 @@ function patchToolRunner({ Messages }: Fields): void {
         name: 'anthropic.toolRunner',
         runType: 'chain',
         describe: () => describeLoop(body),
-        // A streaming runner yields a stream per model call.
+        // A streaming runner yields one stream for each model call.
         aggregate: (chunks: unknown[]) => {
           const { role, content } = fieldsOf(chunks.at(-1));
           return content === undefined ? undefined : { messages: [{ role, content }] };

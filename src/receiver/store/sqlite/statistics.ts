@@ -41,7 +41,7 @@ export function statisticsIn(
   if (starts === undefined) return new StatisticsTally(query, starts).statistics();
   const { fromUs, beforeUs } = filter.range;
   const [firstMinute, lastMinute] = [minuteOf(starts.firstUs), minuteOf(starts.lastUs)];
-  // The range of whole minutes, except where the query starts or ends within a minute.
+  // Counters cover whole minutes. The range starts and ends at a whole minute, unless the query limits it further.
   const range = {
     fromUs: Math.max(fromUs, firstMinute * MINUTE_US),
     beforeUs: Math.min(beforeUs, (lastMinute + 1) * MINUTE_US),
