@@ -23,7 +23,10 @@ try {
   mkdirSync(images, { recursive: true });
   const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' });
   await shoot(page, 'list', '/', 'PaymentError');
+  // README.md shows this picture on its first screen.
+  await page.setViewportSize({ width: 1440, height: 560 });
   await shoot(page, 'trace', `/?trace=${failed.trace_id}&run=${failed.id}`, 'PaymentClient.refund');
+  await page.setViewportSize({ width: 1440, height: 900 });
   await shoot(page, 'conversation', `/?trace=${answer.trace_id}&run=${answer.id}`, 'A replacement');
   await shoot(page, 'statistics', '/?view=statistics', 'issue_refund');
   for (const name of await shootChat(browser, images)) console.log(`docs/images/${name}`);

@@ -9,9 +9,9 @@ import { runNode } from '../support/program.ts';
 import { asApplication } from './application.ts';
 
 // Those of the chat are run against it: chat-docs.test.ts.
-const pages = filesUnder('docs', '.md')
-  .map((path) => `docs/${path}`)
-  .filter((page) => !page.startsWith('docs/chat'));
+const pages = ['README.md', ...filesUnder('docs', '.md').map((path) => `docs/${path}`)].filter(
+  (page) => !page.startsWith('docs/chat'),
+);
 const programs = pages.flatMap((page) => snippetsOf(page, read(page))).filter(({ isOfPeers }) => isOfPeers);
 
 describe('the snippet that needs packages of peers', () => {
