@@ -15,7 +15,7 @@ import {
   snippets,
   sourceOf,
 } from './documentation.ts';
-import { anchorsOf, brokenLinks } from './page-links.ts';
+import { anchorsOf, brokenLinks, pagesWithin } from './page-links.ts';
 import { manifest, read } from './repository.ts';
 import { commandsOf, type Snippet } from './snippets.ts';
 
@@ -47,6 +47,11 @@ describe('the pages', () => {
     const linking = [...pages, ...examples.filter((page) => existsSync(join(root, page)))];
     expect(linking).toContain('examples/chat/README.md');
     expect(brokenLinks(linking)).toEqual([]);
+  });
+
+  it('are at most two links away from README.md', () => {
+    const near = pagesWithin(2, 'README.md');
+    expect(pages.filter((page) => !near.has(page))).toEqual([]);
   });
 
   it('have headings with anchors', () => {

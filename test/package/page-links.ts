@@ -15,6 +15,18 @@ export function brokenLinks(pages: readonly string[]): string[] {
   );
 }
 
+/** Returns the pages that a reader of `start` reaches with at most `clicks` links. */
+export function pagesWithin(clicks: number, start: string): ReadonlySet<string> {
+  const reached = new Set([start]);
+  for (let left = clicks; left > 0; left -= 1) {
+    for (const page of [...reached]) {
+      const targets = linksOf(read(page)).map((link) => posix.join(posix.dirname(page), link.split('#')[0] ?? ''));
+      for (const target of targets) if (target.endsWith('.md')) reached.add(target);
+    }
+  }
+  return reached;
+}
+
 /** Returns the links to files of the repository. */
 function linksOf(markdown: string): string[] {
   const links = [...prose(markdown).matchAll(/\]\(([^)\s]+)\)|\bhref="([^"]+)"/g)];
