@@ -91,6 +91,12 @@ export interface SourceOptions<Event> {
 export type StreamStatus = 'live' | 'reconnecting';
 
 /**
+ * Closes the sources of garbage-collected streams, so that their recorded runs end as interrupted. Not a static member, because
+ * terser moves the initializer of an unused class out of the class, where `#release` is a syntax error.
+ */
+const unreachable = new FinalizationRegistry<() => void>((release) => release());
+
+/**
  * Reads a stream of events over one or more connections. After a break, the source reconnects with a request from its
  * policy, and gives up after five consecutive reconnects without an event. A chunk is read only when an event is
  * requested.
@@ -102,8 +108,6 @@ export type StreamStatus = 'live' | 'reconnecting';
  *          reconnecting ──five failures, refusal──→ closed with a StreamError
  */
 export class EventSource<Event> {
-  /** Closes the sources of garbage-collected streams. The recorded runs of these streams end as interrupted. */
-  static readonly #unreachable = new FinalizationRegistry<EventSource<unknown>>((source) => source.#release());
   readonly #api: Api;
   readonly #options: SourceOptions<Event>;
   readonly #signal: AbortSignal | undefined;
@@ -146,7 +150,7 @@ export class EventSource<Event> {
   /** Closes the source when `stream` is garbage-collected, because the application can no longer close it. */
   attach(stream: object): void {
     this.#options.trace?.watch(stream, this.#options.policy.place);
-    EventSource.#unreachable.register(stream, this);
+    unreachable.register(stream, () => this.#release());
   }
 
   /** Ends the connection and the iteration. */
