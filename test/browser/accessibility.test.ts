@@ -1,12 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { root } from '../support/folders.ts';
+import { axeViolations } from './axe.ts';
 import { openPage } from './page.ts';
 import { idOf, run } from './runs.ts';
-
-const axe = readFileSync(join(root, 'node_modules/axe-core/axe.min.js'), 'utf8');
 
 const ANSWER = 'Because **so**:\n\n```\ncode\n```\n\n```js\nconst a = "b"; // c\n```';
 const usage_metadata = { input_tokens: 3, output_tokens: 4, total_tokens: 7, total_cost: 0.001 };
@@ -67,13 +63,9 @@ const views: readonly (readonly [path: string, ready: string])[] = [
 ];
 
 /** Returns the violations of WCAG that axe rates as serious or critical. */
-async function violations(page: Page): Promise<string[]> {
-  // The debugger runs this, so the page's security policy does not apply.
-  await page.evaluate(axe);
-  const result = (await page.evaluate('axe.run()')) as {
-    violations: { id: string; impact: string; nodes: { html: string; failureSummary: string }[] }[];
-  };
-  return result.violations
+async function violations(page: Page, colorScheme: 'light' | 'dark'): Promise<string[]> {
+  const found = await axeViolations(page, colorScheme);
+  return found
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .flatMap(({ id, nodes }) => nodes.slice(0, 3).map((node) => `${id}: ${node.html}\n${node.failureSummary}`));
 }
@@ -86,17 +78,17 @@ test.each(['light', 'dark'] as const)('no view has a serious violation of WCAG i
     await go(path);
     await page.locator(ready).first().waitFor();
     if (path.includes('statistics')) await page.getByText('As a table').first().click();
-    expect({ path, found: await violations(page) }).toEqual({ path, found: [] });
+    expect({ path, found: await violations(page, colorScheme) }).toEqual({ path, found: [] });
   }
   await page.keyboard.press('?');
   await page.getByRole('dialog').waitFor();
-  expect(await violations(page)).toEqual([]);
+  expect(await violations(page, colorScheme)).toEqual([]);
   const empty = await openPage([], { colorScheme });
   await empty.see('Waiting for the first run');
-  expect(await violations(empty.page)).toEqual([]);
+  expect(await violations(empty.page, colorScheme)).toEqual([]);
   const locked = await openPage([], { colorScheme, receiver: { apiKey: 'a-key-of-some-length' } });
   await locked.page.getByLabel('Key').waitFor();
-  expect(await violations(locked.page)).toEqual([]);
+  expect(await violations(locked.page, colorScheme)).toEqual([]);
 });
 
 test('a narrow screen shows the tree or the run, and no view is wider than it', async () => {

@@ -1,21 +1,13 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { root } from '../support/folders.ts';
+import { axeViolations } from './axe.ts';
 import { chatPages } from './chat-page.ts';
 
 const openChat = chatPages();
-const axe = readFileSync(join(root, 'node_modules/axe-core/axe.min.js'), 'utf8');
-
-/** All violations of WCAG that axe finds. */
-async function findings(page: Page): Promise<string[]> {
-  // Run by the debugger, which the policy of the page does not bind.
-  await page.evaluate(axe);
-  const result = (await page.evaluate('axe.run()')) as {
-    violations: { id: string; nodes: { html: string; failureSummary: string }[] }[];
-  };
-  return result.violations.flatMap(({ id, nodes }) =>
+/** Returns all violations of WCAG that axe finds. */
+async function findings(page: Page, colorScheme: 'light' | 'dark'): Promise<string[]> {
+  const found = await axeViolations(page, colorScheme);
+  return found.flatMap(({ id, nodes }) =>
     nodes.slice(0, 3).map(({ html, failureSummary }) => `${id}: ${html}\n${failureSummary}`),
   );
 }
@@ -30,7 +22,11 @@ test.each([
   const chat = await openChat({ traced: true, colorScheme, viewport: { width, height: 800 } });
   const { page, answers } = chat;
   const check = async (view: string): Promise<void> => {
-    expect({ view, found: await findings(page), fits: await fits(page) }).toEqual({ view, found: [], fits: true });
+    expect({ view, found: await findings(page, colorScheme), fits: await fits(page) }).toEqual({
+      view,
+      found: [],
+      fits: true,
+    });
   };
   await page.getByText('No model configured').waitFor();
   await check('nothing yet');

@@ -1,0 +1,25 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { root } from '../support/folders.ts';
+
+const source = readFileSync(join(root, 'node_modules/axe-core/axe.min.js'), 'utf8');
+
+export interface Violation {
+  readonly id: string;
+  readonly impact: string;
+  readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
+}
+
+/**
+ * Checks a page with axe. In dark colours, it checks only the rules about colours: the others have the same result as in
+ * light colours.
+ */
+export async function axeViolations(page: Page, colorScheme: 'light' | 'dark'): Promise<readonly Violation[]> {
+  // The debugger runs this, so the page's security policy does not apply.
+  await page.evaluate(source);
+  const runOnly = colorScheme === 'dark' ? ['color-contrast', 'link-in-text-block'] : undefined;
+  const options = JSON.stringify({ resultTypes: ['violations'], runOnly });
+  const { violations } = (await page.evaluate(`axe.run(${options})`)) as { violations: readonly Violation[] };
+  return violations;
+}
