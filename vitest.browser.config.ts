@@ -5,6 +5,8 @@ export default defineConfig({
   esbuild: { target: 'es2022' },
   test: {
     include: ['test/browser/**/*.test.ts'],
+    // Loading the receiver for each file takes longer than some tests.
+    isolate: false,
     globalSetup: ['test/browser/browser-server.ts'],
     // By default one core stays idle, which of two is half of them.
     maxWorkers: '100%',

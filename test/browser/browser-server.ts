@@ -1,17 +1,33 @@
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
 import type { TestProject } from 'vitest/node';
 import { chromiumOptions } from '../../scripts/chromium.mjs';
+import { root } from '../support/folders.ts';
+
+const PROGRAM = join(root, 'examples/chat/build/test/programs/page-server.js');
 
 declare module 'vitest' {
   interface ProvidedContext {
     /** WebSocket endpoint of the browser. */
     browser: string;
+    /** URL of the program that starts chats. */
+    chats: string;
   }
 }
 
-/** Starts one browser for all tests. */
+/** Starts one browser, and one program that starts chats, for all tests. */
 export default async function setUp({ provide }: TestProject): Promise<() => Promise<void>> {
+  const program = spawn(process.execPath, [PROGRAM], { stdio: ['pipe', 'pipe', 'inherit'] });
   const server = await chromium.launchServer(chromiumOptions());
   provide('browser', server.wsEndpoint());
-  return () => server.close();
+  for await (const url of createInterface({ input: program.stdout })) {
+    provide('chats', url);
+    break;
+  }
+  return async () => {
+    program.stdin.end();
+    await server.close();
+  };
 }

@@ -1,20 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import type { Readable } from 'node:stream';
-import {
-  type Browser,
-  type BrowserContext,
-  type BrowserContextOptions,
-  chromium,
-  type Locator,
-  type Page,
-} from 'playwright-core';
-import { afterAll, beforeAll, expect, inject, onTestFinished } from 'vitest';
-import { root } from '../support/folders.ts';
-
-const PROGRAM = join(root, 'examples/chat/build/test/programs/page-server.js');
+import type { BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core';
+import { expect, inject, onTestFinished } from 'vitest';
+import { connected } from './connected.ts';
 
 /** How the model answers from now on. */
 export interface ModelScript {
@@ -87,25 +73,13 @@ export class ChatPage {
   }
 }
 
-/** Starts the chats of a test file. Returns a function that opens a page with a new chat. */
+/** Returns a function that opens a page with a new chat. */
 export function chatPages(): (
   options?: { traced?: boolean; asks?: boolean; eventsMax?: number } & BrowserContextOptions,
 ) => Promise<ChatPage> {
-  let program: ChildProcess;
-  let control = '';
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await chromium.connect(inject('browser'));
-    program = spawn(process.execPath, [PROGRAM], { stdio: ['pipe', 'pipe', 'inherit'] });
-    [control] = (await once(createInterface({ input: program.stdout as Readable }), 'line')) as [string];
-  });
-  afterAll(async () => {
-    program.stdin?.end();
-    await browser.close();
-  });
   const post = async (path: string, body: object): Promise<Response> => {
     const headers = { 'content-type': 'application/json' };
-    const answer = await fetch(control + path, { method: 'POST', headers, body: JSON.stringify(body) });
+    const answer = await fetch(inject('chats') + path, { method: 'POST', headers, body: JSON.stringify(body) });
     if (!answer.ok) throw new Error(`${path} got ${answer.status}`);
     return answer;
   };
@@ -115,7 +89,7 @@ export function chatPages(): (
       url: string;
       viewer_url: string;
     };
-    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+    const context = await (await connected()).newContext({ viewport: { width: 1280, height: 800 }, ...options });
     const page = await context.newPage();
     const complaints: string[] = [];
     page.on('pageerror', (error) => complaints.push(`${error}`));

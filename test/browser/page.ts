@@ -1,12 +1,5 @@
-import {
-  type Browser,
-  type BrowserContextOptions,
-  chromium,
-  type Locator,
-  type Page,
-  type Request,
-} from 'playwright-core';
-import { afterAll, expect, inject, onTestFinished } from 'vitest';
+import type { BrowserContextOptions, Locator, Page, Request } from 'playwright-core';
+import { expect, onTestFinished } from 'vitest';
 import {
   createReceiver,
   DEFAULT_SCOPE,
@@ -15,9 +8,7 @@ import {
   type ReceiverOptions,
   type RunOperation,
 } from '../../src/receiver.ts';
-
-let browser: Promise<Browser> | undefined;
-afterAll(async () => (await browser)?.close());
+import { connected } from './connected.ts';
 
 /** A page and its receiver. */
 export interface Opened {
@@ -47,8 +38,7 @@ export async function openPage(
   const store = new MemoryStore({ runsMax: 1_000_000, bytesMax: 2 ** 31 });
   await store.apply(DEFAULT_SCOPE, operations);
   const receiver = await createReceiver({ store, ...options });
-  browser ??= chromium.connect(inject('browser'));
-  const opened = await (await browser).newContext({ viewport: { width: 1280, height: 800 }, ...context });
+  const opened = await (await connected()).newContext({ viewport: { width: 1280, height: 800 }, ...context });
   const page = await opened.newPage();
   const complaints: string[] = [];
   page.on('pageerror', (error) => complaints.push(`${error}`));
