@@ -40,10 +40,6 @@ export type ErrorCode = keyof typeof errorCodes;
  * stable across versions, but `message` is not. `cause` is the underlying error, if any.
  */
 export class RunspanError extends Error {
-  static {
-    shareInstances(RunspanError, 'RunspanError');
-  }
-
   override readonly name: string = 'RunspanError';
   readonly code: ErrorCode;
 
@@ -52,3 +48,5 @@ export class RunspanError extends Error {
     this.code = code;
   }
 }
+
+shareInstances({ RunspanError });

@@ -28,15 +28,17 @@ export function shared<State>(name: string, create: () => State): State {
 /** The property by which all copies and versions of the package recognize a `RunSpanProcessor` or `RunSpanExporter`. */
 export const SPAN_RECORDER: unique symbol = Symbol.for('runspan.span-recorder');
 
-/** Makes `instanceof` also true for instances of this class in the other module format. */
-export function shareInstances(type: { readonly prototype: object }, name: string): void {
-  const brand = Symbol.for(`runspan.${name}.${version}`);
-  Object.defineProperty(type.prototype, brand, { value: true });
-  Object.defineProperty(type, Symbol.hasInstance, {
-    // Subclasses inherit this function.
-    value(this: unknown, value: unknown): boolean {
-      if (this !== type) return Function.prototype[Symbol.hasInstance].call(this, value);
-      return typeof value === 'object' && value !== null && brand in value;
-    },
-  });
+/** Makes `instanceof` also true for instances of these classes in the other module format. */
+export function shareInstances(types: Readonly<Record<string, { readonly prototype: object }>>): void {
+  for (const [name, type] of Object.entries(types)) {
+    const brand = Symbol.for(`runspan.${name}.${version}`);
+    Object.defineProperty(type.prototype, brand, { value: true });
+    Object.defineProperty(type, Symbol.hasInstance, {
+      // Subclasses inherit this function.
+      value(this: unknown, value: unknown): boolean {
+        if (this !== type) return Function.prototype[Symbol.hasInstance].call(this, value);
+        return typeof value === 'object' && value !== null && brand in value;
+      },
+    });
+  }
 }

@@ -1,5 +1,7 @@
 import { types } from './node.ts';
 
+export { visible, visibleJson } from './visible.ts';
+
 /**
  * Converts any value to text for a message. Never throws. Returns a placeholder if the conversion fails, for example
  * for a revoked proxy. For an array, the text contains only the length, because the text of nested arrays could be
@@ -12,60 +14,6 @@ export function safeText(value: unknown): string {
   } catch {
     return `[unprintable ${typeof value}]`;
   }
-}
-
-const EMOJI_JOINER = String.raw`(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}]\ufe0f?)\u200d(?=\p{Extended_Pictographic})`;
-
-/** ISO 15924 codes of scripts that use zero-width joiners within words. */
-const JOINED_SCRIPTS = 'Arab Beng Deva Gujr Guru Khmr Knda Mlym Mong Mymr Orya Sinh Syrc Taml Telu';
-
-const JOINED_LETTER = JOINED_SCRIPTS.replace(/(\w+) ?/g, String.raw`\p{sc=$1}`);
-
-/**
- * Returns a pattern that matches control characters, line and paragraph separators, lone surrogates, and format
- * characters (Unicode category Cf), which hide or reorder text. The pattern does not match joiners within an emoji or
- * within a word in one of the `JOINED_SCRIPTS`.
- */
-function unsafePattern(): RegExp {
-  compiledPattern ??= new RegExp(
-    String.raw`[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]|(?!${EMOJI_JOINER}|(?<=[${JOINED_LETTER}])[\u200c\u200d](?=[${JOINED_LETTER}]))\p{Cf}`,
-    'gu',
-  );
-  return compiledPattern;
-}
-
-let compiledPattern: RegExp | undefined;
-
-const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
-
-/**
- * Escapes characters that control a terminal and characters that hide or reorder text. This function is applied to
- * every log line and to all terminal output.
- */
-export function visible(text: string): string {
-  return text.replace(
-    unsafePattern(),
-    (character) => SHORT_ESCAPES[character] ?? escapeOf(character.codePointAt(0) ?? 0),
-  );
-}
-
-/** Like `visible`, but uses JSON escapes, so that the escaped JSON text still parses to the same value. */
-export function visibleJson(json: string): string {
-  return json.replace(unsafePattern(), (character) =>
-    // Line breaks in JSON text are kept, because they are white space between values. Strings contain line breaks only
-    // as escapes.
-    character === '\n' ? character : character.split('').map(unitEscapeOf).join(''),
-  );
-}
-
-function escapeOf(codePoint: number): string {
-  const hex = codePoint.toString(16);
-  if (codePoint <= 0xff) return `\\x${hex.padStart(2, '0')}`;
-  return codePoint <= 0xffff ? `\\u${hex.padStart(4, '0')}` : `\\u{${hex}}`;
-}
-
-function unitEscapeOf(unit: string): string {
-  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
 /**

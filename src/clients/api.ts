@@ -4,9 +4,9 @@ import { allowListeners, types } from '../base/node.ts';
 import { addressOf, checkedOptions } from '../base/options.ts';
 import { messageOf } from '../base/text.ts';
 import { delay } from '../base/timers.ts';
-import { environmentProxies } from '../http/connections.ts';
 import { createClient } from '../http/create-client.ts';
-import { DeadlineError, failureOf } from '../http/errors.ts';
+import { DeadlineError } from '../http/errors.ts';
+import { failureOf } from '../http/failure.ts';
 import { backoffMs, isTransient, parseRetryAfter } from '../http/retry.ts';
 import type { OpenAnswer, Transport } from '../http/transport.ts';
 import { ANSWER_BYTES_MAX, parseBody, readText } from './body.ts';
@@ -95,7 +95,6 @@ export class Api {
       connectTimeoutMs,
       requestTimeoutMs: timeoutMs,
       dispatcher,
-      proxies: environmentProxies(),
       holdsProcess: true,
     });
     // Every call, upload and wait adds a listener to this signal.

@@ -40,10 +40,6 @@ export interface ValidationError {
  * without the values.
  */
 export class InvalidRequestError extends RunspanError {
-  static {
-    shareInstances(InvalidRequestError, 'InvalidRequestError');
-  }
-
   override readonly name: string = 'InvalidRequestError';
   readonly errors: readonly ValidationError[];
 
@@ -73,10 +69,6 @@ export const DETAIL_MAX = 500;
  * repeats them.
  */
 export class ApiError extends RunspanError {
-  static {
-    shareInstances(ApiError, 'ApiError');
-  }
-
   override readonly name: string = 'ApiError';
   readonly status: number;
   /** The service's explanation as text. Undefined if the response contains none. */
@@ -110,10 +102,6 @@ export class ApiError extends RunspanError {
 
 /** The response to a call is invalid: it is not JSON, too long, or not of the expected kind. */
 export class InvalidAnswerError extends RunspanError {
-  static {
-    shareInstances(InvalidAnswerError, 'InvalidAnswerError');
-  }
-
   override readonly name: string = 'InvalidAnswerError';
   readonly status: number;
   readonly requestId: string | undefined;
@@ -130,10 +118,6 @@ export class InvalidAnswerError extends RunspanError {
 
 /** No response arrived, because the service cannot be reached or the connection broke. */
 export class ConnectionError extends RunspanError {
-  static {
-    shareInstances(ConnectionError, 'ConnectionError');
-  }
-
   override readonly name: string = 'ConnectionError';
   /** Whether the service may have received the request despite the failure. */
   readonly mayHaveArrived: boolean;
@@ -148,10 +132,6 @@ export class ConnectionError extends RunspanError {
 
 /** A call took longer than its timeout. The service may nevertheless have received the request. */
 export class TimeoutError extends RunspanError {
-  static {
-    shareInstances(TimeoutError, 'TimeoutError');
-  }
-
   override readonly name: string = 'TimeoutError';
   readonly request: CallFacts;
 
@@ -160,6 +140,8 @@ export class TimeoutError extends RunspanError {
     this.request = request;
   }
 }
+
+shareInstances({ InvalidRequestError, ApiError, InvalidAnswerError, ConnectionError, TimeoutError });
 
 export function requestText({ method, url }: CallFacts): string {
   return `[${method}] "${url}"`;

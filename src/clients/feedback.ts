@@ -1,5 +1,5 @@
 import { RunspanError } from '../base/errors.ts';
-import { type Checks, checkedOptions, isObject } from '../base/options.ts';
+import { type Checks, checkedOptions, isObject, validOptions } from '../base/options.ts';
 import { shareInstances } from '../base/shared.ts';
 import { Api } from './api.ts';
 import {
@@ -10,8 +10,7 @@ import {
   clientChecks,
   preSignedUrl,
 } from './client-options.ts';
-import { ApiError, InvalidRequestError } from './errors.ts';
-import { parseRequest, RECORD, strictRequest, value } from './schema.ts';
+import { ApiError, InvalidRequestError, type ValidationError } from './errors.ts';
 import { secretsIn } from './secrets.ts';
 import { tracedCall } from './tracing.ts';
 
@@ -58,10 +57,6 @@ const REFUSAL_TEXTS: Readonly<Record<FeedbackRefusal, string>> = {
 
 /** The service refused the feedback, because the URL is unknown or has expired, or because the feedback is invalid. */
 export class FeedbackError extends RunspanError {
-  static {
-    shareInstances(FeedbackError, 'FeedbackError');
-  }
-
   override readonly name: string = 'FeedbackError';
   readonly reason: FeedbackRefusal;
   declare readonly cause: ApiError;
@@ -78,6 +73,8 @@ export class FeedbackError extends RunspanError {
     return reason === undefined ? thrown : new FeedbackError(reason, thrown as ApiError);
   }
 }
+
+shareInstances({ FeedbackError });
 
 /**
  * Sends feedback to a pre-signed URL, which comes from a run's `feedback` event or from `createFeedbackToken`. No key
@@ -132,35 +129,38 @@ export function feedbackLink(url: string | URL, feedback: FeedbackSubmission): s
 const isScalar = (given: unknown): boolean => Number.isFinite(given) || typeof given === 'boolean';
 const isText = (given: unknown): boolean => typeof given === 'string';
 
-const FIELDS = {
-  score: value<number | boolean>('a finite number, true or false', isScalar),
-  value: value<NonNullable<FeedbackSubmission['value']>>(
+const BODY_FIELDS: Checks<FeedbackSubmission> = {
+  score: ['a finite number, true or false', isScalar],
+  value: [
     'a finite number, true, false, text or an object',
     (given) => isScalar(given) || isText(given) || isObject(given),
-  ),
-  comment: value<string>('text', isText),
-  correction: value<string>('an object or text', (given) => isObject(given) || isText(given)),
-  metadata: RECORD,
+  ],
+  comment: ['text', isText],
+  correction: ['an object or text', (given) => isObject(given) || isText(given)],
+  metadata: ['an object', isObject],
 };
 
-const LINK_FIELDS = {
-  ...FIELDS,
-  value: value<string>(
+const QUERY_FIELDS: Checks<FeedbackSubmission> = {
+  ...BODY_FIELDS,
+  value: [
     'a finite number, true, false or text; only POST can send an object',
     (given) => isScalar(given) || isText(given),
-  ),
-  metadata: value<never>('no metadata; only POST can send it', () => false),
-};
-
-const SCHEMAS = {
-  body: strictRequest<FeedbackSubmission>({}, FIELDS),
-  query: strictRequest<FeedbackSubmission>({}, LINK_FIELDS),
+  ],
+  metadata: ['no metadata; only POST can send it', () => false],
 };
 
 function checkedFields(call: string, place: 'body' | 'query', feedback: FeedbackSubmission): Record<string, unknown> {
-  const { errors } = parseRequest(SCHEMAS[place], feedback, [place]);
+  const errors: ValidationError[] = [];
+  const checks = place === 'body' ? BODY_FIELDS : QUERY_FIELDS;
+  const fields = validOptions(feedback, checks, ({ name, value, check }) => {
+    if (check !== undefined && value === null) return;
+    const expected = check?.[0] ?? 'an object';
+    const isUnknown = name !== undefined && check === undefined;
+    const msg = isUnknown ? 'Unknown field, or a field that this request cannot set' : `Expected ${expected}`;
+    errors.push({ loc: name === undefined ? [place] : [place, name], msg, type: 'value_error' });
+  });
   if (errors.length > 0) throw new InvalidRequestError(call, errors);
-  return Object.fromEntries(Object.entries(feedback).filter(([, given]) => given !== undefined && given !== null));
+  return fields;
 }
 
 /** Adds the feedback to the URL's query string. Objects are encoded as JSON. */

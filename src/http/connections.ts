@@ -4,7 +4,8 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { type EnvironmentName, env } from '../base/env.ts';
 import { types } from '../base/node.ts';
 import { isLoopback } from '../base/options.ts';
-import { markProxyError, SetupError } from './errors.ts';
+import { SetupError } from './errors.ts';
+import { markProxyError } from './failure.ts';
 
 export interface ConnectionOptions {
   readonly endpoint: URL;

@@ -1,4 +1,5 @@
 import { HttpClient } from './client.ts';
+import { environmentProxies } from './connections.ts';
 import { FetchClient } from './fetch-client.ts';
 import type { HttpClientOptions, Transport } from './transport.ts';
 
@@ -7,5 +8,7 @@ export const usesFetch: boolean = 'Bun' in globalThis || 'Deno' in globalThis;
 
 /** Creates a client that uses undici on Node.js and `fetch` on other runtimes. Only undici accepts a `dispatcher`. */
 export function createClient(options: HttpClientOptions): Transport {
-  return usesFetch && options.dispatcher === undefined ? new FetchClient(options) : new HttpClient(options);
+  return usesFetch && options.dispatcher === undefined
+    ? new FetchClient(options)
+    : new HttpClient({ proxies: environmentProxies(), ...options });
 }

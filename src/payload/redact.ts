@@ -76,10 +76,6 @@ export function callReplacementsBy(caller: Caller): void {
 
 /** The result of the function `redact`, to be passed as the option `redact`. The class has no public members. */
 export class Redaction {
-  static {
-    shareInstances(Redaction, 'Redaction');
-  }
-
   /** @internal Whether every payload is masked because the options were invalid. */
   readonly hidesAll: boolean;
   /** @internal Undefined if no paths are configured. */
@@ -164,6 +160,8 @@ export class Redaction {
     throw new RedactionFailure();
   }
 }
+
+shareInstances({ Redaction });
 
 export function failureText(thrown: unknown): string | undefined {
   if (!(thrown instanceof RedactionFailure)) return undefined;

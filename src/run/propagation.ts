@@ -54,10 +54,6 @@ export const acceptCheck: Check = [
 
 /** A run of another process, worker or message, read from headers. Pass the run to `withRun`. */
 export class RemoteRun {
-  static {
-    shareInstances(RemoteRun, 'RemoteRun');
-  }
-
   readonly id: string;
   readonly traceId: string;
   readonly dottedOrder: string;
@@ -83,6 +79,8 @@ export class RemoteRun {
     return remoteContext({ id, traceId, dottedOrder, ...others, ...shown }, sink);
   }
 }
+
+shareInstances({ RemoteRun });
 
 interface InheritedFields {
   readonly project: Project | undefined;

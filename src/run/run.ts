@@ -39,10 +39,6 @@ import { isoTimestamp, timestampUs } from './time.ts';
  * creates a run. No method throws. An ended run does not change. While tracing is off, a run records nothing.
  */
 export class Run implements HookedRun {
-  static {
-    shareInstances(Run, 'Run');
-  }
-
   readonly id: string;
   readonly traceId: string;
   readonly dottedOrder: string;
@@ -347,6 +343,8 @@ export class Run implements HookedRun {
     }
   }
 }
+
+shareInstances({ Run });
 
 export function startRunBelow(place: string, given: RunOptions, around: RunContext | undefined): Run {
   const { options, parent, sink, inputs, sampling } = prepareRun(place, given, around);

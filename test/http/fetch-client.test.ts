@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { failureOf } from '../../src/http/errors.ts';
+import { failureOf } from '../../src/http/failure.ts';
 import { FetchClient } from '../../src/http/fetch-client.ts';
 import type { HttpClientOptions, HttpRequest } from '../../src/http/transport.ts';
 import { type IngestServer, ingestServer, type Reply } from '../support/ingest-server.ts';

@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { failureOf } from '../../src/http/errors.ts';
+import { failureOf } from '../../src/http/failure.ts';
 import { FetchClient } from '../../src/http/fetch-client.ts';
 
 const broken = (): ReadableStream<Uint8Array> =>

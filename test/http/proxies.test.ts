@@ -6,7 +6,7 @@ import { EnvHttpProxyAgent } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { HttpClient } from '../../src/http/client.ts';
 import { environmentProxies, type NamedProxy, type Proxies, proxyFor } from '../../src/http/connections.ts';
-import { failureOf } from '../../src/http/errors.ts';
+import { failureOf } from '../../src/http/failure.ts';
 import { logLines } from '../support/log-lines.ts';
 import { serve } from './server.ts';
 

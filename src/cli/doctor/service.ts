@@ -7,7 +7,7 @@ import { env } from '../../base/env.ts';
 import { messageOf } from '../../base/text.ts';
 import type { Settings } from '../../export/settings.ts';
 import { type NamedProxy, type NoProxy, proxyFor } from '../../http/connections.ts';
-import { failureOf } from '../../http/errors.ts';
+import { failureOf } from '../../http/failure.ts';
 import type { HttpAnswer, Transport } from '../../http/transport.ts';
 import { parsedJson } from '../command-line.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';

@@ -21,10 +21,6 @@ export interface RunPlace {
 
 /** The agent's run failed, and the server reported its error. */
 export class RunFailedError extends RunspanError {
-  static {
-    shareInstances(RunFailedError, 'RunFailedError');
-  }
-
   override readonly name: string = 'RunFailedError';
   readonly runId: string | undefined;
   readonly threadId: string | undefined;
@@ -72,10 +68,6 @@ export interface StreamBreak extends RunPlace {
  * may still be running. To find out, pass the error's `runId` to `runs.get` or `runs.join`.
  */
 export class StreamError extends RunspanError {
-  static {
-    shareInstances(StreamError, 'StreamError');
-  }
-
   override readonly name: string = 'StreamError';
   readonly runId: string | undefined;
   readonly threadId: string | undefined;
@@ -126,10 +118,6 @@ export type CommandErrorReason =
  * The server refused a command and sent an error as the agent streaming protocol defines it. The command had no effect.
  */
 export class CommandError extends RunspanError {
-  static {
-    shareInstances(CommandError, 'CommandError');
-  }
-
   override readonly name: string = 'CommandError';
   readonly reason: CommandErrorReason;
   /** The server's explanation, if the response has one. */
@@ -167,5 +155,7 @@ export class CommandError extends RunspanError {
     return CommandError.of(command, thrown.body, thrown.request, undefined, { cause: thrown }) ?? thrown;
   }
 }
+
+shareInstances({ RunFailedError, StreamError, CommandError });
 
 type Refusal = Pick<CommandError, 'request' | 'reason' | 'detail'>;

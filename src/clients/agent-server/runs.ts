@@ -1,5 +1,5 @@
 import { TRUE_OR_FALSE } from '../../base/options.ts';
-import { failureOf } from '../../http/errors.ts';
+import { failureOf } from '../../http/failure.ts';
 import { ANSWER_BYTES_MAX, parseBody, readText } from '../body.ts';
 import { type CallOptions, oneOrMoreOf, TIMEOUT } from '../client-options.ts';
 import { type Arguments, callOf, type Endpoint, endpoints, ONE_IF_TRUE, type Table } from '../endpoint.ts';

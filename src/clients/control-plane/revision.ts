@@ -88,10 +88,6 @@ export type RevisionErrorCode = 'RUNSPAN_REVISION_FAILED' | 'RUNSPAN_REVISION_SU
  * may still become deployed.
  */
 export class RevisionError extends RunspanError {
-  static {
-    shareInstances(RevisionError, 'RevisionError');
-  }
-
   override readonly name: string = 'RevisionError';
   declare readonly code: RevisionErrorCode;
   readonly deploymentId: string;
@@ -111,3 +107,5 @@ export class RevisionError extends RunspanError {
     hide(this, ['revision']);
   }
 }
+
+shareInstances({ RevisionError });

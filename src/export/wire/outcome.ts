@@ -1,6 +1,6 @@
 import { clock, wallNowMs } from '../../base/clock.ts';
 import { diagnostics } from '../../base/diagnostics.ts';
-import { failureOf } from '../../http/errors.ts';
+import { failureOf } from '../../http/failure.ts';
 import { parseRetryAfter } from '../../http/retry.ts';
 import { bodyBytes, type HttpAnswer, type HttpRequest, type Transport } from '../../http/transport.ts';
 import { type DropReason, publish } from '../../run/stats.ts';

@@ -1,7 +1,7 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { isPerRequest, nodeModule } from '../../base/node.ts';
 import { messageOf } from '../../base/text.ts';
-import { isBreak } from '../../http/errors.ts';
+import { isBreak } from '../../http/failure.ts';
 import { probeDelayMs } from '../../http/retry.ts';
 import { bodyBytes } from '../../http/transport.ts';
 import { randomHex } from '../../run/ids.ts';

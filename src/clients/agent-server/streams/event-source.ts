@@ -2,13 +2,14 @@ import { guard } from '../../../base/guard.ts';
 import { allowListeners } from '../../../base/node.ts';
 import { cut } from '../../../base/text.ts';
 import { clearTimer, setTimer } from '../../../base/timers.ts';
-import { DeadlineError, failureOf, NoAnswerError } from '../../../http/errors.ts';
+import { DeadlineError, NoAnswerError } from '../../../http/errors.ts';
 import {
   EventStream,
   type EventStreamItem,
   EventTooLongError,
   type ServerSentEvent,
 } from '../../../http/event-stream.ts';
+import { failureOf } from '../../../http/failure.ts';
 import { isTransient } from '../../../http/retry.ts';
 import type { OpenAnswer, ResponseBody } from '../../../http/transport.ts';
 import type { Api } from '../../api.ts';

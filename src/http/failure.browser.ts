@@ -1,0 +1,13 @@
+import { NoAnswerError, SetupError } from './errors.ts';
+import type * as failure from './failure.ts';
+
+/** Browsers report no code for the cause of a failed request. */
+export const failureOf = ((thrown: unknown) => {
+  const isLasting = thrown instanceof SetupError;
+  const isKnown = isLasting || thrown instanceof NoAnswerError;
+  return {
+    detail: isKnown ? thrown.message : 'the request failed for an unknown reason',
+    isLasting,
+    isUnsent: isLasting,
+  };
+}) as typeof failure.failureOf;

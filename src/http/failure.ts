@@ -1,0 +1,140 @@
+import { types } from '../base/node.ts';
+import { NoAnswerError, SetupError } from './errors.ts';
+
+export interface Failure {
+  /** The problem and the advice in one text, without payloads, addresses or credentials. */
+  readonly detail: string;
+  readonly problem: string;
+  readonly advice: string | undefined;
+  /** The code of the error or of its cause, for example `ECONNREFUSED`. */
+  readonly code: string | undefined;
+  /** Whether every request fails until the configuration changes, for example because of an untrusted certificate. */
+  readonly isLasting: boolean;
+  /**
+   * Whether the service may have received the request. If true, the content of the request may have caused the failure.
+   */
+  readonly mayHaveArrived: boolean;
+  /** Whether the connection failed before any data was sent. */
+  readonly isUnsent: boolean;
+}
+
+const UNTRUSTED = [
+  'the certificate is not trusted',
+  'trust the authority of the certificate with NODE_EXTRA_CA_CERTS',
+] as const;
+
+const KNOWN: Readonly<Record<string, readonly [problem: string, advice?: string]>> = {
+  ECONNREFUSED: ['no program listens at the address', 'check the endpoint, and that the service runs'],
+  ENOTFOUND: ['the host name is unknown', 'check the endpoint'],
+  EAI_AGAIN: ['host names cannot be resolved at the moment'],
+  CERT_HAS_EXPIRED: ['the certificate has expired'],
+  DEPTH_ZERO_SELF_SIGNED_CERT: ['the certificate is self-signed', 'trust the certificate with NODE_EXTRA_CA_CERTS'],
+  SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
+  ERR_TLS_CERT_ALTNAME_INVALID: ['the certificate is for another host', 'check the endpoint'],
+  ERR_SSL_WRONG_VERSION_NUMBER: [
+    'the server does not speak TLS',
+    'check whether the endpoint begins with http or https',
+  ],
+};
+
+const TLS_ERROR = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(GET|VERIFY|DECRYPT)_|ERR_TLS_|ERR_SSL_|UND_ERR_PRX_TLS)/;
+
+/** Matches codes of errors that occur only before the connection is established. */
+const UNSENT =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_(CONNECT_TIMEOUT|INVALID_ARG|PRX_TLS)|ERR_SSL_WRONG_VERSION_NUMBER)|^(?!ERR_SSL_)(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_)/;
+
+/** Matches codes of errors that may occur after the request was sent. */
+const IN_FLIGHT = /^(ECONNRESET|EPIPE|HPE_|UND_ERR_(SOCKET|HEADERS_|BODY_|RES_|RESPONSE))/;
+
+const DEPTH_MAX = 5;
+
+/**
+ * Describes a failed request. Leaves out error messages of other modules, because they may contain data of the request.
+ */
+export function failureOf(thrown: unknown): Failure {
+  try {
+    if (thrown instanceof NoAnswerError) return failure(thrown.message, { mayHaveArrived: true });
+    if (thrown instanceof SetupError) return failure(thrown.message, { isLasting: true, isUnsent: true });
+    const code = codeOf(thrown, DEPTH_MAX);
+    if (types.isNativeError(thrown) && proxyErrors.has(thrown)) return failureOfProxy(code);
+    return tunnelFailure(thrown) ?? parserFailure(thrown) ?? failureOfCode(code);
+  } catch {
+    // A getter of the error threw.
+    return failureOfCode(undefined);
+  }
+}
+
+function failure(problem: string, facts: Partial<Failure> = {}): Failure {
+  const { code, advice } = facts;
+  const reason = code === undefined ? '' : ` (${code})`;
+  const detail = advice === undefined ? problem : `${problem}; ${advice}`;
+  const texts = { detail: `${detail}${reason}`, problem: `${problem}${reason}`, advice };
+  return { code, isLasting: false, mayHaveArrived: false, isUnsent: false, ...facts, ...texts };
+}
+
+const proxyErrors = new WeakSet<Error>();
+
+/** Marks an error that occurred while connecting to the proxy. */
+export function markProxyError(error: Error): void {
+  proxyErrors.add(error);
+}
+
+export function isBreak(thrown: unknown): boolean {
+  return /^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/.test(failureOf(thrown).code ?? '');
+}
+
+function failureOfCode(code: string | undefined): Failure {
+  if (code === undefined) return failure('the request failed for an unknown reason');
+  const isLasting = TLS_ERROR.test(code);
+  const [problem, advice] = KNOWN[code] ?? [isLasting ? 'no secure connection can be made' : 'the request failed'];
+  return failure(problem, {
+    advice,
+    code,
+    isLasting,
+    mayHaveArrived: IN_FLIGHT.test(code),
+    isUnsent: UNSENT.test(code),
+  });
+}
+
+function failureOfProxy(code: string | undefined): Failure {
+  const found = failureOfCode(code);
+  // The advice about certificates also applies to the certificate of the proxy.
+  if (found.isLasting) return found;
+  const advice = 'check the proxy, HTTP_PROXY and HTTPS_PROXY';
+  return failure('the proxy cannot be reached', { ...found, advice, isUnsent: true });
+}
+
+/**
+ * Describes a refusal by the proxy. undici reports the status of the proxy's response only in the message of its error.
+ */
+function tunnelFailure(thrown: unknown): Failure | undefined {
+  const [, status] =
+    /^Proxy response \((\d{3})\)/.exec(types.isNativeError(thrown) ? String(thrown.message) : '') ?? [];
+  if (status === undefined) return undefined;
+  const problem = status === '407' ? 'the proxy asks for authentication' : 'the proxy refuses to connect';
+  return failure(`${problem} (status ${status})`, { isLasting: status.startsWith('4'), isUnsent: true });
+}
+
+/**
+ * Describes a response that is not HTTP. If the status of a response is below 100, undici's parser throws an
+ * `AssertionError`.
+ */
+function parserFailure(thrown: unknown): Failure | undefined {
+  if (!types.isNativeError(thrown)) return undefined;
+  const isAssertion = (thrown as { code?: unknown }).code === 'ERR_ASSERTION';
+  if (thrown.name !== 'HTTPParserError' && !isAssertion) return undefined;
+  return failure('the response is not HTTP', { mayHaveArrived: true });
+}
+
+function codeOf(thrown: unknown, depthMax: number): string | undefined {
+  if (typeof thrown !== 'object' || thrown === null || depthMax === 0) return undefined;
+  const { code, cause, errors } = thrown as { code?: unknown; cause?: unknown; errors?: unknown };
+  if (typeof code === 'string' && /^[A-Z][A-Z0-9_]{1,63}$/.test(code)) return code;
+  for (const inner of [cause, ...(Array.isArray(errors) ? errors.slice(0, DEPTH_MAX) : [])]) {
+    const found = codeOf(inner, depthMax - 1);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}

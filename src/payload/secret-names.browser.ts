@@ -1,0 +1,10 @@
+/** Matches the end of the names of headers and settings that contain secrets. */
+const SECRET =
+  /(?:auth|authorization|cookies?|credentials?|jwt|pass|passphrase|password|passwd|pwd|secret|session|token|(?:api|access|account|private|secret|signing|encryption|subscription|master|auth)[-_ ]?key)s?[-_\d]*$/i;
+
+/** Replaces `secret-names.ts` in browsers, where no payloads are recorded. */
+export class SecretNames {
+  kindOf(key: string): 'always' | undefined {
+    return SECRET.test(key) ? 'always' : undefined;
+  }
+}
