@@ -32,18 +32,8 @@ export {
   type StreamBreak,
   StreamError,
 } from './clients/agent-server/errors.ts';
-export {
-  AgentThreads,
-  type AgentThreadsOptions,
-  type BootstrapOptions,
-  type RunEventsOptions,
-  type ThreadSummary,
-} from './clients/agent-server/protocol/agent-threads.ts';
-export {
-  type AssembledMessage,
-  type AssembledToolCall,
-  MessageAssembler,
-} from './clients/agent-server/protocol/message-assembler.ts';
+export * from './clients/agent-server/protocol/agent-threads.ts';
+export * from './clients/agent-server/protocol/message-assembler.ts';
 export type {
   CommandedRun,
   InterruptResponse,
@@ -52,33 +42,7 @@ export type {
   ThreadResponse,
   ThreadRunRequest,
 } from './clients/agent-server/protocol/thread-command.ts';
-export {
-  type BlockDelta,
-  type CheckpointEvent,
-  type ContentBlock,
-  type InputRequestedEvent,
-  type LifecycleData,
-  type LifecycleEvent,
-  type LifecycleStatus,
-  type MalformedThreadEvent,
-  type MessageData,
-  type MessageDataOf,
-  type MessageEvent,
-  type MessageUsage,
-  type MissedEvents,
-  missedEvents,
-  type OtherThreadEvent,
-  type StateEvent,
-  type StateUpdateEvent,
-  type TaskEvent,
-  type ThreadChannel,
-  type ThreadCustomEvent,
-  type ThreadEvent,
-  type ThreadEventOf,
-  type ToolData,
-  type ToolDataOf,
-  type ToolEvent,
-} from './clients/agent-server/protocol/thread-event.ts';
+export * from './clients/agent-server/protocol/thread-event.ts';
 export type { ThreadEvents, ThreadEventsOptions } from './clients/agent-server/protocol/thread-events.ts';
 export { agentServerPaths, type ThreadPaths } from './clients/agent-server/protocol/thread-paths.ts';
 export type { RunRequest, RunSettings, StatelessRunRequest, StreamMode } from './clients/agent-server/run-request.ts';
@@ -121,23 +85,7 @@ export type {
 export type { StreamStatus } from './clients/agent-server/streams/event-source.ts';
 export type { StreamOptions } from './clients/agent-server/streams/run-policy.ts';
 export type { RunStream } from './clients/agent-server/streams/run-stream.ts';
-export type {
-  Checkpoint,
-  Interrupt,
-  RunCommand,
-  Thread,
-  ThreadCreate,
-  ThreadFilter,
-  ThreadHistory,
-  ThreadPrune,
-  ThreadSearch,
-  ThreadState,
-  ThreadStateUpdate,
-  ThreadStatus,
-  ThreadTask,
-  ThreadTimeToLive,
-  ThreadUpdate,
-} from './clients/agent-server/thread.ts';
+export type * from './clients/agent-server/thread.ts';
 export type { ThreadStateOptions, ThreadStreamOptions, Threads } from './clients/agent-server/threads.ts';
 export type {
   CallOptions,
@@ -149,22 +97,7 @@ export type {
 } from './clients/client-options.ts';
 export { ControlPlane, type ControlPlaneOptions } from './clients/control-plane/control-plane.ts';
 export type { ListOptions } from './clients/control-plane/control-plane-api.ts';
-export {
-  createsRevision,
-  type Deployment,
-  type DeploymentCreate,
-  type DeploymentPatch,
-  type DeploymentSource,
-  type DeploymentStatus,
-  type DeploymentTier,
-  type DeploymentType,
-  type ListenerConfig,
-  type RevisionSource,
-  type Secret,
-  type SecretReference,
-  type SourceConfig,
-  type SourceRevisionConfig,
-} from './clients/control-plane/deployment.ts';
+export * from './clients/control-plane/deployment.ts';
 export type { Deployed, SupersededEvent, Updated, WaitOptions } from './clients/control-plane/deployment-wait.ts';
 export type {
   DeleteDeploymentOptions,
@@ -180,16 +113,7 @@ export type {
   ListenerPatch,
   Listeners,
 } from './clients/control-plane/listeners.ts';
-export {
-  type Container,
-  type EnvVar,
-  effectiveResources,
-  type LocalObjectReference,
-  type ResourceRequirements,
-  type ResourceSpec,
-  type Volume,
-  type VolumeMount,
-} from './clients/control-plane/resource-spec.ts';
+export * from './clients/control-plane/resource-spec.ts';
 export {
   type ListRevisionsOptions,
   type Revision,
@@ -216,19 +140,6 @@ export {
   TimeoutError,
   type ValidationError,
 } from './clients/errors.ts';
-export {
-  FeedbackError,
-  type FeedbackRefusal,
-  type FeedbackSubmission,
-  feedbackLink,
-  type SubmitFeedbackOptions,
-  submitFeedback,
-} from './clients/feedback.ts';
-export {
-  createFeedbackToken,
-  createFeedbackTokens,
-  type FeedbackServiceOptions,
-  type FeedbackToken,
-  type FeedbackTokenRequest,
-} from './clients/feedback-token.ts';
+export * from './clients/feedback.ts';
+export * from './clients/feedback-token.ts';
 export type { Page, PageList } from './clients/page.ts';

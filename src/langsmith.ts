@@ -2,30 +2,10 @@ import './runspan.ts';
 
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export { Client, type ClientConfig, type Feedback, type FeedbackCreate } from './langsmith/client.ts';
-export {
-  type LangSmithExtra,
-  type OpenAIType,
-  type PatchedOpenAIClient,
-  type WithExtra,
-  wrapOpenAI,
-} from './langsmith/openai.ts';
+export * from './langsmith/openai.ts';
 export { uuid7, uuid7FromTime } from './langsmith/posting.ts';
-export {
-  getDefaultProjectName,
-  type HeadersLike,
-  isRunTree,
-  LS_MESSAGE_VIEW_EXCLUDE,
-  type RunEvent,
-  RunTree,
-  type RunTreeConfig,
-} from './langsmith/run-tree.ts';
-export {
-  createLangSmithProviderOptions,
-  type WrapAISDKConfig,
-  type WrapSDKOptions,
-  wrapAISDK,
-  wrapSDK,
-} from './langsmith/sdk.ts';
+export * from './langsmith/run-tree.ts';
+export * from './langsmith/sdk.ts';
 export { getCurrentRunTree, isTracingEnabled, withRunTree } from './langsmith/storage.ts';
 export {
   isRunnableConfigLike,
@@ -43,52 +23,5 @@ export {
   type UnionToIntersection,
 } from './langsmith/traceable.ts';
 export type { AnyFunction, Attachments, KVMap, Run, RunCreate } from './langsmith/types.ts';
-export {
-  Cache,
-  computeRunIdForSecondaryReplica,
-  configureGlobalPromptCache,
-  convertMessageToTracedFormat,
-  convertToDottedOrderFormat,
-  createAnonymizer,
-  createSecretAnonymizer,
-  createUsageMetadata,
-  describe,
-  evaluate,
-  evaluateComparative,
-  expect,
-  getLangchainCallbacks,
-  initializeOTEL,
-  isTraceableSpan,
-  it,
-  LangSmithOTLPSpanProcessor,
-  LangSmithOTLPTraceExporter,
-  LangSmithTelemetry,
-  LangsmithError as APIConnectionError,
-  LangsmithError as APIConnectionTimeoutError,
-  LangsmithError as APIError,
-  LangsmithError as APIUserAbortError,
-  LangsmithError as AuthenticationError,
-  LangsmithError as BadRequestError,
-  LangsmithError as ConflictError,
-  LangsmithError as InternalServerError,
-  LangsmithError,
-  LangsmithError as NotFoundError,
-  LangsmithError as PermissionDeniedError,
-  LangsmithError as RateLimitError,
-  LangsmithError as UnprocessableEntityError,
-  logFeedback,
-  logOutputs,
-  OpenAIAgentsTracingProcessor,
-  overrideFetchImplementation,
-  PromptCache,
-  RunnableTraceable,
-  SandboxClient,
-  StringEvaluator,
-  test,
-  type Unsupported,
-  wrapAnthropic,
-  wrapClaudeAgentSDK,
-  wrapEvaluator,
-  wrapGemini,
-  wrapVitest,
-} from './langsmith/unsupported.ts';
+export type { Unsupported } from './langsmith/unsupported.ts';
+export * from './langsmith/unsupported-exports.ts';

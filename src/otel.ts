@@ -1,25 +1,11 @@
 import './runspan.ts';
 
 export { type ObserveStatsOptions, observeStats } from './otel/observe-stats.ts';
-export {
-  type LogRecordLike,
-  type LogRecordProcessorLike,
-  RunLogRecordProcessor,
-} from './otel/run-log-record-processor.ts';
+export * from './otel/run-log-record-processor.ts';
 export { RunPropagator, type RunPropagatorOptions } from './otel/run-propagator.ts';
 export { RunSpanExporter, type RunSpanExporterOptions } from './otel/run-span-exporter.ts';
 export { RunSpanProcessor, type RunSpanProcessorOptions } from './otel/run-span-processor.ts';
 export type { ShouldExport } from './otel/span-filter.ts';
-export type {
-  ExportResultLike,
-  LinkLike,
-  ResourceLike,
-  ScopeLike,
-  SpanContextLike,
-  SpanEventLike,
-  SpanExporterLike,
-  SpanLike,
-  SpanProcessorLike,
-} from './otel/span-like.ts';
+export type * from './otel/span-like.ts';
 export type { HeaderField } from './run/propagation.ts';
 export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';

@@ -7,12 +7,6 @@ export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';
 export type { AsymmetricMatcher, ExpectedFields, MatcherContext, Tester } from './testing/expected-fields.ts';
 export type { ExpectedNode, ExpectedTrace, TraceMatchOptions } from './testing/expected-trace.ts';
 export { type ExpectedRun, type MatcherResult, matchers, type RunMatchers } from './testing/matchers.ts';
-export {
-  type CaptureLimits,
-  type RecordedRun,
-  type RecordOptions,
-  type RunRecorder,
-  recordRuns,
-} from './testing/record-runs.ts';
+export * from './testing/record-runs.ts';
 export type { AttachmentFacts, EventFacts, Recorded } from './testing/recorded-run.ts';
 export { outlineOf, type RunSnapshot, type SnapshotOptions, snapshotOf } from './testing/snapshot.ts';

@@ -1,12 +1,10 @@
 import type { AsyncLocalStorage } from 'node:async_hooks';
-import { createHash, randomBytes } from './crypto.edge.ts';
 import type * as node from './node.ts';
 import { SynchronousStorage } from './storage.edge.ts';
 
 // Replaces `node.ts` on Workers and on Vercel's edge runtime. The substitutes have only what the library calls.
 
 const modules: Readonly<Record<string, unknown>> = {
-  'node:crypto': { randomBytes, createHash },
   // The web streams of these runtimes have no such functions, and there are no streams of Node.
   'node:stream': { Stream: class {}, finished() {}, isErrored: () => false },
 };

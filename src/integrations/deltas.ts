@@ -81,8 +81,8 @@ const OTHER_LINE = /^(?!:|(?:data|event|id|retry)(?::|$))\s*\S/;
  * page, it is unreadable.
  */
 export class LineFold implements Fold {
-  error: unknown;
   isComplete = false;
+  protected lineError: unknown;
   readonly #fold: Fold;
   readonly #prefix: string;
   readonly #decoder = new TextDecoder();
@@ -93,6 +93,10 @@ export class LineFold implements Fold {
   constructor(fold: Fold, prefix: string) {
     this.#fold = fold;
     this.#prefix = prefix;
+  }
+
+  get error(): unknown {
+    return this.lineError;
   }
 
   get isUnreadable(): boolean {
@@ -112,10 +116,10 @@ export class LineFold implements Fold {
 
   result(): unknown {
     // The last line may have no line break. If the stream was cut off, the line is incomplete and is ignored.
-    const { error } = this;
+    const { lineError } = this;
     this.#addLine(this.#rest, false);
     this.#rest = '';
-    if (this.error instanceof SyntaxError) this.error = error;
+    if (this.lineError instanceof SyntaxError) this.lineError = lineError;
     return this.#fold.result();
   }
 
@@ -129,13 +133,13 @@ export class LineFold implements Fold {
     try {
       const value: unknown = JSON.parse(data);
       const { type, error } = fieldsOf(value);
-      if (type === 'error') this.error ??= errorLine(fieldsOf(error).type, fieldsOf(error).message) ?? 'error';
+      if (type === 'error') this.lineError ??= errorLine(fieldsOf(error).type, fieldsOf(error).message) ?? 'error';
       const characters = this.#fold.add(value, isFull);
       if (this.#fold.isComplete === true || LAST_EVENTS.has(type)) this.isComplete = true;
       return characters;
     } catch (thrown) {
       // The application receives the same error, because the SDK parses the line too.
-      this.error ??= thrown;
+      this.lineError ??= thrown;
       return 0;
     }
   }

@@ -39,29 +39,11 @@ export type PatchedOpenAIClient<Client extends OpenAIType> = Client & {
 };
 
 /** The request parameters that LangSmith records as `ls_invocation_params`. */
-const PARAMETERS: ReadonlySet<string> = new Set([
-  'frequency_penalty',
-  'n',
-  'logit_bias',
-  'logprobs',
-  'modalities',
-  'parallel_tool_calls',
-  'prediction',
-  'presence_penalty',
-  'prompt_cache_key',
-  'reasoning',
-  'reasoning_effort',
-  'response_format',
-  'seed',
-  'service_tier',
-  'stream_options',
-  'top_logprobs',
-  'top_p',
-  'truncation',
-  'user',
-  'verbosity',
-  'web_search_options',
-]);
+const PARAMETERS: ReadonlySet<string> = new Set(
+  `frequency_penalty n logit_bias logprobs modalities parallel_tool_calls prediction presence_penalty prompt_cache_key
+  reasoning reasoning_effort response_format seed service_tier stream_options top_logprobs top_p truncation user verbosity
+  web_search_options`.split(/\s+/),
+);
 
 /**
  * Traces the calls of a client of the `openai` package, with the names and payloads of LangSmith: the request body as

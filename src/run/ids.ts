@@ -1,6 +1,6 @@
 import { clock } from '../base/clock.ts';
+import { randomBytes, sha1 } from '../base/crypto.ts';
 import { diagnostics } from '../base/diagnostics.ts';
-import { nodeModule } from '../base/node.ts';
 import { safeText, shown } from '../base/text.ts';
 import { canonicalId } from './time.ts';
 
@@ -54,7 +54,7 @@ let randomAt = 0;
 
 export function randomHex(digits: number): string {
   if (randomAt + digits > randomText.length) {
-    randomText = nodeModule('node:crypto').randomBytes(RANDOM_BYTES).toString('hex');
+    randomText = randomBytes(RANDOM_BYTES).toString('hex');
     randomAt = 0;
   }
   randomAt += digits;
@@ -104,7 +104,7 @@ export function runIdFrom(key: string): string {
     );
     return newRunId(clock.nowUs());
   }
-  const hash = nodeModule('node:crypto').createHash('sha1').update(NAMESPACE).update(safeText(key)).digest();
+  const hash = sha1(Buffer.concat([NAMESPACE, Buffer.from(safeText(key))]));
   hash[6] = ((hash[6] as number) & 0x0f) | 0x50;
   hash[8] = ((hash[8] as number) & 0x3f) | 0x80;
   return canonicalId(hash.subarray(0, 16).toString('hex'));

@@ -30,31 +30,17 @@ function foldFor(answer: AnswerReader, type: string): Fold {
 }
 
 /** Reads a stream of JSON values. A line that is not JSON makes the response unreadable, but does not fail the run. */
-class StreamFold implements Fold {
-  readonly #lines: LineFold;
-
-  constructor(fold: Fold, prefix: string) {
-    this.#lines = new LineFold(fold, prefix);
+class StreamFold extends LineFold {
+  override get isUnreadable(): boolean {
+    return super.isUnreadable || this.lineError instanceof SyntaxError;
   }
 
-  add(chunk: unknown, isFull: boolean): number {
-    return isData(chunk) ? this.#lines.add(chunk, isFull) : 0;
+  override get error(): unknown {
+    return this.isUnreadable ? undefined : super.error;
   }
 
-  result(): unknown {
-    return this.#lines.result();
-  }
-
-  get error(): unknown {
-    return this.isUnreadable ? undefined : this.#lines.error;
-  }
-
-  get isComplete(): boolean {
-    return this.#lines.isComplete;
-  }
-
-  get isUnreadable(): boolean {
-    return this.#lines.isUnreadable || this.#lines.error instanceof SyntaxError;
+  override add(chunk: unknown, isFull: boolean): number {
+    return isData(chunk) ? super.add(chunk, isFull) : 0;
   }
 }
 
