@@ -64,7 +64,6 @@ interface ContextManager {
 /** The key of the registry that all copies of the OpenTelemetry API 1.x share. */
 export const OPENTELEMETRY: unique symbol = Symbol.for('opentelemetry.js.api.1');
 
-/** The context key that `suppressTracing()` of the OpenTelemetry SDK sets. */
 export const SUPPRESS_TRACING: symbol = Symbol.for('OpenTelemetry SDK Context Key SUPPRESS_TRACING');
 
 /** Calls `fn` with OpenTelemetry tracing suppressed, so that requests of the library are not recorded as spans. */

@@ -5,7 +5,6 @@ import { RunspanError } from '../base/errors.ts';
 import { isObject } from '../base/options.ts';
 import { messageOf, visible } from '../base/text.ts';
 
-/** A stream that the command writes to. */
 export type Output = Pick<NodeJS.WriteStream, 'write'> &
   Partial<Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'hasColors'>>;
 

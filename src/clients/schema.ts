@@ -114,7 +114,6 @@ export function listOf<T>(item: Schema<T>, least = 0): Schema<T[]> {
   return v.pipe(v.array(item, message), v.minLength(least, message));
 }
 
-/** Returns a schema that a body matches if it matches both given schemas. */
 export function both(one: BodySchema, other: BodySchema): BodySchema {
   return v.pipe(one as v.GenericSchema, other as v.GenericSchema);
 }

@@ -19,7 +19,6 @@ export type SettingName =
   | 'handleSignals'
   | 'proxy';
 
-/** The environment variables of each setting, in order of precedence. */
 export const VARIABLES: Readonly<Record<SettingName, readonly EnvironmentName[]>> = {
   endpoint: ['RUNSPAN_ENDPOINT', 'LANGSMITH_ENDPOINT', 'LANGCHAIN_ENDPOINT'],
   apiKey: ['RUNSPAN_API_KEY', 'LANGSMITH_API_KEY', 'LANGCHAIN_API_KEY'],

@@ -17,7 +17,6 @@ export function markUnreadable(run: Run, part: 'request' | 'response'): void {
 
 const UNREADABLE: Answer = { outputs: { error: 'the answer could not be read' } };
 
-/** Records an answer and ends the run. */
 export function endWithAnswer(run: Run, read: () => Answer): void {
   const error = recordAnswer(run, read);
   if (error === undefined) run.end();

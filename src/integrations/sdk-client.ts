@@ -41,7 +41,6 @@ export interface Sdk {
   readonly place: string;
   /** A description of the expected client, for log lines. */
   readonly client: string;
-  /** The response header that contains the id of the request. */
   readonly requestIdHeader: string;
   /** The methods to trace, by their path on the client. A client without the first method is not traced. */
   readonly methods: Readonly<Record<string, CallReader>>;

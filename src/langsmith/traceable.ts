@@ -178,7 +178,6 @@ function withoutConfig(given: unknown[], path: Config['argsConfigPath']): { args
   return config === undefined ? { args: given } : { args: given.with(at, rest), config: config as Config };
 }
 
-/** Returns the step of LangChain that calls a function with its configuration. */
 function parentIn({ callbacks }: RunnableConfigLike): RunTree | undefined {
   const { handlers, getParentRunId } = fieldsOf(callbacks);
   if (typeof getParentRunId !== 'function' || !Array.isArray(handlers)) return undefined;

@@ -142,7 +142,6 @@ function baggageIn(carrier: unknown, order: string): { key: string; members: Bag
   return { key, members: parseBaggage(text ?? '') };
 }
 
-/** Returns the baggage members of the context. */
 function membersOf(context: Context): BaggageMember[] {
   const entries = propagation.getBaggage(context)?.getAllEntries() ?? [];
   return entries.map(([key, { value, metadata }]) => {

@@ -77,7 +77,6 @@ export function checkKnownFields(
   }
 }
 
-/** Adds an issue for each parameter of a query string that is not known. */
 export function checkKnownParameters(
   search: URLSearchParams,
   known: readonly string[],
@@ -96,7 +95,6 @@ export function refuseUnknownParameters(search: URLSearchParams, known: readonly
   issues.throwIfAny();
 }
 
-/** Returns a copy without the fields that are null. */
 export function withoutNulls<Fields extends object>(fields: Fields): Fields {
   const copy = { ...fields };
   for (const field of Object.keys(fields) as (keyof Fields)[]) if (fields[field] === null) delete copy[field];

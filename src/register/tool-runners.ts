@@ -81,7 +81,6 @@ function describeLoop(params: unknown): CallDescription {
   return { inputs: { model, system, messages, tools: names } };
 }
 
-/** Returns a copy of the parameters with traced tools. */
 function withTracedTools(params: unknown, traced: (tool: Fields) => Fields): unknown {
   const copy = guard('runspan/register tools', () => {
     const { tools } = fieldsOf(params);

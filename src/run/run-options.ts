@@ -26,7 +26,6 @@ export function hidingCapture({ hideInputs, hideOutputs }: Hiding, capture: Capt
   };
 }
 
-/** The checked options of a run that starts. */
 export interface StartOptions extends Omit<RunOptions, 'inputs' | 'startTime'>, Hiding {
   /** The start time in microseconds, or undefined if the run starts now. */
   startUs?: number;

@@ -36,7 +36,6 @@ export function prepareRun(place: string, given: RunOptions, around: RunContext 
   };
 }
 
-/** Returns the record of a run that starts at `startUs`. */
 export function newRecord(
   options: StartOptions,
   parent: RunContext | undefined,

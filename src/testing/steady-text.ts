@@ -81,7 +81,6 @@ function replacement(id: string, owners: ReadonlyMap<string, string>): string {
   return id.length === TRACE_ID_LENGTH ? `[trace id of ${owner}]` : `[span id of ${owner}]`;
 }
 
-/** Maps each id to the label of the run that it belongs to. */
 function ownersOf(runs: readonly RunRecord[], labelOf: (run: RunRecord) => string): ReadonlyMap<string, string> {
   const owners = new Map(runs.map((run) => [run.id, labelOf(run)]));
   const add = (id: unknown, owner = 'no recorded run'): void => {

@@ -31,7 +31,6 @@ export interface StoredSegment extends Segment {
   /** File descriptor. -1 if another owner has written the segment. */
   readonly fd: number;
   bytes: number;
-  /** Number of appended records. */
   appended: number;
   /** Number of appended records that have not been released with `Spool.release`. */
   needed: number;

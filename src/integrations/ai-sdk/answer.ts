@@ -21,7 +21,6 @@ interface Parts {
   error?: unknown;
 }
 
-/** Reads the answer of a model. */
 export const modelReader: AnswerReader = {
   fold: partsFold,
   read(given) {

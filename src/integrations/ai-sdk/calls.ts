@@ -78,7 +78,6 @@ const OPTIONS = [
   'providerOptions',
 ];
 
-/** Describes a call of an SDK function. */
 export function describeOperation(options: Fields): CallDescription {
   const { model, messages, tools } = options;
   const inputs: Fields = {};

@@ -59,7 +59,6 @@ function followMethods(response: Response, observer: BodyObserver): boolean {
   return results.includes(true);
 }
 
-/** Observes the body of one response. */
 class BodyObserver extends AnswerStream {
   readonly observesSource = true;
   readonly #reader: AnswerReader;

@@ -14,7 +14,6 @@ import { warnIfTracedTwice } from './tracer.ts';
 
 const OPERATION = 'RunspanCallbackHandler';
 
-/** The options of all runs of one handler. */
 export type RecorderOptions = Pick<RunOptions, 'tags' | 'metadata' | 'project' | 'projectId' | 'exporter'> & Hiding;
 
 /** The data about a step that LangChain passes when the step starts. */

@@ -41,7 +41,6 @@ export function detach(registry: SpanRegistry): void {
   if (registries.length === 0) setSpanSource(undefined);
 }
 
-/** Whether a processor has already recorded the span with this sink. */
 export function isRecorded(span: object, sink: RunSink): boolean {
   for (const registry of registries) {
     const entry = registry.get(span);
@@ -59,7 +58,6 @@ export function recordedRun(span: SpanKey, sink: RunSink): SpanRun | undefined {
   return undefined;
 }
 
-/** Returns the entries of a span in all registries. */
 export function entriesOf(span: SpanKey): SpanEntry[] {
   const entries: SpanEntry[] = [];
   for (const registry of registries) {

@@ -71,7 +71,6 @@ export class WaitingSpans {
     this.#watch();
   }
 
-  /** Removes and returns the spans that wait for this parent. */
   takeBelow(parent: string): WaitingSpan[] {
     const children = [...(this.#byParent.get(parent) ?? [])];
     for (const entry of children) this.#delete(entry);

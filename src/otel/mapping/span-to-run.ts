@@ -114,7 +114,6 @@ export function spanToOpenRun(span: SpanLike, capture: SpanCapture): SpanStartFi
   return fields;
 }
 
-/** Returns the run type of a span with these attributes. */
 export function runTypeOf(attributes: Attributes): string {
   for (const vocabulary of new AttributeReader(attributes, undefined).vocabularies) {
     const { runType } = vocabulary.kindOf(attributes);

@@ -37,7 +37,6 @@ export interface FilteredRun {
   readonly metadata: NonNullable<SmallFields['extra']>['metadata'];
 }
 
-/** Returns the times by which runs are filtered and sorted. */
 export function timesOf(run: Pick<RunSummary, 'start_time' | 'end_time'>): Pick<FilteredRun, 'startUs' | 'latencyUs'> {
   const { start_time, end_time } = run;
   const startUs = parseIsoTimestamp(start_time) ?? 0;
@@ -128,7 +127,6 @@ export function isOfProject(summary: RunSummary, project: string): boolean {
   return projectOf(summary) === project || summary.session_id === project;
 }
 
-/** Returns a metadata value as the text that filters compare. */
 function metadataText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }

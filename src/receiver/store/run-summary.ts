@@ -16,7 +16,6 @@ export interface PayloadFacts {
 /** The fields of a run, except for its payloads. */
 export type SmallFields = Omit<RunFields, 'inputs' | 'outputs' | 'events'>;
 
-/** Name of the event that marks the first token. */
 const FIRST_TOKEN_EVENT = 'new_token';
 
 /** Beginning of the error in a run that the exporter sent as incomplete. */

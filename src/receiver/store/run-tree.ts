@@ -73,7 +73,6 @@ export function ordersOf(runs: readonly TreeNode[]): Map<string, string> {
   return orders;
 }
 
-/** Derives the order of a run from the order of its parent. */
 export function derivedOrder(parentOrder: string | undefined, { id, startUs }: TreeNode): string {
   if (parentOrder === undefined || levelsOf(parentOrder) < LEVELS_MAX) return dottedOrder(parentOrder, startUs, id);
   return dottedOrder(parentOrder.slice(0, parentOrder.lastIndexOf('.')), startUs, id);

@@ -5,7 +5,6 @@ import type { StoreChange } from './store.ts';
 /** Minimum interval between log lines about deleted traces. */
 const NOTICE_INTERVAL_MS = 60_000;
 
-/** A change to the traces of a tenant. */
 export interface TenantChange extends StoreChange {
   readonly tenant: string;
 }

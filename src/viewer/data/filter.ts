@@ -59,7 +59,6 @@ export function parseFilter(text: string): Term[] {
   return [...text.matchAll(TOKEN)].map(({ 0: source, groups = {} }) => termOf(source, groups));
 }
 
-/** Returns the text of the condition that a key has a value. */
 export function condition(key: string, value: string): string {
   return `${key}:${quoted(value)}`;
 }

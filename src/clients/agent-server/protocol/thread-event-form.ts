@@ -43,7 +43,6 @@ const DATA: Readonly<Record<Exclude<ThreadEvent['method'], 'other' | 'malformed'
   'input.requested': v.looseObject({ interrupt_id: TEXT }),
 };
 
-/** Converts a server-sent event to a typed thread event. */
 export function threadEventOf<Values>({ name, data: text, id, hasOwnId }: ServerSentEvent): ThreadEvent<Values> {
   const sent = parseJson(text);
   if (!isObject(sent) || typeof sent.method !== 'string' || !isObject(sent.params))

@@ -44,7 +44,6 @@ export interface StreamRequest {
 export interface ResumePolicy<Event> {
   /** The ids of the stream's run and thread, which may become known only after the stream opens. */
   readonly place: RunPlace;
-  /** The request that opens the stream. */
   readonly first: StreamRequest;
   /** Called with the headers of the first response. */
   opened?(headers: OpenAnswer['headers'], api: Api): void;

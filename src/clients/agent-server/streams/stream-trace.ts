@@ -3,7 +3,6 @@ import { abandonment, type Watched } from '../../../instrument/observer.ts';
 import { Chunks } from '../../../instrument/stream-recorder.ts';
 import type { Run } from '../../../run/run.ts';
 
-/** Records the ids of the server's run and thread. */
 export function recordPlace(run: Run, { runId, threadId }: Place): void {
   const ids = Object.entries({ agent_run_id: runId, agent_thread_id: threadId });
   run.set({ metadata: Object.fromEntries(ids.filter(([, id]) => id !== undefined)) });

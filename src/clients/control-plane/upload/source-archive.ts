@@ -51,7 +51,6 @@ export async function sourceArchive(
   return { path, bytes: stats.size, remove: async () => undefined };
 }
 
-/** Returns the path of a file URL, or undefined for any other URL. */
 function filePathOf(url: URL): string | undefined {
   try {
     return fileURLToPath(url);

@@ -17,7 +17,6 @@ export const SUMS: string = SUM_COLUMNS.map((column) => `sum(${column}) AS ${col
   .concat("group_concat(latencies, '') AS latencies")
   .join(', ');
 
-/** The amounts by which a counter changes. */
 interface CounterChange {
   readonly key: readonly SqlValue[];
   runs: number;
@@ -102,7 +101,6 @@ interface UpdatedRow {
 const KEY_COLUMNS = ['tenant', 'period', 'start', 'project', 'name', 'run_type', 'model', 'status'];
 const KEY = KEY_COLUMNS.map((column) => `${column} = ?`).join(' AND ');
 const COLUMNS = [...KEY_COLUMNS, ...SUM_COLUMNS, 'latencies'];
-/** Adds to a counter, and returns an `UpdatedRow`. */
 const ADD = `INSERT INTO counters (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map(() => '?').join(', ')})
   ON CONFLICT DO UPDATE SET ${SUM_COLUMNS.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')},
     latencies = latencies || excluded.latencies

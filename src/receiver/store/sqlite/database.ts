@@ -161,7 +161,6 @@ const CODES = {
 } as const;
 const OF_THE_FILE: readonly number[] = Object.values(CODES);
 
-/** Returns the result code of a SQLite error. */
 function resultCodeOf(error: unknown): number | undefined {
   const { errcode } = (error ?? {}) as { errcode?: unknown };
   // The higher bits contain details about the error.

@@ -294,7 +294,6 @@ function sizeOf(path: string): number {
   return found.size;
 }
 
-/** The lock of a store for one process. */
 interface StoreLock {
   release(): void;
 }

@@ -159,7 +159,6 @@ export function rowsOfPage(
   return keys.length > limit && last !== undefined ? { items, next: cursorOf(last) } : { items };
 }
 
-/** Returns the condition for the items that follow a cursor. */
 function following(cursor: string, column: string, order: ListQuery['order']): Condition {
   const { value, n } = positionOf(cursor);
   const sign = order === 'descending' ? '<' : '>';
@@ -182,7 +181,6 @@ export function summaryIn(connection: SqliteConnection, row: SelectedRun): RunSu
   return summaryWith(row, { ...facts, ...previewsIn(payloads) });
 }
 
-/** Returns a run as it appears in an outline. */
 export function outlineIn(row: SelectedRun): RunOutline {
   return outlineOf(summaryWith(row, storedFactsIn(row)));
 }

@@ -113,12 +113,10 @@ export class Placement {
     return row && this.find(idText(row.id));
   }
 
-  /** Returns the parent of a run if the run is linked to it. */
   #linkedParent({ waitsFor, parentId }: SqliteRun): SqliteRun | undefined {
     return waitsFor !== undefined || parentId === undefined ? undefined : this.find(parentId);
   }
 
-  /** Whether `run` is `above` or nested below it. */
   #isBelow(run: SqliteRun, above: SqliteRun): boolean {
     const seen = new Set<SqliteRun>();
     for (let at: SqliteRun | undefined = run; at !== undefined && !seen.has(at); at = this.#linkedParent(at)) {

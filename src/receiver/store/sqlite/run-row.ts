@@ -58,7 +58,6 @@ const SHOWN: {
 
 const SHOWN_COLUMNS = Object.keys(SHOWN) as (keyof typeof SHOWN)[];
 
-/** The columns of `runs` to write. */
 export const RUN_COLUMNS: readonly Exclude<keyof RunRow, 'n'>[] = [
   ...(['tenant', 'id', 'trace', 'is_named', 'parent', 'waits_for', 'span', 'below'] as const),
   ...SHOWN_COLUMNS,
