@@ -1,18 +1,7 @@
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { ReceiverFailure, ReceiverFaults } from './receiver/faults.ts';
 export type { Feedback, FeedbackFigures, FeedbackToken } from './receiver/feedback/feedback.ts';
-export type {
-  Figures,
-  GroupKey,
-  ListQuery,
-  Page,
-  Ranged,
-  RunQuery,
-  SortKey,
-  Statistics,
-  StatisticsQuery,
-  TimeRange,
-} from './receiver/query/query.ts';
+export type * from './receiver/query/query.ts';
 export { createReceiver, type Receiver, type ReceiverOptions } from './receiver/receiver.ts';
 export { MemoryStore, type MemoryStoreOptions } from './receiver/store/memory-store.ts';
 export { type Price, type Prices, withCost } from './receiver/store/prices.ts';

@@ -1,17 +1,6 @@
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { Feedback, FeedbackFigures, FeedbackToken } from './receiver/feedback/feedback.ts';
-export type {
-  Figures,
-  GroupKey,
-  ListQuery,
-  Page,
-  Ranged,
-  RunQuery,
-  SortKey,
-  Statistics,
-  StatisticsQuery,
-  TimeRange,
-} from './receiver/query/query.ts';
+export type * from './receiver/query/query.ts';
 export { type StoreCase, storeCases } from './receiver/store/conformance/store-cases.ts';
 export type {
   AttachmentInfo,

@@ -144,12 +144,3 @@ async function readText(given: string, option: string): Promise<string> {
     throw new CommandFailure(`${option}: ${messageOf(thrown)}`);
   }
 }
-
-/** Returns the parsed value, or undefined if the text is not JSON. */
-export function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

@@ -14,7 +14,6 @@ import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE } from '../receiver/store/store.ts';
 import { CommandFailure } from './command-line.ts';
 
-/** The default port of `runspan dev`. */
 export const DEFAULT_PORT = 4777;
 
 /** Returns the path of the store file, or undefined if `RUNSPAN_STORE=memory` selects a store in memory. */

@@ -8,7 +8,6 @@ import { isUuid, parseRequest, wireNameOf } from './schema.ts';
 /** Converts a boolean to a query parameter: 1 for true, omitted for false. */
 export const ONE_IF_TRUE = (value: boolean): number | undefined => (value ? 1 : undefined);
 
-/** An endpoint of a service. */
 export interface Endpoint {
   /** Name of the call in errors, hooks and runs, for example `deployments.create`. */
   readonly name: string;
@@ -39,7 +38,6 @@ export interface Endpoint {
 
 type Row = readonly [request: `${Endpoint['method']} ${string}`, more?: Omit<Endpoint, 'name' | 'method' | 'path'>];
 
-/** The endpoints of a group of calls, by method name. */
 export type Table<Group> = Readonly<Record<keyof Group, Endpoint>>;
 
 /**
@@ -98,7 +96,6 @@ export interface Call extends Pick<Endpoint, 'name' | 'method' | 'response'> {
   readonly options?: CallOptions | undefined;
 }
 
-/** Arguments of a call. */
 export interface Arguments {
   /** Ids for the path's placeholders, as a list in the same order or as an object by name. */
   readonly ids?: readonly string[] | Readonly<Record<string, string>>;

@@ -36,7 +36,6 @@ export function rule<T extends object>(
   });
 }
 
-/** A violated rule: the message, and the path of the field. */
 export type Breach = readonly [message: string, ...path: Path];
 
 type Path = readonly (string | number)[];

@@ -1,7 +1,5 @@
-import { diagnostics } from '../base/diagnostics.ts';
-import { messageOf } from '../base/text.ts';
 import { clearTimer, delay, setTimer } from '../base/timers.ts';
-import { Batch, type Delivery, isOpen } from './delivery.ts';
+import { Batch, type Delivery, isOpen, reportBug } from './delivery.ts';
 import type { LoopHooks } from './delivery-loop.ts';
 import type { ExporterParts } from './exporter-parts.ts';
 import { Settling } from './settling.ts';
@@ -146,8 +144,4 @@ export class DeliveryLoop {
     const lostMs = this.#parts.monotonicMs() - LOST_AFTER_MS;
     for (const inFlight of [...this.#inFlight]) if (inFlight.endMs < lostMs) this.#settle(inFlight, UNSENT);
   }
-}
-
-export function reportBug(task: 'delivery' | 'flush' | 'shutdown', thrown: unknown): void {
-  diagnostics.error(`${task} failed: ${messageOf(thrown)}`);
 }

@@ -1,9 +1,7 @@
 import { setMaxListeners } from 'node:events';
-import { diagnostics } from '../base/diagnostics.ts';
 import { isJest } from '../base/env.ts';
-import { messageOf } from '../base/text.ts';
 import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
-import { Batch, type Delivery } from './delivery.ts';
+import { Batch, type Delivery, reportBug } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
 import type { Replay } from './replay.ts';
 import { Settling } from './settling.ts';
@@ -275,8 +273,4 @@ export class DeliveryLoop {
     if (signal.aborted && this.#inFlight.length === 0) this.#stopped();
     this.wake();
   }
-}
-
-export function reportBug(task: 'delivery' | 'flush' | 'shutdown', thrown: unknown): void {
-  diagnostics.error(`${task} failed: ${messageOf(thrown)}`);
 }

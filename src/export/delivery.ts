@@ -1,4 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
+import { messageOf } from '../base/text.ts';
 import { type HeldAttachment, sizeOf } from '../payload/attachment.ts';
 import type { EncodedRun, EndOverride } from '../run/encoded-run.ts';
 import type { FlushGroup, RunCounter } from './ledger.ts';
@@ -132,7 +133,6 @@ export class Item {
   }
 }
 
-/** The body of a request to `/runs/multipart`. */
 export interface RequestBody {
   readonly boundary: string;
   readonly chunks: readonly Uint8Array[];
@@ -178,7 +178,6 @@ const NO_ATTACHMENTS: readonly HeldAttachment[] = [];
 /** Estimated bytes of a record without its payloads, including the delimiters and headers of all parts. */
 const RECORD_BYTES = 960;
 
-/** Estimated bytes of the delimiter and the headers of an attachment. */
 const ATTACHMENT_BYTES = 256;
 
 export function counterOf(stage: Stage): RunCounter {
@@ -261,4 +260,8 @@ export function strip(item: Item): void {
 
 function endOverrideOf(incompleteAt: string, isLast: boolean): EndOverride {
   return isLast ? { error: '' } : { endTime: incompleteAt, error: INCOMPLETE };
+}
+
+export function reportBug(task: 'delivery' | 'flush' | 'shutdown', thrown: unknown): void {
+  diagnostics.error(`${task} failed: ${messageOf(thrown)}`);
 }

@@ -7,7 +7,6 @@ import type { Exporter } from './exporter.ts';
 import { Ledger, type Stats, totalStats } from './ledger.ts';
 import { type ConfigureOptions, resolveSettings } from './settings.ts';
 
-/** The exporters of the process and their counters. */
 export class ProcessExporters {
   /** All exporters that are open. */
   readonly #open = new Set<Exporter>();

@@ -1,6 +1,5 @@
 import { createParser, type EventSourceParser } from 'eventsource-parser';
 
-/** Maximum characters of one event or comment. */
 const EVENT_CHARACTERS_MAX = 64 * 1024 * 1024;
 
 export interface ServerSentEvent {

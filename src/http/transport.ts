@@ -87,7 +87,6 @@ export interface Transport {
   send(request: HttpRequest): Promise<HttpAnswer>;
   /** Sends a request once and resolves when the response headers arrive. The deadline does not include the body. */
   open(request: HttpRequest): Promise<OpenAnswer>;
-  /** Replaces the headers from the options. */
   setHeaders(headers: HttpClientOptions['headers']): void;
   destroy(): Promise<void>;
 }

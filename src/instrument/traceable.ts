@@ -288,7 +288,6 @@ export function disguised(wrapper: Callable, fn: Callable): Callable {
   );
 }
 
-/** The functions that `reflect-metadata` adds to `Reflect`. */
 interface ReflectMetadata {
   getOwnMetadataKeys?(target: object): Iterable<unknown>;
   getOwnMetadata(key: unknown, target: object): unknown;

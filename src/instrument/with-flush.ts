@@ -58,7 +58,6 @@ export function flushedAfter<Handler extends CallableFunction>(
   return disguised(wrapper.flushing, fn) as unknown as Handler;
 }
 
-/** One call of a handler and the flush that follows. */
 class HandlerCall {
   readonly #args: readonly unknown[];
   readonly #limitMs: number;

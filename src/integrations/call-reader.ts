@@ -69,7 +69,6 @@ export interface CallReader extends AnswerReader {
   describe(body: unknown, provider: string, options?: unknown): CallDescription | undefined;
 }
 
-/** Describes the fields of a request body. */
 export interface RequestFields {
   readonly modelType: 'chat' | 'llm' | 'embedding';
   /** The keys of the body that contain inputs. All other keys are recorded as parameters. */

@@ -9,10 +9,10 @@ type Paths = readonly string[];
 export interface UsagePaths {
   readonly input_tokens: Paths;
   readonly output_tokens: Paths;
-  readonly total_tokens: Paths;
+  readonly total_tokens?: Paths;
   readonly total_cost?: Paths;
-  readonly input_token_details: Readonly<Record<string, Paths>>;
-  readonly output_token_details: Readonly<Record<string, Paths>>;
+  readonly input_token_details?: Readonly<Record<string, Paths>>;
+  readonly output_token_details?: Readonly<Record<string, Paths>>;
   /** Counts that are recorded as 0 if the service omits them but reports another count. */
   readonly zeroIfMissing?: readonly ('input_tokens' | 'output_tokens')[];
 }
@@ -26,7 +26,7 @@ interface UsageOptions {
 /** Reads token counts from `source`. Returns undefined if there is no input, output or total count. */
 export function readUsage(source: unknown, paths: UsagePaths, options: UsageOptions = {}): UsageMetadata | undefined {
   const read = (candidates: Paths = []): number | undefined => firstNumber(source, candidates);
-  const readAll = (rows: Readonly<Record<string, Paths>>) => {
+  const readAll = (rows: Readonly<Record<string, Paths>> = {}) => {
     const counts = Object.entries(rows).map(([name, candidates]) => [name, read(candidates)]);
     return definedOrNone<Record<string, number>>(Object.fromEntries(counts));
   };

@@ -113,7 +113,6 @@ function describe(
   };
 }
 
-/** Applies the option `langsmithExtra` of one call. */
 function withExtra(description: CallDescription, options: unknown): CallDescription {
   const { name, metadata, tags }: LangSmithExtra['langsmithExtra'] & {} = fieldsOf(fieldsOf(options).langsmithExtra);
   return {

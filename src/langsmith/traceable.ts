@@ -92,7 +92,6 @@ export type TraceableFunction<Func extends AnyFunction> = UnionToIntersection<Ov
 
 type Config = Partial<RunTreeConfig> & Omit<TraceableConfig<AnyFunction>, keyof RunTreeConfig>;
 
-/** The property that marks traced functions. */
 const MARK = 'langsmith:traceable';
 
 /**

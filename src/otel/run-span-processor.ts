@@ -201,7 +201,6 @@ export class RunSpanProcessor implements SpanProcessorLike {
     return flushes.every((flush) => flush.status === 'fulfilled' && flush.value.ok);
   }
 
-  /** Returns the current sink and the sinks of all open and recent runs. */
   #sinks(): Set<RunSink> {
     const sinks = new Set<RunSink>();
     const present = this.#options.exporter ?? currentSink();

@@ -80,7 +80,6 @@ export class RunAttachments implements AttachmentRoom {
     this.#ofPayloads.set(payload, [...(this.#ofPayloads.get(payload) ?? []), ...names]);
   }
 
-  /** Removes the attachments of a payload that is about to be replaced. */
   forget(payload: AttachingPayload): void {
     const replaced = this.#ofPayloads.get(payload);
     if (replaced === undefined) return;

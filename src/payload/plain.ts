@@ -16,7 +16,6 @@ export interface PayloadLimits {
 /** Maximum number of cached keys. */
 const KEYS_KEPT = 2_000;
 
-/** Maximum number of characters of a cached key. */
 const KEY_CHARACTERS_KEPT = 64;
 
 /** Texts up to this length are too short to contain the name and the value of a secret. */

@@ -62,7 +62,6 @@ export class ValidationIssues {
     return this.#errors[0]?.msg;
   }
 
-  /** Throws 422 if there are issues. */
   throwIfAny(): void {
     if (this.#errors.length > 0) throw new HttpError(422, this.#errors);
   }

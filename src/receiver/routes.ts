@@ -24,7 +24,6 @@ const PREFIX = '/api/v1';
  */
 const PREFIXED = `${PREFIX}/feedback/tokens`;
 
-/** Creates the function that handles all requests of a receiver. */
 export function createRoutes(store: Store, strict: boolean, faults: Faults, access: Access): Routes {
   const others = [...fieldRoutes, ...feedbackRoutes, ...otlpRoutes];
   const endpoints = endpointsOf([

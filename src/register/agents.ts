@@ -1,5 +1,5 @@
 import { guard } from '../base/guard.ts';
-import { type Fields, fieldsOf, isFields, isPlainObject, listOf, textOf } from '../payload/fields.ts';
+import { type Fields, fieldsOf, isFields, isPlainObject, listOf, parsedJson, textOf } from '../payload/fields.ts';
 import { addStepSource } from '../run/context.ts';
 import type { Run } from '../run/run.ts';
 import type { RunChanges } from '../run/run-hooks.ts';
@@ -133,8 +133,9 @@ function runOptions({ type, name, tools, handoffs }: Fields): RunOptions {
 function payloadsOf({ type, name: _name, ...data }: Fields): RunChanges {
   if (type === 'agent') return {};
   if (type !== 'function') return { outputs: type === 'custom' ? data.data : data };
-  const input = parsed(data.input);
-  return { inputs: isPlainObject(input) ? input : { input }, outputs: { output: parsed(data.output) } };
+  // The arguments and the result of a tool are often JSON text.
+  const [input, output] = [data.input, data.output].map((value) => parsedJson(value as string));
+  return { inputs: isPlainObject(input) ? input : { input }, outputs: { output } };
 }
 
 /** Sets the inputs and outputs of a trace or an agent to those of its first and its last model call. */
@@ -145,13 +146,4 @@ function setMessages(run: Run, { type, input, output, _input, _response }: Field
   const message = fieldsOf(choice).message;
   if (Object.keys(run.inputs ?? {}).length === 0) run.set({ inputs: { messages: input ?? _input } });
   run.set({ outputs: { messages: message === undefined ? (output ?? fieldsOf(_response).output) : [message] } });
-}
-
-/** The arguments and the result of a tool are often JSON text. */
-function parsed(text: unknown): unknown {
-  try {
-    return JSON.parse(text as string);
-  } catch {
-    return text;
-  }
 }

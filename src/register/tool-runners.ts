@@ -54,7 +54,8 @@ function patchToolRunner({ Messages }: Fields): void {
   const place = 'runspan/register anthropic';
   replaceMethod(place, prototypeOf(Messages), 'toolRunner', (toolRunner) => {
     return disguised(function (this: unknown, body: unknown, ...rest: unknown[]): unknown {
-      const runner = Reflect.apply(toolRunner, this, [withTracedTools(body, anthropicTool), ...rest]);
+      const params = withTracedTools(body, (tool) => withTraced(tool, 'run', tool.name));
+      const runner = Reflect.apply(toolRunner, this, [params, ...rest]);
       const plan = {
         name: 'anthropic.toolRunner',
         runType: 'chain',
@@ -97,10 +98,6 @@ function openaiTool(tool: Fields): Fields {
   if (typeof tool.$callback === 'function') return withTraced(tool, '$callback', name);
   const { function: definition } = tool;
   return isPlainObject(definition) ? copyWith(tool, { function: withTraced(definition, 'function', name) }) : tool;
-}
-
-function anthropicTool(tool: Fields): Fields {
-  return withTraced(tool, 'run', tool.name);
 }
 
 /** Returns a copy of the tool with a traced function, which is called with the original tool as `this`. */

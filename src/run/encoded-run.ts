@@ -118,7 +118,6 @@ export interface EndOverride {
   readonly error: string;
 }
 
-/** Returns the JSON text of a run without payloads. */
 export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride): string {
   const endTime = override?.endTime ?? run.endTime;
   const error = run.error ?? override?.error;

@@ -1,8 +1,11 @@
+import { guard, reportFailure } from '../base/guard.ts';
+import { types } from '../base/node.ts';
 import { type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
-import { inheritedFrom, type RunContext, sinkOf } from './context.ts';
+import { inheritedFrom, type RunContext, sinkOf, untraced } from './context.ts';
 import { EncodedRun } from './encoded-run.ts';
 import { newRunId, runIdAt } from './ids.ts';
 import { withMetadata, withTags } from './run-fields.ts';
+import type { HookedRun, RunHooks } from './run-hooks.ts';
 import { projectIn, type RunOptions, runOptionChecks, type StartOptions, usableOptions } from './run-options.ts';
 import { type SamplingResult, sample } from './sampling.ts';
 import type { CapturePolicy, RunSink } from './sink.ts';
@@ -71,4 +74,20 @@ function startAt(options: StartOptions, startTime: Timestamp, parent: RunContext
   const parentUs = parent?.dottedOrder && parseDottedOrder(parent.dottedOrder)?.at(-1)?.startUs;
   options.startUs = Math.max(timestampUs(startTime) ?? 0, parentUs || 0);
   options.id ??= runIdAt(options.startUs);
+}
+
+/** Returns the hooks of a run in the order of their calls, or undefined if there are none. */
+export function hooksOf(configured: RunHooks | undefined, own: RunHooks): readonly RunHooks[] | undefined {
+  if (own.onStart === undefined && own.onEnd === undefined) return configured && [configured];
+  return configured === undefined ? [own] : [configured, own];
+}
+
+export function callHooks(name: keyof RunHooks, hooks: readonly RunHooks[], run: HookedRun): void {
+  for (const { [name]: hook } of hooks) {
+    if (hook === undefined) continue;
+    guard(name, () => {
+      const result = untraced(hook, run);
+      if (types.isPromise(result)) result.catch((error: unknown) => reportFailure(name, error));
+    });
+  }
 }

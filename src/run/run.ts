@@ -16,7 +16,6 @@ import {
   type RunStatus,
 } from './context.ts';
 import type { EncodedRun } from './encoded-run.ts';
-import { callHooks, hooksOf } from './hooks.ts';
 import type { RunType } from './record.ts';
 import { addMetadata, completeUsage, EventList, type Fields, withMetadata, withTags } from './run-fields.ts';
 import type { HookedRun, RunChanges, RunHooks } from './run-hooks.ts';
@@ -29,7 +28,7 @@ import {
   type StartOptions,
   usableOptions,
 } from './run-options.ts';
-import { newRecord, prepareRun } from './run-start.ts';
+import { callHooks, hooksOf, newRecord, prepareRun } from './run-start.ts';
 import { KEPT, type SamplingResult } from './sampling.ts';
 import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
 import { isoTimestamp, timestampUs } from './time.ts';

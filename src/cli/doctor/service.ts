@@ -5,11 +5,11 @@ import { connect as connectTcp, isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { env } from '../../base/env.ts';
 import { messageOf } from '../../base/text.ts';
+import { parseJson } from '../../clients/errors.ts';
 import type { Settings } from '../../export/settings.ts';
 import { type NamedProxy, type NoProxy, proxyFor } from '../../http/connections.ts';
 import { failureOf } from '../../http/failure.ts';
 import type { HttpAnswer, Transport } from '../../http/transport.ts';
-import { parsedJson } from '../command-line.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 import { addressOf } from './settings.ts';
 
@@ -68,7 +68,7 @@ export async function queryTrace(client: Transport, traceId: string): Promise<{ 
     headers: { 'content-type': 'application/json' },
     body: [JSON.stringify({ trace: traceId, limit: 1 })],
   });
-  return { status, json: parsedJson(text) };
+  return { status, json: parseJson(text) };
 }
 
 /** Texts that explain why no proxy is used. */
@@ -146,7 +146,7 @@ function infoFinding({ status, text }: HttpAnswer, time: string, hasKey: boolean
   if (status >= 500) return fail(check, message, advice);
   if (status === 404) return warn(check, message, 'check the path in the endpoint, unless the service has no /info');
   if (status >= 300) return warn(check, message, advice);
-  return parsedJson(text) === undefined ? fail(check, `${message}, not JSON`, NO_SERVICE) : ok(check, message);
+  return parseJson(text) === undefined ? fail(check, `${message}, not JSON`, NO_SERVICE) : ok(check, message);
 }
 
 function clockFinding({ headers }: HttpAnswer, answeredAgoMs: number): Finding {

@@ -33,7 +33,6 @@ const SETTINGS: Readonly<Partial<Record<SettingName, readonly [kind: Kind, other
 
 const SERVICE: readonly SettingName[] = ['endpoint', 'apiKey', 'workspaceId'];
 
-/** Variables that the commands and the receiver read. */
 const OTHER_VARIABLES: readonly EnvironmentName[] = [
   'RUNSPAN_STORE',
   'RUNSPAN_RECEIVER_KEY',

@@ -3,8 +3,9 @@ import { type Command, Option } from '@commander-js/extra-typings';
 import { env } from '../../base/env.ts';
 import { isLoopback, isObject } from '../../base/options.ts';
 import { messageOf, visible } from '../../base/text.ts';
+import { parseJson } from '../../clients/errors.ts';
 import type { ListQuery, Page } from '../../receiver/query/query.ts';
-import { CommandFailure, parsedJson, webAddress } from '../command-line.ts';
+import { CommandFailure, webAddress } from '../command-line.ts';
 import { DEFAULT_PORT, openToRead, type RunSource, sourceOf, storeFile } from '../stores.ts';
 
 export interface SourceOptions {
@@ -97,7 +98,7 @@ class ReceiverSource implements RunSource {
   async #json<Body>(path: string): Promise<Body | undefined> {
     const text = await this.#text(path);
     if (text === undefined) return undefined;
-    const body = parsedJson(text);
+    const body = parseJson(text);
     if (body === undefined) throw this.#notReceiver('responded without JSON');
     return body as Body;
   }
@@ -107,7 +108,7 @@ class ReceiverSource implements RunSource {
     const { response, text } = await this.#request(path);
     if (response.ok) return text;
     const { origin } = this.#url;
-    const body = parsedJson(text);
+    const body = parseJson(text);
     const detail = isObject(body) && typeof body.detail === 'string' ? body.detail : undefined;
     switch (response.status) {
       case 404:

@@ -79,7 +79,6 @@ export function outcomeOf(given: unknown): Fields {
   return { ...outputs, ...vectors, ...(ranking === undefined ? {} : { ranking }) };
 }
 
-/** Reads the answer from the result of `doGenerate`. */
 export function generatedAnswer(result: unknown): Answer {
   const fold = partsFold();
   for (const part of resultParts(fieldsOf(result))) fold.add(part, false);

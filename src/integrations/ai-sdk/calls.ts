@@ -97,7 +97,6 @@ export function signalOf({ abortSignal }: Fields): AbortSignal | undefined {
   return abortSignal instanceof AbortSignal ? abortSignal : undefined;
 }
 
-/** Returns the names of tools from a list or an object. */
 function toolNames(tools: unknown): unknown[] | undefined {
   if (Array.isArray(tools)) return tools.map((tool) => fieldsOf(tool).name);
   return tools === undefined || tools === null ? undefined : Object.keys(fieldsOf(tools));

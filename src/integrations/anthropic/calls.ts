@@ -26,7 +26,6 @@ function messageInputs({ messages, system }: Fields): Fields {
 const USAGE: UsagePaths = {
   input_tokens: ['input_tokens'],
   output_tokens: ['output_tokens'],
-  total_tokens: [],
   zeroIfMissing: ['input_tokens', 'output_tokens'],
   input_token_details: {
     cache_read: ['cache_read_input_tokens'],

@@ -8,10 +8,8 @@ import { readUsage, type UsagePaths } from '../usage.ts';
 const USAGE: UsagePaths = {
   input_tokens: ['usage.tokens.input_tokens', 'usage.billed_units.input_tokens', 'meta.billed_units.input_tokens'],
   output_tokens: ['usage.tokens.output_tokens', 'usage.billed_units.output_tokens'],
-  total_tokens: [],
   zeroIfMissing: ['output_tokens'],
   input_token_details: { cache_read: ['usage.cached_tokens'] },
-  output_token_details: {},
 };
 
 export const cohereChat: CallReader = {

@@ -8,10 +8,7 @@ import { readUsage, type UsagePaths } from '../usage.ts';
 const USAGE: UsagePaths = {
   input_tokens: ['prompt_eval_count'],
   output_tokens: ['eval_count'],
-  total_tokens: [],
   zeroIfMissing: ['output_tokens'],
-  input_token_details: {},
-  output_token_details: {},
 };
 
 const generated: AnswerReader = objectReader(
@@ -80,7 +77,6 @@ function generationFold(): Fold {
   };
 }
 
-/** Converts the images of a message to blocks of its content. */
 function withImages(message: unknown): unknown {
   const { images, content, ...rest } = fieldsOf(message);
   if (!Array.isArray(images) || images.length === 0) return message;

@@ -1,4 +1,4 @@
-import { emptyFields, type Fields, fieldsOf, textOf } from '../../payload/fields.ts';
+import { emptyFields, type Fields, fieldsOf, isFields, parsedJson, textOf } from '../../payload/fields.ts';
 
 /** Whether the first argument of `fetch` is a request of any implementation. */
 export function isRequest(input: unknown): input is Request {
@@ -48,12 +48,8 @@ function fieldsOfBody(body: unknown): Fields | undefined {
 }
 
 function parsed(json: string): Fields | undefined {
-  try {
-    const value: unknown = JSON.parse(json);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parsedJson(json);
+  return isFields(value) ? value : undefined;
 }
 
 /** The values of a repeated field, or of a field whose name ends with `[]`, become a list. */

@@ -3,7 +3,6 @@ import type { UsageMetadata } from '../../run/record.ts';
 import { completeUsage } from '../../run/run-fields.ts';
 import { isMessage, plainMessage } from './payload.ts';
 
-/** The recorded result of a model call. */
 interface ModelResult {
   readonly outputs: Fields;
   readonly usage: UsageMetadata | undefined;

@@ -31,7 +31,6 @@ interface StepStart {
   readonly inputs: (() => Readonly<Fields>) | undefined;
   /** For a model call, contains its parameters as `invocation_params`. */
   readonly extra?: Readonly<Fields> | undefined;
-  /** True if the step is a call of a chat model. */
   readonly isChat?: true;
 }
 

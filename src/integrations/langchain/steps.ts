@@ -43,11 +43,7 @@ let areTagsKept: boolean | undefined;
 
 /** Makes runs that start inside an open step children of that step. */
 export function installStepSource(): void {
-  addStepSource(activeStep);
-}
-
-function activeStep(): RunContext | undefined {
-  return runOfStep(guard('langchain', activeStepId))?.context;
+  addStepSource(() => runOfStep(guard('langchain', activeStepId))?.context);
 }
 
 export function addStep(id: string, run: Run, handler: object, tags: unknown): Step {

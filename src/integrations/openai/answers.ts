@@ -22,7 +22,10 @@ export const responseReader: AnswerReader = objectReader(
 );
 
 export const imagesReader: AnswerReader = objectReader(
-  (answer) => ({ outputs: { ...answer, data: mapped(answer.data, markedImage) }, ...facts(answer) }),
+  (answer) => ({
+    outputs: { ...answer, data: mapped(answer.data, (image) => marked(image, 'b64_json', 'Image')) },
+    ...facts(answer),
+  }),
   imagesFold,
 );
 
@@ -40,10 +43,6 @@ export const embeddingsReader: AnswerReader = objectReader((answer) => {
  */
 export function markedOutput(item: unknown): unknown {
   return fieldsOf(item).type === 'image_generation_call' ? marked(item, 'result', 'Image') : item;
-}
-
-function markedImage(image: unknown): unknown {
-  return marked(image, 'b64_json', 'Image');
 }
 
 function markedAudio(choice: unknown): unknown {

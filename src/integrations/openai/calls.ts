@@ -32,7 +32,6 @@ type OpenAICall =
   | 'imageEdit'
   | 'imageVariation';
 
-/** The requests of OpenAI's API that are recorded. */
 export const openaiCalls: Readonly<Record<OpenAICall, CallReader>> = {
   chat: call('openai.chat.completions', 'llm', chat, choicesReader),
   response: call('openai.responses', 'llm', response, responseReader),
@@ -57,7 +56,6 @@ function call(name: string, runType: RunType, fields: RequestFields, reader: Ans
   };
 }
 
-/** Converts `instructions` and `input` to messages. */
 function responseInputs({ input, instructions, prompt }: Fields): Fields {
   const system = typeof instructions === 'string' ? [{ role: 'system', content: instructions }] : [];
   const asked =

@@ -15,7 +15,6 @@ export function aiSdkPrompt(value: unknown): Fields | undefined {
   return defined({ ...rest, prompt: promptMessages(asked) ?? asked, messages: promptMessages(messages) ?? messages });
 }
 
-/** Combines all attributes of the answer into one message. */
 export function aiSdkAnswer(_: unknown, attributes: Attributes): Fields[] {
   const given = (name: string): unknown => attributes[`ai.response.${name}`] ?? attributes[`ai.result.${name}`];
   const message = {

@@ -78,7 +78,7 @@ export const traceloop: Vocabulary = {
     ['llm.frequency_penalty', 'frequency_penalty', number],
     ['llm.presence_penalty', 'presence_penalty', number],
     ['llm.request.repetition_penalty', 'repetition_penalty', number],
-    ['llm.chat.stop_sequences', 'stop', stopSequences],
+    ['llm.chat.stop_sequences', 'stop', (value) => texts(json(value))],
     ['llm.is_streaming', 'stream', same],
   ],
   metadata: [
@@ -114,10 +114,6 @@ function associations(value: unknown): Fields | undefined {
   if (!isFields(value)) return undefined;
   const { session_id } = value;
   return session_id === undefined || Object.hasOwn(value, 'thread_id') ? value : { ...value, thread_id: session_id };
-}
-
-function stopSequences(value: unknown): string[] | undefined {
-  return texts(json(value));
 }
 
 function embedded(value: unknown): Fields[] | undefined {

@@ -67,7 +67,6 @@ export function entriesOf(span: SpanKey): SpanEntry[] {
   return entries;
 }
 
-/** Returns the innermost run of a context, for the headers of a request. */
 export function runAbove(given: Context): RunContext | undefined {
   const entered = enteredContext();
   const span = trace.getSpan(given) ?? extractedFor(given, undefined);

@@ -59,7 +59,6 @@ export class SpanRegistry {
     this.#latest = [];
   }
 
-  /** Returns the entries of open spans and of the latest spans. */
   *entries(): Iterable<SpanEntry> {
     for (const added of this.#latest) {
       const entry = created(added);

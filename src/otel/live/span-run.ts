@@ -74,7 +74,6 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   #record: EncodedRun | undefined;
   /** A `WeakRef` once the start is sent: the span may never end and must not stay in memory. */
   #span: SpanLike | WeakRef<SpanLike> | undefined;
-  /** The inputs that were sent with the start. */
   #sentInputs: EncodedPayload | undefined;
   #logMessages: LogMessages | undefined;
   /** The attributes of the latest exception that was emitted as a log record. */

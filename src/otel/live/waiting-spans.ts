@@ -140,7 +140,6 @@ function textIn(attributes: Readonly<Record<string, unknown>> | undefined): numb
   return characters;
 }
 
-/** Returns the trace id and the span id as one text. */
 export function idsOf(span: SpanKey): string {
   const { traceId, spanId } = span.spanContext();
   return `${traceId}:${spanId}`;

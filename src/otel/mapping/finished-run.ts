@@ -53,7 +53,9 @@ export function finishedRun(span: SpanLike, project: string, hasEnded: boolean):
       ...(fields.endTime !== undefined && { end_time: fields.endTime }),
       ...(fields.error !== undefined && { error: fields.error }),
       ...(tags !== undefined && { tags: [...tags] }),
-      extra: { metadata: parsed(fields.metadata ?? new Map()) },
+      extra: {
+        metadata: Object.fromEntries([...(fields.metadata ?? [])].map(([key, json]) => [key, JSON.parse(json)])),
+      },
     },
     texts: {
       ...(isFilled(fields.inputs?.json) && { inputs: fields.inputs.json }),
@@ -62,10 +64,6 @@ export function finishedRun(span: SpanLike, project: string, hasEnded: boolean):
     },
     attachments: [...attachmentsOf(fields.inputs), ...attachmentsOf(fields.outputs)],
   };
-}
-
-function parsed(metadata: ReadonlyMap<string, string>): Record<string, unknown> {
-  return Object.fromEntries([...metadata].map(([key, json]) => [key, JSON.parse(json)]));
 }
 
 /** Spans only have attachments from data URIs and bytes, never from a Blob. */

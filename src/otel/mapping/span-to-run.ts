@@ -102,7 +102,6 @@ export function spanToRun(span: SpanLike, capture: SpanCapture, around: SpanSurr
   return fields;
 }
 
-/** Maps the start of an open span. */
 export function spanToOpenRun(span: SpanLike, capture: SpanCapture): SpanStartFields {
   const fields: SpanStartFields = { name: safeText(span.name), runType: 'chain', inputs: undefined };
   try {

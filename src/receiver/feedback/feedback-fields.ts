@@ -21,9 +21,7 @@ import type { Feedback, FeedbackToken } from './feedback.ts';
 /** Feedback fields that a client sends. */
 type FeedbackInput = Pick<Feedback, 'score' | 'value' | 'comment' | 'correction' | 'metadata'>;
 
-/** Maximum size of feedback as JSON, in bytes. */
 export const FEEDBACK_BYTES_MAX: number = 1024 * 1024;
-/** Maximum number of tokens per request. */
 const REQUEST_TOKENS_MAX = 1_000;
 /** Maximum length of a key in characters. */
 const KEY_LENGTH_MAX = 180;

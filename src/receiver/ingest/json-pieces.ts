@@ -1,6 +1,5 @@
 import { setSoon } from '../../base/timers.ts';
 
-/** Length of a piece in characters. */
 const PIECE_LENGTH = 256 * 1024;
 
 /**

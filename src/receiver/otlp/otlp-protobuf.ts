@@ -78,7 +78,6 @@ export async function readProtobufRequest(bytes: Buffer): Promise<unknown> {
   }
 }
 
-/** Encodes an `ExportTraceServiceResponse`. */
 export async function protobufResponse(rejected: number, reason: string): Promise<Uint8Array> {
   const pbf = await newPbf();
   const writePartialSuccess = (_: unknown, to: Pbf): void => {

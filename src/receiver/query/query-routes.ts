@@ -14,7 +14,6 @@ import { readListQuery, readStatisticsQuery } from './run-query.ts';
 import { exportPieces } from './trace-export.ts';
 import { importTrace } from './trace-import.ts';
 
-/** Routes below `/query`, which the page uses. */
 export const queryRoutes: readonly Route[] = [
   {
     method: 'GET',

@@ -57,8 +57,6 @@ export type Ranged<Query extends RunQuery | ListQuery | StatisticsQuery> = Omit<
  */
 export type SortKey = 'start_time' | 'latency' | 'tokens' | 'cost';
 
-export const SORT_KEYS: readonly SortKey[] = ['start_time', 'latency', 'tokens', 'cost'];
-
 /** Selects a page of a list. */
 export interface ListQuery extends Omit<RunQuery, 'limit'> {
   /** @default 'start_time' */
@@ -78,8 +76,6 @@ export interface Page<Item> {
 }
 
 export type GroupKey = 'name' | 'model' | 'run_type' | 'project' | 'status';
-
-export const GROUP_KEYS: readonly GroupKey[] = ['name', 'model', 'run_type', 'project', 'status'];
 
 export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {
   /** @default 'name' */

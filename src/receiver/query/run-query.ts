@@ -7,7 +7,8 @@ import { ValidationIssues } from '../http-error.ts';
 import { parseUuid, uuid } from '../ingest/run-fields.ts';
 import { RUN_STATUSES } from '../store/run-view.ts';
 import { checkKnownParameters, jsonObject, validated } from '../validation.ts';
-import { GROUP_KEYS, type ListQuery, type RunQuery, SORT_KEYS, type StatisticsQuery } from './query.ts';
+import type { ListQuery, RunQuery, StatisticsQuery } from './query.ts';
+import { GROUP_KEYS, SORT_KEYS } from './query-keys.ts';
 
 /** Maximum number of statuses, of tags and of metadata keys in a query. */
 const CONDITIONS_MAX = 20;

@@ -116,7 +116,6 @@ export class Places {
   }
 }
 
-/** A visible run, with the data that depends on its trace. */
 export interface TracedRun extends TreeNode, FilteredRun {
   readonly run: MemoryRun;
   readonly trace: MemoryTrace;

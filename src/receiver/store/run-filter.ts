@@ -127,14 +127,11 @@ export function isOfProject(summary: RunSummary, project: string): boolean {
   return projectOf(summary) === project || summary.session_id === project;
 }
 
-function metadataText(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
-}
-
 /** Whether the metadata contains the key with this value. If `value` is null, any value matches. */
 export function hasMetadata(metadata: FilteredRun['metadata'], key: string, value: string | null): boolean {
   if (metadata === undefined || !Object.hasOwn(metadata, key)) return false;
-  return value === null || metadataText(metadata[key]) === value;
+  const found = metadata[key];
+  return value === null || value === (typeof found === 'string' ? found : JSON.stringify(found));
 }
 
 function isOrAny(asked: string | undefined, value: string | undefined): boolean {

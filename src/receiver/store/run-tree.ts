@@ -92,7 +92,6 @@ export function inOrder<Run extends TreeNode>(runs: readonly Run[]): { run: Run;
     .sort((a, b) => (a.order < b.order ? -1 : a.order > b.order ? 1 : 0));
 }
 
-/** Parses the start time of a visible run. */
 export function startUsOf(startTime: string | undefined): number {
   return parseIsoTimestamp(startTime ?? '') ?? 0;
 }

@@ -1,8 +1,8 @@
 import { isoTimestamp } from '../../run/time.ts';
-import type { Figures, GroupKey, Ranged, Statistics, StatisticsQuery } from '../query/query.ts';
+import type { Figures, Ranged, Statistics, StatisticsQuery } from '../query/query.ts';
 import { type FilteredRun, projectOf } from './run-filter.ts';
 import { USAGE_KEYS } from './run-summary.ts';
-import type { RunStatus, RunSummary, Usage } from './run-view.ts';
+import type { RunStatus, Usage } from './run-view.ts';
 
 const GROUPS = 50;
 const BUCKETS = 60;
@@ -108,15 +108,11 @@ export function statisticsOf(
   const { groupBy = 'name' } = query;
   const tally = new StatisticsTally(query, runs.length === 0 ? undefined : { firstUs, lastUs });
   for (const { startUs, latencyUs, summary, usage } of runs) {
-    const group = groupOf(groupBy, summary);
+    const group = groupBy === 'project' ? projectOf(summary) : summary[groupBy];
     const sums = { runs: 1, usage: usageSumsOf(usage), latencies: latenciesOf(latencyUs) };
     tally.add({ startUs, group, status: summary.status, ...sums });
   }
   return tally.statistics();
-}
-
-function groupOf(groupBy: GroupKey, summary: RunSummary): string | undefined {
-  return groupBy === 'project' ? projectOf(summary) : summary[groupBy];
 }
 
 /**

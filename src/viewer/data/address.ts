@@ -1,4 +1,5 @@
-import { GROUP_KEYS, type GroupKey, SORT_KEYS, type SortKey } from '../../receiver/query/query.ts';
+import type { GroupKey, SortKey } from '../../receiver/query/query.ts';
+import { GROUP_KEYS, SORT_KEYS } from '../../receiver/query/query-keys.ts';
 
 export type View = 'traces' | 'runs' | 'statistics' | 'compare';
 

@@ -78,7 +78,6 @@ export function withTerms(filter: string, added: string): string {
   return [...terms.values()].join(' ');
 }
 
-/** Removes the conditions for which `isRemoved` returns true from a filter. */
 export function withoutTerms(filter: string, isRemoved: (term: Term) => boolean): string {
   const kept = parseFilter(filter).filter((term) => !isRemoved(term));
   return kept.map(({ text }) => text).join(' ');
@@ -134,7 +133,7 @@ function termOf(text: string, groups: Readonly<Record<string, string | undefined
 function boundOf(text: string, key: string, operator: string, limit: string): Term {
   const isLatency = key === 'latency';
   const isMin = operator.startsWith('>');
-  const amount = isLatency ? parseDuration(limit) : parseCount(limit);
+  const amount = isLatency ? parseDuration(limit) : /^\d+$/.test(limit) ? Number(limit) : undefined;
   const step = operator.endsWith('=') ? 0 : isLatency ? 0.001 : 1;
   const parameter = `${isLatency ? 'latency_ms' : key}_${isMin ? 'min' : 'max'}`;
   if (amount === undefined) {
@@ -175,10 +174,6 @@ const UNITS_MS: Readonly<Record<string, number>> = {
 function parseDuration(text: string): number | undefined {
   const [, amount, unit = 's'] = /^(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d|w)?$/.exec(text) ?? [];
   return amount === undefined ? undefined : Number(amount) * (UNITS_MS[unit] ?? 1);
-}
-
-function parseCount(text: string): number | undefined {
-  return /^\d+$/.test(text) ? Number(text) : undefined;
 }
 
 /** Converts a date, or a duration before now, to an ISO 8601 timestamp. */

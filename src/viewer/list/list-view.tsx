@@ -121,7 +121,6 @@ function ListGrid({ view, list }: { view: ListKind; list: RunList }): JSX.Elemen
   );
 }
 
-/** Restores the scroll position when a list is shown again. */
 function useRestoredScroll(element: RefObject<HTMLElement | null>, list: RunList): void {
   useLayoutEffect(() => {
     const scrolled = element.current;

@@ -11,7 +11,6 @@ export function messagesOfInputs(inputs: unknown): Message[] | undefined {
   return instructions.length === 0 ? found : [{ role: 'system', parts: instructions }, ...found];
 }
 
-/** Returns the messages in a model call's outputs. */
 export function messagesOfOutputs(outputs: unknown): Message[] | undefined {
   const fields = unwrapValue(outputs);
   if (Array.isArray(fields.choices)) return fields.choices.map(choiceOf);

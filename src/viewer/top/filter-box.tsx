@@ -8,7 +8,6 @@ import { useKeys } from '../elements/keys.ts';
 import { visible } from '../elements/visible-text.ts';
 import { FilterModel } from './filter-model.ts';
 
-/** Row with the project and the filter of a list or of the statistics. */
 export function FilterRow(): JSX.Element {
   const model = useMemo(() => new FilterModel(), []);
   useEffect(() => () => model.dispose(), [model]);

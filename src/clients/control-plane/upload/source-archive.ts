@@ -21,7 +21,6 @@ const FILE_TIME = new Date('1985-10-26T08:15:00Z');
 const GZIP = [0x1f, 0x8b];
 const PATH_SHOWN_MAX = 300;
 
-/** An archive to upload. */
 export interface SourceArchive {
   readonly path: string;
   readonly bytes: number;

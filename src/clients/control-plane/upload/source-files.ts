@@ -3,7 +3,6 @@ import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import type ignore from 'ignore';
 import type { ValidationError } from '../../errors.ts';
 
-/** The files to upload from a source directory. */
 interface SourceFiles {
   /** Sorted paths of files and links, relative to the directory, with forward slashes. */
   readonly paths: readonly string[];

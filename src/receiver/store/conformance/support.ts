@@ -149,7 +149,6 @@ function isPlain(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Creates a test case for each row of a table. */
 export function table<Row extends readonly [string, ...unknown[]]>(
   title: string,
   rows: readonly Row[],

@@ -111,7 +111,6 @@ export class SqliteConnection {
     this.#database.exec(sql);
   }
 
-  /** Defines an SQL function. */
   define(name: string, fn: (...values: SqlValue[]) => SqlValue): void {
     this.#database.function(name, { deterministic: true }, fn);
   }
@@ -171,7 +170,6 @@ export function isBusy(error: unknown): boolean {
   return resultCodeOf(error) === CODES.busy;
 }
 
-/** Whether an error means that the file is not an SQLite database. */
 export function isNoDatabase(error: unknown): boolean {
   return resultCodeOf(error) === CODES.noDatabase;
 }

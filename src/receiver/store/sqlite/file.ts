@@ -233,7 +233,6 @@ function connect(
   }
 }
 
-/** Opens a connection, calls `use` with it, and closes it. */
 function withConnection<Result>(
   engine: Engine,
   path: string,

@@ -56,7 +56,6 @@ export function all(conditions: readonly Condition[]): Condition {
   };
 }
 
-/** Defines the SQL functions that the conditions use. */
 export function defineFilterFunctions(connection: SqliteConnection): void {
   connection.define('has_metadata', (json, key, value) => {
     const { extra } = JSON.parse(json as string) as SmallFields;

@@ -180,7 +180,6 @@ export class Placement {
     return hasMoved || (usageIn(row) !== undefined && !hasUsage);
   }
 
-  /** Marks the ancestors of a run that has usage, or has usage below it. */
   #spreadUsage(run: SqliteRun): void {
     if (!run.hasUsage && !run.below) return;
     for (

@@ -134,12 +134,10 @@ export function fieldsOf(row: Pick<SelectedRun, keyof RunRow | 'fields'>): Small
 /** SQL condition for runs whose usage counts towards sums. */
 export const COUNTS_USAGE: string = `(run_type IN (${MODEL_TYPES.map((type) => `'${type}'`).join(', ')}) OR below = 0)`;
 
-/** Returns the usage of a run if it counts towards sums. */
 export function countedUsageIn(row: RunRow): Usage | undefined {
   return countsUsage(row.run_type ?? '', row.below === 1) ? usageIn(row) : undefined;
 }
 
-/** Returns the usage that a row of `runs` or `traces` contains. */
 export function usageIn(row: Readonly<Record<string, unknown>>): Usage | undefined {
   const usage: Usage = {};
   for (const key of USAGE_KEYS) {
