@@ -23,15 +23,7 @@ export type {
   CronUpdate,
   ThreadCronCreate,
 } from './clients/agent-server/crons.ts';
-export {
-  CommandError,
-  type CommandErrorReason,
-  type LastEvent,
-  RunFailedError,
-  type RunPlace,
-  type StreamBreak,
-  StreamError,
-} from './clients/agent-server/errors.ts';
+export * from './clients/agent-server/errors.ts';
 export * from './clients/agent-server/protocol/agent-threads.ts';
 export * from './clients/agent-server/protocol/message-assembler.ts';
 export type {

@@ -1,7 +1,6 @@
-// The clock functions are captured at load time, so that fake timers in an application's tests do not affect the
-// library.
-export const wallNowMs: () => number = Date.now;
-export const monotonicNowMs: () => number = performance.now.bind(performance);
+import { monotonicNowMs, wallNowMs } from './timers.ts';
+
+export { monotonicNowMs, wallNowMs };
 
 /**
  * Maximum difference between timestamps and the wall clock, in microseconds. If the difference is larger, timestamps

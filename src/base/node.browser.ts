@@ -1,6 +1,8 @@
 import { RunspanError } from './errors.ts';
 import type * as node from './node.ts';
 
+export { AsyncResource } from './storage.edge.ts';
+
 export const nodeModule = ((name: string) => {
   throw new RunspanError('RUNSPAN_INVALID_REQUEST', `This call needs ${name}, which browsers do not have`);
 }) as typeof node.nodeModule;
@@ -10,13 +12,6 @@ export const types = {
   isPromise: (value: unknown): value is Promise<unknown> => value instanceof Promise,
   isProxy: (): boolean => false,
 };
-
-/** Calls the function directly, because browsers have no async context. */
-export class AsyncResource {
-  runInAsyncScope<Result, Args extends unknown[]>(fn: (...args: Args) => Result, self: unknown, ...args: Args): Result {
-    return Reflect.apply(fn, self, args);
-  }
-}
 
 export const environment: typeof node.environment = () => ({});
 

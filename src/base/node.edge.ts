@@ -2,6 +2,8 @@ import type { AsyncLocalStorage } from 'node:async_hooks';
 import type * as node from './node.ts';
 import { SynchronousStorage } from './storage.edge.ts';
 
+export { AsyncResource } from './storage.edge.ts';
+
 // Replaces `node.ts` on Workers and on Vercel's edge runtime. The substitutes have only what the library calls.
 
 const modules: Readonly<Record<string, unknown>> = {
@@ -34,13 +36,6 @@ export const types = {
   isSet: (value: unknown): boolean => value instanceof Set,
   isSetIterator: hasTag('Set Iterator'),
 } as unknown as typeof node.types;
-
-/** Calls the function in the current context, which belongs to the request that delivers the runs. */
-export class AsyncResource {
-  runInAsyncScope<Result, Args extends unknown[]>(fn: (...args: Args) => Result, self: unknown, ...args: Args): Result {
-    return Reflect.apply(fn, self, args);
-  }
-}
 
 interface Globals {
   readonly AsyncLocalStorage?: new () => AsyncLocalStorage<unknown>;

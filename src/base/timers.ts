@@ -1,6 +1,10 @@
 import { DELAY_MAX_MS } from './limits.ts';
 import { AsyncResource, clearTimeout, setImmediate, setTimeout } from './node.ts';
 
+// The clock functions are captured at load time, so that fake timers in an application's tests do not affect the library.
+export const wallNowMs: () => number = Date.now;
+export const monotonicNowMs: () => number = performance.now.bind(performance);
+
 export const clearTimer: (timer: NodeJS.Timeout | undefined) => void = clearTimeout;
 
 /**

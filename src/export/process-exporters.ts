@@ -8,7 +8,6 @@ import { Ledger, type Stats, totalStats } from './ledger.ts';
 import { type ConfigureOptions, resolveSettings } from './settings.ts';
 
 export class ProcessExporters {
-  /** All exporters that are open. */
   readonly #open = new Set<Exporter>();
   /**
    * Counters of all exporters that are in memory. Closed exporters are included, because they count later runs as

@@ -67,7 +67,7 @@ export class FetchClient implements Transport {
     try {
       const response = await this.#fetch(await this.#ownHeaders(attempt), request, attempt);
       const { status, headers, body } = response;
-      return { status, headers: Object.fromEntries(headers), body: new FetchBody(body, attempt) };
+      return { status, headers: Object.fromEntries(headers), body: bodyFrom(body, attempt) };
     } catch (thrown) {
       attempt.end();
       throw causeOf(thrown, attempt.signal);
@@ -192,34 +192,28 @@ function bodyOf({ body = [], stream }: HttpRequest): Pick<RequestInit, 'body' | 
   return { body: body.length > 1 ? new Blob(body as string[]) : (body[0] ?? null) };
 }
 
-class FetchBody implements ResponseBody {
-  readonly #stream: ReadableStream<Uint8Array> | null;
-  readonly #attempt: Attempt;
-
-  constructor(stream: ReadableStream<Uint8Array> | null, attempt: Attempt) {
-    this.#stream = stream;
-    this.#attempt = attempt;
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
-    const reader = this.#stream?.getReader();
-    try {
-      for (;;) {
-        const step = await reader?.read();
-        if (step?.value === undefined) return;
-        yield step.value;
+function bodyFrom(stream: ReadableStream<Uint8Array> | null, attempt: Attempt): ResponseBody {
+  const destroy = (error = new NoAnswerError('the response was closed') as Error): void => {
+    attempt.end();
+    attempt.abort(error);
+  };
+  return {
+    destroy,
+    async *[Symbol.asyncIterator]() {
+      const reader = stream?.getReader();
+      try {
+        for (;;) {
+          const step = await reader?.read();
+          if (step?.value === undefined) return;
+          yield step.value;
+        }
+      } catch (thrown) {
+        throw causeOf(thrown, attempt.signal);
+      } finally {
+        destroy();
       }
-    } catch (thrown) {
-      throw causeOf(thrown, this.#attempt.signal);
-    } finally {
-      this.destroy();
-    }
-  }
-
-  destroy(error?: Error): void {
-    this.#attempt.end();
-    this.#attempt.abort(error ?? new NoAnswerError('the response was closed'));
-  }
+    },
+  };
 }
 
 /**

@@ -6,7 +6,7 @@ import { type EncodedPayload, encodePayload } from '../payload/serialize.ts';
 import type { RunType } from '../run/record.ts';
 import type { Run } from '../run/run.ts';
 import type { Fields } from '../run/run-fields.ts';
-import type { RunHook } from '../run/run-hooks.ts';
+import type { RunHooks } from '../run/run-hooks.ts';
 import { commonChecks, type RunOptions, type StartOptions, usableOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 
@@ -92,8 +92,8 @@ export class Plan implements StartOptions {
   root?: boolean;
   exporter?: RunSink;
   referenceExampleId?: string;
-  onStart?: RunHook;
-  onEnd?: RunHook;
+  onStart?: NonNullable<RunHooks['onStart']>;
+  onEnd?: NonNullable<RunHooks['onEnd']>;
   hideInputs?: true;
   hideOutputs?: true;
   enabled?: boolean;
@@ -155,40 +155,20 @@ export class Plan implements StartOptions {
   }
 }
 
+/** Options of `fn.with(…)`. */
+export type CallOptions = Omit<TraceableOptions, 'runType' | 'inputs' | 'outputs' | 'aggregate' | 'stream'>;
+
+const { runType, ...otherChecks } = commonChecks;
+const callChecks: Checks<CallOptions> = { ...otherChecks, enabled: TRUE_OR_FALSE };
+
 const planChecks: Checks<TraceableOptions> = {
-  ...commonChecks,
-  enabled: TRUE_OR_FALSE,
+  ...callChecks,
+  runType,
   inputs: FUNCTION,
   outputs: FUNCTION,
   aggregate: FUNCTION,
   stream: FUNCTION,
 };
-
-/** Options of `fn.with(…)`. */
-export type CallOptions = Pick<
-  TraceableOptions,
-  | 'name'
-  | 'tags'
-  | 'metadata'
-  | 'project'
-  | 'projectId'
-  | 'id'
-  | 'referenceExampleId'
-  | 'onStart'
-  | 'onEnd'
-  | 'root'
-  | 'exporter'
-  | 'enabled'
->;
-
-const {
-  inputs: _inputs,
-  outputs: _outputs,
-  aggregate: _aggregate,
-  stream: _stream,
-  runType: _runType,
-  ...callChecks
-} = planChecks;
 
 export function callOptions(options: unknown): Partial<PlanOptions> {
   return usableOptions<CallOptions>('with', options, callChecks) as Partial<PlanOptions>;

@@ -39,7 +39,6 @@ const OWN_PORTS: ReadonlyMap<string, string> = new Map([
 ]);
 const OLLAMA_PORT = '11434';
 
-/** Returns the model service with this host, or undefined for any other host. */
 export function serviceAt({ hostname }: URL): string | undefined {
   const host = `.${hostname}`;
   return PROVIDERS.find(([suffix]) => host.endsWith(suffix))?.[1];

@@ -29,7 +29,8 @@ export function postRun(create: RunCreate, exporter: RunSink | undefined, parent
   const { name, inputs, extra, ...changes } = create;
   const { id, start_time, dotted_order, parent_run_id } = changes;
   const own = dotted_order === undefined ? undefined : parseDottedOrder(dotted_order)?.at(-1);
-  const above = parent ?? open.get(parent_run_id ?? '')?.run ?? remoteRun({ dotted_order: orderAbove(dotted_order) });
+  const orderAbove = dotted_order?.replace(/\.?[^.]*$/, '');
+  const above = parent ?? open.get(parent_run_id ?? '')?.run ?? remoteRun({ dotted_order: orderAbove });
   const options = defined({
     runType: create.run_type,
     id: id ?? own?.id,
@@ -135,11 +136,6 @@ export function orderedTimes(order: string): string {
     result = dottedOrder(result, earliestUs, id);
   }
   return result ?? order;
-}
-
-function orderAbove(order: string | undefined): string | undefined {
-  const end = order?.lastIndexOf('.') ?? -1;
-  return end < 0 ? undefined : order?.slice(0, end);
 }
 
 /** Returns a new UUIDv7. */

@@ -97,7 +97,7 @@ export class RunTree {
     const order = config.dotted_order === undefined ? undefined : orderedTimes(config.dotted_order);
     const own = order === undefined ? undefined : parseDottedOrder(order)?.at(-1);
     const parentUs = (parent_run && parseDottedOrder(parent_run.dotted_order)?.at(-1)?.startUs) ?? 0;
-    const givenUs = timestampUs(start_time);
+    const [givenUs, endUs] = [timestampUs(start_time), timestampUs(end_time)];
     const startUs = own?.startUs ?? Math.max(givenUs ?? clock.nowUs(), parentUs);
     this.id = config.id ?? own?.id ?? (givenUs === undefined ? newRunId(startUs) : runIdAt(startUs));
     this.name = config.name;
@@ -107,7 +107,7 @@ export class RunTree {
     this.parent_run_id = parent_run?.id ?? config.parent_run_id;
     this.child_runs = config.child_runs ?? [];
     this.start_time = startUs / 1_000;
-    this.end_time = millisecondsOf(end_time);
+    this.end_time = endUs && endUs / 1_000;
     this.extra = { ...extra, metadata: { ...metadata, ...extra?.metadata } };
     this.tags = config.tags;
     this.error = config.error;
@@ -340,9 +340,4 @@ function baggageOf({ metadata, tags = [], project_name: project }: RunTree): str
   const json = guard('RunTree.toHeaders', () => JSON.stringify(metadata));
   const members = Object.entries({ metadata: json === '{}' ? '' : json, tags: tags.join(','), project });
   return members.flatMap(([key, value]) => (value ? baggageMember(`langsmith-${key}`, value).text : [])).join(',');
-}
-
-function millisecondsOf(time: number | string | undefined): number | undefined {
-  const us = timestampUs(time);
-  return us === undefined ? undefined : us / 1_000;
 }

@@ -32,12 +32,16 @@ interface CommonJsModule {
   _compile: Compile;
 }
 
-/** Members of `node:module` that `@types/node` 20 does not have. */
-interface ModuleLoader {
+export interface ModuleHooks {
+  load?(url: string, context: LoadHookContext, nextLoad: NextLoad): LoadFnOutput;
+  resolve?(specifier: string, context: object, nextResolve: (specifier: string, context: object) => object): object;
+}
+
+/** `node:module`, with members that `@types/node` 20 does not have. */
+export interface ModuleLoader {
   /** Exists since Node 22.15. */
-  readonly registerHooks?: (hooks: {
-    load(url: string, context: LoadHookContext, nextLoad: NextLoad): LoadFnOutput;
-  }) => unknown;
+  readonly registerHooks?: (hooks: ModuleHooks) => { deregister(): void };
+  readonly createRequire: typeof import('node:module').createRequire;
   readonly prototype: CommonJsModule;
 }
 
@@ -68,7 +72,6 @@ export function patchModule(patch: ModulePatch): undefined {
   patches.set(patch.module, patch);
 }
 
-/** Returns the value of a request header. */
 export type Header = (name: string) => string | undefined;
 
 /** Returns the patch of the package that sends a request, if the package is in use and its module was never loaded. */
@@ -79,7 +82,6 @@ export function patchMissedBy(header: Header): ModulePatch | undefined {
   });
 }
 
-/** Whether a module has been loaded and patched. */
 export function isLoaded(module: string): boolean {
   return loadedModules.has(module);
 }

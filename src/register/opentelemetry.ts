@@ -3,20 +3,12 @@ import { nodeModule } from '../base/node.ts';
 import { SPAN_RECORDER } from '../base/shared.ts';
 import { OPENTELEMETRY } from '../base/timers.ts';
 import { fieldsOf } from '../payload/fields.ts';
-import type { Instrumentation } from './module-hooks.ts';
+import type { Instrumentation, ModuleHooks, ModuleLoader } from './module-hooks.ts';
 import { watchProperty } from './watch-property.ts';
 
 const PLACE = 'runspan/register opentelemetry';
 /** The provider's `shutdown` waits this long if the service is not available. The default of 29 s would be too long. */
 const FLUSH_TIMEOUT_MS = 3_000;
-
-type Resolve = (specifier: string, context: object) => object;
-type ResolveHook = (specifier: string, context: object, nextResolve: Resolve) => object;
-
-/** `@types/node` 20 does not have this function, which Node has since 22.15. */
-interface Hooks {
-  readonly registerHooks?: (hooks: { resolve: ResolveHook }) => { deregister(): void };
-}
 
 /** Adds a `RunSpanProcessor` to the global tracer provider, so that spans and runs form one trace. */
 export const opentelemetry: Instrumentation = {
@@ -50,7 +42,7 @@ function isOurs(processor: object): boolean {
 
 /** Loads `runspan/otel` synchronously, so that the first span is recorded, and only if the application has a provider. */
 function createProcessor(): object {
-  const { createRequire, registerHooks } = nodeModule('node:module') as Hooks & typeof import('node:module');
+  const { createRequire, registerHooks } = nodeModule('node:module') as unknown as ModuleLoader;
   const hooks = registerHooks?.({ resolve });
   try {
     const { RunSpanProcessor } = createRequire(import.meta.url)('runspan/otel');
@@ -61,7 +53,7 @@ function createProcessor(): object {
 }
 
 /** The copy of `npx runspan dev` uses the application's `@opentelemetry/api`, because npx installs no optional peers. */
-const resolve: ResolveHook = (specifier, context, nextResolve) => {
+const resolve: NonNullable<ModuleHooks['resolve']> = (specifier, context, nextResolve) => {
   try {
     return nextResolve(specifier, context);
   } catch (thrown) {

@@ -67,8 +67,6 @@ export interface HookedRun {
   attach(name: string, content: AttachmentContent, mimeType?: string): void;
 }
 
-export type RunHook = (run: HookedRun) => unknown;
-
 /**
  * Functions that are called when a run starts and ends. They are not called for runs that are not recorded. Traced
  * functions that a hook calls are not recorded. If a hook throws or rejects, one line is logged and the application is

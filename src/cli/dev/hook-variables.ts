@@ -19,16 +19,13 @@ export async function hookVariables(
   warn: (line: string) => void,
 ): Promise<Record<string, string>> {
   const otlp = otlpVariables(url, apiKey);
-  if (await supportsImport(program)) return { ...otlp, NODE_OPTIONS: nodeOptions(variable('NODE_OPTIONS')) };
+  // The hook precedes the existing options, because the modules that they load may load an SDK.
+  const nodeOptions = `--import=${REGISTER} ${variable('NODE_OPTIONS') ?? ''}`.trim();
+  if (await supportsImport(program)) return { ...otlp, NODE_OPTIONS: nodeOptions };
   warn(
     'the Node of the command has no --import, so only what the command traces itself is recorded; use Node 20.19 or later',
   );
   return otlp;
-}
-
-/** Puts the hook before the existing options, because the modules that they load may load an SDK. */
-function nodeOptions(existing = ''): string {
-  return `--import=${REGISTER} ${existing}`.trim();
 }
 
 /**

@@ -2,15 +2,7 @@ import { RunspanError } from '../../base/errors.ts';
 import { isObject } from '../../base/options.ts';
 import { shareInstances } from '../../base/shared.ts';
 import { cut } from '../../base/text.ts';
-import {
-  ApiError,
-  type CallFacts,
-  ConnectionError,
-  DETAIL_MAX,
-  InvalidAnswerError,
-  requestText,
-  TimeoutError,
-} from '../errors.ts';
+import { ApiError, type CallFacts, DETAIL_MAX, requestText } from '../errors.ts';
 import type { RunError } from './streams/agent-event.ts';
 
 /** Ids of a run on an agent server and of its thread, as far as they are known. */
@@ -86,18 +78,6 @@ export class StreamError extends RunspanError {
     this.lastEvent = lastEvent;
     this.request = request;
   }
-}
-
-/**
- * Returns the error for a stream that could not be opened although the server created its run. The error contains the
- * run's id.
- */
-export function unopenedStreamError(thrown: unknown, place: RunPlace): unknown {
-  const isAnswer = thrown instanceof ApiError || thrown instanceof InvalidAnswerError;
-  if (!isAnswer && !(thrown instanceof ConnectionError) && !(thrown instanceof TimeoutError)) return thrown;
-  const { request, message } = thrown;
-  const outlook = 'the run may still be running';
-  return new StreamError(request, { ...place, lastEvent: undefined, problem: message, outlook }, { cause: thrown });
 }
 
 /** Reason why the server refused a command. */

@@ -4,24 +4,7 @@ import { nodeModule } from '../../base/node.ts';
 const fs: typeof import('node:fs') = nodeModule('node:fs');
 
 /** Tests replace these functions of `node:fs` to simulate file-system errors. */
-export type SpoolFs = Pick<
-  typeof fs,
-  | 'closeSync'
-  | 'fdatasync'
-  | 'fstatSync'
-  | 'ftruncateSync'
-  | 'lstatSync'
-  | 'mkdirSync'
-  | 'openSync'
-  | 'readFileSync'
-  | 'readdirSync'
-  | 'readlinkSync'
-  | 'renameSync'
-  | 'rmdirSync'
-  | 'unlinkSync'
-  | 'utimesSync'
-  | 'writeSync'
->;
+export type SpoolFs = typeof fs;
 
 export const systemFs: SpoolFs = fs;
 

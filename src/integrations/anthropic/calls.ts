@@ -17,7 +17,6 @@ export const messageCall: CallReader = {
   }, messageFold),
 };
 
-/** Returns the messages, with the system prompt as the first message. */
 function messageInputs({ messages, system }: Fields): Fields {
   const given = withDataUris(messages);
   return { messages: system === undefined ? given : [{ role: 'system', content: system }, ...listOf(given)] };

@@ -169,13 +169,8 @@ function beginCall({ input, init, body, startTime, around, sink }: FetchRequest)
 }
 
 function callOfStep(step: Step): Call {
-  const release = (): void => {
+  const fail = (): void => {
     step.isRequested = false;
   };
-  return {
-    fulfilled(response) {
-      if (fieldsOf(response).ok === false) release();
-    },
-    fail: release,
-  };
+  return { fail, fulfilled: (response) => fieldsOf(response).ok === false && fail() };
 }

@@ -73,7 +73,6 @@ export function runOfStep(id: string | undefined, sink?: RunSink): Run | undefin
   return (known?.find(({ run }) => run.sink === sink) ?? known?.[0])?.run;
 }
 
-/** Whether a handler already records the step with this sink. */
 export function isRecorded(id: string, sink: RunSink): boolean {
   return steps.get(id)?.some(({ run }) => run.sink === sink) ?? false;
 }

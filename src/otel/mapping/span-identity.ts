@@ -2,7 +2,6 @@ import { clock } from '../../base/clock.ts';
 import { isHex, newRunId, spanRunId } from '../../run/ids.ts';
 import type { SpanContextLike, SpanLike } from '../span-like.ts';
 
-/** Returns the start of a span in microseconds since 1970. */
 export function startUsOf(span: SpanLike): number {
   return hrTimeUs(span.startTime) ?? clock.nowUs();
 }

@@ -39,7 +39,6 @@ interface SpanSurroundings {
   readonly messages?: Attributes | undefined;
   /** Number of log records that were dropped because of the limits. */
   readonly droppedMessages?: number | undefined;
-  /** The attributes of an exception from a log record. */
   readonly exception?: Attributes | undefined;
   /** The JSON text of the inputs that the start of the run contained. */
   readonly sentInputs?: string | undefined;
@@ -54,7 +53,6 @@ interface SpanStartFields {
   inputs: EncodedPayload | undefined;
 }
 
-/** The fields of a run that are derived from its span. */
 export interface SpanFields extends SpanStartFields {
   outputs: EncodedPayload | undefined;
   tags: readonly string[] | undefined;

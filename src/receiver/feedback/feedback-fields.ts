@@ -23,7 +23,6 @@ type FeedbackInput = Pick<Feedback, 'score' | 'value' | 'comment' | 'correction'
 
 export const FEEDBACK_BYTES_MAX: number = 1024 * 1024;
 const REQUEST_TOKENS_MAX = 1_000;
-/** Maximum length of a key in characters. */
 const KEY_LENGTH_MAX = 180;
 
 const finite = v.pipe(v.number('a number'), v.finite('a number'));
@@ -138,7 +137,6 @@ const tokenSchema = v.pipe(
   ),
 );
 
-/** Reads one token from an object, or one token from each object of an array. */
 export function readTokens(body: unknown): FeedbackToken[] {
   if (!Array.isArray(body)) return [readToken(body, ['body'])];
   if (body.length > REQUEST_TOKENS_MAX)

@@ -43,7 +43,6 @@ export async function postFeedback(call: Call): Promise<RouteResponse> {
   return { status: 200, body: feedback };
 }
 
-/** Parameters that select a page of a list. */
 const PAGE_PARAMETERS: readonly string[] = ['offset', 'limit'];
 
 async function listFeedback({ store, scope, search }: Call): Promise<RouteResponse> {

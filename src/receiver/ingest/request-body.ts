@@ -4,7 +4,6 @@ import * as zlib from 'node:zlib';
 import { messageOf } from '../../base/text.ts';
 import { HttpError } from '../http-error.ts';
 
-/** Limits of request bodies in bytes. */
 export interface BodyLimits {
   /** Maximum size of a body as it is received, compressed or not. */
   readonly wireBytesMax: number;

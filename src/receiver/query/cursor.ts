@@ -33,7 +33,6 @@ function parse(cursor: string): readonly unknown[] {
   }
 }
 
-/** Sorts items and returns one page of them. */
 export function pageOf<Item>(
   items: readonly Item[],
   positionOfItem: (item: Item) => Position,

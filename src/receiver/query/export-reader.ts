@@ -1,7 +1,6 @@
 import { HttpError } from '../http-error.ts';
 import { JsonReader } from '../ingest/json.ts';
 
-/** Maximum size of an entry in bytes. */
 const ENTRY_BYTES_MAX = 256 * 1024 * 1024;
 
 /** A field of an object, or an element of a field that is an array. */

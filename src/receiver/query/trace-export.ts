@@ -4,7 +4,6 @@ import { ALL_TIMES } from '../store/run-filter.ts';
 import type { StoredRun } from '../store/run-view.ts';
 import type { Scope, Store } from '../store/store.ts';
 
-/** Value that identifies the format of an export. */
 export const FORMAT = 'runspan-trace';
 export const VERSION = 1;
 

@@ -328,7 +328,6 @@ export class MemoryStore implements Store {
   }
 }
 
-/** Returns the keys by which child runs refer to this run. */
 function keysOf({ id, spans }: MemoryRun): string[] {
   return spans.span === undefined ? [id] : [id, spans.span];
 }

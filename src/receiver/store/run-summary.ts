@@ -91,7 +91,6 @@ function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
   return end_time === undefined ? 'pending' : 'success';
 }
 
-/** The run types that are model calls. */
 export const MODEL_TYPES: readonly string[] = ['llm', 'embedding'];
 
 /**

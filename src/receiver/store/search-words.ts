@@ -57,7 +57,6 @@ export function indexText(fields: RunFields): string {
     .join(BREAK);
 }
 
-/** Returns the texts in a run that can be searched. */
 function runTexts(fields: RunFields): string[] {
   const texts: string[] = [];
   let left = TEXT_LENGTH_MAX;
@@ -83,7 +82,6 @@ function runTexts(fields: RunFields): string[] {
   return texts;
 }
 
-/** Whether the words of a run match a search. */
 export function isFound({ prefixes, phrases }: Search, words: readonly string[]): boolean {
   return (
     prefixes.every((prefix) => words.some((word) => word.startsWith(prefix))) &&

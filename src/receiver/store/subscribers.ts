@@ -50,7 +50,6 @@ export class Subscribers {
     if (performance.now() - this.#noticedAtMs >= NOTICE_INTERVAL_MS) this.logDeleted();
   }
 
-  /** Logs the deletions since the last log line, if any. */
   logDeleted(): void {
     if (this.#forgottenTraces === 0) return;
     const [traceCount, runCount] = [count(this.#forgottenTraces, 'trace'), count(this.#forgottenRuns, 'run')];

@@ -16,7 +16,6 @@ export function nextTheme(): void {
   theme.value = NEXT[theme.value];
 }
 
-/** Whether text in payloads is rendered as Markdown. */
 export const isMarkdown: Signal<boolean> = preference('markdown', (text) => text !== 'false');
 
 /** Width of the trace tree, in percent. */

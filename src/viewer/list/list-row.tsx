@@ -10,7 +10,6 @@ const TAGS_MAX = 3;
 const FEEDBACK_MAX = 2;
 const NAME_LENGTH_MAX = 200;
 
-/** A row of the list, for a trace or a run. */
 export function ListRow({
   line,
   row,

@@ -22,7 +22,6 @@ const TICK_MS = 5_000;
 /** The list that was shown last, and that is shown again when the user returns from a trace. */
 let last: { readonly key: string; readonly list: RunList } | undefined;
 
-/** View with the list of traces or of all runs. */
 export function ListView({ view }: { view: ListKind }): JSX.Element {
   const { project, filter, sort, order } = address.value;
   const key = [view, project, filter, sort, order].join('\n');

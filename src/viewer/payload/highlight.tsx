@@ -17,7 +17,6 @@ for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(
 /** Maximum length of code to highlight. Longer code would need so many elements that the page becomes slow. */
 const LENGTH_MAX = 20_000;
 
-/** A node in the token tree that the highlighter returns. */
 interface TokenNode {
   readonly scope?: string;
   readonly children: readonly (TokenNode | string)[];

@@ -98,7 +98,6 @@ export function useAxis({ startMs, endMs, hasOpenRuns }: RunTree): Axis {
   return { startMs, lengthMs: Math.max(0.001, (isGrowing ? nowMs : endMs) - startMs) };
 }
 
-/** Returns the indices of branches that have no collapsed ancestor. */
 export function openBranches({ branches }: RunTree, collapsed: ReadonlySet<string>): number[] {
   const shown: number[] = [];
   for (let index = 0; index < branches.length; ) {

@@ -2,7 +2,7 @@ import { type Check, type Checks, checkedOptions, isObject } from '../../../base
 import { INSPECT } from '../../../base/text.ts';
 import { type CallOptions, OBJECT_OPTION } from '../../client-options.ts';
 import { callOf, type Endpoint, endpoints, type PreparedCall, type Table } from '../../endpoint.ts';
-import { ApiError } from '../../errors.ts';
+import { ApiError, ConnectionError, InvalidAnswerError, TimeoutError } from '../../errors.ts';
 import type { PageList } from '../../page.ts';
 import { BODY } from '../../schema.ts';
 import { newThreadId, tracedStream } from '../../tracing.ts';
@@ -14,7 +14,7 @@ import {
   type PageRequest,
   recordedInputs,
 } from '../agent-service.ts';
-import { unopenedStreamError } from '../errors.ts';
+import { type RunPlace, StreamError } from '../errors.ts';
 import type { Checkpoint, ThreadHistory, ThreadState, ThreadStateUpdate } from '../thread.ts';
 import { HISTORY, statePages } from '../threads.ts';
 import {
@@ -285,3 +285,15 @@ const BOOTSTRAP: Check = [
   'true, false or an object of values',
   (value) => typeof value === 'boolean' || isObject(value),
 ];
+
+/**
+ * Returns the error for a stream that could not be opened although the server created its run. The error contains the
+ * run's id.
+ */
+function unopenedStreamError(thrown: unknown, place: RunPlace): unknown {
+  const isAnswer = thrown instanceof ApiError || thrown instanceof InvalidAnswerError;
+  if (!isAnswer && !(thrown instanceof ConnectionError) && !(thrown instanceof TimeoutError)) return thrown;
+  const { request, message } = thrown;
+  const outlook = 'the run may still be running';
+  return new StreamError(request, { ...place, lastEvent: undefined, problem: message, outlook }, { cause: thrown });
+}

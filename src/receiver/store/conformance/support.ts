@@ -86,7 +86,6 @@ export function token(number: number, run: number): FeedbackToken {
   };
 }
 
-/** Applies each operation in a separate call. */
 export async function applyEach(store: Store, operations: readonly RunOperation[]): Promise<void> {
   for (const operation of operations) await store.apply(SCOPE, [operation]);
 }

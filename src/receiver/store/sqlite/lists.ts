@@ -66,7 +66,6 @@ export function defineFilterFunctions(connection: SqliteConnection): void {
 const OF_TRACE = 'runs.trace = (SELECT n FROM traces WHERE tenant = ? AND id = ?)';
 const HAS_TAG = 'runs.n IN (SELECT n FROM tags WHERE tenant = ? AND tag = ?)';
 
-/** Indexed columns for metadata keys. */
 const METADATA_COLUMNS: Readonly<Record<string, string>> = { thread_id: 'runs.thread', user_id: 'runs.user' };
 
 function ofMetadata(key: string, value: string | null): Condition[] {

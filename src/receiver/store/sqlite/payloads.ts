@@ -64,7 +64,6 @@ export function factsIn(facts: StoredFacts): PayloadFacts {
   return Object.assign({}, ...Object.values(facts));
 }
 
-/** Returns the key of a payload's row. */
 function payloadKey(n: number, field: PayloadField): number {
   return n * 4 + PAYLOAD_FIELDS.indexOf(field);
 }

@@ -249,7 +249,6 @@ export class SqliteReader {
       });
   }
 
-  /** Derives the order of one run from its ancestors. */
   #orderOf({ id, tenant, trace }: SelectedRun): string {
     const path: TreeNode[] = [];
     for (let bytes: Uint8Array | null = id; bytes !== null; ) {

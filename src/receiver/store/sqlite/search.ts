@@ -10,7 +10,6 @@ import { fieldsOf, type SelectedRun } from './run-row.ts';
  * that matches the other conditions.
  */
 const RARE_MAX = 20_000;
-/** Maximum length of a word in the index. */
 const WORD_LENGTH_MAX = 64;
 /** Maximum number of runs that one transaction indexes. */
 const STEP_RUNS = 5_000;

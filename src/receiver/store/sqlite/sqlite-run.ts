@@ -25,7 +25,6 @@ export class SqliteRun {
   readonly #prices: Prices;
   /** The row as it is stored. Undefined until the run is first written. */
   row: RunRow | undefined;
-  /** Id of the trace that `row` belongs to. */
   storedTraceId: string;
   /** Key of the trace in which the run is placed. Undefined until the run is placed. */
   trace: number | undefined;
