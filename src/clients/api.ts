@@ -1,9 +1,8 @@
-import { monotonicNowMs, wallNowMs } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { allowListeners, types } from '../base/node.ts';
 import { addressOf, checkedOptions } from '../base/options.ts';
 import { messageOf } from '../base/text.ts';
-import { delay } from '../base/timers.ts';
+import { delay, monotonicNowMs, wallNowMs } from '../base/timers.ts';
 import { createClient } from '../http/create-client.ts';
 import { DeadlineError } from '../http/errors.ts';
 import { failureOf } from '../http/failure.ts';

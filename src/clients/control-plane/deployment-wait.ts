@@ -1,6 +1,6 @@
-import { monotonicNowMs } from '../../base/clock.ts';
 import { type Checks, checkedOptions, FUNCTION, WHOLE_FROM_1 } from '../../base/options.ts';
 import { cut, messageOf } from '../../base/text.ts';
+import { monotonicNowMs } from '../../base/timers.ts';
 import { isTransient } from '../../http/retry.ts';
 import { type Answer, retryAfterMs } from '../api.ts';
 import { type CallOptions, callChecks } from '../client-options.ts';
