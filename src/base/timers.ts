@@ -70,9 +70,34 @@ export const OPENTELEMETRY: unique symbol = Symbol.for('opentelemetry.js.api.1')
 
 export const SUPPRESS_TRACING: symbol = Symbol.for('OpenTelemetry SDK Context Key SUPPRESS_TRACING');
 
-/** Calls `fn` with OpenTelemetry tracing suppressed, so that requests of the library are not recorded as spans. */
+/** Sentry's registry, which all copies of its packages share. `acs` is the async context strategy of a version. */
+interface SentryRegistry {
+  readonly version: string;
+  readonly [version: string]: unknown;
+}
+
+interface SentryStrategy {
+  readonly acs?: { withScope?<Result>(fn: (scope: SentryScope) => Result): Result };
+}
+
+interface SentryScope {
+  setSDKProcessingMetadata?(metadata: object): void;
+}
+
+/** Calls `fn` with the tracing of OpenTelemetry and Sentry suppressed, so that requests of the library are not recorded. */
 export function withoutTracing<Result>(fn: () => Result): Result {
   const manager = (globalThis as { [OPENTELEMETRY]?: { context?: ContextManager } })[OPENTELEMETRY]?.context;
-  if (manager === undefined) return fn();
-  return manager.with(manager.active().setValue(SUPPRESS_TRACING, true), fn);
+  if (manager === undefined) return withoutSentry(fn);
+  return manager.with(manager.active().setValue(SUPPRESS_TRACING, true), () => withoutSentry(fn));
+}
+
+/** Sentry 11 does not read OpenTelemetry's context, and only Sentry's package exports its `suppressTracing`. */
+function withoutSentry<Result>(fn: () => Result): Result {
+  const registry = (globalThis as { __SENTRY__?: SentryRegistry }).__SENTRY__;
+  const { acs } = (registry?.[registry.version] ?? {}) as SentryStrategy;
+  if (acs?.withScope === undefined) return fn();
+  return acs.withScope((scope) => {
+    scope.setSDKProcessingMetadata?.({ __SENTRY_SUPPRESS_TRACING__: true });
+    return fn();
+  });
 }

@@ -159,7 +159,7 @@ describe('in a span of OpenTelemetry', () => {
     import { NodeSDK } from '@opentelemetry/sdk-node';
     new NodeSDK({ instrumentations: [] }).start();`;
   const sentry = `${api}
-    import * as Sentry from '@sentry/node';
+    import * as Sentry from '@sentry/node-10';
     Sentry.init({ dsn: 'http://key@127.0.0.1:9/1', tracesSampleRate: 1, openTelemetryBasicTracerProvider: true });`;
   const tree = ['request', `  ${CHAT}`];
   // Without an exporter, `NodeSDK` creates no provider.
@@ -170,7 +170,7 @@ describe('in a span of OpenTelemetry', () => {
     ['NodeTracerProvider 2.x', 'otel', nodeProvider],
     ['NodeSDK 2.x', 'otel', nodeSdk],
     ['NodeSDK 3.x', 'otel-3', nodeSdk],
-    ['Sentry', 'otel', sentry],
+    ['Sentry 10', 'otel', sentry],
   ])('of %s, a model call is a child of the span', async (_, folder, imports) => {
     const cwd = fileURLToPath(new URL(`./${folder}/`, import.meta.url));
     const ended = await run([imports, inSpan], exporters, 'module', cwd);
