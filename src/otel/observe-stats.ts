@@ -24,7 +24,7 @@ const observed = new WeakMap<Meter, () => void>();
 
 /**
  * Reports `stats()` and the duration of requests as OpenTelemetry metrics. The names start with `runspan.` and follow
- * the conventions for SDKs (`docs/opentelemetry-metrics.md`). Call this function once, after the meter provider is set,
+ * the conventions for SDKs (`docs/opentelemetry.md`). Call this function once, after the meter provider is set,
  * because OpenTelemetry returns a no-op meter until then. Call the returned function to stop the reports. Never throws.
  */
 export function observeStats(options?: ObserveStatsOptions): () => void {

@@ -1,7 +1,8 @@
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import { type Snippet, snippetsOf } from '../package/snippets.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
 
 /** A file with this code in a folder that has what the peers have, and the checkout itself as `runspan`. */
@@ -16,4 +17,16 @@ export function asApplication(code: string): string {
   const path = join(folder.path, 'program.mjs');
   writeFileSync(path, code);
   return path;
+}
+
+/** Returns the snippets of a page, by its path in the repository. */
+export function snippetsIn(page: string): Snippet[] {
+  return snippetsOf(page, readFileSync(join(root, page), 'utf8'));
+}
+
+/** Returns the snippet of docs/opentelemetry.md whose code contains the text. */
+export function snippetWith(text: string): string {
+  const [snippet] = snippetsIn('docs/opentelemetry.md').filter(({ code }) => code.includes(text));
+  if (snippet === undefined) throw new Error(`docs/opentelemetry.md has no snippet with ${text}`);
+  return snippet.code;
 }

@@ -1,16 +1,12 @@
 // The runs of spans that Traceloop's packages emit. The expected runs are written by hand from the specifications, https://www.traceloop.com/docs/openllmetry/contributing/semantic-conventions (up to 0.22) and
 // https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md (later).
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createReceiver } from '../../src/receiver.ts';
 import type { RunRecord } from '../../src/run/record.ts';
-import { snippetsOf } from '../package/snippets.ts';
-import { root } from '../support/folders.ts';
 import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
 import { runNode } from '../support/program.ts';
-import { asApplication } from './application.ts';
+import { asApplication, snippetWith } from './application.ts';
 
 const program = fileURLToPath(new URL('./traceloop-program.mjs', import.meta.url));
 
@@ -333,11 +329,10 @@ test('searches in vector databases become retrievers, and calls reported by hand
   );
 });
 
-test('the program of docs/traceloop.md sends the documented runs', async () => {
-  const [snippet] = snippetsOf('docs/traceloop.md', readFileSync(join(root, 'docs/traceloop.md'), 'utf8'));
+test('the program of the section about Traceloop sends the documented runs', async () => {
   const receiver = await createReceiver({ port: 0 });
   onTestFinished(() => receiver.close());
-  const { code, stderr } = await runNode([asApplication(snippet?.code ?? '')], {
+  const { code, stderr } = await runNode([asApplication(snippetWith('traceloop.initialize'))], {
     RUNSPAN_ENDPOINT: receiver.url,
     OPENAI_BASE_URL: server.url,
     OPENAI_API_KEY: 'key',
