@@ -8,9 +8,9 @@ import { masked, snippetsOf } from '../package/snippets.ts';
 import { runNode } from '../support/program.ts';
 import { asApplication } from './application.ts';
 
-// Those of the chat are run against it: chat-docs.test.ts.
+// Other tests run those of the chat and of Langfuse.
 const pages = ['README.md', ...filesUnder('docs', '.md').map((path) => `docs/${path}`)].filter(
-  (page) => !page.startsWith('docs/chat'),
+  (page) => !page.startsWith('docs/chat') && page !== 'docs/from-langfuse.md',
 );
 const programs = pages.flatMap((page) => snippetsOf(page, read(page))).filter(({ isOfPeers }) => isOfPeers);
 

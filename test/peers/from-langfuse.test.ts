@@ -1,0 +1,132 @@
+// The programs of docs/from-langfuse.md. The expected runs are written by hand.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createReceiver } from '../../src/receiver.ts';
+import type { RunRecord } from '../../src/run/record.ts';
+import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
+import { runNode } from '../support/program.ts';
+import { asApplication, snippetsIn } from './application.ts';
+import { type Collector, startCollector } from './collector.ts';
+import { type DrawnRun, drawn } from './otel-runs.ts';
+
+const PAGE = 'docs/from-langfuse.md';
+const [kept, keptTree, rewritten, rewrittenTree] = snippetsIn(PAGE).map(({ code }) => code);
+
+let model: OpenAiServer;
+
+beforeAll(async () => {
+  model = await startOpenAiServer();
+});
+
+afterAll(() => model.close());
+
+async function run(code = ''): Promise<{ runs: DrawnRun[]; tree: string[]; langfuse: Collector }> {
+  const receiver = await createReceiver();
+  try {
+    const langfuse = await startCollector();
+    const { code: exitCode, stderr } = await runNode([asApplication(code)], {
+      RUNSPAN_ENDPOINT: receiver.url,
+      LANGFUSE_BASE_URL: langfuse.url,
+      LANGFUSE_PUBLIC_KEY: 'public',
+      LANGFUSE_SECRET_KEY: 'secret',
+      OPENAI_BASE_URL: model.url,
+      OPENAI_API_KEY: 'local',
+    });
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+    const runs = (await receiver.runs()) as RunRecord[];
+    const tree = runs.map((one) => `${one.parent_run_id === undefined ? '' : '  '}${one.name} (${one.run_type})`);
+    return { runs: drawn(runs), tree, langfuse };
+  } finally {
+    await receiver.close();
+  }
+}
+
+/** Returns the lines in the order of the alphabet, because spans that start in the same millisecond have no order. */
+function linesOf(tree = ''): string[] {
+  return tree.trimEnd().split('\n').sort();
+}
+
+const USAGE = {
+  input_tokens: 20,
+  output_tokens: 9,
+  total_tokens: 29,
+  input_token_details: { cache_read: 8 },
+  output_token_details: { reasoning: 3 },
+};
+const QUESTION = { messages: [{ role: 'user', content: 'tea? a page about tea' }] };
+const ANSWER = { role: 'assistant', content: 'It is raining.' };
+const OF_TRACE = { user_id: 'u1', thread_id: 's1' };
+const tags = ['demo'];
+
+describe(PAGE, () => {
+  test('the program with the added processor sends its observations to Langfuse and as runs', async () => {
+    const { runs, tree, langfuse } = await run(kept);
+    expect(langfuse.spans('/api/public/otel/v1/traces').map(({ name }) => name)).toEqual([
+      'search',
+      'OpenAI.chat',
+      'answer',
+    ]);
+    expect(tree.sort()).toEqual(linesOf(keptTree));
+    expect(runs).toMatchObject([
+      {
+        name: 'answer',
+        type: 'chain',
+        inputs: { input: 'tea' },
+        outputs: { output: 'It is raining.' },
+        tags,
+        metadata: { ...OF_TRACE, pages: '1' },
+        below: [
+          {
+            name: 'OpenAI.chat',
+            type: 'llm',
+            inputs: QUESTION,
+            outputs: { ...ANSWER, usage_metadata: USAGE },
+            tags,
+            metadata: { ...OF_TRACE, ls_model_name: 'small-2026', ls_temperature: 0, usage_metadata: USAGE },
+          },
+          {
+            name: 'search',
+            type: 'retriever',
+            inputs: { input: 'tea' },
+            outputs: { output: ['a page about tea'] },
+            tags,
+            metadata: OF_TRACE,
+          },
+        ],
+      },
+    ]);
+  });
+
+  test('the rewritten program sends the same tree of runs', async () => {
+    const { runs, tree, langfuse } = await run(rewritten);
+    expect(langfuse.spans('/api/public/otel/v1/traces')).toEqual([]);
+    expect(tree.sort()).toEqual(linesOf(rewrittenTree));
+    expect(runs).toMatchObject([
+      {
+        name: 'answer',
+        type: 'chain',
+        inputs: { input: 'tea' },
+        outputs: { outputs: 'It is raining.' },
+        tags,
+        metadata: { ...OF_TRACE, pages: 1 },
+        below: [
+          {
+            name: 'openai.chat.completions',
+            type: 'llm',
+            inputs: QUESTION,
+            outputs: { choices: [{ message: ANSWER }], usage_metadata: USAGE },
+            tags,
+            metadata: { ...OF_TRACE, ls_model_name: 'small', ls_temperature: 0, usage_metadata: USAGE },
+          },
+          {
+            name: 'search',
+            type: 'retriever',
+            inputs: { input: 'tea' },
+            outputs: { outputs: ['a page about tea'] },
+            tags,
+            metadata: OF_TRACE,
+          },
+        ],
+      },
+    ]);
+  });
+});
