@@ -98,7 +98,8 @@ async function unknownIn(line: string, shell: Snippet): Promise<string[]> {
   const [program, first = '', second = '', third = ''] = words;
   if (program === 'npm' && first === 'run') return second in manifest.scripts ? [] : [second];
   if (program === 'npm' && first === 'test') return 'test' in manifest.scripts ? [] : [first];
-  if (program === 'node') return existsHere(first, shell) ? [] : [first];
+  const file = first === '--import' ? third : first;
+  if (program === 'node') return existsHere(file, shell) ? [] : [file];
   if (program !== 'npx' || first !== 'runspan') return [];
   const action = /^(spool|deployments)$/.test(second) ? [helpOf(second, third)] : [];
   const texts = await Promise.all([helpOf(), helpOf(second), ...action]);
@@ -120,6 +121,7 @@ function helpOf(...subcommand: readonly string[]): Promise<string> {
 }
 
 function existsHere(file: string, shell: Snippet): boolean {
-  const written = programs.some((one) => folderOf(one) === folderOf(shell) && fileOf(one).base === file);
+  const files = [...programs, ...ofPeers];
+  const written = files.some((one) => folderOf(one) === folderOf(shell) && fileOf(one).base === file);
   return written || existsSync(join(root, dirname(shell.place), file)) || existsSync(join(root, file));
 }

@@ -8,11 +8,13 @@ import { masked, snippetsOf } from '../package/snippets.ts';
 import { runNode } from '../support/program.ts';
 import { asApplication } from './application.ts';
 
-// Other tests run those of the chat and of Langfuse.
+// Other tests run those of the chat and of Langfuse, and blocks with a file name.
 const pages = ['README.md', ...filesUnder('docs', '.md').map((path) => `docs/${path}`)].filter(
   (page) => !page.startsWith('docs/chat') && page !== 'docs/from-langfuse.md',
 );
-const programs = pages.flatMap((page) => snippetsOf(page, read(page))).filter(({ isOfPeers }) => isOfPeers);
+const programs = pages
+  .flatMap((page) => snippetsOf(page, read(page)))
+  .filter(({ isOfPeers, file }) => isOfPeers && file === undefined);
 
 describe('the snippet that needs packages of peers', () => {
   let receiver: Receiver;
