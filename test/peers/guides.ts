@@ -11,7 +11,7 @@ export function guide(page: string): readonly Snippet[] {
 }
 
 /** Writes files of a page into a new project. The project finds the packages of `folder`, and runspan as installed. */
-export function projectWith(files: readonly Snippet[], folder: string): string {
+export function projectWith(files: readonly Pick<Snippet, 'file' | 'code'>[], folder: string): string {
   const project = temporaryFolder(folder);
   onTestFinished(project.remove);
   for (const { file = '', code } of files) {

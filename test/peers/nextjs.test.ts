@@ -1,0 +1,104 @@
+// The application of docs/nextjs.md.
+import { execFileSync } from 'node:child_process';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import { transformWithEsbuild } from 'vite';
+import { expect, it, onTestFinished } from 'vitest';
+import { startLocalModel } from '../../examples/local-model/server.js';
+import { createReceiver } from '../../src/receiver.ts';
+import type { RunRecord } from '../../src/run/record.ts';
+import { root } from '../support/folders.ts';
+import { startProgram } from '../support/program.ts';
+import { guide, projectWith } from './guides.ts';
+import { laterNode } from './later-node.ts';
+
+const folder = join(root, 'test/peers/zero-code');
+const files = guide('docs/nextjs.md').filter(({ file }) => file !== undefined);
+const typed = files.flatMap(({ file = '' }) => (file.endsWith('.ts') ? [file] : []));
+
+/** A route that calls the server action, as a form would. */
+const TITLE_ROUTE = `
+  import { suggestTitle } from '../../actions';
+  export const POST = async (request) => new Response(await suggestTitle(await request.text(), 't1'));
+`;
+
+/** A module that defines `waitUntil` as Vercel does, and prints a line when the work of a request has ended. */
+const PLATFORM = `data:text/javascript,${encodeURIComponent(`
+  const working = new Set();
+  const waitUntil = (work) => {
+    working.add(work);
+    work.finally(() => working.delete(work) && working.size === 0 && console.log('all work has ended'));
+  };
+  globalThis[Symbol.for('@next/request-context')] = { get: () => ({ waitUntil }) };
+`)}`;
+
+it('a route that streams and a server action deliver their traces before their work has ended', async () => {
+  const [model, receiver] = await Promise.all([startLocalModel(), createReceiver()]);
+  const project = projectWith([...files, { file: 'app/api/title/route.js', code: TITLE_ROUTE }], folder);
+  checkTypes(project);
+  await compile(project);
+  const env = {
+    PATH: [dirname(laterNode()), process.env.PATH].join(delimiter),
+    NODE_OPTIONS: `--import ${PLATFORM}`,
+    NEXT_TELEMETRY_DISABLED: '1',
+    RUNSPAN_ENDPOINT: receiver.url,
+    OPENAI_BASE_URL: `${model.url}/v1`,
+    OPENAI_API_KEY: 'key',
+  };
+  const next = startProgram(
+    ['node', join(folder, 'node_modules/next/dist/bin/next'), 'dev', '--port', '0'],
+    env,
+    project,
+  );
+  onTestFinished(async () => {
+    next.child.kill('SIGINT');
+    await Promise.all([next.ended, model.close(), receiver.close()]);
+  });
+  const [, url] = await next.printed(/Local: +(\S+)[\s\S]*Ready in/);
+  const post = (path: string, body: string) => fetch(`${url}/api/${path}`, { method: 'POST', body });
+
+  const messages = [{ id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Is it raining?' }] }];
+  const chat = await post('chat', JSON.stringify({ id: 't1', userId: 'ada', messages }));
+  expect(await chat.text()).toMatch(/"delta":"raining\?"[\s\S]*\[DONE\]/);
+  await next.printed(/all work has ended/);
+  const chatRuns = await receiver.runs();
+  expect(await (await post('title', 'Is it raining?')).text()).toBe('You said: Is it raining?');
+  await next.printed(/(all work has ended[\s\S]*){2}/);
+  const titleRuns = (await receiver.runs()).filter(({ id }) => chatRuns.every((run) => run.id !== id));
+
+  expect(treeOf(chatRuns)).toEqual(['chat · chain', 'streamText · chain', 'gpt-4.1-mini · llm']);
+  expect(treeOf(titleRuns)).toEqual(['title · chain', 'generateText · chain', 'gpt-4.1-mini · llm']);
+  expect(chatRuns[0]).toMatchObject({ inputs: { input: messages }, outputs: { text: 'You said: Is it raining?' } });
+  for (const { extra } of chatRuns) expect(extra?.metadata).toMatchObject({ thread_id: 't1', user_id: 'ada' });
+  for (const { extra } of titleRuns) expect(extra?.metadata).toMatchObject({ thread_id: 't1' });
+});
+
+/** Returns the runs of a trace in which each run is the parent of the next one. All runs must have ended. */
+function treeOf(runs: readonly RunRecord[]): string[] {
+  const ordered = [...runs].sort((one, other) => one.dotted_order.length - other.dotted_order.length);
+  return ordered.map(({ name, run_type, parent_run_id, end_time }, index) => {
+    const isBelow = parent_run_id === ordered[index - 1]?.id;
+    return `${name} · ${run_type}${isBelow ? '' : ' · elsewhere'}${end_time === undefined ? ' · open' : ''}`;
+  });
+}
+
+function checkTypes(project: string): void {
+  const options =
+    '--noEmit --strict --module esnext --moduleResolution bundler --target es2022 --skipLibCheck --types node';
+  const args = [join(root, 'node_modules/typescript/bin/tsc'), '--ignoreConfig', ...options.split(' '), ...typed];
+  execFileSync(process.execPath, args, { cwd: project, stdio: ['ignore', 'inherit', 'inherit'] });
+}
+
+/** Compiles the files, because Next.js would otherwise install TypeScript. */
+async function compile(project: string): Promise<void> {
+  for (const file of typed) {
+    const path = join(project, file);
+    const { code } = await transformWithEsbuild(readFileSync(path, 'utf8'), path, { tsconfigRaw: {} });
+    writeFileSync(path.replace('.ts', '.js'), code);
+    rmSync(path);
+  }
+  // The packages are in folders above the project.
+  const config = join(project, 'next.config.mjs');
+  const own = readFileSync(config, 'utf8').replace('{', `{ turbopack: { root: ${JSON.stringify(root)} },`);
+  writeFileSync(config, own);
+}
