@@ -8,7 +8,7 @@ export interface Snippet {
   readonly code: string;
   /** The reason in a comment `<!-- not run: reason -->` on the line above. */
   readonly notRun: string | undefined;
-  /** Whether only the tests against peer packages run the snippet. */
+  /** Whether only the tests against peer packages or on other runtimes run the snippet. */
   readonly isOfPeers: boolean;
   /** The output of the snippet on the page. */
   readonly prints: string | undefined;
@@ -56,7 +56,7 @@ function add(snippets: Snippet[], { place, language, file, above, code }: Block)
     return;
   }
   const notRun = /^<!-- not run: (.+) -->$/.exec(above)?.[1];
-  const isOfPeers = above === '<!-- run by npm run test:peers -->';
+  const isOfPeers = /^<!-- run by npm run test:(peers|runtimes) -->$/.test(above);
   snippets.push({ place, language, file: file === '' ? undefined : file, code, notRun, isOfPeers, prints: undefined });
 }
 

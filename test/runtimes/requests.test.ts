@@ -6,7 +6,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, type Format } from 'esbuild';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { startLocalModel } from '../../examples/local-model/server.js';
+import { createReceiver } from '../../src/receiver.ts';
 import type { Stats } from '../../src/run/stats.ts';
+import { guide, projectWith } from '../peers/guides.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { ingestServer } from '../support/ingest-server.ts';
@@ -34,9 +37,14 @@ const programOf = ({ REGISTER }: Bindings): string =>
   `${REGISTER ? "import 'runspan/register';" : ''} export { default } from './worker.mjs';`;
 
 /** Bundles the application as the tools of a platform do: with its conditions, and without the modules of Node. */
-async function bundled(contents: string, format: Format, conditions: string[]): Promise<string> {
+async function bundled(
+  contents: string,
+  format: Format,
+  conditions: string[],
+  resolveDir: string = programs,
+): Promise<string> {
   const { outputFiles } = await build({
-    stdin: { contents, resolveDir: programs },
+    stdin: { contents, resolveDir },
     external: ['cloudflare:*'],
     bundle: true,
     write: false,
@@ -49,21 +57,27 @@ async function bundled(contents: string, format: Format, conditions: string[]): 
   return outputFiles[0]?.text ?? '';
 }
 
-/** Starts workerd with an early compatibility date. */
+const WORKERD = ['workerd', 'worker', 'browser'];
+
+/** Starts workerd, by default with an early compatibility date. */
 async function startWorkerd(flags: readonly string[], bindings: Bindings): Promise<Send> {
-  const script = join(folder.path, 'worker.mjs');
-  writeFileSync(
-    script,
-    await bundled(`import './configure-worker.mjs'; ${programOf(bindings)}`, 'esm', ['workerd', 'worker', 'browser']),
-  );
-  const args = [join(programs, 'miniflare.mjs'), script, JSON.stringify(flags), JSON.stringify(bindings)];
-  const child = spawn(nodeBinary('24'), args, { stdio: ['pipe', 'pipe', bindings.EARLY ? 'ignore' : 'inherit'] });
+  const script = await bundled(`import './configure-worker.mjs'; ${programOf(bindings)}`, 'esm', WORKERD);
+  const url = await serve(script, { compatibilityFlags: flags, bindings }, bindings.EARLY ? 'ignore' : 'inherit');
+  return async (path) => (await fetch(new URL(path, url))).text();
+}
+
+/** Serves a bundled Worker with workerd and returns its address. */
+async function serve(script: string, options: object, stderr: 'ignore' | 'inherit' = 'inherit'): Promise<string> {
+  const path = join(folder.path, 'worker.mjs');
+  writeFileSync(path, script);
+  const args = [join(programs, 'miniflare.mjs'), path, JSON.stringify(options)];
+  const child = spawn(nodeBinary('24'), args, { stdio: ['pipe', 'pipe', stderr] });
   onTestFinished(async () => {
     child.stdin.end();
     await once(child, 'close');
   });
   const [line] = await once(child.stdout.setEncoding('utf8'), 'data');
-  return async (path) => (await fetch(new URL(path, line.trim()))).text();
+  return line.trim();
 }
 
 async function startEdgeRuntime(bindings: Bindings): Promise<Send> {
@@ -181,4 +195,28 @@ it('a call at module scope does not break a Worker, and is not recorded', async 
 
   expect(await send('early')).toBe('at module scope');
   expect(JSON.parse(await send('stats'))).toMatchObject({ created: 0, open: 0 });
+});
+
+it('the Worker of docs/serverless.md delivers one trace for a request', async () => {
+  const [receiver, model] = await Promise.all([createReceiver(), startLocalModel()]);
+  onTestFinished(async () => void (await Promise.all([receiver.close(), model.close()])));
+  const files = guide('docs/serverless.md').filter(({ file }) => file !== undefined);
+  const codeOf = (name: string): string => files.find(({ file }) => file === name)?.code ?? '';
+  const settings = JSON.parse(codeOf('wrangler.json'));
+  const script = await bundled(codeOf(settings.main), 'esm', WORKERD, projectWith(files, programs));
+  const url = await serve(script, {
+    compatibilityDate: settings.compatibility_date,
+    compatibilityFlags: settings.compatibility_flags,
+    bindings: { RUNSPAN_ENDPOINT: receiver.url, OPENAI_BASE_URL: `${model.url}/v1`, OPENAI_API_KEY: 'key' },
+  });
+
+  const body = JSON.stringify({ question: 'Is it raining?', userId: 'ada', threadId: 't1' });
+  expect(await (await fetch(url, { method: 'POST', body })).json()).toEqual({ text: 'You said: Is it raining?' });
+  await expect.poll(async () => (await receiver.runs()).length, { timeout: 10_000 }).toBe(2);
+  const runs = await receiver.runs();
+  expect(runs.map(({ name, parent_run_id }) => [name, parent_run_id])).toEqual([
+    ['answer', undefined],
+    ['openai.responses', runs[0]?.id],
+  ]);
+  for (const { extra } of runs) expect(extra?.metadata).toMatchObject({ user_id: 'ada', thread_id: 't1' });
 });
