@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { copyFileSync, cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -24,4 +25,12 @@ export function projectWith(files: readonly Pick<Snippet, 'file' | 'code'>[], fo
   copyFileSync(join(root, 'package.json'), join(installed, 'package.json'));
   cpSync(join(root, 'dist'), join(installed, 'dist'), { recursive: true });
   return project.path;
+}
+
+/** Compiles files of a project with TypeScript under strict. Throws if a type is wrong. */
+export function compile(project: string, options: string, files: readonly string[]): void {
+  const tsc = join(root, 'node_modules/typescript/bin/tsc');
+  const always = '--ignoreConfig --strict --target es2022 --types node --skipLibCheck';
+  const args = [tsc, ...`${always} ${options}`.split(' '), ...files];
+  execFileSync(process.execPath, args, { cwd: project, stdio: ['ignore', 'inherit', 'inherit'] });
 }

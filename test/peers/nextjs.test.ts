@@ -1,15 +1,14 @@
 // The application of docs/nextjs.md.
-import { execFileSync } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
+import type { RunRecord } from 'runspan';
+import { createReceiver } from 'runspan/receiver';
 import { transformWithEsbuild } from 'vite';
 import { expect, it, onTestFinished } from 'vitest';
 import { startLocalModel } from '../../examples/local-model/server.js';
-import { createReceiver } from '../../src/receiver.ts';
-import type { RunRecord } from '../../src/run/record.ts';
 import { root } from '../support/folders.ts';
 import { startProgram } from '../support/program.ts';
-import { guide, projectWith } from './guides.ts';
+import { compile, guide, projectWith } from './guides.ts';
 import { laterNode } from './later-node.ts';
 
 const folder = join(root, 'test/peers/zero-code');
@@ -35,8 +34,8 @@ const PLATFORM = `data:text/javascript,${encodeURIComponent(`
 it('a route that streams and a server action deliver their traces before their work has ended', async () => {
   const [model, receiver] = await Promise.all([startLocalModel(), createReceiver()]);
   const project = projectWith([...files, { file: 'app/api/title/route.js', code: TITLE_ROUTE }], folder);
-  checkTypes(project);
-  await compile(project);
+  compile(project, '--noEmit --module esnext --moduleResolution bundler', typed);
+  await layOut(project);
   const env = {
     PATH: [dirname(laterNode()), process.env.PATH].join(delimiter),
     NODE_OPTIONS: `--import ${PLATFORM}`,
@@ -49,6 +48,7 @@ it('a route that streams and a server action deliver their traces before their w
     ['node', join(folder, 'node_modules/next/dist/bin/next'), 'dev', '--port', '0'],
     env,
     project,
+    50_000,
   );
   onTestFinished(async () => {
     next.child.kill('SIGINT');
@@ -82,15 +82,8 @@ function treeOf(runs: readonly RunRecord[]): string[] {
   });
 }
 
-function checkTypes(project: string): void {
-  const options =
-    '--noEmit --strict --module esnext --moduleResolution bundler --target es2022 --skipLibCheck --types node';
-  const args = [join(root, 'node_modules/typescript/bin/tsc'), '--ignoreConfig', ...options.split(' '), ...typed];
-  execFileSync(process.execPath, args, { cwd: project, stdio: ['ignore', 'inherit', 'inherit'] });
-}
-
-/** Compiles the files, because Next.js would otherwise install TypeScript. */
-async function compile(project: string): Promise<void> {
+/** Replaces the TypeScript files, because Next.js would install TypeScript for them. */
+async function layOut(project: string): Promise<void> {
   for (const file of typed) {
     const path = join(project, file);
     const { code } = await transformWithEsbuild(readFileSync(path, 'utf8'), path, { tsconfigRaw: {} });

@@ -1,8 +1,8 @@
 // The handlers of docs/serverless.md, called as on their platforms, which stop the process after the response.
 import { join } from 'node:path';
+import { createReceiver } from 'runspan/receiver';
 import { expect, it, onTestFinished } from 'vitest';
 import { startLocalModel } from '../../examples/local-model/server.js';
-import { createReceiver } from '../../src/receiver.ts';
 import { root } from '../support/folders.ts';
 import { moduleText, startNode } from '../support/program.ts';
 import { guide, projectWith } from './guides.ts';

@@ -1,16 +1,15 @@
 // The servers of docs/servers.md.
-import { execFileSync } from 'node:child_process';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
+import { createReceiver } from 'runspan/receiver';
 import { expect, it, onTestFinished } from 'vitest';
 import { startLocalModel } from '../../examples/local-model/server.js';
-import { createReceiver } from '../../src/receiver.ts';
 import { commandsOf } from '../package/snippets.ts';
 import { root } from '../support/folders.ts';
 import { gate } from '../support/gate.ts';
 import { listen } from '../support/listen.ts';
 import { startNode } from '../support/program.ts';
-import { guide, projectWith } from './guides.ts';
+import { compile, guide, projectWith } from './guides.ts';
 
 const snippets = guide('docs/servers.md');
 const files = snippets.filter(({ file }) => file !== undefined);
@@ -40,11 +39,11 @@ const body = JSON.stringify({ question: 'Is it raining?', userId: 'ada', threadI
 async function startModel() {
   const [isAsked, isAnswering] = [gate(), gate()];
   const local = await startLocalModel();
-  const server = createServer(async ({ url, method }, response) => {
+  const server = createServer(async ({ url }, response) => {
     isAsked.open();
     await isAnswering;
     const asked = JSON.stringify({ model: 'small', input: 'Is it raining?' });
-    const answer = await fetch(`${local.url}${url}`, { method, headers, body: asked });
+    const answer = await fetch(`${local.url}${url}`, { method: 'POST', headers, body: asked });
     response.setHeader('content-type', 'application/json').end(await answer.text());
   });
   onTestFinished(async () => {
@@ -54,14 +53,8 @@ async function startModel() {
   return { isAsked, isAnswering, url: await listen(server) };
 }
 
-/** Compiles `main.ts` as the command-line tool of NestJS does, and checks its types. */
-function compile(project: string): void {
-  const options =
-    '--ignoreConfig --target es2022 --module nodenext --strict --skipLibCheck --experimentalDecorators --emitDecoratorMetadata --allowJs';
-  const tsc = join(root, 'node_modules/typescript/bin/tsc');
-  const args = [tsc, ...options.split(' '), '--types', 'node', '--outDir', 'build', 'main.ts'];
-  execFileSync(process.execPath, args, { cwd: project, stdio: ['ignore', 'inherit', 'inherit'] });
-}
+/** The options of a new NestJS project that change the emitted code. */
+const NEST_OPTIONS = '--module nodenext --outDir build --experimentalDecorators --emitDecoratorMetadata --allowJs';
 
 it.each([
   ['Express', 'express.mjs', '', { code: 0, signal: null }],
@@ -74,7 +67,7 @@ it.each([
     const [model, receiver] = await Promise.all([startModel(), createReceiver()]);
     onTestFinished(() => receiver.close());
     const project = projectWith(files, join(root, 'test/peers', folder));
-    if (main === 'main.js') compile(project);
+    if (main === 'main.js') compile(project, NEST_OPTIONS, ['main.ts']);
 
     const command = commands.find((line) => line.endsWith(` ${main}`))?.split(' ') ?? [];
     const args = ['--import', FREE_PORT, ...command.slice(1)];

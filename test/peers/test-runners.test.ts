@@ -1,0 +1,72 @@
+// The set-ups for Vitest and Jest in docs/testing.md.
+import { join } from 'node:path';
+import { createReceiver } from 'runspan/receiver';
+import { expect, it, onTestFinished } from 'vitest';
+import { root } from '../support/folders.ts';
+import { startNode } from '../support/program.ts';
+import { compile, guide, projectWith } from './guides.ts';
+
+const folder = join(root, 'test/peers/module-formats');
+const files = guide('docs/testing.md').filter(({ file }) => file !== undefined);
+const vitestFiles = [
+  ...files.filter(({ file = '' }) => !file.startsWith('jest.')),
+  { file: 'package.json', code: '{ "type": "module" }' },
+  {
+    file: 'concurrent.test.js',
+    code: `
+      import { traceable, withExporter } from 'runspan';
+      import { recordRuns } from 'runspan/testing';
+      import { expect, test } from 'vitest';
+      import { answer } from './answer.js';
+      test.concurrent.each(['tea?', 'coffee?'])('%s', async (question) => {
+        const recorder = recordRuns();
+        await withExporter(recorder.exporter, () => answer(question));
+        recorder.stop();
+        expect(recorder).toMatchTrace({ name: 'answer', inputs: { input: question }, children: ['search', 'model'] });
+      });
+      test('sends runs', () => traceable(() => 'ok', { name: 'sent' })());
+    `,
+  },
+];
+const jestFiles = [
+  ...files.filter(({ file = '' }) => file.startsWith('jest.')),
+  { file: 'package.json', code: '{}' },
+  {
+    file: 'greet.test.js',
+    code: `
+      const { traceable } = require('runspan');
+      const { recordRuns } = require('runspan/testing');
+      const greet = traceable(() => 'Hello', { name: 'sent' });
+      test('records runs', () => {
+        const recorder = recordRuns();
+        greet();
+        recorder.stop();
+        expect(recorder).toHaveRun({ name: 'sent', times: 1 });
+      });
+      test('sends runs', () => void greet());
+    `,
+  },
+];
+
+it.each([
+  ['Vitest', vitestFiles, [join(root, 'node_modules/vitest/vitest.mjs'), 'run'], /Tests .*4 passed/],
+  ['Jest', jestFiles, [join(folder, 'node_modules/jest/bin/jest.js'), '--ci'], /Tests: .*2 passed, 2 total/],
+] as const)(
+  'with the set-up for %s, matchers work, and runs outside of recordRuns are sent',
+  async (_, own, command, summary) => {
+    const receiver = await createReceiver();
+    onTestFinished(() => receiver.close());
+    const project = projectWith(own, folder);
+    const env = { RUNSPAN_ENDPOINT: receiver.url, NO_COLOR: '1' };
+    const { code, stdout, stderr } = await startNode(command, env, project).ended;
+    expect(stdout + stderr).toMatch(summary);
+    expect(code).toBe(0);
+    expect((await receiver.runs()).map(({ name }) => name)).toEqual(['sent']);
+  },
+);
+
+it('the types of the matchers apply', () => {
+  const project = projectWith(vitestFiles, folder);
+  const options = '--noEmit --module nodenext --lib es2023,esnext.disposable --allowJs';
+  compile(project, options, ['vitest.setup.ts', 'vitest.config.ts', 'answer.test.ts']);
+});
