@@ -48,7 +48,7 @@ it('a route that streams and a server action deliver their traces before their w
     ['node', join(folder, 'node_modules/next/dist/bin/next'), 'dev', '--port', '0'],
     env,
     project,
-    50_000,
+    100_000,
   );
   onTestFinished(async () => {
     next.child.kill('SIGINT');
@@ -71,7 +71,7 @@ it('a route that streams and a server action deliver their traces before their w
   expect(chatRuns[0]).toMatchObject({ inputs: { input: messages }, outputs: { text: 'You said: Is it raining?' } });
   for (const { extra } of chatRuns) expect(extra?.metadata).toMatchObject({ thread_id: 't1', user_id: 'ada' });
   for (const { extra } of titleRuns) expect(extra?.metadata).toMatchObject({ thread_id: 't1' });
-});
+}, 120_000);
 
 /** Returns the runs of a trace in which each run is the parent of the next one. All runs must have ended. */
 function treeOf(runs: readonly RunRecord[]): string[] {
