@@ -112,14 +112,15 @@ function nodeParts({ major, measuredOn, machine: { cpu, cores, platform, node },
   const packages = Object.entries(versions).map(([name, version]) => `\`${name}\` ${version}`);
   return [
     `## Node ${major}`,
-    `${measuredOn}, Node ${node}, ${cpu}, ${cores} cores, ${platform}. ${packages.join(', ')}.`,
+    `Measured on ${measuredOn} with Node ${node} (${cpu}, ${cores} cores, ${platform}) and ${packages.join(', ')}.`,
     ...cells.flatMap((cell) => [`### ${cell.title}, Node ${major}`, commandOf(cell, major), cellTable(cell)]),
   ];
 }
 
 function commandOf({ name, rounds }, major) {
   const command = `\`npm run bench:full -- --node ${major} --only ${name}\``;
-  return rounds > 1 ? `${command}. Medians of ${rounds} rounds.` : `${command}.`;
+  const medians = rounds > 1 ? ` Figures are medians of ${rounds} rounds.` : '';
+  return `To repeat this measurement, run ${command}.${medians}`;
 }
 
 function cellTable({ name: cell, drivers, figures }) {
