@@ -119,8 +119,8 @@ function nodeParts({ major, measuredOn, machine: { cpu, cores, platform, node },
 
 function commandOf({ name, rounds }, major) {
   const command = `\`npm run bench:full -- --node ${major} --only ${name}\``;
-  const medians = rounds > 1 ? ` Figures are medians of ${rounds} rounds.` : '';
-  return `To repeat this measurement, run ${command}.${medians}`;
+  const medians = rounds > 1 ? ` Medians of ${rounds} rounds.` : '';
+  return `Repeat with ${command}.${medians}`;
 }
 
 function cellTable({ name: cell, drivers, figures }) {
