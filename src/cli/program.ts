@@ -15,6 +15,7 @@ import {
  * clients load slowly.
  */
 const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => Promise<CommandModule>]>> = {
+  init: ['print what to add to the program in this folder', () => import('./init/init.ts')],
   dev: ['start a receiver on this machine and draw the traces that arrive', () => import('./dev/dev.ts')],
   traces: ['list the recorded traces', () => import('./query/traces.ts')],
   show: ['show a trace or a run', () => import('./query/show.ts')],

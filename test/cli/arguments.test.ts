@@ -20,6 +20,7 @@ describe('invalid arguments are reported with exit code 2', () => {
   it.each<[string, string]>([
     ['trace', "unknown command 'trace'\n(Did you mean traces?)"],
     ['\u001b[2J', "unknown command '\\x1b[2J'"],
+    ['init --force', "unknown option '--force'"],
     ['dev --prot 1', "unknown option '--prot'\n(Did you mean --port?)"],
     ['dev --port -- node', port('--')],
     ['dev --port 65536', port('65536')],
@@ -104,7 +105,19 @@ describe('amounts', () => {
 });
 
 describe('help', () => {
-  const commands = ['dev', 'traces', 'show', 'backup', 'audit', 'doctor', 'spool', 'deployments', 'run', 'completion'];
+  const commands = [
+    'init',
+    'dev',
+    'traces',
+    'show',
+    'backup',
+    'audit',
+    'doctor',
+    'spool',
+    'deployments',
+    'run',
+    'completion',
+  ];
 
   it('lists all commands', async () => {
     const { code, stdout } = await runMain(['--help']);

@@ -1,0 +1,63 @@
+/** Content of Next.js's instrumentation file. */
+export const INSTRUMENTATION: string = `export async function register() {
+  if (process.env.NEXT_RUNTIME === 'nodejs') await import('runspan/register');
+}`;
+
+const AUTOMATIC = 'runspan/register records the model calls';
+const CLIENT = 'optional, to set tags and metadata for a client';
+const BUNDLED = 'required if the package is bundled';
+
+/**
+ * What to add to a program that depends on a package. The keys are package names, separated by spaces. The first line of a
+ * text is the reason, the last line is a page of the documentation, and the lines between are code of an ES module.
+ */
+export const ADVICE: Readonly<Record<string, string>> = {
+  next: `create instrumentation.ts, and add the last line to next.config
+${INSTRUMENTATION}
+serverExternalPackages: ['runspan', 'ai', '@langchain/core'],
+docs/nextjs.md`,
+  'express fastify hono @nestjs/core': `${AUTOMATIC}\ndocs/servers.md`,
+  wrangler: `add the variables to .dev.vars, and deliver the runs of each request
+import 'runspan/register';
+import { env } from 'cloudflare:workers';
+import { configure, withFlush } from 'runspan';
+configure({ endpoint: env.RUNSPAN_ENDPOINT, apiKey: env.RUNSPAN_API_KEY });
+export default { fetch: withFlush(handle) };
+docs/runtimes.md`,
+  'serverless sst aws-cdk-lib @types/aws-lambda': `deliver the runs before Lambda freezes the process
+import 'runspan/register';
+import { withFlush } from 'runspan';
+export const handler = withFlush(handle);
+docs/serverless.md`,
+  'vitest jest': `optional, to check the runs in tests
+import { recordRuns } from 'runspan/testing';
+const recorder = recordRuns();
+docs/testing.md`,
+  openai: `${CLIENT}
+import { wrapOpenAI } from 'runspan/openai';
+const client = wrapOpenAI(new OpenAI());
+docs/openai.md`,
+  '@anthropic-ai/sdk': `${CLIENT}
+import { wrapAnthropic } from 'runspan/anthropic';
+const client = wrapAnthropic(new Anthropic());
+docs/anthropic.md`,
+  ai: `${BUNDLED}
+import * as ai from 'ai';
+import { wrapAISDK } from 'runspan/ai';
+const { generateText, streamText } = wrapAISDK(ai);
+docs/ai-sdk.md`,
+  'langchain @langchain/core @langchain/langgraph': `${BUNDLED}
+import { RunspanCallbackHandler } from 'runspan/langchain';
+await chain.invoke(input, { callbacks: [new RunspanCallbackHandler()] });
+docs/langchain.md`,
+  '@openai/agents @google/genai @mistralai/mistralai cohere-ai ollama groq-sdk': `${AUTOMATIC}\ndocs/register.md`,
+  langsmith: `change the imports from langsmith to runspan/langsmith
+import { traceable } from 'runspan/langsmith';
+docs/from-langsmith.md`,
+  'langfuse @langfuse/otel': `optional, to move the code to runspan\ndocs/from-langfuse.md`,
+  '@opentelemetry/sdk-node @opentelemetry/sdk-trace-node @opentelemetry/sdk-trace-base @vercel/otel': `optional, to select the spans that become runs
+import { RunSpanProcessor } from 'runspan/otel';
+new NodeSDK({ spanProcessors: [new RunSpanProcessor()] });
+docs/opentelemetry.md`,
+  '@sentry/node @sentry/nextjs @sentry/nestjs': `optional, to record its spans\ndocs/opentelemetry.md#sentry`,
+};

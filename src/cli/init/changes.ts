@@ -1,0 +1,80 @@
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { INSTRUMENTATION } from './advice.ts';
+import type { Project } from './project.ts';
+
+/** What `runspan init --write` adds to a file. */
+export interface Change {
+  readonly file: string;
+  /** Names of the variables or scripts that the file lacks. */
+  readonly missing: readonly string[];
+  /** Names of those that it has. They stay as they are. */
+  readonly present: readonly string[];
+  /** Adds the missing ones. */
+  readonly write: () => void;
+}
+
+export function changesOf(project: Project): Change[] {
+  const changes = [variableChange(project), scriptChange(project)];
+  return 'next' in project.dependencies ? [...changes, instrumentationChange(project)] : changes;
+}
+
+/** Variables of LangSmith's package work with runspan as well. */
+export function variablesOf({ name, dependencies }: Project): Record<string, string> {
+  if ('langsmith' in dependencies) return { LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: '', LANGSMITH_PROJECT: name };
+  return { RUNSPAN_ENDPOINT: 'http://127.0.0.1:4777', RUNSPAN_API_KEY: '', RUNSPAN_PROJECT: name };
+}
+
+/** Matches the beginning of a script that starts Node, possibly after assignments of variables. */
+const NODE = /^((?:cross-env |\w+=\S* )*(?:node|tsx)) (?!watch )/;
+
+/** Scripts that start the program with runspan, derived from the scripts that start it now. */
+export function scriptsOf({ scripts, packageManager }: Project): Record<string, string> {
+  const dev = ['dev', 'start:dev', 'start'].find((name) => name in scripts);
+  const start = [scripts['start:prod'], scripts.start].find((script) => script !== undefined && NODE.test(script));
+  return {
+    ...(dev !== undefined && { 'dev:trace': `runspan dev -- ${packageManager} run ${dev}` }),
+    ...(start !== undefined && { 'start:trace': start.replace(NODE, '$1 --import runspan/register ') }),
+  };
+}
+
+function variableChange(project: Project): Change {
+  const path = join(project.folder, '.env.example');
+  const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
+  const variables = variablesOf(project);
+  const [missing, present] = split(variables, (name) => new RegExp(`^[\\s#]*(export )?${name}=`, 'm').test(text));
+  const lines = missing.map((name) => `${name}=${variables[name]}\n`).join('');
+  const write = (): void => appendFileSync(path, text === '' || text.endsWith('\n') ? lines : `\n${lines}`);
+  return { file: '.env.example', missing, present, write };
+}
+
+function scriptChange(project: Project): Change {
+  const scripts = scriptsOf(project);
+  const [missing, present] = split(scripts, (name) => name in project.scripts);
+  const write = (): void => {
+    const path = join(project.folder, 'package.json');
+    const text = readFileSync(path, 'utf8');
+    const manifest = JSON.parse(text.replace(/^\ufeff/, ''));
+    for (const name of missing) manifest.scripts[name] = scripts[name];
+    const lines = `${JSON.stringify(manifest, undefined, /^\{\r?\n([ \t]+)/.exec(text)?.[1] ?? 2)}\n`;
+    writeFileSync(path, text.includes('\r\n') ? lines.replaceAll('\n', '\r\n') : lines);
+  };
+  return { file: 'package.json', missing, present, write };
+}
+
+function instrumentationChange({ folder, isTypeScript }: Project): Change {
+  // Next.js reads the file in `src` if the routes are there.
+  const within = existsSync(join(folder, 'src/app')) || existsSync(join(folder, 'src/pages')) ? 'src/' : '';
+  const files = isTypeScript ? ['instrumentation.ts', 'instrumentation.js'] : ['instrumentation.js'];
+  const existing = files.find((file) => existsSync(join(folder, within, file)));
+  const file = `${within}${existing ?? files[0]}`;
+  const [missing, present] = split({ register: '' }, () => existing !== undefined);
+  const write = (): void => writeFileSync(join(folder, file), `${INSTRUMENTATION}\n`, { flag: 'wx' });
+  return { file, missing, present, write };
+}
+
+/** Returns the names that are missing and those that are present. */
+function split(values: Readonly<Record<string, string>>, isPresent: (name: string) => boolean): [string[], string[]] {
+  const names = Object.keys(values);
+  return [names.filter((name) => !isPresent(name)), names.filter(isPresent)];
+}

@@ -1,0 +1,89 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Command } from '@commander-js/extra-typings';
+import { visible } from '../../base/text.ts';
+import type { CommandContext } from '../command-line.ts';
+import { ADVICE } from './advice.ts';
+import { changesOf, scriptsOf, variablesOf } from './changes.ts';
+import { type Project, readProject } from './project.ts';
+
+const HELP = `
+Existing variables, scripts and files are never changed. Without --write, nothing is written.
+
+Exit code:
+  0; 1 if a file cannot be read or written; 2 if an argument or package.json is invalid`;
+
+export function define(command: Command, { stdout }: CommandContext): void {
+  command
+    .description(
+      'Reads package.json in this folder, lists the frameworks and SDKs that it finds, and prints what to add to the program: the install command, environment variables, scripts and lines of code.',
+    )
+    .option('--write', 'add variables to .env.example, scripts to package.json, and a missing instrumentation.ts')
+    .addHelpText('after', HELP)
+    .action(async ({ write: isWritten = false }) => {
+      const project = await readProject(process.cwd());
+      const changes = changesOf(project);
+      const listed = (key: 'missing' | 'present'): string[] =>
+        changes.filter((change) => change[key].length > 0).map((change) => `${change.file}: ${change[key].join(', ')}`);
+      if (isWritten) for (const change of changes) if (change.missing.length > 0) change.write();
+      const sections: Section[] = [
+        ...sectionsOf(project),
+        [isWritten ? 'Added:' : 'With --write, this command adds:', ...listed('missing')],
+        ['Not changed, because it exists:', ...listed('present')],
+      ];
+      for (const [title, ...lines] of sections) {
+        if (lines.length > 0) stdout.write(`${[title, ...lines].map(visible).join('\n  ')}\n\n`);
+      }
+    });
+}
+
+/** A section without lines is not printed. */
+type Section = readonly [title: string, ...lines: string[]];
+
+function sectionsOf(project: Project): Section[] {
+  const { folder, isTypeScript, isEsModule, packageManager, dependencies } = project;
+  const install = `${packageManager} ${packageManager === 'npm' ? 'install' : 'add'} runspan`;
+  const scripts = Object.entries(scriptsOf(project)).map(([name, script]) => `"${name}": ${JSON.stringify(script)}`);
+  const start = ['npx runspan dev -- node app.js', 'node --import runspan/register app.js'];
+  const advice = adviceFor(project);
+  return [
+    [
+      `Found in ${join(folder, 'package.json')}:`,
+      `${isTypeScript ? 'TypeScript' : 'JavaScript'}, ${isEsModule ? 'ES modules' : 'CommonJS'}, ${packageManager}`,
+      ...advice.flatMap(({ names }) => names.map((name) => `${name} ${dependencies[name]}`)),
+    ],
+    ['Install:', ...('runspan' in dependencies ? [] : [install])],
+    [
+      'Environment variables:',
+      ...Object.entries(variablesOf(project)).map((pair) => pair.join('=')),
+      address('docs/configuration.md'),
+    ],
+    ['Scripts in package.json:', ...scripts],
+    ['Or start the program directly:', ...start, address('docs/register.md')],
+    ...advice.map(({ names, reason, lines }): Section => [`${names.join(', ')}: ${reason}`, ...lines]),
+  ];
+}
+
+function adviceFor({ dependencies, isTypeScript, isEsModule }: Project) {
+  return Object.entries(ADVICE).flatMap(([packages, text]) => {
+    const names = packages.split(' ').filter((name) => name in dependencies);
+    const [reason, ...lines] = (isTypeScript || isEsModule ? text : asCommonJs(text))
+      .replace(/^docs\/.*/m, address)
+      .split('\n');
+    return names.length === 0 ? [] : [{ names, reason, lines }];
+  });
+}
+
+function asCommonJs(text: string): string {
+  return text
+    .replace(/^import (?:\* as )?(.+) from (.+);$/gm, 'const $1 = require($2);')
+    .replace(/^import ('.+');$/gm, 'require($1);')
+    .replace(/^export const (\w+)/gm, 'exports.$1');
+}
+
+/** Returns the address of a page. The package does not contain the documentation. */
+function address(page: string): string {
+  const manifest = readFileSync(join(fileURLToPath(new URL('../../../', import.meta.url)), 'package.json'), 'utf8');
+  return `${JSON.parse(manifest).repository.url.replace(/^git\+|\.git$/g, '')}/blob/main/${page}`;
+}

@@ -1,0 +1,234 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { ADVICE } from '../../src/cli/init/advice.ts';
+import { anchorsOf } from '../package/page-links.ts';
+import { runMain } from '../support/command.ts';
+import { root, temporaryFolder } from '../support/folders.ts';
+
+/** Creates a folder with these files. Values that are not text are written as JSON. */
+function project(files: Readonly<Record<string, unknown>>): string {
+  const folder = temporaryFolder();
+  onTestFinished(folder.remove);
+  for (const [name, content] of Object.entries(files)) {
+    const path = join(folder.path, name);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  }
+  return folder.path;
+}
+
+async function init(folder: string, ...args: string[]) {
+  const cwd = vi.spyOn(process, 'cwd').mockReturnValue(folder);
+  try {
+    return await runMain(['init', ...args]);
+  } finally {
+    cwd.mockRestore();
+  }
+}
+
+const filesIn = (folder: string) =>
+  Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]));
+
+const DOCS = 'https://github.com/runspan/runspan/blob/main/docs';
+
+describe('runspan init', () => {
+  it('prints what it found in package.json and what to add, and writes nothing', async () => {
+    const folder = project({
+      'package.json': {
+        name: '@acme/shop',
+        scripts: { dev: 'next dev', start: 'next start' },
+        dependencies: { next: '^16.0.0', openai: '^6.49.0', left: '1' },
+        devDependencies: { typescript: '^5' },
+      },
+      'pnpm-lock.yaml': '',
+    });
+    const before = filesIn(folder);
+    expect(await init(folder)).toEqual({
+      code: 0,
+      stderr: '',
+      stdout: `Found in ${join(folder, 'package.json')}:
+  TypeScript, ES modules, pnpm
+  next ^16.0.0
+  openai ^6.49.0
+
+Install:
+  pnpm add runspan
+
+Environment variables:
+  RUNSPAN_ENDPOINT=http://127.0.0.1:4777
+  RUNSPAN_API_KEY=
+  RUNSPAN_PROJECT=shop
+  ${DOCS}/configuration.md
+
+Scripts in package.json:
+  "dev:trace": "runspan dev -- pnpm run dev"
+
+Or start the program directly:
+  npx runspan dev -- node app.js
+  node --import runspan/register app.js
+  ${DOCS}/register.md
+
+next: create instrumentation.ts, and add the last line to next.config
+  export async function register() {
+    if (process.env.NEXT_RUNTIME === 'nodejs') await import('runspan/register');
+  }
+  serverExternalPackages: ['runspan', 'ai', '@langchain/core'],
+  ${DOCS}/nextjs.md
+
+openai: optional, to set tags and metadata for a client
+  import { wrapOpenAI } from 'runspan/openai';
+  const client = wrapOpenAI(new OpenAI());
+  ${DOCS}/openai.md
+
+With --write, this command adds:
+  .env.example: RUNSPAN_ENDPOINT, RUNSPAN_API_KEY, RUNSPAN_PROJECT
+  package.json: dev:trace
+  instrumentation.ts: register
+
+`,
+    });
+    expect(filesIn(folder)).toEqual(before);
+  });
+
+  it('prints lines of CommonJS for a JavaScript program that is no ES module', async () => {
+    const dependencies = { ai: '6', '@types/aws-lambda': '8', runspan: '0.1.0' };
+    const { stdout } = await init(project({ 'package.json': { dependencies } }));
+    expect(stdout).toContain("\n  const ai = require('ai');\n  const { wrapAISDK } = require('runspan/ai');\n");
+    expect(stdout).toContain("\n  require('runspan/register');\n  const { withFlush } = require('runspan');\n");
+    expect(stdout).toContain('\n  exports.handler = withFlush(handle);\n');
+    expect(stdout).not.toContain('Install:');
+  });
+
+  it('keeps the variables of a program that uses LangSmith', async () => {
+    const { stdout } = await init(project({ 'package.json': { name: 'shop', dependencies: { langsmith: '1' } } }));
+    expect(stdout).toContain('  LANGSMITH_TRACING=true\n  LANGSMITH_API_KEY=\n  LANGSMITH_PROJECT=shop\n');
+    expect(stdout).not.toContain('RUNSPAN_');
+  });
+
+  it.each<[string, Record<string, string>, string, string]>([
+    ['npm', {}, 'npm install runspan', 'npm run dev'],
+    ['npm', { 'package-lock.json': '' }, 'npm install runspan', 'npm run dev'],
+    ['yarn', { 'yarn.lock': '' }, 'yarn add runspan', 'yarn run dev'],
+    ['bun', { 'bun.lock': '' }, 'bun add runspan', 'bun run dev'],
+    ['pnpm', { '../pnpm-lock.yaml': '' }, 'pnpm add runspan', 'pnpm run dev'],
+    [
+      'yarn',
+      { 'package-lock.json': '', 'package.json': '{"scripts":{"dev":"x"},"packageManager":"yarn@4.1.0"}' },
+      'yarn add runspan',
+      'yarn run dev',
+    ],
+  ])('uses %s if the files are %j', async (_, files, install, run) => {
+    const folder = project({ 'a/package.json': { scripts: { dev: 'x' } } });
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, 'a', name), text);
+    const { stdout } = await init(join(folder, 'a'));
+    expect(stdout).toContain(`\n  ${install}\n`);
+    expect(stdout).toContain(`"dev:trace": "runspan dev -- ${run}"`);
+  });
+
+  it.each([
+    ['node app.js', 'node --import runspan/register app.js'],
+    ['NODE_ENV=production node -r x app.js', 'NODE_ENV=production node --import runspan/register -r x app.js'],
+    ['cross-env A=1 tsx app.ts', 'cross-env A=1 tsx --import runspan/register app.ts'],
+    ['tsx watch app.ts', undefined],
+    ['nodemon app.js', undefined],
+    ['npm run build && node app.js', undefined],
+  ])('derives from the script "%s" the script "%s"', async (start, traced) => {
+    const { stdout } = await init(project({ 'package.json': { scripts: { start } } }));
+    const line = `\n  "start:trace": ${JSON.stringify(traced)}\n`;
+    if (traced === undefined) expect(stdout).not.toContain('start:trace');
+    else expect(stdout).toContain(line);
+    expect(stdout).toContain('\n  "dev:trace": "runspan dev -- npm run start"\n');
+  });
+
+  it.each([
+    [{}, /there is no \S+package\.json: change to the folder of your program/],
+    [{ 'package.json': '{"name":}' }, /\S+package\.json is not valid JSON/],
+    [{ 'package.json': '[]' }, /expected \S+package\.json to be a JSON object/],
+    [{ 'package.json': { scripts: [] } }, /expected "scripts" in \S+package\.json to be an object/],
+  ])('exits with 2 and names the file if package.json is missing or invalid: %j', async (files, message) => {
+    const folder = project(files);
+    const { code, stdout, stderr } = await init(folder, '--write');
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(message);
+    expect(Object.keys(filesIn(folder))).toEqual(Object.keys(files));
+  });
+});
+
+describe('runspan init --write', () => {
+  it('adds variables, scripts and instrumentation.ts, and a second time nothing', async () => {
+    const folder = project({
+      'package.json':
+        '{\r\n\t"scripts": {\r\n\t\t"dev": "next dev"\r\n\t},\r\n\t"dependencies": { "next": "16" }\r\n}\r\n',
+      'tsconfig.json': '{}',
+    });
+    const { code, stdout } = await init(folder, '--write');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/\nAdded:\n {2}.env.example: RUNSPAN_ENDPOINT, .*\n {2}package.json: dev:trace\n/);
+    const written = filesIn(folder);
+    expect(readFileSync(join(root, 'docs/nextjs.md'), 'utf8')).toContain(written['instrumentation.ts']);
+    expect(written).toEqual({
+      '.env.example': 'RUNSPAN_ENDPOINT=http://127.0.0.1:4777\nRUNSPAN_API_KEY=\nRUNSPAN_PROJECT=default\n',
+      'instrumentation.ts': `export async function register() {
+  if (process.env.NEXT_RUNTIME === 'nodejs') await import('runspan/register');
+}
+`,
+      'package.json': [
+        '{\r\n\t"scripts": {\r\n\t\t"dev": "next dev",\r\n\t\t"dev:trace": "runspan dev -- npm run dev"\r\n\t},',
+        '\t"dependencies": {\r\n\t\t"next": "16"\r\n\t}\r\n}\r\n',
+      ].join('\r\n'),
+      'tsconfig.json': '{}',
+    });
+    const again = await init(folder, '--write');
+    expect(again.stdout).not.toContain('Added:');
+    expect(again.stdout).toContain('Not changed, because it exists:\n  .env.example: RUNSPAN_ENDPOINT,');
+    expect(filesIn(folder)).toEqual(written);
+  });
+
+  it('changes no existing variable, script or file, and lists them', async () => {
+    const folder = project({
+      'package.json': { name: 'shop', scripts: { dev: 'x', 'dev:trace': 'mine' }, dependencies: { next: '16' } },
+      '.env.example': 'A=1\n# RUNSPAN_API_KEY=mine',
+      'src/app/page.js': '',
+      'src/instrumentation.js': 'mine',
+    });
+    const { stdout } = await init(folder, '--write');
+    expect(stdout.slice(stdout.indexOf('Added:'))).toBe(`Added:
+  .env.example: RUNSPAN_ENDPOINT, RUNSPAN_PROJECT
+
+Not changed, because it exists:
+  .env.example: RUNSPAN_API_KEY
+  package.json: dev:trace
+  src/instrumentation.js: register
+
+`);
+    expect(JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).scripts['dev:trace']).toBe('mine');
+    expect(readFileSync(join(folder, 'src/instrumentation.js'), 'utf8')).toBe('mine');
+    expect(readFileSync(join(folder, '.env.example'), 'utf8')).toBe(
+      'A=1\n# RUNSPAN_API_KEY=mine\nRUNSPAN_ENDPOINT=http://127.0.0.1:4777\nRUNSPAN_PROJECT=shop\n',
+    );
+  });
+});
+
+describe('the advice', () => {
+  it.each(Object.entries(ADVICE))(
+    'for %s fits in 80 columns, and its page and imports exist',
+    async (packages, text) => {
+      for (const name of packages.split(' ')) {
+        const { stdout } = await init(
+          project({ 'package.json': { type: 'module', dependencies: { [name]: '1.2.3' } } }),
+        );
+        expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([]);
+        expect(stdout).toContain(`\n${name}: ${text.split('\n')[0]}\n`);
+      }
+      const [page = '', anchor] = /docs\/.*$/.exec(text)?.[0].split('#') ?? [];
+      expect([undefined, ...anchorsOf(readFileSync(join(root, page), 'utf8'))]).toContain(anchor);
+      for (const [, names = '', entry = 'runspan'] of text.matchAll(
+        /^import \{ (.+) \} from 'runspan(?:\/(.+))?';$/gm,
+      )) {
+        const api = readFileSync(join(root, `api/${entry}.api.md`), 'utf8');
+        for (const name of names.split(', ')) expect(api).toMatch(new RegExp(`^export .*\\b${name}\\b`, 'm'));
+      }
+    },
+  );
+});
