@@ -47,7 +47,7 @@ describe('runspan init', () => {
     expect(await init(folder)).toEqual({
       code: 0,
       stderr: '',
-      stdout: `Found in ${join(folder, 'package.json')}:
+      stdout: `Found in package.json:
   TypeScript, ES modules, pnpm
   next ^16.0.0
   openai ^6.49.0

@@ -22,7 +22,10 @@ export const shells: readonly Snippet[] = snippets.filter(
   ({ language, notRun }) => language === 'sh' && notRun === undefined,
 );
 
-/** Writes the programs of each page into a folder of a project, which has this repository as `runspan`. */
+/** The files that programs and commands of a page read. */
+const files = snippets.filter(({ language, file }) => language === 'json' && file !== undefined);
+
+/** Writes the programs and files of each page into a folder of a project, which has this repository as `runspan`. */
 export async function layOutPrograms(folder: string): Promise<void> {
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }\n');
   mkdirSync(join(folder, 'node_modules'));
@@ -30,7 +33,7 @@ export async function layOutPrograms(folder: string): Promise<void> {
     symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
   }
   symlinkSync(root, join(folder, 'node_modules/runspan'));
-  for (const program of programs) await write(folder, program);
+  for (const snippet of [...programs, ...files]) await write(folder, snippet);
 }
 
 /** The folder of a snippet's page. */

@@ -42,14 +42,14 @@ export function define(command: Command, { stdout }: CommandContext): void {
 type Section = readonly [title: string, ...lines: string[]];
 
 function sectionsOf(project: Project): Section[] {
-  const { folder, isTypeScript, isEsModule, packageManager, dependencies } = project;
+  const { isTypeScript, isEsModule, packageManager, dependencies } = project;
   const install = `${packageManager} ${packageManager === 'npm' ? 'install' : 'add'} runspan`;
   const scripts = Object.entries(scriptsOf(project)).map(([name, script]) => `"${name}": ${JSON.stringify(script)}`);
   const start = ['npx runspan dev -- node app.js', 'node --import runspan/register app.js'];
   const advice = adviceFor(project);
   return [
     [
-      `Found in ${join(folder, 'package.json')}:`,
+      'Found in package.json:',
       `${isTypeScript ? 'TypeScript' : 'JavaScript'}, ${isEsModule ? 'ES modules' : 'CommonJS'}, ${packageManager}`,
       ...advice.flatMap(({ names }) => names.map((name) => `${name} ${dependencies[name]}`)),
     ],
