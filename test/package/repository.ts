@@ -5,6 +5,9 @@ import { root } from '../support/folders.ts';
 interface Manifest {
   readonly version: string;
   readonly type: string;
+  readonly homepage: string;
+  readonly bugs: string;
+  readonly repository: { readonly url: string };
   readonly bin: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, string | { readonly import: string; readonly require: string }>>;
   readonly sideEffects: readonly string[];
