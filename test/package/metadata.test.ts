@@ -1,4 +1,5 @@
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { root } from '../support/folders.ts';
 import { filesUnder, manifest, read } from './repository.ts';
@@ -24,6 +25,14 @@ it('no file has another address of the repository', () => {
     return found.filter((one) => !address.endsWith(`/${one}`)).map((one) => `${path}: ${one}`);
   });
   expect(others).toEqual([]);
+});
+
+it('README.md has pictures that the package page can show', () => {
+  const pictures = [...read('README.md').matchAll(/!\[[^\]]*\]\(([^)]*)\)/g)].map(([, picture = '']) => picture);
+  const base = `${address.replace('github.com', 'raw.githubusercontent.com')}/main/`;
+  const missing = pictures.filter((one) => !one.startsWith(base) || !existsSync(join(root, one.slice(base.length))));
+  expect(pictures).not.toEqual([]);
+  expect(missing).toEqual([]);
 });
 
 it('the notices contain the licence of each package that the sources import and that is not installed', () => {
