@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-// Completes the lockfiles, of the package, of test/peers/, of test/runtimes/ and of the chat application. npm leaves a platform's
-// optional package out when the registry at hand does not serve it, and `npm ci` then refuses the lockfile. The name of such a
-// package says everything that the entry needs: its version is the one its parent asks for, and a package for another platform is
-// never fetched.
+// Completes the lockfiles, of the package, of test/peers/, of test/runtimes/, of docs/site/ and of the chat application. npm leaves
+// a platform's optional package out when the registry at hand does not serve it, and `npm ci` then refuses the lockfile. The name
+// of such a package says everything that the entry needs: its version is the one its parent asks for, and a package for another
+// platform is never fetched.
 //
 //   node scripts/lockfile.mjs            adds what is missing
 //   node scripts/lockfile.mjs --check    says what is missing, and fails
@@ -24,7 +24,8 @@ const PROCESSORS = ['arm', 'arm64', 'ia32', 'loong64', 'mips64el', 'ppc64', 'ris
 
 const root = new URL('../', import.meta.url);
 const peers = readdirSync(new URL('test/peers/', root)).map((name) => `test/peers/${name}/package-lock.json`);
-const others = ['package-lock.json', 'examples/chat/package-lock.json', 'test/runtimes/package-lock.json'];
+const folders = ['', 'docs/site/', 'examples/chat/', 'test/runtimes/'];
+const others = folders.map((folder) => `${folder}package-lock.json`);
 for (const file of [...others, ...peers]) if (existsSync(new URL(file, root))) complete(file);
 
 /** @param {string} file */

@@ -2,15 +2,12 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from '
 import { join, parse } from 'node:path';
 import { transformWithEsbuild } from 'vite';
 import { root } from '../support/folders.ts';
-import { filesUnder, read } from './repository.ts';
+import { guides, read } from './repository.ts';
 import { type Snippet, snippetsOf } from './snippets.ts';
 
-export const pages: readonly string[] = [
-  'README.md',
-  'ARCHITECTURE.md',
-  'CONTRIBUTING.md',
-  ...filesUnder('docs', '.md').map((path) => `docs/${path}`),
-].filter((page) => existsSync(join(root, page)));
+export const pages: readonly string[] = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', ...guides].filter((page) =>
+  existsSync(join(root, page)),
+);
 export const snippets: readonly Snippet[] = pages.flatMap((page) => snippetsOf(page, read(page)));
 export const ofPeers: readonly Snippet[] = snippets.filter(({ isOfPeers }) => isOfPeers);
 

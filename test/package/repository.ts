@@ -40,3 +40,8 @@ export function filesUnder(folder: string, ending: string): string[] {
     )
     .sort();
 }
+
+/** The pages of docs/ without the generated ones, which contain signatures instead of programs, and without the site's packages. */
+export const guides: readonly string[] = filesUnder('docs', '.md')
+  .filter((path) => !/^(reference|site)\//.test(path))
+  .map((path) => `docs/${path}`);

@@ -3,13 +3,13 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type LocalModel, startLocalModel } from '../../examples/local-model/server.js';
 import { createReceiver, type Receiver } from '../../src/receiver.ts';
-import { filesUnder, read } from '../package/repository.ts';
+import { guides, read } from '../package/repository.ts';
 import { masked, snippetsOf } from '../package/snippets.ts';
 import { runNode } from '../support/program.ts';
 import { asApplication } from './application.ts';
 
 // Other tests run those of the chat and of Langfuse, and blocks with a file name.
-const pages = ['README.md', ...filesUnder('docs', '.md').map((path) => `docs/${path}`)].filter(
+const pages = ['README.md', ...guides].filter(
   (page) => !page.startsWith('docs/chat') && page !== 'docs/from-langfuse.md',
 );
 const programs = pages

@@ -1,0 +1,75 @@
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, posix } from 'node:path';
+import { defineConfig } from 'vitepress';
+import { llmsFullText, llmsText } from '../llms.mjs';
+import { navigation } from '../navigation.mjs';
+
+const manifest = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'));
+const repository = manifest.repository?.url.replace(/^git\+|\.git$/g, '');
+const groups = navigation();
+const pages = groups.flatMap((group) => group.pages);
+
+export default defineConfig({
+  srcDir: '..',
+  srcExclude: ['site/**'],
+  outDir: './dist',
+  title: 'runspan',
+  description: manifest.description,
+  rewrites: { 'README.md': 'index.md', 'reference/README.md': 'reference/index.md' },
+  cleanUrls: true,
+  metaChunk: true,
+  // Without an address of the repository, links to its other files have no target.
+  ignoreDeadLinks: repository === undefined ? [/^(\.\/)?(\.\.\/)+[A-Z]/] : false,
+  transformPageData: ({ filePath, description }) => ({
+    description: pages.find(({ path }) => path === filePath)?.sentence ?? description,
+  }),
+  markdown: {
+    anchor: { slugify: githubAnchor },
+    config: (md) => md.core.ruler.push('repository-links', linkToRepository),
+  },
+  themeConfig: {
+    search: { provider: 'local' },
+    outline: [2, 3],
+    sidebar: groups.map(({ title, pages }) => ({
+      text: title,
+      items: pages.map(({ path, title }) => ({ text: title, link: `/${path.replace(/(README)?\.md$/, '')}` })),
+    })),
+    socialLinks: repository === undefined ? [] : [{ icon: 'github', link: repository }],
+    editLink: repository === undefined ? undefined : { pattern: `${repository}/edit/main/docs/:path` },
+  },
+  // Node finds Vue from the built modules. Vite does not find it from the pages, which are outside of this folder.
+  vite: { plugins: [{ name: 'external-vue', enforce: 'pre', resolveId: externalVue }] },
+  buildEnd: ({ outDir }) => {
+    for (const { path } of pages) {
+      mkdirSync(dirname(join(outDir, path)), { recursive: true });
+      copyFileSync(new URL(`../../${path}`, import.meta.url), join(outDir, path));
+    }
+    writeFileSync(join(outDir, 'llms.txt'), llmsText(manifest, groups));
+    writeFileSync(join(outDir, 'llms-full.txt'), llmsFullText(manifest, groups));
+  },
+});
+
+/** Returns the anchor of a heading as code hosts create it, so that links to headings work on both. */
+function githubAnchor(heading) {
+  return heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replace(/\s/g, '-');
+}
+
+/** Points links to files outside of docs/ to the repository, and links to README.md to the index page of its folder. */
+function linkToRepository({ tokens, env }) {
+  const links = tokens.flatMap(({ children }) => children ?? []).filter(({ type }) => type === 'link_open');
+  for (const link of links) {
+    const href = link.attrGet('href');
+    if (/^([a-z][\w+.-]*:|#|\/)/i.test(href)) continue;
+    const target = posix.join('docs', posix.dirname(env.relativePath), href);
+    const isPage = target.startsWith('docs/') && /\.md(#|$)/.test(target);
+    if (isPage) link.attrSet('href', href.replace(/README\.md(?=#|$)/, 'index.md'));
+    else if (repository !== undefined) link.attrSet('href', `${repository}/blob/main/${target}`);
+  }
+}
+
+function externalVue(id, _importer, { ssr }) {
+  return ssr && /^vue(\/|$)/.test(id) ? { id, external: true } : null;
+}
