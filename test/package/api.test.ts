@@ -1,26 +1,43 @@
 import { describe, expect, it } from 'vitest';
 import { root } from '../support/folders.ts';
-import { apiReporter } from './api-report.ts';
+import { apiReader } from './api-reader.ts';
+import { referencePages, undescribed } from './reference.ts';
 import { entries } from './repository.ts';
 
-const declarationsOf = (entry: string): string => `dist/${entry}.d.cts`;
-const reportOf = apiReporter(root, entries.map(declarationsOf));
+const readApi = apiReader(
+  root,
+  entries.map((entry) => `dist/${entry}.d.cts`),
+);
+const apis = entries.map((entry) => ({
+  name: entry === 'index' ? 'runspan' : entry,
+  specifier: entry === 'index' ? 'runspan' : `runspan/${entry}`,
+  page: `${entry === 'index' ? 'runspan' : entry}.md`,
+  ...readApi(`dist/${entry}.d.cts`),
+}));
 
-describe.each(entries)('the entry point %s', (entry) => {
-  const name = entry === 'index' ? 'runspan' : entry;
-
+describe.each(apis)('the entry point $name', ({ name, report }) => {
   it('has the names and signatures of its committed report; npm run api updates it', async () => {
-    const report = reportOf(declarationsOf(entry));
     // The entry `langsmith` has LangSmith's types, which use `any`.
-    if (entry !== 'langsmith') expect(report.replace(/'[^'\n]*'|\/\/.*/g, '')).not.toMatch(/\bany\b/);
+    if (name !== 'langsmith') expect(report.replace(/'[^'\n]*'|\/\/.*/g, '')).not.toMatch(/\bany\b/);
     await expect(report).toMatchFileSnapshot(`../../api/${name}.api.md`, 'update it with: npm run api');
+  });
+
+  it('exports all types of its signatures', () => {
+    const forgotten = [...report.matchAll(/ae-forgotten-export\) The symbol "(.*?)"/g)];
+    expect(forgotten.map(([, symbol]) => symbol)).toEqual([]);
   });
 });
 
-it.each(entries)('the entry point %s exports all types of its signatures', (entry) => {
-  const forgotten = [...reportOf(declarationsOf(entry)).matchAll(/ae-forgotten-export\) The symbol "(.*?)"/g)];
-  expect(forgotten.map(([, name]) => name)).toEqual([]);
+it('each public name and option has a description', () => {
+  expect(apis.flatMap((api) => undescribed(api))).toEqual([]);
 });
+
+it.each([...referencePages(apis)])(
+  'docs/reference/%s is the committed page; npm run api updates it',
+  async (name, page) => {
+    await expect(page).toMatchFileSnapshot(`../../docs/reference/${name}`, 'update it with: npm run api');
+  },
+);
 
 it.each(['index', 'clients', 'langsmith', 'receiver', 'testing'])(
   'the entry point %s exports RunspanError',

@@ -2,12 +2,18 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CompilerState, Extractor, ExtractorConfig, ExtractorLogLevel } from '@microsoft/api-extractor';
 import { temporaryFolder } from '../support/folders.ts';
+import type { Declaration } from './reference.ts';
 
-/**
- * Returns a function that creates the API report of a declaration file, without release tags, remarks on comments and
- * line numbers. All files are compiled together once.
- */
-export function apiReporter(packageFolder: string, all: readonly string[]): (declarations: string) => string {
+/** The API of a declaration file. */
+export interface Api {
+  /** The names with their signatures, without release tags, remarks on comments and line numbers. */
+  readonly report: string;
+  /** The names with their comments. */
+  readonly model: Declaration;
+}
+
+/** Returns a function that reads the API of a declaration file. All files are compiled together once. */
+export function apiReader(packageFolder: string, all: readonly string[]): (declarations: string) => Api {
   let compilerState: CompilerState | undefined;
   return (declarations) => {
     const folder = temporaryFolder();
@@ -16,14 +22,14 @@ export function apiReporter(packageFolder: string, all: readonly string[]): (dec
       compilerState ??= CompilerState.create(config, {
         additionalEntryPoints: all.map((path) => join(packageFolder, path)),
       });
-      return reportOf(config, compilerState, folder.path);
+      return apiOf(config, compilerState, folder.path);
     } finally {
       folder.remove();
     }
   };
 }
 
-function reportOf(config: ExtractorConfig, compilerState: CompilerState, folder: string): string {
+function apiOf(config: ExtractorConfig, compilerState: CompilerState, folder: string): Api {
   Extractor.invoke(config, {
     localBuild: true,
     compilerState,
@@ -33,9 +39,12 @@ function reportOf(config: ExtractorConfig, compilerState: CompilerState, folder:
     },
   });
   const report = readFileSync(join(folder, 'report.api.md'), 'utf8');
-  return report
-    .replace(/^ *\/\/ (@public.*|\(undocumented\)|\(No @packageDoc.*)\n/gm, '')
-    .replace(/^(\/\/ dist\/[^:]+):\d+:\d+/gm, '$1');
+  return {
+    report: report
+      .replace(/^ *\/\/ (@public.*|\(undocumented\)|\(No @packageDoc.*)\n/gm, '')
+      .replace(/^(\/\/ dist\/[^:]+):\d+:\d+/gm, '$1'),
+    model: JSON.parse(readFileSync(join(folder, 'model.json'), 'utf8')),
+  };
 }
 
 function configuration(packageFolder: string, declarations: string, reportFolder: string): ExtractorConfig {
@@ -62,7 +71,7 @@ function configuration(packageFolder: string, declarations: string, reportFolder
         reportFolder,
         reportTempFolder: join(reportFolder, 'new'),
       },
-      docModel: { enabled: false },
+      docModel: { enabled: true, apiJsonFilePath: join(reportFolder, 'model.json') },
       dtsRollup: { enabled: false },
       tsdocMetadata: { enabled: false },
       messages: {

@@ -1,0 +1,248 @@
+/** A declaration in the model that API Extractor writes. */
+export interface Declaration {
+  readonly kind: string;
+  readonly name?: string;
+  readonly docComment?: string;
+  readonly fileUrlPath?: string;
+  readonly excerptTokens?: readonly Token[];
+  readonly isOptional?: boolean;
+  readonly propertyTypeTokenRange?: { readonly startIndex: number; readonly endIndex: number };
+  readonly members?: readonly Declaration[];
+}
+
+interface Token {
+  readonly kind: 'Content' | 'Reference';
+  readonly text: string;
+  readonly canonicalReference?: string;
+}
+
+/** The model of an entry point, for example of `runspan/openai`. */
+export interface EntryModel {
+  readonly specifier: string;
+  readonly page: string;
+  readonly model: Declaration;
+}
+
+const GROUPS: readonly (readonly [title: string, kinds: readonly string[]])[] = [
+  ['Functions', ['Function']],
+  ['Classes', ['Class']],
+  ['Constants', ['Variable']],
+  ['Types', ['Interface', 'TypeAlias']],
+];
+
+/** Returns the pages of `docs/reference/`, one for each entry point, and their index. */
+export function referencePages(entries: readonly EntryModel[]): ReadonlyMap<string, string> {
+  const homes = new Map<string, string>();
+  const pages = new Map<string, string>();
+  for (const entry of entries) pages.set(entry.page, pageOf(entry, homes));
+  const rows = entries.map(
+    ({ specifier, page, model }) => `- [${specifier}](${page}): ${firstSentence(description(model))}\n`,
+  );
+  const intro =
+    'Every public name of the package, by entry point. The pages are generated from the types and their comments.';
+  return pages.set('README.md', `# Reference\n\n${intro}\n\n${rows.join('')}`);
+}
+
+/** Returns the public names and options without a description. */
+export function undescribed({ specifier, model }: EntryModel): string[] {
+  return exportsOf(model).flatMap((one) => {
+    const members = /Options$/.test(one.name ?? '') ? (one.members ?? []) : [];
+    const missing = [one, ...members].filter((each) => description(each) === '' && constantType(each) === undefined);
+    return missing.map((each) => `${specifier}: ${each === one ? one.name : `${one.name}.${each.name}`}`);
+  });
+}
+
+/** @param homes the page and anchor of each declaration that an earlier page describes */
+function pageOf({ specifier, page, model }: EntryModel, homes: Map<string, string>): string {
+  const all = exportsOf(model);
+  const own = all.filter((one) => !homes.has(keyOf(one)));
+  const others = all.filter((one) => homes.has(keyOf(one)));
+  const groups = GROUPS.map(([title, kinds]) => ({
+    title,
+    names: byName(own.filter((one) => kinds.includes(one.kind) && constantType(one) === undefined)),
+  })).filter(({ names }) => names.size > 0);
+  setHomes(groups, page, homes);
+  const links = new Links(page, homes, all);
+  const lines = [`# ${specifier}`, description(model)];
+  for (const { title, names } of groups) {
+    lines.push(`## ${title}`);
+    for (const [name, declarations] of names) {
+      const constants = own.filter((one) => constantType(one) === name).map((one) => `\`${one.name}\``);
+      lines.push(`### ${name}`, ...sectionOf(declarations, links));
+      if (constants.length > 0) lines.push(`Constants of this type: ${constants.join(', ')}.`);
+    }
+  }
+  if (others.length > 0) {
+    const names = [...byName(others).values()].map(([one]) => links.to(one as Declaration));
+    lines.push('## Also exported', names.join(', '));
+  }
+  return `${lines.filter((line) => line !== '').join('\n\n')}\n`;
+}
+
+/** Sets the address of each name. A repeated heading gets a number, as on code hosts. */
+function setHomes(
+  groups: readonly { title: string; names: ReadonlyMap<string, readonly Declaration[]> }[],
+  page: string,
+  homes: Map<string, string>,
+): void {
+  const counts = new Map<string, number>();
+  const anchorOf = (heading: string): string => {
+    const anchor = heading.toLowerCase();
+    const count = counts.get(anchor) ?? 0;
+    counts.set(anchor, count + 1);
+    return count === 0 ? anchor : `${anchor}-${count}`;
+  };
+  for (const { title, names } of groups) {
+    anchorOf(title);
+    for (const [name, declarations] of names) {
+      const anchor = anchorOf(name);
+      for (const one of declarations) homes.set(keyOf(one), `${page}#${anchor}`);
+    }
+  }
+}
+
+/** Returns the lines of one name: its signatures, description and members. */
+function sectionOf(declarations: readonly Declaration[], links: Links): string[] {
+  return declarations.flatMap((one) => {
+    const members = (one.members ?? []).map((member) => memberLine(member, links)).join('\n');
+    if (one.kind === 'Interface' || one.kind === 'Class') {
+      const isBare = /^\w+ \w+$/.test(signature(one));
+      return [isBare ? '' : links.code(one).trim(), description(one), members];
+    }
+    const mentioned = links.mentionedIn(one);
+    const types = mentioned.length > 0 ? `Types: ${mentioned.join(', ')}.` : '';
+    return [`\`\`\`ts\n${signature(one)}\n\`\`\``, description(one), types];
+  });
+}
+
+/** A property has its type after its name, any other member the rest of its signature. */
+function memberLine(member: Declaration, links: Links): string {
+  const { name = '', isOptional, propertyTypeTokenRange: range, excerptTokens = [] } = member;
+  const isNamed = range !== undefined || /Method/.test(member.kind);
+  const label = isNamed ? `**${name.replace(/[[\]]/g, '\\$&')}${isOptional ? '?' : ''}** ` : '';
+  const type =
+    range === undefined
+      ? links.code(member, isNamed ? textOf(member).search(/[<(]/) : 0)
+      : links.code({ ...member, excerptTokens: excerptTokens.slice(range.startIndex, range.endIndex) });
+  const text = description(member).replaceAll('\n', '\n  ');
+  return `- ${label}${type}${text === '' ? '' : ` – ${text}`}`;
+}
+
+/** Creates the links from one page to names. */
+class Links {
+  readonly #page: string;
+  readonly #homes: ReadonlyMap<string, string>;
+  readonly #names: ReadonlyMap<string, Declaration>;
+
+  constructor(page: string, homes: ReadonlyMap<string, string>, all: readonly Declaration[]) {
+    this.#page = page;
+    this.#homes = homes;
+    this.#names = new Map(all.map((one) => [one.name ?? '', one]));
+  }
+
+  to(one: Declaration): string {
+    const home = this.#homes.get(keyOf(one)) ?? '';
+    return `[\`${one.name}\`](${home.startsWith(`${this.#page}#`) ? home.slice(this.#page.length) : home})`;
+  }
+
+  /** Returns links to the names that the signature of a declaration contains. */
+  mentionedIn(one: Declaration): string[] {
+    const targets = (one.excerptTokens ?? []).map((token) => this.#target(token));
+    return [...new Set(targets)].flatMap((target) => (target && target.name !== one.name ? [this.to(target)] : []));
+  }
+
+  /** Returns the signature from a character on as inline code in which names are links. */
+  code(one: Declaration, from = textOf(one).length - withoutModifiers(textOf(one)).length): string {
+    let skip = from;
+    let all = '';
+    let code = '';
+    const end = (): void => {
+      all += inlineCode(code);
+      code = '';
+    };
+    for (const token of one.excerptTokens ?? []) {
+      const text = token.text.slice(skip);
+      skip = Math.max(0, skip - token.text.length);
+      const target = this.#target(token);
+      if (target === undefined || target.name === one.name) code += text;
+      else {
+        end();
+        all += this.to(target);
+      }
+    }
+    code = code.replace(/;?\s*$/, '');
+    end();
+    return all;
+  }
+
+  #target({ kind, text, canonicalReference = '' }: Token): Declaration | undefined {
+    const target = kind === 'Reference' && /^runspan[!/]/.test(canonicalReference) ? this.#names.get(text) : undefined;
+    return target !== undefined && this.#homes.has(keyOf(target)) ? target : undefined;
+  }
+}
+
+/** Returns the name of the exported type of a constant that has no description of its own. */
+function constantType(one: Declaration): string | undefined {
+  const [, type] = one.excerptTokens ?? [];
+  return one.kind === 'Variable' && description(one) === '' && type?.kind === 'Reference' ? type.text : undefined;
+}
+
+function exportsOf(model: Declaration): readonly Declaration[] {
+  return model.members?.[0]?.members ?? [];
+}
+
+/** Groups the overloads of a function. */
+function byName(declarations: readonly Declaration[]): Map<string, Declaration[]> {
+  const names = new Set(declarations.map(({ name = '' }) => name));
+  return new Map([...names].map((name) => [name, declarations.filter((one) => one.name === name)]));
+}
+
+function keyOf({ fileUrlPath = '', name = '' }: Declaration): string {
+  return `${fileUrlPath} ${name}`;
+}
+
+function textOf({ excerptTokens = [] }: Declaration): string {
+  return excerptTokens.map(({ text }) => text).join('');
+}
+
+function withoutModifiers(text: string): string {
+  return text.replace(/^(export |declare |readonly |const )+/, '');
+}
+
+function signature(one: Declaration): string {
+  return withoutModifiers(textOf(one)).trim();
+}
+
+/** White space at the ends stays outside of the code. */
+function inlineCode(code: string): string {
+  const [, before = '', text = '', after = ''] = /^(\s*)(.*?)(\s*)$/.exec(code.replace(/\s+/g, ' ')) ?? [];
+  if (text === '') return before;
+  return before + (text.includes('`') ? `\`\` ${text} \`\`` : `\`${text}\``) + after;
+}
+
+/** Returns the text of a comment with one line per paragraph, and with its default value as a sentence. */
+function description({ docComment = '' }: Declaration): string {
+  const text = docComment
+    .replace(/^\/\*\*|\*\/\s*$/g, '')
+    .replace(/^ *\* ?/gm, '')
+    .replace(/@packageDocumentation/, '')
+    .trim();
+  if (/^Constructs a new instance of the `\w+` class$/.test(text)) return '';
+  const [main = '', byDefault] = text.split(/\s*@default\s+/);
+  const paragraphs = main.split(/\n{2,}/).map((paragraph) => paragraph.replace(/\n(?!- )/g, ' '));
+  const all = byDefault === undefined ? paragraphs : [...paragraphs, `Default: ${defaultText(byDefault)}.`];
+  return all
+    .filter((paragraph) => paragraph !== '')
+    .join(main.includes('\n\n') ? '\n\n' : ' ')
+    .replace(/`docs\/([\w-]+\.md)`/g, '[$1](../$1)');
+}
+
+/** Marks literals and names of options as code. */
+function defaultText(text: string): string {
+  const line = text.replace(/\s+/g, ' ').trim();
+  return /^([\d._]+|true|false|\[\]|'[^']*'|\w+\.\w+)$/.test(line) ? `\`${line}\`` : line;
+}
+
+function firstSentence(text: string): string {
+  return /^.+?\.(?= |$)/m.exec(text)?.[0] ?? text;
+}
