@@ -33,6 +33,7 @@ export const errorCodes = {
   RUNSPAN_FEEDBACK_REFUSED: 'The feedback address is unknown or has expired, or does not accept this feedback.',
 } as const;
 
+/** A key of `errorCodes`. */
 export type ErrorCode = keyof typeof errorCodes;
 
 /**

@@ -188,6 +188,7 @@ class Flush {
 
 // ── Reports of dropped runs ──
 
+/** A function that is called for each dropped run. */
 export type OnDrop = (reason: DropReason, run: DroppedRun) => void;
 
 const REPORT_EVERY_MS = 60_000;

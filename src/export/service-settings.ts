@@ -33,6 +33,7 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
   'user-agent',
 ]);
 
+/** HTTP headers: an object, `Headers`, a `Map`, or a list of pairs. */
 export type HeaderFields = Readonly<Record<string, string>> | Iterable<readonly [name: string, value: string]>;
 
 export interface ServiceOptions {

@@ -10,6 +10,7 @@ import type { RunHooks } from '../run/run-hooks.ts';
 import { commonChecks, type RunOptions, type StartOptions, usableOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 
+/** The types of a function's arguments. */
 export type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args : never;
 
 /** The awaited result of a function, or an array of chunks if the result is a generator or a stream. */

@@ -33,6 +33,7 @@ export interface RunTreeConfig extends RunCreate {
   on_end?: ((runTree: RunTree) => void) | undefined;
 }
 
+/** An event of a run. */
 export interface RunEvent {
   name?: string;
   time?: string;
@@ -324,6 +325,7 @@ export class RunTree {
   }
 }
 
+/** Returns whether a value is a run tree, of this package or of LangSmith's. */
 export function isRunTree(value: unknown): value is RunTree {
   const { createChild, postRun } = (value ?? {}) as Partial<RunTree>;
   return typeof createChild === 'function' && typeof postRun === 'function';

@@ -57,8 +57,10 @@ export type TraceableConfig<Func extends AnyFunction> = Partial<Omit<RunTreeConf
   processOutputs?: (outputs: Readonly<ProcessOutputs<Awaited<ReturnType<Func>>>>) => KVMap;
 };
 
+/** The result type of a traced function: a promise, unless the function returns an async iterable. */
 export type SmartPromise<Result> = Result extends AsyncIterable<unknown> | Promise<unknown> ? Result : Promise<Result>;
 
+/** One signature of a traced function. The first argument may be a run tree or a LangChain configuration. */
 export type TraceableSignature<Args extends unknown[], Result> = Args extends [RunTree, ...infer Rest]
   ? {
       (runTree: RunTree | typeof ROOT, ...args: Rest): SmartPromise<Result>;
@@ -70,12 +72,14 @@ export type TraceableSignature<Args extends unknown[], Result> = Args extends [R
       (config: RunnableConfigLike, ...args: Args): SmartPromise<Result>;
     };
 
+/** Converts a union of types to their intersection. */
 export type UnionToIntersection<Union> = (Union extends unknown ? (value: Union) => void : never) extends (
   value: infer All,
 ) => void
   ? All
   : never;
 
+/** The signatures of a traced function with up to five overloads. */
 export type Overloads<Func> = Func extends {
   (...args: infer A1): infer R1;
   (...args: infer A2): infer R2;
@@ -127,6 +131,7 @@ export function traceable<Func extends AnyFunction>(
   return shown as unknown as TraceableFunction<Func>;
 }
 
+/** Returns whether a value is a function that `traceable` returned. */
 export function isTraceableFunction(value: unknown): value is TraceableFunction<AnyFunction> {
   return typeof value === 'function' && MARK in value;
 }

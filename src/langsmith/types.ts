@@ -1,9 +1,11 @@
 // LangSmith's types use `any`: programs read `tree.inputs.question` without a cast, and the parameters of an inline
 // function that is passed to `traceable` need no types.
 
+/** An object with values of any type. */
 // biome-ignore lint/suspicious/noExplicitAny: see above
 export type KVMap = Record<string, any>;
 
+/** A function of any type. */
 // biome-ignore lint/suspicious/noExplicitAny: see above
 export type AnyFunction = (...args: any[]) => any;
 

@@ -1,5 +1,9 @@
 import { RunspanError } from '../base/errors.ts';
 
+/**
+ * A function of LangSmith's package that `runspan/langsmith` does not have. A call throws a RunspanError with the code
+ * `RUNSPAN_UNSUPPORTED`, whose message names an alternative.
+ */
 export type Unsupported = (...args: unknown[]) => never;
 
 export const EVALUATION = 'keep `langsmith` for evaluations; the functions that they call may be traced with `runspan`';

@@ -25,6 +25,7 @@ const SUCCESS = 0;
 const FAILED = 1;
 const OPERATION = 'RunSpanExporter.export';
 
+/** Options of `RunSpanExporter`. */
 export type RunSpanExporterOptions = RunSpanProcessorOptions;
 
 /**

@@ -21,6 +21,7 @@ const SAMPLED = 1;
 
 const SHUT_DOWN = 'the span had not ended when its provider was shut down';
 
+/** Options of `RunSpanProcessor`. */
 export interface RunSpanProcessorOptions {
   /**
    * The exporter of the runs and of nested runs. @default the exporter of the parent run, or the configured exporter

@@ -3,6 +3,7 @@ import { BINARY_BYTES_KEPT, fromBase64, isBinary, isBlob, toBase64, viewOf } fro
 import { mayBeDataUri } from './plain.ts';
 import { type Redaction, shownText } from './redact.ts';
 
+/** The bytes of an attachment, or a `Blob` that is read when the run is sent. */
 export type AttachmentContent = ArrayBufferView | ArrayBufferLike | Blob;
 
 /**

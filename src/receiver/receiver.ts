@@ -20,6 +20,7 @@ import { ranged } from './store/run-filter.ts';
 import type { StoredRun } from './store/run-view.ts';
 import { DEFAULT_SCOPE, STORE_METHODS, type Store } from './store/store.ts';
 
+/** Options of `createReceiver`. All options are optional. */
 export interface ReceiverOptions {
   /**
    * Address to listen on. An address other than 127.0.0.0/8, ::1 and localhost requires an `apiKey`.

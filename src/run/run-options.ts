@@ -33,6 +33,7 @@ export interface StartOptions extends Omit<RunOptions, 'inputs' | 'startTime'>, 
 
 /** Options of a run. Only `name` is required. */
 export interface RunOptions extends RunHooks {
+  /** The name of the run. */
   name: string;
   /** @default 'chain' */
   runType?: RunType;
@@ -52,6 +53,7 @@ export interface RunOptions extends RunHooks {
    * own id. Use each id for one run only, because the service replaces a run with the same id or ignores the new run.
    */
   id?: string;
+  /** The inputs to record. They are copied immediately. @default no inputs */
   inputs?: Fields;
   /**
    * The start time of an operation that started earlier. A start time before the start of the parent run is replaced by

@@ -33,11 +33,13 @@ export interface TraceStart {
 /** Decides whether a trace is recorded. Called when the first run of the trace starts. */
 export type SamplingDecision = (start: TraceStart) => boolean;
 
+/** Limits the time of a flush. */
 export interface FlushLimit {
   /** Maximum milliseconds to wait. */
   readonly timeoutMs?: number;
 }
 
+/** The result of a flush. */
 export interface FlushResult {
   /** Whether every run was delivered or dropped in time. */
   readonly ok: boolean;

@@ -52,6 +52,7 @@ export interface Stats {
   lastError: DeliveryError | undefined;
 }
 
+/** The run records that wait for delivery. */
 export interface Backlog {
   /** Total bytes of all exporters. `limits.queueBytes` applies to each exporter, not to the total. */
   bytes: number;
@@ -102,6 +103,7 @@ export interface ChannelMessages {
   'runspan:delivery:recovery': RecoveryMessage;
 }
 
+/** The message when a request with runs has ended. */
 export interface RequestMessage {
   /** Origin of the service. */
   readonly endpoint: string;
@@ -119,6 +121,7 @@ export interface RequestMessage {
   readonly bytes: number;
 }
 
+/** The message when a run was dropped. */
 export interface DropMessage {
   /** Origin of the service. */
   readonly endpoint: string;
@@ -126,12 +129,14 @@ export interface DropMessage {
   readonly run: DroppedRun;
 }
 
+/** The message when requests start to fail. */
 export interface OutageMessage {
   /** Origin of the service. */
   readonly endpoint: string;
   readonly error: string;
 }
 
+/** The message when the service accepts runs again. */
 export interface RecoveryMessage {
   /** Origin of the service. */
   readonly endpoint: string;

@@ -13,12 +13,14 @@ import { factsOf } from './recorded-run.ts';
 /** An expected run and its child runs. A string stands for a run with this name and no child runs. */
 export type ExpectedTrace = string | ExpectedNode;
 
+/** An expected run and its expected child runs. */
 export interface ExpectedNode extends ExpectedFields {
   name: string | RegExp | AsymmetricMatcher;
   /** The expected child runs. @default none */
   children?: readonly ExpectedTrace[];
 }
 
+/** Options of `toMatchTrace`. */
 export interface TraceMatchOptions {
   /** Whether additional runs are a failure. `false` allows additional runs at every level. @default true */
   complete?: boolean;

@@ -18,6 +18,7 @@ import { factsOf, runsOf } from './recorded-run.ts';
 import { recordedText } from './snapshot.ts';
 import { steadyForest } from './steady-text.ts';
 
+/** The fields, the parent and the number of the runs that `toHaveRun` expects. */
 export interface ExpectedRun extends ExpectedFields {
   /** The expected parent run, by name or by fields. `null` expects a run without a parent. */
   parent?: string | RegExp | ExpectedFields | null;
@@ -36,6 +37,7 @@ export interface RunMatchers<Result = void> {
   toMatchTrace(expected: ExpectedTrace | readonly ExpectedTrace[], options?: TraceMatchOptions): Result;
 }
 
+/** The result of a matcher, as vitest and Jest expect it. */
 export interface MatcherResult {
   pass: boolean;
   message: () => string;

@@ -26,6 +26,7 @@ export interface RecordOptions {
   limits?: Partial<CaptureLimits>;
 }
 
+/** The limits that apply to recorded payloads and attachments. */
 export type CaptureLimits = Pick<
   Limits,
   'payloadDepth' | 'payloadWidth' | 'payloadNodes' | 'payloadBytes' | 'attachmentBytes'

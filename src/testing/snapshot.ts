@@ -28,6 +28,7 @@ export interface RunSnapshot {
   children?: RunSnapshot[];
 }
 
+/** Options of `snapshotOf` and `outlineOf`. */
 export interface SnapshotOptions {
   /**
    * Whether siblings are sorted by start. Set it to `false` for concurrent runs, whose start order varies; siblings are

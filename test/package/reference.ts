@@ -45,10 +45,11 @@ export function referencePages(entries: readonly EntryModel[]): ReadonlyMap<stri
 
 /** Returns the public names and options without a description. */
 export function undescribed({ specifier, model }: EntryModel): string[] {
-  return exportsOf(model).flatMap((one) => {
-    const members = /Options$/.test(one.name ?? '') ? (one.members ?? []) : [];
-    const missing = [one, ...members].filter((each) => description(each) === '' && constantType(each) === undefined);
-    return missing.map((each) => `${specifier}: ${each === one ? one.name : `${one.name}.${each.name}`}`);
+  return [...byName(exportsOf(model))].flatMap(([name, declarations]) => {
+    const isDescribed = declarations.some((one) => description(one) !== '' || constantType(one) !== undefined);
+    const members = name.endsWith('Options') ? declarations.flatMap((one) => one.members ?? []) : [];
+    const missing = members.filter((member) => description(member) === '').map((member) => `${name}.${member.name}`);
+    return [...(isDescribed ? [] : [name]), ...missing].map((each) => `${specifier}: ${each}`);
   });
 }
 
@@ -101,22 +102,24 @@ function setHomes(
   }
 }
 
-/** Returns the lines of one name: its signatures, description and members. */
+/** Returns the lines of one name: its signatures, description and members. Several declarations are overloads. */
 function sectionOf(declarations: readonly Declaration[], links: Links): string[] {
-  return declarations.flatMap((one) => {
-    const members = (one.members ?? []).map((member) => memberLine(member, links)).join('\n');
-    if (one.kind === 'Interface' || one.kind === 'Class') {
-      const isBare = /^\w+ \w+$/.test(signature(one));
-      return [isBare ? '' : links.code(one).trim(), description(one), members];
-    }
-    const mentioned = links.mentionedIn(one);
-    const types = mentioned.length > 0 ? `Types: ${mentioned.join(', ')}.` : '';
-    return [`\`\`\`ts\n${signature(one)}\n\`\`\``, description(one), types];
-  });
+  const [first] = declarations as [Declaration];
+  const texts = declarations.map(description);
+  if (first.kind === 'Interface' || first.kind === 'Class') {
+    const isBare = /^\w+ \w+$/.test(signature(first));
+    const members = (first.members ?? []).map((member) => memberLine(member, first, links)).join('\n');
+    return [isBare ? '' : links.code(first).trim(), ...texts, members];
+  }
+  const mentioned = [
+    ...new Set(declarations.flatMap((one) => links.mentionedIn(one).map((target) => links.to(target)))),
+  ];
+  const types = mentioned.length > 0 ? `Types: ${mentioned.join(', ')}.` : '';
+  return [`\`\`\`ts\n${declarations.map(signature).join('\n')}\n\`\`\``, ...texts, types];
 }
 
 /** A property has its type after its name, any other member the rest of its signature. */
-function memberLine(member: Declaration, links: Links): string {
+function memberLine(member: Declaration, parent: Declaration, links: Links): string {
   const { name = '', isOptional, propertyTypeTokenRange: range, excerptTokens = [] } = member;
   const isNamed = range !== undefined || /Method/.test(member.kind);
   const label = isNamed ? `**${name.replace(/[[\]]/g, '\\$&')}${isOptional ? '?' : ''}** ` : '';
@@ -124,7 +127,7 @@ function memberLine(member: Declaration, links: Links): string {
     range === undefined
       ? links.code(member, isNamed ? textOf(member).search(/[<(]/) : 0)
       : links.code({ ...member, excerptTokens: excerptTokens.slice(range.startIndex, range.endIndex) });
-  const text = description(member).replaceAll('\n', '\n  ');
+  const text = links.describe(member, parent).replaceAll('\n', '\n  ');
   return `- ${label}${type}${text === '' ? '' : ` – ${text}`}`;
 }
 
@@ -145,10 +148,21 @@ class Links {
     return `[\`${one.name}\`](${home.startsWith(`${this.#page}#`) ? home.slice(this.#page.length) : home})`;
   }
 
-  /** Returns links to the names that the signature of a declaration contains. */
-  mentionedIn(one: Declaration): string[] {
+  /** Returns the names that the signature of a declaration contains. */
+  mentionedIn(one: Declaration): Declaration[] {
     const targets = (one.excerptTokens ?? []).map((token) => this.#target(token));
-    return [...new Set(targets)].flatMap((target) => (target && target.name !== one.name ? [this.to(target)] : []));
+    return targets.flatMap((target) => (target && target.name !== one.name ? [target] : []));
+  }
+
+  /** Returns the description of a member, or of the same member of an interface that its class implements. */
+  describe({ name, docComment }: Declaration, parent: Declaration): string {
+    const own = description({ kind: parent.kind, docComment: docComment ?? '' });
+    if (own !== '') return own;
+    const inherited = this.mentionedIn(parent).map((base) => {
+      const member = base.members?.find((one) => one.name === name);
+      return this.describe(member ?? { kind: '', name: name ?? '' }, base);
+    });
+    return inherited.find((text) => text !== '') ?? '';
   }
 
   /** Returns the signature from a character on as inline code in which names are links. */

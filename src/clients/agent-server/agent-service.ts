@@ -9,6 +9,7 @@ import { type PageList, pagesFrom } from '../page.ts';
 import { BODY, both, whole } from '../schema.ts';
 import { tracedCall, traceHeaders } from '../tracing.ts';
 
+/** Options of `AgentServer`. */
 export interface AgentServerOptions extends ClientOptions {
   /** The deployment's address, including its path if there is one. */
   url: string | URL;

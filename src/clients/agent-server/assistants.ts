@@ -30,6 +30,7 @@ export interface Assistant {
   readonly [field: string]: unknown;
 }
 
+/** The fields of a new assistant. Only `graph_id` is required. */
 export interface AssistantCreate {
   graph_id: string;
   /** The assistant's id, a UUID. @default a new UUID */
@@ -46,6 +47,7 @@ export interface AssistantCreate {
 /** Changes to an assistant. Omitted fields stay unchanged, and metadata is merged. */
 export type AssistantUpdate = Partial<Omit<AssistantCreate, 'assistant_id' | 'if_exists'>>;
 
+/** Selects assistants. An assistant must match every field that is set. */
 export interface AssistantFilter {
   metadata?: Readonly<Record<string, unknown>>;
   graph_id?: string;
@@ -53,6 +55,7 @@ export interface AssistantFilter {
   name?: string;
 }
 
+/** A filter, the order and the fields of a search for assistants. */
 export interface AssistantSearch extends AssistantFilter, PageRequest {
   sort_by?: 'assistant_id' | 'graph_id' | 'created_at' | 'updated_at' | 'name';
   sort_order?: 'asc' | 'desc';
@@ -60,6 +63,7 @@ export interface AssistantSearch extends AssistantFilter, PageRequest {
   select?: readonly string[];
 }
 
+/** Selects versions of an assistant by their metadata. */
 export interface AssistantVersionSearch extends PageRequest {
   metadata?: Readonly<Record<string, unknown>>;
 }

@@ -54,6 +54,7 @@ export interface ThreadCronCreate extends Omit<CronCreate, 'on_run_completed'> {
 /** Changes to a cron. Omitted fields stay unchanged. */
 export type CronUpdate = Partial<Omit<CronCreate, 'assistant_id'>>;
 
+/** Selects crons. A cron must match every field that is set. */
 export interface CronFilter {
   assistant_id?: string;
   thread_id?: string;
@@ -61,6 +62,7 @@ export interface CronFilter {
   metadata?: Readonly<Record<string, unknown>>;
 }
 
+/** A filter, the order and the fields of a search for crons. */
 export interface CronSearch extends CronFilter, PageRequest {
   sort_by?: 'cron_id' | 'assistant_id' | 'thread_id' | 'created_at' | 'updated_at' | 'next_run_date';
   sort_order?: 'asc' | 'desc';

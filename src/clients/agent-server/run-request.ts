@@ -3,6 +3,7 @@ import { required, TEXT } from '../schema.ts';
 import type { AgentConfig } from './assistants.ts';
 import type { Checkpoint, RunCommand } from './thread.ts';
 
+/** Selects the events that a run streams. A run can have several stream modes. */
 export type StreamMode =
   | 'values'
   | 'messages'

@@ -31,17 +31,20 @@ export interface AgentRun {
   readonly [field: string]: unknown;
 }
 
+/** Selects runs of a thread, and the fields to return. */
 export interface RunFilter extends PageRequest {
   status?: AgentRun['status'];
   /** Fields that the server returns. */
   select?: readonly string[];
 }
 
+/** Options of `Runs.join`. */
 export interface JoinOptions extends CallOptions {
   /** Whether the run is cancelled when this connection ends. @default false */
   cancelOnDisconnect?: boolean;
 }
 
+/** Options of `Runs.joinStream`. */
 export interface JoinStreamOptions extends StreamOptions {
   /** See `cancelOnDisconnect` of `JoinOptions`. @default false */
   cancelOnDisconnect?: boolean;
@@ -49,6 +52,7 @@ export interface JoinStreamOptions extends StreamOptions {
   streamMode?: StreamMode | readonly StreamMode[];
 }
 
+/** Options of `Runs.cancel`. */
 export interface CancelOptions extends CallOptions {
   /** Whether the call waits until the run has ended. @default false */
   wait?: boolean;

@@ -18,6 +18,7 @@ export interface StoreItem<Value = Record<string, unknown>> {
   readonly [field: string]: unknown;
 }
 
+/** A value to store, with its namespace and key. */
 export interface StorePut {
   namespace: readonly string[];
   key: string;
@@ -28,6 +29,7 @@ export interface StorePut {
   ttl?: number;
 }
 
+/** Selects values by namespace, by fields or by a text. */
 export interface StoreSearch extends PageRequest {
   namespace_prefix: readonly string[];
   filter?: Readonly<Record<string, unknown>>;
@@ -35,6 +37,7 @@ export interface StoreSearch extends PageRequest {
   query?: string;
 }
 
+/** Selects namespaces by their first or last names. */
 export interface NamespaceSearch extends PageRequest {
   prefix?: readonly string[];
   suffix?: readonly string[];

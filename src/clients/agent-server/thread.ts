@@ -1,6 +1,7 @@
 import type { PageRequest } from './agent-service.ts';
 import type { AgentConfig } from './assistants.ts';
 
+/** The status of a thread. Servers may send other values. */
 export type ThreadStatus = 'idle' | 'busy' | 'interrupted' | 'error' | (string & {});
 
 /** A command that continues a graph after an interrupt. The command is sent instead of an input. */
@@ -42,6 +43,7 @@ export interface Checkpoint {
   checkpoint_map?: Readonly<Record<string, unknown>> | null;
 }
 
+/** A node that runs next or has failed, with its interrupts. */
 export interface ThreadTask {
   readonly id: string;
   readonly name: string;
@@ -53,6 +55,7 @@ export interface ThreadTask {
   readonly [field: string]: unknown;
 }
 
+/** The state of a thread at a checkpoint. */
 export interface ThreadState<Values = Record<string, unknown>> {
   readonly values: Values;
   /** The nodes that run next. Empty if the thread waits for input. */
@@ -70,6 +73,7 @@ export interface ThreadState<Values = Record<string, unknown>> {
 /** Lifetime of a thread in minutes, or an object with further settings. */
 export type ThreadTimeToLive = number | Readonly<Record<string, unknown>>;
 
+/** The fields of a new thread. All fields are optional. */
 export interface ThreadCreate {
   /** The thread's id, a UUID. @default a new UUID */
   thread_id?: string;
@@ -89,6 +93,7 @@ export interface ThreadUpdate {
   ttl?: ThreadTimeToLive;
 }
 
+/** Selects threads. A thread must match every field that is set. */
 export interface ThreadFilter {
   metadata?: Readonly<Record<string, unknown>>;
   /** Values that the fields of the state must have. */
@@ -96,6 +101,7 @@ export interface ThreadFilter {
   status?: ThreadStatus;
 }
 
+/** A filter, the order and the fields of a search for threads. */
 export interface ThreadSearch extends ThreadFilter, PageRequest {
   ids?: readonly string[];
   sort_by?: 'thread_id' | 'status' | 'created_at' | 'updated_at';
@@ -104,12 +110,14 @@ export interface ThreadSearch extends ThreadFilter, PageRequest {
   select?: readonly string[];
 }
 
+/** Threads to delete or to shorten. */
 export interface ThreadPrune {
   thread_ids: readonly string[];
   /** `delete` deletes the threads, `keep_latest` only their earlier states. */
   strategy: 'delete' | 'keep_latest';
 }
 
+/** A change of a thread's state. */
 export interface ThreadStateUpdate {
   values?: unknown;
   /** State to change. @default the latest state */
@@ -118,6 +126,7 @@ export interface ThreadStateUpdate {
   as_node?: string;
 }
 
+/** Selects earlier states of a thread, newest first. */
 export interface ThreadHistory {
   /** Number of states per page. @default 10 */
   limit?: number;

@@ -19,6 +19,7 @@ import type {
   ThreadUpdate,
 } from './thread.ts';
 
+/** Options of `Threads.state`. */
 export interface ThreadStateOptions extends CallOptions {
   /** Id of an earlier state. @default the latest state */
   checkpointId?: string;
@@ -28,6 +29,7 @@ export interface ThreadStateOptions extends CallOptions {
   subgraphs?: boolean;
 }
 
+/** Options of `Threads.stream`. */
 export interface ThreadStreamOptions extends StreamOptions {
   /** Stream modes. `run_modes` streams each run in its own modes. @default 'run_modes' */
   streamModes?: 'run_modes' | 'lifecycle' | 'state_update' | readonly ('run_modes' | 'lifecycle' | 'state_update')[];

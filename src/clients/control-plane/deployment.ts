@@ -15,8 +15,10 @@ export type DeploymentSource =
 /** Sources that a single revision can use instead of the deployment's source. */
 export type RevisionSource = 'git_host' | 'internal_container' | 'internal_source';
 
+/** The status of a deployment. The service may send other values. */
 export type DeploymentStatus = 'AWAITING_DATABASE' | 'READY' | 'UNUSED' | 'AWAITING_DELETE' | 'UNKNOWN' | (string & {});
 
+/** The size of a deployment. The service may send other values. */
 export type DeploymentTier =
   | 'SERVERLESS_S'
   | 'SERVERLESS_M'
@@ -26,6 +28,7 @@ export type DeploymentTier =
   | 'DEDICATED_L'
   | (string & {});
 
+/** The type of a deployment. The service may send other values. */
 export type DeploymentType = 'dev_free' | 'dev' | 'prod' | 'dev_zero' | 'dev_free_zero' | (string & {});
 
 /** A deployment as returned by the service, including fields that this version does not know. */
@@ -89,6 +92,7 @@ export interface DeploymentPatch {
   deployment_tier?: DeploymentTier | null;
 }
 
+/** The source of a deployment, which applies to all revisions. */
 export interface SourceConfig {
   /** Id from `integrations.list()`. Only for `git_host`; immutable. */
   integration_id?: string | null;
@@ -115,11 +119,13 @@ export interface SourceConfig {
   build_command?: string | null;
 }
 
+/** The part of a deployment's configuration that its listener uses. */
 export interface ListenerConfig {
   /** Namespace to deploy to. Only for listeners of the type `k8s`; cannot be changed later. */
   k8s_namespace?: string | null;
 }
 
+/** The source of one revision. */
 export interface SourceRevisionConfig {
   /** A branch such as `main`, or a tag such as `refs/tags/v1`. Only for `git_host`. */
   repo_ref?: string | null;

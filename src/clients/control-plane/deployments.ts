@@ -26,16 +26,23 @@ import {
 
 /** Filter for the deployments to list. */
 export interface ListDeploymentsOptions extends ListOptions {
+  /** Returns only deployments whose name contains this text. */
   nameContains?: string;
+  /** Returns only deployments with this status. */
   status?: DeploymentStatus;
+  /** The service's filter `remote_reconciled`. */
   remoteReconciled?: boolean;
   /** Returns only deployments that have one of these tag values. */
   tagValueIds?: readonly string[];
+  /** Returns only deployments with this image version. */
   imageVersion?: string;
+  /** Returns only deployments of this type. */
   deploymentType?: DeploymentType;
+  /** Returns only deployments with one of these ids. */
   deploymentIds?: readonly string[];
 }
 
+/** Options of `Deployments.delete`. */
 export interface DeleteDeploymentOptions extends CallOptions {
   /** Whether the deployment's tracing project is deleted too. @default false */
   deleteTracingProject?: boolean;

@@ -18,6 +18,7 @@ export interface Listener {
   readonly [field: string]: unknown;
 }
 
+/** The fields of a new listener. */
 export interface ListenerCreate {
   version?: string | null;
   compute_type: 'k8s';
@@ -32,6 +33,7 @@ export interface ListenerPatch {
   compute_config?: ComputeConfig | null;
 }
 
+/** The configuration of a listener's cluster. */
 export interface ComputeConfig {
   /** Namespaces to which the listener can deploy. */
   k8s_namespaces?: string[] | null;

@@ -51,6 +51,7 @@ export interface LocalObjectReference {
   name: string;
 }
 
+/** A Kubernetes volume. */
 export interface Volume {
   /** A DNS label that is unique among the volumes. */
   name: string;
@@ -64,6 +65,7 @@ export interface Volume {
   csi?: Record<string, unknown> | null;
 }
 
+/** A mount of a Kubernetes volume in a container. */
 export interface VolumeMount {
   /** Name of the volume to mount. */
   name: string;
@@ -74,6 +76,7 @@ export interface VolumeMount {
   subPathExpr?: string | null;
 }
 
+/** A Kubernetes container that runs beside the server. */
 export interface Container {
   /** Name of the container, a DNS label. */
   name: string;
@@ -92,6 +95,7 @@ export interface Container {
   restartPolicy?: 'Always' | 'OnFailure' | (string & {}) | null;
 }
 
+/** An environment variable of a container. */
 export interface EnvVar {
   /** Name of the variable, a C identifier. */
   name: string;
@@ -101,6 +105,7 @@ export interface EnvVar {
   valueFrom?: Record<string, unknown> | null;
 }
 
+/** The requested resources and the limits of a container, in Kubernetes units. */
 export interface ResourceRequirements {
   limits?: Record<string, string> | null;
   requests?: Record<string, string> | null;

@@ -8,6 +8,7 @@ import type { PageList } from '../page.ts';
 import { LIST_OPTIONS, type ListOptions } from './control-plane-api.ts';
 import type { Deployment, DeploymentSource, SourceRevisionConfig } from './deployment.ts';
 
+/** The status of a revision. The service may send other values. */
 export type RevisionStatus =
   | 'CREATING'
   | 'QUEUED'
@@ -41,6 +42,7 @@ export interface Revision {
 export interface ListRevisionsOptions extends ListOptions {
   /** Returns only revisions with one of these statuses. */
   status?: readonly RevisionStatus[];
+  /** The service's filter `remote_reconciled`. */
   remoteReconciled?: boolean;
 }
 

@@ -69,14 +69,17 @@ export interface ListQuery extends Omit<RunQuery, 'limit'> {
   limit?: number;
 }
 
+/** One page of a list. */
 export interface Page<Item> {
   items: Item[];
   /** Cursor of the next page. Absent on the last page. */
   next?: string;
 }
 
+/** The run field by which statistics are grouped. */
 export type GroupKey = 'name' | 'model' | 'run_type' | 'project' | 'status';
 
+/** Selects the runs of statistics, and their groups and time buckets. */
 export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {
   /** @default 'name' */
   groupBy?: GroupKey;
@@ -101,6 +104,7 @@ export interface Figures {
   usage?: Usage;
 }
 
+/** Statistics about the selected runs: in total, by group and over time. */
 export interface Statistics {
   /**
    * Start of the query's time range, or the start of the first run if the query sets no start. Absent if there are no

@@ -44,6 +44,7 @@ export function timesOf(run: Pick<RunSummary, 'start_time' | 'end_time'>): Pick<
   return { startUs, latencyUs: endUs === undefined ? undefined : Math.max(0, endUs - startUs) };
 }
 
+/** The time range that contains all runs. */
 export const ALL_TIMES: TimeRange = { fromUs: Number.NEGATIVE_INFINITY, beforeUs: Number.POSITIVE_INFINITY };
 
 /** Replaces the start times of a query with an explicit time range. */

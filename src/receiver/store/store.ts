@@ -158,6 +158,7 @@ export interface TokenStore {
   tokens(scope: Scope, runId: string): Promise<FeedbackToken[]>;
 }
 
+/** A store for runs, attachments, feedback and feedback tokens. */
 export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStore, TokenStore {}
 
 /** Names of all methods of `Store`. The compiler verifies that the list is complete. */

@@ -36,6 +36,7 @@ import {
 } from './thread-events.ts';
 import { allPaths, type ThreadPaths } from './thread-paths.ts';
 
+/** Options of `AgentThreads`. */
 export interface AgentThreadsOptions extends AgentServerOptions {
   /**
    * Paths of the calls, if they differ from the reference chat application's paths. For an agent server, use
@@ -53,6 +54,7 @@ export interface ThreadSummary {
   readonly [field: string]: unknown;
 }
 
+/** Options of `AgentThreads.state`. */
 export interface BootstrapOptions extends CallOptions {
   /**
    * Behaviour if the thread has no state. `true` creates a state without messages. An object creates a state with these

@@ -60,6 +60,7 @@ export interface CommandedRun {
   readonly applied_through_seq?: number;
 }
 
+/** A run that a command started. The server has sent its id. */
 export interface StartedRun extends CommandedRun {
   readonly run_id: string;
 }

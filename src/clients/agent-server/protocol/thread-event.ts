@@ -36,6 +36,7 @@ export interface ThreadEventOf<Method extends string, Data> {
   readonly [field: string]: unknown;
 }
 
+/** The state of a run or of a subagent. Servers may send other values. */
 export type LifecycleStatus = 'started' | 'running' | 'completed' | 'failed' | 'interrupted' | (string & {});
 
 /** The start or end of a run or of a subagent. */
@@ -96,6 +97,7 @@ export interface MessageDataOf<Event extends string> {
   readonly [field: string]: unknown;
 }
 
+/** The data of a message event: the start, a content block, a delta, or the end of a message. */
 export type MessageData =
   | (MessageDataOf<'message-start'> & {
       readonly id: string;
@@ -116,12 +118,14 @@ export interface ToolDataOf<Event extends string> {
   readonly [field: string]: unknown;
 }
 
+/** The data of a tool event. `tool_call_id` identifies the call. */
 export type ToolData =
   | (ToolDataOf<'tool-started'> & { readonly tool_name: string; readonly input?: unknown })
   | (ToolDataOf<'tool-output-delta'> & { readonly delta: string })
   | (ToolDataOf<'tool-finished'> & { readonly output?: unknown })
   | (ToolDataOf<'tool-error'> & { readonly message: string; readonly code?: string });
 
+/** The start or end of a run or of a subagent. */
 export type LifecycleEvent = ThreadEventOf<'lifecycle', LifecycleData>;
 /** A chunk of a model's message. See `MessageAssembler`. */
 export type MessageEvent = ThreadEventOf<'messages', MessageData>;

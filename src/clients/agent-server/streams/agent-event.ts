@@ -50,7 +50,9 @@ export type EventsEvent = AgentEventOf<
 >;
 /** The start or end of a task. */
 export type TasksEvent = AgentEventOf<'tasks', ThreadTask>;
+/** A new checkpoint of the thread. */
 export type CheckpointsEvent = AgentEventOf<'checkpoints', Readonly<Record<string, unknown>>>;
+/** Debug information about a step of the graph. */
 export type DebugEvent = AgentEventOf<'debug', Readonly<Record<string, unknown>>>;
 /** A custom event written by the graph. */
 export type CustomEvent = AgentEventOf<'custom', unknown>;

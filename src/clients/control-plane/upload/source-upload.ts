@@ -27,6 +27,7 @@ export interface UploadSourceOptions extends CallOptions {
   onProgress?: (progress: UploadProgress) => void;
 }
 
+/** The progress of an upload, as passed to `onProgress`. */
 export interface UploadProgress {
   /** Size of the archive in bytes. */
   readonly bytes: number;
