@@ -1,3 +1,4 @@
+/** Traces calls of LangChain and LangGraph. @packageDocumentation */
 import './runspan.ts';
 
 export * from './integrations/langchain/handler.ts';

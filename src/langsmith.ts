@@ -1,3 +1,4 @@
+/** The names of LangSmith's JavaScript package. See `docs/from-langsmith.md`. @packageDocumentation */
 import './runspan.ts';
 
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';

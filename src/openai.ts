@@ -1,3 +1,4 @@
+/** Traces calls of the `openai` package. @packageDocumentation */
 import './runspan.ts';
 
 export { type OpenAILike, unwrapOpenAI, wrapOpenAI } from './integrations/openai/client.ts';

@@ -1,3 +1,4 @@
+/** Records OpenTelemetry spans and log records as runs. @packageDocumentation */
 import './runspan.ts';
 
 export { type ObserveStatsOptions, observeStats } from './otel/observe-stats.ts';
