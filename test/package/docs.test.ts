@@ -16,7 +16,7 @@ import {
   sourceOf,
 } from './documentation.ts';
 import { anchorsOf, brokenLinks, pagesWithin } from './page-links.ts';
-import { manifest, read } from './repository.ts';
+import { filesUnder, manifest, read } from './repository.ts';
 import { commandsOf, type Snippet } from './snippets.ts';
 
 const NOT_RUN_MAX = 5;
@@ -42,9 +42,10 @@ describe('the pages', () => {
     expect(idle.map(({ place }) => place)).toEqual([]);
   });
 
-  it('have no broken links, and neither have the READMEs of the examples', () => {
+  it('have no broken links, and neither have the reference and the READMEs of the examples', () => {
     const examples = readdirSync(join(root, 'examples')).map((name) => `examples/${name}/README.md`);
-    const linking = [...pages, ...examples.filter((page) => existsSync(join(root, page)))];
+    const reference = filesUnder('docs/reference', '.md').map((page) => `docs/reference/${page}`);
+    const linking = [...pages, ...reference, ...examples.filter((page) => existsSync(join(root, page)))];
     expect(linking).toContain('examples/chat/README.md');
     expect(brokenLinks(linking)).toEqual([]);
   });

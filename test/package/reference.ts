@@ -30,6 +30,9 @@ const GROUPS: readonly (readonly [title: string, kinds: readonly string[]])[] = 
   ['Types', ['Interface', 'TypeAlias']],
 ];
 
+/** Characters that fit into one line of a page. */
+const SIGNATURE_MAX = 90;
+
 /** Returns the pages of `docs/reference/`, one for each entry point, and their index. */
 export function referencePages(entries: readonly EntryModel[]): ReadonlyMap<string, string> {
   const homes = new Map<string, string>();
@@ -115,7 +118,7 @@ function sectionOf(declarations: readonly Declaration[], links: Links): string[]
     ...new Set(declarations.flatMap((one) => links.mentionedIn(one).map((target) => links.to(target)))),
   ];
   const types = mentioned.length > 0 ? `Types: ${mentioned.join(', ')}.` : '';
-  return [`\`\`\`ts\n${declarations.map(signature).join('\n')}\n\`\`\``, ...texts, types];
+  return [`\`\`\`ts\n${declarations.map((one) => wrapped(signature(one))).join('\n')}\n\`\`\``, ...texts, types];
 }
 
 /** A property has its type after its name, any other member the rest of its signature. */
@@ -227,6 +230,13 @@ function signature(one: Declaration): string {
   return withoutModifiers(textOf(one)).trim();
 }
 
+/** Writes each parameter of a long signature on a line of its own. */
+function wrapped(text: string): string {
+  const [, head, parameters, rest] = /^(function [^(]+\()(.+)(\): [^)]*.*)$/.exec(text) ?? [];
+  if (text.length <= SIGNATURE_MAX || head === undefined || parameters === undefined) return text;
+  return `${head}\n  ${parameters.replace(/, (?=\w+\??: )/g, ',\n  ')},\n${rest}`;
+}
+
 /** White space at the ends stays outside of the code. */
 function inlineCode(code: string): string {
   const [, before = '', text = '', after = ''] = /^(\s*)(.*?)(\s*)$/.exec(code.replace(/\s+/g, ' ')) ?? [];
@@ -243,12 +253,15 @@ function description({ docComment = '' }: Declaration): string {
     .trim();
   if (/^Constructs a new instance of the `\w+` class$/.test(text)) return '';
   const [main = '', byDefault] = text.split(/\s*@default\s+/);
-  const paragraphs = main.split(/\n{2,}/).map((paragraph) => paragraph.replace(/\n(?!- )/g, ' '));
+  const paragraphs = main
+    .replace(/(?<=\.\s)(`RUNSPAN_[A-Z_]+`)$/, 'Environment variable: $1.')
+    .split(/\n{2,}/)
+    .map((paragraph) => paragraph.replace(/\n(?!- )/g, ' '));
   const all = byDefault === undefined ? paragraphs : [...paragraphs, `Default: ${defaultText(byDefault)}.`];
   return all
     .filter((paragraph) => paragraph !== '')
     .join(main.includes('\n\n') ? '\n\n' : ' ')
-    .replace(/`docs\/([\w-]+\.md)`/g, '[$1](../$1)');
+    .replace(/`docs\/([\w-]+\.md)`/g, '[docs/$1](../$1)');
 }
 
 /** Marks literals and names of options as code. */

@@ -1,13 +1,13 @@
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { defineConfig } from 'vitepress';
-import { llmsFullText, llmsText } from '../llms.mjs';
-import { navigation } from '../navigation.mjs';
+import { llmsText, navigation } from '../navigation.ts';
 
 const manifest = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'));
 const repository = manifest.repository?.url.replace(/^git\+|\.git$/g, '');
 const groups = navigation();
 const pages = groups.flatMap((group) => group.pages);
+const icon = `data:image/svg+xml,${encodeURIComponent(readFileSync(new URL('../../../src/viewer/icon.svg', import.meta.url), 'utf8'))}`;
 
 export default defineConfig({
   srcDir: '..',
@@ -17,6 +17,7 @@ export default defineConfig({
   description: manifest.description,
   rewrites: { 'README.md': 'index.md', 'reference/README.md': 'reference/index.md' },
   cleanUrls: true,
+  head: [['link', { rel: 'icon', href: icon }]],
   metaChunk: true,
   // Without an address of the repository, links to its other files have no target.
   ignoreDeadLinks: repository === undefined ? [/^(\.\/)?(\.\.\/)+[A-Z]/] : false,
@@ -28,24 +29,29 @@ export default defineConfig({
     config: (md) => md.core.ruler.push('repository-links', linkToRepository),
   },
   themeConfig: {
+    logo: icon,
     search: { provider: 'local' },
     outline: [2, 3],
     sidebar: groups.map(({ title, pages }) => ({
       text: title,
+      collapsed: title === 'Reference',
       items: pages.map(({ path, title }) => ({ text: title, link: `/${path.replace(/(README)?\.md$/, '')}` })),
     })),
     socialLinks: repository === undefined ? [] : [{ icon: 'github', link: repository }],
     editLink: repository === undefined ? undefined : { pattern: `${repository}/edit/main/docs/:path` },
   },
   // Node finds Vue from the built modules. Vite does not find it from the pages, which are outside of this folder.
-  vite: { plugins: [{ name: 'external-vue', enforce: 'pre', resolveId: externalVue }] },
+  vite: {
+    build: { chunkSizeWarningLimit: 2_000 },
+    plugins: [{ name: 'external-vue', enforce: 'pre', resolveId: externalVue }],
+  },
   buildEnd: ({ outDir }) => {
     for (const { path } of pages) {
       mkdirSync(dirname(join(outDir, path)), { recursive: true });
       copyFileSync(new URL(`../../${path}`, import.meta.url), join(outDir, path));
     }
-    writeFileSync(join(outDir, 'llms.txt'), llmsText(manifest, groups));
-    writeFileSync(join(outDir, 'llms-full.txt'), llmsFullText(manifest, groups));
+    writeFileSync(join(outDir, 'llms.txt'), llmsText(manifest.name, manifest.description, groups));
+    writeFileSync(join(outDir, 'llms-full.txt'), pages.map(({ text }) => text).join('\n'));
   },
 });
 
