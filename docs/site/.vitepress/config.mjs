@@ -21,9 +21,10 @@ export default defineConfig({
   metaChunk: true,
   // Without an address of the repository, links to its other files have no target.
   ignoreDeadLinks: repository === undefined ? [/^(\.\/)?(\.\.\/)+[A-Z]/] : false,
-  transformPageData: ({ filePath, description }) => ({
-    description: pages.find(({ path }) => path === filePath)?.sentence ?? description,
-  }),
+  transformPageData: (page) => {
+    page.description = pages.find(({ path }) => path === page.filePath)?.sentence ?? page.description;
+    if (page.filePath.startsWith('reference/')) page.frontmatter.editLink = false;
+  },
   markdown: {
     anchor: { slugify: githubAnchor },
     config: (md) => md.core.ruler.push('repository-links', linkToRepository),
