@@ -2,10 +2,8 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { ROOT, start } from '../receiver/wire.ts';
-import { filesUnder, read } from './repository.ts';
+import { guides, read } from './repository.ts';
 import { snippetsOf } from './snippets.ts';
-
-const pages = filesUnder('docs', '.md').map((name) => `docs/${name}`);
 
 /** Returns the shell snippets of a page that contain curl, if any. */
 function scriptOf(page: string): string | undefined {
@@ -14,7 +12,7 @@ function scriptOf(page: string): string | undefined {
   return script === '' ? undefined : script;
 }
 
-const scripts = pages.flatMap((page) => {
+const scripts = guides.flatMap((page) => {
   const script = scriptOf(page);
   return script === undefined ? [] : [[page, script] as const];
 });
