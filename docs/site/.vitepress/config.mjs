@@ -19,8 +19,6 @@ export default defineConfig({
   cleanUrls: true,
   head: [['link', { rel: 'icon', href: icon }]],
   metaChunk: true,
-  // Without an address of the repository, links to its other files have no target.
-  ignoreDeadLinks: repository === undefined ? [/^(\.\/)?(\.\.\/)+[A-Z]/] : false,
   transformPageData: (page) => {
     page.description = pages.find(({ path }) => path === page.filePath)?.sentence ?? page.description;
     if (page.filePath.startsWith('reference/')) page.frontmatter.editLink = false;
@@ -73,7 +71,7 @@ function linkToRepository({ tokens, env }) {
     const target = posix.join('docs', posix.dirname(env.relativePath), href);
     const isPage = target.startsWith('docs/') && /\.md(#|$)/.test(target);
     if (isPage) link.attrSet('href', href.replace(/README\.md(?=#|$)/, 'index.md'));
-    else if (repository !== undefined) link.attrSet('href', `${repository}/blob/main/${target}`);
+    else link.attrSet('href', repository === undefined ? '#' : `${repository}/blob/main/${target}`);
   }
 }
 
