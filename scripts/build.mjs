@@ -96,7 +96,7 @@ function joinModules() {
  */
 function joinModulesForCommonJS() {
   const input = Object.fromEntries(entryNames().map((name) => [name, join(modules, `${name}.js`)]));
-  return bundle(input, [formatOfModules(), ownFilesOfModules()], {
+  return bundle(input, [pathsOfModules(), ownFilesOfModules()], {
     format: 'cjs',
     dynamicImportInCjs: false,
     interop: 'auto',
@@ -122,16 +122,10 @@ async function bundle(input, plugins, output) {
   return chunks.flatMap(({ moduleIds = [] }) => moduleIds);
 }
 
-/** Tells `base/shared.ts` that it is CommonJS. Names files by paths, also where a test environment has a `document`. */
-function formatOfModules() {
+/** Finds files by the path of the module, also where a test environment has a `document`. */
+function pathsOfModules() {
   return {
-    name: 'format-of-modules',
-    transform(code, path) {
-      if (path !== join(modules, 'base', 'shared.js')) return null;
-      const changed = code.replace("const FORMAT = 'module'", "const FORMAT = 'commonjs'");
-      if (changed === code) throw new Error('base/shared.ts has no format');
-      return changed;
-    },
+    name: 'paths-of-modules',
     resolveImportMeta: (property) => (property === 'url' ? "require('node:url').pathToFileURL(__filename).href" : null),
   };
 }

@@ -1,12 +1,16 @@
-import { cpSync, symlinkSync } from 'node:fs';
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { RunRecord } from '../src/index.ts';
 import { createReceiver } from '../src/receiver.ts';
+import { manifest } from './package/repository.ts';
 import { root, temporaryFolder } from './support/folders.ts';
 import { runNode } from './support/program.ts';
 
-test('two copies of the package share the current run, and deliver each run once', async () => {
+test.each([
+  ['two copies of one version share the exporters', manifest.version, [1, 1], [3, 3]],
+  ['two versions of the package have their own exporters', '999.0.0', [2, 2], [1, 2]],
+])('%s and the current run, and deliver each run once', async (_, version, listeners, created) => {
   const receiver = await createReceiver({ strict: true });
   const folder = temporaryFolder();
   onTestFinished(async () => {
@@ -17,6 +21,8 @@ test('two copies of the package share the current run, and deliver each run once
   for (const copy of copies) cpSync(join(root, 'dist'), join(copy, 'dist'), { recursive: true });
   for (const copy of copies) cpSync(join(root, 'package.json'), join(copy, 'package.json'));
   symlinkSync(join(root, 'node_modules'), join(folder.path, 'node_modules'));
+  const core = join(folder.path, 'second/dist/chunks/core.js');
+  writeFileSync(core, readFileSync(core, 'utf8').replace(`"${manifest.version}"`, `"${version}"`));
 
   const program = ['test/fixtures/two-copies.mjs', ...copies.map((copy) => join(copy, 'dist'))];
   const { code, stdout, stderr } = await runNode(program, { RUNSPAN_ENDPOINT: receiver.url });
@@ -24,8 +30,8 @@ test('two copies of the package share the current run, and deliver each run once
   expect(JSON.parse(stdout)).toEqual({
     areTwo: true,
     isOneByBothWays: true,
-    listeners: [2, 2],
-    created: [1, 2],
+    listeners,
+    created,
     flushed: Array.from({ length: 2 }, () => ({ ok: true, pending: 0 })),
   });
   const runs = await receiver.runs();

@@ -8,6 +8,7 @@ import { wrapOpenAI } from '../src/openai.ts';
 import { RunSpanProcessor } from '../src/otel.ts';
 import { recordRuns } from '../src/testing.ts';
 import { environmentOf } from './support/environment.ts';
+import { forgetPackage } from './support/fresh-copy.ts';
 import { ingestServer } from './support/ingest-server.ts';
 import { logLines } from './support/log-lines.ts';
 import { readJsonParts } from './support/multipart-reader.ts';
@@ -115,7 +116,7 @@ describe('an option that hides payloads in another library', () => {
     [{ tracingEnabled: false }, false, false, '`tracing`'],
   ])('hides them in all runs of `configure`: %j', async (options, inputs, outputs, ours) => {
     await using server = await ingestServer();
-    vi.resetModules();
+    forgetPackage();
     const runspan = await import('../src/index.ts');
     const lines: string[] = [];
     const log: ConfigureOptions['log'] = (level, line) => level !== 'debug' && void lines.push(line);

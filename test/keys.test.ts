@@ -7,6 +7,7 @@ import { startRun } from '../src/run/start-run.ts';
 import { exporterTo } from './support/delivering.ts';
 import { environmentOf } from './support/environment.ts';
 import { temporaryFolder } from './support/folders.ts';
+import { forgetPackage } from './support/fresh-copy.ts';
 import { type Answer, type IngestServer, ingestServer, type Received } from './support/ingest-server.ts';
 
 const CREDENTIALS = ['x-api-key', 'x-tenant-id', 'authorization', 'cookie', 'x-team'];
@@ -21,7 +22,7 @@ const throwing: ProxyHandler<Error> = {
 
 /** Loads the package as in a program that has just started. */
 async function started() {
-  vi.resetModules();
+  forgetPackage();
   const runspan = await import('../src/index.ts');
   onTestFinished(async () => void (await runspan.shutdown({ timeoutMs: 1 })));
   return runspan;

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { ConfigureOptions } from '../src/index.ts';
 import { createReceiver } from '../src/receiver.ts';
 import { environmentOf } from './support/environment.ts';
+import { forgetPackage } from './support/fresh-copy.ts';
 import { type IngestServer, ingestServer, type Received } from './support/ingest-server.ts';
 import { readJsonParts } from './support/multipart-reader.ts';
 
@@ -10,7 +11,7 @@ const OTHER = '1679091c-5a88-4faf-afb5-e6087eb1b2dc';
 
 /** Loads the package as in a program that has just started. */
 async function started() {
-  vi.resetModules();
+  forgetPackage();
   const runspan = await import('../src/index.ts');
   onTestFinished(async () => void (await runspan.shutdown({ timeoutMs: 1 })));
   return runspan;

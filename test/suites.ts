@@ -49,7 +49,7 @@ export const bothTransports: readonly string[] = inFolder('test/clients', 'fault
  * each file takes longer than its tests.
  */
 export const isolated: readonly string[] = [
-  ...filesWith(/\bvi\.(resetModules|mock|doMock|useFakeTimers)\(|(?<!\.)\b(configure|shutdown)\(/),
+  ...filesWith(/\bforgetPackage\(|\bvi\.(resetModules|mock|doMock|useFakeTimers)\(|(?<!\.)\b(configure|shutdown)\(/),
   ...inFolder('test', 'exporters'),
   ...inFolder('test/instrument', 'off-call', 'traceable', 'transparency'),
   ...inFolder('test/integrations', 'abandoned', 'ai-transparency'),

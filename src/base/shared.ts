@@ -1,28 +1,18 @@
 /**
- * State of the process that the ES modules and the CommonJS modules of one version share. A process may load both, for
- * example if a test runner or a bundler resolves `import` and `require` to different files.
+ * State of the process that all loaded copies of one version share. A process loads several copies if a bundler includes the
+ * package in several files, or resolves `import` and `require` to different files.
  */
 import { version } from './version.ts';
 
-type Format = 'module' | 'commonjs';
-
-/** The CommonJS build replaces this value. */
-const FORMAT: Format = 'module';
-
 const KEY = Symbol.for(`runspan.shared.${version}`);
-const holder = globalThis as { [KEY]?: Record<Format, Map<string, unknown>> };
-holder[KEY] ??= { module: new Map(), commonjs: new Map() };
-const states = holder[KEY];
+const holder = globalThis as { [KEY]?: Map<string, unknown> };
+const states: Map<string, unknown> = holder[KEY] ?? new Map();
+holder[KEY] = states;
 
-/**
- * Returns the state with this name of the other module format, if that format is loaded, else creates the state. Several
- * copies of the package in the same format keep separate states.
- */
+/** Returns the state with this name, or creates it in the copy that asks first. */
 export function shared<State>(name: string, create: () => State): State {
-  const found = states[FORMAT === 'module' ? 'commonjs' : 'module'].get(name);
-  const state = found === undefined ? create() : (found as State);
-  states[FORMAT].set(name, state);
-  return state;
+  if (!states.has(name)) states.set(name, create());
+  return states.get(name) as State;
 }
 
 /** The property by which all copies and versions of the package recognize a `RunSpanProcessor` or `RunSpanExporter`. */

@@ -31,11 +31,11 @@ export interface RunContext {
   readonly span: object | undefined;
   /** The run id of the framework step that was active when this context became current. */
   readonly step: string | undefined;
-  /** The `RunOwner` of the parent. An owner that another copy of the package created is ignored. */
+  /** The `RunOwner` of the parent. An owner that another version of the package created is ignored. */
   readonly owner: object | undefined;
 }
 
-/** Identifies this copy of the package. A process may load several copies. */
+/** Identifies the loaded copies of this version. A process may load several versions. */
 export const PACKAGE_COPY: object = shared('packageCopy', () => Object.freeze({}));
 
 /** The object that records a run, for example a `Run` or an OpenTelemetry span. */

@@ -1,3 +1,4 @@
+import { forgetPackage } from '../support/fresh-copy.ts';
 import '@langchain/core/context';
 import { BaseCallbackHandler } from '@langchain/core/callbacks/base';
 import { awaitAllCallbacks } from '@langchain/core/callbacks/promises';
@@ -264,7 +265,7 @@ test('a broken stream of several completions keeps the text of the first', async
 });
 
 test('a step stays open after its list of tags is collected if LangChain ends steps with other lists', async () => {
-  vi.resetModules();
+  forgetPackage();
   const fresh = await import('../../src/langchain.ts');
   const sink = makeSink();
   const own = new fresh.RunspanCallbackHandler({ exporter: sink });

@@ -1,8 +1,10 @@
 // The tests with the real SDK are in test/peers/otel-metrics.test.ts.
+
 import type { Attributes, BatchObservableCallback, Meter, MetricOptions, Observable } from '@opentelemetry/api';
-import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { publish } from '../../src/run/stats.ts';
 import { environmentOf } from '../support/environment.ts';
+import { forgetPackage } from '../support/fresh-copy.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 
 interface Measurement {
@@ -45,7 +47,7 @@ function makeMeter(record?: () => never) {
 
 /** Loads the package anew, and returns its warnings too. */
 async function started() {
-  vi.resetModules();
+  forgetPackage();
   const runspan = { ...(await import('../../src/index.ts')), ...(await import('../../src/otel.ts')) };
   const { diagnostics } = await import('../../src/base/diagnostics.ts');
   const lines: string[] = [];

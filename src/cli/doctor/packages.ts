@@ -39,11 +39,11 @@ function copiesFinding(copies: readonly Copy[]): Finding {
   const check = 'copies of runspan';
   const list = copies.map(({ version, folder }) => `${version} in ${folder}`).join(', ');
   if (copies.length === 0) return ok(check, `none in node_modules here; this command is in ${ownFolder()}`);
-  if (copies.length === 1) return ok(check, list);
+  if (new Set(copies.map(({ version }) => version)).size === 1) return ok(check, list);
   return warn(
     check,
     `${copies.length}: ${list}`,
-    'each copy has separate settings and a separate queue; run npm dedupe, or use one version everywhere',
+    'each version has separate settings and a separate queue; run npm dedupe, or use one version everywhere',
   );
 }
 
