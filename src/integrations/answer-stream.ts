@@ -28,7 +28,8 @@ function recordAnswer(run: Run, read: () => Answer): unknown {
   if (!run.isOpen) return undefined;
   const answer = guard('reading the answer of a model', read);
   if (answer === undefined) run.set({ metadata: { unreadable: 'response' } });
-  const { outputs, usage, model, error } = answer ?? UNREADABLE;
+  const { outputs, usage, model, error, isUnreadable } = answer ?? UNREADABLE;
+  if (isUnreadable === true) markUnreadable(run, 'response');
   run.set({ metadata: { response_model: model, usage_metadata: usage } });
   run.keepResult(usage === undefined ? outputs : { ...outputs, usage_metadata: usage });
   return error;
@@ -117,11 +118,10 @@ class AnswerCollector implements Collector {
   record(): unknown {
     if (this.#dropped > 0) this.#run.set({ metadata: { dropped_chunks: this.#dropped } });
     const fold = this.#fold;
-    const error = recordAnswer(this.#run, () => {
+    return recordAnswer(this.#run, () => {
       const answer = this.#reader.read(fold?.result());
-      return fold?.error === undefined ? answer : { ...answer, error: fold.error };
+      const isUnreadable = fold?.isUnreadable === true || answer.isUnreadable === true;
+      return { ...answer, error: fold?.error ?? answer.error, isUnreadable };
     });
-    if (fold?.isUnreadable === true) markUnreadable(this.#run, 'response');
-    return error;
   }
 }

@@ -19,6 +19,8 @@ export interface Answer {
   readonly model?: string | undefined;
   /** An error that the service reports in a successful response. */
   readonly error?: unknown;
+  /** Whether the response has an unknown format. The outputs then contain the response unchanged. */
+  readonly isUnreadable?: boolean;
 }
 
 /** Reads one kind of response. Never changes a response. */
@@ -30,8 +32,6 @@ export interface AnswerReader {
    * streamed.
    */
   readonly fold?: (() => Fold) | undefined;
-  /** Whether a whole response may be plain text instead of JSON. */
-  readonly readsText?: true;
 }
 
 /**
@@ -109,9 +109,23 @@ export function describeRequest(given: unknown, provider: string, fields: Reques
   };
 }
 
-/** Reads responses that are objects. The text response of a compatible service is recorded unchanged. */
-export function objectReader(answerOf: (response: Fields) => Answer, fold?: () => Fold): AnswerReader {
-  return { read: (value) => (isFields(value) ? answerOf(value) : { outputs: { outputs: value } }), fold };
+/**
+ * Reads responses that are objects with at least one of the `required` fields, or with an error. Any other response is
+ * recorded unchanged and is unreadable. A stream without any chunk has the response `undefined`.
+ */
+export function objectReader(
+  required: readonly string[],
+  answerOf: (response: Fields) => Answer,
+  fold?: () => Fold,
+): AnswerReader {
+  const known = [...required, 'error'];
+  return {
+    read(value) {
+      const isKnown = isFields(value) && known.some((key) => value[key] !== undefined && value[key] !== null);
+      return isKnown ? answerOf(value) : { outputs: { outputs: value }, isUnreadable: value !== undefined };
+    },
+    fold,
+  };
 }
 
 /** Returns a service's error as one line, or undefined if neither value is a string. */

@@ -264,6 +264,45 @@ describe('the body of a response', () => {
     ]);
   });
 
+  test.each<[string, unknown]>([
+    ['/v1/chat/completions', { foo: 1 }],
+    ['/v1/chat/completions', [1, 2]],
+    ['/v1/chat/completions', [{ foo: 1 }]],
+    ['/v1/chat/completions', 'x'],
+    ['/v1/chat/completions', null],
+    ['/v1/responses', { foo: 1 }],
+    ['/v1/embeddings', { foo: 1 }],
+    ['/v1/audio/speech', { foo: 1 }],
+    ['/v1/messages', { foo: 1 }],
+    ['/v1beta/models/gemini-2.5-flash:generateContent', [{ foo: 1 }]],
+    ['/v2/chat', { foo: 1 }],
+    ['/api/chat', { foo: 1 }],
+  ])('of %s that lacks the fields of the format is recorded unchanged and marked: %j', async (path, body) => {
+    logLines();
+    const request = { ...ask, input: 'Tea', voice: 'alloy', max_tokens: 9, contents: [] };
+    for (const method of ['json', 'text'] as const) {
+      const { response, recorder } = await fetched(json(body), { body: JSON.stringify(request) }, path);
+      await response[method]();
+      expect(recorder.runs.at(-1)).toMatchObject({
+        outputs: { outputs: body },
+        extra: { metadata: { unreadable: 'response' } },
+      });
+    }
+  });
+
+  test.each([
+    ['invalid JSON', '{"id": ', undefined],
+    ['events', 'data: {"choices":[]}\n\ndata: [DONE]\n\n', undefined],
+    ['the page of an error', '<h1>Bad gateway</h1>', 502],
+  ])('is recorded as text if json() fails because of %s', async (_title, text, status = 200) => {
+    logLines();
+    const native = String(await new Response(text).json().catch(String));
+    const { response, only } = await fetched({ type: 'application/json', parts: [text], status });
+    await expect(response.json()).rejects.toThrow(new SyntaxError(native.replace('SyntaxError: ', '')));
+    expect(Object.values(only().outputs ?? {})).toContain(text);
+    expect(only().extra?.metadata?.unreadable).toBe(status === 200 ? 'response' : undefined);
+  });
+
   test.each([
     ['is marked `unreadable` if it is a page', '<html>\n<body>Sign in</body></html>', 'response'],
     ['is marked `unreadable` if it is a line of text', 'Try again later', 'response'],

@@ -11,10 +11,14 @@ export const messageCall: CallReader = {
   name: 'anthropic.messages',
   runType: 'llm',
   describe: (body, provider) => describeRequest(body, provider, message),
-  ...objectReader((answer) => {
-    const usage = readUsage(withCompactions(fieldsOf(answer.usage)), USAGE, { excludesCached: true });
-    return { outputs: answer, model: textOf(answer.model), usage };
-  }, messageFold),
+  ...objectReader(
+    ['content'],
+    (answer) => {
+      const usage = readUsage(withCompactions(fieldsOf(answer.usage)), USAGE, { excludesCached: true });
+      return { outputs: answer, model: textOf(answer.model), usage };
+    },
+    messageFold,
+  ),
 };
 
 function messageInputs({ messages, system }: Fields): Fields {

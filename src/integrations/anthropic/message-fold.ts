@@ -67,7 +67,7 @@ export function messageFold(): Fold {
       return 0;
     },
     result() {
-      if (message === undefined) return {};
+      if (message === undefined) return undefined;
       for (const index of [...inputs.keys()]) endInput(index);
       return { ...message, content: [...blocks.values()] };
     },

@@ -3,18 +3,18 @@ import { fieldsOf, textOf, without } from '../../payload/fields.ts';
 import { type AnswerReader, type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
 import { facts } from '../openai/answers.ts';
 
+const object = objectReader(['text'], (answer) => ({ outputs: answer, ...facts(answer) }), transcriptFold);
+/** The response is plain text if the request asks for it. */
 const transcript: AnswerReader = {
-  readsText: true,
-  ...objectReader((answer) => ({ outputs: answer, ...facts(answer) }), transcriptFold),
+  ...object,
+  read: (value) => (typeof value === 'string' ? { outputs: { outputs: value } } : object.read(value)),
 };
 
+const audio = objectReader(['audio'], (answer) => ({ outputs: { audio: answer.audio }, ...facts(answer) }), speechFold);
 /** The generated audio becomes an attachment. */
 const speech: AnswerReader = {
-  read: (value) => {
-    const answer = value instanceof Blob ? { audio: value } : fieldsOf(value);
-    return { outputs: { audio: answer.audio }, ...facts(answer) };
-  },
-  fold: speechFold,
+  ...audio,
+  read: (value) => audio.read(value instanceof Blob ? { audio: value } : value),
 };
 
 /** The requests of OpenAI's API for audio. */

@@ -13,9 +13,9 @@ export function bodyReader(answer: AnswerReader, contentType: string): AnswerRea
   return { read: answer.read, fold: () => foldFor(answer, type.trim()) };
 }
 
-/** Returns the response in the format that `reader` reads: a list of chunks is combined. */
-export function wholeResponse({ fold }: AnswerReader, value: unknown): unknown {
-  if (!Array.isArray(value) || fold === undefined) return value;
+/** Returns the response in the format that `reader` reads: a list of chunks, for example of Gemini, is combined. */
+export function wholeResponse({ read, fold }: AnswerReader, value: unknown): unknown {
+  if (!Array.isArray(value) || fold === undefined || value.every((chunk) => read(chunk).isUnreadable)) return value;
   const combined = fold();
   for (const chunk of value) combined.add(chunk, false);
   return combined.result();
@@ -69,8 +69,6 @@ class TextFold implements Fold {
     try {
       return wholeResponse(this.#answer, JSON.parse(this.#text));
     } catch {
-      // Some services answer with plain text if the request asks for it.
-      this.isUnreadable ||= this.#answer.readsText !== true;
       return this.#text;
     }
   }

@@ -21,7 +21,7 @@ export const cohereChat: CallReader = {
       inputKeys: ['messages', 'documents'],
       inputs: ({ messages, documents }) => ({ messages: withDataUris(messages), documents }),
     }),
-  ...objectReader((answer) => ({ outputs: answer, usage: readUsage(answer, USAGE) }), chatFold),
+  ...objectReader(['message'], (answer) => ({ outputs: answer, usage: readUsage(answer, USAGE) }), chatFold),
 };
 
 export const cohereEmbedding: CallReader = {
@@ -29,7 +29,7 @@ export const cohereEmbedding: CallReader = {
   runType: 'embedding',
   describe: (body, provider) =>
     describeRequest(body, provider, { modelType: 'embedding', inputKeys: ['texts', 'images', 'inputs'] }),
-  ...objectReader((answer) => {
+  ...objectReader(['embeddings'], (answer) => {
     // The vectors are grouped by the type of their numbers, for example `{ float: [[…]] }`.
     const [vectors] = Object.values(fieldsOf(answer.embeddings)).map(listOf);
     return {

@@ -34,21 +34,25 @@ export const geminiGeneration: CallReader = {
       inputKeys: ['contents', 'systemInstruction', 'system_instruction'],
       inputs: requestMessages,
     }),
-  ...objectReader((answer) => {
-    const { candidates, usageMetadata, modelVersion, ...rest } = answer;
-    const messages = listOf(candidates).flatMap((candidate) => {
-      const { content, finishReason, index: _, ...others } = fieldsOf(candidate);
-      const [message] = messagesOf({ role: 'model', ...fieldsOf(content) });
-      return [defined({ role: 'assistant', ...message, finish_reason: finishReason, ...others })];
-    });
-    const { status, message } = fieldsOf(rest.error);
-    return {
-      outputs: { messages, ...rest },
-      model: textOf(modelVersion),
-      usage: usageOf(fieldsOf(usageMetadata)),
-      error: errorLine(status, message),
-    };
-  }, contentFold),
+  ...objectReader(
+    ['candidates', 'promptFeedback', 'usageMetadata'],
+    (answer) => {
+      const { candidates, usageMetadata, modelVersion, ...rest } = answer;
+      const messages = listOf(candidates).flatMap((candidate) => {
+        const { content, finishReason, index: _, ...others } = fieldsOf(candidate);
+        const [message] = messagesOf({ role: 'model', ...fieldsOf(content) });
+        return [defined({ role: 'assistant', ...message, finish_reason: finishReason, ...others })];
+      });
+      const { status, message } = fieldsOf(rest.error);
+      return {
+        outputs: { messages, ...rest },
+        model: textOf(modelVersion),
+        usage: usageOf(fieldsOf(usageMetadata)),
+        error: errorLine(status, message),
+      };
+    },
+    contentFold,
+  ),
 };
 
 export const geminiEmbedding: CallReader = {
@@ -64,7 +68,7 @@ export const geminiEmbedding: CallReader = {
           .map((one) => messagesOf(one)[0]?.content),
       }),
     }),
-  ...objectReader(({ embedding, embeddings, usageMetadata }) => {
+  ...objectReader(['embedding', 'embeddings'], ({ embedding, embeddings, usageMetadata }) => {
     const vectors = listOf(embeddings ?? (embedding && [embedding]));
     return {
       outputs: { count: vectors.length, dimensions: dimensionsOf(fieldsOf(vectors[0]).values) },

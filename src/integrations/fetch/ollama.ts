@@ -1,4 +1,13 @@
-import { defined, emptyFields, type Fields, fieldsOf, listOf, mapped, textOf } from '../../payload/fields.ts';
+import {
+  defined,
+  definedOrNone,
+  emptyFields,
+  type Fields,
+  fieldsOf,
+  listOf,
+  mapped,
+  textOf,
+} from '../../payload/fields.ts';
 import { type AnswerReader, type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
 import { addDelta, copyOf } from '../deltas.ts';
 import { dataUriOf } from '../media.ts';
@@ -12,6 +21,7 @@ const USAGE: UsagePaths = {
 };
 
 const generated: AnswerReader = objectReader(
+  ['message', 'response'],
   (answer) => ({
     outputs: answer,
     model: textOf(answer.model),
@@ -21,7 +31,7 @@ const generated: AnswerReader = objectReader(
   generationFold,
 );
 
-const embedded: AnswerReader = objectReader((answer) => {
+const embedded: AnswerReader = objectReader(['embedding', 'embeddings'], (answer) => {
   const vectors = listOf(answer.embeddings ?? (answer.embedding && [answer.embedding]));
   return {
     outputs: { count: vectors.length, dimensions: dimensionsOf(vectors[0]) },
@@ -70,7 +80,7 @@ function generationFold(): Fold {
       Object.assign(answer, copyOf(rest));
       return addDelta(isFull ? emptyFields() : answer, defined({ message, response, thinking }));
     },
-    result: () => answer,
+    result: () => definedOrNone(answer),
     get isComplete() {
       return answer.done === true;
     },

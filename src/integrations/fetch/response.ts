@@ -13,6 +13,9 @@ const OPERATION = 'recordFetch';
 /** The methods of a response that read the whole body. */
 const WHOLE = ['json', 'text', 'arrayBuffer', 'bytes', 'blob'] as const;
 
+/** Undefined in runtimes without `fetch`. */
+const native: Response | undefined = globalThis.Response?.prototype;
+
 /**
  * Records the body of a response while the application reads it, and ends the run at the end of the body. The response
  * stays the same object, and its body is never read, locked or copied here.
@@ -42,7 +45,8 @@ function followMethods(response: Response, observer: BodyObserver): boolean {
       const { bodyUsed, body } = self as Response;
       // The method rejects, because the body is already being read.
       if (observer.isStepping || bodyUsed || body?.locked === true) return Reflect.apply(read, self, args);
-      return observer.readWhole(key, () => observer.step(read, self, args));
+      const method = read === native?.json ? () => jsonOf(self as Response, observer) : read;
+      return observer.readWhole(key, () => observer.step(method, self, args));
     }),
   );
   interceptOwn(response, 'clone', (clone, self, args) => {
@@ -57,6 +61,18 @@ function followMethods(response: Response, observer: BodyObserver): boolean {
     return copy;
   });
   return results.includes(true);
+}
+
+/** Does the same as `response.json()`, but reports a body that is not JSON, which `json` would lose. */
+async function jsonOf(response: Response, observer: BodyObserver): Promise<unknown> {
+  const text = await (native as Response).text.call(response);
+  try {
+    return JSON.parse(text);
+  } catch {
+    guard(OPERATION, () => observer.chunk(text));
+    // The error is that of the runtime.
+    return new Response(text).json();
+  }
 }
 
 class BodyObserver extends AnswerStream {
@@ -107,7 +123,6 @@ class BodyObserver extends AnswerStream {
 /** Reads an unsuccessful response. The formats of the services differ in the place of the message. */
 function errorReader(status: number): AnswerReader {
   return {
-    readsText: true,
     read(value) {
       const { error, message, detail } = fieldsOf(Array.isArray(value) ? value[0] : value);
       const text = [fieldsOf(error).message, error, message, detail].find((one) => textOf(one));

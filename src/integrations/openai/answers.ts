@@ -6,6 +6,7 @@ import { choicesFold, imagesFold, responseFold } from './stream-folds.ts';
 
 /** Reads chat completions and text completions. */
 export const choicesReader: AnswerReader = objectReader(
+  ['choices'],
   (answer) => ({ outputs: { ...answer, choices: mapped(answer.choices, markedAudio) }, ...facts(answer) }),
   choicesFold,
 );
@@ -14,6 +15,7 @@ export const choicesReader: AnswerReader = objectReader(
 const REPEATED: ReadonlySet<string> = new Set(['instructions', 'tools', 'prompt', 'output_text']);
 
 export const responseReader: AnswerReader = objectReader(
+  ['output'],
   (answer) => ({
     outputs: { ...without(answer, REPEATED), output: mapped(answer.output, markedOutput) },
     ...facts(answer),
@@ -22,6 +24,7 @@ export const responseReader: AnswerReader = objectReader(
 );
 
 export const imagesReader: AnswerReader = objectReader(
+  ['data'],
   (answer) => ({
     outputs: { ...answer, data: mapped(answer.data, (image) => marked(image, 'b64_json', 'Image')) },
     ...facts(answer),
@@ -30,7 +33,7 @@ export const imagesReader: AnswerReader = objectReader(
 );
 
 /** Reads the number of vectors and their dimensions. The vectors themselves are not recorded. */
-export const embeddingsReader: AnswerReader = objectReader((answer) => {
+export const embeddingsReader: AnswerReader = objectReader(['data'], (answer) => {
   const { object, model, usage } = answer;
   const data = Array.isArray(answer.data) ? answer.data : [];
   const dimensions = dimensionsOf(fieldsOf(data[0]).embedding);
