@@ -1,4 +1,6 @@
 import { guard } from '../base/guard.ts';
+import { AsyncResource } from '../base/node.ts';
+import { setSoon } from '../base/timers.ts';
 import { type Fields, fieldsOf, isFields, isPlainObject, listOf, parsedJson, textOf } from '../payload/fields.ts';
 import { addStepSource } from '../run/context.ts';
 import type { Run } from '../run/run.ts';
@@ -48,12 +50,12 @@ export const agents: Instrumentation = {
 };
 
 function observe(provider: TraceProvider): void {
-  const recorder = new TraceRecorder();
+  const recorder = new TraceRecorder(provider);
   provider.registerProcessor(recorder);
   // The package itself replaces all processors when it is loaded.
   const replace = provider.setProcessors;
   provider.setProcessors = (processors) => Reflect.apply(replace, provider, [[recorder, ...processors]]);
-  addStepSource(() => guard(PLACE, () => recorder.current(provider))?.context);
+  addStepSource(() => guard(PLACE, () => recorder.current())?.context);
 }
 
 /**
@@ -65,16 +67,29 @@ const HIDDEN: readonly unknown[] = ['task', 'turn', 'generation', 'response'];
 class TraceRecorder {
   /** The run of each open trace and span. The run of a hidden span is the run of its parent. */
   readonly #runs = new Map<string, Run>();
+  /** Whether the function of a trace has ended, by the run of the trace. */
+  readonly #hasEnded = new WeakMap<Run, () => boolean>();
+  readonly #provider: TraceProvider;
 
-  current(provider: TraceProvider): Run | undefined {
-    return this.#runs.get(provider.getCurrentSpan()?.spanId ?? provider.getCurrentTrace()?.traceId ?? '');
+  constructor(provider: TraceProvider) {
+    this.#provider = provider;
+  }
+
+  current(): Run | undefined {
+    return this.#runs.get(this.#provider.getCurrentSpan()?.spanId ?? this.#provider.getCurrentTrace()?.traceId ?? '');
   }
 
   async onTraceStart({ traceId, name, groupId, metadata }: Trace): Promise<void> {
     if (currentSink() === undefined) return;
     guard(PLACE, () => {
       const thread = typeof groupId === 'string' ? { thread_id: groupId } : {};
-      this.#add(traceId, startRun({ name, runType: 'chain', metadata: { ...metadata, ...thread } }));
+      const run = startRun({ name, runType: 'chain', metadata: { ...metadata, ...thread } });
+      this.#add(traceId, run);
+      // This method is called in the context of the trace, which the SDK clears when the function ends.
+      this.#hasEnded.set(
+        run,
+        AsyncResource.bind(() => this.#provider.getCurrentTrace() === null),
+      );
     });
   }
 
@@ -91,10 +106,11 @@ class TraceRecorder {
     });
   }
 
-  async onSpanEnd({ spanId, traceId, spanData, error, endedAt }: Span): Promise<void> {
+  async onSpanEnd({ spanId, traceId, parentId, spanData, error, endedAt }: Span): Promise<void> {
     guard(PLACE, () => {
       const run = this.#take(spanId);
       if (run === undefined) return;
+      if (isFields(error) && !parentId) setSoon(() => this.#failIfLeft(traceId, error.message));
       if (HIDDEN.includes(spanData.type)) {
         for (const owner of [run, this.#runs.get(traceId)]) if (owner !== undefined) setMessages(owner, spanData);
         return;
@@ -106,8 +122,23 @@ class TraceRecorder {
     });
   }
 
-  async forceFlush(): Promise<void> {}
-  async shutdown(): Promise<void> {}
+  async forceFlush(): Promise<void> {
+    for (const id of this.#runs.keys()) this.#failIfLeft(id, 'the function of the trace has failed');
+  }
+
+  shutdown(): Promise<void> {
+    return this.forceFlush();
+  }
+
+  /** Ends the run of a trace whose function has thrown an error. The SDK does not end such a trace. */
+  #failIfLeft(traceId: string, error: string): void {
+    guard(PLACE, () => {
+      const run = this.#runs.get(traceId);
+      if (run === undefined || this.#hasEnded.get(run)?.() !== true) return;
+      this.#runs.delete(traceId);
+      run.fail(new Error(error));
+    });
+  }
 
   #add(id: string, run: Run): void {
     this.#runs.set(id, run);

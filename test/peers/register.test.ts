@@ -142,6 +142,34 @@ test.each(['chat_completions', 'responses'])('agents of OpenAI have one trace wi
   });
 });
 
+test('a failed run of an agent of OpenAI ends its trace with the error, unless the trace continues', async () => {
+  const imports = `
+    import { Agent, run, setDefaultOpenAIClient, setOpenAIAPI, withTrace } from '@openai/agents';
+    ${setUp.openai}`;
+  const main = `
+    setDefaultOpenAIClient(client.withOptions({ maxRetries: 0 }));
+    setOpenAIAPI('chat_completions');
+    const [failing, working] = ['fail-400', 'small'].map((model) => new Agent({ name: model, instructions: '', model }));
+    const fail = () => run(failing, 'Tea').catch(() => new Promise(setImmediate));
+    await fail();
+    await withTrace('with a fallback', async () => {
+      await fail();
+      await run(working, 'Tea');
+    });
+    await withTrace('without a run', () => Promise.reject(new Error('early'))).catch(() => {});`;
+  const cwd = fileURLToPath(new URL('./agents/', import.meta.url));
+  const { tree, runs } = await run([imports, main], {}, 'module', cwd);
+  const failed = ['  fail-400', `    ${CHAT}`];
+  const trees = ['Agent workflow', ...failed, 'with a fallback', ...failed, '  small', `    ${CHAT}`, 'without a run'];
+  expect(tree).toEqual(trees);
+  const roots = runs.filter((one) => one.parent_run_id === undefined);
+  expect(roots.map(({ end_time, error }) => [end_time !== undefined, error?.split('\n')[0]])).toEqual([
+    [true, 'Error: Error in agent run'],
+    [true, undefined],
+    [true, 'Error: the function of the trace has failed'],
+  ]);
+});
+
 describe('in a span of OpenTelemetry', () => {
   const inSpan = `
     const body = JSON.stringify({ model: 'small', messages: [{ role: 'user', content: 'Tea' }] });
