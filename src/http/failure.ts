@@ -59,7 +59,7 @@ export function failureOf(thrown: unknown): Failure {
     if (thrown instanceof SetupError) return failure(thrown.message, { isLasting: true, isUnsent: true });
     const code = codeOf(thrown, DEPTH_MAX);
     if (types.isNativeError(thrown) && proxyErrors.has(thrown)) return failureOfProxy(code);
-    return tunnelFailure(thrown) ?? parserFailure(thrown) ?? failureOfCode(code);
+    return tunnelFailure(thrown) ?? parserFailure(thrown) ?? failureOfCode(code, thrown);
   } catch {
     // A getter of the error threw.
     return failureOfCode(undefined);
@@ -85,8 +85,12 @@ export function isBreak(thrown: unknown): boolean {
   return /^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/.test(failureOf(thrown).code ?? '');
 }
 
-function failureOfCode(code: string | undefined): Failure {
-  if (code === undefined) return failure('the request failed for an unknown reason');
+function failureOfCode(code: string | undefined, thrown?: unknown): Failure {
+  if (code === undefined) {
+    // The name of an error class contains no data of the request.
+    const [name] = /^[A-Z][A-Za-z]{1,50}Error$/.exec(types.isNativeError(thrown) ? String(thrown.name) : '') ?? [];
+    return failure(`the request failed for an unknown reason${name === undefined ? '' : ` (${name})`}`);
+  }
   const isLasting = TLS_ERROR.test(code);
   const [problem, advice] = KNOWN[code] ?? [isLasting ? 'no secure connection can be made' : 'the request failed'];
   return failure(problem, {

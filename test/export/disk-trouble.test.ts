@@ -71,6 +71,20 @@ describe('a disk that is full', () => {
     expect(spoolLines()).toHaveLength(1);
   });
 
+  it('is reported with the missing permission if it is closed to a Deno program', async () => {
+    const { disk, start } = machine();
+    const process = await start({ options: writeAhead, reply: () => 'hold' });
+    const error = new Error('Requires write access to "/spool", run again with the --allow-write flag');
+    error.name = 'NotCapable';
+    disk.obstacle = () => {
+      throw error;
+    };
+    process.whole();
+    expect(process.lines).toEqual([
+      expect.stringContaining('spool: cannot write in /spool (NotCapable: --allow-write); runs are kept'),
+    ]);
+  });
+
   it('is tried once more when the process ends', async () => {
     const { disk, start, deliverRest } = machine();
     const process = await start({ limits: { queueRuns: 4 }, reply: () => 'hold' });

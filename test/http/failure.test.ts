@@ -100,4 +100,9 @@ describe('the error of a request', () => {
     const flags = { isLasting: false, mayHaveArrived: false, isUnsent: false };
     expect(failureOf(thrown)).toEqual({ detail, problem: detail, advice: undefined, code: undefined, ...flags });
   });
+
+  test('without a code is named by its class', () => {
+    const detail = 'the request failed for an unknown reason (TypeError)';
+    expect(failureOf(new TypeError('sk-secret'))).toMatchObject({ detail });
+  });
 });

@@ -83,8 +83,11 @@ export function ignoreErrors<T>(call: () => T): T | undefined {
 
 export function codeOf(thrown: unknown): string {
   // In Jest, errors of Node are not instances of the test's `Error`.
-  const code = typeof thrown === 'object' ? (thrown as NodeJS.ErrnoException | null)?.code : undefined;
-  return typeof code === 'string' ? code : 'unknown error';
+  const { code, name, message } = Object(thrown) as Partial<NodeJS.ErrnoException>;
+  if (typeof code === 'string') return code;
+  // Deno's errors have no code. Their message names the missing permission.
+  const [permission] = /--allow-\w+/.exec(String(message)) ?? [];
+  return permission === undefined ? (name ?? 'unknown error') : `${name}: ${permission}`;
 }
 
 /** Thrown if another user may control a folder. */
