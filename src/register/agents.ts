@@ -45,7 +45,6 @@ export const agents: Instrumentation = {
   name: 'openai-agents',
   start() {
     watchProperty(PLACE, globalThis, PROVIDER, (provider) => observe(provider as TraceProvider));
-    return undefined;
   },
 };
 

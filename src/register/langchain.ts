@@ -3,9 +3,14 @@ import { RunspanCallbackHandler } from '../integrations/langchain/handler.ts';
 import { duplicateTracer, setTracerRemoved } from '../integrations/langchain/tracer.ts';
 import { type Fields, fieldsOf } from '../payload/fields.ts';
 import { currentSink } from '../run/sink.ts';
-import { type Instrumentation, patchModule } from './module-hooks.ts';
+import { type Instrumentation, isLoaded, patchModule } from './module-hooks.ts';
 
-export const LANGCHAIN = '@langchain/core/dist/callbacks/manager';
+const CALLBACKS = '@langchain/core/dist/callbacks/manager';
+/** The module with `traceable` of langsmith, in its versions before 0.12 and from 0.12. */
+const TRACEABLE = ['langsmith/dist/traceable', 'langsmith/lib/traceable'];
+
+/** Matches the `user-agent` of most models of LangChain. */
+export const USER_AGENT: RegExp = /langchain-?js/;
 
 /** The object that holds the callback handlers of a step. */
 interface CallbackManager {
@@ -20,14 +25,22 @@ type Configure = (...args: unknown[]) => CallbackManager | undefined;
 export const langchain: Instrumentation = {
   name: 'langchain',
   start() {
-    patchModule({ module: LANGCHAIN, sentWith: { header: 'user-agent', value: /^langchainjs-/ }, patch });
-    return () => {
-      isStopped = true;
-    };
+    patchModule({ module: CALLBACKS, sentWith: { header: 'user-agent', value: USER_AGENT }, patch });
+    for (const module of TRACEABLE) patchModule({ module, patch: keepTracer });
   },
 };
 
 let isStopped = false;
+
+/** Whether this instrumentation records the steps instead of LangChain's own tracer. */
+export function isTracerReplaced(): boolean {
+  return isLoaded(CALLBACKS) && !isStopped;
+}
+
+/** Only langsmith knows the parents of its runs, so its `traceable` and the tracer of LangChain must work together. */
+function keepTracer(): void {
+  isStopped = duplicateTracer() !== undefined;
+}
 
 /** LangChain calls `_configureSync` at the start of each step to collect the handlers. */
 function patch({ CallbackManager }: Fields): void {

@@ -7,8 +7,8 @@ import { type Fields, fieldsOf } from '../payload/fields.ts';
 export interface Instrumentation {
   /** The name in `RUNSPAN_INSTRUMENTATIONS`. */
   readonly name: string;
-  /** Called once, before the application is loaded. The result stops the recording of model calls. */
-  start(): (() => void) | undefined;
+  /** Called once, before the application is loaded. */
+  start(): void;
 }
 
 /** A change of a module that the application loads. */
@@ -60,7 +60,7 @@ let hasHooks = false;
  * Applies a patch when the application loads the module. On Node before 22.15, ES modules are not patched. On Bun and
  * Deno, no modules are patched: Bun has no hooks, and Deno calls its hooks without the format of the module.
  */
-export function patchModule(patch: ModulePatch): undefined {
+export function patchModule(patch: ModulePatch): void {
   if (runtime.runtime !== 'node') return;
   if (patches.size === 0) {
     const { registerHooks, prototype } = nodeModule('node:module') as unknown as ModuleLoader;

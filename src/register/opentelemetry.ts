@@ -18,7 +18,6 @@ export const opentelemetry: Instrumentation = {
       // The API registers a proxy first. Later, it sets the application's provider as the delegate of the proxy.
       watchProperty(PLACE, api, 'trace', (proxy) => watchProperty(PLACE, proxy, '_delegate', addProcessor)),
     );
-    return undefined;
   },
 };
 

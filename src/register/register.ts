@@ -1,10 +1,12 @@
+import { diagnostics } from '../base/diagnostics.ts';
 import { TRACED_MEMBERS, wrapAISDK } from '../integrations/ai-sdk/sdk.ts';
-import { recordFetch } from '../integrations/fetch/record-fetch.ts';
+import { type CallFilter, recordFetch } from '../integrations/fetch/record-fetch.ts';
 import { duplicateTracer } from '../integrations/langchain/tracer.ts';
+import { addStepSource } from '../run/context.ts';
 import { agents } from './agents.ts';
-import { isRecordedHere } from './call-filter.ts';
 import { langchain } from './langchain.ts';
-import { type Instrumentation, type ModulePatch, patchModule } from './module-hooks.ts';
+import { isLeftToLangsmith, langsmithRun } from './langsmith.ts';
+import { type Instrumentation, type ModulePatch, patchMissedBy, patchModule } from './module-hooks.ts';
 import { opentelemetry } from './opentelemetry.ts';
 import { isPackageManager } from './package-manager.ts';
 import { startOnce } from './start.ts';
@@ -29,17 +31,19 @@ const INSTRUMENTATIONS: readonly Instrumentation[] = [
 ];
 
 /** The names of the instrumentations that this import has started. Empty if tracing is off, or in a package manager. */
-export const started: readonly string[] = isPackageManager(process.argv[1])
-  ? []
-  : startOnce(INSTRUMENTATIONS, leaveToLangsmith);
+export const started: readonly string[] = isPackageManager(process.argv[1]) ? [] : startOnce(INSTRUMENTATIONS);
+if (started.length > 0) addStepSource(langsmithRun);
 
-/**
- * If the application loads langsmith's `traceable` or one of its wrappers, and these send runs to the same endpoint,
- * they record model calls and the steps of LangChain, and know the parents of these runs. Each would be recorded twice.
- */
-function leaveToLangsmith(stops: readonly ((() => void) | undefined)[]): void {
-  const patch = (): void => {
-    if (duplicateTracer() !== undefined) for (const stop of stops) stop?.();
-  };
-  patchModule({ module: 'langsmith/dist/traceable', patch });
+/** Whether to record a model call. Logs a line if the call comes from a package that is part of a bundle. */
+function isRecordedHere(...[header, runType, call]: Parameters<CallFilter>): boolean {
+  if (isLeftToLangsmith(header, runType, call)) return false;
+  const [name] = /^(@[^/]+\/)?[^/]+/.exec(patchMissedBy(header)?.module ?? '') ?? [];
+  // LangChain's own tracer then records the steps.
+  if (name === undefined || (name === '@langchain/core' && duplicateTracer() !== undefined)) return true;
+  diagnostics.warnOnce(
+    `bundled ${name}`,
+    `a bundle contains the package ${name}, so only its model calls are recorded; exclude it from the bundle, ` +
+      `in Next.js with \`serverExternalPackages: ['${name}']\`.`,
+  );
+  return true;
 }

@@ -7,13 +7,9 @@ const STARTED = Symbol.for('runspan.register.started');
 
 /**
  * Starts the instrumentations that the environment selects, and returns their names. Does nothing if tracing is off, or
- * if another copy of the package has already started, for example the copy of `runspan dev`. `onStart` is called with
- * the functions that stop the instrumentations.
+ * if another copy of the package has already started, for example the copy of `runspan dev`.
  */
-export function startOnce(
-  instrumentations: readonly Instrumentation[],
-  onStart?: (stops: readonly ((() => void) | undefined)[]) => void,
-): string[] {
+export function startOnce(instrumentations: readonly Instrumentation[]): string[] {
   const holder = globalThis as { [STARTED]?: true };
   if (holder[STARTED] || parseFlag(env('RUNSPAN_TRACING')) === false) return [];
   holder[STARTED] = true;
@@ -21,8 +17,7 @@ export function startOnce(
   const level = LEVELS.find((known) => known === env('RUNSPAN_LOG'));
   if (level !== undefined && !diagnostics.isLogSet) diagnostics.setLog(level);
   const chosen = selected(instrumentations, env('RUNSPAN_INSTRUMENTATIONS'));
-  const stops = chosen.map(({ name, start }) => guard(`runspan/register ${name}`, start));
-  onStart?.(stops);
+  for (const { name, start } of chosen) guard(`runspan/register ${name}`, start);
   return chosen.map(({ name }) => name);
 }
 

@@ -6,7 +6,16 @@ import { defineOwn, type Method, type Settlement } from '../../instrument/observ
 import { followIfThenable } from '../../instrument/promise.ts';
 import { addDescription, disguised } from '../../instrument/traceable.ts';
 import { fieldsOf, isFields } from '../../payload/fields.ts';
-import { applyIn, currentContext, enclosingModelCall, modelCall, type RunContext, sinkOf } from '../../run/context.ts';
+import {
+  applyIn,
+  currentContext,
+  enclosingModelCall,
+  type ModelCall,
+  modelCall,
+  type RunContext,
+  sinkOf,
+} from '../../run/context.ts';
+import type { RunType } from '../../run/record.ts';
 import { Run } from '../../run/run.ts';
 import { prepareRun } from '../../run/run-start.ts';
 import type { RunSink } from '../../run/sink.ts';
@@ -20,7 +29,11 @@ import { followResponse } from './response.ts';
 const OPERATION = 'recordFetch';
 
 /** Whether to record a model call that no other integration records. `header` returns a header of the request. */
-type CallFilter = (header: (name: string) => string | undefined) => boolean;
+export type CallFilter = (
+  header: (name: string) => string | undefined,
+  runType: RunType,
+  call: ModelCall | undefined,
+) => boolean;
 
 const state: { stop: (() => void) | undefined; filter: CallFilter | undefined } = shared('recordFetch', () => ({
   stop: undefined,
@@ -150,7 +163,7 @@ function beginCall({ input, init, body, startTime, around, sink }: FetchRequest)
   if (enclosingModelCall(around, sink)?.runType === runType) return undefined;
   const step = call?.runType === 'llm' ? takeModelStep(call.model, around, sink) : undefined;
   if (step !== undefined) return callOfStep(step);
-  if (state.filter?.((name) => requestHeader(input, init, name)) === false) return undefined;
+  if (state.filter?.((key) => requestHeader(input, init, key), runType, call) === false) return undefined;
   const signal = requestSignal(input, init);
   const inputs = description?.inputs ?? { error: 'the request could not be read' };
   const start = prepareRun(OPERATION, { name, runType, inputs, ...(startTime && { startTime }) }, around);

@@ -1,0 +1,55 @@
+import { duplicateTracer } from '../integrations/langchain/tracer.ts';
+import { type Fields, fieldsOf, listOf, textOf } from '../payload/fields.ts';
+import type { ModelCall, RunContext } from '../run/context.ts';
+import { fromHeaders } from '../run/propagation.ts';
+import { currentSink } from '../run/sink.ts';
+import { isTracerReplaced, USER_AGENT } from './langchain.ts';
+import type { Header } from './module-hooks.ts';
+
+/** The global property with the `AsyncLocalStorage` in which langsmith and LangChain store the current run tree. */
+const STORAGE = Symbol.for('ls:tracing_async_local_storage');
+/** The key of LangChain's configuration in a run tree. */
+const CONFIG = Symbol.for('lc:child_config');
+
+/**
+ * Returns the run tree of langsmith's current run, if langsmith sends its runs to the same endpoint. The own `getStore` of
+ * the storage is ignored, because `runspan/langsmith` replaces it to return its own runs.
+ */
+function currentTree(): Fields | undefined {
+  const { [STORAGE]: storage } = globalThis as { [STORAGE]?: object };
+  if (storage === undefined) return undefined;
+  const tree = fieldsOf(Object.getPrototypeOf(storage).getStore.call(storage));
+  if (textOf(tree.dotted_order) === undefined || tree.tracingEnabled === false) return undefined;
+  return duplicateTracer() === undefined ? undefined : tree;
+}
+
+/** Returns the context of langsmith's current run, so that runs which start inside it become its children. */
+export function langsmithRun(): RunContext | undefined {
+  const sink = currentSink();
+  const tree = sink && currentTree();
+  return tree && fromHeaders({ 'langsmith-trace': textOf(tree.dotted_order) })?.contextFor(sink);
+}
+
+/**
+ * Whether langsmith records a model call itself: the current run is the run of a wrapped client, or a model of LangChain
+ * sends the request. Some of these models are recognized only by their open run below the current run.
+ */
+export function isLeftToLangsmith(header: Header, runType: string, call: ModelCall | undefined): boolean {
+  const tree = currentTree();
+  if (tree?.run_type === 'llm') return true;
+  // The tracer does not record embeddings.
+  if (runType !== 'llm' || isTracerReplaced() || duplicateTracer() === undefined) return false;
+  return USER_AGENT.test(header('user-agent') ?? '') || (tree !== undefined && hasOpenModel(tree, call?.model));
+}
+
+/** A traced function has its steps in `child_runs`. A step of LangChain has them in the tracer. */
+function hasOpenModel({ dotted_order: order, child_runs, extra }: Fields, model: string | undefined): boolean {
+  const handlers = listOf(fieldsOf(fieldsOf(Reflect.get(fieldsOf(extra), CONFIG)).callbacks).handlers).map(fieldsOf);
+  const steps = handlers.find(({ name }) => name === 'langchain_tracer')?.runTreeMap;
+  const runs = [...listOf(child_runs), ...(steps instanceof Map ? steps.values() : [])].map(fieldsOf);
+  return runs.some(({ run_type, dotted_order, events, extra }) => {
+    if (run_type !== 'llm' || !textOf(dotted_order)?.startsWith(`${order}.`)) return false;
+    const isEnded = listOf(events).some((event) => /^(end|error)$/.test(String(fieldsOf(event).name)));
+    return !isEnded && fieldsOf(fieldsOf(extra).metadata).ls_model_name === model;
+  });
+}
