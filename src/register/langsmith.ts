@@ -42,14 +42,13 @@ export function isLeftToLangsmith(header: Header, runType: string, call: ModelCa
   return USER_AGENT.test(header('user-agent') ?? '') || (tree !== undefined && hasOpenModel(tree, call?.model));
 }
 
-/** A traced function has its steps in `child_runs`. A step of LangChain has them in the tracer. */
-function hasOpenModel({ dotted_order: order, child_runs, extra }: Fields, model: string | undefined): boolean {
+/** The tracer of a step of LangChain contains all open runs of the trace. */
+function hasOpenModel({ dotted_order: order, extra }: Fields, model: string | undefined): boolean {
   const handlers = listOf(fieldsOf(fieldsOf(Reflect.get(fieldsOf(extra), CONFIG)).callbacks).handlers).map(fieldsOf);
-  const steps = handlers.find(({ name }) => name === 'langchain_tracer')?.runTreeMap;
-  const runs = [...listOf(child_runs), ...(steps instanceof Map ? steps.values() : [])].map(fieldsOf);
-  return runs.some(({ run_type, dotted_order, events, extra }) => {
+  const runs = handlers.find(({ name }) => name === 'langchain_tracer')?.runTreeMap;
+  return [...(runs instanceof Map ? runs.values() : [])].map(fieldsOf).some(({ run_type, dotted_order, extra }) => {
     if (run_type !== 'llm' || !textOf(dotted_order)?.startsWith(`${order}.`)) return false;
-    const isEnded = listOf(events).some((event) => /^(end|error)$/.test(String(fieldsOf(event).name)));
-    return !isEnded && fieldsOf(fieldsOf(extra).metadata).ls_model_name === model;
+    const { metadata, invocation_params: params } = fieldsOf(extra);
+    return [fieldsOf(metadata).ls_model_name, fieldsOf(params).model].includes(model);
   });
 }
