@@ -3,7 +3,7 @@
  * factory with `run/sink` and keeps the process's exporters.
  */
 import { diagnostics } from './base/diagnostics.ts';
-import { shared } from './base/shared.ts';
+import { FETCH_RECORDER, type FetchRecorder, shared } from './base/shared.ts';
 import { preloadIfConfigured } from './export/create-exporter.ts';
 import { type Stats, totalStats } from './export/ledger.ts';
 import { ProcessExporters } from './export/process-exporters.ts';
@@ -48,6 +48,12 @@ diagnostics.callBy((call) => (all.isEmpty ? call() : untraced(call)));
 registerSinkFactory(() => all.configure(undefined));
 registerPreload(preloadIfConfigured);
 registerStats(stats);
+
+// A test file of Jest has its own globals, but the `fetch` of the process. A recorder outside the test file does not know
+// the runs of the test file, so it would record their model calls again.
+const { fetch } = globalThis as { fetch?: { readonly [FETCH_RECORDER]?: FetchRecorder } };
+const recorder = fetch?.[FETCH_RECORDER];
+if (recorder !== undefined && recorder.realm !== globalThis) Reflect.set(globalThis, 'fetch', recorder.original);
 
 /**
  * Sets up tracing for the process. Options take precedence over environment variables. If it is called again, later

@@ -18,6 +18,14 @@ export function shared<State>(name: string, create: () => State): State {
 /** The property by which all copies and versions of the package recognize a `RunSpanProcessor` or `RunSpanExporter`. */
 export const SPAN_RECORDER: unique symbol = Symbol.for('runspan.span-recorder');
 
+/** The property of a `fetch` that a recorder has replaced. `realm` is the recorder's global object. */
+export const FETCH_RECORDER: unique symbol = Symbol.for('runspan.fetch-recorder');
+
+export interface FetchRecorder {
+  readonly realm: object;
+  readonly original: unknown;
+}
+
 /** Makes `instanceof` also true for instances of these classes in the other module format. */
 export function shareInstances(types: Readonly<Record<string, { readonly prototype: object }>>): void {
   for (const [name, type] of Object.entries(types)) {

@@ -1,7 +1,7 @@
 import { clock } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
 import { ownRequests } from '../../base/own-requests.ts';
-import { shared } from '../../base/shared.ts';
+import { FETCH_RECORDER, type FetchRecorder, shared } from '../../base/shared.ts';
 import { defineOwn, type Method, type Settlement } from '../../instrument/observer.ts';
 import { followIfThenable } from '../../instrument/promise.ts';
 import { addDescription, disguised } from '../../instrument/traceable.ts';
@@ -70,6 +70,8 @@ function install(): (() => void) | undefined {
   const replacement = disguised(recorder.fetch, original);
   // Some libraries test whether `fetch` is native.
   defineOwn(replacement, 'toString', () => Function.prototype.toString.call(original));
+  const value: FetchRecorder = { realm: globalThis, original };
+  Object.defineProperty(replacement, FETCH_RECORDER, { configurable: true, value });
   // Vercel's edge runtime has a writable property that is not configurable.
   const { configurable = true, enumerable = true } = descriptor ?? {};
   Object.defineProperty(globalThis, 'fetch', { configurable, writable: true, enumerable, value: replacement });
