@@ -99,7 +99,7 @@ describe('with LANGSMITH_TRACING for the same endpoint', () => {
     expect(tree).toEqual(['RunnableSequence', '  RunnableLambda', '  ChatOpenAI']);
   });
 
-  test('a program with traceable of langsmith has only the runs of langsmith', async () => {
+  test('a program with traceable of langsmith has its runs, and its other model calls below them', async () => {
     const imports = `${setUp.langchain} ${setUp.openai}
       import { traceable } from 'langsmith/traceable';
       import { wrapOpenAI } from 'langsmith/wrappers';
@@ -110,11 +110,13 @@ describe('with LANGSMITH_TRACING for the same endpoint', () => {
       const ask = traceable(async (content) => {
         await chain.invoke(content);
         await chat.completions.create({ model: 'small', messages: [{ role: 'user', content }] });
+        await client.chat.completions.create({ model: 'small', messages: [{ role: 'user', content }] });
       }, { name: 'ask', client: langsmith });
       await ask('Tea');
       await langsmith.awaitPendingTraceBatches();`;
     const { tree } = await run([imports, main], langsmith);
-    expect(tree).toEqual(['ask', '  RunnableSequence', '    RunnableLambda', '    ChatOpenAI', '  ChatOpenAI']);
+    const chain = ['  RunnableSequence', '    RunnableLambda', '    ChatOpenAI'];
+    expect(tree).toEqual(['ask', ...chain, '  ChatOpenAI', `  ${CHAT}`]);
   });
 });
 

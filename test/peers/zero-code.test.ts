@@ -66,6 +66,7 @@ LangGraph · chain
 │  ├─ ChatOpenAI · llm · 10 tokens (5 in, 5 out)
 │  └─ RunnableLambda · chain
 ├─ look · chain
+│  ├─ ${CHAT}
 │  └─ weather · tool
 └─ ask · chain
    ├─ ChatOpenAI · llm · 22 tokens (12 in, 10 out)
@@ -88,7 +89,7 @@ const TRACES: Readonly<Record<string, readonly string[]>> = {
     'anthropic.messages · llm · ✗ HTTP 400: The model was asked to fail.',
   ],
   'ai-sdk-agent.mjs': [AGENT],
-  'langgraph.mjs': [GRAPH],
+  'langgraph.mjs': [GRAPH, CHAT],
   'gemini-chat.mjs': Array(2).fill('gemini.generateContent · llm · 7 tokens (4 in, 3 out)'),
   // The client does not ask for the tokens of a stream, and the local model reports them only if asked.
   'mistral.mjs': [CHAT, 'openai.chat.completions · llm'],
@@ -165,12 +166,12 @@ describe.concurrent('under runspan dev, a program that does not import runspan',
     expect({ ...traced, stdout: withoutTraces(traced.stdout, calls), stderr: '' }).toEqual(alone);
   });
 
-  it('of LangGraph in a bundle is recorded once, by the tracer of LangSmith', async () => {
-    await expectTraces(['node', await bundled('langgraph.mjs')], [GRAPH]);
+  it('of LangGraph in a bundle has its steps from the tracer of LangSmith, and each model call once', async () => {
+    await expectTraces(['node', await bundled('langgraph.mjs')], [GRAPH, CHAT]);
   });
 
-  it.runIf(isEarlierNode)('of LangGraph on a Node without hooks is recorded once, too', async () => {
-    await expectTraces([process.execPath, join(programs, 'langgraph.mjs')], [GRAPH]);
+  it.runIf(isEarlierNode)('of LangGraph on a Node without hooks does, too', async () => {
+    await expectTraces([process.execPath, join(programs, 'langgraph.mjs')], [GRAPH, CHAT]);
   });
 
   it('in Python, which sends OTLP', async () => {

@@ -2,6 +2,7 @@ import { cpSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { registered } from '../../integrations/registered.ts';
 import { installed, pack } from '../../package/packed.ts';
 import { root, temporaryFolder } from '../../support/folders.ts';
 import { runNode, startNode } from '../../support/program.ts';
@@ -26,6 +27,17 @@ it('Jest 30 loads every entry with its default configuration, and runs are recor
   expect(stderr).toMatch(/Tests: +13 passed, 13 total/);
   expect(stderr).not.toMatch(/ReferenceError|cannot write/);
   expect(code).toBe(0);
+});
+
+it('a test file of Jest that imports runspan has its runs once, in one trace, also with runspan/register', async () => {
+  const jest = [join(modules, 'jest/bin/jest.js'), '--ci', '--testMatch', '**/traced.js'];
+  const { stderr, tree } = await registered(
+    [process.execPath, '--import', 'runspan/register', ...jest],
+    {},
+    project.path,
+  );
+  expect(stderr).toMatch(/Tests: +1 passed/);
+  expect(tree).toEqual(['ask', '  openai.chat.completions']);
 });
 
 it.each(['--module node16', '--module commonjs --moduleResolution node10'])(
