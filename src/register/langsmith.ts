@@ -1,3 +1,4 @@
+import { guard } from '../base/guard.ts';
 import { duplicateTracer } from '../integrations/langchain/tracer.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../payload/fields.ts';
 import type { ModelCall, RunContext } from '../run/context.ts';
@@ -25,9 +26,9 @@ function currentTree(): Fields | undefined {
 
 /** Returns the context of langsmith's current run, so that runs which start inside it become its children. */
 export function langsmithRun(): RunContext | undefined {
-  const sink = currentSink();
-  const tree = sink && currentTree();
-  return tree && fromHeaders({ 'langsmith-trace': textOf(tree.dotted_order) })?.contextFor(sink);
+  const tree = guard('runspan/register langsmith', currentTree);
+  const sink = tree && currentSink();
+  return sink && fromHeaders({ 'langsmith-trace': textOf(tree.dotted_order) })?.contextFor(sink);
 }
 
 /**
