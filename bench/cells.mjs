@@ -1,7 +1,7 @@
 /**
- * The tables of the benchmark. A cell measures some `drivers` at one kind of work in `rounds` rounds; `jobOf(driver)` is the job of
- * one driver, as `runDriver` takes it. A cell without drivers has a `section` that measures by itself. `isQuick` cells are `npm run
- * bench`, all cells are `npm run bench:full`.
+ * The benchmark's tables. A cell measures some `drivers` with one kind of work in `rounds` rounds. `jobOf(driver)`
+ * returns a driver's job for `runDriver`. A cell without drivers has a `section` that measures by itself. `npm run
+ * bench` runs the cells with `isQuick`, and `npm run bench:full` all cells.
  */
 import { DRIVER_NAMES, DURABLE, isUsual, turnsOf, warmupTurnsOf } from './drivers.mjs';
 import { shown } from './page/numbers.mjs';
@@ -12,11 +12,11 @@ import { size } from './sections/size.mjs';
 
 const ALL = DRIVER_NAMES.filter((name) => isUsual(name) && !DURABLE.includes(name));
 const FAST = ALL.filter((name) => name !== 'braintrust' && name !== 'langsmith');
-/** The first runs are slow until the compiler has optimized the code that they use. */
+/** The first runs are slow until the compiler has optimized their code. */
 const WARMUP_TURNS = 5_000;
 
 const MODEL_CALLS_PER_SECOND = 3_000;
-/** Their own cost at the full rate would keep the process busy. */
+/** At the full rate, their own cost would keep the process busy. */
 const SLOW_MODEL_CALLS_PER_SECOND = { braintrust: 600, langsmith: 300 };
 const MODEL_CALL_SECONDS = 5;
 

@@ -1,4 +1,7 @@
-/** The difference between the created runs and the sink's counts; undefined if each run arrived exactly once. */
+/**
+ * Returns the difference between the created runs and the sink's counts. Returns undefined if each run arrived exactly
+ * once.
+ */
 export function complaintOf({ malformed, posted, complete, startRecords, endRecords }, runs) {
   if (malformed > 0) return `${malformed} requests could not be read`;
   if (complete !== runs || posted !== runs) return `${runs} runs created, ${complete} arrived whole`;
@@ -7,12 +10,15 @@ export function complaintOf({ malformed, posted, complete, startRecords, endReco
   return undefined;
 }
 
-/** The share of the payload bytes that must arrive. Wire formats differ in their escapes; a truncated payload loses more. */
+/**
+ * Minimum share of the payload bytes that must arrive. Wire formats differ in their escapes, but a truncated payload
+ * loses more.
+ */
 const PAYLOAD_SHARE_MIN = 0.9;
 
 /**
- * Describes a driver that sent all runs but truncated their payloads, compared with the limit, which sends them whole. Undefined if it
- * did not, or if the limit did other turns: these have other payloads.
+ * Describes a driver that sent all runs but truncated their payloads, compared with the limit, which sends them whole.
+ * Returns undefined if nothing was truncated, or if the limit did other turns, whose payloads differ.
  */
 export function shortfallOf({ runs, bodyBytesPerRun }, limit) {
   if (limit === undefined || limit.complaint !== undefined || runs !== limit.runs) return undefined;

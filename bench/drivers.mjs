@@ -1,7 +1,7 @@
 /**
- * The programs that the benchmark measures, in the order of the tables. `limit` is the hand-written baseline. A driver does `share`
- * of a cell's turns, and `warmupShare` of its warm-up turns: the slow ones would take minutes, and the untraced ones need more
- * turns for a steady figure.
+ * The measured programs, in table order. `limit` is the hand-written baseline. A driver does `share` of a cell's turns,
+ * and `warmupShare` of its warm-up turns: slow drivers would take minutes, and untraced ones need more turns for a
+ * steady figure.
  */
 const DRIVERS = {
   untraced: { share: 5, isTraced: false },
@@ -25,7 +25,7 @@ export const DRIVER_NAMES = Object.keys(DRIVERS);
 /** `traceable` with a spool. */
 export const DURABLE = DRIVER_NAMES.filter((name) => DRIVERS[name].durability !== undefined);
 
-/** At full speed a queue of the default size would drop spans, and dropped spans cost nothing. */
+/** At full speed, a queue with the default size would drop spans, and dropped spans cost nothing. */
 const QUEUE_ROOM = '1000000';
 
 export function isTraced(name) {
@@ -47,7 +47,7 @@ export function besideOf(name) {
   return DRIVER_NAMES.find((other) => other === `${name}-beside`);
 }
 
-/** Whether a cell measures the driver without being asked: not another checkout. */
+/** Whether a cell measures the driver by default. Drivers with another checkout's build must be requested. */
 export function isUsual(name) {
   return !DRIVERS[name].isBeside;
 }
@@ -56,12 +56,12 @@ export function durabilityOf(name) {
   return DRIVERS[name].durability;
 }
 
-/** Interval at which the driver syncs its spool to the device, if it does. */
+/** How often the driver syncs its spool to the device, if at all, in milliseconds. */
 export function syncEveryMsOf(name) {
   return DRIVERS[name].syncEveryMs;
 }
 
-/** The driver's turns if a cell asks for `turns`. */
+/** Returns the driver's number of turns if a cell asks for `turns`. */
 export function turnsOf(name, turns) {
   return atLeastOne(turns * (DRIVERS[name].share ?? 1));
 }
@@ -71,8 +71,9 @@ export function warmupTurnsOf(name, turns) {
 }
 
 /**
- * The service's address in the driver's own variables. Everything else keeps its default, with two exceptions: queues have room for
- * all runs while the service answers, and braintrust keeps all chunks of a stream (it keeps none of more than 1 000).
+ * Returns the driver's own variables for the service's address. All other settings keep their defaults, with two
+ * exceptions: queues have room for all runs while the service answers, and braintrust keeps all of a stream's chunks
+ * (by default, it keeps none if there are more than 1 000).
  */
 export function environmentOf(name, url, { isDelivered }) {
   switch (name) {

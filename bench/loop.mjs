@@ -1,7 +1,10 @@
-/** Loops over turns. Each loop does `count` turns from number `first`, and writes the time of each into `turnMs`, if given. */
+/**
+ * Loops over turns. Each loop does `count` turns starting with number `first`, and writes each turn's time into
+ * `turnMs`, if given.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Runs between two yields to the event loop, as a server yields while it waits for clients. */
+/** Runs between two yields to the event loop. A server yields while it waits for clients. */
 const RUNS_PER_YIELD = 12;
 
 export function runLoop(work, { runsPerSecond, isOverlapping }, first, count, turnMs) {
@@ -10,7 +13,7 @@ export function runLoop(work, { runsPerSecond, isOverlapping }, first, count, tu
   return (isOverlapping ? overlappingLoop : openLoop)(work, turnsPerMs, first, count, turnMs);
 }
 
-/** Each turn follows the one before. The times do not include the yields. */
+/** Each turn follows the previous one. The times do not include the yields. */
 async function closedLoop(work, first, count, turnMs) {
   for (let at = 0; at < count; at++) {
     const startMs = performance.now();
@@ -21,8 +24,8 @@ async function closedLoop(work, first, count, turnMs) {
 }
 
 /**
- * One turn after the other, each due at its time. The time of a turn counts from when it was due: a slow turn also delays those that
- * wait behind it.
+ * Turns run one after another, and each is due at a fixed time. A turn's time counts from when it was due, so a slow
+ * turn also delays those that wait behind it.
  */
 async function openLoop(work, turnsPerMs, first, count, turnMs) {
   const startMs = performance.now();
@@ -37,7 +40,7 @@ async function openLoop(work, turnsPerMs, first, count, turnMs) {
   }
 }
 
-/** Each turn starts when it is due, beside the open ones. Its time counts from when it was due. */
+/** Each turn starts when it is due, concurrently with open ones. Its time counts from when it was due. */
 async function overlappingLoop(work, turnsPerMs, first, count, turnMs) {
   const startMs = performance.now();
   const turns = [];

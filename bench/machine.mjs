@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg } from 'node:os';
 
-/** The machine and the Node of the figures. */
+/** Describes the machine and the Node version. */
 export function describeMachine() {
   return {
     cpu: cpus()[0]?.model ?? 'unknown',
@@ -14,7 +14,7 @@ export function describeMachine() {
   };
 }
 
-/** The measured versions: of runspan with a hash of the build, of the peers as their package.json pins them. */
+/** Returns the measured versions: runspan with a hash of its build, and the peers as pinned in their package.json. */
 export function versionsMeasured() {
   return {
     runspan: `${jsonAt('../package.json').version} (build ${buildHash()})`,

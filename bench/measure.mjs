@@ -1,6 +1,6 @@
 /**
- * The measurement in a driver's process: warm-up turns, which are delivered and not counted; then, on a message of the orchestrator,
- * the measured turns.
+ * The measurement in a driver's process: first warm-up turns, which are delivered and not counted, and then, after a
+ * message from the orchestrator, the measured turns.
  */
 import { monitorEventLoopDelay, PerformanceObserver, performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -20,7 +20,7 @@ export async function measure({ wrap, flush }) {
   const work = { turn: make(wrap), runsPerTurn };
   // The rate applies to the warm-up only if turns wait.
   const warmupPlan = plan.isOverlapping ? plan : {};
-  // The collection discards compiled code too, hence the turns after it.
+  // Garbage collection also discards compiled code, so more turns follow.
   const turnsAfter = Math.ceil(warmupTurns / 5);
   await runLoop(work, warmupPlan, 1, warmupTurns - turnsAfter);
   await flush();
@@ -64,7 +64,7 @@ async function startWatch() {
   collections.observe({ entryTypes: ['gc'] });
   const loopDelay = monitorEventLoopDelay({ resolution: LOOP_DELAY_RESOLUTION_MS });
   loopDelay.enable();
-  // The histogram has no delay before its timer has fired once.
+  // The histogram has no delay until its timer has fired once.
   await sleep(5 * LOOP_DELAY_RESOLUTION_MS);
   const startMs = performance.now();
   const startCpu = process.cpuUsage();
@@ -85,7 +85,7 @@ async function startWatch() {
   return { stop };
 }
 
-/** The bytes that survive a full collection. */
+/** Returns the bytes that survive a full garbage collection. */
 function heldBytes() {
   for (let pass = 0; pass < 2; pass++) globalThis.gc();
   const { heapUsed, external } = process.memoryUsage();

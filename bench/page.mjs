@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * `npm run bench:page`: puts the measured cells into `docs/benchmarks/results.json` and generates `docs/benchmarks.md` from it. A Node
- * with measured cells replaces its results, other Nodes keep theirs. Cells that were measured with `--share` do not count.
+ * `npm run bench:page`: adds the measured cells to `docs/benchmarks/results.json` and generates `docs/benchmarks.md`
+ * from it. Results are replaced only for Node versions with measured cells. Cells measured with `--share` are ignored.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { CELLS } from './cells.mjs';

@@ -1,10 +1,10 @@
 /**
- * The work of a driver, which the orchestrator passes to the driver's process.
+ * A driver's work, which the orchestrator passes to the driver's process.
  *
  * - `workload`, its measured `turns`, and the `warmupTurns` before them.
- * - `runsPerSecond`: turns are due at this rate. If undefined, each turn follows the one before.
- * - `isOverlapping`: a due turn starts at once, beside those that are open.
- * - `isDelivered`: the clock stops when the service has received everything, else with the last turn.
+ * - `runsPerSecond`: turns are due at this rate. If undefined, each turn follows the previous one.
+ * - `isOverlapping`: a due turn starts at once, concurrently with open ones.
+ * - `isDelivered`: the clock stops when the service has received everything. Otherwise, it stops after the last turn.
  * - `takesGzip`: the service accepts compressed bodies.
  */
 const DEFAULTS = {

@@ -16,8 +16,8 @@ const DRIVER_TIMEOUT_MS = 300_000;
 const STDERR_CHARS_MAX = 10_000;
 
 /**
- * Starts the sink, the service that all drivers send to. `ask` sends it `reset`, `count`, or `behave` with its new behaviour, and
- * returns its counts.
+ * Starts the sink, the service that all drivers send to. `ask` sends it `reset`, `count`, or `behave` with its new
+ * behaviour, and returns its counts.
  */
 export async function startSink() {
   const child = fork(pathOf('sink/service.mjs'));
@@ -31,8 +31,9 @@ export async function startSink() {
 }
 
 /**
- * Runs one driver in its own process. `behaviour` applies to the sink after the warm-up, `beside` is another checkout for the drivers
- * that measure one. Returns the driver's figures and the sink's counts, with a `complaint` if they do not count.
+ * Runs one driver in its own process. `behaviour` applies to the sink after the warm-up. `beside` is another checkout,
+ * for drivers that measure one. Returns the driver's figures and the sink's counts, with a `complaint` if they do not
+ * count.
  */
 export async function runDriver(name, { sink, plan: given, behaviour = {}, beside }) {
   const plan = planOf(given);
@@ -104,13 +105,13 @@ function spoolOf(name) {
   };
 }
 
-/** The caller's environment without settings of the measured libraries. */
+/** The caller's environment without any settings for the measured libraries. */
 export function bareEnvironment() {
   const settings = /^(RUNSPAN|LANGSMITH|LANGCHAIN|LANGFUSE|BRAINTRUST|OTEL|NODE|BENCH)_/;
   return Object.fromEntries(Object.entries(process.env).filter(([key]) => !settings.test(key)));
 }
 
-/** The line with the error's name in the output of a program that throws. */
+/** Returns the line with the error's name from a failed program's output. */
 function firstError(text) {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   return (lines.find((line) => /^\w*Error\b/.test(line)) ?? lines[0] ?? 'no reason given').slice(0, 160);

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 /**
- * `npm run bench:receiver`: how fast the receiver takes runs, over each store and beside the engine alone, and how fast it answers
- * what the page asks. `-- --full` goes to 100 000 runs of 5 KB and 1 000 000 of 600 B.
+ * `npm run bench:receiver`: how fast the receiver stores runs with each store, compared with the database engine alone,
+ * and how fast it answers the page's queries. `-- --full` measures up to 100 000 runs with 5 KB and 1 000 000 with 600
+ * B.
  */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, statfsSync, statSync } from 'node:fs';
@@ -20,12 +21,12 @@ import { median } from './statistics.mjs';
 import { textTable } from './text-table.mjs';
 
 const GIB = 1024 ** 3;
-/** What a run takes of the disk beside its payloads, in a file with its index; three files are there at once. */
+/** Disk space per run beside its payloads, including the index. Three files exist at once. */
 const ROW_BYTES = 2_500;
 const FILES = 3;
-/** A memory store takes all it has of one heap. */
+/** A memory store keeps everything in one heap. */
 const MEMORY_RUNS_MAX = 100_000;
-/** Made before the clock runs. */
+/** Created before the clock starts. */
 const RUNS_AT_ONCE = 20_000;
 const RUNS_PER_CALL = 100;
 const CALLS_AT_ONCE = 4;
@@ -55,7 +56,7 @@ async function measureShape(shape) {
   const own = await fill(store, shape);
   const indexSeconds = await indexed(file);
   const patchesPerSecond = await patch(store, Math.min(PATCHES, shape.runs));
-  // What waits for the index is looked through by each search.
+  // Waits, because each search reads unindexed runs one by one.
   await indexed(file);
   const answers = await ask(store, shape);
   const rssBytes = process.memoryUsage.rss();
@@ -91,7 +92,9 @@ async function measureShape(shape) {
   console.log(`${textTable(['asked of SqliteStore', 'median ms', 'max'], answers)}\n`);
 }
 
-/** The seconds that a store takes for all runs, called as the receiver calls it, and the longest that the loop waited meanwhile. */
+/**
+ * Returns the seconds in which a store takes all runs, called like the receiver calls it, and the longest loop delay.
+ */
 async function fill(store, { runs, payloadBytes }) {
   let seconds = 0;
   const delay = { p99: 0, max: 0 };
@@ -105,11 +108,11 @@ async function fill(store, { runs, payloadBytes }) {
   return { seconds, delay };
 }
 
-/** In calls as requests make them, some at once. */
+/** Applies runs in several concurrent calls, like requests do. */
 async function applyAll(store, operations) {
   const waiting = new Set();
   for (let at = 0; at < operations.length; at += RUNS_PER_CALL) {
-    // As a request would come: in a turn of its own.
+    // Starts each call in its own turn, like a request.
     await new Promise((next) => setImmediate(next));
     const applied = store
       .apply(DEFAULT_SCOPE, operations.slice(at, at + RUNS_PER_CALL))
@@ -132,7 +135,7 @@ async function patch(store, patches) {
   return patches / seconds;
 }
 
-/** Until nothing waits for the index any more. */
+/** Resolves when all runs are indexed. */
 async function indexed(file) {
   const connection = openToRead(await loadEngine(), file);
   const startedMs = performance.now();
@@ -179,7 +182,7 @@ async function allOf(texts) {
   return all;
 }
 
-/** The same through the receiver, fed by another process. */
+/** Sends the same runs through the receiver, from another process. */
 async function overHttp(store, { runs, payloadBytes }) {
   const receiver = await createReceiver({ store });
   const program = fileURLToPath(new URL('receiver/sender.mjs', import.meta.url));

@@ -1,6 +1,6 @@
 import { textTable } from './text-table.mjs';
 
-/** Title, figure, decimals, and the ratios beside it. */
+/** Title, figure, decimals, and the ratios next to it. */
 const COST = [
   ['runs', 'runs', 0],
   ['CPU µs/run', 'cpuUsPerRun', 2, 'toLimit', 'toOtlp'],
@@ -19,7 +19,7 @@ const DELAY = [
 ];
 const RATIO_TITLES = { toLimit: '× limit', toOtlp: '× OTLP/JSON' };
 
-/** A cell as aligned text: cost, then delays. A row that does not count has the reason below the tables. */
+/** Formats a cell as aligned text: cost, then delays. The reasons why rows do not count are below the tables. */
 export function tables(rows) {
   const valid = rows.filter(({ complaint }) => complaint === undefined);
   const invalid = rows.filter(({ complaint }) => complaint !== undefined);

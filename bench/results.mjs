@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 const FOLDER = fileURLToPath(new URL('results/', import.meta.url));
 
-/** Whether this machine, Node and build have measured the cell as it is defined now, and every row counts. */
+/** Whether this machine, Node and build have measured the cell as it is now defined, and every row counts. */
 export function isFinished(cell, { definition, machine, versions, share }) {
   const file = fileOf(cell);
   const measured = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined;
@@ -18,7 +18,7 @@ export function isFinished(cell, { definition, machine, versions, share }) {
   );
 }
 
-/** Writes the file in one step: a measurement may be interrupted. */
+/** Writes the file in one step, because a measurement may be interrupted. */
 export function writeCell(cell, results) {
   const file = fileOf(cell);
   mkdirSync(join(file, '..'), { recursive: true });
@@ -26,7 +26,7 @@ export function writeCell(cell, results) {
   renameSync(`${file}.part`, file);
 }
 
-/** All measured cells, on any Node. */
+/** Returns all measured cells from any Node. */
 export function readCells() {
   if (!existsSync(FOLDER)) return [];
   return readdirSync(FOLDER, { recursive: true })

@@ -2,7 +2,7 @@ import { shortfallOf } from './complaint.mjs';
 import { isTraced } from './drivers.mjs';
 import { runDriver } from './processes.mjs';
 
-/** Runs every driver once in each round, one at a time. Each round starts with another driver. */
+/** Runs every driver once per round, one at a time. Each round starts with another driver. */
 export async function runRounds(names, rounds, sink, jobOf) {
   const results = [];
   for (let round = 0; names.length > 0 && round < rounds; round++) {

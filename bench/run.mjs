@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 /**
- * `npm run bench`: what a run costs, in three minutes. `npm run bench:full`: every cell. Each cell has a result file per Node, from
- * which `npm run bench:page` makes the page. `bench:full` skips the cells that this machine, Node and build have finished.
+ * `npm run bench`: the cost of a run, in three minutes. `npm run bench:full`: every cell, except those that this
+ * machine, Node and build have already finished. Each cell has a result file per Node, from which `npm run bench:page`
+ * generates the page.
  */
 import { parseArgs } from 'node:util';
 import { installLocked } from '../scripts/install-locked.mjs';
@@ -77,12 +78,12 @@ function driversOf({ drivers: own = [] }) {
   return chosenDrivers.flatMap((name) => [name, besideOf(name) ?? []].flat());
 }
 
-/** Everything that decides what a cell measures, as text. */
+/** Returns everything that defines what a cell measures, as text. */
 function definitionOf({ drivers: own = [], rounds: count, jobOf }) {
   return JSON.stringify({ rounds: count, jobs: own.map((driver) => [driver, jobOf(driver)]) });
 }
 
-/** A try warms up like a full measurement. */
+/** Warms up like a full measurement. */
 function shareOf({ plan, ...job }) {
   return { ...job, plan: { ...plan, turns: atLeastOne(plan.turns * share) } };
 }

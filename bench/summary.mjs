@@ -1,9 +1,9 @@
 import { median } from './statistics.mjs';
 
 /**
- * One row per driver: the median and the spread of each figure, its ratios to the limit and to OTLP/JSON, and its difference to the
- * untraced program; or a `complaint` if one of its rounds does not count. Ratios are made within each round, when the load of the
- * machine was about the same.
+ * Returns one row per driver: each figure's median and spread, its ratios to the limit and to OTLP/JSON, and its
+ * difference to the untraced program. If one of the driver's rounds does not count, the row has a `complaint` instead.
+ * Ratios are calculated within each round, when the machine's load was about the same.
  */
 export function summarize(names, rounds) {
   return names.map((name) => {
@@ -32,7 +32,7 @@ function perFigure(figures, make) {
   return Object.fromEntries(Object.keys(figures).map((figure) => [figure, make(figure)]));
 }
 
-/** The results of `compare` for the rounds in which both drivers count. */
+/** Returns the results of `compare` for rounds in which both drivers count. */
 function pairs(name, other, rounds, compare) {
   return rounds
     .filter((round) => counts(round[name]) && counts(round[other]))

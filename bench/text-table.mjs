@@ -1,4 +1,4 @@
-/** Rows of text below titles. The first column is aligned to the left, the others to the right. */
+/** Formats rows of text below titles. Aligns the first column to the left, and all others to the right. */
 export function textTable(titles, rows) {
   const lines = [titles, ...rows];
   const widths = titles.map((_, at) => Math.max(...lines.map((line) => line[at].length)));

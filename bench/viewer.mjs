@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What the page takes, in Chromium against a receiver of this process: medians of ten.
+// Measures the page in Chromium with a receiver in this process: medians of ten.
 import { performance } from 'node:perf_hooks';
 import { chromium } from 'playwright-core';
 import { createReceiver, DEFAULT_SCOPE, MemoryStore } from 'runspan/receiver';
@@ -21,7 +21,7 @@ try {
   await browser.close();
 }
 
-/** The figure of one try, ten times. */
+/** Measures ten times and prints the median. */
 async function tell(what, unit, target, measure) {
   const figures = [];
   for (let time = 0; time < TIMES; time++) figures.push(await measure());
@@ -118,7 +118,7 @@ async function receiverWith(runs) {
   return { receiver: await createReceiver({ store }) };
 }
 
-/** A root with steps, and calls below each of them. */
+/** Returns a root run with steps, and calls below each step. */
 function trace(count) {
   const steps = Math.ceil(Math.sqrt(count));
   return [

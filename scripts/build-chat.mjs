@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Installs the packages of the chat application if its lockfile changed, and builds the chat if its sources changed.
-// Needs dist/. `--force` always builds.
+// Installs the chat application's packages if its lockfile changed, and builds the chat if its sources changed. Needs
+// dist/. `--force` always builds.
 import { installLocked } from './install-locked.mjs';
 
 const folder = new URL('../examples/chat/', import.meta.url);

@@ -4,7 +4,7 @@ import { build } from 'vite';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** Builds the page of the receiver into a folder, and returns the ids of the bundled modules. */
+/** Builds the receiver's page into a folder, and returns the ids of the bundled modules. */
 export async function buildPage(folder) {
   const bundled = await build({
     configFile: false,

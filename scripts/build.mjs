@@ -1,16 +1,16 @@
 #!/usr/bin/env node
-// Compiles src/ to dist/: declarations file by file, and the modules joined to few files, since each costs a program that
-// imports the library a part of a millisecond. The output is written aside and takes the place of dist/ in one step, so that a
-// failed build leaves the old one and a program that is reading dist/ meanwhile never finds it half empty.
+// Compiles src/ to dist/. Declarations are compiled file by file. Modules are joined to few files, because each file
+// takes part of a millisecond to load. The output replaces dist/ in one step, so that a failed build keeps the previous
+// one and no program finds dist/ half empty.
 //
 // Each entry is built as an ES module and as a CommonJS module. Declarations that no entry needs are left out.
 //
-// The page of the receiver goes to dist/viewer. All packages except undici and the optional peers are bundled;
-// dist/THIRD-PARTY-NOTICES.txt has their licences.
+// The receiver's page goes to dist/viewer. All packages except undici and the optional peers are bundled.
+// dist/THIRD-PARTY-NOTICES.txt contains their licences.
 //
-// Modules that tests and benchmarks use, and that no entry exports, are in node_modules/.cache/modules, one file each.
+// Modules that no entry exports but that tests and benchmarks use are in node_modules/.cache/modules, one file each.
 //
-// Returns at once if nothing has changed since the last build; `--force` builds all the same.
+// Does nothing if no source has changed since the last build. `--force` always builds.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -42,16 +42,17 @@ const files = [
   'package-lock.json',
   'tsconfig.json',
 ];
-/** Stands for the path of dist/ until the place of the code is known. */
+/** Stands for the path of dist/ until the code's location is known. */
 const OF_DIST = 'dist-of-this-package:';
 
 await whenChanged({ name: 'build', inputs: files, outputs: ['dist', 'node_modules/.cache/modules'] }, compile);
 
-/** Whether it compiled. */
+/** Returns whether the code compiled. */
 async function compile() {
   mkdirSync(aside, { recursive: true });
   try {
-    // Comments are a quarter of the code. Only the declarations keep them. The first run has checked the types.
+    // Only the declarations keep comments, which are a quarter of the code. The first run has already checked the
+    // types.
     const withoutDeclarations = ['--declaration', 'false', '--isolatedDeclarations', 'false'];
     const isCompiled =
       runTsc('--outDir', declarations, '--emitDeclarationOnly') &&
@@ -69,7 +70,7 @@ async function compile() {
       ...(await buildPage(join(compiled, 'viewer'))),
     ];
     writeNotices(join(compiled, 'THIRD-PARTY-NOTICES.txt'), bundled);
-    // npm sets this bit at installation; here it serves the command in the checkout.
+    // npm sets this bit at installation. Here it makes the command executable in the checkout.
     chmodSync(join(compiled, 'cli', 'main.js'), 0o755);
     replace(join(cache, 'modules'), modules);
     replace(dist, compiled);
@@ -122,7 +123,7 @@ async function bundle(input, plugins, output) {
   return chunks.flatMap(({ moduleIds = [] }) => moduleIds);
 }
 
-/** Finds files by the path of the module, also where a test environment has a `document`. */
+/** Finds files by the module's path, even if a test environment has a `document`. */
 function pathsOfModules() {
   return {
     name: 'paths-of-modules',
@@ -131,7 +132,7 @@ function pathsOfModules() {
 }
 
 /**
- * Builds the entries that have a `workerd` file, for runtimes with `fetch` but without the modules of Node. `x.edge.js`
+ * Builds the entries that have a `workerd` file, for runtimes with `fetch` but without Node's modules. `x.edge.js`
  * replaces `x.js`. Returns the ids of the bundled modules.
  */
 function joinModulesForEdge() {
@@ -143,7 +144,7 @@ function joinModulesForEdge() {
   });
 }
 
-/** Imports substitutes for the globals of Node that the modules use. */
+/** Imports substitutes for the Node globals that the modules use. */
 function globalsOfNode() {
   const substitutes = join(modules, 'base', 'globals.edge.js');
   return {
@@ -163,9 +164,9 @@ function failOnWarning(warning) {
 }
 
 /**
- * Builds the entries that have a `browser` file. `x.browser.js` or `x.edge.js` replaces `x.js`, and any other module of Node
- * fails the build. Each module stays a file, so that bundlers of applications leave out the modules that a page does not use. Returns
- * the ids of the bundled modules.
+ * Builds the entries that have a `browser` file. `x.browser.js` or `x.edge.js` replaces `x.js`. Importing any other
+ * Node module fails the build. Each module stays a file, so that an application's bundler omits modules that a page
+ * does not use. Returns the ids of the bundled modules.
  */
 async function joinModulesForBrowsers() {
   const bundle = await rollup({
@@ -176,7 +177,7 @@ async function joinModulesForBrowsers() {
       nodeResolve({ browser: true, rootDir: root }),
       withoutComments(),
     ],
-    // No module does anything when it is loaded that another module needs.
+    // No module has side effects that another module needs.
     treeshake: { moduleSideEffects: false },
     onwarn: failOnWarning,
   });
@@ -210,14 +211,14 @@ function variantFiles(...kinds) {
 }
 
 /**
- * Keeps the installed package small. Bundlers also show an application's users no comments. Only the names in the ES modules
- * for Node stay readable in stack traces: bundlers shorten the names in the other ES modules anyway.
+ * Removes comments, which keeps the installed package small. Only the ES modules for Node keep readable names for stack
+ * traces, because bundlers shorten the names in the other ES modules anyway.
  */
 function withoutComments() {
   const options = {
     minifyWhitespace: true,
     minifySyntax: true,
-    // Node prints the line of an uncaught error, and tests print lines around it.
+    // Node prints the line that threw an uncaught error, and test runners print the lines around it.
     lineLimit: 120,
     legalComments: 'none',
     target: 'es2022',
@@ -234,7 +235,7 @@ function withoutComments() {
   };
 }
 
-/** Users install these packages; all others are bundled. */
+/** Returns the packages that users install. All others are bundled. */
 function installedPackages() {
   const { dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const names = Object.keys({ ...dependencies, ...peerDependencies });
@@ -242,9 +243,8 @@ function installedPackages() {
 }
 
 /**
- * The file of each module that `index.js` loads: `runspan.js` has delivery and tracing, and `core.js` the modules that entries
- * without delivery load too. `core.js` also has the rest of `payload/`, small modules that several entries share. Fewer files
- * load faster. Rollup distributes all other modules.
+ * Assigns modules to files: `runspan.js` contains delivery and tracing, and `core.js` the modules that entries without
+ * delivery also load, including the rest of `payload/`. Fewer files load faster. Rollup distributes all other modules.
  */
 function coreChunks() {
   let chunks;
@@ -277,7 +277,10 @@ function chunksOf(infos) {
   ]);
 }
 
-/** A module that another names by `new URL('./x.js', import.meta.url)`, to run it in a thread, becomes a file of its own. */
+/**
+ * Puts a module that another references with `new URL('./x.js', import.meta.url)`, to run it in a thread, into its own
+ * file.
+ */
 function ownFiles() {
   return {
     name: 'own-files',
@@ -290,7 +293,7 @@ function ownFiles() {
   };
 }
 
-/** In the CommonJS build, such a module is the file of the ES modules, since a thread loads any format. */
+/** In the CommonJS build, uses the ES module's file for such a module, because a thread loads any format. */
 function ownFilesOfModules() {
   return {
     name: 'own-files-of-modules',
@@ -302,7 +305,7 @@ function ownFilesOfModules() {
   };
 }
 
-/** A folder that a module names by `new URL('./x/', import.meta.url)` is named from where the code of the module ends up. */
+/** Adjusts a `new URL('./x/', import.meta.url)` for a folder to the final location of the module's code. */
 function ownFolders() {
   return {
     name: 'own-folders',
@@ -319,8 +322,8 @@ function ownFolders() {
 }
 
 /**
- * Writes the declarations that the entries need as CommonJS. The declarations of each ES module entry export those of the
- * CommonJS entry, since only an ES module can import both formats.
+ * Writes the declarations that the entries need as CommonJS. Each ES module entry's declarations re-export those of the
+ * CommonJS entry, because only an ES module can import both formats.
  */
 function writeDeclarations() {
   const written = new Set();
@@ -343,7 +346,7 @@ function writeDeclarations() {
   }
 }
 
-/** What the package exports under a condition, and its command, as paths within dist/. */
+/** Returns the package's exports under a condition, and its command, as paths within dist/. */
 function entryFiles(condition = 'import') {
   const { exports, bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const files = Object.values(exports).flatMap((entry) => entry[condition]?.import?.default ?? entry[condition] ?? []);

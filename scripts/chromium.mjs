@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 
 const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
-/** How Chromium is started without a screen; throws with what to do when it is nowhere. */
+/** Returns options for starting Chromium without a screen. Throws an error with advice if it is not installed. */
 export function chromiumOptions() {
   const executablePath = [process.env.CHROMIUM_PATH, ...PLACES].find((path) => path && existsSync(path));
   if (executablePath === undefined) {

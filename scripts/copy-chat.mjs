@@ -38,7 +38,7 @@ function isFree(path) {
   return !existsSync(path) || (statSync(path).isDirectory() && readdirSync(path).length === 0);
 }
 
-/** Packs dist/, and returns the name of the file. */
+/** Packs dist/, and returns the file name. */
 function packInto(destination) {
   const options = ['--ignore-scripts', '--json', '--loglevel=error', '--pack-destination'];
   // `npm run` sets the path of npm. On Windows, `npm` alone cannot be executed.
@@ -49,7 +49,7 @@ function packInto(destination) {
   return filename;
 }
 
-/** Keeps all locked packages except runspan, which is the checkout here. `npm install` completes the entry. */
+/** Keeps all locked packages except runspan, whose entry points to the checkout. `npm install` completes the entry. */
 function withoutCheckout(text) {
   const lock = JSON.parse(text);
   lock.packages[''].dependencies.runspan = `file:${tarball}`;

@@ -1,10 +1,11 @@
 #!/usr/bin/env node
 /**
- * `node scripts/hops.mjs [--dist PATH] [--list]`: counts the functions under `--dist` (default `dist`) that a run enters between
- * the call of a `traceable` function and the service's 202, and those of a run whose first request gets a 503.
+ * `node scripts/hops.mjs [--dist PATH] [--list]`: counts the functions under `--dist` (default `dist`) that a run
+ * enters between the call to a `traceable` function and the service's 202, and those for a run whose first request gets
+ * a 503.
  *
- * V8's precise coverage does the counting, so optimization is off and every call counts. Each case repeats, and the least count of
- * each function stands: a timer that fires in one trial, or a pool that is refilled in it, is no work of a run.
+ * Uses V8's precise coverage, so optimization is off and every call counts. Each case repeats, and each function's
+ * lowest count is used, because a timer that fires or a pool that is refilled in one trial is not part of a run's work.
  */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -15,7 +16,7 @@ import { parseArgs } from 'node:util';
 
 const TRIALS = 7;
 const WARMUP_BATCHES = 10;
-/** Runs of one batch, of which the cost of a batch with one run is taken: the rest is the cost of each further run. */
+/** Runs per batch. The cost of a one-run batch is subtracted, which leaves the cost of each further run. */
 const RUNS_PER_BATCH = 21;
 
 const { values: options } = parseArgs({
@@ -29,7 +30,7 @@ process.env.RUNSPAN_ENDPOINT = service.url;
 const session = new Session();
 session.connect();
 await post('Profiler.enable');
-// Before the import: a function has no counter unless it is compiled with one.
+// Starts before the import, because a function has a counter only if it is compiled with one.
 await post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
 
 const { flush, shutdown, traceable } = await import(pathToFileURL(join(dist, 'index.js')).href);
@@ -58,7 +59,7 @@ if (options.list) {
   printList('only in the run whose first request gets a 503', without(retried.total, one.total));
 }
 
-/** The least entries of each function over all trials: during the calls, after them, and in both together. */
+/** Returns the lowest entry count of each function over all trials: during the calls, after them, and in total. */
 async function countedCase(runs, refusals = 0) {
   const trials = [];
   for (let trial = 0; trial < TRIALS; trial++) {
@@ -96,14 +97,14 @@ async function deliver(runs, refusals) {
   }
 }
 
-/** The entries of each function since the last call, by its place: `chunks/run.js:1234` with the offset of its text. */
+/** Returns each function's entries since the last call, by file and text offset: `chunks/run.js:1234`. */
 async function taken() {
   const { result } = await post('Profiler.takePreciseCoverage');
   const entries = new Map();
   for (const { url, functions } of result.filter((script) => script.url.startsWith(distUrl))) {
     for (const { functionName, ranges } of functions) {
       const [{ startOffset, count }] = ranges;
-      // The function of offset 0 is the module itself.
+      // The function at offset 0 is the module itself.
       if (count === 0 || startOffset === 0) continue;
       entries.set(`${url.slice(distUrl.length)}:${startOffset}`, { name: functionName || '(anonymous)', count });
     }
@@ -141,7 +142,7 @@ function without(entries, others) {
   return mapped(entries, (place, count) => (others.has(place) ? 0 : count));
 }
 
-/** Functions that are left with no entry are left out. */
+/** Omits functions without entries. */
 function mapped(entries, countOf) {
   const counted = [...entries].map(([place, { name, count }]) => [place, { name, count: countOf(place, count) }]);
   return new Map(counted.filter(([, { count }]) => count > 0));
@@ -178,7 +179,7 @@ function groupByFile(entries) {
   return files;
 }
 
-/** Accepts every batch, but for the next `refusing`, which get a 503. */
+/** Starts a service that accepts every batch, except that the next `refusing` batches get a 503. */
 async function startService() {
   const state = { accepted: 0, refused: 0, refusing: 0 };
   const server = createServer((request, response) => {

@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 /**
- * Installs the packages that the lockfile of a folder names, where that has not been done since it changed. No script of
- * theirs is run. Some are for a later Node, and run on that one.
+ * Installs the packages in a folder's lockfile if it changed since the last installation. Does not run their install
+ * scripts. Packages that require a later Node are installed with that Node.
  *
  * @param {URL} folder with a slash at its end
  */

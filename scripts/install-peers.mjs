@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Installs what `npm run test:peers` needs beside the development dependencies: every folder of test/peers/ that has a
-// lockfile, when that has changed, the chat application, and the Node that some of them ask for. They are folders of their own
-// so that programs beside them still find runspan by its name.
+// Installs what `npm run test:peers` needs beside the development dependencies: the packages of every folder in
+// test/peers/ whose lockfile changed, the chat application, and the Node that some of them require. The folders are
+// separate, and programs in them find runspan by name.
 import { existsSync, readdirSync } from 'node:fs';
 import { installLocked } from './install-locked.mjs';
 import { nodeBinary } from './node-binary.mjs';
@@ -14,7 +14,7 @@ const folders = readdirSync(peers, { withFileTypes: true })
   .filter((folder) => existsSync(new URL('package-lock.json', folder)));
 folders.push(new URL('../examples/chat/', import.meta.url));
 
-// npm keeps one core busy for a part of the time only.
+// npm keeps one core busy only part of the time.
 const install = async () => {
   for (let folder = folders.shift(); folder !== undefined; folder = folders.shift()) await installLocked(folder);
 };

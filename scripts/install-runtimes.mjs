@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Installs the runtimes of `npm run test:runtimes`, when the lockfile has changed, and a later Node for miniflare. Programs in
-// test/runtimes/ find the package of this checkout, and its `openai`, by their names, as in an application.
+// Installs the runtimes for `npm run test:runtimes` if the lockfile changed, and a later Node for miniflare. Programs
+// in test/runtimes/ import this checkout's package and its `openai` by name, like an application.
 import { symlinkSync } from 'node:fs';
 import { installLocked } from './install-locked.mjs';
 import { nodeBinary } from './node-binary.mjs';

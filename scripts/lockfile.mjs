@@ -1,11 +1,10 @@
 #!/usr/bin/env node
-// Completes the lockfiles, of the package, of test/peers/, of test/runtimes/, of docs/site/ and of the chat application. npm leaves
-// a platform's optional package out when the registry at hand does not serve it, and `npm ci` then refuses the lockfile. The name
-// of such a package says everything that the entry needs: its version is the one its parent asks for, and a package for another
-// platform is never fetched.
+// Completes the lockfiles of the package, test/peers/, test/runtimes/, docs/site/ and the chat application. npm omits a platform's
+// optional package if the registry does not serve it, and `npm ci` then refuses the lockfile. The missing entry can be
+// derived from the package's name and its parent's version range, because packages for other platforms are never
+// fetched.
 //
-//   node scripts/lockfile.mjs            adds what is missing
-//   node scripts/lockfile.mjs --check    says what is missing, and fails
+// node scripts/lockfile.mjs adds what is missing node scripts/lockfile.mjs --check says what is missing, and fails
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 
 const OPERATING_SYSTEMS = [
@@ -53,7 +52,7 @@ function lockEntry({ name, version, dev }) {
   const words = name.split(/[/-]/);
   const os = OPERATING_SYSTEMS.filter((word) => words.includes(word));
   const cpu = PROCESSORS.filter((word) => words.includes(word));
-  // What is compiled to WebAssembly runs on any.
+  // WebAssembly runs on every platform.
   if (words.includes('wasm32')) return { version, cpu: ['wasm32'], ...(dev ? { dev } : {}), optional: true };
   if (os.length !== 1 || cpu.length !== 1) throw new Error(`The name ${name} does not say which platform it is for`);
   const libc = /-musl/.test(name) ? ['musl'] : /-gnu/.test(name) ? ['glibc'] : undefined;

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 /**
- * The binary of another Node, which comes from npm as a package without install scripts and stays under
+ * Returns the path of another Node's binary, which npm installs as a package without install scripts into
  * node_modules/.cache.
  *
  * @param {string} version
@@ -17,7 +17,7 @@ export function nodeBinary(version) {
   const binary = join(folder, 'node_modules', name, 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
   if (!existsSync(binary)) {
     mkdirSync(folder, { recursive: true });
-    // A package.json of its own keeps npm from installing into the checkout.
+    // A separate package.json keeps npm from installing into the checkout.
     writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
     execFileSync('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', `${name}@${version}`], {
       cwd: folder,

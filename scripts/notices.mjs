@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Writes the licences of the packages that the modules with these ids belong to. */
+/** Writes the licences of the packages to which these module ids belong. */
 export function writeNotices(file, moduleIds) {
   const folders = moduleIds
     .map((id) => /^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/.][^/]*)/.exec(id)?.[1])

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Sums the JSON reports of vitest in a folder to one line, `N passed, N failed`; fails when a test failed or there is
-// no report at all.
+// Adds up the vitest JSON reports in a folder and prints `N passed, N failed`. Fails if a test failed or there is no
+// report.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -19,7 +19,7 @@ console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed === 0 && files.length > 0 ? 0 : 1;
 
 /**
- * Test files that could not be loaded: vitest counts them as failed without a failed test in them.
+ * Counts test files that could not be loaded. vitest counts them as failed, although they contain no failed test.
  * @param {{ testResults: { status: string, assertionResults: { status: string }[] }[] }} report
  */
 function filesBroken(report) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Runs the suite on another Node: `npm run test:node -- 26 [arguments of vitest]`.
+// Runs the tests on another Node: `npm run test:node -- 26 [vitest arguments]`.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -18,7 +18,7 @@ if (version === undefined || !/^\d+(\.\d+){0,2}$/.test(version)) {
   const answer = spawnSync(binary, [join(root, 'node_modules/vitest/vitest.mjs'), 'run', ...vitestArguments], {
     cwd: root,
     stdio: 'inherit',
-    // Programs that tests start by name find this Node too.
+    // Programs that tests start by name also use this Node.
     env: { ...process.env, PATH: [dirname(binary), process.env.PATH].join(delimiter) },
   });
   process.exitCode = answer.status ?? 1;

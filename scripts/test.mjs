@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// `npm test`: Biome and the type checks run beside the tests, so that a machine with two cores is busy to the end. Builds first, if
-// the sources have changed. Arguments go to vitest.
+// `npm test`: runs Biome and the type checks beside the tests, to keep both cores of a small machine busy. Builds first
+// if the sources have changed. Arguments are passed to vitest.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
@@ -18,7 +18,7 @@ if (build.status === 0) {
   process.exitCode = codes.every((code) => code === 0) ? 0 : 1;
 } else process.exitCode = 1;
 
-/** Biome and the compiler, one after the other; the output of a check that fails comes at once, the others' not at all. */
+/** Runs Biome and then the compiler. Prints a failed check's output immediately, and no other output. */
 async function check() {
   let worst = 0;
   for (const [name, file, ...args] of [

@@ -7,8 +7,9 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const cache = join(root, 'node_modules', '.cache');
 
 /**
- * Runs a build, unless its outputs exist and its inputs have the same names and contents as at the last build. `--force` on the
- * command line always builds. Paths are relative to the checkout; a folder stands for all files in it, without `node_modules` and outputs.
+ * Runs a build, unless its outputs exist and its inputs have the same names and contents as at the last build.
+ * `--force` on the command line always builds. Paths are relative to the checkout. A folder stands for all files in it,
+ * except `node_modules` and outputs.
  *
  * @param {{ name: string, inputs: string[], outputs: string[] }} build
  * @param {() => boolean | Promise<boolean>} make returns false after a failure

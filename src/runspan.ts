@@ -1,6 +1,6 @@
 /**
- * The composition root: the only module that imports both the call path and delivery. This module registers the sink
- * factory with `run/sink` and keeps the process's exporters.
+ * The composition root: the only module that imports both the call path and delivery. Registers the sink factory with
+ * `run/sink` and keeps the process's exporters.
  */
 import { diagnostics } from './base/diagnostics.ts';
 import { FETCH_RECORDER, type FetchRecorder, shared } from './base/shared.ts';
@@ -22,27 +22,27 @@ import {
 import { registerStats } from './run/stats.ts';
 
 /**
- * Delivers runs in the background. Each exporter has its own queue and counters. Pass an exporter as the option
- * `exporter` to `traceable`, `startRun` or a span processor. Nested runs use their parent's exporter.
+ * Delivers runs in the background, with its own queue and counters. Pass an exporter as the `exporter` option to
+ * `traceable`, `startRun` or a span processor. Nested runs use their parent's exporter.
  */
 export interface Exporter extends RunSink {
   /** Returns this exporter's counters and delivery state. */
   stats(): Stats;
   /**
-   * Resolves when the queue is less than three quarters full, or when the exporter closes. If a batch job awaits
-   * `ready()` before each trace, it waits instead of losing runs as `queue_full`. A pending `ready()` keeps the process
+   * Resolves when the queue is less than three quarters full, or when the exporter closes. A batch job that awaits
+   * `ready()` before each trace waits instead of losing runs as `queue_full`. A pending `ready()` keeps the process
    * alive.
    */
   ready(): Promise<void>;
 }
 
-/** The exporter that `configure` and `createExporter` return if tracing is off. */
+/** The exporter that `configure` and `createExporter` return while tracing is off. */
 const offExporter: Exporter = { ...noopSink, stats: () => totalStats(), ready: () => Promise.resolve() };
 
 const all: ProcessExporters = shared('exporters', () => new ProcessExporters());
 
-// The log function is called without tracing, because a traced log function or console would cause an endless loop of
-// log lines. If there are no exporters, no run is recorded, so the function is called directly.
+// Calls the log function without tracing, because a traced log function or console would cause an endless loop of log
+// lines. Without exporters, no run is recorded, so the function is called directly.
 diagnostics.callBy((call) => (all.isEmpty ? call() : untraced(call)));
 
 registerSinkFactory(() => all.configure(undefined));
@@ -56,9 +56,9 @@ const recorder = fetch?.[FETCH_RECORDER];
 if (recorder !== undefined && recorder.realm !== globalThis) Reflect.set(globalThis, 'fetch', recorder.original);
 
 /**
- * Sets up tracing for the process. Options take precedence over environment variables. If it is called again, later
- * runs go to a new exporter, and the previous exporter delivers its runs and closes. An invalid option is logged once
- * and ignored. If no valid endpoint is set, tracing is off. Never throws.
+ * Sets up tracing for the process. Options take precedence over environment variables. If `configure` is called again,
+ * later runs go to a new exporter, and the previous exporter delivers its runs and closes. Invalid options are logged
+ * once and ignored. Without a valid endpoint, tracing is off. Never throws.
  */
 export function configure(options?: ConfigureOptions): Exporter {
   const configured = all.configure(options);
@@ -75,9 +75,8 @@ export function createExporter(options?: ConfigureOptions): Exporter {
 }
 
 /**
- * Waits until all exporters have delivered or dropped the runs that were recorded before the call. Does not wait for
- * open runs. Never rejects. If the time limit expires first, `ok` is false and `pending` is the number of undelivered
- * runs.
+ * Waits until all exporters have delivered or dropped the runs that were recorded before this call. Does not wait for
+ * open runs. Never rejects. After a timeout, `ok` is false and `pending` is the number of undelivered runs.
  */
 export async function flush(limit?: FlushLimit): Promise<FlushResult> {
   return all.flush(limit);
@@ -89,20 +88,20 @@ export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
 }
 
 /**
- * Wraps the handler of a serverless function so that its runs are delivered before the platform freezes the instance.
- * The wrapped handler has the same type, results and errors. If the handler returns a promise, the promise that the
- * caller gets settles after the flush. A web `Response` with a body is returned immediately, and its body ends after
- * the flush. If the platform has `waitUntil`, the flush is passed to it and nothing is delayed.
+ * Wraps a serverless function's handler so that its runs are delivered before the platform freezes the instance. The
+ * wrapped handler has the same type, results and errors. If the handler returns a promise, the caller's promise settles
+ * after the flush. A web `Response` with a body is returned immediately, and its body ends after the flush. If the
+ * platform has `waitUntil`, the flush is passed to it and nothing is delayed.
  *
- * The flush takes at most `timeoutMs`, by default 2 seconds. On AWS Lambda, the flush also ends 250 ms before the
- * call's time limit. If the handler does not return a promise, the flush continues after the call.
+ * The flush takes up to `timeoutMs`, by default 2 seconds. On AWS Lambda, the flush also ends 250 ms before the call's
+ * time limit. If the handler returns no promise, the flush continues in the background after the handler returns.
  */
 export function withFlush<Handler extends CallableFunction>(handler: Handler, options?: FlushLimit): Handler {
   return flushedAfter(handler, options, flush, () => all.hasOpenRuns);
 }
 
 /**
- * Returns the sum of the counters of all exporters in the process, and the delivery state. Do not call it for every
+ * Returns the total of all exporters' counters in the process, and the delivery state. Do not call `stats` for every
  * request: it sorts the durations of up to 500 requests per exporter, which takes tens of microseconds.
  */
 export function stats(): Stats {

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { root } from './support/folders.ts';
 
 /**
- * Test files whose time goes into the processes that they start: programs that exit, crash or are killed, the built command,
- * real hosts, examples. `npm run test:programs` runs them, `npm test` all others.
+ * Test files that spend their time in child processes: programs that exit, crash or are killed, the built command, real
+ * hosts, examples. `npm run test:programs` runs them, and `npm test` all others.
  */
 export const programs: readonly string[] = [
   ...inFolder(
@@ -31,7 +31,10 @@ export const programs: readonly string[] = [
   ...inFolder('test/security', 'hidden-characters', 'host', 'paths'),
 ];
 
-/** Test files that run in virtual time. The library takes its timers when it is loaded, so these share workers of their own. */
+/**
+ * Test files that run in virtual time. The library captures its timers when it is loaded, so these files have their own
+ * workers.
+ */
 export const virtualTime: readonly string[] = filesWith(
   /support\/(virtual-timers|delivery|processes|scripted-service)\.ts'|stepped-server\.ts'/,
 );
@@ -43,9 +46,9 @@ export const virtualTime: readonly string[] = filesWith(
 export const bothTransports: readonly string[] = inFolder('test/clients', 'faults', 'run-stream', 'thread-feed');
 
 /**
- * Test files that need a worker of their own: they load modules anew, replace timers, configure tracing for the process,
- * count listeners of the process, wait for the garbage collector, change the storage of LangChain, or expect that no entry
- * point was imported, so that tracing is off without an override. All others share workers, since loading the sources for
+ * Test files that need their own worker: they load modules again, replace timers, configure tracing for the process,
+ * count process listeners, wait for the garbage collector, change LangChain's storage, or expect that no entry point
+ * was imported, so that tracing is off without an override. All others share workers, because loading the sources for
  * each file takes longer than its tests.
  */
 export const isolated: readonly string[] = [
@@ -55,7 +58,7 @@ export const isolated: readonly string[] = [
   ...inFolder('test/integrations', 'abandoned', 'ai-transparency'),
   ...inFolder('test/langsmith', 'entry'),
   ...inFolder('test/otel', 'run-propagator', 'time-limits'),
-  // It imports `runspan/register`, which records `fetch` from then on.
+  // Imports `runspan/register`, which then records `fetch`.
   ...inFolder('test/package', 'bundles'),
   ...inFolder('test/run', 'propagation', 'run', 'run-changes', 'run-hostile'),
   ...inFolder('test/testing', 'record-runs'),
@@ -65,7 +68,10 @@ function inFolder(folder: string, ...names: readonly string[]): string[] {
   return names.map((name) => `${folder}/${name}.test.ts`);
 }
 
-/** The test files whose text matches. Folders of other configurations are not read: those of installed packages are large. */
+/**
+ * Returns the test files whose text matches. Does not read folders of other configurations, whose installed packages
+ * are large.
+ */
 function filesWith(pattern: RegExp): string[] {
   const others = ['browser', 'fixtures', 'mutants', 'peers', 'runtimes'];
   return readdirSync(join(root, 'test'), { withFileTypes: true })

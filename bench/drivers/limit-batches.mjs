@@ -9,7 +9,7 @@ const REQUESTS_IN_FLIGHT = 4;
 
 const compress = promisify(gzip);
 
-/** Builds one buffer per batch and sends it with undici. No limits, no merging, no retries. */
+/** Builds one buffer per batch and sends it with undici. No limits, merging or retries. */
 export class LimitBatches {
   #pool;
   #takesGzip;
@@ -35,7 +35,7 @@ export class LimitBatches {
   }
 
   #cut() {
-    // Outside of the call, like the library.
+    // Sends outside of the call, like the library.
     if (this.#waiting.length > 0) setImmediate((records) => this.#send(records), this.#waiting);
     this.#waiting = [];
     this.#waitingBytes = 0;

@@ -1,6 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** The current run in a variable, which is enough for one turn at a time. `leave` restores the parent after the call. */
+/**
+ * Keeps the current run in a variable, which is enough for one turn at a time. `leave` restores the parent after the
+ * call.
+ */
 export function variableContext() {
   let current;
   return {
@@ -20,7 +23,7 @@ export function variableContext() {
   };
 }
 
-/** The current run in an AsyncLocalStorage, for turns that overlap. */
+/** Keeps the current run in an AsyncLocalStorage, for overlapping turns. */
 export function storageContext() {
   const storage = new AsyncLocalStorage();
   return { current: () => storage.getStore(), enter: (run, fn, input) => storage.run(run, fn, input), leave() {} };

@@ -1,4 +1,4 @@
-/** Ids (UUIDv7) and times (microseconds) of the hand-written baseline. Parts that repeat are cached. */
+/** Ids (UUIDv7) and times (microseconds) for the hand-written baseline. Repeated parts are cached. */
 import { randomFillSync } from 'node:crypto';
 
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
@@ -14,7 +14,7 @@ let compactPrefix = '';
 let millisecond = 0;
 let idPrefix = '';
 
-/** Microseconds since 1970, never the same twice. */
+/** Microseconds since 1970, strictly increasing. */
 export function nowUs() {
   lastUs = Math.max(lastUs + 1, Math.floor(originUs + performance.now() * 1_000));
   return lastUs;

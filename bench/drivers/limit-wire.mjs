@@ -1,4 +1,4 @@
-/** The multipart body of the hand-written baseline, with the same bytes as the library's. */
+/** The hand-written baseline's multipart body, with the same bytes as the library's. */
 import { randomBytes } from 'node:crypto';
 
 const boundary = `runspan-${randomBytes(16).toString('hex')}`;

@@ -1,6 +1,7 @@
 /**
- * The hand-written baseline, the limit of what a library can reach: it stringifies each payload once, builds one buffer for 100 whole
- * runs, and sends it with undici. It has no guards, limits, merging or retries. The context is a variable if turns do not overlap.
+ * The hand-written baseline shows the limit of what a library can reach: it stringifies each payload once, builds one
+ * buffer for 100 whole runs, and sends it with undici. It has no guards, limits, merging or retries. The context is a
+ * variable if turns do not overlap.
  */
 import { measure } from '../measure.mjs';
 import { givenPlan } from '../plan.mjs';

@@ -1,4 +1,4 @@
-/** The program without tracing: what the others are to be compared with before all else. */
+/** The program without tracing, to which all others are compared. */
 import { measure } from '../measure.mjs';
 
 await measure({ wrap: (fn) => fn, flush: async () => {} });

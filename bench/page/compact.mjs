@@ -1,13 +1,16 @@
 /**
- * The committed results: for each major version of Node its machine, versions and cells. A figure has its median, spread, ratios and
- * difference, with four significant digits.
+ * The committed results: the machine, versions and cells for each major Node version. A figure has its median, spread,
+ * ratios and difference, with four significant digits.
  */
 const DIGITS = 4;
 const COMPARED = ['cpuUsPerRun', 'turnP50Us', 'turnP99Us', 'loopDelayP99Ms', 'loopDelayMaxMs', 'peakRssMiB'];
 const FIGURES = [...COMPARED, 'runs', 'bytesPerRun'];
 const COMPARISONS = ['toLimit', 'toOtlp', 'overUntraced'];
 
-/** Measured cells by Node, in the given order of names. A Node's cells must have one machine and the same versions. */
+/**
+ * Groups measured cells by Node, in the given order of names. A Node's cells must have one machine and the same
+ * versions.
+ */
 export function compactResults(cells, order) {
   const nodes = {};
   for (const major of new Set(cells.map(majorOf))) {

@@ -1,4 +1,4 @@
-/** The rows of the goals table. A row returns undefined if its cell was not measured. */
+/** The rows in the goals table. A row returns undefined if its cell was not measured. */
 import { shown } from './numbers.mjs';
 
 const PEERS = ['otlp-json', 'otlp-protobuf', 'langfuse', 'braintrust', 'langsmith'];
@@ -52,7 +52,7 @@ export const GOALS = [
   { title: 'Installed packages', goal: '≤ 10', of: (node) => sized(node, 'packages') },
 ];
 
-/** One figure of one driver in one cell; undefined where there is none that counts. */
+/** Returns one driver's figure in a cell. Returns undefined if there is none that counts. */
 export function figureOf(node, cell, driver, figure, kind = 'median') {
   return node.cells.find(({ name }) => name === cell)?.drivers.find(({ name }) => name === driver)?.[figure]?.[kind];
 }

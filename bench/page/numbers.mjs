@@ -1,4 +1,4 @@
-/** Three significant digits, with a space between thousands; a dash for a missing number. */
+/** Formats a number with three significant digits and spaces between thousands. Returns a dash for a missing number. */
 export function shown(number) {
   if (number === undefined) return '–';
   if (number === 0) return '0';

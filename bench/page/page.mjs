@@ -1,9 +1,9 @@
-/** `docs/benchmarks.md` as text, from the committed results. */
+/** Generates `docs/benchmarks.md` from the committed results. */
 import { figureOf, GOALS } from './goals.mjs';
 import { shown } from './numbers.mjs';
 import { HOW_TO_READ, INTRODUCTION, METHOD } from './prose.mjs';
 
-/** The Nodes that lead the page. Others follow, the newest first. */
+/** Node versions at the top of the page. Others follow, newest first. */
 const LEADING = ['24', '26'];
 
 const LABELS = {
@@ -76,7 +76,7 @@ function rankOf({ major }) {
   return at < 0 ? 1_000 - Number(major) : at;
 }
 
-/** The cost of a run for each driver, with its ratio to `traceable`. */
+/** Each driver's cost per run, with its ratio to `traceable`. */
 function costTable(nodes) {
   const shownNodes = nodes.filter((node) => figureOf(node, 'agent', 'traceable', 'cpuUsPerRun') !== undefined);
   const names = [...new Set(shownNodes.flatMap((node) => driversOf(node, 'agent')))].filter(
@@ -133,7 +133,7 @@ function cellTable({ name: cell, drivers, figures }) {
   return markdownTable(['', ...columns.map(([title]) => title)], rows);
 }
 
-/** The first column is aligned to the left, the others to the right. */
+/** Aligns the first column to the left, and all others to the right. */
 function markdownTable(head, rows) {
   const rule = head.map((_, at) => (at === 0 ? '---' : '--:'));
   return [head, rule, ...rows]

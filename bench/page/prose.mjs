@@ -1,4 +1,4 @@
-/** The fixed texts of the page. */
+/** The page's fixed texts. */
 
 export const INTRODUCTION =
   'The table shows the CPU time per run, including delivery. Every row runs the same program: an agent whose turns have three runs and ' +

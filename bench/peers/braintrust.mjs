@@ -1,4 +1,4 @@
-/** The functions traced by braintrust: functions wrapped in `wrapTraced`, one logger. */
+/** braintrust: functions wrapped in `wrapTraced`, one logger. */
 import { initLogger, wrapTraced } from 'braintrust';
 import { measure } from '../measure.mjs';
 

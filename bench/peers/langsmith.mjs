@@ -1,4 +1,4 @@
-/** The functions traced by langsmith: functions wrapped in its `traceable`, batches in the background. */
+/** langsmith: functions wrapped in its `traceable`, background batches. */
 import { Client } from 'langsmith';
 import { traceable } from 'langsmith/traceable';
 import { measure } from '../measure.mjs';

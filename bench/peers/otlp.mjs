@@ -6,11 +6,11 @@ import { measureSpans } from './spans.mjs';
 
 const EXPORTERS = { json: JsonExporter, protobuf: ProtobufExporter };
 
-/** The spans with OpenTelemetry's batch processor and OTLP exporter. Only the sizes of their queues differ from the defaults. */
+/** OpenTelemetry's batch processor and OTLP exporter. Only their queue sizes differ from the defaults. */
 export async function measureOtlp(encoding) {
   const exporter = new EXPORTERS[encoding]({
     url: `${process.env.BENCH_URL}/v1/traces`,
-    // By default a flush drops the requests beyond 30.
+    // By default, a flush drops requests beyond 30.
     concurrencyLimit: 10_000,
     compression: givenPlan().takesGzip ? 'gzip' : 'none',
   });

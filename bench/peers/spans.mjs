@@ -1,4 +1,4 @@
-/** The functions in OpenTelemetry spans, with the attributes of OpenInference instrumentations: kind, inputs and outputs as JSON text. */
+/** The functions in OpenTelemetry spans with OpenInference attributes: kind, inputs and outputs as JSON text. */
 import { context, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { TracerProvider } from '@opentelemetry/sdk-trace';

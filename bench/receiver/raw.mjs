@@ -4,14 +4,15 @@ import { openToWrite } from '../../node_modules/.cache/modules/receiver/store/sq
 import { searchedFields } from '../../node_modules/.cache/modules/receiver/store/sqlite/search.js';
 
 const BATCH = 500;
-/** What stands in the file of a run, and in which tables, the index of its words aside. */
+/** The tables with a run's rows, except the index of its words. */
 const TABLES = ['runs', 'details', 'payloads', 'unindexed'];
-/** Read into memory at once, so that reading is no part of the figure. */
+/** Read into memory first, so that reading is not measured. */
 const RUNS_AT_ONCE = 50_000;
 
 /**
- * The seconds that the engine alone takes for the rows of a store: the same rows into the same tables with the same indexes, by
- * prepared statements, in one thread, in transactions of 500 runs; and for the index of their words after that.
+ * Returns the seconds in which the engine alone inserts a store's rows: the same rows into the same tables with the
+ * same indexes, with prepared statements, in one thread, in transactions of 500 runs. Also returns the seconds for
+ * indexing their words.
  */
 export async function rawInsertSeconds(from, to) {
   const { connection: source, lock: sourceLock } = openToWrite(await loadEngine(), from);
@@ -65,7 +66,7 @@ function insertion(table, columns) {
   return known;
 }
 
-/** The rows of each run. */
+/** Returns each run's rows. */
 function rowsOf(source, table, first, last) {
   const rows = new Map();
   if (table === 'unindexed') {

@@ -1,4 +1,4 @@
-/** Runs as an agent makes them: turns of ten, a third of them model calls, of words that occur as often as words do. */
+/** Runs like an agent's: turns of ten runs, a third of them model calls, with a realistic word distribution. */
 
 export const RUNS_PER_TRACE = 10;
 
@@ -6,7 +6,7 @@ const NAMES = ['answer', 'plan', 'model', 'search', 'tool', 'model', 'rerank', '
 const FIRST_US = Date.UTC(2026, 10, 20) * 1_000;
 const VOCABULARY = Array.from({ length: 20_000 }, (_, at) => wordOf(at));
 
-/** The run of this number as a post that has ended, whose payloads come to so many bytes. */
+/** Returns run `number` as a completed post with payloads of this total size. */
 export function runOf(number, payloadBytes) {
   const root = number - (number % RUNS_PER_TRACE);
   const id = idOf(number);
@@ -34,7 +34,7 @@ export function runOf(number, payloadBytes) {
   return { kind: 'post', id, fields, attachments: [] };
 }
 
-/** The end of the run, told again. */
+/** Returns a patch that repeats the run's end. */
 export function patchOf(number) {
   const endUs = FIRST_US + number * 1_000 + 5_000_000;
   return { kind: 'patch', id: idOf(number), fields: { end_time: isoOf(endUs), tags: ['later'] }, attachments: [] };
@@ -49,7 +49,7 @@ export function startOf(number) {
   return isoOf(FIRST_US + number * 1_000);
 }
 
-/** A word that few runs have, and one that most do. */
+/** A word in few runs, and one in most. */
 export const RARE_WORD = VOCABULARY.at(-1);
 export const COMMON_WORD = VOCABULARY[0];
 
@@ -68,7 +68,7 @@ function wordOf(at) {
   return word + word.slice(0, at % 4);
 }
 
-/** The same numbers for the same run, whoever asks. */
+/** Generates the same numbers for the same run in every process. */
 class Random {
   #state;
 
@@ -84,7 +84,7 @@ class Random {
   text(bytes) {
     const words = [];
     for (let length = 0; length < bytes; ) {
-      // Squared: few words make up most of a text.
+      // Squared, so that few words make up most of a text.
       const share = this.below(1_000_000) / 1_000_000;
       const word = VOCABULARY[Math.floor(share * share * VOCABULARY.length)];
       words.push(word);

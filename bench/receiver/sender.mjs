@@ -1,5 +1,5 @@
-// Sends runs to a receiver, as an exporter would, from a process of its own: sender.mjs <url> <runs> <payload bytes>. The bodies are
-// laid before the clock starts, up to so many; tells the seconds that sending took.
+// Sends runs to a receiver like an exporter, from its own process: sender.mjs <url> <runs> <payload bytes>. Builds some
+// bodies before the clock starts. Prints how many seconds the sending took.
 import { request } from 'undici';
 import { runOf } from './runs.mjs';
 
@@ -7,7 +7,7 @@ const [, , url, count, payloadBytes] = process.argv;
 const RUNS_PER_REQUEST = 100;
 const REQUESTS_AT_ONCE = 4;
 const BOUNDARY = 'runspan-bench';
-/** Laid ahead; what follows is laid while the others are on their way. */
+/** Bodies built ahead. The others are built while requests are in flight. */
 const BODIES_AHEAD = 500;
 
 const requests = Math.ceil(Number(count) / RUNS_PER_REQUEST);

@@ -1,11 +1,16 @@
-/** Times bare and traced functions in turn, in nanoseconds of processor time, and sends the figures to the parent process. */
+/**
+ * Times bare and traced functions alternately, in nanoseconds of processor time, and sends the figures to the parent
+ * process.
+ */
 import { median } from '../statistics.mjs';
 
 const ROUNDS = 15;
 const ROUND_MS = 40;
 const CALLS = 1_000;
 
-/** `shapes` has a bare and a traced function by name. If the bare function returns a promise, each call is awaited. */
+/**
+ * `shapes` contains a bare and a traced function by name. If the bare function returns a promise, each call is awaited.
+ */
 export async function sendAddedTimes(shapes) {
   const figures = [];
   for (const [name, functions] of Object.entries(shapes)) {
@@ -22,7 +27,7 @@ export async function sendAddedTimes(shapes) {
   process.disconnect();
 }
 
-/** Processor time of a call. */
+/** Returns the processor time of a call. */
 async function nanosecondsOf(run) {
   const startMs = performance.now();
   const start = process.cpuUsage();

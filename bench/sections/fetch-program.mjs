@@ -21,7 +21,7 @@ await sendAddedTimes({
   'GET, text': [() => bare(url), () => fetch(url)],
   'POST, text': [() => bare(url, post), () => fetch(url, post)],
   'POST, `URL`': [() => bare(address, post), () => fetch(address, post)],
-  // The path is also one of Ollama. The body shows that the request is not a model call.
+  // The path is also one of Ollama's. The body shows that the request is not a model call.
   'POST …/api/chat': [() => bare(`${address.origin}/api/chat`, chat), () => fetch(`${address.origin}/api/chat`, chat)],
   'GET, `Request`': [() => bare(request), () => fetch(request)],
 });

@@ -22,7 +22,7 @@ export function install(packages) {
   };
 }
 
-/** Packs this checkout as npm publishes it, and returns the file. */
+/** Packs this checkout as npm would publish it, and returns the file. */
 export function packSelf(folder) {
   const [packed] = Object.values(
     JSON.parse(npm(['pack', '--json', '--ignore-scripts', '--pack-destination', folder], ROOT)),
@@ -38,7 +38,7 @@ function npm(args, cwd) {
   });
 }
 
-/** False for packages of other platforms, which are only in the lockfile. */
+/** False for packages for other platforms, which are only in the lockfile. */
 function isThere(folder) {
   return statSync(folder, { throwIfNoEntry: false }) !== undefined;
 }

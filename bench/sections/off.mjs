@@ -1,13 +1,13 @@
-/** Times that runspan adds to calls that it does not record, in nanoseconds of processor time. */
+/** Measures the time that runspan adds to calls that it does not record, in nanoseconds of processor time. */
 import { textTable } from '../text-table.mjs';
 import { runProgram } from './program.mjs';
 
-/** Calls of wrapped functions, beside the bare functions. */
+/** Compares wrapped functions with bare functions. */
 export function off() {
   return addedTimes('off-program.mjs', ['one call, ns', 'bare', 'with tracing off']);
 }
 
-/** Requests that are not model calls, beside a bare `fetch` that sends nothing. */
+/** Compares requests that are not model calls with a bare `fetch`. Nothing is sent. */
 export function fetch() {
   return addedTimes('fetch-program.mjs', ['one request, ns', 'bare', 'with the recorder']);
 }

@@ -1,4 +1,4 @@
-/** The payloads of the serialization table. Each kind has several values, as a program has. */
+/** The payloads for the serialization table. Each kind has several values, like in a program. */
 
 const PROSE = [
   'A span is opened when work begins and closed when it ends; what happens in between belongs to it.',
@@ -77,7 +77,7 @@ function valuesOf(make, count) {
   return Array.from({ length: count }, (_, seed) => make(seed));
 }
 
-/** Flat text: the first reader of a slice or a concatenation would pay for joining it. */
+/** Returns flat text, because the first reader of a slice or a concatenation would pay for joining it. */
 function pieceOf(prose, seed, characters) {
   const start = seed % (prose.length - characters);
   return Buffer.from(prose.slice(start, start + characters)).toString();

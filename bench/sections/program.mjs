@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { bareEnvironment } from '../processes.mjs';
 
-/** Runs a program of this folder in its own process and returns the one message that it sends. */
+/** Runs one of this folder's programs in its own process and returns the one message that it sends. */
 export async function runProgram(name, args) {
   const child = fork(fileURLToPath(new URL(name, import.meta.url)), args, { env: bareEnvironment() });
   const [[message], [code]] = await Promise.all([

@@ -1,4 +1,4 @@
-/** The time that `--import runspan/register` adds to the start of a program that imports runspan. */
+/** Measures the time that `--import runspan/register` adds to the start of a program that imports runspan. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { bareEnvironment } from '../processes.mjs';
@@ -9,7 +9,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const STARTS = 25;
 const PROGRAMS = { empty: [], runspan: ['--import', 'runspan'], register: ['--import', 'runspan/register'] };
 
-/** The starts are interleaved, so that other load on the machine affects all alike. The first starts fill the caches. */
+/** Interleaves the starts, so that other load on the machine affects all equally. The first starts fill the caches. */
 export async function register() {
   const importMs = [];
   const registerMs = [];

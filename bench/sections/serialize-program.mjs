@@ -1,4 +1,7 @@
-/** Times `serialize` and `JSON.stringify` in turn on payloads of several kinds, in one process, and sends the figures. */
+/**
+ * Times `serialize` and `JSON.stringify` alternately with several kinds of payloads in one process, and sends the
+ * figures.
+ */
 import { defaultLimits } from '../../node_modules/.cache/modules/base/limits.js';
 import { payloadRules } from '../../node_modules/.cache/modules/payload/limits.js';
 import { defaultRedaction } from '../../node_modules/.cache/modules/payload/redact.js';
@@ -45,7 +48,7 @@ function repeatsOf(values) {
   return Math.max(1, Math.round(SAMPLE_MS / (performance.now() - startMs)));
 }
 
-/** Reads one character of each text: a text in pieces is joined within the time. */
+/** Reads one character of each text, so that joining a text from pieces is included in the time. */
 function microsecondsOf(way, { values, repeats }) {
   const startMs = performance.now();
   for (let repeat = 0; repeat < repeats; repeat++) for (const value of values) way(value).charCodeAt(1);

@@ -1,4 +1,4 @@
-/** A payload as JSON text with the default limits and masks, beside `JSON.stringify`. */
+/** Compares serializing a payload with default limits and masks to `JSON.stringify`. */
 import { textTable } from '../text-table.mjs';
 import { runProgram } from './program.mjs';
 

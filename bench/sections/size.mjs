@@ -1,6 +1,7 @@
 /**
- * Size and start: the time that an import adds to an empty program, and the bytes and packages of an installation. Each library is
- * installed in an empty project, together with the packages that its documentation asks for, and imported like in its driver.
+ * Size and start: the time that an import adds to an empty program, and an installation's bytes and packages. Each
+ * library is installed in an empty project, together with the packages that its documentation requires, and imported
+ * like in its driver.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -64,7 +65,7 @@ function projectOf({ name, packages, imports }) {
   return { name, installation, emptyMs: [], overEmptyMs: [] };
 }
 
-/** Interleaved, so that other load on the machine affects all alike. The first start of each fills the caches. */
+/** Interleaves the starts, so that other load on the machine affects all equally. Each first start fills the caches. */
 function timeStarts(projects) {
   for (let start = 0; start <= STARTS; start++) {
     for (const { installation, emptyMs, overEmptyMs } of projects) {

@@ -1,7 +1,7 @@
 const POSTED = 1;
 const ENDED = 2;
 
-/** The received requests and runs. A run or span is known by its id, with its start and its end. */
+/** The received requests and runs. A run or span is identified by its id, and has a start and an end. */
 export class Arrivals {
   requests = 0;
   bytes = 0;

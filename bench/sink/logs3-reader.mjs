@@ -1,4 +1,4 @@
-/** Finds the spans in a body of braintrust's `POST /logs3`. A span has one row, and perhaps rows that are merged into it. */
+/** Finds the spans in a braintrust `POST /logs3` body. A span has one row, and perhaps rows that are merged into it. */
 export function readRows(body, arrivals) {
   for (const { id, _is_merge: isMerge, metrics, input, output } of JSON.parse(body).rows) {
     if (!isMerge) arrivals.start(id);

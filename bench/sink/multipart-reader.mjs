@@ -1,6 +1,6 @@
 /**
- * Finds the runs in a body of `POST /runs/multipart`. Skips payloads by the length of their part: runspan sends it as Content-Length,
- * langsmith as a parameter of the content type.
+ * Finds the runs in a `POST /runs/multipart` body. Skips payloads by their part's length: runspan sends it as
+ * Content-Length, langsmith as a content type parameter.
  */
 const NAME = 'name="';
 const LENGTH = /(?:Content-Length: |; length=)(\d+)/;
@@ -25,7 +25,7 @@ export function readParts(body, arrivals) {
     const end = start + Number(length);
     if (field === 'inputs' || field === 'outputs' || field === 'events') arrivals.payloadBytes += Number(length);
     if (field === undefined) {
-      // Not a slice of the header: that would keep the header in memory.
+      // Not a slice of the header, which would keep the header in memory.
       const idAt = at + nameAt + operation.length + 1;
       const ownId = body.latin1Slice(idAt, idAt + ID_CHARS);
       if (operation === 'post') arrivals.start(ownId);

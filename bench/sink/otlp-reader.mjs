@@ -1,9 +1,9 @@
-/** Finds the spans in a request of OTLP over HTTP. A span arrives whole, after its end. */
+/** Finds the spans in an OTLP request over HTTP. A span arrives whole, after its end. */
 
 const SPAN_ID = Buffer.from('"spanId":"');
 const SPAN_ID_CHARS = 16;
 
-/** JSON. The pattern does not match within a payload, where quotation marks are escaped. */
+/** Reads JSON. The pattern cannot match inside a payload, where quotation marks are escaped. */
 export function readJsonSpans(body, arrivals) {
   for (let at = body.indexOf(SPAN_ID); at >= 0; at = body.indexOf(SPAN_ID, at)) {
     at += SPAN_ID.length;
@@ -42,7 +42,7 @@ function note(id, arrivals) {
   arrivals.end(id);
 }
 
-/** The number and the offset of its end. Lengths and tags are far below 2^31. */
+/** Returns the number and the offset of its end. Lengths and tags are far below 2^31. */
 function varint(body, start) {
   let value = 0;
   let at = start;

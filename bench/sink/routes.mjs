@@ -1,9 +1,9 @@
-/** The requests of the measured libraries, and the service's responses. */
+/** The measured libraries' requests, and the service's responses. */
 import { readRows } from './logs3-reader.mjs';
 import { readParts } from './multipart-reader.mjs';
 import { readJsonSpans, readProtobufSpans } from './otlp-reader.mjs';
 
-/** The response status and the reader of a request that carries runs or spans. */
+/** Returns the response status and the reader for a request that contains runs or spans. */
 export function intakeOf({ method, url, headers }) {
   if (method !== 'POST') return undefined;
   if (url === '/runs/multipart') return { status: 202, read: readParts };
@@ -15,7 +15,7 @@ export function intakeOf({ method, url, headers }) {
   return undefined;
 }
 
-/** The response body for a request that libraries send before the first runs. */
+/** Returns the response body for a request that libraries send before the first runs. */
 export function answerTo({ method, url, headers }, { takesGzip }) {
   switch (`${method} ${url}`) {
     case 'GET /info':

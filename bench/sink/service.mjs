@@ -1,6 +1,7 @@
 /**
- * The service that the drivers send to. It accepts every request at once, and counts the runs of a body after the response. It runs in
- * its own process, sends its port to the orchestrator, and replies to its messages `reset`, `count` and `behave`.
+ * The service that the drivers send to. It accepts every request immediately, and counts a body's runs after the
+ * response. It runs in its own process, sends its port to the orchestrator, and replies to the messages `reset`,
+ * `count` and `behave`.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';

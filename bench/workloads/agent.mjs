@@ -1,6 +1,7 @@
 /**
- * A turn of an agent: three calls (`answer` calls `retrieve`, then `complete`) with 8 KB of inputs and outputs. Every text has the
- * number of its turn, so that a driver cannot reuse a text of an earlier turn. The calls build the texts, in the untraced program too.
+ * An agent's turn: three calls (`answer` calls `retrieve`, then `complete`) with 8 KB of inputs and outputs. Every text
+ * contains its turn's number, so that a driver cannot reuse an earlier turn's text. The calls also build the texts in
+ * the untraced program.
  */
 import { piece } from './prose.mjs';
 
@@ -11,7 +12,7 @@ const ANSWER_CHARS = 1_120;
 
 export const agent = { runsPerTurn: 3, make };
 
-/** The inner calls await once, as the answer of an index or of a model arrives in a later microtask at the earliest. */
+/** The inner calls await once, because an index's or a model's answer arrives in a later microtask at the earliest. */
 function make(wrap) {
   const retrieve = wrap(
     async ({ query }) => {
@@ -41,7 +42,7 @@ function make(wrap) {
   return (turn) => answer({ question: `#${turn} What happens to a batch that is refused? ${piece(turn * 3, 160)}` });
 }
 
-/** The number of the turn at the start of a text. */
+/** Returns the turn's number at the start of a text. */
 function numberOf(text) {
   return Number(text.slice(1, text.indexOf(' ')));
 }

@@ -19,7 +19,7 @@ function make(wrap) {
       const messages = [];
       for (let exchange = 0; exchange < EXCHANGES; exchange++) {
         messages.push({ role: 'user', content: `${topic} ${exchange} ${piece(exchange * 7, 100)}` });
-        // A copy: later messages must not change it.
+        // Copied, so that later messages do not change it.
         messages.push(await complete({ model: 'example-model-large', messages: [...messages] }));
       }
       return { messages: messages.length };

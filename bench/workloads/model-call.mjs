@@ -1,4 +1,4 @@
-/** A model call of 2 s: six messages and an answer, 4 KB together. Many of them are open at the same time. */
+/** A model call that takes 2 s: six messages and an answer, 4 KB together. Many of them are open at the same time. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { piece } from './prose.mjs';
 

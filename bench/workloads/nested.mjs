@@ -1,4 +1,4 @@
-/** 100 nested calls of 200 bytes: the dotted order of a run grows with its depth. */
+/** 100 nested calls with 200 bytes each. A run's dotted order grows with its depth. */
 import { piece } from './prose.mjs';
 
 const DEPTH = 100;

@@ -1,4 +1,7 @@
-/** ASCII text with line breaks and quotation marks, generated from a fixed seed. It compresses about as well as real text. */
+/**
+ * ASCII text with line breaks and quotation marks, generated from a fixed seed. It compresses about as well as real
+ * text.
+ */
 const SENTENCES = 2_000;
 
 const WORDS = (
@@ -15,7 +18,7 @@ const LINKS = (
 
 const PROSE = Array.from({ length: SENTENCES }, sentences(1)).join('\n');
 
-/** A slice of `chars` characters. Other seeds give distant slices. */
+/** Returns a slice with `chars` characters. Other seeds return distant slices. */
 export function piece(seed, chars) {
   const start = (seed * 7_919) % (PROSE.length - chars);
   return PROSE.slice(start, start + chars);

@@ -1,6 +1,6 @@
 /**
- * The work of a driver. A workload has `runsPerTurn`, the traced calls of a turn, and `make(wrap)`, which passes every function
- * through the driver's `wrap(fn, name, runType)` and returns a function that does the turn of a number.
+ * A driver's work. A workload has `runsPerTurn`, the number of traced calls in a turn, and `make(wrap)`, which passes
+ * every function through the driver's `wrap(fn, name, runType)` and returns a function that does turn `n`.
  */
 import { agent } from './agent.mjs';
 import { conversation } from './conversation.mjs';
@@ -30,7 +30,7 @@ export function workloadOf(name) {
   return WORKLOADS[name];
 }
 
-/** The runs of a plan, warm-up aside. */
+/** Returns the number of runs in a plan, without its warm-up. */
 export function runsOf({ workload, turns }) {
   return turns * WORKLOADS[workload].runsPerTurn;
 }

@@ -1,5 +1,5 @@
-// Makes a vector of a question, and streams the answer of a model that may use a tool. Without OPENAI_API_KEY it asks
-// the local model server, which repeats the question.
+// Embeds a question, and streams the answer of a model that may use a tool. Without OPENAI_API_KEY, it asks the local
+// model server, which repeats the question.
 import { createOpenAI } from '@ai-sdk/openai';
 import * as ai from 'ai';
 import { traceable } from 'runspan';

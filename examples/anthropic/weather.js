@@ -16,7 +16,7 @@ const tools = [
 ];
 const weather = traceable(({ city }) => `It rains in ${city}`, { name: 'weather', runType: 'tool' });
 
-/** Lets the model use its tool, and streams what it makes of the result. */
+/** Lets the model use its tool, and streams the final answer. */
 const answer = traceable(
   async (question) => {
     const messages = [{ role: 'user', content: question }];

@@ -7,15 +7,15 @@ import { Retriever } from './retriever.ts';
 
 export interface Answer {
   readonly text: string;
-  /** What answered: a model by its name, or the extraction of sentences. */
+  /** What produced the answer: the name of a model, or `extraction`. */
   readonly by: string;
-  /** What the numbers in the text stand for, the first being 1. */
+  /** The sources that the numbers in the text refer to, starting with 1. */
   readonly sources: readonly string[];
-  /** Paragraphs that were searched. */
+  /** Number of searched paragraphs. */
   readonly searched: number;
 }
 
-/** Answers a question from the Markdown files of a folder: with the model, or without one from their own sentences. */
+/** Answers a question from a folder's Markdown files, with a model or by extracting sentences. */
 export const ask = traceable(
   async (question: string, folder: string, model: Model | undefined): Promise<Answer> => {
     const paragraphs = readDocuments(folder);

@@ -2,20 +2,20 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { traceable } from 'runspan';
 
-/** A piece of prose of one document. */
+/** A paragraph or list item in a document. */
 export interface Paragraph {
   readonly id: number;
   readonly text: string;
-  /** The heading that it stands under. */
+  /** The heading above the paragraph. */
   readonly heading: string;
-  /** The file, by its path within the folder that was read. */
+  /** The file's path, relative to the folder. */
   readonly source: string;
 }
 
 const CHARACTERS_MIN = 40;
 const CHARACTERS_MAX = 2_000;
 
-/** The paragraphs of every Markdown file under a folder; what several files say in the same words is taken once. */
+/** Returns the paragraphs in all Markdown files in a folder. A text that occurs in several files is returned once. */
 export const readDocuments = traceable(
   (folder: string): Paragraph[] => {
     const paragraphs = new Map<string, Paragraph>();
@@ -30,7 +30,7 @@ export const readDocuments = traceable(
     name: 'read documents',
     runType: 'tool',
     inputs: ([folder]) => ({ folder }),
-    // The text of all of them would be megabytes.
+    // Recording all texts would take megabytes.
     outputs: (paragraphs) => ({
       files: new Set(paragraphs.map(({ source }) => source)).size,
       paragraphs: paragraphs.length,
@@ -38,7 +38,7 @@ export const readDocuments = traceable(
   },
 );
 
-/** Folders and files whose names begin with a dot are nobody's documents, and may come and go meanwhile. */
+/** Skips files and folders whose names begin with a dot, which may appear and disappear at any time. */
 function markdownFilesIn(folder: string, path = ''): string[] {
   return readdirSync(join(folder, path), { withFileTypes: true })
     .filter(({ name }) => !name.startsWith('.'))
@@ -50,13 +50,14 @@ function markdownFilesIn(folder: string, path = ''): string[] {
     .sort();
 }
 
-/** Prose only, items of lists each by itself: code, tables and what is too short to say something are left out. */
+/** Returns paragraphs and list items. Omits code, tables and very short text. */
 export function paragraphsOf(markdown: string): { text: string; heading: string }[] {
   const prose = markdown
     .replace(/\r\n?/g, '\n')
     .replace(/<!--[\s\S]*?-->/g, '')
     .replace(/^ {0,3}(```|~~~)[\s\S]*?^ {0,3}\1`*~* *$/gm, '\n')
-    // What follows a heading is another block; to look back for one from each end of a line would take most of the time.
+    // Separates a heading from the text below it. Looking back for a heading from each line end would take most of the
+    // time.
     .replace(/^#{1,6} .*\n/gm, '$&\n');
   const found: { text: string; heading: string }[] = [];
   let heading = '';

@@ -7,11 +7,11 @@ const sentences = new Intl.Segmenter('en', { granularity: 'sentence' });
 interface Sentence {
   readonly text: string;
   readonly tokens: ReadonlySet<string>;
-  /** Number of the paragraph, from 1, as in the list of sources. */
+  /** The paragraph's number in the list of sources, starting with 1. */
   readonly source: number;
 }
 
-/** An answer without a model: the sentences of the paragraphs that share most with the question, as they stand. */
+/** Answers without a model: returns sentences from the paragraphs that share the most words with the question. */
 export const extractAnswer = traceable(
   (question: string, hits: readonly Hit[], sentencesMax = 3): string => {
     const asked = new Set(tokensOf(question));
@@ -40,7 +40,7 @@ function sentencesOf({ text }: Hit, index: number): Sentence[] {
   }));
 }
 
-/** A word counts for more the fewer sentences have it, and a sentence for less the longer it is. */
+/** Words in few sentences have a higher weight, and long sentences a lower score. */
 function scoreOf({ tokens }: Sentence, asked: ReadonlySet<string>, all: readonly Sentence[]): number {
   let score = 0;
   for (const token of tokens) {

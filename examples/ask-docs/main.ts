@@ -23,7 +23,7 @@ if (question === '') {
   }
 }
 
-/** The nearest `node_modules` above this file, wherever the program is started. */
+/** Returns the nearest `node_modules` above this file, wherever the program is started. */
 function installedPackages(): string {
   for (let folder = import.meta.dirname; folder !== dirname(folder); folder = dirname(folder)) {
     const packages = join(folder, 'node_modules');

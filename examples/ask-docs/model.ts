@@ -1,18 +1,18 @@
 import { currentRun, traceable } from 'runspan';
 import type { Message } from './prompt.ts';
 
-/** Where a model answers that speaks the interface of OpenAI's chat completions. */
+/** A model with OpenAI's chat completions interface. */
 export interface Model {
   readonly baseUrl: string;
   readonly apiKey: string | undefined;
   readonly name: string;
-  /** For the whole answer. */
+  /** Timeout for the whole answer, in milliseconds. */
   readonly timeoutMs: number;
 }
 
 const TIMEOUT_MS = 60_000;
 
-/** The model that the environment names, or undefined when it names none. */
+/** Returns the model that the environment variables select. Returns undefined if they select none. */
 export function modelFrom(env: NodeJS.ProcessEnv): Model | undefined {
   const { OPENAI_API_KEY: apiKey, OPENAI_BASE_URL: baseUrl, OPENAI_MODEL: name } = env;
   if (!apiKey && !baseUrl) return undefined;
@@ -24,7 +24,7 @@ export function modelFrom(env: NodeJS.ProcessEnv): Model | undefined {
   };
 }
 
-/** Asks the model. Rejects with an Error that says in one line what went wrong. */
+/** Asks the model. Rejects with an Error whose message is one line. */
 export const askModel = traceable(
   async (model: Model, messages: readonly Message[]): Promise<string> => {
     const { choices, usage } = (await post(model, { model: model.name, messages })) as Completion;
@@ -41,13 +41,13 @@ export const askModel = traceable(
   {
     name: 'ask model',
     runType: 'llm',
-    // The key is in `model`.
+    // Omits the key, which is in `model`.
     inputs: ([model, messages]) => ({ model: model.name, messages }),
     outputs: (content) => ({ messages: [{ role: 'assistant', content }] }),
   },
 );
 
-/** What is read of an answer; none of it can be relied on. */
+/** The fields to read from a response. Any of them may be missing or invalid. */
 interface Completion {
   readonly choices?: readonly { readonly message?: { readonly content?: unknown } }[];
   readonly usage?: { readonly prompt_tokens?: number; readonly completion_tokens?: number };
@@ -61,7 +61,7 @@ async function post({ baseUrl, apiKey, timeoutMs }: Model, body: unknown): Promi
       method: 'POST',
       headers: { 'content-type': 'application/json', ...(apiKey ? { authorization: `Bearer ${apiKey}` } : {}) },
       body: JSON.stringify(body),
-      // A redirect could take the key to another origin.
+      // Following a redirect could send the key to another origin.
       redirect: 'error',
       signal: AbortSignal.timeout(timeoutMs),
     });

@@ -1,7 +1,7 @@
 import { traceable } from 'runspan';
 import type { Hit } from './retriever.ts';
 
-/** A message as OpenAI-compatible models take it. */
+/** A message in the format of OpenAI-compatible models. */
 export interface Message {
   readonly role: 'system' | 'user';
   readonly content: string;

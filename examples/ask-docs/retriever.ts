@@ -3,12 +3,12 @@ import { traced } from 'runspan';
 import type { Paragraph } from './documents.ts';
 import { tokenizeQuestion, tokenizeTexts, tokensOf } from './tokenizer.ts';
 
-/** A paragraph that was found, best first. */
+/** A found paragraph. */
 export interface Hit extends Paragraph {
   readonly score: number;
 }
 
-/** Finds the paragraphs that have most to do with a question. */
+/** Finds the paragraphs that match a question best. */
 export class Retriever {
   readonly #paragraphs: readonly Paragraph[];
   readonly #index: MiniSearch<IndexedParagraph>;
@@ -27,12 +27,12 @@ export class Retriever {
     const texts = tokenizeTexts(paragraphs.map(({ text }) => text));
     const index = new MiniSearch<IndexedParagraph>({
       fields: ['text', 'heading', 'source'],
-      // The tokens are there already; the index takes words apart at spaces.
+      // The tokens already exist. The index splits text at spaces.
       tokenize: (text) => text.split(' '),
       processTerm: (term) => term,
       searchOptions: {
         boost: { heading: 1.5, source: 2 },
-        // What a document begins with says what it is about; so does a section.
+        // The beginning of a document or section usually summarizes it, so it gets a higher weight.
         boostDocument: (id: number) => weightOf(paragraphs[id - 1], paragraphs[id]),
       },
     });

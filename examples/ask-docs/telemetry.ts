@@ -3,7 +3,7 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import { RunSpanProcessor } from 'runspan/otel';
 
-/** Sets OpenTelemetry up, with spans becoming runs. `shutdown` of what is given back delivers them. */
+/** Sets up OpenTelemetry so that spans become runs. `shutdown` of the returned provider delivers them. */
 export function startTelemetry(): BasicTracerProvider {
   const provider = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor()] });
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());

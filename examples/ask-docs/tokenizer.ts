@@ -1,6 +1,6 @@
 import { trace } from '@opentelemetry/api';
 
-/** Words that are in most questions and say nothing of what is asked. */
+/** Words that occur in most questions and say nothing about the topic. */
 const STOP_WORDS = new Set(
   `a an and any are as at be between by can could do does for from has have how i if in into is it its many me much my
    not of on or should so than that the their them there they this to use using was we what when where which who why
@@ -9,9 +9,7 @@ const STOP_WORDS = new Set(
 
 const tracer = trace.getTracer('ask-docs/tokenizer');
 
-/**
- * The tokenizer knows nothing of runspan: it makes spans, as a library would that is instrumented with OpenTelemetry.
- */
+/** Like a library instrumented with OpenTelemetry, the tokenizer creates spans and does not use runspan. */
 export function tokenizeQuestion(question: string): string[] {
   return tracer.startActiveSpan('tokenize question', (span) => {
     const tokens = tokensOf(question);
@@ -26,7 +24,7 @@ export function tokenizeQuestion(question: string): string[] {
   });
 }
 
-/** One span for all of them: one each would say little and cost much. */
+/** Creates one span for all texts, because one span per text would be expensive and say little. */
 export function tokenizeTexts(texts: readonly string[]): string[][] {
   return tracer.startActiveSpan('tokenize paragraphs', (span) => {
     const tokens = texts.map(tokensOf);
@@ -40,7 +38,7 @@ export function tokenizeTexts(texts: readonly string[]): string[][] {
   });
 }
 
-/** Lower-case words, without stop words and the -s of plurals. */
+/** Returns the words in lower case, without stop words and plural -s. */
 export function tokensOf(text: string): string[] {
   return (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [])
     .filter((word) => !STOP_WORDS.has(word))

@@ -26,7 +26,7 @@ const stop = () => {
 };
 process.on('SIGINT', stop);
 process.on('SIGTERM', stop);
-// If one ends, the others are of no use.
+// If one process ends, the others are not needed.
 for (const child of children) {
   child.on('exit', (code) => {
     // The code is null if a signal ended the child.

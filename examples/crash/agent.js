@@ -1,9 +1,10 @@
-// The program that is killed: it answers questions, and tells its number as soon as a call has returned. Where to send, and that
-// everything is written to disk first, says its environment.
+// Answers questions until it is killed, and reports each question's number as soon as its call has returned.
+// Environment variables set the endpoint and write every run to disk first.
 import { configure, traceable } from 'runspan';
 
 const [first, last] = process.argv.slice(2).map(Number);
-// A program that ends by itself delivers what is left within this time, also what another has left.
+// When the program ends normally, it delivers all remaining runs within this time, including those that another process
+// left.
 configure({ limits: { exitFlushMs: 10_000 } });
 
 const answer = traceable(

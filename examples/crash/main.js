@@ -1,4 +1,5 @@
-// kill -9 in the middle of the work: of every call that had returned, the run arrives when the program is started again.
+// Kills the agent with kill -9 in the middle of its work. When it is started again, the run of every call that had
+// returned arrives.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -23,8 +24,8 @@ const signal = await life(1, 1_000_000, (n, child) => {
 });
 console.log(`${signal}: ${await counts()}`);
 
-// Another process takes over the runs of a killed one 10 seconds after its last heartbeat. An agent that keeps running needs no
-// such pause: it looks again 11 seconds after its first look, and then every minute.
+// Another process takes over a killed process's runs 10 seconds after its last heartbeat. An agent that keeps running
+// needs no such pause: it searches again 11 seconds after its first search, and then every minute.
 await delay(11_000);
 await life(1_000_001, 1_000_001);
 console.log(`started again: ${await counts()}`);
@@ -32,7 +33,7 @@ console.log(`started again: ${await counts()}`);
 await receiver.close();
 rmSync(spoolDir, { recursive: true });
 
-/** One life of the agent, to its end: which signal ended it. */
+/** Runs the agent until it ends, and returns the signal that ended it. */
 async function life(first, last, told = () => {}) {
   const agent = fork(fileURLToPath(new URL('agent.js', import.meta.url)), [first, last], { env });
   agent.on('message', (n) => {

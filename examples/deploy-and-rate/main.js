@@ -1,4 +1,4 @@
-// An agent is deployed, waited for and asked, and what its user says of the answer goes to the trace.
+// Deploys an agent, asks it a question, and sends a user's rating of the answer to the trace.
 import { currentRun, flush, traceable } from 'runspan';
 import { AgentServer, ControlPlane, submitFeedback } from 'runspan/clients';
 

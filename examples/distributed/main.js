@@ -1,4 +1,4 @@
-// Two processes, one trace: this one asks, and search.js, which it starts, answers over HTTP.
+// One trace in two processes: this one asks, and search.js, which it starts, answers over HTTP.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-// The other process: its runs go on in the trace that the headers of the request tell of.
+// The other process. Its runs join the trace in the request headers.
 import { createServer } from 'node:http';
 import { fromHeaders, traceable, withRun } from 'runspan';
 
@@ -13,5 +13,5 @@ const server = createServer(async (request, response) => {
   response.end(JSON.stringify(pages));
 });
 server.listen(0, '127.0.0.1', () => process.send(`http://127.0.0.1:${server.address().port}/`));
-// What is queued is delivered when the process ends by itself.
+// Queued runs are delivered when the process ends normally.
 process.once('disconnect', () => server.close());

@@ -1,4 +1,5 @@
-// An Express server whose answers stream. It asks itself four questions at once, and gives one up after the first word.
+// An Express server with streamed answers. It sends itself four questions at once, and cancels one after the first
+// word.
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import express from 'express';
@@ -24,7 +25,7 @@ const answer = traceable(
 );
 
 const app = express();
-// The trace of the caller, when it sends one, goes on in what the request starts.
+// If the caller sends a trace, the runs for its request join it.
 app.use((request, _response, next) => withRun(fromHeaders(request.headers), next));
 app.get('/answer', async (request, response) => {
   const left = new AbortController();
@@ -33,7 +34,7 @@ app.get('/answer', async (request, response) => {
     for await (const word of answer(request.query.question, left.signal)) response.write(`${word} `);
     response.end();
   } catch (error) {
-    // Whoever asked has gone: there is nobody to answer.
+    // The client has disconnected.
     if (!left.signal.aborted) throw error;
     app.emit('left');
   }

@@ -1,4 +1,4 @@
-// A Fastify server whose answers stream. It asks itself four questions at once, and gives one up after the first word.
+// A Fastify server with streamed answers. It sends itself four questions at once, and cancels one after the first word.
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import fastify from 'fastify';
@@ -24,10 +24,10 @@ const answer = traceable(
 );
 
 const app = fastify({ forceCloseConnections: true });
-// The trace of the caller, when it sends one, goes on in what the request starts.
+// If the caller sends a trace, the runs for its request join it.
 app.addHook('onRequest', (request, _reply, done) => withRun(fromHeaders(request.headers), done));
 app.get('/answer', (request, reply) => {
-  // When whoever asked has gone, Fastify destroys the stream, and the generator is left.
+  // When the client disconnects, Fastify destroys the stream, which ends the generator.
   const stream = Readable.from(answer(request.query.question));
   stream.on('close', () => app.server.emit('closed', request.query.question));
   return reply.type('text/plain').send(stream);

@@ -1,4 +1,4 @@
-// A Hono server whose answers stream. It asks itself four questions at once, and gives one up after the first word.
+// A Hono server with streamed answers. It sends itself four questions at once, and cancels one after the first word.
 import { EventEmitter, once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { serve } from '@hono/node-server';
@@ -27,7 +27,7 @@ const answer = traceable(
 
 const left = new EventEmitter();
 const app = new Hono();
-// The trace of the caller, when it sends one, goes on in what the request starts.
+// If the caller sends a trace, the runs for its request join it.
 app.use((context, next) => withRun(fromHeaders(context.req.raw.headers), next));
 app.get('/answer', (context) =>
   streamText(context, async (stream) => {
@@ -36,7 +36,7 @@ app.get('/answer', (context) =>
     try {
       for await (const word of answer(context.req.query('question'), aborted.signal)) await stream.write(`${word} `);
     } catch (error) {
-      // Whoever asked has gone: there is nobody to answer.
+      // The client has disconnected.
       if (!aborted.signal.aborted) throw error;
       left.emit('left');
     }

@@ -1,5 +1,5 @@
-// A chain of LangChain with a retriever, a tool and a model, none of which needs a key: the model is one of LangChain's own
-// for tests, which answers what it was given.
+// A LangChain chain with a retriever, a tool and a model. Needs no key, because the model is one of LangChain's test
+// models, which returns fixed answers.
 import '@langchain/core/context';
 import { Document } from '@langchain/core/documents';
 import { StringOutputParser } from '@langchain/core/output_parsers';
@@ -46,7 +46,8 @@ const model = new FakeListChatModel({ responses: ['Take an umbrella up the mount
 
 const plan = RunnableSequence.from([gather.withConfig({ runName: 'gather' }), prompt, model, new StringOutputParser()]);
 
-// `runspan dev` turns on LangChain's own tracer too, for programs without a handler; with both, all is recorded twice.
+// `runspan dev` also turns on LangChain's own tracer, for programs without a handler. With both, every step would be
+// recorded twice.
 process.env.LANGSMITH_TRACING = 'false';
 
 const callbacks = [new RunspanCallbackHandler()];

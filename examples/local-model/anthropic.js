@@ -1,5 +1,6 @@
-// Anthropic's messages route (https://docs.claude.com/en/api/messages). An answer depends only on the request: it repeats the
-// question, calls the first of the given `tools`, thinks first with `thinking`, and cites documents. A token is a word.
+// Anthropic's messages route (https://docs.claude.com/en/api/messages). The answer depends only on the request: it
+// repeats the question, calls the first of the given `tools`, thinks first with `thinking`, and cites documents. Each
+// word counts as a token.
 import { served } from './service.js';
 
 export const anthropicRoutes = [
@@ -14,7 +15,7 @@ const anthropic = {
   errorOf: (status) => errorOf(ERRORS[status] ?? 'api_error'),
   errorEvent: eventOf('error', errorOf('overloaded_error')),
   malformedEvent: 'event: content_block_delta\ndata: {"type":"content_block_delta",\n\n',
-  // The answer has begun: message, block, ping, and the first words.
+  // By then, the answer has begun: message, block, ping, and the first words.
   eventsBeforeFailure: 4,
 };
 
@@ -74,7 +75,7 @@ function citationOf({ source, title = null }) {
   };
 }
 
-/** A tool that the service itself uses. */
+/** A call to a tool that the service itself runs. */
 function searchFor(query) {
   const id = 'srvtoolu_search';
   const page = {
@@ -91,13 +92,13 @@ function searchFor(query) {
   ];
 }
 
-/** Text properties are the question, numbers its words. */
+/** Text properties contain the question, and number properties its word count. */
 function inputFor({ properties = {} }, question) {
   const values = { string: question, number: wordsIn(question), integer: wordsIn(question), boolean: true };
   return Object.fromEntries(Object.entries(properties).map(([key, { type }]) => [key, values[type] ?? null]));
 }
 
-/** Cached parts of the system prompt are taken for read from the cache, those of messages for written to it. */
+/** Cached parts of the system prompt count as read from the cache, and those of messages as written to it. */
 function inputUsage({ system = '', messages }) {
   const read = wordsInCached(blocksOf({ content: system }));
   const created = wordsInCached(messages.flatMap(blocksOf));

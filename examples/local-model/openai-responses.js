@@ -1,4 +1,4 @@
-// OpenAI's responses, at once and as events.
+// OpenAI's responses, whole and as events.
 import { answerTo, sampleOf, textOf, tokensOf } from './text.js';
 
 export function responseAnswer(body) {
@@ -11,7 +11,7 @@ export function responseAnswer(body) {
 
 const failed = { status: 'failed', error: { code: 'server_error', message: 'the model gave up' } };
 
-/** As the service does, it repeats what it was asked with. */
+/** Repeats the request's parameters, like the real service. */
 function responseHead({ model, instructions = null, tools = [], metadata = {}, background = false }) {
   return {
     id: 'resp_local',

@@ -26,9 +26,9 @@ export const openaiRoutes = [
   },
 ];
 
-/** 2026-01-01, so that answers are the same each time. */
+/** 2026-01-01, so that answers are always the same. */
 const CREATED = 1_767_225_600;
-/** A PNG of one pixel. */
+/** A one-pixel PNG. */
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
 const data = (value) => `data: ${JSON.stringify(value)}\n\n`;
@@ -80,7 +80,7 @@ function chatChoice(body, index) {
   return { index, message, logprobs, finish_reason: calls.length > 0 ? 'tool_calls' : 'stop' };
 }
 
-/** The first tool, or all of them where the question says "all"; none once a tool has answered. */
+/** Calls the first tool, or all tools if the question contains "all". Calls none once a tool has answered. */
 function toolCalls({ tools = [], tool_choice, messages }) {
   const last = messages.at(-1);
   if (tool_choice === 'none' || last?.role !== 'user') return [];
@@ -102,7 +102,7 @@ function chatUsage(body, choices) {
     prompt_tokens: prompt,
     completion_tokens: completion + reasoning,
     total_tokens: prompt + completion + reasoning,
-    // A conversation that goes on finds all but its last message in the cache.
+    // In a longer conversation, all messages except the last come from the cache.
     prompt_tokens_details: {
       cached_tokens: tokensOf(body.messages.slice(0, -1).map(({ content }) => content)),
       audio_tokens: 0,
@@ -130,7 +130,7 @@ function chatEvents(body) {
   return [...events, DONE];
 }
 
-/** Word by word; arguments in two halves. */
+/** Splits text into words, and arguments into halves. */
 function choiceDeltas({ index, message, logprobs, finish_reason }) {
   const { role, content, refusal, tool_calls = [], reasoning_content, audio } = message;
   const deltas = [{ role, content: content === null ? null : '', refusal: null }];
@@ -161,7 +161,7 @@ function choiceDeltas({ index, message, logprobs, finish_reason }) {
   return [...choices, { index, delta: {}, logprobs: null, finish_reason }];
 }
 
-/** Words with the space behind them. */
+/** Splits text into words, each followed by its space. */
 function piecesOf(text) {
   return text.match(/\S+\s*/g) ?? [];
 }

@@ -6,7 +6,7 @@ export interface LocalModelRequest {
   readonly headers: IncomingHttpHeaders;
   readonly body: Record<string, unknown>;
   readonly text: string;
-  /** How the connection came to its end. */
+  /** How the connection ended. */
   readonly closed: Promise<'finished' | 'aborted'>;
 }
 

@@ -1,14 +1,14 @@
-// A model service on this machine, for examples and tests: it speaks the HTTP and the event streams of the services, needs
-// no key, and makes its answers of what it is asked. `service.js` lists the model names that ask for failures.
+// A local model service for examples and tests. It implements the services' HTTP routes and event streams, needs no
+// key, and derives its answers from the requests. `service.js` lists the model names that cause failures.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { anthropicRoutes } from './anthropic.js';
 import { openaiRoutes } from './openai.js';
 
-/** Every service that it speaks. A route is `{ method, path, answer(request) }`. */
+/** Routes of all services. A route is `{ method, path, answer(request) }`. */
 const routes = [...anthropicRoutes, ...openaiRoutes];
 
-/** Starts it on 127.0.0.1, on a free port unless one is given. `requests` lists what has come, in order. */
+/** Starts the server on 127.0.0.1, on a free port by default. `requests` lists the received requests in order. */
 export async function startLocalModel({ port = 0 } = {}) {
   const requests = [];
   const server = createServer((incoming, outgoing) => {
@@ -46,8 +46,9 @@ async function receive(incoming, outgoing, requests) {
 }
 
 /**
- * An answer is `{ status, headers, json }`, `{ text }` in the place of JSON, or `{ events, ending }`: text of server-sent events, each
- * written by itself, after which the connection ends, hangs or drops. `{ ending: 'hang' }` alone never answers.
+ * Sends an answer: `{ status, headers, json }`, `{ text }` instead of JSON, or `{ events, ending }` with the text of
+ * server-sent events. Each event is written separately, and then the connection ends, hangs or drops. `{ ending: 'hang'
+ * }` alone never answers.
  */
 async function send(outgoing, { status = 200, headers, json, text, events, ending = 'end' }, ownHeaders) {
   const type = events === undefined ? 'application/json' : 'text/event-stream';
@@ -56,7 +57,7 @@ async function send(outgoing, { status = 200, headers, json, text, events, endin
   for (const event of events ?? []) {
     if (outgoing.destroyed) return;
     outgoing.write(event);
-    // Lets each event be a chunk of its own for whoever reads.
+    // Makes each event arrive as a separate chunk.
     await new Promise((resolve) => setImmediate(resolve));
   }
   if (ending === 'drop') outgoing.destroy();

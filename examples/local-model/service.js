@@ -1,21 +1,21 @@
-// How a service answers, whichever it is. The name of the model asks for what does not go well:
+// What the services have in common. Some model names cause failures:
 //
-//   fail-401 (or another status)   an error, each time
-//   fail-500-once                  an error, and an answer to the retry
-//   fail-mid-stream                an error event after a few chunks
-//   malformed                      JSON, or after a few chunks an event, that cannot be parsed
-//   drop-mid-stream, hang-mid-stream   the connection drops, or nothing more comes, after a few chunks
-//   hang                           no answer at all
+//   fail-401 (or another status)       an error for every request
+//   fail-500-once                      an error, and an answer to the retry
+//   fail-mid-stream                    an error event after a few chunks
+//   malformed                          invalid JSON, or an invalid event after a few chunks
+//   drop-mid-stream, hang-mid-stream   the connection drops or hangs after a few chunks
+//   hang                               no answer at all
 
 /**
- * An answer to a request, see `server.js`: what `answer` makes of its body, or what `events` does where it is to be
- * streamed. A service is `{ errorOf(status), errorEvent, malformedEvent, eventsBeforeFailure }`.
+ * Answers a request (see `server.js`): `answer` creates a whole answer from the body, and `events` a streamed one. A
+ * service is `{ errorOf(status), errorEvent, malformedEvent, eventsBeforeFailure }`.
  */
 export function served({ body, headers }, service, answer, events) {
   const model = String(body.model);
   const [, status, once] = /^fail-(\d{3})(-once)?$/.exec(model) ?? [];
   if (status !== undefined && (once === undefined || headers['x-stainless-retry-count'] === '0')) {
-    // Otherwise the SDKs wait half a second before they try again.
+    // Otherwise the SDKs wait half a second before they retry.
     return { status: Number(status), headers: { 'retry-after-ms': '1' }, json: service.errorOf(Number(status)) };
   }
   if (model === 'hang') return { ending: 'hang' };

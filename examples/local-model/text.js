@@ -1,22 +1,22 @@
-// What the local model says: it repeats the question, so that an answer can be told from what was asked.
+// Creates the local model's answers, which repeat the question so that tests can match answers with questions.
 
 export function wordsOf(text) {
   return String(text).split(/\s+/).filter(Boolean);
 }
 
-/** A token is a word. */
+/** Each word counts as a token. */
 export function tokensOf(contents) {
   return contents.reduce((sum, content) => sum + wordsOf(textOf(content)).length, 0);
 }
 
-/** The text of a message: of its parts, where it has some. */
+/** Returns a message's text, joined from its parts if it has several. */
 export function textOf(content) {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return content === null || content === undefined ? '' : JSON.stringify(content);
   return content.map((part) => part.text ?? '').join(' ');
 }
 
-/** To the last message; tools that have answered are repeated together. With a schema it is JSON of that shape. */
+/** Answers the last message. Repeats the answers of all tools together. With a schema, returns JSON that matches it. */
 export function answerTo(messages, schema) {
   const answered = messages.filter(({ role }) => role === 'tool').map(({ content }) => textOf(content));
   const question = textOf(messages.findLast(({ role }) => role === 'user')?.content);
@@ -24,7 +24,7 @@ export function answerTo(messages, schema) {
   return answered.length > 0 ? `The tools say: ${answered.join(', ')}` : `You said: ${question}`;
 }
 
-/** A value of the shape of a JSON schema. */
+/** Returns a value that matches a JSON schema. */
 export function sampleOf(schema = {}, text) {
   if (schema.enum !== undefined) return schema.enum[0];
   switch (schema.type) {

@@ -1,5 +1,5 @@
-// Asks a model with a tool, then streams what it makes of the answer. Without OPENAI_API_KEY it asks the local model
-// server, which repeats the question.
+// Asks a model with a tool, then streams the final answer. Without OPENAI_API_KEY, it asks the local model server,
+// which repeats the question.
 import OpenAI from 'openai';
 import { traceable } from 'runspan';
 import { wrapOpenAI } from 'runspan/openai';

@@ -1,5 +1,6 @@
-// Two processes, one trace of OpenTelemetry: this one asks, and search.js, which it starts, answers over HTTP. Where
-// instrumentations are installed they make the spans of requests and carry the headers, and of both files tracing.js remains.
+// One OpenTelemetry trace in two processes: this one asks, and search.js, which it starts, answers over HTTP. With
+// OpenTelemetry's HTTP instrumentations, which create the request spans and send the headers, only tracing.js is
+// needed.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-// The other process: its spans go on in the trace that the headers of the request tell of.
+// The other process. Its spans join the trace in the request headers.
 import { createServer } from 'node:http';
 import { context, propagation, SpanKind } from '@opentelemetry/api';
 import { traceable } from 'runspan';
@@ -22,5 +22,5 @@ const server = createServer((request, response) => {
   );
 });
 server.listen(0, '127.0.0.1', () => process.send(`http://127.0.0.1:${server.address().port}/`));
-// What is queued is delivered when the process ends by itself.
+// Queued runs are delivered when the process ends normally.
 process.once('disconnect', () => server.close());

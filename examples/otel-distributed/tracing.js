@@ -1,4 +1,4 @@
-// The set-up of both processes: OpenTelemetry as anybody has it, with a processor and a propagator of ours.
+// The set-up for both processes: ordinary OpenTelemetry with runspan's processor and propagator.
 import { context, propagation, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { CompositePropagator, W3CBaggagePropagator, W3CTraceContextPropagator } from '@opentelemetry/core';
@@ -16,7 +16,7 @@ propagation.setGlobalPropagator(
 
 const tracer = trace.getTracer('otel-distributed');
 
-/** Calls `fn` in a span of this kind; `from` is the context that the headers of a request have told of. */
+/** Calls `fn` in a span of this kind. `from` is the context extracted from request headers. */
 export function inSpan(name, kind, fn, from = context.active()) {
   return tracer.startActiveSpan(name, { kind }, from, async (span) => {
     try {
@@ -27,5 +27,5 @@ export function inSpan(name, kind, fn, from = context.active()) {
   });
 }
 
-/** Delivers what is queued. */
+/** Delivers queued runs. */
 export const shutdown = () => provider.shutdown();

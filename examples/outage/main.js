@@ -1,5 +1,5 @@
-// A service is killed in the middle of the work and comes back later. The program goes on working all the while, and in the
-// end everything has arrived.
+// Kills a service in the middle of the work and restarts it later. The program keeps working, and in the end every run
+// has arrived.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -13,7 +13,7 @@ const arrived = new Set();
 let service = await start(0);
 
 const spoolDir = mkdtempSync(join(tmpdir(), 'runspan-outage-'));
-// So small a queue that the disk is needed within the second.
+// The queue is small, so that runs are written to disk within a second.
 const limits = { queueRuns: 1_000 };
 configure({ endpoint: service.url, durability: 'spill', spoolDir, limits });
 
@@ -54,14 +54,14 @@ async function arrival() {
   while (arrived.size === 0) await once(service.child, 'message');
 }
 
-/** Also what it had told before comes before its end. */
+/** Waits until all of the service's reports have arrived. */
 async function kill() {
   const gone = Promise.all([once(service.child, 'exit'), once(service.child, 'disconnect')]);
   service.child.kill('SIGKILL');
   await gone;
 }
 
-/** Whatever it had to tell until now has come. */
+/** Waits until all reports that the service has sent so far have arrived. */
 async function answered() {
   service.child.send('?');
   for (;;) {

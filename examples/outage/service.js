@@ -1,5 +1,5 @@
-// The service: a receiver in a process of its own, so that it can be killed. It tells of every run whose end it has taken,
-// before it answers, and goes when whoever started it has gone.
+// A receiver in a separate process, so that it can be killed. It reports each run's end before it responds, and exits
+// when its parent exits.
 import { createReceiver, MemoryStore } from 'runspan/receiver';
 
 class TellingStore extends MemoryStore {

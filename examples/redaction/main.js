@@ -1,4 +1,4 @@
-// What must not leave the process: hidden by its name, by its place and by what it looks like.
+// Hides secrets by their names, by their paths and by patterns.
 import { configure, flush, redact, secretPatterns, traceable } from 'runspan';
 
 configure({

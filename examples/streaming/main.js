@@ -1,4 +1,5 @@
-// Answers in pieces, in four kinds of stream. Each run ends when its stream does, and nobody reads but this program.
+// Answers in chunks, with four kinds of streams. Each run ends when its stream does, and only this program reads the
+// streams.
 import { Readable } from 'node:stream';
 import { flush, traceable } from 'runspan';
 

@@ -1,4 +1,4 @@
-// While a program moves from one service to another, a processor for each: the same spans become the same runs in both.
+// Migrates from one service to another with a processor for each: the same spans become the same runs in both.
 import { ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import { createExporter } from 'runspan';

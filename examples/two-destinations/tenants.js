@@ -1,4 +1,4 @@
-// A key and a service for each tenant. The service of one of them is down, which costs the other nothing.
+// An API key and a service for each tenant. One service is down, which does not affect the other tenant.
 import { createExporter, traceable, withExporter } from 'runspan';
 import { createReceiver } from 'runspan/receiver';
 
@@ -23,7 +23,7 @@ console.log('globex', await exporters.globex.close(), await ledger('globex'));
 await exporters.acme.close();
 await Promise.all([services.acme.close(), services.globex.close()]);
 
-/** What the exporter counts, and how many runs of that tenant alone its service holds. */
+/** Returns the exporter's counters, and the number of the tenant's own runs in its service. */
 async function ledger(tenant) {
   const { created, sent, dropped } = exporters[tenant].stats();
   const runs = await services[tenant].runs();

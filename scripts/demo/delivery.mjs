@@ -1,4 +1,6 @@
-/** Which runs of ask-docs each way of tracing makes, by their names; the last step is a model's or an extraction's. */
+/**
+ * The names of the runs that ask-docs creates with each way of tracing. The last step is a model call or an extraction.
+ */
 export const WAYS = {
   traceable: ['ask-docs', 'read documents', 'build prompt'],
   '@traced': ['build index', 'retrieve'],
@@ -8,8 +10,8 @@ export const WAYS = {
 const RUN_TYPES_MIN = 3;
 
 /**
- * What is wrong with the delivery of one trace of ask-docs, one line each: the ledger of the process that sent it beside
- * the runs that the receiver holds of it. Nothing when all of it arrived, once, and as it should.
+ * Returns one line for each delivery fault in an ask-docs trace, by comparing the sending process's ledger with the
+ * runs in the receiver. Returns nothing if every run arrived correctly and exactly once.
  */
 export function faultsOf(ledger, received) {
   const names = new Set(received.map(({ name }) => name));

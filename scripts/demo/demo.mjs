@@ -1,6 +1,6 @@
-// The main job, end to end: ask-docs answers a question, its runs go through the exporter over HTTP to a receiver, and
-// what the one says it has sent is compared with what the other holds. Ends with 1 when the two differ. With --keep the receiver
-// goes on until it is told to stop, so that its page can be looked at.
+// An end-to-end check: ask-docs answers a question, its runs are sent to a receiver over HTTP, and the number of sent
+// runs is compared with the runs in the receiver. Exits with 1 if they differ. With --keep, the receiver stays open so
+// that you can view its page.
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { configure, shutdown, stats } from 'runspan';
@@ -17,7 +17,7 @@ const question =
   given.filter((word) => word !== KEEP).join(' ') || 'How do I limit how many promises run at once with p-queue?';
 const packages = fileURLToPath(new URL('../../node_modules', import.meta.url));
 
-// Strict: it takes the documented interface alone.
+// Strict mode accepts only the documented interface.
 const store = new MemoryStore();
 const receiver = await createReceiver({ strict: true, store });
 try {
@@ -55,7 +55,7 @@ try {
   console.error(`demo: ${error instanceof Error ? error.message : error}`);
   process.exitCode = 1;
 } finally {
-  // What is left after an error still has somewhere to go.
+  // After an error, remaining runs can still be delivered.
   await shutdown();
   await receiver.close();
 }

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { AT_ONCE, greetingOf, startChat } from '../../examples/chat/test/support/chat-program.mjs';
 
-/** Writes pictures of the chat, which answers about runspan's own documents, and gives their names. */
+/** Takes screenshots of the chat answering questions about runspan's documents. Returns their names. */
 export async function shootChat(browser, folder) {
   const chat = startChat(AT_ONCE);
   try {
@@ -45,7 +45,7 @@ async function newConversation(page) {
   await page.getByRole('heading', { name: 'What would you like to know?' }).waitFor();
 }
 
-/** Asks, and waits for the end of the answer, or for a text. */
+/** Asks a question, and waits for the end of the answer or for a text. */
 async function ask(page, question, text) {
   const composer = page.getByRole('textbox', { name: 'Message', exact: true });
   await composer.fill(question);

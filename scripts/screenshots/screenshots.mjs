@@ -1,4 +1,5 @@
-// Writes docs/images: the page as it shows an application that answers customers, and the chat application.
+// Writes docs/images: screenshots of the receiver's page with a customer support agent's traces, and of the chat
+// application.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,7 +24,7 @@ try {
   mkdirSync(images, { recursive: true });
   const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' });
   await shoot(page, 'list', '/', 'PaymentError');
-  // README.md shows this picture on its first screen.
+  // README.md shows this image on its first screen.
   await page.setViewportSize({ width: 1440, height: 560 });
   await shoot(page, 'trace', `/?trace=${failed.trace_id}&run=${failed.id}`, 'PaymentClient.refund');
   await page.setViewportSize({ width: 1440, height: 900 });
@@ -41,7 +42,7 @@ async function send(path, body) {
   if (!answered.ok) throw new Error(`${path} was answered with ${answered.status}: ${await answered.text()}`);
 }
 
-/** The page once it shows this text, and nothing of it moves any more. */
+/** Takes a screenshot once the page shows this text and nothing moves any more. */
 async function shoot(page, name, path, text) {
   await page.goto(receiver.url + path);
   await page.getByText(text).first().waitFor();

@@ -1,10 +1,10 @@
-// What an application that answers customers would have sent: turns of an agent with a model, a search and two tools. One of
-// them fails at its tool, one waits for a slow search, one is still at work.
+// The runs of a customer support agent: turns with a model, a search and two tools. One turn fails in a tool, one waits
+// for a slow search, and one is still open.
 
 const MODEL = 'gpt-4.1-mini';
 const DOLLARS_PER_TOKEN = { read: 0.4e-6, written: 1.6e-6 };
 
-/** The turns of a day until `nowMs`, the youngest last, as records for `POST /runs/batch`. */
+/** Returns one day's turns until `nowMs`, latest last, as records for `POST /runs/batch`. */
 export function supportAgentRuns(nowMs) {
   const random = randomFrom(7);
   const runs = [];
@@ -166,7 +166,7 @@ const REQUEST_ERROR =
 const REFUND_ERROR =
   'PaymentError: The card ending in 4242 has expired (code card_expired)\n    at PaymentClient.refund (file:///app/src/payment-client.js:71:11)\n    at async issueRefund (file:///app/src/tools/issue-refund.js:24:20)\n    at async Agent.callTool (file:///app/src/agent.js:112:22)\n  cause: HttpError: 402 from POST https://payments.example/v1/refunds: card_expired\n    at send (file:///app/src/http.js:33:9)';
 
-/** What comes before money is sent back. */
+/** Records the steps before a refund. */
 function checkRefund(trace, root, { order, customer, messages, ms }) {
   const check = trace.run(root, 'check-refund', 'chain', 3);
   check.inputs = { order_id: order.id, customer };
@@ -208,7 +208,7 @@ function conversation({ question, order, documents }) {
   ];
 }
 
-/** Runs below one root, one after the other: each starts where the one before it has ended. */
+/** Runs below one root in sequence: each starts when the previous one ends. */
 class Trace {
   runs = [];
   #name;
@@ -287,14 +287,14 @@ function iso(ms) {
   return new Date(ms).toISOString().replace('Z', `${`${micros % 1_000}`.padStart(3, '0')}Z`);
 }
 
-/** A UUIDv7 of this moment. */
+/** Returns a UUIDv7 for this time. */
 function idAt(ms, random) {
   const time = Math.floor(ms).toString(16).padStart(12, '0');
   const digits = Array.from({ length: 18 }, () => Math.floor(random() * 16).toString(16)).join('');
   return `${time.slice(0, 8)}-${time.slice(8)}-7${digits.slice(0, 3)}-8${digits.slice(3, 6)}-${digits.slice(6)}`;
 }
 
-/** The same numbers each time (mulberry32). */
+/** Returns the same pseudo-random numbers each time (mulberry32). */
 function randomFrom(seed) {
   let state = seed;
   return () => {

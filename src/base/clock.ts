@@ -3,23 +3,22 @@ import { monotonicNowMs, wallNowMs } from './timers.ts';
 export { monotonicNowMs, wallNowMs };
 
 /**
- * Maximum difference between timestamps and the wall clock, in microseconds. If the difference is larger, timestamps
- * are set to the wall clock again.
+ * Maximum difference between timestamps and the system clock, in microseconds. Timestamps that differ more are set to
+ * the system clock again.
  */
 const DEVIATION_MAX_US = 20_000;
 
-/** If the wall clock moves back by more than this number of microseconds, timestamps move back too. */
+/** If the system clock moves back by more than this many microseconds, timestamps move back too. */
 const BACKWARD_MAX_US = 5_000_000;
 
 /**
  * Creates timestamps in whole microseconds since 1970. Each timestamp is greater than the previous one, so runs sort by
- * creation time. The exception is a wall clock that moves back by more than 5 s: timestamps then move back too.
- * Durations are measured with the monotonic clock.
+ * creation time, unless the system clock moves back by more than 5 s. Durations are measured with the monotonic clock.
  */
 export class Clock {
   readonly #wallMs: () => number;
   readonly #monotonicMs: () => number;
-  /** Wall clock minus monotonic clock, in microseconds. */
+  /** System clock minus monotonic clock, in microseconds. */
   #anchorUs: number;
   #lastUs = 0;
 
@@ -33,7 +32,7 @@ export class Clock {
     return this.#monotonicMs() * 1_000;
   }
 
-  /** Returns a new timestamp. The argument must be the current result of `monotonicUs()`. */
+  /** Returns a new timestamp. Pass the current result of `monotonicUs()`. */
   stampUs(monotonicUs: number): number {
     const wallUs = this.#wallMs() * 1_000;
     if (Math.abs(this.#anchorUs + monotonicUs - wallUs) > DEVIATION_MAX_US) this.#anchorUs = wallUs - monotonicUs;
@@ -47,5 +46,5 @@ export class Clock {
   }
 }
 
-/** The clock for the timestamps and ids of the runs that this process records. */
+/** The clock for timestamps and ids of runs that this process records. */
 export const clock: Clock = new Clock();

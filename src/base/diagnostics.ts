@@ -6,24 +6,20 @@ import { visible } from './text.ts';
 export type LogLevel = 'silent' | 'error' | 'warn' | 'debug';
 
 /**
- * The destination of log lines. If a level is set, lines of this level and of more severe levels are written to
- * standard error. If a function is set, it receives every line, and nothing is written to standard error. Errors that
- * the function throws are ignored.
+ * Where log lines are sent. A level writes lines with this level or a more severe one to standard error. A function
+ * receives every line instead, and nothing is written to standard error. Errors thrown by the function are ignored.
  */
 export type Log = LogLevel | ((level: Exclude<LogLevel, 'silent'>, message: string) => void);
 
 export const LEVELS: readonly LogLevel[] = ['silent', 'error', 'warn', 'debug'];
 
 /**
- * Maximum number of different keys (`place`) for which `warnOnce` logs a line. Prevents a flood of lines if a loop
+ * Maximum number of different `place` keys for which `warnOnce` logs a line. Prevents a flood of lines if a loop
  * creates new keys.
  */
 const PLACES_MAX = 1_000;
 
-/**
- * Maximum number of values to redact. At the maximum, each new value replaces the oldest value, which is then no longer
- * redacted.
- */
+/** Maximum number of values to redact. Each further value replaces the oldest one, which is then no longer redacted. */
 const CONCEALED_MAX = 1_000;
 
 /** Shorter values are not redacted, because ordinary words in a log line could contain them. */
@@ -36,13 +32,13 @@ let isLogSet = false;
 let calling = (call: () => void): void => call();
 
 const own = {
-  /** Sets the destination of log lines for all exporters of the process. */
+  /** Sets where log lines are sent, for all exporters in the process. */
   setLog(to: Log): void {
     log = to;
     isLogSet = true;
   },
 
-  /** Sets the function through which the log function and the console are called, with tracing turned off. */
+  /** Sets the function that calls the log function and the console with tracing turned off. */
   callBy(caller: (call: () => void) => void): void {
     calling = caller;
   },
@@ -75,7 +71,7 @@ const own = {
   forgetPlaces: (): void => places.clear(),
 };
 
-/** Writes all log lines of the library. A log line never contains a payload or an API key. */
+/** Writes all of the library's log lines, which never contain a payload or an API key. */
 export const diagnostics: typeof own = shared('diagnostics', () => own);
 
 let isPrinting = false;
@@ -101,7 +97,7 @@ function print(level: Exclude<LogLevel, 'silent'>, message: string): void {
   }
 }
 
-/** Redacts concealed values and URL credentials, because error messages of other libraries may contain secrets. */
+/** Redacts concealed values and URL credentials, because error messages from other libraries may contain secrets. */
 function withoutSecrets(message: string): string {
   let shown = message.replace(/(?<=:\/\/)[^\s/?#@]{1,1024}@/g, '[Redacted]@');
   for (const value of concealed) shown = shown.replaceAll(value, '[Redacted]');

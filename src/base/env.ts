@@ -49,7 +49,7 @@ export type LangsmithName =
   | 'HIDE_INPUTS'
   | 'HIDE_OUTPUTS';
 
-/** Each of these variables turns the tracing of the langsmith package, which LangChain uses too, on or off. */
+/** Each of these variables turns the langsmith package's tracing, which LangChain also uses, on or off. */
 export const LANGSMITH_TRACING: readonly EnvironmentName[] = [
   'LANGSMITH_TRACING',
   'LANGSMITH_TRACING_V2',
@@ -63,12 +63,12 @@ export function langsmithEnv(name: LangsmithName): string | undefined {
   return env(`LANGSMITH_${name}`) ?? env(`LANGCHAIN_${name}`);
 }
 
-/** Whether the endpoint, the API key and the workspace are read from LangSmith's environment variables. */
+/** Whether LangSmith's environment variables set the endpoint, the API key and the workspace. */
 export function usesLangsmithService(): boolean {
   return !hasServiceVariable() && (langsmithEnv('TRACING_V2') === 'true' || langsmithEnv('TRACING') === 'true');
 }
 
-/** Whether a variable with the prefix RUNSPAN_ sets the endpoint, the API key or the workspace. */
+/** Whether a RUNSPAN_ variable sets the endpoint, the API key or the workspace. */
 export function hasServiceVariable(): boolean {
   return (env('RUNSPAN_ENDPOINT') ?? env('RUNSPAN_API_KEY') ?? env('RUNSPAN_WORKSPACE_ID')) !== undefined;
 }
@@ -79,13 +79,15 @@ export function env(name: EnvironmentName): string | undefined {
 
 declare const jest: unknown;
 
-/** Whether Jest has loaded this module. Jest reports an error if a module is loaded after the end of a test file. */
+/**
+ * Whether Jest has loaded this module. Jest reports an error for modules that are loaded after a test file has ended.
+ */
 export const isJest: boolean = typeof jest !== 'undefined';
 
 const ON: readonly string[] = ['true', '1', 'yes', 'on'];
 const OFF: readonly string[] = ['false', '0', 'no', 'off'];
 
-/** Returns undefined if the text is neither true nor false. */
+/** Parses a boolean. Returns undefined if the text is neither true nor false. */
 export function parseFlag(value: unknown): boolean | undefined {
   const text = safeText(value).toLowerCase();
   if (ON.includes(text)) return true;
@@ -101,7 +103,7 @@ export function variablesWith(prefix: string): string[] {
   return Object.keys(environment()).filter((name) => name.startsWith(prefix));
 }
 
-/** Returns the environment for a child process. A variable with the value `undefined` is not passed to the process. */
+/** Returns the environment for a child process, without variables that are set to `undefined`. */
 export function environmentWith(variables: Readonly<Record<string, string | undefined>>): NodeJS.ProcessEnv {
   return { ...environment(), ...variables };
 }

@@ -1,4 +1,4 @@
-// In the build for Workers and Vercel's edge runtime, the exports of this file replace the globals of the same names.
+// In the build for Workers and Vercel's edge runtime, this file's exports replace the globals with the same names.
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -31,7 +31,7 @@ export class Buffer extends Uint8Array {
     return all;
   }
 
-  /** Writes as many whole characters as fit, and returns the number of bytes. */
+  /** Writes as many whole characters as fit. Returns the number of bytes written. */
   write(text: string, at: number): number {
     return encoder.encodeInto(text, this.subarray(at)).written;
   }
@@ -49,7 +49,7 @@ export class Buffer extends Uint8Array {
   }
 }
 
-/** Unlike Node, returns nothing for text that is not base64. */
+/** Decodes base64. Unlike in Node, any other text results in no bytes. */
 function fromBase64(text: string): string {
   try {
     return atob(text);
@@ -60,7 +60,7 @@ function fromBase64(text: string): string {
 
 // Workers with an early compatibility date have neither of these classes.
 
-/** Without the class of the runtime, a result that is not read to its end is not noticed. */
+/** Without the runtime's own class, results that are not read to the end go unnoticed. */
 const Registry: typeof FinalizationRegistry =
   globalThis.FinalizationRegistry ??
   class {

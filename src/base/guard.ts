@@ -16,13 +16,13 @@ export function guard<Result>(place: string, work: () => Result): Result | undef
 }
 
 /**
- * Logs an error like `guard`. Called in the `catch` block of hot code, where a closure for `guard` would be too slow.
+ * Logs an error like `guard`. Called from `catch` blocks in hot code, where a closure for `guard` would be too slow.
  */
 export function reportFailure(place: string, thrown: unknown): void {
   diagnostics.warnOnce(place, `${place} failed, the application is not affected: ${messageOf(thrown)}`);
 }
 
-/** If a callback returned a promise, ignores its rejection. An unhandled rejection would end the process. */
+/** Ignores the rejection of a promise that a callback returned. An unhandled rejection would end the process. */
 export function ignoreRejection(result: unknown): void {
   if (types.isPromise(result)) result.catch(() => {});
 }

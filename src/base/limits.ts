@@ -1,18 +1,18 @@
-/** All configurable limits. Set them with `configure({ limits })`. */
+/** All configurable limits, set with `configure({ limits })`. */
 export interface Limits {
-  /** Milliseconds that the first run of a batch waits in the queue for more runs to join the batch. */
+  /** How long a batch's first run waits in the queue for more runs, in milliseconds. */
   lingerMs: number;
   /**
-   * Milliseconds that the start of a run waits for the end of the run, so that both are sent as one record. If the run
-   * is still open after this time, its start is sent first and its end later. If the value is 0, a start waits only
-   * `lingerMs`. `flush` sends all starts immediately. `RUNSPAN_START_DELAY_MS`
+   * How long a run's start waits for the run's end, in milliseconds, so that both are sent as one record. If the run is
+   * still open afterwards, its start is sent first and its end later. With 0, a start waits only `lingerMs`. `flush`
+   * sends all starts immediately. `RUNSPAN_START_DELAY_MS`
    */
   startDelayMs: number;
   /** Maximum number of runs per request, unless the `/info` response sets another limit. */
   batchRuns: number;
   /**
-   * Maximum body bytes per request, unless the `/info` response sets another limit. A run that exceeds this size is
-   * sent in a request without other runs.
+   * Maximum body bytes per request, unless the `/info` response sets another limit. Larger runs are sent alone, one per
+   * request.
    */
   batchBytes: number;
   /** Maximum number of concurrent requests. At the limit, runs wait in the queue. */
@@ -20,65 +20,63 @@ export interface Limits {
   /** Maximum number of undelivered runs. At the limit, new traces are refused and counted as `queue_full`. */
   queueRuns: number;
   /**
-   * Maximum total bytes of undelivered runs, counting one byte per character of text. At the limit, new traces are
+   * Maximum total bytes of undelivered runs, where each character counts as one byte. At the limit, new traces are
    * refused.
    */
   queueBytes: number;
   /** Maximum nesting depth of one payload. Deeper values are replaced with a marker. */
   payloadDepth: number;
-  /**
-   * Maximum number of items per array and of keys per object. All items or keys beyond this number are replaced with
-   * one marker.
-   */
+  /** Maximum number of items per array and keys per object. Any others are replaced with one marker. */
   payloadWidth: number;
-  /** Maximum number of values in one payload. Values beyond this number are replaced with markers. */
+  /** Maximum number of values in one payload. Any others are replaced with markers. */
   payloadNodes: number;
   /**
-   * Maximum total characters of text in one payload. If a text would exceed this total, its middle is replaced with a
+   * Maximum total characters of text in one payload. A text that would exceed this total is cut in the middle, with a
    * marker.
    */
   payloadBytes: number;
   /**
-   * Maximum total bytes of the attachments of one run. An attachment that would exceed this total is left out, and a
-   * warning is logged.
+   * Maximum total bytes of a run's attachments. An attachment that would exceed this total is left out with a warning.
    */
   attachmentBytes: number;
   /**
-   * Maximum number of open runs. When the number of open runs exceeds this limit, the oldest open run is sent as
-   * incomplete. If the run ends later, its end is sent too.
+   * Maximum number of open runs. Above `openRuns`, the oldest open run is sent as incomplete. Its end is still sent if
+   * it ends later.
    */
   openRuns: number;
-  /** Age in milliseconds at which an open run is sent as incomplete. If the run ends later, its end is sent too. */
+  /** Age at which an open run is sent as incomplete, in milliseconds. Its end is still sent if it ends later. */
   openRunAgeMs: number;
-  /** Milliseconds without a read after which the run of a stream, generator or lazy thenable ends as interrupted. */
+  /**
+   * The run of a stream, generator or lazy thenable ends as interrupted after this many milliseconds without a read.
+   */
   streamIdleMs: number;
-  /** Maximum milliseconds to open a connection. */
+  /** Maximum time to open a connection, in milliseconds. */
   connectTimeoutMs: number;
-  /** Maximum milliseconds of a request, from connecting to the last byte of the response. */
+  /** Maximum time for a request, from connecting to the last byte of the response, in milliseconds. */
   requestTimeoutMs: number;
-  /** Back-off in milliseconds after the first failure, with full jitter. Each further failure doubles the back-off. */
+  /** Back-off after the first failure, in milliseconds, with full jitter. Doubles with each further failure. */
   retryDelayMs: number;
-  /** Maximum back-off in milliseconds. */
+  /** Maximum back-off, in milliseconds. */
   retryDelayMaxMs: number;
   /**
-   * Age in milliseconds at which an undelivered run is dropped if `durability` is `memory`. Pauses that the service
-   * requested do not count towards the age.
+   * Age at which an undelivered run is dropped if `durability` is `memory`, in milliseconds. Pauses that the service
+   * requested do not count.
    */
   ageMs: number;
   /**
-   * Milliseconds that an outage must last before queued runs are written to disk. This limit is not used if
-   * `durability` is `memory`.
+   * How long an outage lasts before queued runs are written to disk, in milliseconds. Not used if `durability` is
+   * `memory`.
    */
   spillAfterMs: number;
   /** Maximum bytes on disk per process. At the limit, further runs stay in memory. */
   spoolBytes: number;
-  /** Age in milliseconds at which an undelivered run is dropped if `durability` is not `memory`. */
+  /** Age at which an undelivered run is dropped if `durability` is not `memory`, in milliseconds. */
   spoolAgeMs: number;
   /** Maximum number of concurrent runs in simple ingestion. */
   simpleInFlight: number;
   /** Maximum requests per second in simple ingestion. */
   simpleRequestsPerSecond: number;
-  /** Maximum milliseconds that delivery delays the end of a process that has no other work left. */
+  /** Maximum time by which delivery delays the end of a process that has no other work left, in milliseconds. */
   exitFlushMs: number;
 }
 
@@ -113,5 +111,5 @@ export const defaultLimits: Readonly<Limits> = {
   exitFlushMs: 2_000,
 };
 
-/** Maximum delay of `setTimeout`. With a longer delay, `setTimeout` fires immediately. */
+/** Maximum delay that `setTimeout` supports. Timers with a longer delay fire immediately. */
 export const DELAY_MAX_MS: number = 2 ** 31 - 1;

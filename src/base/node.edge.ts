@@ -4,10 +4,10 @@ import { SynchronousStorage } from './storage.edge.ts';
 
 export { AsyncResource } from './storage.edge.ts';
 
-// Replaces `node.ts` on Workers and on Vercel's edge runtime. The substitutes have only what the library calls.
+// Replaces `node.ts` on Workers and Vercel's edge runtime. Each substitute has only what the library calls.
 
 const modules: Readonly<Record<string, unknown>> = {
-  // The web streams of these runtimes have no such functions, and there are no streams of Node.
+  // Web streams on these runtimes have no such functions, and there are no Node streams.
   'node:stream': { Stream: class {}, finished() {}, isErrored: () => false },
 };
 
@@ -48,7 +48,7 @@ interface Globals {
 const globals = globalThis as unknown as Globals;
 
 export const createStorage = (() => {
-  // Workers have the module with the flag `nodejs_compat`, and Vercel's edge runtime has the global.
+  // On Workers, the flag `nodejs_compat` provides the module. Vercel's edge runtime has the global.
   const Storage =
     globals.AsyncLocalStorage ?? globals.process?.getBuiltinModule?.('node:async_hooks')?.AsyncLocalStorage;
   return new (Storage ?? SynchronousStorage)();
@@ -56,7 +56,7 @@ export const createStorage = (() => {
 
 export const channel = ((name: string) => ({ name, hasSubscribers: false })) as unknown as typeof node.channel;
 
-/** A timer with the methods of Node's. It ends with its request. */
+/** A timer with the methods of Node's timers. It ends with its request. */
 class Timer {
   readonly id: unknown;
 
@@ -77,7 +77,7 @@ export const setTimeout = ((callback: () => void, ms: number) =>
 export const clearTimeout = ((timer: Timer | undefined) =>
   globalThis.clearTimeout(timer?.id as number)) as unknown as typeof node.clearTimeout;
 
-/** A microtask, because it belongs to no request. */
+/** Uses a microtask, because it belongs to no request. */
 export const setImmediate = ((callback: () => void) => {
   queueMicrotask(callback);
   return { unref() {} };

@@ -1,5 +1,5 @@
-// What the library needs of Node. `node.edge.ts` and `node.browser.ts` replace this file in the builds for runtimes with fetch
-// only, and for browsers.
+// The parts of Node that the library uses. `node.edge.ts` and `node.browser.ts` replace this file in the builds for
+// runtimes with fetch only and for browsers.
 import type { AsyncLocalStorage } from 'node:async_hooks';
 
 /**
@@ -19,14 +19,14 @@ export const createStorage = <Store>(): AsyncLocalStorage<Store> =>
 export const channel: typeof import('node:diagnostics_channel').channel =
   nodeModule('node:diagnostics_channel').channel;
 
-// Keeps the original functions, because fake timers in an application's tests would otherwise stop delivery.
+// Keeps the original functions, because an application's fake timers would otherwise stop delivery.
 export const setTimeout: typeof globalThis.setTimeout = globalThis.setTimeout;
 export const setImmediate: typeof globalThis.setImmediate = globalThis.setImmediate;
 export const clearTimeout: typeof globalThis.clearTimeout = globalThis.clearTimeout;
 
 /**
- * Whether timers, connections and promises end with the request that created them, and whether the runtime reads the body
- * of a response without calling replaced methods.
+ * Whether timers, connections and promises end with the request that created them, and whether the runtime reads
+ * response bodies without calling replaced methods.
  */
 export const isPerRequest: boolean = false;
 

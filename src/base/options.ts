@@ -2,8 +2,8 @@ import { RunspanError } from './errors.ts';
 import { shown } from './text.ts';
 
 /**
- * A check of one option. `expected` describes valid values. `show` describes an invalid value in an error. Errors about
- * a `secret` option do not show the value.
+ * A check for one option. `expected` describes valid values. `show` describes an invalid value in an error, but is not
+ * used for a `secret` option.
  */
 export type Check = readonly [
   expected: string,
@@ -17,13 +17,13 @@ export type Checks<Options> = { readonly [Key in keyof Options]-?: Check };
 export interface OptionMistake {
   readonly name?: string;
   readonly value: unknown;
-  /** The check of the option, or undefined if the option is unknown. */
+  /** The option's check. Undefined if the option is unknown. */
   readonly check?: Check | undefined;
 }
 
 /**
- * Returns a copy of the valid options. Calls `onMistake` for each unknown, invalid or unreadable option, or if `given`
- * is not an object. Known options with the value undefined are left out.
+ * Returns a copy of the valid options. Calls `onMistake` for each unknown, invalid or unreadable option, and if `given`
+ * is not an object. Omits known options whose value is undefined.
  */
 export function validOptions<Options extends object>(
   given: unknown,
@@ -46,7 +46,7 @@ export function validOptions<Options extends object>(
         continue;
       }
     } catch {
-      // The getter or the check of the option threw.
+      // The option's getter or check threw.
     }
     onMistake({ name, value, check });
   }
@@ -70,13 +70,15 @@ export function checkedOptions<Options extends object>(
   return withoutPrototype(valid);
 }
 
-/** Copies options to an object without a prototype, so that no property of `Object.prototype` is read as an option. */
+/**
+ * Copies options to an object without a prototype, so that properties of `Object.prototype` are not read as options.
+ */
 export function withoutPrototype<Options extends object>(options: Options): Options {
   return Object.assign(Object.create(null), options);
 }
 
 function expectation(what: string, { name, value, check }: OptionMistake, known: readonly string[]): string {
-  // A string is not shown, because the caller may have passed an API key instead of the options.
+  // Does not show a string, because the caller may have passed an API key instead of the options.
   if (name === undefined) return `${what} to be an object, got ${typeof value === 'string' ? 'text' : shown(value)}`;
   if (check === undefined) return `${what} to have no more than ${known.join(', ')}, got \`${name}\``;
   const [expected, , show = shown] = check;
@@ -103,8 +105,8 @@ export function wholeFrom(least: number, most?: number): Check {
 }
 
 /**
- * Whether a host name without a port always refers to this machine. Returns true for `localhost`, for addresses in
- * 127.0.0.0/8, and for `::1` with or without brackets. Other names are not resolved.
+ * Whether a host name without a port always refers to this machine: `localhost`, an address in 127.0.0.0/8, or `::1`
+ * with or without brackets. Other names are not resolved.
  */
 export function isLoopback(host: string): boolean {
   const name = host.toLowerCase();

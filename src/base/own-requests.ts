@@ -1,4 +1,4 @@
 import { shared } from './shared.ts';
 
-/** The options of the library's own calls of `fetch`, which are never recorded. */
+/** Options objects of the library's own `fetch` calls, which are never recorded. */
 export const ownRequests: WeakSet<object> = shared('ownRequests', () => new WeakSet());

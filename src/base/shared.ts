@@ -1,5 +1,5 @@
 /**
- * State of the process that all loaded copies of one version share. A process loads several copies if a bundler includes the
+ * Process state that all loaded copies of one version share. A process loads several copies if a bundler includes the
  * package in several files, or resolves `import` and `require` to different files.
  */
 import { version } from './version.ts';
@@ -9,7 +9,7 @@ const holder = globalThis as { [KEY]?: Map<string, unknown> };
 const states: Map<string, unknown> = holder[KEY] ?? new Map();
 holder[KEY] = states;
 
-/** Returns the state with this name, or creates it in the copy that asks first. */
+/** Returns the state with this name, which the first copy that asks for it creates. */
 export function shared<State>(name: string, create: () => State): State {
   if (!states.has(name)) states.set(name, create());
   return states.get(name) as State;
@@ -26,7 +26,7 @@ export interface FetchRecorder {
   readonly original: unknown;
 }
 
-/** Makes `instanceof` also true for instances of these classes in the other module format. */
+/** Makes `instanceof` return true also for instances that another copy of this version created. */
 export function shareInstances(types: Readonly<Record<string, { readonly prototype: object }>>): void {
   for (const [name, type] of Object.entries(types)) {
     const brand = Symbol.for(`runspan.${name}.${version}`);

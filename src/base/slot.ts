@@ -9,7 +9,7 @@ export interface Slot<Value> {
  * `WeakMap` would be several times slower per object, mostly because of garbage collection.
  */
 export function makeSlot<Value>(): Slot<Value> {
-  /** The values of objects that cannot be extended with a private field. */
+  /** Values for objects that cannot be extended with a private field. */
   const others = new WeakMap<object, Value>();
   return class Field extends Identity {
     #value: Value;

@@ -17,7 +17,10 @@ export class SynchronousStorage {
   }
 }
 
-/** Calls the function in the current context. Browsers have none, and elsewhere it belongs to the request that delivers. */
+/**
+ * Calls the function in the current context. Browsers have no contexts. On edge runtimes, the context belongs to the
+ * request that delivers.
+ */
 export class AsyncResource {
   runInAsyncScope<Result, Args extends unknown[]>(fn: (...args: Args) => Result, self: unknown, ...args: Args): Result {
     return Reflect.apply(fn, self, args);

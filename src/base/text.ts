@@ -3,9 +3,9 @@ import { types } from './node.ts';
 export { visible, visibleJson } from './visible.ts';
 
 /**
- * Converts any value to text for a message. Never throws. Returns a placeholder if the conversion fails, for example
- * for a revoked proxy. For an array, the text contains only the length, because the text of nested arrays could be
- * arbitrarily long.
+ * Converts any value to text for a message. Never throws: if the conversion fails, for example for a revoked proxy,
+ * returns a placeholder. An array is described by its length, because the text of nested arrays could be arbitrarily
+ * long.
  */
 export function safeText(value: unknown): string {
   try {
@@ -17,9 +17,9 @@ export function safeText(value: unknown): string {
 }
 
 /**
- * Describes a thrown value on one line with at most 300 characters: an error by its message, else its code, else its
- * name, and any other value by its text. For an AggregateError, which Node throws if the connections to all addresses
- * of a host fail, describes the first error.
+ * Describes a thrown value on one line with at most 300 characters. For an error, uses the message, else the code, else
+ * the name. For an AggregateError, which Node throws if it cannot connect to any address of a host, describes the first
+ * error.
  */
 export function messageOf(thrown: unknown): string {
   let message: unknown;
@@ -34,7 +34,7 @@ export function messageOf(thrown: unknown): string {
     .slice(0, 300);
 }
 
-/** Describes a value for a message. An object is described by its kind only, without its content. */
+/** Describes a value for a message. Shows only an object's kind, not its content. */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(cut(value, 80));
   if (value === null) return 'null';
@@ -67,10 +67,7 @@ export const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
 
 const BACKSLASH = 0x5c;
 
-/**
- * Whether the character at index `at` of JSON text is escaped, which means that it follows an odd number of
- * backslashes.
- */
+/** Whether the character at index `at` in JSON text is escaped, because it follows an odd number of backslashes. */
 export function isEscaped(json: string, at: number): boolean {
   let first = at;
   while (json.charCodeAt(first - 1) === BACKSLASH) first--;

@@ -1,16 +1,16 @@
 import { DELAY_MAX_MS } from './limits.ts';
 import { AsyncResource, clearTimeout, setImmediate, setTimeout } from './node.ts';
 
-// The clock functions are captured at load time, so that fake timers in an application's tests do not affect the library.
+// Captures the clock functions at load time, so that an application's fake timers do not affect the library.
 export const wallNowMs: () => number = Date.now;
 export const monotonicNowMs: () => number = performance.now.bind(performance);
 
 export const clearTimer: (timer: NodeJS.Timeout | undefined) => void = clearTimeout;
 
 /**
- * An async resource without an async context. A new resource captures the current context, for example the context of a
- * request whose handler imports the library. Node has no function that leaves all contexts, so the loop below removes
- * the captured context from the resource. The names of the removed properties depend on the Node version.
+ * An async resource without an async context. A new resource captures the current context, for example of a request
+ * whose handler imports the library. Node has no function that leaves all contexts, so the loop below removes the
+ * captured context. The names of the removed properties depend on the Node version.
  */
 const root = new AsyncResource('runspan');
 for (const key of Object.getOwnPropertySymbols(root)) {
@@ -18,9 +18,8 @@ for (const key of Object.getOwnPropertySymbols(root)) {
 }
 
 /**
- * Calls a function outside any async context. Delivery often starts while the application calls the library. If
- * delivery ran in the async context of that call, its requests would be traced, and the data of the call would stay in
- * memory.
+ * Calls a function outside any async context. Delivery often starts inside an application's call. In that call's async
+ * context, its requests would be traced, and the call's data would stay in memory.
  */
 export function outside<Result, Args extends unknown[]>(fn: (...args: Args) => Result, ...args: Args): Result {
   return root.runInAsyncScope(fn, undefined, ...args);
@@ -28,14 +27,14 @@ export function outside<Result, Args extends unknown[]>(fn: (...args: Args) => R
 
 /**
  * Like `setTimeout`, but outside any async context. The timer keeps the process alive until `unref` is called. A
- * negative `ms` counts as 0, because Node 24 and later print a warning for a negative number.
+ * negative `ms` counts as 0, because Node 24 and later warn about negative numbers.
  */
 export function setTimer(callback: () => void, ms: number): NodeJS.Timeout {
   return root.runInAsyncScope(setTimeout<[]>, undefined, callback, Math.max(0, ms));
 }
 
 /**
- * Like `setImmediate`, but outside any async context. The process stays alive until `unref` is called or the callback
+ * Like `setImmediate`, but outside any async context. Keeps the process alive until `unref` is called or the callback
  * has run.
  */
 export function setSoon(callback: () => void): NodeJS.Immediate {
@@ -70,7 +69,7 @@ export const OPENTELEMETRY: unique symbol = Symbol.for('opentelemetry.js.api.1')
 
 export const SUPPRESS_TRACING: symbol = Symbol.for('OpenTelemetry SDK Context Key SUPPRESS_TRACING');
 
-/** Sentry's registry, which all copies of its packages share. `acs` is the async context strategy of a version. */
+/** Sentry's registry, which all copies of its packages share. `acs` is a version's async context strategy. */
 interface SentryRegistry {
   readonly version: string;
   readonly [version: string]: unknown;
@@ -84,7 +83,7 @@ interface SentryScope {
   setSDKProcessingMetadata?(metadata: object): void;
 }
 
-/** Calls `fn` with the tracing of OpenTelemetry and Sentry suppressed, so that requests of the library are not recorded. */
+/** Calls `fn` with OpenTelemetry and Sentry tracing suppressed, so that the library's own requests are not recorded. */
 export function withoutTracing<Result>(fn: () => Result): Result {
   const manager = (globalThis as { [OPENTELEMETRY]?: { context?: ContextManager } })[OPENTELEMETRY]?.context;
   if (manager === undefined) return withoutSentry(fn);

@@ -1,2 +1,2 @@
-/** The version of the package. A test checks that it equals the version in `package.json`. */
+/** The package version. A test compares it with `package.json`. */
 export const version = '0.1.0';

@@ -1,14 +1,14 @@
 const EMOJI_JOINER = String.raw`(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}]\ufe0f?)\u200d(?=\p{Extended_Pictographic})`;
 
-/** ISO 15924 codes of scripts that use zero-width joiners within words. */
+/** ISO 15924 codes of scripts that use zero-width joiners inside words. */
 const JOINED_SCRIPTS = 'Arab Beng Deva Gujr Guru Khmr Knda Mlym Mong Mymr Orya Sinh Syrc Taml Telu';
 
 const JOINED_LETTER = JOINED_SCRIPTS.replace(/(\w+) ?/g, String.raw`\p{sc=$1}`);
 
 /**
  * Returns a pattern that matches control characters, line and paragraph separators, lone surrogates, and format
- * characters (Unicode category Cf), which hide or reorder text. The pattern does not match joiners within an emoji or
- * within a word in one of the `JOINED_SCRIPTS`.
+ * characters (Unicode category Cf), which hide or reorder text. Does not match joiners inside an emoji or inside a word
+ * in one of the `JOINED_SCRIPTS`.
  */
 function unsafePattern(): RegExp {
   compiledPattern ??= new RegExp(
@@ -23,8 +23,8 @@ let compiledPattern: RegExp | undefined;
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
 /**
- * Escapes characters that control a terminal and characters that hide or reorder text. This function is applied to
- * every log line and to all terminal output.
+ * Escapes characters that control a terminal, and characters that hide or reorder text. Applied to every log line and
+ * to all terminal output.
  */
 export function visible(text: string): string {
   return text.replace(
@@ -36,8 +36,7 @@ export function visible(text: string): string {
 /** Like `visible`, but uses JSON escapes, so that the escaped JSON text still parses to the same value. */
 export function visibleJson(json: string): string {
   return json.replace(unsafePattern(), (character) =>
-    // Line breaks in JSON text are kept, because they are white space between values. Strings contain line breaks only
-    // as escapes.
+    // Keeps line breaks, which are white space between JSON values. Inside strings, they occur only as escapes.
     character === '\n' ? character : character.split('').map(unitEscapeOf).join(''),
   );
 }

@@ -14,13 +14,13 @@ export type Ending = number | NodeJS.Signals;
 export interface CommandContext {
   readonly stdout: Output;
   readonly stderr: Output;
-  /** All arguments after the name of the program. */
+  /** All arguments after the program's name. */
   readonly argv: readonly string[];
-  /** Sets how the process ends. The default is exit code 0. */
+  /** Sets how the process ends. By default, it ends with exit code 0. */
   endAs(ending: Ending): void;
 }
 
-/** The module of a command, which is loaded only when the user calls the command. */
+/** A command's module, which is loaded only when the user calls the command. */
 export interface CommandModule {
   /** Adds the command's options, arguments, help text and action. */
   define(command: Command, context: CommandContext): void;
@@ -49,7 +49,7 @@ export function withCommandNames(error: unknown, names: Readonly<Record<string, 
   return new CommandFailure(visible(error.message.replace(/`(\w+)`/g, (all, name: string) => names[name] ?? all)));
 }
 
-/** Type of the options that the function `Define` adds to a command. */
+/** The type of the options that the function `Define` adds to a command. */
 export type OptionsOf<Define extends (command: Command) => { opts(): unknown }> = ReturnType<
   ReturnType<Define>['opts']
 >;
@@ -93,7 +93,7 @@ export function duration(text: string): number {
   throw new InvalidArgumentError('Expected a time, for example 90s, 15m, 12h or 30d.');
 }
 
-/** Returns the duration in milliseconds, or undefined if the text is 0 or not a duration. */
+/** Parses a duration to milliseconds. Returns undefined if the text is 0 or not a duration. */
 export function durationMs(text: string): number | undefined {
   return amount(text, DURATIONS_MS);
 }
@@ -109,15 +109,15 @@ function amount(text: string, units: Readonly<Record<string, number>>): number |
   return Number(count) > 0 && Object.hasOwn(units, unit) ? Number(count) * (units[unit] ?? 0) : undefined;
 }
 
-/** Splits `name=value`. The value is undefined if the text has no `=`. */
+/** Splits `name=value`. The value is undefined if the text contains no `=`. */
 export function pairOf(text: string): readonly [name: string, value: string | undefined] {
   const [name = '', value] = text.split(/=(.*)/s);
   return [name, value];
 }
 
 /**
- * Parses the JSON value of an option: JSON text, `@` and a file name, or `-` for standard input. Error messages do not
- * quote the text, because it may contain a secret.
+ * Parses an option's JSON value: JSON text, `@` and a file name, or `-` for standard input. Error messages do not quote
+ * the text, because it may contain a secret.
  */
 export async function readJson(given: string, option: string): Promise<unknown> {
   const json = (await readText(given, option)).replace(/^\ufeff/, '');

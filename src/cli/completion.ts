@@ -2,7 +2,7 @@ import { Argument, type Command } from '@commander-js/extra-typings';
 import type { CommandContext } from './command-line.ts';
 
 /**
- * Completion scripts by shell. Each script calls `runspan complete`. If that command prints nothing, the shell
+ * Completion scripts by shell. Each script calls `runspan complete`. If `runspan complete` prints nothing, the shell
  * completes file names.
  */
 const SCRIPTS = {
@@ -46,8 +46,8 @@ export function define(command: Command, { stdout }: CommandContext): void {
 }
 
 /**
- * Defines the hidden command `complete`, which the scripts call. The last argument is the word to complete and may be
- * empty.
+ * Defines the hidden command `complete`, which the scripts call. Its last argument is the word to complete, which may
+ * be empty.
  */
 export function defineComplete(program: Command, { stdout }: CommandContext): void {
   program

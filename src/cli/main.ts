@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 import type { Ending } from './command-line.ts';
 import { main } from './program.ts';
 
-// In `runspan dev | head`, `head` exits first. Without these listeners, the next write would then throw.
+// In `runspan dev | head`, `head` exits first, and the next write would throw without these listeners.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
 void main(process.argv.slice(2), process).then(endAs);
@@ -15,7 +15,7 @@ async function endAs(ending: Ending): Promise<void> {
   }
   // If the signal does not end this process, it exits with the code that a shell reports for the signal.
   process.exitCode = 128 + (constants.signals[ending] ?? 0);
-  // An empty write completes after all earlier writes, even if the reader of a pipe has exited.
+  // An empty write completes after all earlier writes, even if a pipe's reader has exited.
   await new Promise<void>((resolve) => process.stdout.write('', () => resolve()));
   process.kill(process.pid, ending);
 }

@@ -11,7 +11,7 @@ import {
 } from './command-line.ts';
 
 /**
- * Summary and module of each command. A module is loaded when its command is called, because the receiver and the
+ * Each command's summary and module. Modules are loaded when their command is called, because the receiver and the
  * clients load slowly.
  */
 const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => Promise<CommandModule>]>> = {
@@ -81,15 +81,15 @@ async function programFor(context: CommandContext): Promise<Command> {
 }
 
 /**
- * Converts `help spool list` to `spool list --help`, because the parser would show the help of `spool`. Converts
- * `help foo` to `foo`, so that the parser reports the unknown command.
+ * Converts `help spool list` to `spool list --help`, because the parser would show the help for `spool`. Converts `help
+ * foo` to `foo`, so that the parser reports the unknown command.
  */
 function withHelpOption(argv: readonly string[], program: CommandUnknownOpts): string[] {
   if (argv[0] !== 'help') return [...argv];
   const names: string[] = [];
   let command: CommandUnknownOpts | undefined = program;
   for (const name of argv.slice(1)) {
-    // Further words are arguments of the command.
+    // Further words are the command's arguments.
     if (command.commands.length === 0) break;
     names.push(name);
     command = command.commands.find((one) => one.name() === name);
@@ -103,8 +103,8 @@ function hintFor(name: string): string {
 }
 
 /**
- * Throws if the value of an option is empty or looks like another option. Without this check, `--ref --wait` would
- * deploy a branch named `--wait`.
+ * Throws if an option's value is empty or looks like another option. Without this check, `--ref --wait` would deploy a
+ * branch named `--wait`.
  */
 function checkValues(command: CommandUnknownOpts): void {
   for (const option of command.options) {

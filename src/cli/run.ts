@@ -155,10 +155,10 @@ function interruptsOf({ event, data }: AgentEvent): readonly Interrupt[] {
   return Array.isArray(interrupts) ? interrupts.filter(isObject) : [];
 }
 
-/** Maximum width of an output line. The limit is wider than a screen, because the output may be written to a log. */
+/** Maximum width of an output line. Wider than a screen, because the output may be written to a log. */
 const LINE_COLUMNS = 200;
 
-/** Prints the text of model messages as it arrives, and every other event on a separate line. */
+/** Prints text from model messages as it arrives, and every other event on a separate line. */
 class EventPrinter {
   readonly #write: (text: string) => void;
   /** The message whose text is on the current, unfinished line. */
@@ -169,8 +169,7 @@ class EventPrinter {
   }
 
   /**
-   * Prints an event. Data with an unexpected structure is printed as JSON, because servers of other versions may send
-   * it.
+   * Prints an event. Data with an unexpected structure is printed as JSON, because other server versions may send it.
    */
   print(event: AgentEvent): void {
     if (event.event === 'messages' && Array.isArray(event.data) && isObject(event.data[0])) {
@@ -180,12 +179,12 @@ class EventPrinter {
       for (const [node, update] of Object.entries(event.data)) this.line(graph + node, update);
     } else if (event.event === 'feedback') {
       this.endText();
-      // Feedback URLs are not shortened, so that users can open them.
+      // Does not shorten feedback URLs, so that users can open them.
       for (const [key, address] of Object.entries(event.data)) {
         this.#write(`${visible(`feedback ${key}: ${address}`)}\n`);
       }
     }
-    // An `error` event is skipped, because the stream throws the error when it ends.
+    // Skips `error` events, because the stream throws the error when it ends.
     else if (event.event !== 'error' && event.event !== 'end') this.line(event.name, event.data);
   }
 
@@ -213,7 +212,7 @@ class EventPrinter {
   }
 }
 
-/** Returns the text of a message. `content` is a string or a list of blocks, some of which have text. */
+/** Returns a message's text. `content` is a string or a list of blocks, some of which have text. */
 function textOf(content: AgentMessage['content']): string {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';

@@ -16,7 +16,7 @@ import { CommandFailure } from './command-line.ts';
 
 export const DEFAULT_PORT = 4777;
 
-/** Returns the path of the store file, or undefined if `RUNSPAN_STORE=memory` selects a store in memory. */
+/** Returns the store file's path. Returns undefined if `RUNSPAN_STORE=memory` selects a store in memory. */
 export function storeFile(named: string | undefined): string | undefined {
   const file = named ?? env('RUNSPAN_STORE') ?? join(homedir(), '.runspan', 'runs.db');
   return file === 'memory' ? undefined : file;
@@ -57,7 +57,7 @@ export interface StoreOptions {
 
 /**
  * Opens the store file. Opens a store in memory if there is no file, or if SQLite is missing and neither an option nor
- * `RUNSPAN_STORE` names the file.
+ * `RUNSPAN_STORE` names a file.
  */
 export async function openStore(
   file: string | undefined,

@@ -1,7 +1,7 @@
 import { visible } from '../base/text.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
 
-/** Maximum number of characters of a quoted value. */
+/** Maximum characters of a quoted value. */
 const QUOTED_MAX = 80;
 
 const clusters = new Intl.Segmenter();
@@ -24,7 +24,7 @@ export function visibleLines(text: string): string {
   return text.split(/\r?\n/).map(visible).join('\n');
 }
 
-/** Returns the width of the text in terminal columns. Some terminals draw some characters wider or narrower. */
+/** Returns a text's width in terminal columns. Some terminals draw some characters wider or narrower. */
 export function columnsOf(text: string): number {
   if (PLAIN.test(text)) return text.length;
   let columns = 0;
@@ -32,7 +32,7 @@ export function columnsOf(text: string): number {
   return columns;
 }
 
-/** Shortens the text to `columnsMax` columns, including the ellipsis. */
+/** Shortens a text to `columnsMax` columns, including the ellipsis. */
 export function cut(text: string, columnsMax: number): string {
   if (text.length <= columnsMax && PLAIN.test(text)) return text;
   let kept = '';
@@ -62,7 +62,7 @@ export function sizeText(bytes: number): string {
   return kib < 1_024 ? `${kib.toFixed(1)} KiB` : `${(kib / 1_024).toFixed(1)} MiB`;
 }
 
-/** Formats a time in the time zone of this machine, for example `2026-11-20 07:22:40`. */
+/** Formats a time in this machine's time zone, for example `2026-11-20 07:22:40`. */
 export function timeText(isoTime: string): string {
   const at = new Date((parseIsoTimestamp(isoTime) ?? 0) / 1_000);
   const two = (number: number): string => String(number).padStart(2, '0');

@@ -6,13 +6,13 @@ import { parseIsoTimestamp } from '../run/time.ts';
 import type { Output } from './command-line.ts';
 import { columnsOf, counted, cut } from './terminal-text.ts';
 
-/** Part of a drawing. Each part has its own colour. */
+/** A part of a drawing with its own colour. */
 export type Ink = 'glyph' | 'name' | 'type' | 'detail' | 'notice' | 'failure';
 
 export interface TreeOptions {
-  /** Maximum width of a line. Names are shortened first, then errors. */
+  /** Maximum line width in columns. Names are shortened first, then errors. */
   readonly widthColumns: number;
-  /** Colours text. Called with text that is already shortened, so that colour codes are never cut. */
+  /** Colours text that has already been shortened, so that colour codes are never cut. */
   readonly paint: (ink: Ink, text: string) => string;
 }
 
@@ -29,8 +29,8 @@ const STYLES: Readonly<Record<Ink, Parameters<typeof styleText>[0]>> = {
 };
 
 /**
- * Returns the line width and the colours for a stream. Text is coloured only if the stream is a terminal with colours
- * and `NO_COLOR` is unset.
+ * Returns a stream's line width and colours. Text is coloured only if the stream is a terminal with colours and
+ * `NO_COLOR` is unset.
  */
 export function treeOptionsFor(stream: Output): TreeOptions {
   const hasColours = stream.isTTY === true && stream.hasColors?.() === true;
@@ -44,7 +44,7 @@ export function treeOptionsFor(stream: Output): TreeOptions {
 const LINES_MAX = 1_000;
 const NAME_COLUMNS_MIN = 16;
 const ERROR_COLUMNS_MIN = 24;
-/** Maximum number of characters drawn of a name or a type. */
+/** Maximum characters of a name or type in a drawing. */
 const CHARACTERS_MAX = 1_000;
 const SEPARATOR = ' · ';
 
@@ -53,13 +53,13 @@ const NOTICES: readonly RunStatus[] = ['cancelled', 'interrupted'];
 interface Line {
   readonly tree: Tree<RunOutline>;
   readonly glyphs: string;
-  /** Text that precedes the glyphs of child runs. */
+  /** Text that precedes child runs' glyphs. */
   readonly indent: string;
 }
 
 /**
- * Draws each run on one line: name, type, duration, tokens, and the first line of its error. The status is shown if the
- * run is cancelled or interrupted. Each trace is a separate tree. Runs without their parent are marked.
+ * Draws each run on one line: name, type, duration, tokens, and the first line of its error. A cancelled or interrupted
+ * run also shows its status. Each trace is a separate tree. Runs without their parent are marked.
  */
 export function drawTree(runs: readonly RunOutline[], options: TreeOptions): string {
   const { widthColumns, paint } = options;
@@ -94,7 +94,7 @@ function shortened(glyphs: string, widthColumns: number): string {
   return glyphs.length <= columnsMax ? glyphs : `…${glyphs.slice(1 - columnsMax)}`;
 }
 
-/** Draws a run on one line. The texts in `more` are drawn after the duration and the tokens. */
+/** Draws a run on one line. The texts in `more` follow the duration and the tokens. */
 export function drawRun(run: RunOutline, more: readonly string[], { widthColumns, paint }: TreeOptions): string {
   const { error } = run;
   const type = cut(visible(run.run_type.slice(0, CHARACTERS_MAX)), NAME_COLUMNS_MIN);

@@ -30,15 +30,15 @@ import {
 } from './errors.ts';
 import { Secrets, secretsIn } from './secrets.ts';
 
-/** Maximum number of bytes to read from the body of an unsuccessful response. */
+/** Maximum bytes to read from an unsuccessful response's body. */
 const FAILURE_BYTES_MAX = 256 * 1024;
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 8_000;
 const CLOSED = 'the client was closed';
 
-/** The address of a service and the credentials for it. */
+/** A service's address and its credentials. */
 export interface Service {
-  /** Name of the option that sets the address, for errors. */
+  /** Name of the option that sets the address. Used in errors. */
   readonly option: string;
   readonly url: unknown;
   /** Headers that must be sent only to the service. */
@@ -53,7 +53,7 @@ export interface ApiOptions extends Omit<ClientOptions, 'apiKey'> {
 
 /** The data and headers of a successful response. */
 export interface Answer<Data> {
-  /** The parsed body, or undefined if the body is empty. */
+  /** The parsed body. Undefined if the body is empty. */
   readonly data: Data;
   readonly status: number;
   /** Headers by lower-case name. */
@@ -71,8 +71,8 @@ export function serviceApi({ option, url, credentials }: Service, options: Clien
 }
 
 /**
- * Sends the calls of a client, with deadlines, retries and hooks. A call rejects with an ApiError, a ConnectionError, a
- * TimeoutError, an InvalidAnswerError, or the reason of the caller's signal.
+ * Sends a client's calls, with deadlines, retries and hooks. A call rejects with an ApiError, a ConnectionError, a
+ * TimeoutError, an InvalidAnswerError, or the reason of the caller's abort signal.
  */
 export class Api {
   readonly #options: ApiOptions;
@@ -117,7 +117,7 @@ export class Api {
       });
     } catch (thrown) {
       const isGone = thrown instanceof ApiError && thrown.status === 404 && thrown.request.attempts > 1;
-      // A 404 after a retry means that an earlier attempt has deleted the resource.
+      // A 404 after a retry means that an earlier attempt deleted the resource.
       if (!isGone || call.method !== 'DELETE' || response !== 'none') throw thrown;
       return { data: undefined as Data, status: thrown.status, headers: thrown.headers };
     }
@@ -150,11 +150,11 @@ export class Api {
   }
 
   /**
-   * Waits for `ms` milliseconds. Rejects with the signal's reason if it aborts, or with a ConnectionError if the client
-   * closes.
+   * Waits for `ms` milliseconds. Rejects with the signal's reason if the signal aborts, or with a ConnectionError if
+   * the client closes.
    */
   async wait(ms: number, signal?: AbortSignal): Promise<void> {
-    // `AbortSignal.any` leaks memory on Node 20 if one of the signals is long-lived.
+    // `AbortSignal.any` leaks memory on Node 20 if one of its signals is long-lived.
     const ends = new AbortController();
     const abort = (): void => ends.abort(signal?.aborted ? signal.reason : this.closing.reason);
     const signals = [this.closing, ...(signal ? [signal] : [])];
@@ -251,8 +251,8 @@ export class Api {
   }
 
   /**
-   * Reads the body of an unsuccessful response. Returns an empty string if the connection breaks, because the error can
-   * be created from the status alone.
+   * Reads an unsuccessful response's body. Returns an empty string if the connection breaks, because the status alone
+   * is enough to create the error.
    */
   async #failureText({ body }: OpenAnswer, { leftMs, options }: Attempt): Promise<string> {
     try {
@@ -297,7 +297,7 @@ interface Attempt {
 /** Reads a successful response. */
 type Take<Result> = (attempt: Attempt, answer: OpenAnswer) => Promise<Result>;
 
-/** A failed attempt. If the failure is lasting, the attempt is not retried. */
+/** A failed attempt. A lasting failure is not retried. */
 class FailedAttempt extends Error {
   readonly error: ApiError | ConnectionError;
   readonly isLasting: boolean;
@@ -310,9 +310,9 @@ class FailedAttempt extends Error {
 }
 
 /**
- * Returns the delay before the next attempt, or undefined if the call must not be retried. A call that is not
- * idempotent is retried only if the service cannot have processed it: if the connection could not be opened, or after
- * 429 (RFC 6585, 4).
+ * Returns the delay before the next attempt, in milliseconds, or undefined if the call must not be retried. Calls that
+ * are not idempotent are retried only if the service cannot have processed them: if the connection could not be opened,
+ * or after 429 (RFC 6585, 4).
  */
 function retryDelayMs(call: Call, error: ApiError | ConnectionError, retries: number): number | undefined {
   const { isIdempotent = !['POST', 'PATCH'].includes(call.method) } = call;

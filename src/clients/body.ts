@@ -8,20 +8,19 @@ import { type FailedAnswer, parseJson } from './errors.ts';
 type BodyKind = 'object' | 'list' | 'number' | 'any' | 'none' | 'text';
 
 /**
- * Expected kind of a response. `pages` is a page of a list, `events` a stream of events, `result` the final state of a
- * run.
+ * Expected kind of a response: `pages` is a page in a list, `events` a stream of events, `result` a run's final state.
  */
 export type ResponseKind = BodyKind | 'pages' | 'events' | 'result';
 
 /**
- * A valibot schema. The public declarations use this type, because valibot is bundled and its types are not available
- * to users.
+ * A valibot schema. Public declarations use this type, because valibot is bundled and its types are not available to
+ * users.
  */
 export interface BodySchema {
   readonly kind: 'schema';
 }
 
-/** Maximum size of a response in bytes. A longer response is rejected with an InvalidAnswerError. */
+/** Maximum response size in bytes. A longer response is rejected with an InvalidAnswerError. */
 export const ANSWER_BYTES_MAX: number = 64 * 1024 * 1024;
 
 interface ReadOptions {
@@ -30,13 +29,13 @@ interface ReadOptions {
   readonly timeoutMs?: number;
   /** Maximum time to wait for the next chunk, in milliseconds. */
   readonly idleTimeoutMs?: number;
-  /** Whether a body that is too long is truncated. */
+  /** Whether to truncate a body that is too long. */
   readonly truncate?: boolean;
 }
 
 /**
- * Reads a body as text. If the body is longer than `bytesMax`, the result is undefined, or the truncated text if
- * `truncate` is set. Rejects with a DeadlineError after a timeout.
+ * Reads a body as text. If the body is longer than `bytesMax`, returns undefined, or the truncated text if `truncate`
+ * is set. Rejects with a DeadlineError after a timeout.
  */
 export async function readText(body: ResponseBody, options: ReadOptions): Promise<string | undefined> {
   const { bytesMax, timeoutMs, idleTimeoutMs = 0, truncate = false } = options;
@@ -53,7 +52,7 @@ export async function readText(body: ResponseBody, options: ReadOptions): Promis
         clearTimer(timer);
         timer = startTimer();
       }
-      // Leading blank lines are skipped. A server sends a blank line per second until the run has finished.
+      // Skips leading blank lines. A server sends one per second until the run has finished.
       if (bytes === 0 && chunk.every((byte) => byte === 0x0a || byte === 0x0d || byte === 0x20)) continue;
       const excess = bytes + chunk.length - bytesMax;
       if (excess > 0 && !truncate) return undefined;
@@ -67,7 +66,7 @@ export async function readText(body: ResponseBody, options: ReadOptions): Promis
   }
 }
 
-/** Returns the data of a successful response, or the reason why the response is invalid. */
+/** Returns a successful response's data, or the reason why the response is invalid. */
 export function parseBody(
   kind: ResponseKind,
   text: string | undefined,

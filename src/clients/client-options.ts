@@ -11,22 +11,26 @@ export interface ClientOptions {
   /** Headers to send with every request. A header replaces the client's own header of the same name. */
   headers?: Readonly<Record<string, string>> | undefined;
   /**
-   * Timeout of a call in milliseconds, including its retries and the response body. For a stream, the timeout applies
-   * only until the response headers arrive. After the timeout, the call rejects with a TimeoutError. @default 60_000
+   * Timeout for a call in milliseconds, including its retries and the response body. For a stream, the timeout applies
+   * only until the response headers arrive. After the timeout, the call rejects with a TimeoutError.
+   * @default 60_000
    */
   timeoutMs?: number | undefined;
   /** Timeout for opening a connection, in milliseconds. Has no effect in browsers. @default 5_000 */
   connectTimeoutMs?: number | undefined;
   /**
    * Maximum number of retries. A call is retried if no response arrives, or after 408, 429 and 5xx. The delay is
-   * `Retry-After`; without that header, it is random, up to 0.5 s before the first retry, with a limit that doubles
-   * with each retry up to 8 s. A call that creates something is retried only if the connection could not be opened, or
-   * after 429. @default 2
+   * `Retry-After` or, without this header, random: up to 0.5 s before the first retry, doubling with each retry up to 8
+   * s. A call that creates something is retried only if the connection could not be opened, or after 429.
+   * @default 2
    */
   maxRetries?: number | undefined;
-  /** Whether a key may be sent over plain HTTP to another machine. @default false */
+  /**
+   * Whether API keys may be sent over plain HTTP to another machine.
+   * @default false
+   */
   allowInsecure?: boolean | undefined;
-  /** An undici Dispatcher that sends the requests, for example a proxy or a custom pool. Has no effect in browsers. */
+  /** An undici Dispatcher for sending requests, for example a proxy or a custom pool. Has no effect in browsers. */
   dispatcher?: Dispatcher | undefined;
   /** Functions that are called for each attempt to send a request. */
   hooks?: ClientHooks | undefined;
@@ -40,17 +44,17 @@ export interface CallOptions {
   timeoutMs?: number | undefined;
   /** See `maxRetries` of the client. */
   maxRetries?: number | undefined;
-  /** Headers of this call. A header replaces the client's header of the same name, and `null` removes it. */
+  /** Headers for this call. A header replaces the client's header with the same name, and `null` removes it. */
   headers?: Readonly<Record<string, string | null>> | undefined;
 }
 
-/** Functions that observe a client's requests. An error in a hook is logged and does not affect the call. */
+/** Functions that observe a client's requests. An error thrown by a hook is logged and does not affect the call. */
 export interface ClientHooks {
   /** Called before an attempt is sent. */
   onRequest?: ((event: RequestEvent) => void) | undefined;
   /** Called when response headers arrive, with any status. */
   onResponse?: ((event: ResponseEvent) => void) | undefined;
-  /** Called before the delay of a retry. */
+  /** Called before the delay that precedes a retry. */
   onRetry?: ((event: RetryEvent) => void) | undefined;
 }
 
@@ -68,7 +72,7 @@ export interface RequestEvent {
 /** Describes an attempt that received a response. */
 export interface ResponseEvent extends RequestEvent {
   readonly status: number;
-  /** The service's id for the request, if the response has one. */
+  /** The service's id for the request. Undefined if the response has none. */
   readonly requestId: string | undefined;
   /** Time until the response headers arrived, in milliseconds. */
   readonly durationMs: number;
@@ -120,7 +124,7 @@ export function callOptionsOf({ signal, timeoutMs, maxRetries, headers }: CallOp
 }
 
 /**
- * Merges headers by lower-case name. A later header replaces an earlier one of the same name, and `null` removes it.
+ * Merges headers by lower-case name. A later header replaces an earlier one with the same name, and `null` removes it.
  */
 export function mergedHeaders(...sources: readonly (CallOptions['headers'] | undefined)[]): Record<string, string> {
   const headers = new Map<string, string>();
@@ -132,8 +136,8 @@ export function mergedHeaders(...sources: readonly (CallOptions['headers'] | und
 }
 
 /**
- * Parses the address of a service. Throws a RunspanError if the value is not an address or contains credentials, a
- * query or a fragment. Also throws if a key would be sent over plain HTTP to another machine.
+ * Parses a service's address. Throws a RunspanError if the value is not an address or contains credentials, a query or
+ * a fragment, or if an API key would be sent over plain HTTP to another machine.
  */
 export function serviceAddress(
   option: string,
@@ -158,7 +162,7 @@ export function serviceAddress(
   return url;
 }
 
-/** Parses a pre-signed URL, which may have a query. The URL is a credential, so errors do not show it. */
+/** Parses a pre-signed URL, which may have a query. Errors do not show the URL, because it is a credential. */
 export function preSignedUrl(option: string, given: unknown, allowInsecure: boolean | undefined): URL {
   const url = URL.canParse(String(given)) ? new URL(String(given)) : undefined;
   const hasUser = url !== undefined && `${url.username}${url.password}` !== '';
@@ -171,11 +175,14 @@ export function preSignedUrl(option: string, given: unknown, allowInsecure: bool
 interface AddressRules {
   readonly hasKey: boolean;
   readonly allowInsecure: boolean | undefined;
-  /** Subject of the sentence "… is not sent over plain HTTP". @default 'a key' */
+  /**
+   * Names what is not sent over plain HTTP, for example `The API key`. Used in error messages.
+   * @default 'a key'
+   */
   readonly secret?: string;
 }
 
-/** Returns the problem with an address. The text omits the address, which may contain credentials. */
+/** Returns the problem with an address. Omits the address itself, which may contain credentials. */
 function addressProblem(url: URL | undefined): string | undefined {
   if (url === undefined) return 'cannot be parsed';
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'has another protocol';
@@ -190,7 +197,7 @@ function isKey(value: unknown): boolean {
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 /** Matches header values that undici can send. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-/** Matches headers about the connection and the body length, which only undici may set. */
+/** Matches headers for the connection and the body length, which only undici may set. */
 const RESERVED = /^(?:connection|content-length|expect|keep-alive|transfer-encoding|upgrade)$/i;
 
 function isHeader(name: string, text: unknown): boolean {
@@ -202,7 +209,7 @@ function isHook(name: string, hook: unknown): boolean {
 }
 
 /**
- * Checks each entry of a plain object. An error names the first invalid entry, without its value. Rejects `Headers` and
+ * Checks each entry of a plain object. Errors name the first invalid entry, without its value. Rejects `Headers` and
  * `Map`, because their entries are not properties.
  */
 function entriesCheck(kind: string, expected: string, isValid: (name: string, value: unknown) => boolean): Check {

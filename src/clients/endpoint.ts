@@ -9,29 +9,29 @@ import { isUuid, parseRequest, wireNameOf } from './schema.ts';
 export const ONE_IF_TRUE = (value: boolean): number | undefined => (value ? 1 : undefined);
 
 export interface Endpoint {
-  /** Name of the call in errors, hooks and runs, for example `deployments.create`. */
+  /** The call's name in errors, hooks and runs, for example `deployments.create`. */
   readonly name: string;
   readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
   /** Path with placeholders for ids. `{name}` accepts any id, `{name:uuid}` only a UUID. */
   readonly path: string;
-  /** Schema of the request body. For a GET request, the parsed fields are sent as query parameters instead. */
+  /** Schema for the request body. In a GET request, the parsed fields are sent as query parameters instead. */
   readonly body?: BodySchema;
-  /** Additional options of the call that are not sent to the service. */
+  /** Additional call options that are not sent to the service. */
   readonly options?: Readonly<Record<string, Check>>;
-  /** Additional options of the call that are sent as query parameters, with their names converted to snake case. */
+  /** Additional call options that are sent as query parameters, with names converted to snake case. */
   readonly query?: Readonly<Record<string, readonly [check: Check, convert?: (value: never) => QueryValue]>>;
   /** @default 'object' */
   readonly response?: ResponseKind;
-  /** Response field that contains a page's items, if the response is an object. */
+  /** The response field that contains a page's items, if the response is an object. */
   readonly listField?: string;
   /**
-   * Whether the request may be repeated. By default, requests may be repeated unless their method is POST or PATCH (RFC
-   * 9110, 9.2.2).
+   * Whether the request may be repeated. By default, all requests may be repeated except POST and PATCH (RFC 9110,
+   * 9.2.2).
    */
   readonly isIdempotent?: boolean | ((body: never) => boolean);
   /**
-   * Whether the call creates a run on the server. If the application has a current run, such a call is recorded and
-   * propagates the trace.
+   * Whether the call creates a run on the server. If there is a current run, such a call is recorded and propagates the
+   * trace.
    */
   readonly makesRun?: boolean;
 }
@@ -41,8 +41,8 @@ type Row = readonly [request: `${Endpoint['method']} ${string}`, more?: Omit<End
 export type Table<Group> = Readonly<Record<keyof Group, Endpoint>>;
 
 /**
- * Creates the endpoints of a group. For example, the row `{ get: ['GET /threads/{thread_id}'] }` of the group `threads`
- * defines `threads.get`.
+ * Creates a group's endpoints. In the group `threads`, the row `{ get: ['GET /threads/{thread_id}'] }` defines
+ * `threads.get`.
  */
 export function endpoints<Group>(group: string, rows: Readonly<Record<keyof Group, Row>>): Table<Group> {
   const table = Object.entries<Row>(rows).map(([call, [request, more]]) => {
@@ -56,7 +56,7 @@ export function endpoints<Group>(group: string, rows: Readonly<Record<keyof Grou
 export type Send = <Result>(endpoint: Endpoint, args: Arguments) => Result;
 
 /**
- * Creates the methods of a group. The parameters of a method are the ids in the path, the body if the endpoint has a
+ * Creates a group's methods. The parameters of each method are the ids in the path, the body if the endpoint has a
  * schema for it, and the options.
  */
 export function methodsOf<Group>(table: Table<Group>, send: Send): Group {
@@ -77,7 +77,7 @@ type OwnOptions = CallOptions & Readonly<Record<string, unknown>>;
 
 type QueryValue = string | number | boolean | readonly string[] | null | undefined;
 
-/** Query parameters. A list is sent as repeated parameters of the same name. */
+/** Query parameters. A list is sent as repeated parameters with the same name. */
 export type Query = Readonly<Record<string, QueryValue>>;
 
 /** A request that is ready to be sent. */
@@ -111,8 +111,8 @@ export interface PreparedCall extends Call {
 }
 
 /**
- * Validates the arguments of a call and creates its request. Throws an InvalidRequestError or a RunspanError if an
- * argument is invalid.
+ * Validates a call's arguments and creates its request. Throws an InvalidRequestError or a RunspanError if an argument
+ * is invalid.
  */
 export function callOf(endpoint: Endpoint, args: Arguments): PreparedCall {
   const { name, method, path, body: schema, options = {}, query = {} } = endpoint;
@@ -159,8 +159,8 @@ export function queryText(query: Query | undefined): string {
 }
 
 /**
- * Rejects empty ids, `.` and `..`, because they would change the path. Encoding the dots does not prevent this, because
- * proxies decode them (RFC 3986, 6.2.2.2).
+ * Rejects empty ids, `.` and `..`, because they would change the path. Encoding the dots does not help, because proxies
+ * decode them (RFC 3986, 6.2.2.2).
  */
 function idErrors(name: string, value: unknown, uuid: string | undefined): ValidationError[] {
   const loc = ['path', name];
@@ -179,7 +179,7 @@ function queryOf(query: NonNullable<Endpoint['query']>, own: OwnOptions): Query 
   return Object.fromEntries(parameters);
 }
 
-/** Encodes text for a URL. Lone surrogates are replaced, because `encodeURIComponent` throws for them. */
+/** Encodes text for a URL. Replaces lone surrogates, because `encodeURIComponent` throws for them. */
 function encoded(text: string): string {
   return encodeURIComponent(text.toWellFormed());
 }

@@ -30,14 +30,14 @@ export interface ValidationError {
   readonly msg: string;
   /** Kind of the error, for example `missing` or `value_error`. */
   readonly type: string;
-  /** The invalid value, if the service returns it. Errors that the clients create do not contain the value. */
+  /** The invalid value, if the service returns it. Never set in errors that the client creates. */
   readonly input?: unknown;
   readonly ctx?: Readonly<Record<string, unknown>>;
 }
 
 /**
- * An argument of a call is invalid, so no request was sent. `errors` lists every invalid field in the service's format,
- * without the values.
+ * An argument is invalid, so no request was sent. `errors` lists every invalid field in the service's format, without
+ * the values.
  */
 export class InvalidRequestError extends RunspanError {
   override readonly name: string = 'InvalidRequestError';
@@ -60,7 +60,7 @@ const CODES: Readonly<Record<number, ErrorCode>> = {
   429: 'RUNSPAN_RATE_LIMITED',
 };
 
-/** Maximum number of characters of the service's explanation in an error message. */
+/** Maximum characters of the service's explanation in an error message. */
 export const DETAIL_MAX = 500;
 
 /**
@@ -78,7 +78,7 @@ export class ApiError extends RunspanError {
   /** The parsed response body, or its text if it is not JSON. */
   readonly body: unknown;
   readonly headers: FailedAnswer['headers'];
-  /** The service's id for the request, by which the service's operators can find the request. */
+  /** The service's id for the request, by which the service's operators can find it. */
   readonly requestId: string | undefined;
   readonly request: CallFacts;
 
@@ -100,7 +100,7 @@ export class ApiError extends RunspanError {
   }
 }
 
-/** The response to a call is invalid: it is not JSON, too long, or not of the expected kind. */
+/** The response is invalid: it is not JSON, too long, or not of the expected kind. */
 export class InvalidAnswerError extends RunspanError {
   override readonly name: string = 'InvalidAnswerError';
   readonly status: number;
@@ -130,7 +130,7 @@ export class ConnectionError extends RunspanError {
   }
 }
 
-/** A call took longer than its timeout. The service may nevertheless have received the request. */
+/** A call took longer than its timeout. The service may still have received the request. */
 export class TimeoutError extends RunspanError {
   override readonly name: string = 'TimeoutError';
   readonly request: CallFacts;
@@ -166,8 +166,7 @@ function codeOf(status: number): ErrorCode {
 }
 
 /**
- * Returns the explanation in a response: the text of a common field, or the body itself if it is plain text. Markup is
- * ignored.
+ * Returns a response's explanation: the text in a common field, or the body itself if it is plain text. Ignores markup.
  */
 function detailOf(body: unknown, depthMax = 3): string | undefined {
   if (typeof body === 'string') return body === '' || /^\s*</.test(body) ? undefined : body;
@@ -180,7 +179,7 @@ function detailOf(body: unknown, depthMax = 3): string | undefined {
   try {
     return JSON.stringify(body);
   } catch {
-    // The body's nesting exceeds the call stack.
+    // The body is nested too deeply for the call stack.
     return undefined;
   }
 }
@@ -198,7 +197,7 @@ function validationText({ loc, msg }: ValidationError): string {
   return `${place.replace(/^\./, '')}: ${msg}`;
 }
 
-/** Returns the field errors in a response from FastAPI or Zod. Zod 4 encodes its issues as JSON in `message`. */
+/** Returns the field errors from a FastAPI or Zod response. Zod 4 encodes its issues as JSON in `message`. */
 function validationErrorsOf(body: unknown): ValidationError[] {
   const { detail, error } = isObject(body) ? body : {};
   if (Array.isArray(detail)) return detail.filter(isValidationError);
@@ -216,7 +215,7 @@ function isValidationError(value: unknown): value is ValidationError {
   return value.loc.every((step) => typeof step === 'string' || typeof step === 'number');
 }
 
-/** Makes properties of an error non-enumerable, so that a logged error does not show its message twice. */
+/** Makes an error's properties non-enumerable, so that a logged error does not show its message twice. */
 export function hide(error: object, names: readonly string[]): void {
   for (const name of names) Object.defineProperty(error, name, { enumerable: false });
 }

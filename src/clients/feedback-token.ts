@@ -12,9 +12,9 @@ export interface FeedbackTokenRequest {
   runId: string;
   /** Key of the feedback, from 1 to 180 characters long. */
   key: string;
-  /** Id of the feedback, a UUID. Feedback with the same id replaces earlier feedback. */
+  /** The feedback's id, a UUID. Replaces earlier feedback with the same id. */
   feedbackId?: string;
-  /** Lifetime of the URL. The service's default is three hours. */
+  /** The URL's lifetime. The service's default is three hours. */
   expiresIn?: { readonly days?: number; readonly hours?: number; readonly minutes?: number };
   /** Expiry time as an ISO 8601 timestamp. Set either `expiresAt` or `expiresIn`. */
   expiresAt?: string;
@@ -31,13 +31,13 @@ export interface FeedbackToken {
 
 /** The service that stores the run, and the key for it. */
 export interface FeedbackServiceOptions extends ClientOptions, Pick<CallOptions, 'signal'> {
-  /** The service's address, as for trace ingestion. `/feedback/tokens` is appended to the address. */
+  /** The service's address, as for trace ingestion. The client appends `/feedback/tokens`. */
   url: string | URL;
-  /** Id of the workspace, if the key belongs to several workspaces. */
+  /** Id of the workspace. Set this option if the API key belongs to several workspaces. */
   workspaceId?: string | undefined;
 }
 
-/** Creates a pre-signed feedback URL. Anyone who has the URL can give feedback on the run without a key. */
+/** Creates a pre-signed feedback URL. Anyone who has the URL can give feedback on the run without an API key. */
 export async function createFeedbackToken(
   request: FeedbackTokenRequest,
   service: FeedbackServiceOptions,
@@ -45,7 +45,7 @@ export async function createFeedbackToken(
   return create(CREATE_ONE, request, service);
 }
 
-/** Creates several pre-signed feedback URLs with one HTTP request. Returns the URLs in the order of `requests`. */
+/** Creates several pre-signed feedback URLs with one HTTP request. Returns them in the order of `requests`. */
 export async function createFeedbackTokens(
   requests: readonly FeedbackTokenRequest[],
   service: FeedbackServiceOptions,

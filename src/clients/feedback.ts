@@ -14,17 +14,17 @@ import { ApiError, InvalidRequestError, type ValidationError } from './errors.ts
 import { secretsIn } from './secrets.ts';
 import { tracedCall } from './tracing.ts';
 
-/** Feedback of an end user on a run. Every field is optional. */
+/** An end user's feedback on a run. Every field is optional. */
 export interface FeedbackSubmission {
-  /** A rating by which runs can be compared, for example 1 or -1. `true` counts as 1 and `false` as 0. */
+  /** A rating that makes runs comparable, for example 1 or -1. `true` counts as 1 and `false` as 0. */
   score?: number | boolean | null;
   /** The user's choice, if a number cannot express it. */
   value?: number | boolean | string | Readonly<Record<string, unknown>> | null;
-  /** A text that the user has written. */
+  /** A text written by the user. */
   comment?: string | null;
   /** The answer that the run should have given. */
   correction?: Readonly<Record<string, unknown>> | string | null;
-  /** Other data about the feedback. Metadata can be sent only with the method `POST`. */
+  /** Other data about the feedback. Requires the method `POST`. */
   metadata?: Readonly<Record<string, unknown>> | null;
 }
 
@@ -32,9 +32,12 @@ export interface FeedbackSubmission {
 export interface SubmitFeedbackOptions
   extends CallOptions,
     Pick<ClientOptions, 'connectTimeoutMs' | 'allowInsecure' | 'dispatcher' | 'hooks'> {
-  /** `GET` sends the feedback in the query string of the URL. @default 'POST' */
+  /**
+   * `GET` sends the feedback in the URL's query string.
+   * @default 'POST'
+   */
   method?: 'POST' | 'GET';
-  /** Origin that the URL must have. Set this option if the URL comes from an untrusted source. */
+  /** Origin that the URL must have. Set it if the URL comes from an untrusted source. */
   origin?: string;
 }
 
@@ -77,9 +80,9 @@ export class FeedbackError extends RunspanError {
 shareInstances({ FeedbackError });
 
 /**
- * Sends feedback to a pre-signed URL, which comes from a run's `feedback` event or from `createFeedbackToken`. No key
- * is sent, because the URL is the credential. Rejects with a FeedbackError if the service refuses the feedback. The
- * request is retried only if the service cannot have received it, so that feedback is never stored twice.
+ * Sends feedback to a pre-signed URL from a run's `feedback` event or from `createFeedbackToken`. No key is sent,
+ * because the URL is the credential. Rejects with a FeedbackError if the service refuses the feedback. Retried only if
+ * the service cannot have received the request, so that feedback is never stored twice.
  */
 export async function submitFeedback(
   url: string | URL,
@@ -104,7 +107,7 @@ export async function submitFeedback(
   };
   try {
     await tracedCall({ name, runType: 'tool', inputs: () => fields }, async () => {
-      // The response body is ignored. A service may respond to a GET request with a page that thanks the user.
+      // Ignores the response body. A service may respond to a GET request with a page that thanks the user.
       const { body } = await api.open(call);
       body.destroy();
     });
@@ -116,10 +119,10 @@ export async function submitFeedback(
 }
 
 /**
- * Returns a link for an email or a chat: the URL with the feedback in its query string. When a browser opens the link,
- * a runspan receiver shows a page with a button that stores the feedback. Other services may store the feedback as soon
- * as a link preview or a mail scanner opens the link. Throws an InvalidRequestError if the feedback has metadata or its
- * value is an object, because a link cannot contain these.
+ * Returns a link for an email or a chat: the URL with the feedback in its query string. On a runspan receiver, the link
+ * opens a page with a button that stores the feedback. Other services may store the feedback as soon as a link preview
+ * or a mail scanner opens the link. Throws an InvalidRequestError if the feedback has metadata or its value is an
+ * object, because links cannot contain metadata or objects.
  */
 export function feedbackLink(url: string | URL, feedback: FeedbackSubmission): string {
   const address = feedbackUrl(url, true, undefined);
@@ -172,8 +175,8 @@ function withQuery({ searchParams }: URL, fields: Record<string, unknown>): stri
 }
 
 /**
- * Parses a feedback URL, which may have a query. Throws a RunspanError if the text is not a URL or the URL has a
- * different origin than required.
+ * Parses a feedback URL, which may have a query. Throws a RunspanError if the text is not a URL or has another origin
+ * than required.
  */
 function feedbackUrl(given: string | URL, allowInsecure: boolean | undefined, origin: string | undefined): URL {
   const url = preSignedUrl('url', given, allowInsecure);
@@ -188,7 +191,7 @@ function originOf(address: string): string {
   return URL.canParse(address) ? new URL(address).origin : '';
 }
 
-/** Returns the secret parts of a feedback URL: the last segment of its path, and its query values. */
+/** Returns a feedback URL's secret parts: the last path segment and the query values. */
 function secretsOf({ pathname, searchParams }: URL): string[] {
   const token = pathname.split('/').findLast((segment) => segment !== '') ?? '';
   return [token, ...searchParams.values()];

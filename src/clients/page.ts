@@ -1,7 +1,7 @@
 import { RunspanError } from '../base/errors.ts';
 import { shown } from '../base/text.ts';
 
-/** A page of a list. */
+/** One page in a list. */
 export class Page<Item> implements AsyncIterable<Item> {
   readonly items: readonly Item[];
   readonly #next: (() => Promise<Page<Item>>) | undefined;
@@ -12,7 +12,7 @@ export class Page<Item> implements AsyncIterable<Item> {
     this.#next = next;
   }
 
-  /** Whether another page, possibly an empty one, may follow. */
+  /** Whether another page may follow, which may be empty. */
   get hasNext(): boolean {
     return this.#next !== undefined;
   }
@@ -22,7 +22,7 @@ export class Page<Item> implements AsyncIterable<Item> {
     return this.#next?.();
   }
 
-  /** Iterates over the items of this page and all later pages. A page is requested when the iteration reaches it. */
+  /** Iterates over the items on this page and all later pages. Requests each page when the iteration reaches it. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Item, void, undefined> {
     let page: Page<Item> | undefined = this;
     while (page !== undefined) {
@@ -34,7 +34,7 @@ export class Page<Item> implements AsyncIterable<Item> {
 
 /**
  * A list that is requested lazily. `await list` returns the first page, which is requested only once. `for await (const
- * item of list)` iterates over all items. Each iteration requests all its pages.
+ * item of list)` iterates over all items, and requests every page again.
  */
 export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<Item> {
   readonly #ask: () => Promise<Page<Item>>;
@@ -63,7 +63,7 @@ export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<It
     for (let page: Page<Item> | undefined = await this.#ask(); page !== undefined; page = await page.next()) yield page;
   }
 
-  /** Returns the first `limit` items as an array. Pass `Infinity` to get all items. */
+  /** Returns the first `limit` items as an array. Pass `Infinity` for all items. */
   async toArray(limit: number): Promise<Item[]> {
     if (typeof limit !== 'number' || Number.isNaN(limit)) {
       throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`limit\` to be a number, got ${shown(limit)}`);
@@ -78,7 +78,7 @@ export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<It
   }
 }
 
-/** The items of a page, and the offset or cursor of the next page. */
+/** A page's items, and the offset or cursor of the next page. */
 interface PagePart<Item, Cursor> {
   readonly items: readonly Item[];
   readonly next: Cursor | undefined;

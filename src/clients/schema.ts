@@ -11,9 +11,8 @@ type RequiredFields<T> = FieldSchemas<Pick<T, RequiredKeys<T>>>;
 type OptionalFields<T> = FieldSchemas<Omit<T, RequiredKeys<T>>>;
 
 /**
- * Returns a schema that validates the required fields of an interface. Other fields are left to the service, because a
- * later version of the service may support more. Field names in camel case are rejected, because the service would
- * ignore them.
+ * Returns a schema that validates an interface's required fields. Leaves other fields to the service, because a later
+ * version may support more. Rejects field names in camel case, because the service would ignore them.
  */
 export function required<T extends object>(fields: RequiredFields<T>): Schema<T> {
   return v.pipe(
@@ -46,8 +45,8 @@ export function wireNameOf(name: string): string {
 }
 
 /**
- * Returns a schema that validates all fields of an interface and rejects unknown fields. Optional fields may be null. A
- * list of fields that differs from the interface is a compile error.
+ * Returns a schema that validates all fields in an interface and rejects unknown fields. Optional fields may be null.
+ * If `needed` and the optional fields differ from the interface, the code does not compile.
  */
 export function strictRequest<T extends object>(needed: RequiredFields<T>, optional: OptionalFields<T>): Schema<T> {
   const nullable = Object.entries<v.GenericSchema>(optional).map(([name, field]) => [name, v.nullish(field)]);
@@ -126,9 +125,7 @@ export function whole(least: number, most: number = Number.MAX_SAFE_INTEGER): Sc
   return value(expected, holds);
 }
 
-/**
- * Schema for any value for which `holds` returns true. In the error message, `expected` follows the word "Expected".
- */
+/** Schema for any value for which `holds` returns true. `expected` follows the word "Expected" in the error message. */
 export function value<T>(expected: string, holds: (value: unknown) => boolean): Schema<T> {
   return v.custom<T>(holds, `Expected ${expected}`);
 }

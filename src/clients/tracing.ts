@@ -7,11 +7,11 @@ import type { Run } from '../run/run.ts';
 import { currentRun, startRun, withRun } from '../run/start-run.ts';
 import { StreamTrace } from './agent-server/streams/stream-trace.ts';
 
-// The clients use tracing only through this file, because `tracing.browser.ts` replaces it in builds for browsers.
+// The clients use tracing only through this file, which `tracing.browser.ts` replaces in builds for browsers.
 
 export { recordPlace } from './agent-server/streams/stream-trace.ts';
 
-/** The run to record for a call. The inputs and outputs must not contain keys or secrets. */
+/** How to record a call as a run. The inputs and outputs must not contain keys or secrets. */
 interface CallRun<Result> {
   readonly name: string;
   readonly runType: 'chain' | 'tool';
@@ -20,7 +20,7 @@ interface CallRun<Result> {
   readonly outputs?: (result: Result) => Record<string, unknown>;
 }
 
-/** Records a call as a child of the current run. If there is no current run, the call is not recorded. */
+/** Records a call as a child of the current run. Without a current run, the call is not recorded. */
 export function tracedCall<Result>(
   { name, runType, inputs, outputs }: CallRun<Result>,
   call: (run: Run | undefined) => Promise<Result>,
@@ -32,8 +32,8 @@ export function tracedCall<Result>(
 
 /**
  * Opens a stream and records it as a child of the current run until the stream ends. The run's outputs are the last
- * state, or the list of events if there is no state. The size limits of payloads apply. If there is no current run, the
- * stream is not recorded.
+ * state, or the list of events if there is no state. Payload size limits apply. Without a current run, the stream is
+ * not recorded.
  */
 export async function tracedStream<Stream>(
   name: string,
@@ -68,9 +68,7 @@ export function newThreadId(): string {
   return newRunId(clock.nowUs());
 }
 
-/**
- * Whether calls are recorded, which is the case only if there is a current run. A client never starts a trace itself.
- */
+/** Whether calls are recorded, because there is a current run. A client never starts a trace itself. */
 function isInRun(): boolean {
   return currentContext()?.id !== undefined;
 }

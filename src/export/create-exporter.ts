@@ -16,7 +16,7 @@ import { Sender } from './wire/sender.ts';
 import { SendGate, ServiceInfo } from './wire/service.ts';
 import { SimpleIngestion } from './wire/simple-ingestion.ts';
 
-/** The time functions and file-system functions of an exporter, which tests replace. */
+/** An exporter's time functions and file-system functions, which tests replace. */
 export type ExporterTime = Pick<ExporterParts, 'monotonicMs' | 'random' | 'delay'> &
   Pick<SpoolOptions, 'wallMs' | 'fs'>;
 
@@ -61,8 +61,8 @@ export function exporterFor(
 }
 
 /**
- * Applies a new key to an exporter for the same service. Runs that wait because the service rejected the old key are
- * retried immediately.
+ * Applies a new API key to an exporter for the same service. Runs that are waiting because the service rejected the old
+ * key are retried immediately.
  */
 export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders }: Settings): void {
   const service = services.get(exporter);
@@ -74,7 +74,10 @@ export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders
   exporter.retryNow();
 }
 
-/** Destination of runs on disk, without an API key that a function returns, because it may change. */
+/**
+ * Where runs on disk are to be sent. Excludes an API key from a function, because the function may return another key
+ * later.
+ */
 export function destinationOf({ endpoint, headers }: Settings): Destination {
   return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };
 }
@@ -84,14 +87,14 @@ function spoolFor(settings: Settings, time: ExporterTime): Spool {
   return new Spool({ ...settings, ...destinationOf(settings), ...time, bytesMax: spoolBytes, ageMaxMs: spoolAgeMs });
 }
 
-/** Delay before undici is loaded. A program that ends within this delay does not load undici. */
+/** Delay before undici is loaded. Programs that end within this delay never load undici. */
 const PRELOAD_DELAY_MS = 10;
 
 let isLoading = false;
 
 /**
- * Loads undici after a short delay. Loading it only at the first delivery would block the event loop for tens of
- * milliseconds at that time. In Jest, the test file may have ended after the delay, so only the first delivery loads it.
+ * Loads undici after a short delay. Loading undici only at the first delivery would block the event loop for tens of
+ * milliseconds. In Jest, a test file may end before the delay, so only the first delivery loads undici.
  */
 export function preloadSoon(): void {
   if (isLoading || usesFetch || isJest) return;

@@ -7,10 +7,13 @@ import type { DeliveryStates } from './states.ts';
 import { type Outcome, UNSENT } from './wire/outcome.ts';
 import type { Sender } from './wire/sender.ts';
 
-/** Interval at which a flush checks for batches that another request has in flight. */
+/** Interval at which a flush checks for batches that another request is sending. */
 const POLL_MS = 20;
 
-/** Time after its deadline at which a batch in flight counts as lost, because the platform has ended its request. */
+/**
+ * A batch in flight counts as lost this long after its deadline, because the platform has ended the request that sent
+ * it.
+ */
 const LOST_AFTER_MS = 1_000;
 
 const FAILED: Outcome = { kind: 'failed', detail: 'the batch could not be sent' };
@@ -21,9 +24,9 @@ interface InFlight {
 }
 
 /**
- * Replaces `delivery-loop.ts` on runtimes where timers, promises and connections belong to the request that created
- * them, and end with this request. A batch is sent by a flush, or by the call that fills the batch. No request waits for
- * a promise of another request, and no timer fires between requests.
+ * Replaces `delivery-loop.ts` on runtimes where timers, promises and connections belong to a request and end with it. A
+ * batch is sent by a flush, or by the call that fills the batch. No request waits for a promise created by another
+ * request, and no timer fires between requests.
  */
 export class DeliveryLoop {
   readonly #parts: ExporterParts;
@@ -64,7 +67,7 @@ export class DeliveryLoop {
     if (readyRuns >= batch.runs || bytes >= batch.bytes) this.wake();
   }
 
-  /** Sends a batch, if the service accepts requests, without waiting for the response. */
+  /** Sends a batch if the service accepts requests. Does not wait for the response. */
   wake(): void {
     const { gate, limits, monotonicMs } = this.#parts;
     const nowMs = monotonicMs();
@@ -74,9 +77,9 @@ export class DeliveryLoop {
   }
 
   /**
-   * Sends all ended runs, and the starts of runs that are open for longer than `limits.startDelayMs`. Resolves to true
-   * when all runs that ended before the call are settled, and to false when `limitMs` has passed or the service asks for
-   * a longer pause.
+   * Sends all ended runs, and the starts of runs that have been open for longer than `limits.startDelayMs`. Resolves to
+   * true when all runs that ended before this call are settled. Resolves to false when `limitMs` has passed or the
+   * service asks for a longer pause.
    */
   async flush(limitMs: number): Promise<boolean> {
     const { gate, monotonicMs } = this.#parts;
@@ -95,7 +98,7 @@ export class DeliveryLoop {
     }
   }
 
-  /** Puts the batches in flight back into the queue. */
+  /** Returns the batches in flight to the queue. */
   async stop(): Promise<void> {
     for (const inFlight of [...this.#inFlight]) this.#settle(inFlight, UNSENT);
   }

@@ -15,7 +15,7 @@ import type { Sender } from './wire/sender.ts';
  */
 const END_BACK_OFFS_EVERY_MS = 500;
 
-/** Outside an outage, no new batch is formed while at least this many runs wait for a retry. */
+/** Outside an outage, no new batch is formed while at least this many runs are waiting for a retry. */
 const RETRIED_RUNS_MAX = 1_000;
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -25,7 +25,7 @@ const FAILED: Outcome = { kind: 'failed', detail: 'the batch could not be sent' 
 export interface LoopHooks {
   readonly spill: Spill | undefined;
   readonly replay: Replay | undefined;
-  /** Called after each response, when all runs of the batch are delivered, dropped or queued for a retry. */
+  /** Called after each response, once every run in the batch is delivered, dropped or queued for a retry. */
   readonly changed: () => void;
 }
 
@@ -37,14 +37,14 @@ export class DeliveryLoop {
   readonly #sender: Sender;
   readonly #settling: Settling;
   readonly #abort = new AbortController();
-  /** An array, because a Set delays the garbage collection of sent batches. */
+  /** An array, because a Set would delay garbage collection of sent batches. */
   readonly #inFlight: Batch[] = [];
-  /** Milliseconds that a run may stay open before its start is sent without the end. */
+  /** How long a run may stay open before its start is sent without its end, in milliseconds. */
   readonly #startDueMs: number;
-  /** In Jest, a timer could start a delivery after the end of the test file, where undici can no longer be loaded. */
+  /** In Jest, a timer could start a delivery after the test file has ended, when undici can no longer be loaded. */
   readonly #sendsByTimer = !isJest;
   #stopped = (): void => {};
-  /** Number of waiting calls of `flush` and `ready`. While a call waits, records are sent without delay. */
+  /** Number of pending `flush` and `ready` calls. While a call is pending, records are sent without delay. */
   waiters = 0;
   /** Time at which ended runs are sent even if they do not fill a batch. */
   #lingerUntilMs = NEVER;
@@ -64,7 +64,7 @@ export class DeliveryLoop {
     });
     this.#settling = new Settling(parts, states);
     this.#startDueMs = Math.max(parts.limits.startDelayMs, parts.limits.lingerMs);
-    // Each request in flight adds a listener to the signal.
+    // Each request in flight adds a listener to the abort signal.
     setMaxListeners(0, this.#abort.signal);
   }
 
@@ -86,7 +86,7 @@ export class DeliveryLoop {
     return [...new Set([...this.#states.queue.all(), ...inFlight])].filter(({ stage }) => stage !== 'settled');
   }
 
-  /** Called after each start and each end of a run, within the call of the application. */
+  /** Called whenever a run starts or ends, inside the application's call. */
   recorded(): void {
     const spillDueMs = this.#hooks.spill?.dueMs ?? NEVER;
     if (spillDueMs !== NEVER) this.#pumpAt(spillDueMs);
@@ -105,9 +105,9 @@ export class DeliveryLoop {
   }
 
   /**
-   * Resolves to true when each record created before the call is settled. Resolves to false when `limitMs` has passed.
-   * Resolves to false earlier if the service asks for a pause that ends after `limitMs` or refuses two probes for the
-   * same reason. Keeps the process alive.
+   * Resolves to true when every record created before this call is settled. Resolves to false when `limitMs` has
+   * passed, and earlier if the service asks for a pause beyond `limitMs` or refuses two probes for the same reason.
+   * Keeps the process alive.
    */
   async flush(limitMs: number): Promise<boolean> {
     const { gate, monotonicMs } = this.#parts;
@@ -190,7 +190,7 @@ export class DeliveryLoop {
     const { firstStart, bytes } = states.queue;
     let startsUntilMs = Number.NEGATIVE_INFINITY;
     if (this.waiters > 0 || bytes >= info.batch.bytes) startsUntilMs = NEVER;
-    // To save requests, the batch also includes the starts that become due within `lingerMs`.
+    // To save requests, a batch also includes starts that become due within `lingerMs`.
     else if (firstStart !== undefined && firstStart.startedAtMs + this.#startDueMs <= nowMs) {
       startsUntilMs = nowMs - this.#startDueMs + limits.lingerMs;
     }

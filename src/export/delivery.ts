@@ -6,7 +6,7 @@ import type { FlushGroup, RunCounter } from './ledger.ts';
 import type { Segment } from './spool/spool.ts';
 
 /**
- * The stages of a run in delivery. A run has at most one record in delivery at a time:
+ * The stages that a run passes through during delivery. A run has at most one record in delivery at a time:
  *
  *     start ─► started ──(still open when due)──► posting ──accepted──► posted
  *                 │ end                             │ end                │ end
@@ -21,10 +21,10 @@ import type { Segment } from './spool/spool.ts';
  *   batch, which is in flight or waits for a retry.
  * - `incomplete`: an open run that is sent before its end, because `limits.openRuns` or `limits.openRunAgeMs` was
  *   reached.
- * - `held`: the run has ended, but its post is still in a batch. The patch with the end waits until the post is
+ * - `held`: the run has ended, but its post is still in a batch. The run's end is sent as a patch after the post is
  *   accepted.
  * - `kept`: the start of an open run was left on disk when the exporter closed.
- * - A run can be dropped in every stage.
+ * - A run can be dropped at any stage.
  */
 export type Stage =
   | 'started'
@@ -38,53 +38,51 @@ export type Stage =
   | 'settled'
   | 'kept';
 
-/** The segment from which a run was read. The segment stays on disk until all of its runs are settled. */
+/** The segment that a run was read from. The segment stays on disk until all of its runs are settled. */
 export interface Ticket {
   readonly segment: Segment;
-  /** Whether the segment contains undelivered runs and is therefore kept on disk for the next process. */
+  /** Whether the segment contains undelivered runs, so that it stays on disk for the next process. */
   isKept: boolean;
-  /** Called when a run of the segment is delivered. Returns true if a later segment may contain the end of the run. */
+  /** Called when a run from the segment is delivered. Returns true if a later segment may contain the run's end. */
   awaitsEnd(run: EncodedRun): boolean;
   dropped(run: EncodedRun): void;
   settled(run: EncodedRun): void;
 }
 
 /**
- * The delivery state of a run, from its start until the run is delivered or dropped. `Delivery`, `Item` and `Batch` are
- * classes, because V8 may allocate object literals in the old generation, where payloads stay in memory until the next
- * full garbage collection.
+ * A run's delivery state, from its start until it is delivered or dropped. `Delivery`, `Item` and `Batch` are classes,
+ * because V8 may allocate object literals in the old generation, where payloads stay in memory until the next full
+ * garbage collection.
  */
 export class Delivery {
   readonly run: EncodedRun;
   readonly startedAtMs: number;
-  /** Monotonic time at which the undelivered record of the run was queued. */
+  /** Monotonic time at which the run's undelivered record was queued. */
   queuedAtMs: number;
   /**
-   * `queuedAtMs` in active time, which does not advance during pauses (`SendGate.activeAt`). The age limit of an
-   * undelivered run counts from this time.
+   * `queuedAtMs` in active time, which does not advance during pauses (`SendGate.activeAt`). The age of an undelivered
+   * run is measured from `activeAtMs`.
    */
   activeAtMs: number;
   stage: Stage = 'started';
-  /** Whether the service has accepted the post of the run, so that the next record is a patch. */
+  /** Whether the service has accepted the run's post. The run's next record is then a patch. */
   isPosted = false;
-  /** End time of a run that was sent as incomplete. */
+  /** End time that was sent for an incomplete run. */
   incompleteAt: string | undefined;
-  /** Bytes that count towards the limits of the queue. */
+  /** Bytes that count towards the queue limits. */
   bytes = 0;
-  /**
-   * The metadata whose size is `metadataBytes`. The reference is kept so that unchanged metadata is not measured again.
-   */
+  /** The metadata that `metadataBytes` was measured from, so that unchanged metadata is not measured again. */
   countedMetadata: EncodedRun['metadata'];
   metadataBytes = 0;
-  /** Flush groups that count the post and the patch of the run until these records are settled. */
+  /** Flush groups that wait for the run's post and patch to be settled. */
   postGroup: FlushGroup | undefined;
   patchGroup: FlushGroup | undefined;
-  /** If `durability` is `write-ahead`, the segments on disk that contain the start and the end of the run. */
+  /** With `write-ahead`, the segments on disk that contain the run's start and end. */
   startSegment: Segment | undefined;
   endSegment: Segment | undefined;
-  /** The ticket of the segment from which the run was read, or undefined if the run was not read from disk. */
+  /** The ticket for the segment that the run was read from. Undefined if the run was not read from disk. */
   readonly ticket: Ticket | undefined;
-  /** The neighbours of the run in the linked list of open runs. */
+  /** The run's neighbours in the linked list of open runs. */
   older: Delivery | undefined;
   newer: Delivery | undefined;
 
@@ -97,15 +95,12 @@ export class Delivery {
   }
 }
 
-/**
- * The post or the patch of one run in a batch. The item keeps the payloads that the run had when the batch was
- * formed.
- */
+/** A run's post or patch in a batch. Keeps the payloads that the run had when the batch was formed. */
 export class Item {
   readonly delivery: Delivery;
-  /** When simple ingestion has sent the post but not the end, `op` changes from `post` to `patch`. */
+  /** Changes from `post` to `patch` if simple ingestion has sent the post but not the end. */
   op: 'post' | 'patch';
-  /** Whether the record includes the end of the run. */
+  /** Whether the record includes the run's end. */
   readonly isEnded: boolean;
   readonly endOverride: EndOverride | undefined;
   readonly inputs: string | undefined;
@@ -115,7 +110,7 @@ export class Item {
   attachments: readonly HeldAttachment[];
   /** Whether simple ingestion has sent the post, which contains the inputs. */
   isPosted = false;
-  /** Content left out of a run that is too large for the service. */
+  /** What was removed from a run that is too large for the service. */
   stripped: 'nothing' | 'attachments' | 'payloads' = 'nothing';
 
   constructor(delivery: Delivery) {
@@ -123,7 +118,7 @@ export class Item {
     const isLast = stage === 'whole' || stage === 'patch';
     this.delivery = delivery;
     this.op = isPosted ? 'patch' : 'post';
-    // A run that an earlier process has left on disk may have no end.
+    // A run that an earlier process left on disk may have no end.
     this.isEnded = isLast ? run.endTime !== undefined : incompleteAt !== undefined;
     this.endOverride = incompleteAt === undefined ? undefined : endOverrideOf(incompleteAt, isLast);
     this.inputs = run.inputs;
@@ -136,33 +131,33 @@ export class Item {
 export interface RequestBody {
   readonly boundary: string;
   readonly chunks: readonly Uint8Array[];
-  /** Size in bytes before compression. */
+  /** Size before compression, in bytes. */
   readonly sizeBytes: number;
-  /** Size of `chunks` in memory. */
+  /** Size of `chunks` in memory, in bytes. */
   readonly heldBytes: number;
   readonly isGzipped: boolean;
 }
 
-/** State that is shared by all batches that were split from the same batch. */
+/** State shared by all batches that were split from one batch. */
 export interface SharedState {
   isPartlyAccepted: boolean;
-  /** Whether the original batch was counted as a batch without an accepted run. */
+  /** Whether the original batch was already counted as a batch without an accepted run. */
   isCounted: boolean;
 }
 
 /** Records that are sent in one request. */
 export class Batch {
   readonly items: readonly Item[];
-  /** The request body, which is encoded at the first attempt and reused for retries. */
+  /** The request body. Encoded at the first attempt and reused for retries. */
   body: RequestBody | undefined;
   brokenUploads = 0;
   attempts = 0;
   notBeforeMs: number;
-  /** Number of failed attempts that a run in this batch may have caused. */
+  /** Number of failed attempts that one of the batch's runs may have caused. */
   suspectFailures: number;
   readonly shared: SharedState;
 
-  /** `origin` is the batch that these items were split from. */
+  /** `origin` is the batch from which these items were split. */
   constructor(items: readonly Item[], nowMs: number, origin?: Batch) {
     this.items = items;
     this.notBeforeMs = nowMs;
@@ -189,7 +184,7 @@ export function isOpen({ stage }: Delivery): boolean {
   return stage === 'started' || stage === 'posted' || stage === 'posting' || stage === 'incomplete';
 }
 
-/** Counts each character as one byte; counting UTF-8 bytes would slow down the application. */
+/** Counts each character as one byte, because counting UTF-8 bytes would slow down the application. */
 export function sizeOfContent(delivery: Delivery): number {
   const { run } = delivery;
   if (run.metadata !== delivery.countedMetadata) {
@@ -221,7 +216,7 @@ export function releasePosted({ delivery: { run }, inputs, attachments }: Item):
 }
 
 /**
- * Removes the payloads of an ended run. Attachments are kept while the post is in a batch, because the post may contain
+ * Removes an ended run's payloads. Keeps its attachments while the post is in a batch, because the post may contain
  * them.
  */
 export function dropEndPayloads({ run, stage }: Delivery): void {

@@ -18,8 +18,8 @@ import { DeliveryStates } from './states.ts';
 const FLUSH_TIMEOUT_MS = 30_000;
 
 /**
- * Accepts runs and delivers them in the background. `DeliveryStates` stores the state of each run, `DeliveryLoop` sends
- * batches, `Settling` handles the outcomes of batches, `Spill` writes runs to disk, and `Replay` reads runs from disk.
+ * Accepts runs and delivers them in the background. `DeliveryStates` stores each run's state, `DeliveryLoop` sends
+ * batches, `Settling` handles their outcomes, `Spill` writes runs to disk, and `Replay` reads runs from disk.
  */
 export class Exporter implements RunSink {
   readonly capture: CapturePolicy;
@@ -31,9 +31,9 @@ export class Exporter implements RunSink {
   #state: 'open' | 'retiring' | 'closing' | 'closed' = 'open';
   #closing: Promise<FlushResult> | undefined;
   #openRunTimer: NodeJS.Timeout | undefined;
-  /** Resolvers of the promises that `ready` has returned. */
+  /** Resolve functions for the promises that `ready` has returned. */
   #waiting: (() => void)[] = [];
-  /** Keeps the process alive while a call of `ready` waits. */
+  /** Keeps the process alive while a `ready` call is pending. */
   #waitTimer: NodeJS.Timeout | undefined;
 
   constructor(parts: ExporterParts) {
@@ -85,7 +85,7 @@ export class Exporter implements RunSink {
   end(run: EncodedRun): void {
     const delivery = run.sinkState as Delivery | undefined;
     if (delivery === undefined || !isOpen(delivery)) {
-      // The run was already dropped and counted before it ended.
+      // The run was dropped and counted before it ended.
       if (delivery?.stage === 'kept') this.#states.endKept(delivery);
       releaseRun(run);
       return;
@@ -105,7 +105,7 @@ export class Exporter implements RunSink {
     if (this.#states.pendingRuns === 0) return { ok: true, pending: 0 };
     try {
       const isInTime = await this.#loop.flush(limitMs);
-      // If the exporter was closed during the flush, some runs may stay undelivered on disk.
+      // If the exporter was closed during the flush, some runs may remain undelivered on disk.
       const pending = isInTime ? this.#states.keptRuns : this.#states.pendingRuns;
       return { ok: pending === 0, pending };
     } catch (thrown) {
@@ -146,19 +146,19 @@ export class Exporter implements RunSink {
     this.#replay?.search(false);
   }
 
-  /** Flushes, then writes undelivered runs to disk. Drops the runs that cannot be written. Never rejects. */
+  /** Flushes, then writes undelivered runs to disk and drops those that cannot be written. Never rejects. */
   close(limit?: FlushLimit): Promise<FlushResult> {
     this.#closing ??= this.#close(limit).catch((thrown) => this.#failed('shutdown', thrown));
     return this.#closing;
   }
 
-  /** Sends the next request immediately if the exporter waits because the service refused earlier requests. */
+  /** If the exporter is waiting after refused requests, sends the next request immediately. */
   retryNow(): void {
     this.#parts.gate.unblock(this.#parts.monotonicMs());
     this.#loop.wake();
   }
 
-  /** Closes the exporter as soon as every run has ended and is settled. Accepts runs until then. */
+  /** Accepts runs until every run has ended and is settled, and then closes the exporter. */
   retire(): void {
     if (this.#state !== 'open') return;
     this.#state = 'retiring';
@@ -223,7 +223,7 @@ export class Exporter implements RunSink {
     const states = this.#states;
     if (!states.isFullFor(run)) return undefined;
     if (this.#spill === undefined) return 'queue_full';
-    // Only runs that wait in the queue can be written to disk. Another limit applies to runs in batches.
+    // Only queued runs can be written to disk. A separate limit applies to runs in batches.
     const { queue } = states;
     while (states.isFullFor(run, queue.freshRuns, queue.freshBytes)) if (!this.#spill.makeRoom()) return 'queue_full';
     return undefined;

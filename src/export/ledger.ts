@@ -19,7 +19,7 @@ export type Counts = Omit<Stats, 'backlog' | 'latency' | 'lastError'>;
 
 export type RunCounter = 'open' | 'queued' | 'inFlight' | 'spooled' | 'sent';
 
-/** The counters of an exporter, the durations of requests and the last error. Outlives the exporter. */
+/** An exporter's counters, request durations and last error. Outlives the exporter. */
 export class Ledger {
   readonly counts: Counts = noCounts();
   /** Durations of the latest 500 requests, unsorted. */
@@ -31,7 +31,7 @@ export class Ledger {
     this.durationsMs[this.#requests++ % DURATIONS_MAX] = durationMs;
   }
 
-  /** Adds the data of another ledger, whose exporter was garbage-collected. */
+  /** Adds the data from another ledger, whose exporter was garbage-collected. */
   absorb(other: Ledger): void {
     addInto(this.counts, other.counts);
     for (const ms of other.durationsMs) this.addRequest(ms);
@@ -86,7 +86,7 @@ function addInto(total: object, part: object): void {
   }
 }
 
-/** Returns the latest error. ISO 8601 timestamps sort by time when compared as strings. */
+/** Returns the latest error. ISO 8601 timestamps sort chronologically as strings. */
 function latest(ledgers: readonly Ledger[]): DeliveryError | undefined {
   let found: DeliveryError | undefined;
   for (const { lastError } of ledgers) {
@@ -98,16 +98,15 @@ function latest(ledgers: readonly Ledger[]): DeliveryError | undefined {
 // ── Flushes ──
 
 /**
- * Resolves each flush when every record that was recorded before the flush is settled. Records are counted in groups. A
- * flush ends the current group and begins a new group. The flush resolves when its group and all older groups are
- * empty.
+ * Resolves each flush when every record created before it is settled. Records are counted in groups, and each flush
+ * starts a new group. A flush resolves when its own group and all older groups are empty.
  */
 export class FlushTracker {
-  /** The oldest group comes first. New records are counted in the last group. */
+  /** Groups from oldest to newest. New records are counted in the last group. */
   readonly #groups: FlushGroup[] = [{ number: 0, flushes: [], pending: 0 }];
   readonly waiting: Set<Flush> = new Set();
 
-  /** Counts a new record. The caller must pass the returned group to `leave` when the record is settled. */
+  /** Counts a new record. The caller must pass the returned group to `leave` once the record is settled. */
   enter(): FlushGroup {
     const group = this.#groups[this.#groups.length - 1] as FlushGroup;
     group.pending++;
@@ -125,7 +124,9 @@ export class FlushTracker {
     if (--group.pending === 0) this.#advance();
   }
 
-  /** Whether a flush has seen one refused probe and waits for a second probe, which is sent 1 s after the first. */
+  /**
+   * Whether a flush has seen one refused probe and is waiting for a second probe, which is sent 1 s after the first.
+   */
   get wantProbe(): boolean {
     return [...this.waiting].some(({ reasons }) => reasons.length === 1);
   }
@@ -164,7 +165,7 @@ export class FlushTracker {
 
 type Groups = Readonly<Record<'postGroup' | 'patchGroup', FlushGroup | undefined>>;
 
-/** Counts the unsettled records that were recorded between two flushes. */
+/** Counts the unsettled records that were created between two flushes. */
 export interface FlushGroup {
   readonly number: number;
   readonly flushes: Flush[];
@@ -175,7 +176,7 @@ class Flush {
   readonly endMs: number;
   readonly done: Promise<boolean>;
   resolve: (isDone: boolean) => void = () => {};
-  /** Reasons why the service has refused probes during this flush. */
+  /** Reasons why the service refused probes during this flush. */
   readonly reasons: string[] = [];
 
   constructor(endMs: number) {

@@ -6,26 +6,26 @@ import { setSoon } from '../base/timers.ts';
 /** Methods of an exporter that are called when the process ends. */
 export interface EndingExporter {
   readonly isSettled: boolean;
-  /** Delivers runs for at most `timeoutMs`. Never rejects. */
+  /** Delivers runs for up to `timeoutMs`. Never rejects. */
   finish(limit: { timeoutMs: number }): Promise<{ readonly ok: boolean }>;
-  /** Synchronously writes undelivered runs to disk. Drops the runs that cannot be written. */
+  /** Synchronously writes undelivered runs to disk. Drops runs that cannot be written. */
   endProcess(): void;
 }
 
 /**
- * Maximum number of flushes when the process ends. Node emits `beforeExit` again after each flush. Without a maximum,
- * an application that records runs in a `beforeExit` listener would never end.
+ * Maximum number of flushes when the process ends. Node emits `beforeExit` again after each flush, so an application
+ * that records runs in a `beforeExit` listener would otherwise never end.
  */
 const FLUSHES_MAX = 3;
 
 /**
- * If the event loop was idle for more than this number of milliseconds since the last flush, the program has continued
- * its work after `beforeExit`, and the next flush gets the full time limit again. Idle time is measured instead of
- * elapsed time, because it does not depend on the load of the machine.
+ * If the event loop has been idle for longer than this since the last flush, the program has resumed work after
+ * `beforeExit`, and the next flush gets the full time limit again. Idle time is used because, unlike elapsed time, it
+ * does not depend on the machine's load.
  */
 const CONTINUED_IDLE_MS = 10;
 
-/** Limits how long the flushes of an exporter delay the end of the process. */
+/** Limits how long an exporter's flushes delay the end of the process. */
 class Allowance {
   readonly limitMs: number;
   #leftMs = 0;
@@ -52,7 +52,7 @@ class Allowance {
   }
 }
 
-/** Bun does not measure idle time. There, all time since the last flush counts. */
+/** Bun does not measure idle time. On Bun, all time since the last flush counts as idle. */
 function idleMs(): number {
   return performance.eventLoopUtilization?.().idle ?? monotonicNowMs();
 }
@@ -61,10 +61,9 @@ function idleMs(): number {
 const allowances = new Map<EndingExporter, Allowance>();
 
 /**
- * Flushes the exporter when the process is about to exit, for at most `limitMs`. If `handlesSignals` is true, a signal
- * flushes all exporters, and then the same signal ends the process. If the application listens for the signal, the
- * library does not handle it. When the process exits, undelivered runs are written to disk, and runs that cannot be
- * written are dropped.
+ * Flushes the exporter for up to `limitMs` when the process is about to exit. With `handlesSignals`, a signal flushes
+ * all exporters and then ends the process. A signal that the application listens for is not handled. When the process
+ * exits, undelivered runs are written to disk, and runs that cannot be written are dropped.
  */
 export function flushAtEnd(exporter: EndingExporter, limitMs: number, handlesSignals: boolean): void {
   if (allowances.size === 0) {
@@ -72,7 +71,7 @@ export function flushAtEnd(exporter: EndingExporter, limitMs: number, handlesSig
     process.on('exit', exitAll);
   }
   allowances.set(exporter, new Allowance(limitMs));
-  // Only the main thread receives signals. On Windows, a process cannot end itself by a signal.
+  // Only the main thread receives signals. On Windows, a process cannot end itself with a signal.
   if (!handlesSignals || !nodeModule('node:worker_threads').isMainThread || process.platform === 'win32') return;
   signalHandlers.add(exporter);
   for (const signal of SIGNALS) listenFor(signal);
@@ -87,7 +86,7 @@ export function forgetAtEnd(exporter: EndingExporter): void {
   if (signalHandlers.delete(exporter) && signalHandlers.size === 0) removeSignalListeners();
 }
 
-/** Flushes after all other `beforeExit` listeners, so that runs recorded by other listeners are delivered. */
+/** Flushes after all other `beforeExit` listeners, so that the runs they record are delivered. */
 function flushAll(): void {
   queueMicrotask(() => {
     for (const [exporter, allowance] of allowances) void allowance.flush(exporter);
@@ -100,9 +99,9 @@ function exitAll(): void {
 
 const SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
 
-/** The exporters whose option `handleSignals` is true. */
+/** Exporters whose `handleSignals` option is true. */
 const signalHandlers = new Set<EndingExporter>();
-/** The signal that has started a flush and ends the process afterwards. */
+/** The signal that started a flush and afterwards ends the process. */
 let pendingSignal: NodeJS.Signals | undefined;
 
 function onSignal(signal: NodeJS.Signals): void {
@@ -110,10 +109,10 @@ function onSignal(signal: NodeJS.Signals): void {
   else if (process.listenerCount(signal) > 1) stepAside(signal);
   else {
     pendingSignal = signal;
-    // Includes exporters without `handleSignals`: the signal ends the whole process.
+    // Also flushes exporters without `handleSignals`, because the signal ends the whole process.
     const flushes = [...allowances].map(([exporter, { limitMs }]) => exporter.finish({ timeoutMs: limitMs }));
-    // Another copy of the package may have removed its listener until the next turn of the event loop. In that turn,
-    // the other copy listens again and delivers its own runs, so this process must not end earlier.
+    // Another copy of the package may have removed its listener until the next turn of the event loop, in which it
+    // listens again and delivers its own runs. This process must not end earlier.
     const nextTurn = new Promise<void>((resolve) => setSoon(resolve));
     void Promise.allSettled([...flushes, nextTurn]).then(() => endBy(signal));
   }
@@ -131,7 +130,7 @@ function stepAside(signal: NodeJS.Signals): void {
 function endBy(signal: NodeJS.Signals): void {
   if (pendingSignal === undefined) return;
   pendingSignal = undefined;
-  // Signals have no default action for process 1 of a container.
+  // Signals have no default action for a container's process 1.
   if (process.pid === 1) return;
   removeSignalListeners();
   if (process.listenerCount(signal) > 0) {
@@ -144,9 +143,7 @@ function endBy(signal: NodeJS.Signals): void {
   process.kill(process.pid, signal);
 }
 
-/**
- * Turns off the raw mode of the terminal. Node restores the terminal itself only if the signal never had a listener.
- */
+/** Turns off the terminal's raw mode. Node restores the terminal only if the signal never had a listener. */
 function restoreTerminal(): void {
   if (nodeModule('node:tty').isatty(0)) process.stdin.setRawMode(false);
 }

@@ -8,11 +8,11 @@ export interface BatchSize {
 /**
  * Three lists of runs:
  *
- *     open      o1 o2 o3 │ s4 s5 s6 …    open runs, the oldest first; starts from `firstStart` on wait to be sent
- *     ready     e1 e2 e3 …               runs whose end waits to be sent, the run that ended first comes first
+ *     open      o1 o2 o3 │ s4 s5 s6 …    open runs, oldest first; starts from `firstStart` on are waiting to be sent
+ *     ready     e1 e2 e3 …               runs whose end is waiting to be sent, earliest end first
  *     retries   b1 b2 …                  batches that are sent again after `notBeforeMs`
  *
- * `open` is a linked list, because an open run may be removed from any position.
+ * `open` is a linked list, because open runs are removed from any position.
  */
 export class DeliveryQueue {
   oldestOpen: Delivery | undefined;
@@ -22,10 +22,10 @@ export class DeliveryQueue {
   #head = 0;
   readonly retries: Batch[] = [];
   openRuns = 0;
-  /** Number of open runs whose start waits to be sent. */
+  /** Number of open runs whose start is waiting to be sent. */
   starts = 0;
   readyRuns = 0;
-  /** Total bytes of the starts that wait to be sent and of the runs in `ready`. */
+  /** Total bytes of the starts waiting to be sent and of the runs in `ready`. */
   bytes = 0;
   /** Number and total bytes of the runs in `ready` that cannot be written to disk. */
   #fixedRuns = 0;
@@ -63,7 +63,7 @@ export class DeliveryQueue {
     this.bytes += delivery.bytes;
   }
 
-  /** Removes the oldest start that waits to be sent. The run stays in the list of open runs. */
+  /** Removes the oldest start waiting to be sent. Its run stays in the list of open runs. */
   shiftStart(): void {
     const delivery = this.firstStart as Delivery;
     this.firstStart = delivery.newer;
@@ -71,7 +71,7 @@ export class DeliveryQueue {
     this.bytes -= delivery.bytes;
   }
 
-  /** Removes a run from the list of open runs. `isStart` is true if the start of the run waits to be sent. */
+  /** Removes a run from the list of open runs. `isStart` states whether the run's start is waiting to be sent. */
   removeOpen(delivery: Delivery, isStart: boolean): void {
     if (delivery.older === undefined && this.oldestOpen !== delivery) return;
     if (this.firstStart === delivery) this.firstStart = delivery.newer;
@@ -96,9 +96,7 @@ export class DeliveryQueue {
     this.#fixedBytes += delivery.bytes;
   }
 
-  /**
-   * Called when a run in `ready` that was queued as `incomplete` ends. After its end, the run can be written to disk.
-   */
+  /** Called when a run queued as `incomplete` ends. From then on, the run can be written to disk. */
   release(delivery: Delivery): void {
     this.#fixedRuns--;
     this.#fixedBytes -= delivery.bytes;
@@ -118,9 +116,9 @@ export class DeliveryQueue {
   }
 
   /**
-   * Removes and returns runs that can be written to disk, the oldest first, while `isWanted` returns true. The returned
-   * runs have a total size of at most `bytesMax`, except that a larger first run is returned alone. Runs that cannot be
-   * written move to the end of the queue.
+   * Removes and returns runs that can be written to disk, oldest first, while `isWanted` returns true. Returns at most
+   * `bytesMax` bytes of runs, except that a larger first run is returned alone. Runs that cannot be written move to the
+   * end of the queue.
    */
   takeFresh(bytesMax: number, isWanted: () => boolean): Delivery[] {
     const taken: Delivery[] = [];
@@ -143,8 +141,8 @@ export class DeliveryQueue {
   }
 
   /**
-   * Removes and returns the due batch with the fewest attempts. If several batches have the same number of attempts,
-   * the batch with the fewest runs comes first, so that a bad run is isolated before another batch is split.
+   * Removes and returns the due batch with the fewest attempts. If several batches have equally few attempts, the one
+   * with the fewest runs comes first, so that a bad run is isolated before another batch is split.
    */
   takeRetry(nowMs: number): Batch | undefined {
     let first: Batch | undefined;
@@ -175,7 +173,7 @@ export class DeliveryQueue {
     return all;
   }
 
-  /** Removes all runs that wait to be sent. Open runs whose start was sent stay in the list `open`. */
+  /** Removes all runs waiting to be sent. Open runs whose start was sent stay in `open`. */
   clear(): void {
     while (this.firstStart !== undefined) this.removeOpen(this.firstStart, true);
     this.#ready = [];
@@ -189,7 +187,7 @@ export class DeliveryQueue {
   }
 }
 
-/** Whether a run in `ready` can be written to disk. A run with a `ticket` is on disk already. */
+/** Whether a run in `ready` can be written to disk. A run with a `ticket` is already on disk. */
 function isSpillable({ ticket, stage }: Delivery): boolean {
   return ticket === undefined && stage !== 'incomplete';
 }

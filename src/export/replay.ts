@@ -6,14 +6,14 @@ import type { FlushGroup } from './ledger.ts';
 import type { ReadSegment, RunName, Segment, SpooledRecord } from './spool/spool.ts';
 import type { DeliveryStates, Origin } from './states.ts';
 
-/** No segment is read while the queue exceeds this share of its limits. */
+/** No segment is read while the queue is fuller than this share of its limits. */
 const ROOM_SHARE = 0.125;
 
 const SEARCH_EVERY_MS = 60_000;
 
 /**
- * Delay before the second search for runs of earlier processes. If a process was killed just before the first search,
- * the process counts as dead only 10 s later, so the first search skips its runs.
+ * Delay before the second search for runs that earlier processes left. A process that was killed just before the first
+ * search counts as dead only 10 s later, so the first search skips its runs.
  */
 const SECOND_SEARCH_MS = 11_000;
 
@@ -23,31 +23,28 @@ interface Spilled {
 }
 
 export interface ReplayHooks {
-  /** Whether a batch is in flight or waits for a retry. */
+  /** Whether a batch is in flight or waiting for a retry. */
   readonly isSending: () => boolean;
   /** Called when a segment may be ready to be read. */
   readonly changed: () => void;
 }
 
 /**
- * Decides when runs are read from disk. The runs on disk were either left there by an earlier process or spilled by
- * this process. Segments are read only while the queue is nearly empty and the service is available.
+ * Decides when runs are read from disk. Runs on disk were left by an earlier process or spilled by this one. Segments
+ * are read only while the queue is nearly empty and the service is available.
  */
 export class Replay {
   readonly #parts: SpoolingParts;
   readonly #states: DeliveryStates;
   readonly #hooks: ReplayHooks;
   readonly #tickets = new Set<SegmentTicket>();
-  /** Segments that this process has spilled but not yet read. */
+  /** Segments that this process has spilled and not yet read. */
   readonly spilled: Map<Segment, Spilled> = new Map();
-  /**
-   * Ids of runs from earlier processes for which only the start is delivered. The end of such a run may be in a later
-   * segment.
-   */
+  /** Ids of runs from earlier processes for which only the start is delivered. A later segment may contain the end. */
   readonly deliveredStarts: Set<string> = new Set();
   /**
-   * Ids of runs from earlier processes for which the start was dropped. If a later segment contains the end of such a
-   * run, the end is skipped.
+   * Ids of runs from earlier processes whose start was dropped. If a later segment contains the end of such a run, that
+   * end is skipped.
    */
   readonly droppedStarts: Set<string> = new Set();
   #hasSearched = false;
@@ -65,9 +62,9 @@ export class Replay {
   }
 
   /**
-   * Takes over the runs that earlier processes left for this destination, immediately and then every minute. If
-   * `includesOthers` is true, also logs a command that delivers the runs left for other destinations, and deletes runs
-   * older than `limits.spoolAgeMs`.
+   * Takes over the runs that earlier processes left for this destination, immediately and then every minute. With
+   * `includesOthers`, also logs a command that delivers runs left for other destinations, and deletes runs older than
+   * `limits.spoolAgeMs`.
    */
   search(includesOthers: boolean): void {
     if (this.#isClosed) return;
@@ -87,11 +84,11 @@ export class Replay {
       if (read === undefined) break;
       this.#take(read);
     }
-    // An unreadable segment has no ticket, so `finish` is not called.
+    // An unreadable segment has no ticket, so `finish` is not called for it.
     this.#settleUnfinished();
   }
 
-  /** Stops reading and leaves all segments to the next process. */
+  /** Stops reading. The next process takes over all segments. */
   close(): void {
     this.#isClosed = true;
     clearTimer(this.#timer);
@@ -100,16 +97,16 @@ export class Replay {
     this.#states.keepSpilled();
   }
 
-  /** Called when all runs of a segment are settled. */
+  /** Called when all runs in a segment are settled. */
   finish(ticket: SegmentTicket): void {
     const { spool } = this.#parts;
     this.#tickets.delete(ticket);
     if (ticket.spilled !== undefined) this.#states.flushes.leave(ticket.spilled.group);
     if (!ticket.isKept) {
       spool.done(ticket.segment);
-      // Lost runs are counted after the file was moved, so that no other process counts the same runs.
+      // Counts lost runs only after the file was moved, so that no other process counts the same runs.
       for (const run of ticket.lost) {
-        // A run whose start was dropped is already counted.
+        // A run whose start was dropped has already been counted.
         if (!this.droppedStarts.has(run.id)) this.#states.lost(run, 'corrupt', this.#originOf(run, ticket));
       }
     }
@@ -118,7 +115,7 @@ export class Replay {
 
   /**
    * Whether the next segment may be read. No segment is read while a run without an end is in delivery, because the
-   * next segment may contain the end. During an outage, a segment is read only if no request is in flight.
+   * next segment may contain its end. During an outage, a segment is read only if no request is in flight.
    */
   get #mayRead(): boolean {
     const { limits, gate, monotonicMs } = this.#parts;
@@ -137,19 +134,19 @@ export class Replay {
     const ticket = new SegmentTicket(this, segment, spilled);
     this.#tickets.add(ticket);
     const nowMs = monotonicMs();
-    // The age of a run includes the time on disk. Runs of earlier processes are sent at least once at any age.
+    // A run's age includes its time on disk. Runs from earlier processes are sent at least once, whatever their age.
     const activeAtMs = gate.activeAt(nowMs) - ageMs;
     const deliveries = [...(segment.isForeign ? mergeByRun(records) : records)]
       .filter(({ run }) => !this.droppedStarts.has(run.id))
       .map(({ op, run }) => {
         const delivery = new Delivery(run, nowMs, activeAtMs, ticket);
-        // If a run were posted twice, the service would answer 409, and the end of the run would be lost.
+        // Posting a run twice would return 409, and the run's end would be lost.
         delivery.isPosted = op === 'patch' || this.deliveredStarts.has(run.id);
         delivery.stage = delivery.isPosted ? 'patch' : 'whole';
         return delivery;
       });
     ticket.starts = deliveries.filter(({ run }) => run.endTime === undefined).length;
-    // The extra 1 keeps the ticket unfinished until all runs are recovered. `leave` below subtracts the 1.
+    // The extra 1 keeps the ticket unfinished until all runs are recovered. `leave` below subtracts it.
     ticket.left = deliveries.length + 1;
     for (const delivery of deliveries) states.recovered(delivery, this.#originOf(delivery.run, ticket), isExpired);
     if (spilled === undefined) ticket.lost = lostOf(damagedRuns, records);
@@ -182,14 +179,14 @@ export class Replay {
 /** A segment whose runs are in delivery. */
 class SegmentTicket implements Ticket {
   readonly segment: Segment;
-  /** The number and the flush group of the spilled runs, or undefined if another process wrote the segment. */
+  /** The number of spilled runs and their flush group. Undefined if another process wrote the segment. */
   readonly spilled: Spilled | undefined;
   /** Number of unsettled runs. */
   left = 0;
   /** Number of unsettled runs without an end. */
   starts = 0;
   isKept = false;
-  /** Runs of earlier processes whose records cannot be read. */
+  /** Runs from earlier processes whose records cannot be read. */
   lost: readonly RunName[] = [];
   readonly #replay: Replay;
 
@@ -220,15 +217,15 @@ class SegmentTicket implements Ticket {
   }
 }
 
-/** Returns each damaged run once. Leaves out runs whose ended record can be read, because these runs are not lost. */
+/** Returns each damaged run once. Omits runs whose ended record can be read, because these runs are not lost. */
 function lostOf(damaged: readonly RunName[], records: readonly SpooledRecord[]): RunName[] {
   const ids = new Set(records.filter(({ isEnded }) => isEnded).map(({ run }) => run.id));
   return damaged.filter(({ id }) => id === '' || (!ids.has(id) && ids.add(id)));
 }
 
 /**
- * Returns the `count` runs that were lost in a damaged segment of this process. If a lost run cannot be identified, its
- * fields are empty.
+ * Returns the `count` runs lost in a damaged segment that this process wrote. The fields of unidentified runs are
+ * empty.
  */
 function missingOf(count: number, damaged: readonly RunName[]): RunName[] {
   return Array.from({ length: Math.max(0, count) }, (_, at) => damaged[at] ?? { id: '', traceId: '', name: '' });

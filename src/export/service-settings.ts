@@ -17,7 +17,7 @@ const KEY_CHARACTERS_MAX = 8_192;
 /** Matches printable ASCII characters without spaces. */
 const KEY = new RegExp(`^[\\x21-\\x7e]{1,${KEY_CHARACTERS_MAX}}$`);
 
-/** Headers that this library or undici sets. */
+/** Headers that runspan or undici sets. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
   'host',
   'content-length',
@@ -44,21 +44,21 @@ export interface ServiceOptions {
   readonly allowInsecure?: unknown;
 }
 
-/** The address of the service and the headers of all requests. */
+/** The service's address and the headers for all requests. */
 export interface Service {
   readonly endpoint: URL;
-  /** The headers that are known at startup. Headers that a function of the application returns are not included. */
+  /** The headers known at startup. Excludes headers that an application's function returns. */
   readonly headers: Headers;
   /**
-   * The headers of each request: equal to `headers`, or, if the option `apiKey` or `headers` is a function, a function
-   * that adds its result to `headers`.
+   * The headers for each request: `headers` itself, or a function that adds the result of the `apiKey` or `headers`
+   * function to it.
    */
   readonly requestHeaders: Headers | HeadersFunction;
 }
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Returns the service, or logs why tracing is off and returns undefined. */
+/** Returns the service. If tracing is off, logs the reason and returns undefined. */
 export function serviceOf(options: ServiceOptions, isForProcess = true): Service | undefined {
   for (const name of ['endpoint', 'apiKey', 'workspaceId'] as const) {
     const value: unknown = options[name];
@@ -117,7 +117,7 @@ interface HeaderSource extends Pick<ServiceOptions, 'apiKey' | 'headers'> {
 }
 
 /**
- * Returns the headers of one request. Rejects with a SetupError if the application's function `apiKey` or `headers`
+ * Returns the headers for one request. Rejects with a SetupError if the application's `apiKey` or `headers` function
  * fails.
  */
 async function headersNow(fixed: Headers, source: HeaderSource, progress: Progress): Promise<Headers> {
@@ -158,7 +158,7 @@ async function resultOf(name: string, read: unknown, progress: Progress): Promis
   }
 }
 
-/** Without the message, which may contain a key. */
+/** Omits the message, which may contain a key. */
 function errorName(thrown: unknown): string {
   try {
     const { name } = thrown as Error;
@@ -175,8 +175,8 @@ interface Address {
 }
 
 /**
- * Options take precedence over RUNSPAN_ variables, and RUNSPAN_ variables over LangSmith's variables. RUNSPAN_API_KEY
- * and RUNSPAN_WORKSPACE_ID are sent only to the origin of RUNSPAN_ENDPOINT. LangSmith's variables apply only if no
+ * Options take precedence over RUNSPAN_ variables, which take precedence over LangSmith's variables. RUNSPAN_API_KEY
+ * and RUNSPAN_WORKSPACE_ID are sent only to the origin in RUNSPAN_ENDPOINT. LangSmith's variables apply only if no
  * option and no RUNSPAN_ variable sets the endpoint, the API key or the workspace.
  */
 function resolveAddress(options: ServiceOptions, isForProcess: boolean): Address {
@@ -198,7 +198,7 @@ function resolveAddress(options: ServiceOptions, isForProcess: boolean): Address
   }
   return {
     endpoint: endpoint ?? own.endpoint,
-    // If the option `apiKey` is empty, no key is sent, even if RUNSPAN_API_KEY is set.
+    // If the `apiKey` option is empty, no key is sent, even if RUNSPAN_API_KEY is set.
     apiKey: (apiKey ?? (isOwn ? own.apiKey : undefined)) || undefined,
     workspaceId: (workspaceId ?? (isOwn ? own.workspaceId : undefined)) || undefined,
   };
@@ -213,7 +213,7 @@ function langsmithAddress(): Address {
   return { endpoint: endpoint ?? LANGSMITH_DEFAULT_ENDPOINT, apiKey, workspaceId: langsmithEnv('WORKSPACE_ID') };
 }
 
-/** Without the path, which may contain a secret. */
+/** Omits the path, which may contain a secret. */
 function originOf(address: unknown): string {
   return typeof address === 'string' && URL.canParse(address) ? new URL(address).origin : 'the endpoint';
 }
@@ -242,8 +242,8 @@ const SETTING_HEADERS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Returns the headers that may be sent, and logs the others. Throws a SetupError if a function of the application
- * returned an invalid credential.
+ * Returns the headers that may be sent, and logs all others. Throws a SetupError if an application's function returned
+ * an invalid credential.
  */
 function customHeaders(
   given: unknown,
@@ -281,8 +281,8 @@ function isCredential(name: string, value: string): boolean {
 }
 
 /**
- * Returns headers as pairs of name and value. If the type of `given` is invalid, returns `given` as the only pair,
- * which is then logged as invalid.
+ * Returns headers as name-value pairs. If the type of `given` is invalid, returns `given` as the only pair, which is
+ * then logged as invalid.
  */
 function pairsOf(given: unknown): Iterable<unknown> {
   if (given === undefined) return [];
@@ -290,7 +290,7 @@ function pairsOf(given: unknown): Iterable<unknown> {
   return Symbol.iterator in given ? (given as Iterable<unknown>) : Object.entries(given);
 }
 
-/** Whether the environment turns tracing on. Does not validate the endpoint or the API key, and logs nothing. */
+/** Whether the environment turns tracing on. Does not validate the endpoint or API key, and logs nothing. */
 export function isOnByEnvironment(): boolean {
   const hasService = env('RUNSPAN_ENDPOINT') !== undefined || usesLangsmithService();
   return hasService && parseFlag(env('RUNSPAN_TRACING')) !== false;

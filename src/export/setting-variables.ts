@@ -39,12 +39,12 @@ export const VARIABLES: Readonly<Record<SettingName, readonly EnvironmentName[]>
 };
 
 /**
- * These settings are all read from variables with the same prefix, so that a key is never sent to an endpoint from a
+ * Settings that are all read from variables with one prefix, so that an API key is never sent to an endpoint from a
  * variable with another prefix.
  */
 const SERVICE: readonly SettingName[] = ['endpoint', 'apiKey', 'workspaceId'];
 
-/** Returns the variable that applies to a setting, or undefined if no variable is set. */
+/** Returns the variable that applies to a setting. Returns undefined if none is set. */
 export function variableOf(setting: SettingName): EnvironmentName | undefined {
   const isService = SERVICE.includes(setting);
   return VARIABLES[setting].find(
@@ -67,7 +67,7 @@ export function flag(setting: SettingName, option: unknown, otherwise: boolean, 
   return value;
 }
 
-/** A problem in the configuration. `setting` is undefined if the problem is not about the value of a variable. */
+/** A configuration problem. `setting` is undefined if the problem is not the value of a variable. */
 export interface SettingProblem {
   readonly setting: SettingName | undefined;
   readonly problem: string;
@@ -75,13 +75,13 @@ export interface SettingProblem {
 
 let collected: SettingProblem[] | undefined;
 
-/** Logs a problem. `problem` must not contain the value of the setting, because the value may be a secret. */
+/** Logs a problem. `problem` must not contain the setting's value, which may be a secret. */
 export function complain(problem: string, setting?: SettingName): void {
   if (collected !== undefined) collected.push({ setting, problem });
   else diagnostics.warnOnce(`configuration ${problem}`, `configuration: ${problem}.`);
 }
 
-/** Returns the problems that `resolve` finds, instead of logging them. */
+/** Returns the problems that `resolve` reports, instead of logging them. */
 export function collectProblems(resolve: () => void): readonly SettingProblem[] {
   const problems: SettingProblem[] = [];
   collected = problems;

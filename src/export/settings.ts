@@ -28,96 +28,110 @@ import { complain, flag, type SettingName, variableOf } from './setting-variable
 import { hasFiles, spoolFolder } from './spool/fs.ts';
 
 /**
- * Options of `configure` and `createExporter`. All options are optional. If an option is not set, its value is read
- * from the environment variable that its description names. If the variable is not set either, the default applies.
- * Invalid options are logged and ignored.
+ * Options of `configure` and `createExporter`, all optional. An option takes precedence over the environment variable
+ * named in its description. If neither is set, the default applies. Invalid options are logged and ignored.
  */
 export interface ConfigureOptions extends RunHooks {
   /** URL of the service, for example `http://127.0.0.1:4777`. If not set, tracing is off. `RUNSPAN_ENDPOINT` */
   endpoint?: string;
   /**
-   * API key, sent as the `x-api-key` header to the endpoint only. If the key is empty, no `x-api-key` header is sent. A
-   * function is called for each request and returns the key or a promise of the key. If the function throws, rejects or
-   * returns no key, the runs are kept and sent later. Traced functions that the function calls are not recorded.
-   * `RUNSPAN_API_KEY`
+   * API key, sent as the `x-api-key` header to the endpoint only. If empty, the header is not sent. A function is
+   * called for each request, with tracing off, and returns the key or a promise of it. If the function throws, rejects
+   * or returns no key, the runs are kept and sent later. `RUNSPAN_API_KEY`
    */
   apiKey?: string | (() => string | Promise<string>);
   /** Id of the workspace. Required if the API key gives access to several workspaces. `RUNSPAN_WORKSPACE_ID` */
   workspaceId?: string;
-  /** Name of the project that runs are recorded in. `RUNSPAN_PROJECT` @default 'default' */
+  /**
+   * Name of the project that runs are recorded in. `RUNSPAN_PROJECT`
+   * @default 'default'
+   */
   project?: string;
   /** Id of the project, as an alternative to its name. `RUNSPAN_PROJECT_ID` */
   projectId?: string;
-  /** Set to `false` to turn tracing off. `RUNSPAN_TRACING` @default true if an endpoint is set */
+  /**
+   * Set to `false` to turn tracing off. `RUNSPAN_TRACING`
+   * @default true if an endpoint is set
+   */
   tracing?: boolean;
   /**
-   * Share of traces to record, from 0 to 1. The decision depends on the trace id, so all processes record the same
-   * traces, and each trace is recorded completely or not at all. `RUNSPAN_SAMPLE_RATE` @default 1
+   * Share of traces to record, from 0 to 1. The decision depends only on the trace id, so all processes record the same
+   * traces, and each trace is recorded completely or not at all. `RUNSPAN_SAMPLE_RATE`
+   * @default 1
    */
   sampleRate?: number;
   /**
-   * Called with the first run of a trace to decide if the trace is recorded. If the function returns undefined,
-   * `sampleRate` decides.
+   * Called with a trace's first run to decide whether the trace is recorded. If it returns undefined, `sampleRate`
+   * decides.
    */
   sampler?: Sampler;
-  /** Set to `true` to record no inputs. `RUNSPAN_HIDE_INPUTS` @default false */
+  /**
+   * Set to `true` to record no inputs. `RUNSPAN_HIDE_INPUTS`
+   * @default false
+   */
   hideInputs?: boolean;
-  /** Set to `true` to record no outputs. `RUNSPAN_HIDE_OUTPUTS` @default false */
+  /**
+   * Set to `true` to record no outputs. `RUNSPAN_HIDE_OUTPUTS`
+   * @default false
+   */
   hideOutputs?: boolean;
   /**
-   * Rules that mask values in each run, created with `redact`. If this option is invalid, all payloads are hidden.
+   * Rules that mask values in each run, created with `redact`. If `redact` is invalid, all payloads are hidden.
    *
    * @default masks values under names such as `authorization` and `password`
    */
   redact?: Redaction;
   /**
-   * Allows the API key and headers that contain credentials to be sent over plain HTTP to hosts other than localhost.
+   * Allows the API key and headers with credentials to be sent over plain HTTP to hosts other than localhost.
    * `RUNSPAN_ALLOW_INSECURE`
    * @default false
    */
   allowInsecure?: boolean;
   /**
-   * Selects which undelivered runs survive the process; see `docs/delivery.md`. With `memory`, no runs survive. With
-   * `spill`, runs are written to disk when the process ends normally or by `process.exit`, and while the service is
-   * unreachable or the queue is half full. With `write-ahead`, everything that was recorded by calls that have returned
-   * survives, even after `kill -9`. `RUNSPAN_DURABILITY`
+   * Selects which undelivered runs survive the process; see `docs/delivery.md`. With `memory`, none do. With `spill`,
+   * runs are written to disk when the process ends normally or with `process.exit`, and while the service is
+   * unreachable or the queue is half full. With `write-ahead`, everything recorded before a call returns survives, even
+   * `kill -9`. `RUNSPAN_DURABILITY`
    * @default 'memory'
    */
   durability?: Durability;
   /**
-   * Folder for runs on disk, readable only by the current user. `RUNSPAN_SPOOL_DIR` @default '.runspan/spool' in the
-   * home folder
+   * Folder for runs on disk, readable only by the current user. `RUNSPAN_SPOOL_DIR`
+   * @default '.runspan/spool' in the home folder
    */
   spoolDir?: string;
   /**
-   * Interval in milliseconds at which files on disk are synced to the device, in the background. After a power loss,
-   * only runs that started or ended in the last interval are missing. By default, the operating system decides when to
-   * sync. Requires `durability: 'write-ahead'` or `'spill'`.
+   * How often files on disk are synced to the device in the background, in milliseconds. A power loss then loses only
+   * runs that started or ended in the last interval. By default, the operating system decides when to sync. Requires
+   * `durability: 'write-ahead'` or `'spill'`.
    *
    * @default no sync
    */
   syncEveryMs?: number;
-  /** Limits of queues, batches, payloads, requests and delays; see `docs/configuration.md`. */
+  /** Limits for queues, batches, payloads, requests and delays; see `docs/configuration.md`. */
   limits?: Partial<Limits>;
   /**
-   * Headers sent with every request, given as an object, `Headers`, a `Map` or a list of pairs. A function is called
-   * for each request and returns the headers in one of these forms, or a promise of the headers. Headers that contain
-   * credentials are sent over plain HTTP only to localhost, unless `allowInsecure` is set.
+   * Headers sent with every request: an object, `Headers`, a `Map`, a list of pairs, or a function that returns one of
+   * these or a promise of it. A function is called for each request. Headers with credentials are sent over plain HTTP
+   * only to localhost, unless `allowInsecure` is set.
    */
   headers?: HeaderFields | (() => HeaderFields | Promise<HeaderFields>);
-  /** An undici dispatcher that sends the requests, for example a `ProxyAgent`. */
+  /** An undici dispatcher for sending requests, for example a `ProxyAgent`. */
   dispatcher?: Dispatcher;
-  /** Called for each dropped run. Errors thrown by `onDrop` are logged once and otherwise ignored. */
+  /** Called for each dropped run. An error thrown by `onDrop` is logged once and otherwise ignored. */
   onDrop?: OnDrop;
   /**
-   * Set to `true` to deliver queued runs when SIGTERM, SIGINT or SIGHUP ends the process. Delivery takes at most
-   * `limits.exitFlushMs`. After delivery, the same signal ends the process. A second signal ends the process
-   * immediately. Has no effect in worker threads, on Windows, or if the application listens for the signal.
+   * Set to `true` to deliver queued runs when SIGTERM, SIGINT or SIGHUP ends the process. Delivery takes up to
+   * `limits.exitFlushMs`, after which the same signal ends the process. A second signal ends the process immediately.
+   * Has no effect in worker threads, on Windows, or if the application listens for the signal.
    *
    * @default false
    */
   handleSignals?: boolean;
-  /** Log level or log function, for the whole process. `RUNSPAN_LOG` @default 'warn' */
+  /**
+   * Log level or log function for the whole process. `RUNSPAN_LOG`
+   * @default 'warn'
+   */
   log?: Log;
 }
 
@@ -128,7 +142,7 @@ export interface Settings extends Service {
   readonly durability: Durability;
   readonly spoolDir: string;
   readonly syncEveryMs: number | undefined;
-  /** Hash of the destination whose runs on disk are delivered. By default, the destination of these settings. */
+  /** Hash of the destination whose runs on disk are delivered. Defaults to these settings' destination. */
   readonly spoolDestination?: string;
   readonly limits: Limits;
   readonly capture: CapturePolicy;
@@ -175,9 +189,8 @@ const CHECKS: Checks<ConfigureOptions> = {
 };
 
 /**
- * Returns the settings, or undefined if tracing is off. Options take precedence over environment variables, and
- * environment variables over defaults. If `isForProcess` is false and a log is already set, it is replaced only if the
- * option `log` is set.
+ * Returns the settings, or undefined if tracing is off. Options take precedence over environment variables, which take
+ * precedence over defaults. If `isForProcess` is false, only the `log` option replaces a log that is already set.
  */
 export function resolveSettings(given: ConfigureOptions | undefined, isForProcess = true): Settings | undefined {
   const mistakes: OptionMistake[] = [];
@@ -244,7 +257,7 @@ export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durabil
 
 function applyLog(option: Log | undefined, isForProcess: boolean): void {
   if (option === undefined && !isForProcess && diagnostics.isLogSet) return;
-  // The variable is read even if the option is set, so that an invalid variable is always logged.
+  // Reads the variable even if the option is set, so that an invalid variable is always logged.
   const fromVariable = fromEnvironment<LogLevel>('log', CHECKS.log);
   diagnostics.setLog(option ?? fromVariable ?? 'warn');
 }

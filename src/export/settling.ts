@@ -5,22 +5,22 @@ import type { ExporterParts } from './exporter-parts.ts';
 import type { DeliveryStates } from './states.ts';
 import type { Outcome } from './wire/outcome.ts';
 
-/** After this number of failed attempts, a batch is split, because one of its runs may cause the failures. */
+/** After this many failed attempts, a batch is split, because one of its runs may cause the failures. */
 const SUSPECT_FAILURES_MAX = 3;
 
-/** After this number of consecutive refused batches, the endpoint is considered at fault instead of the runs. */
+/** After this many consecutive refused batches, the endpoint is considered at fault instead of the runs. */
 const REFUSED_BATCHES_MAX = 2;
 
 const REPORT_EVERY_MS = 60_000;
 
 /**
- * Handles the outcome of a request: each run of the batch is counted as delivered, dropped, or queued again. A batch
- * that is too large or refused is halved until the run at fault is alone, so that all other runs are delivered.
+ * Handles a request's outcome: each run in the batch is counted as delivered, dropped or queued again. A batch that is
+ * too large or refused is halved until the run at fault is alone, so that all other runs are delivered.
  */
 export class Settling {
   readonly #parts: ExporterParts;
   readonly #states: DeliveryStates;
-  /** Age at which a run is dropped if its delivery has failed. Pauses do not count towards the age. */
+  /** A run whose delivery has failed is dropped at this age. Pauses do not count towards the age. */
   readonly #ageMs: number;
   /** Number of consecutive batches without an accepted run. */
   #refusedBatches = 0;
@@ -77,8 +77,8 @@ export class Settling {
   }
 
   /**
-   * Whether the item is the post of a run that was read from disk with its end. An earlier process may already have
-   * delivered the start of such a run.
+   * Whether an item is the post of a run that was read from disk with its end. An earlier process may already have
+   * delivered its start.
    */
   #isHalfKnown({ delivery, op, isEnded }: Item): boolean {
     return delivery.ticket !== undefined && op === 'post' && isEnded;
@@ -138,7 +138,7 @@ export class Settling {
 
   /**
    * Whether the endpoint probably refuses every run, because two consecutive batches were refused. A batch counts as
-   * refused if the service accepted none of its runs and refused one run that was sent alone.
+   * refused if none of its runs was accepted and one run was refused when sent alone.
    */
   #isRefusedWhole(items: readonly Item[], { shared }: Batch): boolean {
     if (shared.isPartlyAccepted) return false;
@@ -155,12 +155,12 @@ export class Settling {
     for (const half of halves(items)) this.#add(half, batch, nowMs);
   }
 
-  /** Queues a part of a batch for an immediate retry. */
+  /** Queues part of a batch for an immediate retry. */
   #add(items: readonly Item[], batch: Batch, nowMs: number): void {
     this.#states.queue.addRetry(new Batch(items, nowMs, batch));
   }
 
-  /** Queues items for a retry. If no run of the batch was settled, the request body is reused. */
+  /** Queues items for a retry. Reuses the request body if no run in the batch was settled. */
   #putBack(batch: Batch, items: readonly Item[], attempts: number, notBeforeMs: number): void {
     if (items.length === 0) return;
     const isWhole = items.length === batch.items.length;
@@ -184,7 +184,7 @@ export class Settling {
     diagnostics.warn(`delivery to ${endpoint} works again`);
   }
 
-  /** Logs the first failure of an outage, but at most one line per minute. */
+  /** Logs the first failure in an outage, at most one line per minute. */
   #noteFailure(error: string, consequence: string, nowMs: number): void {
     const { gate, endpoint } = this.#parts;
     if (!gate.isOutage) publish('runspan:delivery:outage', () => ({ endpoint, error }));
@@ -195,7 +195,7 @@ export class Settling {
   }
 }
 
-/** Groups the items by the kind of their outcome. Accepted items come first. */
+/** Groups items by the kind of their outcome, accepted items first. */
 function byKind(items: readonly Item[], outcomes: readonly Outcome[]): [Outcome, Item[]][] {
   const groups: [Outcome, Item[]][] = [];
   for (const [at, outcome] of outcomes.entries()) {

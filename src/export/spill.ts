@@ -5,20 +5,22 @@ import type { Replay } from './replay.ts';
 import type { SpooledRecord } from './spool/spool.ts';
 import type { DeliveryStates } from './states.ts';
 
-/** When the queue exceeds `HIGH_SHARE` of its limits, runs are written to disk until `LOW_SHARE` is reached. */
+/**
+ * When the queue is fuller than `HIGH_SHARE` of its limits, runs are written to disk until it is down to `LOW_SHARE`.
+ */
 const HIGH_SHARE = 0.5;
 const LOW_SHARE = 0.25;
 
-/** Maximum bytes of one segment. Writing a segment blocks the event loop for a few milliseconds. */
+/** Maximum bytes per segment. Writing one blocks the event loop for a few milliseconds. */
 const SLICE_BYTES = 1_024 * 1_024;
 
-/** Minimum interval between two writes in an outage or after a disk error, to prevent one file per run. */
+/** Minimum interval between two writes during an outage or after a disk error, to prevent one file per run. */
 const REST_MS = 1_000;
 
 /**
  * Decides which runs are written to disk. Ended runs are written when the queue is half full, when the service has been
- * unavailable for `limits.spillAfterMs`, and when the exporter closes. With `write-ahead`, each record is written when
- * the record is created.
+ * unavailable for `limits.spillAfterMs`, and when the exporter closes. With `write-ahead`, every record is written as
+ * soon as it is created.
  */
 export class Spill {
   readonly #parts: SpoolingParts;
@@ -39,7 +41,9 @@ export class Spill {
     if (isWriteAhead) delivery.startSegment = spool.append(recordOf(delivery));
   }
 
-  /** Called when a run ends. With `write-ahead`, the new record on disk replaces the record of the start. */
+  /**
+   * Called when a run ends. With `write-ahead`, the run's record on disk is replaced with one that includes the end.
+   */
   ended(delivery: Delivery): void {
     const { isWriteAhead, spool } = this.#parts;
     const segment = isWriteAhead ? spool.append(recordOf(delivery)) : undefined;
@@ -49,7 +53,7 @@ export class Spill {
     delivery.endSegment = segment;
   }
 
-  /** Time at which the next write to disk is due, or infinity if no write is due. */
+  /** Time at which the next write to disk is due. Infinity if no write is due. */
   get dueMs(): number {
     const { gate, limits } = this.#parts;
     if (this.#isAbove(this.#isDraining ? LOW_SHARE : HIGH_SHARE)) return this.#failsUntilMs;
@@ -74,8 +78,8 @@ export class Spill {
   }
 
   /**
-   * Writes runs to disk when the exporter closes. Returns the runs that could not be written. If a single run cannot be
-   * written, skips all remaining runs that are larger than half of its size.
+   * Writes runs to disk when the exporter closes, and returns those that could not be written. After failing to write a
+   * single run, skips all remaining runs larger than half of its size.
    */
   keep(deliveries: readonly Delivery[]): Delivery[] {
     const left: Delivery[] = [];

@@ -14,12 +14,12 @@ import { type Counts, type DropReason, type FlushGroup, FlushTracker, type RunCo
 import { type BatchSize, DeliveryQueue } from './queue.ts';
 import type { RunName } from './spool/spool.ts';
 
-/** Child runs and payloads of ended runs may exceed the limits of the queue by this factor. */
+/** Child runs, and the payloads of ended runs, may exceed the queue limits by this factor. */
 const ACCEPTED_SHARE = 1.25;
 
 /**
- * Maximum UTF-8 bytes of one UTF-16 code unit. The UTF-8 bytes of a batch are counted only if the batch could be too
- * large for a request at this maximum.
+ * Maximum UTF-8 bytes per UTF-16 code unit. A batch's UTF-8 bytes are counted only if it could be too large for a
+ * request at this maximum.
  */
 const CHARACTER_BYTES_MAX = 3;
 
@@ -27,14 +27,14 @@ const CHARACTER_BYTES_MAX = 3;
 const ROOM_SHARE = 0.75;
 
 /**
- * The process that wrote a run to disk. `unfinished` means that the run is from an earlier process and that its start
- * was already read from disk and delivered.
+ * Which process wrote a run to disk. `unfinished` means a run from an earlier process whose start was already read from
+ * disk and delivered.
  */
 export type Origin = 'own' | 'earlier process' | 'unfinished';
 
 /**
- * The states of all runs in delivery. Each method is one transition between stages (`Stage`). Only this class changes
- * the stage of a run, the counters of runs, the queue, and the records that flushes wait for.
+ * The states of all runs in delivery. Each method moves runs from one stage (`Stage`) to another.Only this class
+ * changes a run's stage, the run counters, the queue, and the records that flushes wait for.
  */
 export class DeliveryStates {
   readonly queue: DeliveryQueue = new DeliveryQueue();
@@ -53,12 +53,12 @@ export class DeliveryStates {
     this.#counts = parts.ledger.counts;
   }
 
-  /** Number of runs of this process that have an undelivered record. */
+  /** Number of this process's runs that have an undelivered record. */
   get pendingRuns(): number {
     return this.#runs + this.#spilledRuns + this.#keptRuns;
   }
 
-  /** Number of runs that were left on disk when the exporter closed. */
+  /** Number of runs left on disk when the exporter closed. */
   get keptRuns(): number {
     return this.#keptRuns;
   }
@@ -69,10 +69,7 @@ export class DeliveryStates {
     return runs >= queueRuns * share || bytes >= queueBytes * share;
   }
 
-  /**
-   * Whether the queue is so full that the payloads of a run that ends are left out, unless other runs can be written to
-   * disk.
-   */
+  /** Whether the queue is so full that ending runs lose their payloads, unless other runs can be written to disk. */
   get isOverfull(): boolean {
     return this.bytes >= this.#parts.limits.queueBytes * ACCEPTED_SHARE;
   }
@@ -87,7 +84,7 @@ export class DeliveryStates {
     batch.body = undefined;
   }
 
-  /** Clears the queue. The caller must pass each run that was in the queue to `keep` or `drop`. */
+  /** Clears the queue. The caller must pass each run from the queue to `keep` or `drop`. */
   clear(): void {
     for (const batch of this.queue.retries) this.releaseBody(batch);
     this.queue.clear();
@@ -131,8 +128,8 @@ export class DeliveryStates {
   }
 
   /**
-   * Queues an open run to be sent as incomplete. If a batch contains the post of the run, the run is queued only after
-   * the service accepts the post.
+   * Queues an open run to be sent as incomplete. If a batch contains the run's post, the run is queued only after the
+   * service accepts the post.
    */
   sendIncomplete(delivery: Delivery, incompleteAt: string): void {
     this.queue.removeOpen(delivery, delivery.stage === 'started');
@@ -156,8 +153,8 @@ export class DeliveryStates {
   }
 
   /**
-   * Takes records for a batch: first the posts of open runs that started at or before `startsUntilMs`, then the runs in
-   * the list `ready` of the queue. Only the first record of a batch may exceed `size`.
+   * Takes records for a batch: first the posts of open runs that started by `startsUntilMs`, then the runs in the
+   * queue's `ready` list. Only the first record in a batch may exceed `size`.
    */
   take(size: BatchSize, startsUntilMs: number): Item[] {
     const items: Item[] = [];
@@ -252,7 +249,7 @@ export class DeliveryStates {
     this.countDrop(run, reason);
   }
 
-  /** Counts runs of earlier processes as sent if their start was delivered and no segment contains their end. */
+  /** Counts a run from an earlier process as sent if its start was delivered and its end is not in any segment. */
   sentWithoutEnd(runs: number): void {
     this.#counts.spooled -= runs;
     this.#counts.sent += runs;

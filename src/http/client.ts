@@ -21,7 +21,7 @@ import {
   UNNEEDED_BODY_MS,
 } from './transport.ts';
 
-/** Sends requests with undici, which the first request loads. */
+/** Sends requests with undici, which is loaded for the first request. */
 export class HttpClient implements Transport {
   readonly #options: HttpClientOptions;
   readonly #origin: string;
@@ -53,8 +53,8 @@ export class HttpClient implements Transport {
   }
 
   /**
-   * Sends a request once and resolves when the response headers arrive. The deadline does not include reading the body,
-   * and the size of the body is not limited, so the caller must limit the size and the time to read.
+   * Sends a request once and resolves when the response headers arrive. Reading the body is not part of the deadline,
+   * and its size is not limited. The caller must limit both.
    */
   async open(request: HttpRequest): Promise<OpenAnswer> {
     const attempt = this.#begin(request.signal, request.timeoutMs ?? this.#options.requestTimeoutMs);
@@ -65,18 +65,18 @@ export class HttpClient implements Transport {
       });
       attempt.endDeadline();
       body.once('close', () => attempt.end());
-      // Without a listener, an error of the body would be an uncaught exception. A reader still receives the error.
+      // Without a listener, an error in the body would be an uncaught exception. Readers still receive the error.
       body.on('error', () => {});
       return { status: statusCode, headers, body };
     } catch (thrown) {
       attempt.end();
-      // undici does not destroy a stream that it has not started to read.
+      // undici does not destroy a stream before it starts to read it.
       request.stream?.stream.destroy();
       throw thrown;
     }
   }
 
-  /** Closes the connections of the client. The dispatcher from the option `dispatcher` stays open. */
+  /** Closes the client's connections. A dispatcher passed as the `dispatcher` option stays open. */
   async destroy(): Promise<void> {
     this.#isDestroyed = true;
     for (const attempt of this.#attempts) attempt.abort(new NoAnswerError(CLOSED));
@@ -94,7 +94,7 @@ export class HttpClient implements Transport {
     const dispatcher = this.#options.dispatcher ?? (await (this.#pool ?? this.#connect()));
     if (attempt.aborted) throw attempt.reason;
     return new Promise((resolve, reject) => {
-      // The promise is also rejected here, because a custom dispatcher may ignore the signal.
+      // Also rejects the promise here, because a custom dispatcher may ignore the signal.
       attempt.once('abort', () => reject(attempt.reason));
       send(dispatcher).then(resolve, reject);
     });
@@ -107,7 +107,7 @@ export class HttpClient implements Transport {
     try {
       answer = await this.#dispatch(dispatcher, headers, request, attempt);
     } catch (error) {
-      // The service has closed an idle connection. The request is repeated on another connection without a delay.
+      // The service closed an idle connection. The request is repeated on another connection without a delay.
       if (!isReusedConnectionError(error)) throw error;
       answer = await this.#dispatch(dispatcher, headers, request, attempt);
     }
@@ -128,7 +128,7 @@ export class HttpClient implements Transport {
     attempt: Attempt,
     timeouts?: { headersTimeout: number; bodyTimeout: number },
   ): Promise<Dispatcher.ResponseData> {
-    // The signal is checked here, because undici would open a connection before checking it.
+    // Checks the signal here, because undici would open a connection before checking it.
     if (attempt.aborted) throw attempt.reason;
     const options = {
       origin: this.#origin,
@@ -173,7 +173,7 @@ function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
       bytes += chunk.length;
       if (bytes < ANSWER_BYTES_MAX) return;
       take();
-      // The rest of the body is not needed. Destroying the body closes the connection.
+      // The rest of the body is not needed. Destroying it closes the connection.
       body.destroy();
     });
     body.once('end', take);
@@ -196,9 +196,9 @@ function skipBody(body: Dispatcher.ResponseData['body']): Promise<string> {
 }
 
 /**
- * A request in flight. undici uses the attempt as the abort signal of the request. The attempt aborts when the deadline
- * passes, the signal of the caller aborts or the client is destroyed. An EventEmitter is used, because its listeners
- * cost less than listeners of an AbortSignal.
+ * A request in flight. undici uses the attempt as the request's abort signal. The attempt aborts when the deadline
+ * passes, the caller's signal aborts or the client is destroyed. EventEmitter listeners cost less than AbortSignal
+ * listeners.
  */
 class Attempt extends EventEmitter implements Progress {
   aborted = false;

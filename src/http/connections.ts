@@ -12,13 +12,16 @@ export interface ConnectionOptions {
   readonly connectTimeoutMs: number;
   readonly requestTimeoutMs: number;
   readonly proxies?: Proxies | undefined;
-  /** Whether a request in flight keeps the process alive. @default false */
+  /**
+   * Whether requests in flight keep the process alive.
+   * @default false
+   */
   readonly holdsProcess?: boolean;
 }
 
 export async function createConnections(options: ConnectionOptions): Promise<Dispatcher> {
   const { buildConnector, Pool, ProxyAgent } = await import('undici');
-  // Bun replaces the classes of undici with stubs that have no methods.
+  // Bun replaces undici's classes with stubs without methods.
   if (typeof Pool?.prototype?.dispatch !== 'function') {
     throw new SetupError(
       'the undici of this runtime cannot send requests, so delivery is off; use Node.js 20.19 or later',
@@ -41,17 +44,17 @@ export async function createConnections(options: ConnectionOptions): Promise<Dis
     proxyTls: tls,
     requestTls: tls,
     factory: (origin: string | URL, pool: object) => poolOf(origin, pool),
-    // The timeouts also apply to the proxy. By default, undici waits five minutes for its response.
+    // The timeouts also apply to the proxy. By default, undici waits five minutes for a proxy's response.
     clientFactory: (origin: URL, pool: object) => poolOf(origin, { ...timeouts, ...pool }, true),
   });
 }
 
-/** Errors that occurred on a connection after it had received data. */
+/** Errors that occurred on connections which had already received data. */
 const reusedConnectionErrors = new WeakSet<Error>();
 
 /**
- * Whether a request failed because the service closed a kept-alive connection at the moment of reuse. This failure is
- * normal and does not mean that the service is unavailable.
+ * Whether a request failed because the service closed a kept-alive connection just as it was reused. A connection that
+ * closes at this moment is normal and does not mean that the service is unavailable.
  */
 export function isReusedConnectionError(error: unknown): boolean {
   if (!types.isNativeError(error)) return false;
@@ -80,8 +83,8 @@ function watched(
       queueMicrotask(() => callback(error, null));
       return;
     }
-    // `connect` returns a socket, or a promise if a proxy must first open a tunnel. The type declaration omits
-    // the return value (undici lib/core/connect.js).
+    // `connect` returns a socket, or a promise if a proxy must first open a tunnel. Its type declaration omits the
+    // return value (undici lib/core/connect.js).
     const socket = connect(options, (...result) => {
       const [error, connected] = result;
       if (connected) watch(connected, holdsProcess);
@@ -104,8 +107,8 @@ function watch(socket: Socket, holdsProcess: boolean): void {
   watchedSockets.add(socket);
   if (!holdsProcess) {
     socket.unref();
-    // `ref` is disabled, because undici calls it for each request on a kept-alive socket, and a pending request would
-    // then keep the process alive.
+    // Disables `ref`, which undici calls for each request on a kept-alive socket. A pending request would otherwise
+    // keep the process alive.
     socket.ref = () => socket;
   }
   socket.on('error', (error) => {
@@ -119,7 +122,7 @@ export interface NamedProxy {
 }
 
 export interface Proxies {
-  /** The proxy of HTTP endpoints, and of HTTPS endpoints if `https` is undefined. */
+  /** The proxy for HTTP endpoints, and for HTTPS endpoints if `https` is undefined. */
   readonly http: NamedProxy | undefined;
   readonly https: NamedProxy | undefined;
   /** Hosts that are reached without a proxy, in the format of `NO_PROXY`. */
@@ -130,8 +133,8 @@ export interface Proxies {
 export type NoProxy = 'none is named' | 'this machine' | 'an exception';
 
 /**
- * Returns the proxies of the environment. Lower-case variable names take precedence, as in curl. A warning about an
- * invalid address does not quote the address, which may contain credentials.
+ * Returns the proxies set in the environment. Lower-case variable names take precedence, as in curl. Warnings about an
+ * invalid address do not quote it, because it may contain credentials.
  */
 export function environmentProxies(onInvalid: (variable: EnvironmentName) => void = logInvalid): Proxies | undefined {
   const http = proxyOf(['http_proxy', 'HTTP_PROXY'], onInvalid);
@@ -149,8 +152,8 @@ export function proxyFor(endpoint: URL, proxies: Proxies | undefined): NamedProx
 }
 
 /**
- * Whether an endpoint is excluded from the proxy. A host name also matches subdomains, and `*` matches all hosts, as in
- * undici.
+ * Whether an endpoint is excluded from the proxy. As in undici, a host name also matches its subdomains, and `*`
+ * matches all hosts.
  */
 function isException({ hostname, port, protocol }: URL, except: string): boolean {
   if (except === '*') return true;

@@ -3,10 +3,10 @@ import { environmentProxies } from './connections.ts';
 import { FetchClient } from './fetch-client.ts';
 import type { HttpClientOptions, Transport } from './transport.ts';
 
-/** Bun replaces the classes of undici with stubs, and Deno implements `fetch` natively. */
+/** Bun replaces undici's classes with stubs, and Deno implements `fetch` natively. */
 export const usesFetch: boolean = 'Bun' in globalThis || 'Deno' in globalThis;
 
-/** Creates a client that uses undici on Node.js and `fetch` on other runtimes. Only undici accepts a `dispatcher`. */
+/** Creates a client that uses undici on Node.js and `fetch` on other runtimes. Only undici supports `dispatcher`. */
 export function createClient(options: HttpClientOptions): Transport {
   return usesFetch && options.dispatcher === undefined
     ? new FetchClient(options)

@@ -6,7 +6,7 @@ export interface ServerSentEvent {
   /** @default 'message' */
   readonly name: string;
   readonly data: string;
-  /** The id of this event, or else of the latest earlier event with an id. The id is empty if no event had an id. */
+  /** The id of this event, or of the latest earlier event that had one. Empty if no event had an id. */
   readonly id: string;
   readonly hasOwnId: boolean;
 }
@@ -15,7 +15,7 @@ export type EventStreamItem =
   | { readonly kind: 'event'; readonly event: ServerSentEvent }
   /** A comment line. Servers send comments as heartbeats. */
   | { readonly kind: 'comment'; readonly text: string }
-  /** The server asks the client to wait this number of milliseconds before reconnecting. */
+  /** The server asks the client to wait `ms` milliseconds before reconnecting. */
   | { readonly kind: 'retry'; readonly ms: number };
 
 export class EventTooLongError extends Error {
@@ -24,8 +24,8 @@ export class EventTooLongError extends Error {
 
 /**
  * Parses server-sent events from chunks of bytes (WHATWG HTML, 9.2.6). `eventsource-parser` parses the fields. This
- * class splits the chunks into lines, removes a byte order mark and tracks the last id. An incomplete event at the end
- * of the stream is ignored.
+ * class splits the chunks into lines, removes a byte order mark and tracks the last id. Ignores an incomplete event at
+ * the end of the stream.
  */
 export class EventStream {
   // Without `ignoreBOM`, Node 24 removes two byte order marks if the first chunk ends after the first mark.
@@ -34,17 +34,17 @@ export class EventStream {
   readonly #charactersMax: number;
   /** The incomplete line at the end of the last chunk. */
   #line = '';
-  /** Number of characters in the complete lines of the current event. */
+  /** Number of characters in the current event's complete lines. */
   #characters = 0;
   #hasBegun = false;
   #isFirstText = true;
   #endedByCr = false;
   #lastId: string;
-  /** The id that becomes `#lastId` when the current event is complete. */
+  /** The id that becomes `#lastId` once the current event is complete. */
   #nextId: string;
   #items: EventStreamItem[] = [];
 
-  /** `lastId` is the last id of the previous connection. */
+  /** `lastId` is the previous connection's last id. */
   constructor(lastId = '', charactersMax: number = EVENT_CHARACTERS_MAX) {
     this.#lastId = lastId;
     this.#nextId = lastId;
@@ -55,7 +55,7 @@ export class EventStream {
       onComment: (text) => this.#items.push({ kind: 'comment', text }),
       onRetry: (ms) => this.#items.push({ kind: 'retry', ms }),
     });
-    // The parser removes a byte order mark from its first chunk. The empty chunk given here prevents this, because
+    // The parser removes a byte order mark from its first chunk. An empty first chunk prevents this, because
     // `EventStream` removes the mark itself.
     this.#parser.feed('');
   }
@@ -64,11 +64,11 @@ export class EventStream {
     return this.#hasBegun || (this.#line !== '' && !this.#line.startsWith(':'));
   }
 
-  /** Returns the items that this chunk completes. Throws an `EventTooLongError`. */
+  /** Returns the items that this chunk completes. Throws an `EventTooLongError` if an event is too long. */
   feed(chunk: Uint8Array): EventStreamItem[] {
     this.#items = [];
     let text = this.#decoder.decode(chunk, { stream: true });
-    // The chunk contains only a part of a character.
+    // The chunk contains only part of a character.
     if (text === '') return this.#items;
     if (this.#isFirstText && text.startsWith('\uFEFF')) text = text.slice(1);
     this.#isFirstText = false;
@@ -89,8 +89,7 @@ export class EventStream {
   #take(line: string): void {
     this.#characters = line === '' ? 0 : this.#characters + (line.startsWith(':') ? 0 : line.length);
     this.#limit(line.startsWith(':') ? line.length : 0);
-    // The last id is read here, because an event without data also sets it, and the parser does not report such an
-    // event.
+    // Reads the last id here, because an event without data also sets it, and the parser does not report such an event.
     const [, id] = /^id(?::[ ]?(.*))?$/s.exec(line) ?? [undefined, undefined];
     if (line === 'id' || (id !== undefined && !id.includes('\0'))) this.#nextId = id ?? '';
     if (line === '') this.#lastId = this.#nextId;

@@ -6,13 +6,11 @@ export interface Failure {
   readonly detail: string;
   readonly problem: string;
   readonly advice: string | undefined;
-  /** The code of the error or of its cause, for example `ECONNREFUSED`. */
+  /** The code of the error or its cause, for example `ECONNREFUSED`. */
   readonly code: string | undefined;
   /** Whether every request fails until the configuration changes, for example because of an untrusted certificate. */
   readonly isLasting: boolean;
-  /**
-   * Whether the service may have received the request. If true, the content of the request may have caused the failure.
-   */
+  /** Whether the service may have received the request. If so, the request's content may have caused the failure. */
   readonly mayHaveArrived: boolean;
   /** Whether the connection failed before any data was sent. */
   readonly isUnsent: boolean;
@@ -41,18 +39,16 @@ const KNOWN: Readonly<Record<string, readonly [problem: string, advice?: string]
 
 const TLS_ERROR = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(GET|VERIFY|DECRYPT)_|ERR_TLS_|ERR_SSL_|UND_ERR_PRX_TLS)/;
 
-/** Matches codes of errors that occur only before the connection is established. */
+/** Matches error codes that occur only before a connection is established. */
 const UNSENT =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_(CONNECT_TIMEOUT|INVALID_ARG|PRX_TLS)|ERR_SSL_WRONG_VERSION_NUMBER)|^(?!ERR_SSL_)(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_)/;
 
-/** Matches codes of errors that may occur after the request was sent. */
+/** Matches error codes that may occur after a request was sent. */
 const IN_FLIGHT = /^(ECONNRESET|EPIPE|HPE_|UND_ERR_(SOCKET|HEADERS_|BODY_|RES_|RESPONSE))/;
 
 const DEPTH_MAX = 5;
 
-/**
- * Describes a failed request. Leaves out error messages of other modules, because they may contain data of the request.
- */
+/** Describes a failed request. Omits error messages from other modules, because they may contain request data. */
 export function failureOf(thrown: unknown): Failure {
   try {
     if (thrown instanceof NoAnswerError) return failure(thrown.message, { mayHaveArrived: true });
@@ -61,7 +57,7 @@ export function failureOf(thrown: unknown): Failure {
     if (types.isNativeError(thrown) && proxyErrors.has(thrown)) return failureOfProxy(code);
     return tunnelFailure(thrown) ?? parserFailure(thrown) ?? failureOfCode(code, thrown);
   } catch {
-    // A getter of the error threw.
+    // An error getter threw.
     return failureOfCode(undefined);
   }
 }
@@ -104,15 +100,13 @@ function failureOfCode(code: string | undefined, thrown?: unknown): Failure {
 
 function failureOfProxy(code: string | undefined): Failure {
   const found = failureOfCode(code);
-  // The advice about certificates also applies to the certificate of the proxy.
+  // The advice about certificates also applies to the proxy's certificate.
   if (found.isLasting) return found;
   const advice = 'check the proxy, HTTP_PROXY and HTTPS_PROXY';
   return failure('the proxy cannot be reached', { ...found, advice, isUnsent: true });
 }
 
-/**
- * Describes a refusal by the proxy. undici reports the status of the proxy's response only in the message of its error.
- */
+/** Describes a refusal by the proxy. undici reports the status of the proxy's response only in its error message. */
 function tunnelFailure(thrown: unknown): Failure | undefined {
   const [, status] =
     /^Proxy response \((\d{3})\)/.exec(types.isNativeError(thrown) ? String(thrown.message) : '') ?? [];
@@ -121,10 +115,7 @@ function tunnelFailure(thrown: unknown): Failure | undefined {
   return failure(`${problem} (status ${status})`, { isLasting: status.startsWith('4'), isUnsent: true });
 }
 
-/**
- * Describes a response that is not HTTP. If the status of a response is below 100, undici's parser throws an
- * `AssertionError`.
- */
+/** Describes a response that is not valid HTTP. undici's parser throws an `AssertionError` for a status below 100. */
 function parserFailure(thrown: unknown): Failure | undefined {
   if (!types.isNativeError(thrown)) return undefined;
   const isAssertion = (thrown as { code?: unknown }).code === 'ERR_ASSERTION';

@@ -19,7 +19,7 @@ import {
 } from './transport.ts';
 
 /**
- * Sends requests with `fetch`, for runtimes without undici. Connection and proxy options have no effect, because the
+ * Sends requests with `fetch`, on runtimes without undici. Connection and proxy options have no effect, because the
  * runtime manages connections.
  */
 export class FetchClient implements Transport {
@@ -99,22 +99,25 @@ export class FetchClient implements Transport {
       method,
       headers: { ...own, ...headers },
       ...bodyOf(request),
-      // Redirects are not followed, because another origin could receive the API key.
+      // Does not follow redirects, because another origin could receive the API key.
       redirect: 'manual',
       signal,
-      // On Workers with an early compatibility date, `fetch` throws if the option is set.
+      // On Workers with an early compatibility date, `fetch` throws if `cache` is set.
       ...(method === 'GET' && 'cache' in Request.prototype && { cache: 'no-store' }),
     } as RequestInit;
     ownRequests.add(init);
     const response = await withoutTracing(() => fetch(this.#address + path, init));
-    // For a redirect, browsers hide the status and set the response type `opaqueredirect`.
+    // Browsers hide the status of a redirect and set the response type `opaqueredirect`.
     if (response.type === 'opaqueredirect')
       throw new SetupError('the service redirects to another address; set the address of the service itself');
     return response;
   }
 }
 
-/** A request until its response was read. Aborts when the deadline passes, the caller aborts or the client is closed. */
+/**
+ * A request, until its response has been read. Aborts when the deadline passes, the caller aborts or the client is
+ * closed.
+ */
 class Attempt implements Progress {
   waitsFor: string | undefined;
   readonly #attempts: Set<Attempt>;
@@ -150,7 +153,6 @@ class Attempt implements Progress {
     clearTimer(this.#timer);
   }
 
-  /** Replaces the deadline. */
   shorten(timeoutMs: number): void {
     this.endDeadline();
     this.#timer = setTimer(() => this.abort(timeoutError(this, timeoutMs)), timeoutMs);
@@ -163,7 +165,7 @@ class Attempt implements Progress {
   }
 }
 
-/** Reads a body that is not needed, so that the connection can be used again. Never rejects. */
+/** Reads a body that is not needed, so that its connection can be reused. Never rejects. */
 async function skipBody(response: Response): Promise<string> {
   if (response.headers.get('content-length') !== '0') await response.arrayBuffer().catch(() => {});
   return '';
@@ -217,8 +219,8 @@ function bodyFrom(stream: ReadableStream<Uint8Array> | null, attempt: Attempt): 
 }
 
 /**
- * Returns the cause of a failed `fetch`. On Bun, the TypeError itself has the code, and on Deno, only the message of its
- * cause names the problem. In browsers, the TypeError has no cause, and the reason of an abort may be missing.
+ * Returns the cause of a failed `fetch`. On Bun, the TypeError itself has the code. On Deno, only its cause's message
+ * names the problem. In browsers, the TypeError has no cause, and an abort may have no reason.
  */
 function causeOf(thrown: unknown, { aborted, reason }: AbortSignal): unknown {
   if (aborted) return reason;

@@ -12,14 +12,14 @@ export function isTransient(status: number): boolean {
 
 /**
  * Parses a `Retry-After` header, which contains whole seconds or an HTTP date (RFC 9110, 10.2.3). Returns milliseconds,
- * limited to between 1 second and 5 minutes, or undefined if the header is missing or malformed. A date is compared
- * with the `Date` header of the response, if present, because the clocks of client and service may differ.
+ * limited to between 1 second and 5 minutes, or undefined if the header is missing or malformed. Compares a date with
+ * the response's `Date` header, if present, because the clocks of client and service may differ.
  */
 export function parseRetryAfter(header: string | undefined, nowMs: number, serverDate?: string): number | undefined {
   if (header === undefined) return undefined;
   const text = header.trim();
   if (/^\d+$/.test(text)) return clamped(Number(text) * 1_000);
-  // V8 parses "-5" and "1.5" as dates. An HTTP date starts with the name of a day and ends with GMT.
+  // V8 parses "-5" and "1.5" as dates. An HTTP date starts with a weekday and ends with GMT.
   if (!/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun).*GMT$/.test(text)) return undefined;
   const until = Date.parse(text);
   if (Number.isNaN(until)) return undefined;

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 import type { ConnectionOptions } from './connections.ts';
 import { DeadlineError, SetupError } from './errors.ts';
 
-/** Maximum bytes of a response body that `send` reads. */
+/** Maximum number of response body bytes that `send` reads. */
 export const ANSWER_BYTES_MAX: number = 64 * 1024;
 
 export type HttpHeaders = Readonly<Record<string, string>>;
@@ -11,22 +11,22 @@ export type HttpHeaders = Readonly<Record<string, string>>;
 export type HeadersFunction = (progress: Progress) => Promise<HttpHeaders>;
 
 export interface Progress {
-  /** Name of the option whose function is running, for example `apiKey`, or undefined if no function is running. */
+  /** Name of the option whose function is running, for example `apiKey`. Undefined if no function is running. */
   waitsFor: string | undefined;
 }
 
-/** Maximum time to read a response body that is not needed. The body is read so that the connection can be reused. */
+/** Maximum time to read a response body that is only read so that the connection can be reused. */
 export const UNNEEDED_BODY_MS: number = 1_000;
 
-/** Options of a client. The path of each request is appended to the path of `endpoint`. */
+/** Client options. Each request's path is appended to the path of `endpoint`. */
 export interface HttpClientOptions extends ConnectionOptions {
   /**
-   * Headers of every request. Only `endpoint` receives the headers, because redirects are not followed. A function is
-   * called for each request, and its running time counts towards the deadline of the request. If the function throws,
-   * the request fails.
+   * Headers sent with every request. Only `endpoint` receives these headers, because redirects are not followed. A
+   * function is called for each request, and its running time counts towards the request's deadline. If the function
+   * throws, the request fails.
    */
   readonly headers: HttpHeaders | HeadersFunction;
-  /** If a dispatcher is set, the connection pool of the client is not used, and proxy settings have no effect. */
+  /** The undici dispatcher to use instead of the client's connection pool. Proxy settings then have no effect. */
   readonly dispatcher?: Dispatcher | undefined;
 }
 
@@ -36,15 +36,15 @@ export interface HttpRequest {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: readonly (string | Uint8Array)[];
-  /**
-   * A stream that is sent as the body, instead of `body`. Only `open` accepts a stream, because `send` may repeat a
-   * request.
-   */
+  /** A stream to send instead of `body`. Only `open` accepts a stream, because `send` may repeat a request. */
   readonly stream?: StreamBody;
   readonly signal?: AbortSignal;
-  /** Whether only the status is needed. If true, the `text` of the response is empty. */
+  /** Whether only the status is needed. If true, the response's `text` is empty. */
   readonly needsStatusOnly?: boolean;
-  /** Timeout of this request. @default `requestTimeoutMs` */
+  /**
+   * Timeout for this request, in milliseconds.
+   * @default `requestTimeoutMs`
+   */
   readonly timeoutMs?: number;
 }
 
@@ -55,11 +55,11 @@ export interface StreamBody {
 
 export interface HttpAnswer {
   readonly status: number;
-  /** Headers by name in lower case. */
+  /** Headers by lower-case name. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** The first 64 KiB of the body. */
+  /** The first 64 KiB of the response body. */
   readonly text: string;
-  /** Whether the request was sent without an API key and without an `authorization` header. */
+  /** Whether the request was sent without an API key or `authorization` header. */
   readonly isKeyless?: boolean;
 }
 
@@ -67,7 +67,7 @@ export interface HttpAnswer {
 export interface OpenAnswer {
   readonly status: number;
   readonly headers: HttpAnswer['headers'];
-  /** The caller must read the body to the end or call `destroy`. */
+  /** The caller must read the body to its end or call `destroy`. */
   readonly body: ResponseBody;
 }
 
@@ -78,14 +78,15 @@ export interface ResponseBody extends AsyncIterable<Uint8Array> {
 }
 
 /**
- * Sends requests to one endpoint. A request resolves with any response status, and rejects if no response arrives before
- * the deadline. Requests are not traced. `client.ts` implements the interface with undici, `fetch-client.ts` with
- * `fetch`.
+ * Sends requests to one endpoint. A request resolves with any response status, and rejects if no response arrives
+ * before the deadline. Requests are not traced. `client.ts` uses undici, and `fetch-client.ts` uses `fetch`.
  */
 export interface Transport {
-  /** Sends a request and reads at most 64 KiB of the response body. May send the request again. */
+  /** Sends a request and reads up to 64 KiB of the response body. May send the request again. */
   send(request: HttpRequest): Promise<HttpAnswer>;
-  /** Sends a request once and resolves when the response headers arrive. The deadline does not include the body. */
+  /**
+   * Sends a request once and resolves when the response headers arrive. Reading the body is not part of the deadline.
+   */
   open(request: HttpRequest): Promise<OpenAnswer>;
   setHeaders(headers: HttpClientOptions['headers']): void;
   destroy(): Promise<void>;

@@ -14,7 +14,7 @@ import {
 } from './stream.ts';
 import { Chunks, type Collector, StreamRecorder } from './stream-recorder.ts';
 
-/** Ends the run when the result is complete. Returns the value that the caller receives instead of the result. */
+/** Ends the run when the result is complete. Returns the value to give to the caller in place of the result. */
 export function followResult(result: unknown, run: Run, plan: Plan): unknown {
   if (!isObjectOrFunction(result)) {
     endWith(run, plan, result);
@@ -34,15 +34,15 @@ export function followResult(result: unknown, run: Run, plan: Plan): unknown {
 }
 
 /**
- * Like `followResult`, but for a call of an `async` function. The promise of an `async` function is always new, so no
- * other code can have cached or changed it.
+ * Like `followResult`, but for calls to `async` functions. An `async` function always returns a new promise, which no
+ * other code can have cached or changed.
  */
 export function followPromise(promise: Promise<unknown>, run: Run, plan: Plan): unknown {
   if (plan.follow?.(promise, run, plan) === true) return promise;
   return deriveOne(promise, new RunObserver(run, plan));
 }
 
-/** Ends a run when the promise, iterator or stream that the function returned is complete. */
+/** Ends a run when the promise, iterator or stream that the function returned completes. */
 export class RunObserver extends StreamRecorder implements Settlement {
   readonly #plan: Plan;
 
@@ -72,7 +72,7 @@ type Follow = (value: object, observer: StreamObserver) => boolean;
 
 function adapterFor(value: object): Follow | undefined {
   try {
-    // Arrays are recorded as plain values. This check comes first, because most results are arrays or plain objects.
+    // Arrays are recorded as plain values. Checked first, because most results are arrays or plain objects.
     if (Array.isArray(value)) return undefined;
     const { next, [Symbol.asyncIterator]: iterate } = value as Partial<AsyncIterableIterator<unknown>>;
     if (typeof iterate === 'function') {

@@ -11,24 +11,24 @@ import {
 import { deriveOne, followThenable, thenOf } from './promise.ts';
 
 /**
- * Follows a synchronous or async iterator by replacing its methods. The iteration ends with the last result, with an
- * error, or when the consumer calls `return`, for example by `break`.
+ * Follows a synchronous or async iterator by replacing its methods. The iteration ends when the iterator is done or
+ * throws, or when the consumer calls `return`, for example with `break`.
  */
 export function followIterator(iterator: object, observer: StreamObserver): boolean {
   return replaceSteps(iterator, new Steps(types.isGeneratorObject(iterator), observer));
 }
 
 /**
- * Follows a generator that has not started. The first `next()` calls `begin`, which starts a run, or returns undefined
- * if no run is recorded.
+ * Follows a generator that has not started. The first call to `next()` calls `begin`, which starts a run, or returns
+ * undefined if no run is recorded.
  */
 export function followLazyGenerator(generator: object, begin: () => StreamObserver | undefined): void {
   replaceSteps(generator, new Steps(true, undefined, begin));
 }
 
 /**
- * Follows the iterators of an async iterable. Only the iterator that is read first is traced. `key` is the name of the
- * method that returns an iterator.
+ * Follows the iterators of an async iterable. Only the iterator that is read first is traced. `key` names the method
+ * that returns an iterator.
  */
 export function followAsyncIterable(
   iterable: object,
@@ -98,7 +98,7 @@ class Steps implements Settlement {
       throw thrown;
     }
     if (step === 'return') this.#wasReturned = true;
-    // The promises of an async generator are native and new, so no other code can have changed them.
+    // Promises from an async generator are native and new, so no other code can have changed them.
     if (this.#isGenerator && types.isPromise(result)) return deriveOne(result, this);
     const then = this.#isGenerator || typeof result !== 'object' || result === null ? undefined : thenOf(result);
     if (then !== undefined) return followThenable(result as object, then, this) ?? result;
@@ -109,10 +109,9 @@ class Steps implements Settlement {
   fulfilled(result: unknown): void {
     const observer = this.#observer as StreamObserver;
     try {
-      // `done` and `value` may be getters that throw, because `yield*` passes on result objects unchanged.
+      // `done` and `value` may be getters that throw, because `yield*` forwards result objects unchanged.
       const { done, value } = result as IteratorResult<unknown>;
-      // After a call of `return`, a generator may still yield in a `finally` block. Any other iterator has ended after
-      // a call of `return`.
+      // After `return` is called, a generator may still yield from a `finally` block. Any other iterator has ended.
       if (this.#wasReturned && (done === true || !this.#isGenerator)) observer.cancel();
       else if (done === true) observer.end();
       else observer.chunk(value);
@@ -130,7 +129,7 @@ class Steps implements Settlement {
     this.#begin = undefined;
     if (step !== 'next') return;
     this.#observer = begin();
-    // If `next` is called without its generator as `this`, it throws, so there is no object to watch.
+    // `next` throws if it is called without its generator as `this`. There is then no object to watch.
     if (isObjectOrFunction(generator)) this.#observer?.watch(generator);
   }
 }

@@ -6,8 +6,8 @@ import type { TraceableOptions } from './plan.ts';
 import { traceable } from './traceable.ts';
 
 /**
- * The decorator `@traced`. Supports methods, static and `#private` methods, getters, setters, accessors and fields that
- * hold a function. With `experimentalDecorators`, supports methods, static methods, getters and setters.
+ * The `@traced` decorator. Supports methods, static and `#private` methods, getters, setters, accessors and fields that
+ * hold a function. With `experimentalDecorators`, it supports methods, static methods, getters and setters.
  */
 export interface TracedDecorator {
   <This, Value extends CallableFunction>(value: Value, context: ClassMethodDecoratorContext<This>): Value;
@@ -25,20 +25,20 @@ export interface TracedDecorator {
 }
 
 /** The type of `traced`, which can be used as a decorator, or called with options to create a decorator. */
-// The order of the two types matters: a field decorator receives `undefined`, which would also be valid as options.
+// The order of the two types matters: field decorators receive `undefined`, which is also a valid value for options.
 export type Traced = TracedDecorator & ((options?: TraceableOptions) => TracedDecorator);
 
 /**
- * Traces a class member. Both `@traced` and `@traced({ name, runType, … })` are valid. By default, each run has the
- * name of the member. Standard decorators and `experimentalDecorators` are supported. On a class, or on a member that
- * cannot be traced, the decorator changes nothing and logs a warning.
+ * Traces a class member. Use `@traced` or `@traced({ name, runType, … })`. By default, runs are named after the member.
+ * Supports standard decorators and `experimentalDecorators`. On a class, or on a member that cannot be traced, the
+ * decorator changes nothing and logs a warning.
  */
 export const traced: Traced = ((...args: unknown[]): unknown => {
   const isDecorating = args.length > 1;
   if (isDecorating) return guard('@traced', () => decorate({}, args));
   const [options] = args;
   if (typeof options !== 'function') return (...member: unknown[]) => guard('@traced', () => decorate(options, member));
-  // If `@traced` is applied to a class, its result replaces the class, so the class is returned unchanged.
+  // A value returned by a class decorator would replace the class, so the class is returned unchanged.
   refuse('a class or function by itself');
   return options;
 }) as Traced;
@@ -81,7 +81,7 @@ function decorateLegacy(options: unknown, key: string | symbol, descriptor: unkn
   if (member.set !== undefined) member.set = traceable(member.set, named);
 }
 
-/** Adds the name of the member to the options. Returns invalid options unchanged, because `traceable` logs them. */
+/** Adds the member's name to the options. Returns invalid options unchanged, because `traceable` reports them. */
 function withName(options: unknown, key: string | symbol | undefined): TraceableOptions {
   if (options !== undefined && (typeof options !== 'object' || options === null)) return options as TraceableOptions;
   const name = (typeof key === 'symbol' ? key.description : key) || 'anonymous';
@@ -95,14 +95,14 @@ function refuse(what: string): void {
   );
 }
 
-/** The names of the methods of an object, or of a class and its instances. */
+/** Names of the methods that an object, or a class and its instances, have. */
 export type MethodName<Target> = Target extends abstract new (
   ...args: never[]
 ) => infer Instance
   ? FunctionName<Instance> | FunctionName<Target>
   : FunctionName<Target>;
 
-/** The names of properties whose values are functions. */
+/** Names of properties whose values are functions. */
 export type FunctionName<Target> = {
   [Key in keyof Target]: Target[Key] extends CallableFunction ? Key : never;
 }[keyof Target];
@@ -111,9 +111,9 @@ const OPERATION = 'traceMethods';
 
 /**
  * Replaces methods of an object, or of a class and all its instances, with traced methods. Returns the target.
- * `methods` is an array of names, or an object with the options of each method. `options` apply to all methods. Each
- * run has the name of its method. A static method is traced only if the instances have no method with the same name.
- * Methods that are already traced do not change. If a method does not exist, a warning is logged.
+ * `methods` is an array of names, or an object that maps each name to the method's options. `options` apply to all
+ * methods. Each run is named after its method. If a static method and an instance method have the same name, only the
+ * instance method is traced. Methods that are already traced do not change. Logs a warning if a method does not exist.
  */
 export function traceMethods<Target extends object>(
   target: Target,
@@ -151,16 +151,15 @@ function ownerOf(target: object, name: PropertyKey): object {
 interface Replacement {
   readonly wrapper: unknown;
   readonly original: unknown;
-  /** The object's own property before the replacement, or undefined if the object inherited the method. */
+  /** The object's own property before the replacement. Undefined if the object inherited the method. */
   readonly before: PropertyDescriptor | undefined;
 }
 
 const replacements: WeakMap<object, Map<PropertyKey, Replacement>> = shared('replacements', () => new WeakMap());
 
 /**
- * Replaces a method with `wrap(method)` on the object itself, so the object keeps its class and private fields. If
- * other code has since replaced the wrapper, the method is not wrapped a second time, because the other code may still
- * call the first wrapper.
+ * Replaces a method with `wrap(method)` on the object itself, which keeps its class and private fields. If other code
+ * has since replaced the wrapper, the method is not wrapped again, because that code may still call the first wrapper.
  */
 export function replaceMethod(
   place: string,
@@ -190,7 +189,7 @@ export function replaceMethod(
   return isReplaced === true;
 }
 
-/** Restores the methods that `replaceMethod` replaced, except methods that other code has replaced since then. */
+/** Restores the methods that `replaceMethod` replaced, unless other code has since replaced them. */
 export function restoreMethods(place: string, owner: object): void {
   guard(place, () => {
     const known = replacements.get(owner);

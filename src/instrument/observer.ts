@@ -5,13 +5,13 @@ import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
 
 export type Method = (this: unknown, ...args: unknown[]) => unknown;
 
-/** Receives the chunks that a consumer reads from a stream or iterator, followed by its end, error or cancellation. */
+/** Receives the chunks that a consumer reads from a stream or iterator, and then its end, error or cancellation. */
 export interface StreamObserver {
-  /** True while `step` runs. While it is true, calls that the result makes to its own methods are not observed. */
+  /** True while `step` runs. Calls that the result then makes to its own methods are not observed. */
   readonly isStepping: boolean;
   /**
-   * Whether the observer receives the chunks of a stream that is piped through a transform, instead of the chunks of the
-   * output.
+   * If a stream is piped through a transform, whether the observer receives the input chunks instead of the output
+   * chunks.
    */
   readonly observesSource?: boolean;
   /** Called when the consumer calls a replaced method, for example `next`. Calls the original method. */
@@ -21,18 +21,18 @@ export interface StreamObserver {
   fail(error: unknown): void;
   /** Called when the consumer stops reading before the end. */
   cancel(): void;
-  /** Starts to watch a result, because the consumer may never read it to the end. */
+  /** Starts to watch a result, because the consumer may never read the result to its end. */
   watch(object: object): void;
   /**
    * Called if the runtime reads the result without calling the observed methods, for example in `pipeTo`. After this
-   * call, the observer receives no more chunks, but it still receives the end or an error.
+   * call, the observer receives no more chunks, only the end or an error.
    */
   detach(): void;
 }
 
 /** Receives the outcome of a promise or thenable. */
 export interface Settlement {
-  /** Called when the application calls a method of the thenable. The thenable is then no longer watched. */
+  /** Called when the application calls a method on the thenable, which is then no longer watched. */
   asked?(): void;
   fulfilled(value: unknown): void;
   fail(error: unknown): void;
@@ -44,26 +44,24 @@ export interface Settlement {
  */
 export interface Watched {
   readonly idleMaxMs: number;
-  /** Returns whether the consumer has used the result since the last call. */
+  /** Whether the consumer has used the result since the last call to this method. */
   wasUsed(): boolean;
   abandon(reason: string): void;
 }
 
 /**
- * Reports a result that is garbage-collected before its end, or that stays unused for `idleMaxMs` to twice `idleMaxMs`.
+ * Reports results that are garbage-collected before their end, or that stay unused for `idleMaxMs` to twice
+ * `idleMaxMs`.
  */
 class Abandonment {
-  /**
-   * The results created in the current turn of the event loop. Most generators end in the same turn and therefore need
-   * no timer.
-   */
+  /** Results created in the current turn of the event loop. Most generators end in the same turn and need no timer. */
   readonly #fresh = new Map<Watched, object>();
   readonly #timers = new Map<Watched, NodeJS.Timeout>();
   readonly #collected = new FinalizationRegistry<Watched>((watched) =>
     this.#abandon(watched, 'the result was collected before its end'),
   );
 
-  /** Watches `result`. If `watched` already belongs to another result, that result is no longer watched. */
+  /** Watches `result`. If `watched` belonged to another result, that result is no longer watched. */
   watch(result: object, watched: Watched): void {
     this.unwatch(watched);
     if (this.#fresh.size === 0) setSoon(() => this.#register()).unref();
@@ -101,7 +99,7 @@ class Abandonment {
 
 export const abandonment: Abandonment = new Abandonment();
 
-/** Called instead of a replaced method. The original method is passed as `method`. */
+/** Called instead of a replaced method, which is passed as `method`. */
 export type Interceptor = (method: Method, self: unknown, args: unknown[]) => unknown;
 
 export function interceptOwn(object: object, key: PropertyKey, intercept: Interceptor): boolean {
@@ -113,8 +111,8 @@ export function interceptOwn(object: object, key: PropertyKey, intercept: Interc
 }
 
 /**
- * Replaces a method on the object itself. This function is meant for short-lived objects, such as the result of one
- * call. For long-lived objects, use `replaceMethod`, which remembers each replaced method.
+ * Replaces a method on the object itself. Meant for short-lived objects, such as the result of one call. For long-lived
+ * objects, use `replaceMethod`, which remembers what it replaced.
  */
 export function replaceOwn(object: object, key: PropertyKey, make: (method: Method) => Method): boolean {
   try {
@@ -142,10 +140,7 @@ export function isObjectOrFunction(value: unknown): value is object {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 
-/**
- * Maximum number of runs that observe the same object. The number is limited, because each run wraps the methods of the
- * object once more.
- */
+/** Maximum number of runs that observe one object. Limited because each run wraps the object's methods once more. */
 const CALLS_MAX = 16;
 
 /**

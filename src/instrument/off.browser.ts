@@ -1,4 +1,4 @@
-// The functions of the entry point for browsers. Nothing is recorded, because a page must not contain an API key.
+// The functions of the browser entry point. Nothing is recorded, because a page must not contain an API key.
 
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';

@@ -13,10 +13,10 @@ import type { RunSink } from '../run/sink.ts';
 /** The types of a function's arguments. */
 export type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args : never;
 
-/** The awaited result of a function, or an array of chunks if the result is a generator or a stream. */
+/** The awaited result of a function. For a generator or a stream, an array of its chunks. */
 export type OutcomeOf<Fn> = Fn extends (...args: never[]) => infer Result ? WholeOf<Awaited<Result>> : never;
 
-/** Maps the type of a generator or an async iterable to an array of its chunks. Any other type does not change. */
+/** Maps a generator or async iterable type to an array of its chunks. Other types do not change. */
 export type WholeOf<Value> = Value extends
   | Generator<infer Chunk>
   | IterableIterator<infer Chunk>
@@ -29,20 +29,22 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
   extends Omit<RunOptions, 'name' | 'inputs' | 'startTime'> {
   /** @default the function's own name */
   name?: string;
-  /** If false, calls of this function are not traced. Nested traced functions are still traced. @default true */
+  /**
+   * If false, calls to this function are not traced. Nested traced functions are still traced.
+   * @default true
+   */
   enabled?: boolean;
   /**
-   * Receives the arguments and returns the inputs to record. The callback runs before the traced function. If the
-   * callback throws or returns a promise, a marker is recorded instead of the arguments.
+   * Receives the arguments and returns the inputs to record. Called before the traced function. If the callback throws
+   * or returns a promise, a marker is recorded instead.
    *
    * @default `{}` without arguments; for one argument, the argument itself if it is a plain object, else `{ input }`;
    * for several arguments, `{ args: […] }`
    */
   inputs?(args: Args): Fields;
   /**
-   * Receives the result and returns the outputs to record. If the function returns a promise, the callback receives the
-   * value of the promise. If the function returns a generator or a stream, the callback receives the array of its
-   * chunks, or the result of `aggregate` if that option is set.
+   * Receives the result and returns the outputs to record. A promise is passed as its resolved value. A generator or a
+   * stream is passed as an array of its chunks, or as the result of `aggregate` if that option is set.
    *
    * @default the result itself if it is a plain object, `{}` for `undefined`, `{ outputs }` for any other value
    */
@@ -50,37 +52,37 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
   /** Combines the chunks of a generator or stream into the value to record. */
   aggregate?(chunks: unknown[]): unknown;
   /**
-   * Receives the result, for example `{ stream, id }`, and returns the generator or stream in the result that your code
-   * reads, for example `({ stream }) => stream`. The run ends when that stream ends, and its outputs are the chunks. If
-   * the callback throws or returns another value, the result is recorded as without this option. The option has no
-   * effect on generator functions.
+   * Receives the result, for example `{ stream, id }`, and returns the generator or stream that your code reads from
+   * it, for example `({ stream }) => stream`. The run ends when that stream ends, and records its chunks as outputs. If
+   * the callback throws or returns anything else, the result is recorded as if this option were not set. Ignored for
+   * generator functions.
    */
   stream?(result: Outcome): unknown;
 }
 
-/** The options of one traced function, including options that only integrations use. */
+/** Options of one traced function, including options that only integrations use. */
 export type PlanOptions = Omit<Plan, 'with' | 'forCall' | 'encodeInputs'>;
 
 export type ChunkOptions = Pick<PlanOptions, 'name' | 'outputs' | 'aggregate'>;
 
-/** The data that an integration records for one method call. */
+/** What an integration records for one method call. */
 export interface CallDescription {
-  /** The name of the run. Replaces the plan's name. */
+  /** The run's name. Replaces the plan's name. */
   readonly name?: string;
   readonly inputs: Readonly<Record<string, unknown>>;
-  /** The metadata of the call. Added to the plan's metadata. */
+  /** Metadata of this call. Added to the plan's metadata. */
   readonly metadata?: Fields;
   /** The OpenTelemetry span that the SDK started for this call. */
   readonly span?: object | undefined;
-  /** Called when the run has started. May throw. */
+  /** Called after the run has started. May throw. */
   readonly started?: ((run: Run) => void) | undefined;
-  /** The caller's abort signal. If the call fails after this signal is aborted, the run ends as cancelled. */
+  /** The caller's abort signal. If the call fails after `signal` is aborted, the run ends as cancelled. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * The checked options of one traced function. Every plan has every field, so that all plans have the same hidden class
- * in V8.
+ * The validated options of one traced function. Every plan has every field, so that all plans share one hidden class in
+ * V8.
  */
 export class Plan implements StartOptions {
   name: string;
@@ -102,13 +104,16 @@ export class Plan implements StartOptions {
   outputs?: (value: unknown) => unknown;
   aggregate?: (chunks: unknown[]) => unknown;
   stream?: (result: unknown) => unknown;
-  /** Used instead of `inputs`. Returns the data of one call, or undefined if the call must not be traced. May throw. */
+  /**
+   * Used instead of `inputs`. Returns the data to record for one call, or undefined if the call must not be traced. May
+   * throw.
+   */
   describe?: (args: unknown[]) => CallDescription | undefined;
-  /** True if the function calls a model. If the enclosing run already records the same model call, no run starts. */
+  /** True if the function calls a model. No run starts if the enclosing run already records the same model call. */
   isModelCall?: true;
   /** Used instead of `outputs`. Receives the result of a call and ends the run. May throw. */
   complete?: (run: Run, value: unknown) => void;
-  /** Follows the result of an SDK method. Returns true if this callback will end the run itself. */
+  /** Follows the result of an SDK method. Returns true if the callback will end the run itself. */
   follow?: (result: object, run: Run, plan: Plan) => boolean;
   #isIdUsed = false;
 
@@ -118,8 +123,8 @@ export class Plan implements StartOptions {
   }
 
   /**
-   * Returns a copy of the plan with these options. Tags and metadata are added to those of the plan. Other options
-   * replace those of the plan.
+   * Returns a copy of the plan with these options. Tags and metadata are added to the plan's. Other options replace the
+   * plan's.
    */
   with(options: Partial<PlanOptions>): Plan {
     const merged = { ...this, ...options };
@@ -131,7 +136,7 @@ export class Plan implements StartOptions {
     return new Plan(merged);
   }
 
-  /** Returns the plan for one call. Only the first call uses the option `id`, because two runs must not share an id. */
+  /** Returns the plan for one call. Only the first call uses the `id` option, because run ids must be unique. */
   forCall(): Plan {
     if (!this.#isIdUsed) {
       this.#isIdUsed = true;
@@ -151,12 +156,12 @@ export class Plan implements StartOptions {
     if (capture.hideInputs || this.hideInputs === true) return undefined;
     if (description !== undefined) return encodePayload('inputs', description.inputs, capture);
     if (this.inputs === undefined) return encodePayload('inputs', args.length > 1 ? { args } : args[0], capture);
-    // The array is copied because the callback may change it.
+    // Copies the array, because the callback may change it.
     return encodePayload('inputs', userValue('inputs', this.name, this.inputs, [...args]), capture);
   }
 }
 
-/** Options of `fn.with(…)`. */
+/** The options that `fn.with` accepts for a traced function. */
 export type CallOptions = Omit<TraceableOptions, 'runType' | 'inputs' | 'outputs' | 'aggregate' | 'stream'>;
 
 const { runType, ...otherChecks } = commonChecks;
@@ -204,7 +209,9 @@ export function endWith(run: Run, plan: Plan, value: unknown): void {
   }
 }
 
-/** Returns the object whose end ends the run: the result, or the stream in the result that the option `stream` returns. */
+/**
+ * Returns the object whose end ends the run: the result itself, or the stream that the `stream` option selects from it.
+ */
 export function followedValue({ stream }: Plan, result: unknown): unknown {
   return (stream && guard('stream', () => stream(result))) ?? result;
 }
@@ -221,7 +228,7 @@ export function userValue<Value>(
     ignoreRejection(result);
     return { error: `\`${option}\` of "${name}" returned a promise instead of a value` };
   } catch (thrown) {
-    // Only the name of the error is recorded, because the error message may contain the payload.
+    // Records only the error's name, because its message may contain the payload.
     return { error: `\`${option}\` of "${name}" threw ${errorName(thrown)}` };
   }
 }

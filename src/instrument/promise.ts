@@ -6,7 +6,7 @@ type Result = Promise<unknown>;
 
 const { then: thenOfPromise, catch: catchOfPromise, finally: finallyOfPromise } = Promise.prototype;
 
-/** Returns the method `then` of a thenable. Reads the property only once, because it may be a getter. */
+/** Returns a thenable's `then` method. Reads the property only once, because it may be a getter. */
 export function thenOf(value: object): Method | undefined {
   try {
     const { then } = value as { then?: unknown };
@@ -17,9 +17,9 @@ export function thenOf(value: object): Method | undefined {
 }
 
 /**
- * Reports the outcome of a promise or thenable. Returns the object that the caller receives: a derived promise, or the
- * thenable itself. Returns undefined if the thenable is frozen. If `mayRepeat` is true and several calls return the
- * same promise, for example from a cache, all callers receive the same derived promise. Otherwise, each caller receives
+ * Reports the outcome of a promise or thenable. Returns the object to give to the caller: a derived promise, or the
+ * thenable itself. Returns undefined if the thenable is frozen. With `mayRepeat`, several calls may return the same
+ * promise, for example from a cache. All callers then receive the same derived promise. Otherwise, each caller receives
  * a new one.
  */
 export function followThenable(
@@ -40,7 +40,7 @@ export function followIfThenable(result: unknown, settlement: Settlement): unkno
 
 /**
  * Returns a promise with the same outcome. If the caller does not handle a rejection, Node reports exactly one
- * unhandled rejection, as without tracing.
+ * unhandled rejection, as it does without tracing.
  */
 export function deriveOne(promise: Result, settlement: Settlement): Result {
   return thenOfPromise.call(
@@ -70,8 +70,8 @@ function sharedDerivative(promise: Result, settlement: Settlement): Result {
     derivatives.set(promise, derived);
     return derived;
   }
-  // This rejection handler does not hide an unhandled rejection, because callers receive the derived promise, on which
-  // Node reports it.
+  // Handling the rejection here does not hide it: callers receive the derived promise, and Node reports its unhandled
+  // rejections.
   thenOfPromise.call(
     promise,
     (value) => settlement.fulfilled(value),
@@ -83,26 +83,26 @@ function sharedDerivative(promise: Result, settlement: Settlement): Result {
 /** Like `deriveOne`, but also copies the properties that the application added to the promise. */
 function derivedFrom(promise: Result, settlement: Settlement): Result {
   const derived = deriveOne(promise, settlement);
-  // Only names are checked here, because checking symbols would be slow: Node adds symbols to promises if an
-  // AsyncLocalStorage is in use.
+  // Checks only string keys. Node adds symbols to promises while an AsyncLocalStorage is in use, so checking symbols
+  // would be slow.
   if (Object.getOwnPropertyNames(promise).length > 0) copyProperties(derived, promise);
   return derived;
 }
 
 function copyProperties(derived: Result, promise: Result): void {
   for (const key of Reflect.ownKeys(promise)) {
-    // Properties of the derived promise are kept, for example the symbols that Node added for its async id and context.
+    // Keeps properties that the derived promise already has, for example Node's symbols for its async id and context.
     if (METHODS.has(key) || Object.hasOwn(derived, key)) continue;
     Object.defineProperty(derived, key, Object.getOwnPropertyDescriptor(promise, key) as PropertyDescriptor);
   }
 }
 
-/** Methods that are not copied, because a method that the application added works only on the original promise. */
+/** Methods that are not copied, because methods that an application adds work only on the original promise. */
 const METHODS: ReadonlySet<PropertyKey> = new Set(['then', 'catch', 'finally']);
 
 /**
  * Follows a thenable by replacing `then` on the instance. A lazy thenable stays lazy, because only the application
- * calls `then`. `catch` and `finally` are replaced too, because these methods may not call `then`.
+ * calls `then`. `catch` and `finally` are replaced too, because they may not call `then`.
  */
 function followThen(value: object, then: Method, settlement: Settlement): boolean {
   if (!defineOwn(value, 'then', followingThen(then, settlement))) return false;
@@ -130,8 +130,8 @@ function followingThen(then: Method, settlement: Settlement): Method {
 }
 
 /**
- * Observes `catch`. The wrapped callback reports a rejection of the thenable, and the promise that `catch` returns
- * reports a value. Other arguments, for example Bluebird's error filters, are passed on unchanged.
+ * Observes `catch`. The wrapped callback reports the thenable's rejection, and the promise from `catch` reports its
+ * value. Arguments that are not callbacks, for example Bluebird's error filters, are passed unchanged.
  */
 function followingCatch(method: Method, settlement: Settlement): Method {
   const following = followingFinally(method, settlement);
@@ -147,7 +147,7 @@ function followingCatch(method: Method, settlement: Settlement): Method {
   };
 }
 
-/** Observes the promise that `finally` returns, which has the outcome of the thenable unless the callback throws. */
+/** Observes the promise from `finally`, which has the thenable's outcome unless the callback throws. */
 function followingFinally(method: Method, settlement: Settlement): Method {
   return function (this: unknown, ...args: unknown[]): unknown {
     settlement.asked?.();

@@ -9,17 +9,17 @@ import { type ChunkOptions, userValue } from './plan.ts';
 /** Combines the chunks of one result. */
 export interface Collector {
   /**
-   * Adds a chunk. Returns false if the chunk has no content. The first chunk with content is recorded as the event
+   * Adds a chunk. Returns false if it has no content. The first chunk with content is recorded as the event
    * `new_token`.
    */
   push(chunk: unknown): boolean;
-  /** Whether the last chunk ended the result. The run then ends, even if the stream has not reached its end. */
+  /** Whether the last chunk completed the result. The run then ends, even if the stream has not ended. */
   readonly isComplete?: boolean;
-  /** Records the chunks in the run, which must be open. If the chunks contain an error, returns the error. */
+  /** Records the chunks in the run, which must be open. Returns the error that the chunks contain, if any. */
   record(): unknown;
 }
 
-/** Records the chunks of a result in a run, and ends the run with the result. */
+/** Records a result's chunks in a run, and ends the run when the result ends. */
 export abstract class StreamRecorder implements StreamObserver, Watched {
   isStepping = false;
   protected readonly run: Run;
@@ -33,10 +33,10 @@ export abstract class StreamRecorder implements StreamObserver, Watched {
     this.run = run;
   }
 
-  /** Creates the collector. Called for the first chunk, or at the end of a stream without chunks. */
+  /** Creates the collector. Called for the first chunk, or when a stream ends without chunks. */
   protected abstract collect(): Collector;
 
-  /** Whether the consumer waits for the result of a step. */
+  /** Whether the consumer is waiting for the result of a step. */
   protected get isPending(): boolean {
     return this.#isPending;
   }
@@ -103,18 +103,18 @@ export abstract class StreamRecorder implements StreamObserver, Watched {
     abandonment.unwatch(this);
   }
 
-  /** Ends the run with the error that the chunks contain, or calls `end` if they contain no error. */
+  /** Fails the run if the chunks contain an error. Calls `end` otherwise. */
   #endWith(end: () => void): void {
     const error = this.#record();
     if (error === undefined) end();
     else this.run.fail(error);
   }
 
-  /** Records the collected chunks. If the chunks contain an error, returns the error. */
+  /** Records the collected chunks. Returns the error that they contain, if any. */
   #record(): unknown {
     abandonment.unwatch(this);
     const collector = this.#collector;
-    // Releases the chunks, because the application may keep the result for a long time.
+    // Frees the chunks, because the application may keep a reference to the result.
     this.#collector = undefined;
     return collector && this.run.isOpen ? guard('traceable', () => collector.record()) : undefined;
   }
@@ -123,19 +123,19 @@ export abstract class StreamRecorder implements StreamObserver, Watched {
 /** Maximum number of recorded chunks per result. Further chunks are only counted. */
 const CHUNKS_MAX = 10_000;
 
-/** Maximum number of bytes of one binary chunk that `aggregate` and `outputs` receive. */
+/** Maximum bytes of one binary chunk that `aggregate` and `outputs` receive. */
 const BINARY_BYTES_MAX = 65_536;
 
 /**
- * The chunks of one result. Each chunk is encoded when the consumer reads it. If `aggregate` or `outputs` is set, the
- * chunks themselves are kept instead. The total size of all chunks is limited to the maximum size of one payload.
+ * The chunks of one result. Each chunk is encoded when the consumer reads it, unless `aggregate` or `outputs` is set,
+ * which need the chunks themselves. All chunks together are limited to the maximum payload size.
  */
 export class Chunks implements Collector {
   readonly #options: ChunkOptions;
   readonly #run: Run;
-  /** The chunks that `aggregate` or `outputs` receives, or undefined if neither option is set. */
+  /** The chunks to pass to `aggregate` or `outputs`. Undefined if neither option is set. */
   #values: unknown[] | undefined;
-  /** The encoded chunks, or undefined if `#values` is set or outputs are not recorded. */
+  /** The encoded chunks. Undefined if `#values` is set or outputs are not recorded. */
   #list: ChunkList | undefined;
   #charactersLeft: number;
   #kept = 0;
@@ -182,7 +182,7 @@ export class Chunks implements Collector {
       values.push(chunk);
       return;
     }
-    // The chunk is copied, because the application may reuse the buffer of a byte stream for the next chunk.
+    // Copies the chunk, because a byte stream may reuse its buffer for the next chunk.
     const copy = new Uint8Array(chunk.buffer, chunk.byteOffset, Math.min(chunk.byteLength, BINARY_BYTES_MAX)).slice();
     values.push(copy);
     this.#charactersLeft -= copy.byteLength;

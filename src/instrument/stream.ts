@@ -13,18 +13,15 @@ import {
 } from './observer.ts';
 import { followIfThenable } from './promise.ts';
 
-/**
- * Whether a value is a web stream. A stream is recognized by its methods, because a library may implement its own
- * stream class.
- */
+/** Whether a value is a web stream. Checks its methods, because libraries may implement their own stream classes. */
 export function isReadableStream(value: object): value is ReadableStream {
   const { getReader, tee, cancel } = value as Partial<ReadableStream>;
   return typeof getReader === 'function' && typeof tee === 'function' && typeof cancel === 'function';
 }
 
 /**
- * Whether a value is a readable Node stream. A stream is recognized by its methods, because a library may implement its
- * own stream class.
+ * Whether a value is a readable Node stream. Checks its methods, because libraries may implement their own stream
+ * classes.
  */
 export function isNodeReadable(value: object): boolean {
   const { emit, on, pipe, read } = value as Partial<Readable>;
@@ -32,8 +29,8 @@ export function isNodeReadable(value: object): boolean {
 }
 
 /**
- * Whether a value is a stream of an OpenAI or Anthropic SDK helper (`messages.stream`, `chat.completions.stream`). An
- * SDK helper reads the response and emits its chunks as events.
+ * Whether a value is a stream from an OpenAI or Anthropic SDK helper, for example `messages.stream`. An SDK helper
+ * reads the response and emits its chunks as events.
  */
 export function isHelperStream(value: object): boolean {
   const { _emit, done, ended } = value as Record<string, unknown>;
@@ -41,8 +38,8 @@ export function isHelperStream(value: object): boolean {
 }
 
 /**
- * Observes a Node stream by replacing `emit`. The stream emits a `data` event for each chunk that is read. A `data`
- * listener is not added, because it would make the stream flow and change the number of listeners.
+ * Observes a Node stream by replacing `emit`, which is called with `data` for each chunk that is read. Adding a `data`
+ * listener would make the stream flow and change its listener count.
  */
 export function followNodeReadable(stream: object, observer: StreamObserver): boolean {
   const { readableEnded, destroyed } = stream as Readable;
@@ -56,7 +53,7 @@ export function followNodeReadable(stream: object, observer: StreamObserver): bo
 }
 
 /**
- * Whether an error is the `AbortError` without a `cause` that Node emits if the consumer leaves a `for await` loop
+ * Whether an error is the `AbortError` without a `cause` that Node emits when the consumer leaves a `for await` loop
  * early.
  */
 function isEarlyExit(error: unknown): boolean {
@@ -64,12 +61,12 @@ function isEarlyExit(error: unknown): boolean {
   return code === 'ABORT_ERR' && cause === undefined;
 }
 
-/** The names of the events that SDK helpers emit for each chunk of a response. */
+/** Names of the events that SDK helpers emit for each response chunk. */
 const HELPER_CHUNKS: readonly unknown[] = ['chunk', 'event', 'streamEvent'];
 
 /**
- * Observes the stream of an SDK helper by replacing `_emit`. An `error` listener is not added, because it would keep
- * the SDK from reporting an unhandled error.
+ * Observes an SDK helper's stream by replacing `_emit`. Adding an `error` listener would keep the SDK from reporting
+ * unhandled errors.
  */
 export function followHelperStream(stream: object, observer: StreamObserver): boolean {
   if ((stream as { ended: boolean }).ended) return false;
@@ -89,16 +86,16 @@ function followEmit(stream: object, method: string, observe: (event: unknown, va
 }
 
 /**
- * Observes a web stream by replacing the methods that read the stream. The stream is never locked or read here, so the
- * consumer controls back-pressure. The JavaScript runtime does not call the replaced methods in `pipeTo`, in a transfer
- * to another thread and, on Node 26, in `Response.clone` and `Readable.fromWeb`. In these cases, the observer receives
- * no chunks, but it does receive the end of the stream.
+ * Observes a web stream by replacing the methods that read it. The observer never locks or reads the stream, so the
+ * consumer controls back-pressure. JavaScript runtimes bypass the replaced methods in `pipeTo`, in a transfer to
+ * another thread and, on Node 26, in `Response.clone` and `Readable.fromWeb`. The observer then receives only the end
+ * of the stream, without chunks.
  */
 export function followReadableStream(stream: object, observer: StreamObserver): boolean {
   let isHandedOn = false;
   const intercepting = (follow: Follow, handsOn = false): Interceptor => {
     return (method, self, args) => {
-      // A library may implement one method of a stream by calling another, which must not be observed again.
+      // A library may implement one stream method by calling another, which must not be observed again.
       if (observer.isStepping) return Reflect.apply(method, self, args);
       isHandedOn ||= handsOn;
       return follow(method, self as ReadableStream, args, observer);
@@ -117,9 +114,9 @@ export function followReadableStream(stream: object, observer: StreamObserver): 
   return true;
 }
 
-/** Observes the end of a stream that Node reads internally, without calling the replaced methods. */
+/** Observes the end of a stream that Node reads internally, bypassing the replaced methods. */
 function followEnd(stream: object, observer: StreamObserver, isHandedOn: () => boolean): void {
-  // For a stream class of a library, the runtime does call the replaced methods.
+  // For a library's own stream class, the runtime does call the replaced methods.
   if (!(stream instanceof ReadableStream)) return;
   const readable = stream as unknown as NodeJS.ReadableStream;
   guard('traceable', () => {
@@ -151,8 +148,7 @@ function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStrea
         else observer.chunk(value);
       });
     },
-    // A rejection of `read` is ignored, because `read` also rejects if its arguments are invalid. `closed` below
-    // reports a failure of the stream.
+    // Ignores a rejection of `read`, which also rejects for invalid arguments. `closed` below reports a failed stream.
     fail() {},
   };
   interceptOwn(reader, 'read', (read, self, args) => {
@@ -162,7 +158,7 @@ function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStrea
   interceptOwn(reader, 'cancel', (cancel, self, args) => {
     const result = Reflect.apply(cancel, self, args);
     guard('traceable', () => {
-      // `Readable.fromWeb` also cancels a stream that has already failed. In that case, `closed` reports the error.
+      // `Readable.fromWeb` also cancels streams that have already failed. `closed` then reports the error.
       const { isErrored } = nodeModule('node:stream');
       if (!isReleased && !isErrored(stream as unknown as NodeJS.ReadableStream)) observer.cancel();
     });
@@ -172,7 +168,7 @@ function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStrea
     isReleased = true;
     return Reflect.apply(release, self, args);
   });
-  // The runtime always marks a rejection of `closed` as handled, so this handler does not hide an unhandled rejection
+  // The runtime always marks a rejection of `closed` as handled, so handling it here hides no unhandled rejection
   // (https://streams.spec.whatwg.org/#readable-stream-reader-generic-initialize).
   void reader.closed?.then(undefined, (error) => {
     if (!isReleased) observer.fail(error);
@@ -185,7 +181,7 @@ function followTee(method: Method, stream: ReadableStream, args: unknown[], obse
   return branches;
 }
 
-/** Observes the branches of one stream as one result. The result ends when the first branch ends. */
+/** Observes several branches of one stream as one result, which ends when the first branch ends. */
 export function followBranches(branches: readonly ReadableStream[], observer: StreamObserver): void {
   const progress = { chunks: 0, uncancelled: branches.length };
   for (const branch of branches) followReadableStream(branch, partialObserver(observer, progress));
@@ -202,8 +198,8 @@ function followPipeTo(method: Method, stream: ReadableStream, args: unknown[], o
 }
 
 /**
- * Observes the output of a transform stream instead of its input. The end, an error or a cancellation of the stream
- * also reaches the output.
+ * Observes a transform stream's output instead of its input. The input's end, error or cancellation also reaches the
+ * output.
  */
 function followPipeThrough(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   if (observer.observesSource && !isLocked(stream)) {
@@ -225,34 +221,34 @@ function followCancel(method: Method, stream: ReadableStream, args: unknown[], o
   return result;
 }
 
-/** Whether a stream is locked. Returns false if the value is not a stream. */
+/** Whether a stream is locked. False if the value is not a stream. */
 function isLocked(stream: ReadableStream | undefined): boolean {
   return guard('traceable', () => stream?.locked) === true;
 }
 
 function followValues(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   const [options] = args;
-  // `preventCancel` may be a getter, so the option is read only once.
+  // Reads `preventCancel` only once, because it may be a getter.
   const isOptions = typeof options === 'object' && options !== null;
   const preventCancel = isOptions && Boolean((options as { preventCancel?: unknown }).preventCancel);
   const iterator = Reflect.apply(method, stream, isOptions ? [{ preventCancel }] : args);
   if (!isObjectOrFunction(iterator) || iterator === stream) return iterator;
-  // If `preventCancel` is set, another consumer may continue to read the stream.
+  // If `preventCancel` is set, another consumer may go on reading the stream.
   const progress = { chunks: 0, uncancelled: Number.POSITIVE_INFINITY };
   followIterator(iterator, preventCancel ? partialObserver(observer, progress) : observer);
   return iterator;
 }
 
-/** The progress of all consumers of one stream. */
+/** How far the consumers of one stream have read. */
 interface Progress {
-  /** Number of chunks read by the consumer that has read the most. */
+  /** Number of chunks read by the consumer that is furthest ahead. */
   chunks: number;
   uncancelled: number;
 }
 
 /**
- * Returns an observer for one of several consumers of a stream. Reports each chunk only when the first consumer reads
- * it.
+ * Returns an observer for one consumer of a stream that has several consumers. Reports each chunk only once, when the
+ * first consumer reads it.
  */
 function partialObserver(whole: StreamObserver, progress: Progress): StreamObserver {
   let chunks = 0;
@@ -275,7 +271,7 @@ function partialObserver(whole: StreamObserver, progress: Progress): StreamObser
       isCancelled = true;
       if (--progress.uncancelled === 0) whole.cancel();
     },
-    // Does nothing, because the original stream is already watched and every consumer keeps a reference to it.
+    // Does nothing: the original stream is already watched, and every consumer references it.
     watch() {},
     detach: () => whole.detach(),
   };

@@ -36,12 +36,12 @@ import {
 
 type Callable = (...args: unknown[]) => unknown;
 
-/** The type of a traced function: the type of the original function, with an additional method `with`. */
+/** The type of a traced function: the original function's type with the additional method `with`. */
 export type Traceable<Fn> = Fn & {
   /**
    * Returns the traced function with other options, for example for one call: `answer.with({ id })(question)`. Tags and
-   * metadata are added to those of the traced function. Any other option replaces the traced function's option. If the
-   * original function already has a property `with`, that property is kept instead.
+   * metadata are added to the traced function's. Other options replace the traced function's. If the original function
+   * already has a property `with`, that property is kept instead.
    */
   with(options: CallOptions): Fn;
 };
@@ -52,18 +52,17 @@ interface Wrapped {
 }
 
 /**
- * Maps each wrapper to its original function and plan, so that a function that is wrapped twice still records one run
- * per call.
+ * Maps each wrapper to its original function and plan, so that a function wrapped twice still records one run per call.
  */
 const wrapped: WeakMap<object, Wrapped> = shared('wrapped', () => new WeakMap());
 
 /**
- * Returns a function that records a run for each call of `fn`. The parent of a run is the run that is current when `fn`
- * is called. The returned function behaves like `fn`: a synchronous function stays synchronous, a generator stays lazy,
- * and `this`, results, errors and own properties do not change. If tracing is off, `fn` is called directly.
+ * Returns a function that records a run for each call to `fn`. The run that is current during the call becomes the
+ * parent. The returned function behaves like `fn`: a synchronous function stays synchronous, a generator stays lazy,
+ * and `this`, results, errors and own properties do not change. While tracing is off, `fn` is called directly.
  *
- * If `fn` is already traced, `tags` and `metadata` are added to those of `fn`, and any other option replaces the
- * existing option of `fn`. If `fn` is a class or not a function, `fn` is returned unchanged and a warning is logged.
+ * If `fn` is already traced, `tags` and `metadata` are added to those of `fn`, and other options replace those of `fn`.
+ * If `fn` is a class or not a function, it is returned unchanged with a warning.
  */
 export function traceable<Fn extends CallableFunction>(
   fn: Fn,
@@ -81,12 +80,12 @@ export function traceable<Fn extends CallableFunction>(
   return wrap(plan, known?.fn ?? original, original) as unknown as Traceable<Fn>;
 }
 
-/** Like `traceable`, but for integrations. Does not check the options. */
+/** Like `traceable`, but for integrations: does not validate the options. */
 export function tracedBy(options: PlanOptions, fn: Callable): Callable {
   return wrap(new Plan(options), fn, fn);
 }
 
-/** Returns a wrapper of `fn` with the properties of `shown`, which is `fn` or an earlier wrapper of `fn`. */
+/** Returns a wrapper for `fn` with the properties of `shown`, which is `fn` or an earlier wrapper for it. */
 function wrap(plan: Plan, fn: Callable, shown: Callable): Callable {
   const wrapper = disguised(
     types.isGeneratorFunction(fn) ? tracedGenerator(fn, plan) : tracedFunction(fn, plan),
@@ -105,7 +104,7 @@ function wrap(plan: Plan, fn: Callable, shown: Callable): Callable {
 const AsyncFunctionPrototype: unknown = Object.getPrototypeOf(async () => {});
 
 function tracedFunction(fn: Callable, plan: Plan): Callable {
-  // An async function from another realm returns a promise that inherits from the `Promise` of that realm.
+  // An async function from another realm returns promises that inherit from that realm's `Promise`.
   const isAsync = types.isAsyncFunction(fn) && Object.getPrototypeOf(fn) === AsyncFunctionPrototype;
   if (isConstructor(fn)) {
     return function traced(this: unknown, ...args: unknown[]): unknown {
@@ -113,7 +112,7 @@ function tracedFunction(fn: Callable, plan: Plan): Callable {
       return call(fn, plan, this, args, isAsync);
     };
   }
-  // The wrapper is a method, because a method has no `prototype` and is not a constructor, like `fn`.
+  // The wrapper is a method because, like `fn`, a method has no `prototype` and is not a constructor.
   const wrapper = {
     traced(this: unknown, ...args: unknown[]): unknown {
       return call(fn, plan, this, args, isAsync);
@@ -134,15 +133,14 @@ function call(fn: Callable, plan: Plan, self: unknown, args: unknown[], isAsync:
     throw thrown;
   }
   if (!run.isOpen) {
-    // A generator is followed even if the run is not recorded, because each of its steps must enter the context of the
-    // run.
+    // Follows a generator even if its run is not recorded, because each generator step must enter the run's context.
     return types.isGeneratorObject(result) ? followResult(result, run, plan) : result;
   }
   return isAsync ? followPromise(result as Promise<unknown>, run, plan) : followResult(result, run, plan);
 }
 
 /**
- * Traces a generator function. The inputs and the parent are captured when the function is called. The run starts at
+ * Traces a generator function. Captures the inputs and the parent when the function is called, and starts the run at
  * the generator's first step.
  */
 function tracedGenerator(fn: Callable, plan: Plan): Callable {
@@ -154,7 +152,7 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
       try {
         generator = Reflect.apply(fn, this, args) as object;
       } catch (thrown) {
-        // The default value of a parameter threw, so the function returned no generator.
+        // Evaluating a parameter's default value threw, so there is no generator.
         start(prepared)?.fail(thrown);
         throw thrown;
       }
@@ -168,7 +166,7 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
   return wrapper.traced;
 }
 
-/** The data of a run that is captured when the traced function is called, before the run starts. */
+/** Data that is captured when a traced function is called, before its run starts. */
 interface PreparedRun {
   readonly plan: Plan;
   readonly parent: RunContext | undefined;
@@ -184,8 +182,7 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
   try {
     const around = currentContext();
     const parent = given.root === true ? undefined : around;
-    // The option `root` starts a new trace, but the run still uses the exporter of the context, for example of
-    // `withExporter`.
+    // With `root`, the run starts a new trace, but still uses the context's exporter, for example from `withExporter`.
     const sink = given.exporter ?? around?.exporter ?? sinkOf(parent);
     if (sink === undefined || sink.isOff === true) return undefined;
     const plan = given.id === undefined ? given : given.forCall();
@@ -195,8 +192,7 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
       sink.skip();
       return undefined;
     }
-    // If a trace is left out by sampling, its first run still starts, because its context marks nested runs as left out
-    // too.
+    // If sampling leaves out a trace, its first run still starts, because the run's context leaves out nested runs too.
     const description = isKept && plan.describe !== undefined ? describeCall(plan, args) : undefined;
     if (isKept && plan.describe !== undefined && description === undefined) return undefined;
     const call = description && plan.isModelCall && modelCall(plan.runType, description.metadata);
@@ -222,7 +218,7 @@ function start({ plan, parent, sink, sampling, inputs, description, modelCall }:
   }
 }
 
-/** Adds the data of one call to its run, before the start of the run is recorded. */
+/** Adds the data of one call to its run, before the run's start is recorded. */
 export function addDescription(
   run: Run,
   plan: Pick<Plan, 'metadata'>,
@@ -230,8 +226,7 @@ export function addDescription(
   modelCall: ModelCall | undefined,
 ): void {
   const { metadata, span, signal, started } = description;
-  // The metadata of the call is set on the run instead of the plan, because nested runs inherit the metadata of the
-  // plan.
+  // Sets the call's metadata on the run instead of the plan, because nested runs inherit the plan's metadata.
   if (metadata !== undefined) run.set({ metadata: { ...metadata, ...plan.metadata } });
   run.modelCall = modelCall;
   run.signal = signal && new WeakRef(signal);
@@ -239,9 +234,7 @@ export function addDescription(
   if (started !== undefined) guard('traceable', () => started(run));
 }
 
-/**
- * Calls the function without a run. Nested runs are still recorded, unless tracing is off for the plan's exporter.
- */
+/** Calls the function without a run. Nested runs are still recorded, unless tracing is off for the plan's exporter. */
 function callWithoutRun(fn: Callable, plan: Plan, self: unknown, args: unknown[]): unknown {
   const context = plan.exporter && guard('traceable', () => hidingContext(plan));
   if (context === undefined) return Reflect.apply(fn, self, args);
@@ -253,8 +246,8 @@ function callWithoutRun(fn: Callable, plan: Plan, self: unknown, args: unknown[]
 const hidingContexts = new WeakMap<RunSink, RunContext>();
 
 /**
- * Returns a context in which no run is recorded. Returns undefined if no run would be recorded anyway, so that no
- * context is entered, which would slow down a process on Node 20.
+ * Returns a context in which no run is recorded. Returns undefined if no run would be recorded anyway, because entering
+ * a context slows down a process on Node 20.
  */
 function hidingContext({ exporter: off, enabled }: Plan): RunContext | undefined {
   if (off?.isOff !== true || enabled === false) return undefined;
@@ -272,7 +265,7 @@ function hiddenSteps(context: RunContext): StreamObserver {
   return { ...ignored, isStepping: false, step };
 }
 
-/** Copies the prototype, own properties and `reflect-metadata` entries of `fn` to the wrapper. */
+/** Copies the prototype, own properties and `reflect-metadata` entries from `fn` to the wrapper. */
 export function disguised(wrapper: Callable, fn: Callable): Callable {
   return (
     guard('traceable', () => {
@@ -280,7 +273,7 @@ export function disguised(wrapper: Callable, fn: Callable): Callable {
       for (const key of Reflect.ownKeys(fn)) {
         Reflect.defineProperty(wrapper, key, Object.getOwnPropertyDescriptor(fn, key) as PropertyDescriptor);
       }
-      // A bound function is a constructor without `prototype`. The `prototype` of the wrapper cannot be deleted.
+      // A bound function is a constructor without a `prototype`, and the wrapper's `prototype` cannot be deleted.
       if (Object.hasOwn(wrapper, 'prototype') && !Object.hasOwn(fn, 'prototype')) wrapper.prototype = undefined;
       copyMetadata(fn, wrapper);
       return wrapper;
@@ -294,7 +287,7 @@ interface ReflectMetadata {
   defineMetadata(key: unknown, value: unknown, target: object): void;
 }
 
-/** Frameworks such as NestJS store routes and guards in the `reflect-metadata` entries of a function. */
+/** Frameworks such as NestJS store routes and guards in a function's `reflect-metadata` entries. */
 function copyMetadata(from: Callable, to: Callable): void {
   const reflect = Reflect as unknown as ReflectMetadata;
   for (const key of reflect.getOwnMetadataKeys?.(from) ?? []) {
@@ -309,14 +302,14 @@ function nameOf(fn: CallableFunction): string {
 
 export function uncallableKind(value: unknown): string | undefined {
   if (typeof value !== 'function') return value === null ? 'null' : typeof value;
-  // The source of a method named `class` also starts with `class`, but a method has no `prototype`.
+  // The source of a method named `class` also starts with `class`, but methods have no `prototype`.
   const isClass = /^class\b/.test(Function.prototype.toString.call(value)) && Object.hasOwn(value, 'prototype');
   return isClass ? 'a class' : undefined;
 }
 
 function isConstructor(fn: Callable): boolean {
   try {
-    // `Reflect.construct` checks that `fn` is a constructor without calling `fn`.
+    // `Reflect.construct` checks that `fn` is a constructor without calling it.
     Reflect.construct(Object, [], fn);
     return true;
   } catch {

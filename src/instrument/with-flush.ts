@@ -17,8 +17,7 @@ type Flush = (limit: FlushLimit) => Promise<FlushResult>;
 const FLUSH_TIMEOUT_MS = 2_000;
 
 /**
- * Milliseconds that are reserved for sending the response. The flush ends this many milliseconds before the handler's
- * time limit.
+ * Time reserved for sending the response, in milliseconds. The flush ends this long before the handler's time limit.
  */
 const RESPONSE_MARGIN_MS = 250;
 
@@ -64,8 +63,7 @@ class HandlerCall {
   readonly #flush: Flush;
   readonly #hasOpenRuns: () => boolean;
   /**
-   * `waitUntil` is looked up when the handler is called, because the platform's request context does not exist after
-   * the request.
+   * `waitUntil` is looked up when the handler is called, because the platform's request context ends with the request.
    */
   readonly #waitUntil: PlatformMethod | undefined;
   #flushing: Promise<void> | undefined;
@@ -92,11 +90,11 @@ class HandlerCall {
   }
 
   /**
-   * Flushes when the body of `result` has ended, or immediately if `result` is not a response with an unread body.
+   * Flushes after the body of `result` has ended, or immediately if `result` is not a response with an unread body.
    * Returns a promise if the result must wait for the flush.
    */
   ended(result: unknown): Promise<void> | undefined {
-    // If no run is open, the body cannot end a run.
+    // If no run is open, reading the body cannot end a run.
     if (isPerRequest && !this.#hasOpenRuns()) return this.flushed();
     const body = new BodyObserver(() => (isHandedOver ? undefined : this.flushed()));
     if (guard('withFlush', () => followBody(result, body)) !== true) return this.flushed();
@@ -105,7 +103,7 @@ class HandlerCall {
     return undefined;
   }
 
-  /** Returns the result for the caller. Where the runtime does not call replaced methods, a response is copied. */
+  /** Returns the result to give to the caller. Copies a response on runtimes that bypass replaced methods. */
   result(value: unknown): unknown {
     if (!isPerRequest || this.#body === undefined) return value;
     const response = value as Response;
@@ -119,14 +117,14 @@ class HandlerCall {
   }
 
   async #flushAfter(body: BodyObserver): Promise<void> {
-    // The body may never be read, for example in a response to a HEAD request.
+    // The body may never be read, for example in the response to a HEAD request.
     const late = delay(this.#limitMs, undefined, true).then(() => (body.hasBegun ? body.over : undefined));
     await Promise.race([body.over, late]);
     await this.#flushNow();
   }
 
   async #flushNow(): Promise<void> {
-    // AWS Lambda reports the remaining time of a call in milliseconds.
+    // AWS Lambda reports the remaining time in milliseconds.
     const read = platformMethod('getRemainingTimeInMillis', [this.#args[2], this.#args[1]]);
     const leftMs = Number(read?.()?.[0]);
     const timeoutMs = Number.isNaN(leftMs) ? this.#limitMs : Math.max(0, leftMs - RESPONSE_MARGIN_MS);
@@ -142,7 +140,7 @@ function followBody(response: unknown, observer: BodyObserver): boolean {
   return true;
 }
 
-/** Observes the body of a response. Delays the end of the body until the promise of `onEnd` resolves. */
+/** Observes a response body. Delays the end of the body until the promise from `onEnd` resolves. */
 class BodyObserver implements StreamObserver, Watched {
   isStepping = false;
   hasBegun = false;
@@ -159,7 +157,7 @@ class BodyObserver implements StreamObserver, Watched {
     });
   }
 
-  /** Always true, so a body is never abandoned as idle. The platform ends the function long before `idleMaxMs`. */
+  /** Always true, so that a body is never abandoned as idle. The platform ends the function long before `idleMaxMs`. */
   wasUsed(): boolean {
     return true;
   }

@@ -23,25 +23,19 @@ export interface Answer {
   readonly isUnreadable?: boolean;
 }
 
-/** Reads one kind of response. Never changes a response. */
+/** Reads one kind of response, and never changes it. */
 export interface AnswerReader {
   /** Reads a whole response. */
   read(response: unknown): Answer;
-  /**
-   * Creates a fold that reads a streamed response. The function is undefined if this kind of response is never
-   * streamed.
-   */
+  /** Creates a fold that reads a streamed response. Undefined if this kind of response is never streamed. */
   readonly fold?: (() => Fold) | undefined;
 }
 
-/**
- * Combines the chunks of a streamed response. A fold copies the data that it keeps, because the application may change
- * a chunk.
- */
+/** Combines a streamed response's chunks. Copies the data that it keeps, because the application may change a chunk. */
 export interface Fold {
   /**
-   * Adds a chunk. Returns the number of generated characters in the chunk. If `isFull` is set, the text is counted but
-   * not kept.
+   * Adds a chunk. Returns the number of generated characters in it. If `isFull` is set, the text is counted but not
+   * kept.
    */
   add(chunk: unknown, isFull: boolean): number;
   /** Returns the combined response, in the format of a response that is not streamed. */
@@ -50,30 +44,30 @@ export interface Fold {
   readonly error?: unknown;
   /** Whether the response has reached its last chunk. An application may stop reading there, before the stream ends. */
   readonly isComplete?: boolean;
-  /** Whether a part of the response has another format. */
+  /** Whether part of the response has another format. */
   readonly isUnreadable?: boolean;
 }
 
 /**
- * Reads one kind of request to a model service, for example a chat completion, and its response. A reader depends only
- * on the wire format.
+ * Reads one kind of request to a model service, for example a chat completion, and its response. Depends only on the
+ * wire format.
  */
 export interface CallReader extends AnswerReader {
   /** The name of the run. */
   readonly name: string;
   readonly runType: RunType;
   /**
-   * Describes a request. `options` are the caller's request options, if any. Returns undefined if the request must not be
-   * recorded.
+   * Describes a request. `options` are the caller's request options, if any. Returns undefined if the request must not
+   * be recorded.
    */
   describe(body: unknown, provider: string, options?: unknown): CallDescription | undefined;
 }
 
 export interface RequestFields {
   readonly modelType: 'chat' | 'llm' | 'embedding';
-  /** The keys of the body that contain inputs. All other keys are recorded as parameters. */
+  /** Keys in the body that contain inputs. All other keys are recorded as parameters. */
   readonly inputKeys: readonly string[];
-  /** Converts the inputs. By default, the inputs are recorded unchanged. */
+  /** Converts the inputs. By default, they are recorded unchanged. */
   readonly inputs?: (body: Fields) => Fields;
 }
 

@@ -1,11 +1,11 @@
 import { emptyFields, type Fields, fieldsOf, isFields, isPlainObject } from '../payload/fields.ts';
 import { type AnswerReader, errorLine, type Fold } from './call-reader.ts';
 
-/** Keys of a delta whose text replaces earlier text. The text under any other key is appended. */
+/** Keys in a delta whose text replaces earlier text. Text under any other key is appended. */
 const REPLACED: ReadonlySet<string> = new Set(['id', 'type', 'role', 'name', 'object', 'format', 'finish_reason']);
 
 /**
- * Merges a delta into `target`: appends text, merges objects and lists, and replaces other values. An item of a list is
+ * Merges a delta into `target`: appends text, merges objects and lists, and replaces other values. A list item is
  * merged into the item with the same `index`, or appended if it has no `index`. Returns the number of appended
  * characters. Objects and lists are copied, so the target never shares them with the delta.
  */
@@ -46,7 +46,7 @@ function addItems(target: unknown[], items: readonly unknown[]): number {
   return characters;
 }
 
-/** Copies plain objects and lists. Instances of classes are not copied. */
+/** Copies plain objects and lists, but not class instances. */
 export function copyOf<Value>(value: Value): Value;
 export function copyOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.map((item) => copyOf(item));
@@ -54,16 +54,13 @@ export function copyOf(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, copyOf(item)]));
 }
 
-/**
- * Returns a reader for a stream of bytes that contains server-sent events. The data of each event is one line of JSON
- * for `reader`.
- */
+/** Returns a reader for a byte stream of server-sent events. Each event's data is one line of JSON for `reader`. */
 export function eventReader(reader: AnswerReader): AnswerReader {
   const { fold } = reader;
   return { ...reader, fold: fold && (() => new LineFold(fold(), 'data:')) };
 }
 
-/** The types of the last event of a response, at which applications stop reading. */
+/** The types of a response's last event, at which applications stop reading. */
 const LAST_EVENTS: ReadonlySet<unknown> = new Set([
   'message_stop',
   'message-end',
@@ -72,13 +69,12 @@ const LAST_EVENTS: ReadonlySet<unknown> = new Set([
   'response.incomplete',
 ]);
 
-/** A line that server-sent events do not contain: it is neither a field nor a comment. */
+/** Matches lines that server-sent events do not contain, because they are neither a field nor a comment. */
 const OTHER_LINE = /^(?!:|(?:data|event|id|retry)(?::|$))\s*\S/;
 
 /**
  * Reads a stream in which each value is a line of JSON after `prefix`: server-sent events, or lines of JSON if the
- * prefix is empty. Other lines are ignored. If a stream of events has only other lines, for example those of an HTML
- * page, it is unreadable.
+ * prefix is empty. Ignores other lines. An event stream with only other lines, for example an HTML page, is unreadable.
  */
 export class LineFold implements Fold {
   isComplete = false;
@@ -106,7 +102,7 @@ export class LineFold implements Fold {
   add(chunk: unknown, isFull: boolean): number {
     const text = typeof chunk === 'string' ? chunk : this.#decoder.decode(chunk as Uint8Array, { stream: true });
     const lines = text.split(/\r\n|\n|\r/);
-    // A long line, for example with an image, is not split again for each of its chunks.
+    // Does not split a long line, for example with an image, again for each of its chunks.
     lines[0] = this.#rest + lines[0];
     this.#rest = lines.pop() ?? '';
     let characters = 0;
@@ -115,7 +111,7 @@ export class LineFold implements Fold {
   }
 
   result(): unknown {
-    // The last line may have no line break. If the stream was cut off, the line is incomplete and is ignored.
+    // The last line may have no line break. If the stream was cut off, this line is incomplete and is ignored.
     const { lineError } = this;
     this.#addLine(this.#rest, false);
     this.#rest = '';

@@ -13,8 +13,8 @@ export function base64Bytes(base64: string): number {
 }
 
 /**
- * Converts base64 to a data URI, which is recorded as an attachment. Returns undefined if the value is not text, or if it
- * is small enough to stay in the payload.
+ * Converts base64 to a data URI, which becomes an attachment. Returns undefined if the value is not text, or is small
+ * enough to stay in the payload.
  */
 export function dataUriOf(mimeType: unknown, base64: unknown): string | undefined {
   if (textOf(base64) === undefined) return undefined;
@@ -22,18 +22,18 @@ export function dataUriOf(mimeType: unknown, base64: unknown): string | undefine
   return parseDataUri(uri) === undefined ? undefined : uri;
 }
 
-/** Audio formats whose MIME type is not `audio/` followed by the name of the format. */
+/** Audio formats whose MIME type is not `audio/` followed by the format's name. */
 const AUDIO_TYPES: ReadonlyMap<unknown, string> = new Map([['mp3', 'audio/mpeg']]);
 
 /**
- * Converts the base64 of images, documents and audio in messages to data URIs. Returns the same list if there is
- * nothing to convert.
+ * Converts base64 images, documents and audio in messages to data URIs. Returns the same list if there is nothing to
+ * convert.
  */
 export function withDataUris(messages: unknown): unknown {
   return mapped(messages, withContent);
 }
 
-/** Converts the base64 in a content block to a data URI. Supports the blocks of OpenAI, Anthropic and LangChain. */
+/** Converts the base64 in a content block to a data URI. Supports OpenAI, Anthropic and LangChain blocks. */
 export function blockWithDataUri(block: unknown): unknown {
   const { type, input_audio, source, data, mime_type, mimeType } = fieldsOf(block);
   if (type === 'tool_result') return withContent(block);
@@ -42,7 +42,7 @@ export function blockWithDataUri(block: unknown): unknown {
     return withField(block, 'input_audio', withUri(input_audio, AUDIO_TYPES.get(format) ?? `audio/${format}`));
   }
   if (!isFields(source)) return data === undefined ? block : withUri(block, mime_type ?? mimeType);
-  // The source of a document may be a list of blocks.
+  // A document's source may be a list of blocks.
   if (source.type === 'content') return withField(block, 'source', withContent(source));
   return source.type === 'base64' ? withField(block, 'source', withUri(source, source.media_type)) : block;
 }
@@ -55,7 +55,9 @@ function withUri(owner: unknown, mimeType: unknown): unknown {
   return withField(owner, 'data', dataUriOf(mimeType, fieldsOf(owner).data) ?? fieldsOf(owner).data);
 }
 
-/** Returns a copy of an object with another value in one field, or the same object if the value does not change. */
+/**
+ * Returns a copy of an object with another value in one field. Returns the same object if the value does not change.
+ */
 function withField(owner: unknown, key: string, value: unknown): unknown {
   return fieldsOf(owner)[key] === value ? owner : { ...fieldsOf(owner), [key]: value };
 }

@@ -1,6 +1,6 @@
 import { isLoopback } from '../base/options.ts';
 
-/** Model services, by the suffix of the host name, which a dot precedes here. */
+/** Model services by host name suffix, which starts after a dot. */
 const PROVIDERS: readonly (readonly [suffix: string, provider: string])[] = [
   ['.openai.com', 'openai'],
   ['.openai.azure.com', 'azure'],
@@ -24,14 +24,14 @@ const PROVIDERS: readonly (readonly [suffix: string, provider: string])[] = [
 ];
 
 /**
- * Matches the host names of self-hosted servers, for example `litellm-proxy.example.com`, or `ollama` in a Docker
- * Compose file.
+ * Matches host names of self-hosted servers, for example `litellm-proxy.example.com`, or `ollama` in a Docker Compose
+ * file.
  */
 const OWN_SERVERS = /(?:^|[.-])(litellm|ollama|vllm)(?=[.-]|$)/;
 
 /**
- * Default ports of these servers, which identify a server on a loopback host. Only Ollama's default port is distinctive
- * enough to identify a server on a remote host.
+ * Default ports of self-hosted servers, which identify them on a loopback host. Only Ollama's default port is
+ * distinctive enough to identify a server on a remote host.
  */
 const OWN_PORTS: ReadonlyMap<string, string> = new Map([
   ['4000', 'litellm'],
@@ -44,7 +44,9 @@ export function serviceAt({ hostname }: URL): string | undefined {
   return PROVIDERS.find(([suffix]) => host.endsWith(suffix))?.[1];
 }
 
-/** Returns the model service with this host, or the kind of self-hosted server, or undefined if the URL is unknown. */
+/**
+ * Returns the model service with this host, or the kind of self-hosted server. Returns undefined for an unknown URL.
+ */
 export function providerAt(url: URL): string | undefined {
   const { hostname, port } = url;
   const known = serviceAt(url);

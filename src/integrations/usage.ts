@@ -2,7 +2,7 @@ import { defined, definedOrNone, fieldsOf, numberOf } from '../payload/fields.ts
 import type { UsageMetadata } from '../run/record.ts';
 import { completeUsage } from '../run/run-fields.ts';
 
-/** Paths such as `usage.input_tokens`. The first path that leads to a number is used. */
+/** Paths such as `usage.input_tokens`. The first one that leads to a number is used. */
 type Paths = readonly string[];
 
 /** The paths at which a response may contain each token count. */
@@ -19,7 +19,7 @@ export interface UsagePaths {
 
 interface UsageOptions {
   readonly serviceTier?: unknown;
-  /** True if the `input_tokens` of the service do not include the tokens that are read from or written to a cache. */
+  /** Whether the service's `input_tokens` exclude tokens that are read from or written to a cache. */
   readonly excludesCached?: boolean;
 }
 
@@ -41,7 +41,7 @@ export function readUsage(source: unknown, paths: UsagePaths, options: UsageOpti
   const usage = defined({
     input_tokens: inputTokens === undefined ? undefined : inputTokens + cached,
     output_tokens: output ?? missing('output_tokens'),
-    // The total is left out if it does not include cached tokens either.
+    // Omits a total that excludes cached tokens too.
     total_tokens: options.excludesCached ? undefined : total,
     input_token_details: inputDetails,
     output_token_details: readAll(paths.output_token_details),

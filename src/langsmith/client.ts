@@ -14,9 +14,12 @@ import { patchRun, postOnce } from './posting.ts';
 import type { KVMap, RunCreate } from './types.ts';
 import { unsupportedMembers } from './unsupported.ts';
 
-/** Options of `Client`. Other options of LangSmith have no effect, for example the options of the queue. */
+/** Options of `Client`. LangSmith's other options have no effect, for example its queue options. */
 export interface ClientConfig {
-  /** The URL of the service. @default the endpoint of `configure` or the environment */
+  /**
+   * The service's URL.
+   * @default the endpoint of `configure` or the environment
+   */
   apiUrl?: string | undefined;
   apiKey?: string | undefined;
   workspaceId?: string | undefined;
@@ -27,7 +30,10 @@ export interface ClientConfig {
   hideOutputs?: boolean | ((outputs: KVMap) => KVMap | Promise<KVMap>) | undefined;
   /** If true or a function, metadata values are masked. The function is not called, and a warning is logged. */
   hideMetadata?: boolean | ((metadata: KVMap) => KVMap | Promise<KVMap>) | undefined;
-  /** Hides payloads and metadata. The function is not called, and a warning is logged. Use `redact` of `configure`. */
+  /**
+   * Hides payloads and metadata. The function is not called, and a warning is logged. Use `configure`'s `redact` option
+   * instead.
+   */
   anonymizer?: ((values: KVMap) => KVMap | Promise<KVMap>) | undefined;
   tracingSamplingRate?: number | undefined;
   timeout_ms?: number | undefined;
@@ -63,9 +69,9 @@ export interface Feedback {
 }
 
 /**
- * LangSmith's client, reduced to recording runs, flushing and feedback. Without `apiUrl`, `apiKey` or an option that
- * hides payloads, runs go to the exporter of `configure`. With such an option, the client has an exporter of its own.
- * Every other method or property of LangSmith's client throws a RunspanError that names the alternative.
+ * LangSmith's client, reduced to recording runs, flushing and feedback. By default, runs go to the exporter of
+ * `configure`. With `apiUrl`, `apiKey` or an option that hides payloads, the client has its own exporter. Every other
+ * method or property of LangSmith's client throws a RunspanError that names the alternative.
  */
 export class Client {
   static {
@@ -73,8 +79,8 @@ export class Client {
   }
 
   /**
-   * @internal The exporter of the client, or undefined if the client uses the exporter of `configure`. The exporter
-   * refuses runs while tracing is off.
+   * @internal The client's own exporter, which refuses runs while tracing is off. Undefined if the client uses the
+   * exporter of `configure`.
    */
   readonly exporter: RunSink | undefined;
   /** @internal Like `exporter`, but does not check whether tracing is on. */
@@ -88,12 +94,12 @@ export class Client {
     this.exporter = this.forcedExporter && whileTracingIsOn(this.forcedExporter);
   }
 
-  /** Records the start of a run, and its end if `run` has an end time. */
+  /** Records a run's start, and its end if `run` has an end time. */
   async createRun(run: RunCreate): Promise<void> {
     guard('Client.createRun', () => postOnce(run, this.exporter));
   }
 
-  /** Records changes of a run that `createRun` started. The run ends if `run` has an end time or an error. */
+  /** Records changes to a run that `createRun` started. The run ends if `run` has an end time or an error. */
   async updateRun(runId: string, run: Partial<RunCreate>): Promise<void> {
     guard('Client.updateRun', () => patchRun(runId, run));
   }
@@ -103,17 +109,17 @@ export class Client {
     await flush();
   }
 
-  /** Does the same as `flush`. */
+  /** Same as `flush`. */
   async awaitPendingTraceBatches(): Promise<void> {
     await flush();
   }
 
-  /** Does the same as `flush`. The exporter stays open. */
+  /** Same as `flush`. The exporter stays open. */
   async cleanup(): Promise<void> {
     await flush();
   }
 
-  /** Stores feedback on a run. Rejects with an ApiError if the service refuses it. */
+  /** Stores feedback on a run. Rejects with an ApiError if the service refuses the feedback. */
   async createFeedback(runId: string, key: string, options?: FeedbackCreate): Promise<Feedback>;
   async createFeedback(params: FeedbackCreate & { runId: string; key: string }): Promise<Feedback>;
   async createFeedback(
@@ -160,7 +166,7 @@ export class Client {
         path: '/feedback',
         body: feedback,
         options: definedOrNone({ timeoutMs: this.#config.timeout_ms }),
-        // A repeated request does not store the feedback twice, because the request contains its id.
+        // A repeated request does not store the feedback twice, because it contains the feedback's id.
         isIdempotent: true,
         response: 'none',
       });
@@ -170,7 +176,7 @@ export class Client {
   }
 }
 
-/** Returns the exporter of a run with these options, or undefined if the run uses the exporter of `configure`. */
+/** Returns the exporter for a run with these options. Returns undefined if the run uses the exporter of `configure`. */
 export function exporterOf(options: {
   readonly client?: Client | undefined;
   readonly tracingEnabled?: boolean | undefined;
@@ -180,7 +186,7 @@ export function exporterOf(options: {
   return tracingEnabled === true ? client?.forcedExporter : client?.exporter;
 }
 
-/** Returns a sink that refuses runs while tracing is off. The variables are read for each run, as in LangSmith. */
+/** Returns a sink that refuses runs while tracing is off. Like LangSmith, reads the variables for each run. */
 function whileTracingIsOn(exporter: RunSink): RunSink {
   return {
     capture: exporter.capture,
@@ -204,8 +210,8 @@ function isTracingOn(): boolean {
 }
 
 /**
- * Returns the service of LangSmith's variables, also while LANGSMITH_TRACING is not set, because feedback is sent even if
- * tracing is off. Returns no service if an option or a variable of runspan sets one.
+ * Returns the service that LangSmith's variables set, even if LANGSMITH_TRACING is not set, because feedback is sent
+ * even while tracing is off. Returns no service if a runspan option or variable sets one.
  */
 function langsmithService({ apiUrl, apiKey, workspaceId }: ClientConfig): ServiceOptions {
   const [endpoint, key] = [langsmithEnv('ENDPOINT'), langsmithEnv('API_KEY')];

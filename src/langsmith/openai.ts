@@ -14,7 +14,7 @@ export interface OpenAIType {
   completions: { create: AnyFunction };
 }
 
-/** Options of one call, in the request options of the OpenAI SDK. */
+/** Options for one call, passed in the OpenAI SDK's request options. */
 export interface LangSmithExtra {
   langsmithExtra?: Pick<Partial<RunTreeConfig>, 'name' | 'metadata' | 'tags'>;
 }
@@ -46,9 +46,9 @@ const PARAMETERS: ReadonlySet<string> = new Set(
 );
 
 /**
- * Traces the calls of a client of the `openai` package, with the names and payloads of LangSmith: the request body as
- * inputs and the response as outputs. Like `wrapOpenAI` of `runspan/openai`, it changes the client in place and also
- * traces embeddings and images.
+ * Traces the calls of an `openai` package client, with LangSmith's names and payloads: the request body as inputs and
+ * the response as outputs. Like `wrapOpenAI` in `runspan/openai`, changes the client in place and also traces
+ * embeddings and images.
  */
 export function wrapOpenAI<Client extends OpenAIType>(
   openai: Client,

@@ -11,20 +11,20 @@ import { startRun, withRun } from '../run/start-run.ts';
 import { dottedOrder, parseDottedOrder, timestampUs } from '../run/time.ts';
 import type { Attachments, KVMap, RunCreate } from './types.ts';
 
-/** Maximum number of posted runs that are open. If one more run is posted, the run that was posted first is interrupted. */
+/** Maximum number of open posted runs. Posting one more interrupts the run that was posted first. */
 const OPEN_MAX = 10_000;
 
 interface PostedRun {
   /** Undefined if the handler of `runspan/langchain` records the run. */
   readonly run: Run | undefined;
-  /** The number of recorded events. LangChain sends all events of a run again when the run ends. */
+  /** Number of recorded events. LangChain sends all of a run's events again when the run ends. */
   events: number;
 }
 
-/** Runs that were posted by hand and have not ended, by id. */
+/** Open runs that were posted by hand, by id. */
 const open: Map<string, PostedRun> = shared('langsmithRuns', () => new Map());
 
-/** Records the start of a run, and its end if `create` has an end time. `parent` is the run of the parent, if known. */
+/** Records a run's start, and its end if `create` has an end time. `parent` is the parent run, if known. */
 export function postRun(create: RunCreate, exporter: RunSink | undefined, parent?: Run): Run {
   const { name, inputs, extra, ...changes } = create;
   const { id, start_time, dotted_order, parent_run_id } = changes;
@@ -43,12 +43,12 @@ export function postRun(create: RunCreate, exporter: RunSink | undefined, parent
     root: above === undefined,
   });
   const run = withRun(above, () => startRun({ ...options, name }));
-  // Tags are set after the start, so that nested runs do not inherit them.
+  // Sets tags after the start, so that nested runs do not inherit them.
   update(run.id, keep(run.id, run), changes);
   return run;
 }
 
-/** Records the start of a run, unless the handler of `runspan/langchain` records the run as a step of LangChain. */
+/** Records a run's start, unless the `runspan/langchain` handler records the run as a LangChain step. */
 export function postOnce(create: RunCreate, exporter: RunSink | undefined): void {
   if (create.id !== undefined && runOfStep(create.id) !== undefined) keep(create.id, undefined);
   else postRun(create, exporter);
@@ -65,7 +65,7 @@ function keep(id: string, run: Run | undefined): PostedRun {
   return posted;
 }
 
-/** Records changes of a posted run. The run ends if the changes contain an end time or an error. */
+/** Records changes to a posted run. The run ends if the changes contain an end time or an error. */
 export function patchRun(id: string, changes: Partial<RunCreate>): void {
   const posted = open.get(id);
   if (posted !== undefined) update(id, posted, changes);
@@ -93,7 +93,9 @@ function update(id: string, posted: PostedRun, changes: Partial<RunCreate>): voi
   else run.fail(error, options);
 }
 
-/** Converts an instance of a class, for example a message of LangChain, which would be recorded as the value of a key. */
+/**
+ * Converts a class instance, for example a LangChain message, which would otherwise be recorded under a key of its own.
+ */
 function plain(payload: KVMap | undefined): KVMap | undefined {
   if (payload === undefined || payload === null || isPlainObject(payload)) return payload ?? undefined;
   return typeof payload.toJSON === 'function' ? payload.toJSON() : { ...payload };
@@ -110,7 +112,10 @@ export function attachAll(run: Run, attachments: Attachments | undefined): void 
   }
 }
 
-/** Returns a run that has not been recorded here, as a parent. Nested runs inherit the project and the metadata. */
+/**
+ * Returns a run that was not recorded in this process, for use as a parent. Nested runs inherit its project and
+ * metadata.
+ */
 export function remoteRun(fields: {
   readonly dotted_order?: string | undefined;
   readonly project_name?: string | undefined;
@@ -143,7 +148,7 @@ export function uuid7(): string {
   return newRunId(clock.nowUs());
 }
 
-/** Returns a new UUIDv7 for a time in milliseconds or ISO 8601 text. */
+/** Returns a new UUIDv7 for a time in milliseconds or as ISO 8601 text. */
 export function uuid7FromTime(timestamp: number | string): string {
   return runIdAt(timestampUs(timestamp) ?? clock.nowUs());
 }

@@ -21,7 +21,7 @@ import { attachAll, orderedTimes, patchRun, postRun, recordEvent, remoteRun } fr
 import type { Attachments, KVMap, RunCreate } from './types.ts';
 import { type Unsupported, unsupported } from './unsupported.ts';
 
-/** Fields of a new `RunTree`. Only `name` is required. */
+/** Fields for a new `RunTree`. Only `name` is required. */
 export interface RunTreeConfig extends RunCreate {
   parent_run?: RunTree | undefined;
   child_runs?: RunTree[] | undefined;
@@ -48,16 +48,16 @@ export interface HeadersLike {
   set(name: string, value: string): void;
 }
 
-/** Metadata key that hides a run in a view of LangSmith. */
+/** Metadata key that hides a run in one of LangSmith's views. */
 export const LS_MESSAGE_VIEW_EXCLUDE = 'ls_message_view_exclude';
 
-/** The tree of each run for which a program has requested a tree. */
+/** Trees by run, for runs whose tree a program has requested. */
 const trees = new WeakMap<Run, RunTree>();
 
 /**
- * A run as LangSmith represents it: an object whose fields the program changes, and whose methods record them. `postRun`
- * records the start and `patchRun` the later changes. The tree of a traced function is recorded without these calls:
- * changes of `name`, `tags`, `metadata` and `outputs` are recorded when the function ends.
+ * A run as LangSmith represents it: an object whose fields the program changes, and whose methods record them.
+ * `postRun` records the start, and `patchRun` records later changes. A traced function's tree is recorded without these
+ * calls: changes to `name`, `tags`, `metadata` and `outputs` are recorded when the function ends.
  */
 export class RunTree {
   static #sharedClient: Client | undefined;
@@ -86,11 +86,11 @@ export class RunTree {
   attachments: Attachments | undefined;
   execution_order = 1;
   child_execution_order = 1;
-  /** The recorded run, or undefined until the start is recorded. */
+  /** The recorded run. Undefined until the start is recorded. */
   #run: Run | undefined;
-  /** True if the run is the run of a traced function, which ends the run. */
+  /** Whether the run belongs to a traced function, which ends it. */
   #isTraced = false;
-  /** The metadata and the outputs that are recorded. */
+  /** The metadata and outputs that have been recorded. */
   #recorded: { metadata?: KVMap; outputs?: KVMap | undefined } = {};
 
   constructor(config: RunTreeConfig | RunTree) {
@@ -139,7 +139,7 @@ export class RunTree {
     return RunTree.#sharedClient;
   }
 
-  /** Creates a nested run with the metadata and the project of this run. Its start is not recorded until `postRun`. */
+  /** Creates a nested run with this run's metadata and project. `postRun` records its start. */
   createChild(config: RunTreeConfig): RunTree {
     const { project_name, client, tracingEnabled } = this;
     const child = new RunTree({ ...config, parent_run: this, project_name, client, tracingEnabled });
@@ -161,7 +161,7 @@ export class RunTree {
     guard('RunTree.postRun', () => {
       if (this.#run !== undefined) return;
       const { parent_run, client, tracingEnabled } = this;
-      // The parent may be a tree of LangSmith's own package, which LangChain creates.
+      // The parent may be a tree from LangSmith's own package, which LangChain creates.
       const above = parent_run !== undefined && #run in parent_run ? parent_run.#run : undefined;
       // The tree of a traced function that has ended has `tracingEnabled: false`.
       const options = above === undefined ? this : { client, tracingEnabled: tracingEnabled || undefined };
@@ -170,7 +170,7 @@ export class RunTree {
     });
   }
 
-  /** Records changed fields, and the end of the run if the run has an end time. Inputs are recorded by `postRun`. */
+  /** Records changed fields, and the run's end if the run has an end time. Inputs are recorded by `postRun`. */
   async patchRun(options: { excludeInputs?: boolean } = {}): Promise<void> {
     guard('RunTree.patchRun', () => {
       this.child_runs = [];
@@ -199,7 +199,7 @@ export class RunTree {
     return { id, name, run_type, start_time, end_time, ...payload, ...place };
   }
 
-  /** Returns the headers that pass the run to another process, and sets them in `headers`. */
+  /** Returns the headers that propagate the run to another process, and sets them in `headers`. */
   toHeaders(headers?: HeadersLike): { 'langsmith-trace': string; baggage: string } {
     const result = { 'langsmith-trace': this.dotted_order, baggage: baggageOf(this) };
     for (const [name, value] of Object.entries(result)) headers?.set(name, value);
@@ -207,8 +207,8 @@ export class RunTree {
   }
 
   /**
-   * Returns the run of another process, to be used as a parent, with the project, tags and metadata from the headers.
-   * Returns undefined if the headers contain no run.
+   * Returns another process's run for use as a parent, with the project, tags and metadata from the headers. Returns
+   * undefined if the headers contain no run.
    */
   static fromHeaders(
     headers: Record<string, string | string[]> | HeadersLike,
@@ -240,7 +240,7 @@ export class RunTree {
     'pass the configuration as the first argument of a traced function',
   );
 
-  /** @internal Returns the tree of a run that this process records. */
+  /** @internal Returns the tree for a run that this process records. */
   static of(run: Run): RunTree {
     const known = trees.get(run);
     if (known !== undefined) return known;
@@ -256,7 +256,7 @@ export class RunTree {
       tags: run.tags,
       metadata: run.metadata,
       project_name: project === undefined ? undefined : projectText(project),
-      // LangChain's tracer records its steps in the tree of a run that is recorded.
+      // LangChain's tracer records its steps in the tree while the run is open.
       tracingEnabled: run.isOpen,
     });
     tree.#run = run;
@@ -280,13 +280,13 @@ export class RunTree {
     });
   }
 
-  /** @internal Returns the metadata of the current run, including metadata that the program has set in its tree. */
+  /** @internal Returns the current run's metadata, including metadata that the program has set in its tree. */
   static inheritedMetadata(): KVMap | undefined {
     const run = currentRun();
     return run && trees.get(run)?.metadata;
   }
 
-  /** @internal Sets the result of a traced function and calls `on_end`. Called when the function ends. */
+  /** @internal Sets a traced function's result and calls `on_end`. Called when the function ends. */
   ended(onEnd: (runTree: RunTree) => void): void {
     const run = this.#run as Run;
     this.outputs = run.outputs;
@@ -298,14 +298,14 @@ export class RunTree {
   }
 
   /**
-   * @internal Returns a tree as a parent: the recorded run, or a reference to a run that LangSmith's own package or
-   * another process records.
+   * @internal Returns a tree's run for use as a parent: the recorded run, or a reference to a run that LangSmith's own
+   * package or another process records.
    */
   static parentOf(tree: RunTree): Run | RemoteRun | undefined {
     return (#run in tree ? tree.#run : undefined) ?? remoteRun(tree);
   }
 
-  /** Records the fields that the program has changed since they were recorded. */
+  /** Records the fields that the program has changed since they were last recorded. */
   #keepChanges(): void {
     const run = this.#run as Run;
     const { metadata: seen = {}, outputs } = this.#recorded;
@@ -331,13 +331,13 @@ export function isRunTree(value: unknown): value is RunTree {
   return typeof createChild === 'function' && typeof postRun === 'function';
 }
 
-/** Returns the project of runs without a project of their own. */
+/** Returns the default project, which applies to runs that do not specify one. */
 export function getDefaultProjectName(): string {
   const project = currentSink()?.capture.project;
   return project === undefined ? 'default' : projectText(project);
 }
 
-/** Encodes fields of a run as LangSmith does. Leaves out metadata that JSON cannot contain. */
+/** Encodes a run's fields like LangSmith does. Omits metadata that JSON cannot contain. */
 function baggageOf({ metadata, tags = [], project_name: project }: RunTree): string {
   const json = guard('RunTree.toHeaders', () => JSON.stringify(metadata));
   const members = Object.entries({ metadata: json === '{}' ? '' : json, tags: tags.join(','), project });

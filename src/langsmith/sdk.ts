@@ -12,7 +12,7 @@ import type { AnyFunction } from './types.ts';
 export type WrapSDKOptions = Partial<RunTreeConfig & { runName: string }>;
 
 /**
- * Returns a proxy of an SDK client that records a run of type `llm` for each call of a method, also of nested objects.
+ * Returns a proxy of an SDK client that records an `llm` run for each method call, including methods of nested objects.
  * Results do not change, so a synchronous method still returns a value instead of a promise.
  */
 export function wrapSDK<Sdk extends object>(sdk: Sdk, options: WrapSDKOptions = {}): Sdk {
@@ -38,7 +38,7 @@ function proxyOf<Target extends object>(target: Target, name: string, config: Pa
   });
 }
 
-/** Options of `wrapAISDK`, and of `providerOptions.langsmith` of one call. */
+/** Options of `wrapAISDK`, and of one call's `providerOptions.langsmith`. */
 export type WrapAISDKConfig = Partial<
   Pick<RunTreeConfig, 'name' | 'id' | 'tags' | 'metadata' | 'project_name' | 'client' | 'tracingEnabled'>
 > & { readonly [option: string]: unknown };
@@ -46,9 +46,9 @@ export type WrapAISDKConfig = Partial<
 const FUNCTIONS = ['generateText', 'streamText', 'generateObject', 'streamObject'];
 
 /**
- * Returns the AI SDK with traced functions, like `wrapAISDK` of `runspan/ai`, with the options of LangSmith. The payloads
- * are recorded as `runspan/ai` records them. With an option that processes payloads, for example `processInputs`, calls
- * are not traced and a warning is logged.
+ * Returns the AI SDK with traced functions and LangSmith's options. Payloads are recorded as by `wrapAISDK` in
+ * `runspan/ai`. With an option that processes payloads, for example `processInputs`, calls are not traced and a warning
+ * is logged.
  */
 export function wrapAISDK<Sdk extends object>(ai: Sdk, config: WrapAISDKConfig = {}): Sdk {
   const wrapped = wrapSdk(ai);
@@ -59,7 +59,7 @@ export function wrapAISDK<Sdk extends object>(ai: Sdk, config: WrapAISDKConfig =
   return members.length === 0 ? ai : { ...wrapped, ...Object.fromEntries(members) };
 }
 
-/** Returns options for `providerOptions.langsmith` of a call of the AI SDK. */
+/** Returns options for an AI SDK call's `providerOptions.langsmith`. */
 export function createLangSmithProviderOptions<_Fn extends AnyFunction = AnyFunction>(
   config: WrapAISDKConfig = {},
 ): Record<string, never> {
@@ -100,7 +100,7 @@ function callOptions({ name, id, tags, metadata, project_name, client, tracingEn
   return defined({ name, id, tags, metadata, project: project_name, exporter });
 }
 
-/** Returns the name that LangSmith gives to a call: the provider or the id of its model. */
+/** Returns LangSmith's name for a call: its provider or its model id. */
 function displayName(model: unknown): string {
   const { config, modelId } = fieldsOf(model);
   return textOf(model) ?? textOf(fieldsOf(config).provider) ?? textOf(modelId) ?? 'unknown';

@@ -26,8 +26,8 @@ const state: { getStore: (() => Store | undefined) | undefined } = shared('langs
 }));
 
 /**
- * Makes the current run visible to LangChain. LangChain's tracer then records steps below the run, with the client of the
- * run. The storage is changed instead of entered for each call, so that a program without LangChain pays nothing.
+ * Makes the current run visible to LangChain. LangChain's tracer then records steps below the run, with the run's
+ * client. Changes the storage instead of entering it for each call, so that programs without LangChain pay nothing.
  */
 export function shareCurrentRun(): void {
   if (state.getStore !== undefined) return;
@@ -36,7 +36,7 @@ export function shareCurrentRun(): void {
   const storage = holder[KEY];
   const getStore = storage.getStore.bind(storage);
   state.getStore = getStore;
-  // The handler of `runspan/langchain` reads the storage to determine the current run.
+  // The `runspan/langchain` handler reads the storage to determine the current run.
   let isReading = false;
   storage.getStore = () => {
     if (isReading) return getStore();
@@ -47,7 +47,7 @@ export function shareCurrentRun(): void {
   };
 }
 
-/** Returns the innermost of LangChain's current step and the current run. */
+/** Returns LangChain's current step or the current run, whichever is nested more deeply. */
 function currentStore(): Store | undefined {
   const store = state.getStore?.();
   const run = currentRun();
@@ -57,21 +57,21 @@ function currentStore(): Store | undefined {
   return variables === undefined ? tree : Object.assign(tree, { [VARIABLES]: variables });
 }
 
-/** Returns the current step of LangChain, if LangChain records it and it is inside the current run. */
+/** Returns LangChain's current step, if LangChain records it and it is inside the current run. */
 function stepIn(store: Store | undefined): RunTree | undefined {
   if (!isRunTree(store) || store.tracingEnabled !== true) return undefined;
   const run = currentRun();
   return run === undefined || store.dotted_order.includes(run.id) ? store : undefined;
 }
 
-/** Calls `fn` below the current step of LangChain, if there is one inside the current run. */
+/** Calls `fn` below LangChain's current step, if there is one inside the current run. */
 export function inStep<Result>(fn: () => Result): Result {
   const step = stepIn(state.getStore?.());
   return step === undefined ? fn() : withRun(remoteRun(step), fn);
 }
 
 /**
- * Returns the tree of the current run. Without a current run, throws an error, or returns undefined if `permitAbsent` is
+ * Returns the current run's tree. Without a current run, throws an error, or returns undefined if `permitAbsent` is
  * true. While tracing is off, returns a tree that records nothing.
  */
 export function getCurrentRunTree(): RunTree;
@@ -97,7 +97,7 @@ export async function withRunTree<Fn extends AnyFunction>(runTree: RunTree, fn: 
   return withRun(RunTree.parentOf(runTree), () => fn());
 }
 
-/** Whether runs are recorded: whether an endpoint is set and tracing is on. */
+/** Whether runs are recorded, because an endpoint is set and tracing is on. */
 export function isTracingEnabled(tracingEnabled?: boolean): boolean {
   const sink = currentSink();
   return tracingEnabled ?? (sink !== undefined && sink.isOff !== true);

@@ -11,17 +11,17 @@ import { isRunTree, RunTree, type RunTreeConfig } from './run-tree.ts';
 import { getCurrentRunTree, inStep, shareCurrentRun } from './storage.ts';
 import type { AnyFunction, Attachments, KVMap } from './types.ts';
 
-/** If a traced function is called with `ROOT` as the first argument, the call starts a new trace. */
+/** Pass `ROOT` as the first argument of a traced function to start a new trace. */
 export const ROOT: unique symbol = Symbol.for('langsmith:traceable:root');
 
-/** LangChain's configuration of a call, with the callbacks that trace it. */
+/** LangChain's configuration for a call, with the callbacks that trace it. */
 export interface RunnableConfigLike {
   tags?: string[];
   metadata?: Record<string, unknown>;
   callbacks?: KVMap | unknown[];
 }
 
-/** Maps the arguments of a function to the inputs that `processInputs` receives. */
+/** Maps a function's arguments to the inputs that `processInputs` receives. */
 export type ProcessInputs<Args extends unknown[]> = Args extends []
   ? Record<string, never>
   : Args extends [infer Input]
@@ -32,24 +32,24 @@ export type ProcessInputs<Args extends unknown[]> = Args extends []
       : { input: Input }
     : { args: Args };
 
-/** Maps the result of a function to the outputs that `processOutputs` receives. */
+/** Maps a function's result to the outputs that `processOutputs` receives. */
 export type ProcessOutputs<Result> = Result extends KVMap
   ? Result extends Iterable<infer Item> | AsyncIterable<infer Item>
     ? { outputs: Item[] }
     : Result
   : { outputs: Result };
 
-/** Options of `traceable`, with the names and meanings of LangSmith. Every option is optional. */
+/** Options of `traceable`, with LangSmith's names and meanings. Every option is optional. */
 export type TraceableConfig<Func extends AnyFunction> = Partial<Omit<RunTreeConfig, 'inputs' | 'outputs'>> & {
-  /** Combines the chunks of a generator or stream into the outputs to record. Must not return a promise. */
+  /** Combines the chunks from a generator or stream into the outputs to record. Must not return a promise. */
   aggregator?: (chunks: Parameters<AnyFunction>) => unknown;
-  /** The position of an argument, or of a property of an argument, that contains options of the call. */
+  /** Position of the argument, or of the property in an argument, that contains the call's options. */
   argsConfigPath?: [number] | [number, string];
   on_start?: (runTree: RunTree | undefined) => void;
-  /** The property of the result that is the stream to follow. */
+  /** The property in the result that is the stream to follow. */
   __finalTracedIteratorKey?: string;
   extractAttachments?: (...args: Parameters<Func>) => [Attachments | undefined, KVMap];
-  /** Returns metadata about the call of a model, for example `ls_model_name`. */
+  /** Returns metadata about a model call, for example `ls_model_name`. */
   getInvocationParams?: (...args: Parameters<Func>) => KVMap | undefined;
   /** Returns the inputs to record. If the function throws or returns a promise, a marker is recorded instead. */
   processInputs?: (inputs: Readonly<ProcessInputs<Parameters<Func>>>) => KVMap;
@@ -99,9 +99,9 @@ type Config = Partial<RunTreeConfig> & Omit<TraceableConfig<AnyFunction>, keyof 
 const MARK = 'langsmith:traceable';
 
 /**
- * Returns a function that records a run for each call of `wrappedFunc`, with the options of LangSmith's `traceable`. The
- * returned function always returns a promise, unless `wrappedFunc` returns an async iterable. If the first argument is a
- * `RunTree`, `ROOT` or LangChain's configuration of a call, this argument determines the parent of the run.
+ * Returns a function that records a run for each call to `wrappedFunc`, with the options of LangSmith's `traceable`.
+ * The returned function returns a promise, unless `wrappedFunc` returns an async iterable. A `RunTree`, `ROOT` or
+ * LangChain's call configuration as the first argument determines the run's parent.
  */
 export function traceable<Func extends AnyFunction>(
   wrappedFunc: Func,
@@ -136,7 +136,7 @@ export function isTraceableFunction(value: unknown): value is TraceableFunction<
   return typeof value === 'function' && MARK in value;
 }
 
-/** Whether a value is LangChain's configuration of a call that is traced. */
+/** Whether a value is LangChain's configuration for a traced call. */
 export function isRunnableConfigLike(value: unknown): value is RunnableConfigLike {
   const { callbacks } = fieldsOf(value);
   const handlers: unknown = Array.isArray(callbacks) ? callbacks : fieldsOf(callbacks).handlers;
@@ -145,12 +145,11 @@ export function isRunnableConfigLike(value: unknown): value is RunnableConfigLik
 
 const TRACERS: readonly unknown[] = ['langchain_tracer', 'runspan_callback_handler'];
 
-/** A call of a traced function, read from its arguments. */
+/** A call to a traced function, read from its arguments. */
 interface Call {
   readonly args: unknown[];
-  /** The options of this call. */
   readonly config?: Config;
-  /** Whether the function receives the tree of its run as the first argument. */
+  /** Whether the function receives its run's tree as the first argument. */
   readonly treeFirst?: boolean;
   /** The parent. Undefined starts a new trace. */
   readonly parent?: RunTree | undefined;
@@ -169,8 +168,8 @@ function callOf(given: unknown[], options: Config): Call {
 }
 
 /**
- * Returns the arguments without the LangSmith options of this call, and these options. `path` is the position of the
- * options in the arguments.
+ * Returns the arguments without this call's LangSmith options, and these options. `path` is the position of the options
+ * in the arguments.
  */
 function withoutConfig(given: unknown[], path: Config['argsConfigPath']): { args: unknown[]; config?: Config } {
   if (path === undefined) return { args: given };
@@ -190,10 +189,10 @@ function parentIn({ callbacks }: RunnableConfigLike): RunTree | undefined {
   return typeof fieldsOf(step).dotted_order === 'string' ? new RunTree(step as RunTree) : undefined;
 }
 
-/** Returns the function for a call with options of its own, or undefined if the call has none. */
+/** Returns the function for a call with options of its own. Returns undefined if the call has none. */
 function tracedForCall(fn: AnyFunction, options: Config, { config, parent, ...call }: Call): AnyFunction | undefined {
   const { treeFirst = false } = call;
-  // A run inherits the metadata that the program has added to the tree of the parent.
+  // A run inherits the metadata that the program has added to its parent's tree.
   const inherited = treeFirst ? parent?.metadata : RunTree.inheritedMetadata();
   if (config === undefined && !treeFirst && inherited === undefined) return undefined;
   const merged = { ...options, ...config, metadata: { ...inherited, ...options.metadata, ...config?.metadata } };
@@ -206,7 +205,9 @@ function withTree(fn: AnyFunction): AnyFunction {
   }, fn);
 }
 
-/** Returns a promise of `result`, unless `result` is an async iterable or a promise or contains the stream to follow. */
+/**
+ * Returns a promise for `result`, unless `result` is an async iterable or a promise, or contains the stream to follow.
+ */
 function promised(result: unknown, { __finalTracedIteratorKey: key }: Config): unknown {
   if (typeof result !== 'object' || result === null) return Promise.resolve(result);
   if (typeof Reflect.get(result, 'then') === 'function' || Symbol.asyncIterator in result) return result;
@@ -255,14 +256,14 @@ function describe(args: unknown[], config: Config & { name: string }): CallDescr
     inputs: (process === undefined ? inputs : userValue('inputs', name, process, inputs)) as KVMap,
     metadata: guard('getInvocationParams', () => getInvocationParams?.(...args)) ?? {},
     started(run) {
-      // Tags are set after the start, so that nested runs do not inherit them.
+      // Sets tags after the start, so that nested runs do not inherit them.
       if (tags !== undefined) run.set({ tags });
       attachAll(run, attachments);
     },
   };
 }
 
-/** Returns the recorded inputs of a call, which do not depend on the number of parameters that the function has. */
+/** Returns a call's recorded inputs, which do not depend on how many parameters the function has. */
 function inputsOf(args: unknown[]): KVMap {
   const [first] = args;
   if (first === null) return { inputs: null };

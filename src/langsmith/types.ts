@@ -1,5 +1,5 @@
 // LangSmith's types use `any`: programs read `tree.inputs.question` without a cast, and the parameters of an inline
-// function that is passed to `traceable` need no types.
+// function passed to `traceable` need no types.
 
 /** An object with values of any type. */
 // biome-ignore lint/suspicious/noExplicitAny: see above
@@ -15,17 +15,23 @@ export type Attachments = Record<
   [mimeType: string, data: Uint8Array | ArrayBuffer] | { mimeType: string; data: Uint8Array | ArrayBuffer }
 >;
 
-/** The fields of a run that `Client.createRun` and `RunTree.postRun` record. Only `name` is required. */
+/** The run fields that `Client.createRun` and `RunTree.postRun` record. Only `name` is required. */
 export interface RunCreate {
   name: string;
   /** @default 'chain' */
   run_type?: string | undefined;
-  /** A UUID. @default a new UUIDv7 */
+  /**
+   * The run id, a UUID.
+   * @default a new UUIDv7
+   */
   id?: string | undefined;
   inputs?: KVMap | undefined;
   outputs?: KVMap | undefined;
   error?: string | undefined;
-  /** Milliseconds since 1970 or ISO 8601 text. @default now */
+  /**
+   * Milliseconds since 1970 or ISO 8601 text.
+   * @default now
+   */
   start_time?: number | string | undefined;
   end_time?: number | string | undefined;
   /** Only `extra.metadata` is recorded. */
@@ -42,7 +48,7 @@ export interface RunCreate {
   attachments?: Attachments | undefined;
 }
 
-/** A stored run, as the service returns it. */
+/** A stored run, as returned by the service. */
 export interface Run extends RunCreate {
   id: string;
   run_type: string;

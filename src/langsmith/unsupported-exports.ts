@@ -1,6 +1,6 @@
 import { EVALUATION, PLATFORM, type Unsupported, unsupported } from './unsupported.ts';
 
-// The functions of LangSmith that `runspan/langsmith` exports only to name their alternatives.
+// The LangSmith functions that `runspan/langsmith` exports only to name their alternatives.
 
 const TESTS = 'use `recordRuns` of `runspan/testing`';
 const OTEL = 'use `RunSpanProcessor` or `RunSpanExporter` of `runspan/otel`';

@@ -9,7 +9,7 @@ export type Unsupported = (...args: unknown[]) => never;
 export const EVALUATION = 'keep `langsmith` for evaluations; the functions that they call may be traced with `runspan`';
 export const PLATFORM = 'keep `langsmith` for this part of the platform';
 
-/** Methods of LangSmith's client that `Client` does not have, by their alternative. */
+/** Methods of LangSmith's client that `Client` lacks, with their alternatives. */
 const METHODS: Readonly<Record<string, string>> = {
   [PLATFORM]: `readRun listRuns listGroupRuns readThread listThreads getRunStats getRunUrl shareRun unshareRun
     readRunSharedLink listSharedRuns createProject updateProject hasProject readProject getProjectUrl getDatasetUrl
@@ -30,7 +30,7 @@ const METHODS: Readonly<Record<string, string>> = {
   'use `createRun`': 'batchIngestRuns multipartIngestRuns',
 };
 
-/** Properties of LangSmith's client that contain methods and that `Client` does not have, by their alternative. */
+/** Properties of LangSmith's client that contain methods and that `Client` lacks, with their alternatives. */
 const PROPERTIES: Readonly<Record<string, string>> = {
   [PLATFORM]: `agents annotationQueues fleet info issues onlineEvaluators productFeedback promptWebhooks public runs
     sandboxes sessions sql threads traces`,
@@ -55,7 +55,7 @@ export function unsupportedMembers(prototype: object): void {
   }
 }
 
-/** Returns a function that throws when it is called, also with `new`. */
+/** Returns a function that throws when called, including with `new`. */
 export function unsupported(name: string, alternative: string): Unsupported {
   return function unsupportedFunction(): never {
     throw new RunspanError('RUNSPAN_UNSUPPORTED', `runspan/langsmith has no \`${name}\`: ${alternative}.`);

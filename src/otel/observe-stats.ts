@@ -8,7 +8,10 @@ import { currentStats, type RequestMessage, type Stats, subscribe } from '../run
 
 /** Options of `observeStats`. */
 export interface ObserveStatsOptions {
-  /** Creates the instruments. @default a meter of the global meter provider, which must be set before */
+  /**
+   * The meter that creates the instruments.
+   * @default a meter of the global meter provider, which must be set before
+   */
   meter?: Meter;
 }
 
@@ -17,14 +20,14 @@ const CHECKS: Checks<ObserveStatsOptions> = {
 };
 
 /**
- * Meters that already have the instruments, with the function that stops their reports. Registering the instruments
+ * Meters that already have the instruments, and the functions that stop their reports. Registering the instruments
  * twice would double the counts.
  */
 const observed = new WeakMap<Meter, () => void>();
 
 /**
- * Reports `stats()` and the duration of requests as OpenTelemetry metrics. The names start with `runspan.` and follow
- * the conventions for SDKs (`docs/opentelemetry.md`). Call this function once, after the meter provider is set,
+ * Reports `stats()` and request durations as OpenTelemetry metrics. The metrics' names start with `runspan.` and follow
+ * the conventions for SDKs (`docs/opentelemetry.md`). Call this function once, after setting the meter provider,
  * because OpenTelemetry returns a no-op meter until then. Call the returned function to stop the reports. Never throws.
  */
 export function observeStats(options?: ObserveStatsOptions): () => void {
@@ -59,7 +62,7 @@ function observe(meter: Meter): () => void {
 
 type Values = readonly (readonly [value: number, attributes?: Record<string, string>])[];
 
-/** The instruments, each with a function that reads its values from the stats. */
+/** The instruments, and a function for each that reads its values from the stats. */
 function instrumentsOf(meter: Meter): readonly (readonly [Observable, (stats: Stats) => Values])[] {
   const counter = (name: string, unit: string, description: string): Observable =>
     meter.createObservableCounter(name, { unit, description });
@@ -121,7 +124,7 @@ function instrumentsOf(meter: Meter): readonly (readonly [Observable, (stats: St
   ];
 }
 
-/** The bucket bounds that the HTTP conventions recommend, plus 30 s, the default timeout of a request. */
+/** The bucket bounds that the HTTP conventions recommend, plus 30 s, the default request timeout. */
 const BOUNDS_S = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30];
 
 function recordDurations(meter: Meter): () => void {

@@ -7,7 +7,7 @@ import { SpanRun } from './live/span-run.ts';
 import { attributesOfEvent, isExceptionEvent, isMessageEvent } from './mapping/message-events.ts';
 import type { SpanContextLike } from './span-like.ts';
 
-/** A log record of any version of the SDK. */
+/** A log record from any SDK version. */
 export interface LogRecordLike {
   /** The span that was active when the record was emitted. */
   readonly spanContext?: SpanContextLike | undefined;
@@ -17,7 +17,7 @@ export interface LogRecordLike {
   readonly eventName?: string | undefined;
 }
 
-/** The log record processor interface of the SDK. */
+/** The SDK's log record processor interface. */
 export interface LogRecordProcessorLike {
   onEmit(record: LogRecordLike): void;
   enabled(options: { readonly eventName?: string | undefined }): boolean;
@@ -26,16 +26,16 @@ export interface LogRecordProcessorLike {
 }
 
 /**
- * Some instrumentations emit messages and exceptions as log records. This processor adds these records to the runs of
- * their spans. Add the processor to the `processors` of a logger provider. The processor sends nothing itself and needs
- * a `RunSpanProcessor` in the same process. A record is added to the run of the span that was active when the record
- * was emitted, in each `RunSpanProcessor` that has recorded the span.
+ * Adds messages and exceptions that instrumentations emit as log records to the runs of their spans. Add this processor
+ * to a logger provider's `processors`. The processor sends nothing itself and needs a `RunSpanProcessor` in the same
+ * process. A record is added to the run of the span that was active when the record was emitted, in each
+ * `RunSpanProcessor` that has recorded the span.
  *
  * The processor reads the message events of the GenAI conventions and the events `exception` and
- * `gen_ai.client.operation.exception`. Events are identified by `eventName` or by the attribute `event.name`. All other
- * records are ignored, and no record is modified. Attributes and events of the span take precedence over log records.
- * The limits of one payload apply to all messages of a span together. A record that is emitted after its span has ended
- * is dropped. A warning is logged for the first dropped record.
+ * `gen_ai.client.operation.exception`, identified by `eventName` or the attribute `event.name`. It ignores all other
+ * records and modifies none. Span attributes and events take precedence over log records. One payload's limits apply to
+ * all messages of a span together. A record emitted after its span has ended is dropped, with a warning for the first
+ * one.
  */
 export class RunLogRecordProcessor implements LogRecordProcessorLike {
   #isShutdown = false;
@@ -44,13 +44,13 @@ export class RunLogRecordProcessor implements LogRecordProcessorLike {
     if (!this.#isShutdown) guard('RunLogRecordProcessor.onEmit', () => join(record));
   }
 
-  /** Returns false for records that this processor would ignore, so that instrumentations need not create them. */
+  /** Whether this processor would use a record. If false, instrumentations need not create it. */
   enabled(options: { readonly eventName?: string | undefined }): boolean {
     const name = options?.eventName;
     return !this.#isShutdown && (name === undefined || isRead(name));
   }
 
-  /** The `RunSpanProcessor` flushes the runs. */
+  /** Has nothing to flush, because `RunSpanProcessor` owns the runs. */
   async forceFlush(): Promise<void> {}
 
   /** Stops reading records. Later records are ignored. */

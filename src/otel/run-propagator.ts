@@ -28,24 +28,25 @@ import { usableOptions } from '../run/run-options.ts';
 import { runAbove } from './live/active-spans.ts';
 import { withExtracted } from './live/extracted-run.ts';
 
-/** Options of `RunPropagator`. */
+/** The options that `RunPropagator` accepts. */
 export interface RunPropagatorOptions {
   /**
-   * Whether to read the headers of incoming messages. A function receives the carrier of each message, for example the
-   * request headers, and returns `true` synchronously to accept the message. If a message is not accepted, its spans
-   * start a new trace.
+   * Whether to read headers from incoming messages. A function receives each message's carrier, for example the request
+   * headers, and returns `true` synchronously to accept the message. Spans for messages that are not accepted start a
+   * new trace.
    *
    * @default true
    */
   trust?: boolean | ((carrier: unknown) => boolean);
   /**
-   * The fields that spans inherit from incoming messages, in addition to the ids and the sampling decision. List fields
-   * only if you trust all callers, because the callers control these fields. @default []
+   * Fields that spans inherit from incoming messages, in addition to the ids and the sampling decision. List a field
+   * only if you trust all callers, because every caller can then set this field.
+   * @default []
    */
   accept?: readonly HeaderField[];
   /**
-   * Whether to send the tags and metadata of a run too. Off by default, because instrumentations add the headers to
-   * every request, even to third parties.
+   * Whether to also send the run's tags and metadata. Off by default, because instrumentations add the headers to every
+   * request, even to third parties.
    *
    * @default false
    */
@@ -62,19 +63,19 @@ const TRACE = 'runspan-trace';
 const BAGGAGE = 'baggage';
 
 /**
- * Maximum length of a dotted order in characters, which is enough for about 69 nested runs. The length is limited
- * because servers accept only about 16 KiB of headers in total.
+ * Maximum length of a dotted order in characters, which is enough for about 69 nested runs. Limited because servers
+ * accept only about 16 KiB of headers in total.
  */
 const ORDER_MAX = 4_096;
 
 /**
- * Propagates the current run to other processes. Add the propagator to a `CompositePropagator`, after the W3C
- * propagators. Spans that start in the other process become children of the run, in the same trace. Writes the header
- * `runspan-trace`, and the members `runspan-project` and `runspan-sampled` of W3C `baggage`. Other baggage members are
- * kept. Reads the same headers, or `langsmith-trace` instead of `runspan-trace`. Both processes need a `RunPropagator`
- * and a `RunSpanProcessor`.
+ * Propagates the current run to other processes. Spans that start there become children of the run, in the same trace.
+ * Add the propagator to a `CompositePropagator`, after the W3C propagators. Both processes need a `RunPropagator` and a
+ * `RunSpanProcessor`. Writes the header `runspan-trace`, and the W3C `baggage` members `runspan-project` and
+ * `runspan-sampled`. Other baggage members are kept. Reads the same headers, or `langsmith-trace` instead of
+ * `runspan-trace`.
  *
- * Writes nothing if tracing is off or suppressed, or if the dotted order of the run exceeds 4 096 characters. Ignores
+ * Writes nothing if tracing is off or suppressed, or if the run's dotted order exceeds 4 096 characters. Ignores
  * invalid headers. No method throws.
  */
 export class RunPropagator implements TextMapPropagator<unknown> {
@@ -130,7 +131,7 @@ export class RunPropagator implements TextMapPropagator<unknown> {
   }
 }
 
-/** Returns the baggage of the carrier. Returns undefined if the carrier cannot be read. */
+/** Returns the carrier's baggage. Returns undefined if the carrier cannot be read. */
 function baggageIn(carrier: unknown, order: string): { key: string; members: BaggageMember[] } | undefined {
   if (typeof carrier !== 'object' || carrier === null) return undefined;
   const headers = carrier as HeadersLike;

@@ -29,15 +29,15 @@ const OPERATION = 'RunSpanExporter.export';
 export type RunSpanExporterOptions = RunSpanProcessorOptions;
 
 /**
- * Converts finished spans to runs. Use this exporter only with a batch processor that you want to keep. Otherwise use
- * `RunSpanProcessor`, which also observes the start of spans: it shows open spans, combines wrapped functions and spans
- * in one trace, and keeps open spans if the process crashes.
+ * Converts finished spans to runs. Use this exporter only with a batch processor that you want to keep. Without a batch
+ * processor, use `RunSpanProcessor`, which also observes span starts: it shows open spans, combines wrapped functions
+ * and spans in one trace, and keeps open spans if the process crashes.
  *
  * A run's position in its trace depends on its parent, but children end before their parents. A span therefore waits
- * until its parent is exported, for at most 5 minutes. The waiting spans are limited to 10 000 spans and to 64 Mi
- * characters of text in total. Beyond a limit, the oldest span becomes the first run of a new trace, with the ids of
- * its parent in the metadata. A span whose parent is in another process also starts a new trace. `forceFlush`,
- * `shutdown` and the normal end of the process end the wait of all spans.
+ * until its parent is exported, for up to 5 minutes. Up to 10 000 spans can wait, with up to 64 Mi characters of text
+ * in total. Beyond one of these limits, the oldest span becomes the first run in a new trace, with its parent's ids in
+ * the metadata. A span whose parent is in another process also starts a new trace. `forceFlush`, `shutdown` and the
+ * normal end of the process end the wait for all spans.
  *
  * Spans that a `RunSpanProcessor` with the same exporter has recorded are not sent again.
  */
@@ -47,7 +47,7 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   readonly #options: RunSpanExporterOptions & Hiding;
-  /** The latest exported spans by their ids, to find the parents of later spans. */
+  /** The latest exported spans by id, for finding the parents of later spans. */
   readonly #latest = new Map<string, SpanEntry>();
   readonly #waiting = new WaitingSpans(() => this.#giveUpWaiting(() => this.#waiting.isOverdue));
   readonly #flushTime = new FlushTime();
@@ -58,8 +58,8 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   /**
-   * Calls `resultCallback` when all runs are delivered or dropped. If this takes longer than 29 s, calls it with a
-   * failure, and delivery continues.
+   * Calls `resultCallback` when all runs are delivered or dropped. After 29 s, calls `resultCallback` with a failure
+   * instead, and delivery continues.
    */
   export(spans: readonly SpanLike[], resultCallback: (result: ExportResultLike) => void): void {
     const answer = (error?: Error): void => {
@@ -79,8 +79,8 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   /**
-   * Records the spans that wait for their parents, then waits for at most 29 s until all runs are delivered or dropped.
-   * Never rejects.
+   * Records the spans that are waiting for their parents, then waits up to 29 s until all runs are delivered or
+   * dropped. Never rejects.
    */
   async forceFlush(): Promise<void> {
     if (this.#shutdown !== undefined) return this.#shutdown;
@@ -89,8 +89,8 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   /**
-   * Stops accepting spans and flushes like `forceFlush`. If `export` or `forceFlush` has timed out just before, both
-   * calls together take at most 29 s. The exporter that delivers the runs stays open, because other code may use it.
+   * Stops accepting spans and flushes like `forceFlush`. If `export` or `forceFlush` has just timed out, both calls
+   * together take at most 29 s. The exporter that delivers the runs stays open, because other code may use it.
    */
   shutdown(): Promise<void> {
     this.#shutdown ??= this.#close();
@@ -124,9 +124,9 @@ export class RunSpanExporter implements SpanExporterLike {
     return this.#latest.get(idsOf(key)) ?? recordedRun(key, sink);
   }
 
-  /** Records a span and all spans that wait for this span. */
+  /** Records a span and all spans that are waiting for it. */
   #record(span: SpanLike, sink: RunSink, parent: SpanEntry | undefined): void {
-    // A trace may be nested more deeply than the call stack allows.
+    // Uses a list, because a trace may be nested more deeply than the call stack allows.
     const ready: { waiting: Omit<WaitingSpan, 'parent'>; above: SpanEntry | undefined }[] = [
       { waiting: { span, sink }, above: parent },
     ];
@@ -155,7 +155,7 @@ export class RunSpanExporter implements SpanExporterLike {
     return entry;
   }
 
-  /** Records the oldest waiting spans as the first runs of new traces, as long as `hasToBe` returns true. */
+  /** While `hasToBe` returns true, records the oldest waiting spans as first runs in new traces. */
   #giveUpWaiting(hasToBe: () => boolean): void {
     guard(OPERATION, () => {
       while (hasToBe()) {
@@ -189,7 +189,7 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 }
 
-/** Calls `callback` when the event loop is empty, because no parent can be exported after that. */
+/** Calls `callback` when the event loop is empty, because no parent can be exported afterwards. */
 function watchForEnd(callback: () => void): void {
   if (atEnd.has(callback)) return;
   atEnd.add(callback);
@@ -209,10 +209,7 @@ function counted(runs: number): string {
   return runs === 1 ? '1 run' : `${runs} runs`;
 }
 
-/**
- * Returns the ids of the parent. For SDK 1.x, it is unknown whether the parent is remote, because a finished span does
- * not record this.
- */
+/** Returns the parent's ids. Finished spans from SDK 1.x do not record whether their parent is remote. */
 function parentIdsOf(span: SpanLike): SpanContextLike | undefined {
   const { parentSpanContext, parentSpanId } = span;
   if (parentSpanContext || !parentSpanId) return parentSpanContext ?? undefined;

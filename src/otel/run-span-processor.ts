@@ -16,7 +16,7 @@ import { SpanRun, type SpanStart, startSpanRun } from './live/span-run.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
 
-/** The trace flag of sampled spans. */
+/** The trace flag for sampled spans. */
 const SAMPLED = 1;
 
 const SHUT_DOWN = 'the span had not ended when its provider was shut down';
@@ -24,22 +24,22 @@ const SHUT_DOWN = 'the span had not ended when its provider was shut down';
 /** Options of `RunSpanProcessor`. */
 export interface RunSpanProcessorOptions {
   /**
-   * The exporter of the runs and of nested runs. @default the exporter of the parent run, or the configured exporter
+   * The exporter for the runs and their nested runs.
+   * @default the exporter of the parent run, or the configured exporter
    */
   exporter?: RunSink;
   /**
-   * The project of traces that start with a span. Nested spans are recorded in the project of their parent run.
+   * The project for traces that start with a span. Nested spans are recorded in their parent run's project.
    * @default the project of the exporter
    */
   project?: string;
-  /** The id of the project, as an alternative to its name. */
+  /** The project's id, as an alternative to its name. */
   projectId?: string;
   /**
-   * Selects the spans that become runs. `'llm'` selects spans that are related to model calls, judged by their
-   * attributes or their instrumentation. A function decides for each span. The decision is made when a span starts. If
-   * the span is left out, the decision is made again when the span ends and has all its attributes. Children of a span
-   * that was left out at its start become children of the nearest run above it, even if the span becomes a run when it
-   * ends.
+   * Selects the spans that become runs. `'llm'` selects spans related to model calls, judged by their attributes or
+   * instrumentation. A function decides for each span. Each span is checked when it starts. A span that is left out is
+   * checked again when it ends and has all its attributes, but its earlier children remain children of the nearest run
+   * above it.
    * @default all
    */
   shouldExport?: ShouldExport;
@@ -54,14 +54,13 @@ export const processorChecks: Checks<RunSpanProcessorOptions> = {
 };
 
 /**
- * Converts every span to a run. Add the processor to the `spanProcessors` of a tracer provider. A run is completed when
- * its span ends. If the span is still open after `limits.startDelayMs`, the start of the run is sent first. Spans and
- * traced functions can be nested in each other and form one trace. Attributes of the OpenInference and GenAI
- * conventions, of Vercel's AI SDK, of Traceloop and of Langfuse become run types, inputs, outputs and token counts. All
- * other attributes become metadata.
+ * Converts every span to a run. Add this processor to a tracer provider's `spanProcessors`. A run is completed when its
+ * span ends. If the span is still open after `limits.startDelayMs`, the run's start is sent first. Spans and traced
+ * functions can be nested in each other and form one trace. OpenInference, GenAI, Vercel AI SDK, Traceloop and Langfuse
+ * attributes become run types, inputs, outputs and token counts. All other attributes become metadata.
  *
  * Spans that OpenTelemetry records but does not sample are left out, and their children become children of the parent
- * run. If tracing is off, the processor does nothing.
+ * run. While tracing is off, the processor does nothing.
  */
 export class RunSpanProcessor implements SpanProcessorLike {
   static {
@@ -105,17 +104,17 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   /**
-   * Waits for at most 29 s until the runs recorded so far are delivered or dropped. Never rejects. `stats()` counts
-   * dropped runs.
+   * Waits up to 29 s until the runs recorded so far are delivered or dropped. Never rejects. `stats()` counts dropped
+   * runs.
    */
   forceFlush(): Promise<void> {
     return this.#shutdown ?? this.#flushTime.whole((timeoutMs) => this.#flush(timeoutMs));
   }
 
   /**
-   * Ends the runs of open spans as interrupted, stops recording and flushes. If `forceFlush` has timed out just before,
-   * both calls together take at most 29 s. The exporter remains open, because other code may use it. The package's
-   * `shutdown()` closes all exporters.
+   * Ends open spans' runs as interrupted, stops recording and flushes. If `forceFlush` has just timed out, both calls
+   * together take at most 29 s. The exporter stays open, because other code may use it. The package's `shutdown()`
+   * closes all exporters.
    */
   shutdown(): Promise<void> {
     this.#shutdown ??= this.#close();
@@ -163,8 +162,8 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   /**
-   * Returns the context of the parent run. The parent run is the run of the parent span, the remote run from the same
-   * message, or a run that became current inside the parent span.
+   * Returns the parent run's context. The parent is the parent span's run, the remote run from the same message, or a
+   * run that became current inside the parent span.
    */
   #parentOf(parentSpan: Span | undefined, parentContext: Context): RunContext | undefined {
     const entered = enteredContext();
@@ -174,7 +173,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
       const known = this.#spans.find(parentSpan);
       if (known !== undefined) return known.context;
     } else if (trace.getActiveSpan() !== undefined) {
-      // A span that starts with the option `root: true` inside another span starts a new trace.
+      // A span that starts with `root: true` inside another span starts a new trace.
       return undefined;
     }
     const extracted = extractedFor(parentContext, parentSpan);
@@ -211,7 +210,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 }
 
-/** A span that `shouldExport` has left out at its start. The decision is made again when the span ends. */
+/** A span that `shouldExport` left out at its start. It is checked again when it ends. */
 class FilteredSpan extends SpanEntry {
   readonly start: SpanStart;
 

@@ -5,9 +5,8 @@ import { shown } from '../base/text.ts';
 import type { SpanLike } from './span-like.ts';
 
 /**
- * Selects the spans that become runs: `'llm'` selects spans that are related to model calls. A function must return a
- * boolean synchronously. If the function throws or returns another value, the span is kept and a warning is logged
- * once.
+ * Selects the spans that become runs: `'llm'` selects spans related to model calls. A function must return a boolean
+ * synchronously. If the function throws or returns another value, the span is kept and a warning is logged once.
  */
 export type ShouldExport = 'llm' | ((span: SpanLike) => boolean);
 
@@ -19,7 +18,7 @@ export const shouldExportCheck: Check = [
 export function isExported(span: SpanLike, shouldExport: ShouldExport | undefined): boolean {
   if (shouldExport === undefined) return true;
   if (shouldExport === 'llm') return isModelWork(span);
-  // `answer` is undefined if the function threw. `guard` has then logged the error.
+  // `answer` is undefined if the function threw, in which case `guard` has logged the error.
   const answer: { readonly value: unknown } | undefined = guard('shouldExport', () => ({ value: shouldExport(span) }));
   if (answer === undefined || typeof answer.value === 'boolean') return answer?.value !== false;
   ignoreRejection(answer.value);
@@ -30,7 +29,7 @@ export function isExported(span: SpanLike, shouldExport: ShouldExport | undefine
   return true;
 }
 
-/** If an attribute name starts with one of these words, the span is related to model calls. */
+/** A span is related to model calls if an attribute name starts with one of these words. */
 const NAMESPACES: ReadonlySet<string> = new Set([
   'ai',
   'gen_ai',

@@ -1,8 +1,8 @@
 import type { Context } from '@opentelemetry/api';
 
 /**
- * A span of the OpenTelemetry SDK 1.x, 2.x or 3.x. The type names differ between these versions, but the structure is
- * the same.
+ * A span from OpenTelemetry SDK 1.x, 2.x or 3.x. The type names differ between these versions, but the structure is the
+ * same.
  */
 export interface SpanLike {
   readonly name: string;
@@ -51,10 +51,7 @@ export interface SpanEventLike {
 /** The entity that produces a span, usually a service. */
 export interface ResourceLike {
   readonly attributes: Readonly<Record<string, unknown>>;
-  /**
-   * Whether some attributes are still being determined. If attributes are read during this time, the SDK logs a
-   * warning.
-   */
+  /** Whether some attributes are still being determined. Until then, the SDK logs a warning if attributes are read. */
   readonly asyncAttributesPending?: boolean;
   waitForAsyncAttributes?(): Promise<void>;
 }

@@ -7,7 +7,7 @@ import { type Redaction, shownText } from './redact.ts';
 export type AttachmentContent = ArrayBufferView | ArrayBufferLike | Blob;
 
 /**
- * An attachment that has not been sent. A Blob is immutable, so its bytes are read only when the attachment is sent.
+ * An attachment that has not been sent. Blobs are immutable, so their bytes are read only when the attachment is sent.
  */
 export interface HeldAttachment {
   name: string;
@@ -18,7 +18,7 @@ export interface HeldAttachment {
 /** A field whose binary values become attachments. */
 export type AttachingField = 'inputs' | 'outputs';
 
-/** A payload that may have attachments. The chunks of a stream become the `outputs` when the stream ends. */
+/** A payload that may have attachments. A stream's chunks become its `outputs` when the stream ends. */
 export type AttachingPayload = AttachingField | 'chunks';
 
 export interface AttachmentRoom {
@@ -32,7 +32,7 @@ interface AttachmentPolicy {
   readonly payload: { readonly redaction?: Redaction | undefined };
 }
 
-/** Keeps the attachment names of a run unique, and limits the number and the total size of its attachments. */
+/** Keeps attachment names unique within a run, and limits the number and total size of its attachments. */
 export class RunAttachments implements AttachmentRoom {
   readonly #record: { attachments: HeldAttachment[] | undefined };
   readonly #policy: AttachmentPolicy;
@@ -97,7 +97,7 @@ export class RunAttachments implements AttachmentRoom {
     this.#record.attachments = kept;
   }
 
-  /** Masks secrets in a name. If another attachment already has the masked name, appends a number. */
+  /** Masks secrets in a name. Appends a number if another attachment already has the masked name. */
   #shown(name: string): string {
     const shown = shownText(name, this.#policy.payload.redaction, ['attachments', undefined]);
     if (shown === name) return name;
@@ -124,8 +124,8 @@ export class RunAttachments implements AttachmentRoom {
 }
 
 /**
- * Extracts large binary values, Blobs and data URIs from one payload. Each extracted value is replaced with a marker. A
- * value that occurs several times in the payload is attached once.
+ * Extracts large binary values, Blobs and data URIs from one payload, and replaces them with markers. A value that
+ * occurs several times is attached once.
  */
 export class PayloadAttachments {
   readonly #field: AttachingField;
@@ -136,7 +136,7 @@ export class PayloadAttachments {
   #number = 0;
   #taken: HeldAttachment[] | undefined;
 
-  /** If the run has no attachments yet, `room` is undefined and `bytesMax` is the limit. */
+  /** `room` is undefined if the run has no attachments yet. `bytesMax` is then the limit. */
   constructor(field: AttachingField, bytesMax: number, room?: AttachmentRoom) {
     this.#field = field;
     this.#bytesMax = bytesMax;
@@ -147,7 +147,7 @@ export class PayloadAttachments {
     return this.#taken;
   }
 
-  /** Attaches a Blob or a large binary value, and returns the object to record instead of the value. */
+  /** Attaches a Blob or a large binary value. Returns the object to record instead of the value. */
   describe(value: object): Readonly<Record<string, unknown>> | undefined {
     const isLarge = isBinary(value) && value.byteLength > BINARY_BYTES_KEPT;
     if (!isLarge && !isBlob(value)) return undefined;
@@ -155,7 +155,7 @@ export class PayloadAttachments {
     return { type: value.constructor.name, byteLength, attachment: this.#attach(value, byteLength) };
   }
 
-  /** Attaches a long data URI and returns its marker. Returns undefined if the text is not a long data URI. */
+  /** Attaches a long data URI and returns its marker. Returns undefined for any other text. */
   attachText(text: string): string | undefined {
     const uri = parseDataUri(text);
     if (uri === undefined) return undefined;
@@ -211,7 +211,7 @@ export class PayloadAttachments {
   }
 }
 
-/** Maximum number of attachments of a run. Services reject a run with more attachments. */
+/** Maximum number of attachments per run. Services reject runs with more attachments. */
 export const ATTACHMENTS_MAX = 100;
 
 /** Maximum length of an attachment name. Services limit the length of the header line that contains the name. */
@@ -219,7 +219,7 @@ const NAME_CHARACTERS_MAX = 256;
 
 export const UNKNOWN_TYPE = 'application/octet-stream';
 
-/** Rejects the characters that a header line cannot contain (RFC 9110). */
+/** Rejects characters that header lines cannot contain (RFC 9110). */
 const MIME_TYPE = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(;[\t\x20-\x7e]*)?$/;
 
 export function isMimeType(value: unknown): value is string {
@@ -227,23 +227,23 @@ export function isMimeType(value: unknown): value is string {
 }
 
 /**
- * Whether a value is a valid attachment name. Dots are invalid, because they separate the fields of a part name in a
- * multipart request.
+ * Whether a value is a valid attachment name. Dots are invalid, because they separate the fields of a multipart
+ * request's part names.
  */
 export function isAttachmentName(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= NAME_CHARACTERS_MAX && !value.includes('.');
 }
 
 /**
- * Encodes an attachment name for a multipart request (HTML standard, "Multipart form data"). The encoded names of a run
- * must be unique, because the service receives only the encoded names.
+ * Encodes an attachment name for a multipart request (HTML standard, "Multipart form data"). Encoded names must be
+ * unique within a run, because the service does not receive the original names.
  */
 function nameOnWire(name: string): string {
   return safeName(name).toWellFormed().replaceAll('\r', '%0D').replaceAll('\n', '%0A').replaceAll('"', '%22');
 }
 
 /**
- * Escapes NUL characters and trailing backslashes. A header line may not contain NUL (RFC 9110, 5.5), and RFC 822
+ * Escapes NUL characters and trailing backslashes. Header lines must not contain NUL (RFC 9110, 5.5), and RFC 822
  * parsers treat a backslash before the closing quote as an escape.
  */
 export function safeName(name: string): string {
@@ -272,7 +272,7 @@ interface DataUri {
   readonly base64: string;
 }
 
-/** Parses a text of the form `data:<type>;base64,…` that is long enough to become an attachment. */
+/** Parses a text of the form `data:<type>;base64,…` if it is long enough to become an attachment. */
 export function parseDataUri(text: string): DataUri | undefined {
   if (!mayBeDataUri(text)) return undefined;
   const head = text.slice('data:'.length, TYPE_END_MAX);

@@ -17,17 +17,17 @@ import type { Redaction } from './redact.ts';
 import type { PathMatcher, Step } from './redaction-paths.ts';
 import { isHeaders } from './secret-names.ts';
 
-/** Maximum length of a key that is kept even after the character limit of the payload is reached. */
+/** Maximum length of a key that is kept even after a payload has reached its character limit. */
 const KEY_CHARACTERS_KEPT = 256;
 
-/** Passed as `owner` if the other properties of an object must not be read, for example if the object is a proxy. */
+/** Passed as `owner` if an object's other properties must not be read, for example if the object is a proxy. */
 const NO_OWNER: object = Object.freeze(Object.create(null));
 
 const TOO_MANY = '[Truncated: too many values]';
 const TOO_DEEP = '[Truncated: too deep]';
 
 /**
- * Copies a value into plain data, masks secrets and applies the limits. Reads each property once. Calls getters,
+ * Copies a value into plain data, masks secrets and applies the limits. Reads each property once, and calls getters,
  * `toJSON` and proxy traps no more often than `JSON.stringify` would. A property that throws is replaced with a marker.
  * Never changes the original value.
  */
@@ -35,7 +35,7 @@ export class Copier {
   readonly #rules: PayloadRules;
   readonly #redaction: Redaction | undefined;
   readonly #attachments: PayloadAttachments | undefined;
-  /** Whether redaction paths or a replacement function need the path of each value. */
+  /** Whether redaction paths or a replacement function need each value's path. */
   readonly #isTracked: boolean;
   readonly #trail: Step[];
   #matcher: PathMatcher | undefined;
@@ -62,7 +62,7 @@ export class Copier {
     this.#charactersLeft = rules.bytes;
   }
 
-  /** Throws if the nesting exceeds the call stack. */
+  /** Throws if the value is nested too deeply for the call stack. */
   copy(value: unknown, asksToJson = true): unknown {
     if (--this.#nodesLeft < 0) return TOO_MANY;
     if (typeof value === 'string') return this.#text(value);
@@ -111,7 +111,7 @@ export class Copier {
     return isList ? this.#items(value, value.length, value.length) : this.#properties(value, Object.keys(value), value);
   }
 
-  /** Copies a proxy. The traps of a proxy may throw, or return values of an unexpected type. */
+  /** Copies a proxy. Proxy traps may throw or return values of unexpected types. */
   #proxy(value: object, asksToJson: boolean): unknown {
     let length: unknown;
     let keys: readonly string[] = [];
@@ -149,12 +149,12 @@ export class Copier {
       return this.#properties(keyed, Object.keys(keyed), keyed);
     }
     if (description === undefined) return undefined;
-    // Already counted as a node.
+    // The value has already been counted as a node.
     this.#nodesLeft++;
     return this.copy(description);
   }
 
-  /** Copies at most `listed` items and adds a marker for further items. `size` is the total number of items. */
+  /** Copies up to `listed` items and adds a marker for any others. `size` is the total number of items. */
   #items(items: readonly unknown[], listed: number, size: number): unknown[] {
     const kept = Math.min(listed, this.#rules.width);
     const names = this.#redaction?.names;
@@ -173,8 +173,8 @@ export class Copier {
   }
 
   /**
-   * Copies the properties of an object. Another property of `owner` may mark a value as a secret, as in `{ name:
-   * 'password', value: '…' }`.
+   * Copies an object's properties. Another property of `owner` may mark a value as a secret, as in `{ name: 'password',
+   * value: '…' }`.
    */
   #properties(object: object, keys: readonly string[], owner: object): object {
     const copy = {};
@@ -254,7 +254,7 @@ export class Copier {
 function resultOf(toJson: unknown, value: object): unknown {
   try {
     const result: unknown = Reflect.apply(toJson as () => unknown, value, ['']);
-    // If `toJSON` returned a promise, no other code would handle its rejection.
+    // If `toJSON` returned a promise, no other code handles its rejection.
     ignoreRejection(result);
     return result;
   } catch (thrown) {
@@ -267,7 +267,7 @@ function withRest(copy: object, left: number): object {
   return copy;
 }
 
-/** Adds a property. An assignment to `__proto__` would change the prototype instead. */
+/** Adds a property. Assigning to `__proto__` would change the prototype instead. */
 function put(object: object, key: string, value: unknown): void {
   if (key !== '__proto__') (object as Record<string, unknown>)[key] = value;
   else Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });

@@ -3,10 +3,10 @@ import type { Stream } from 'node:stream';
 import { nodeModule, types } from '../base/node.ts';
 import { messageOf } from '../base/text.ts';
 
-/** Maximum number of bytes of a binary value that stays in the payload as base64. */
+/** Binary values up to this number of bytes stay in the payload as base64. */
 export const BINARY_BYTES_KEPT = 1_024;
 
-/** The first items of a collection, and the total number of items. */
+/** The first items of a collection, and its total number of items. */
 export class Items {
   readonly items: readonly unknown[];
   readonly size: number;
@@ -22,7 +22,7 @@ export type Description = string | number | boolean | bigint | symbol | Items | 
 
 /**
  * Describes a platform object, for example a `Date` or a stream. Never reads a stream, awaits a promise or changes the
- * object. Reads at most `width` items of a set. Throws if a getter or method of the object throws.
+ * object. Reads at most `width` items of a set. Throws if one of the object's getters or methods throws.
  */
 export function describe(value: object, width: number): Description | undefined {
   if (types.isDate(value)) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
@@ -90,7 +90,7 @@ export function isBlob(value: unknown): value is Blob {
   return typeof Blob === 'function' && value instanceof Blob;
 }
 
-/** Returns the bytes of a binary value. Throws if the buffer was transferred to another thread. */
+/** Returns a binary value's bytes. Throws if its buffer was transferred to another thread. */
 export function viewOf(value: ArrayBufferView | ArrayBufferLike): Uint8Array {
   return ArrayBuffer.isView(value)
     ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
@@ -164,7 +164,7 @@ function nodeStream(value: object): Description | undefined {
   return { type, method, path, statusCode, headers: value.getHeaders() };
 }
 
-// These functions check properties instead of classes, because importing `node:http` is slow and HTTP/2 has its own classes.
+// Checks properties instead of classes, because importing `node:http` is slow and HTTP/2 has its own classes.
 function isIncoming(stream: Stream): stream is IncomingMessage {
   return Array.isArray((stream as Partial<IncomingMessage>).rawHeaders);
 }
@@ -174,7 +174,7 @@ function isOutgoing(stream: Stream): stream is OutgoingMessage {
   return typeof getHeaders === 'function' && typeof setHeader === 'function';
 }
 
-/** Converts pairs to an object. If a key occurs several times, its value is a list. */
+/** Converts pairs to an object. The values of a repeated key become a list. */
 function grouped(pairs: Iterable<readonly [string, unknown]>): Readonly<Record<string, unknown>> {
   const lists = new Map<string, unknown[]>();
   for (const [key, value] of pairs) {

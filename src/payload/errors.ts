@@ -5,7 +5,7 @@ import { failureText, MASK, type Redaction } from './redact.ts';
 import { matcherAt } from './redaction-paths.ts';
 import { serialize } from './serialize.ts';
 
-/** Maximum number of recorded causes. This maximum also ends a circular chain of causes. */
+/** Maximum number of recorded causes. Also ends circular chains of causes. */
 const CAUSES_MAX = 8;
 
 const CHARACTERS_MAX = 65_536;
@@ -14,13 +14,13 @@ const PATH = ['error'] as const;
 
 const UNREADABLE = '[an error that cannot be read]';
 
-/** Limits for recording a thrown object that is not an Error as JSON. */
+/** Limits for recording a thrown object as JSON if it is not an Error. */
 const OBJECT_LIMITS = { depth: 4, width: 20, nodes: 100, bytes: 2_000 };
 
 /**
- * Returns the error text of a run: `Name: message`, the stack, and then each cause in the same form. The errors of an
- * AggregateError are recorded as causes. A thrown value that is not an Error is recorded as text, or as JSON if the
- * text is `[object …]`. Never throws, even if a getter of the value throws.
+ * Returns the text to record for an error: `Name: message`, the stack, and then each cause in the same form. The errors
+ * in an AggregateError are recorded as causes. A thrown value that is not an Error is recorded as text, or as JSON if
+ * the text is `[object …]`. Never throws, even if one of its getters throws.
  */
 export function errorText(thrown: unknown, redaction?: Redaction): string {
   if (redaction?.hidesAll === true) return MASK;
@@ -46,9 +46,7 @@ export function shownError(text: string, redaction: Redaction | undefined): stri
   }
 }
 
-/**
- * Returns the frames of a stack. Skips the name and the message, which may have changed since the error was created.
- */
+/** Returns a stack's frames. Skips the name and message, which may have changed since the error was created. */
 export function stackFrames(stack: string): string {
   const start = stack.search(/\n[ \t]+at /);
   return start < 0 ? '' : stack.slice(start);
@@ -59,7 +57,7 @@ export function isAbort(thrown: unknown): boolean {
     if (typeof thrown !== 'object' || thrown === null) return false;
     const { name, code } = thrown as { name?: unknown; code?: unknown };
     if (name === 'AbortError' || code === 'ABORT_ERR') return true;
-    // The `APIUserAbortError` of the OpenAI and Anthropic clients has the name `Error`.
+    // The OpenAI and Anthropic clients' `APIUserAbortError` has the name `Error`.
     return thrown.constructor?.name === 'APIUserAbortError';
   } catch {
     return false;
@@ -85,7 +83,7 @@ function errorLines(error: Error): string {
   }
 }
 
-/** Returns the `name` of an error, or the name of the class if the class does not set `name`. */
+/** Returns an error's `name`, or its class name if the class does not set `name`. */
 function nameOf(error: Error): string {
   const name = safeText(error.name);
   if (name !== 'Error' || Object.hasOwn(error, 'name')) return name;

@@ -3,7 +3,7 @@ import { hasPlainPrototype } from './describe.ts';
 /** An object or function with unknown properties. */
 export type Fields = Record<string, unknown>;
 
-/** Whether a value is an object or function other than a list or bytes. */
+/** Whether a value is an object or a function, but not a list or bytes. */
 export function isFields(value: unknown): value is Fields {
   const isObject = (typeof value === 'object' && value !== null) || typeof value === 'function';
   return isObject && !Array.isArray(value) && !ArrayBuffer.isView(value);
@@ -14,12 +14,12 @@ export function isPlainObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && hasPlainPrototype(value);
 }
 
-/** Returns an object without a prototype, in which `__proto__` is an ordinary key. */
+/** Returns an object without a prototype, so that `__proto__` is an ordinary key. */
 export function emptyFields(): Fields {
   return Object.create(null) as Fields;
 }
 
-/** Returns an object unchanged, or `{}` for any other value. */
+/** Returns objects unchanged, and `{}` for any other value. */
 export function fieldsOf(value: unknown): Fields {
   return isFields(value) ? value : {};
 }
@@ -28,7 +28,7 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** Returns a number, or undefined for other values. Some services report `NaN` for an unknown count. */
+/** Returns numbers, and undefined for any other value or `NaN`, which some services report for unknown counts. */
 export function numberOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 }
@@ -37,7 +37,7 @@ export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Maps a list. Returns the same list if no item changes, and any other value unchanged. */
+/** Maps a list. Returns the same list if no item changes. Returns values other than lists unchanged. */
 export function mapped(list: unknown, map: (item: unknown) => unknown): unknown {
   if (!Array.isArray(list)) return list;
   const items = list.map(map);
@@ -60,7 +60,7 @@ export function defined<Value extends object>(object: Value): Defined<Value> {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as Defined<Value>;
 }
 
-/** Returns a copy without undefined properties, or undefined if no property is left. */
+/** Returns a copy without undefined properties, or undefined if the copy is empty. */
 export function definedOrNone<Value extends object>(object: Value): Defined<Value> | undefined {
   const fields = defined(object);
   return Object.keys(fields).length === 0 ? undefined : fields;

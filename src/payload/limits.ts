@@ -4,7 +4,7 @@ import type { Redaction } from './redact.ts';
 import type { Trail } from './redaction-paths.ts';
 
 export interface PayloadRules extends PayloadLimits {
-  /** The redaction to apply, or undefined if nothing is masked. */
+  /** The redaction to apply. Undefined if nothing is masked. */
   readonly redaction?: Redaction | undefined;
 }
 
@@ -13,19 +13,19 @@ export function payloadRules(limits: Limits, redaction: Redaction | undefined): 
   return { depth, width, nodes, bytes, redaction };
 }
 
-/** Share of the kept characters that is taken from the start of a truncated text. The rest is taken from the end. */
+/** Share of a truncated text's kept characters that come from its start. The rest come from its end. */
 const HEAD_SHARE = 0.75;
 
-/** Number of characters searched beyond each cut, because a secret may span the cut. */
+/** Number of characters searched beyond each cut, because a secret may extend across the cut. */
 const MARGIN = 65_536;
 
-/** Shortens a text to `kept` characters from its start and end, with a marker between the two parts. */
+/** Shortens a text to `kept` characters from its start and end, with a marker in between. */
 export function truncate(text: string, kept: number): string {
   const { head, tail } = cutOf(text, Math.max(0, kept));
   return text.slice(0, head) + marker(head, tail) + text.slice(tail);
 }
 
-/** Masks secrets and truncates the text. A secret that spans a cut is masked or removed. */
+/** Masks secrets and truncates the text. A secret that extends across a cut is masked or removed. */
 export function redactAndTruncate(text: string, kept: number, redaction: Redaction, trail: Trail): string {
   if (text.length <= kept + 2 * MARGIN) {
     const shown = redaction.maskFound(text, trail);
@@ -43,7 +43,7 @@ export function redactAndTruncate(text: string, kept: number, redaction: Redacti
 function cutOf(text: string, kept: number): { readonly head: number; readonly tail: number } {
   const head = Math.floor(kept * HEAD_SHARE);
   const tail = text.length - (kept - head);
-  // A cut within a surrogate pair would create a lone surrogate.
+  // A cut inside a surrogate pair would leave a lone surrogate.
   return { head: isWithinPair(text, head) ? head - 1 : head, tail: isWithinPair(text, tail) ? tail + 1 : tail };
 }
 

@@ -2,14 +2,14 @@ import { isEscaped } from '../base/text.ts';
 import { isHeaders, isPairValue, type SecretNames } from './secret-names.ts';
 import { mayHoldNames, type TextSecrets } from './text-secrets.ts';
 
-/** The limits of one payload or one metadata value. Values beyond a limit are replaced with a marker. */
+/** Limits for one payload or one metadata value. Values beyond a limit are replaced with a marker. */
 export interface PayloadLimits {
   readonly depth: number;
-  /** Maximum number of items per array, or keys per object. */
+  /** Maximum number of items per array or keys per object. */
   readonly width: number;
-  /** Maximum total number of values on all levels. */
+  /** Maximum number of values on all levels together. */
   readonly nodes: number;
-  /** Maximum total number of characters in all texts and keys. */
+  /** Maximum number of characters in all texts and keys together. */
   readonly bytes: number;
 }
 
@@ -18,22 +18,22 @@ const KEYS_KEPT = 2_000;
 
 const KEY_CHARACTERS_KEPT = 64;
 
-/** Texts up to this length are too short to contain the name and the value of a secret. */
+/** Texts up to this length are too short to contain both the name and the value of a secret. */
 const CHARACTERS_HARMLESS = 8;
 
-/** A data URI with more characters becomes an attachment. */
+/** Data URIs with more characters become attachments. */
 const DATA_URI_CHARACTERS_MAX = 1_024;
 
-/** Replaces each visited object on the stack, so that the stack does not keep the object in memory. */
+/** Replaces visited objects on the stack, so that the stack does not keep them in memory. */
 const VISITED: object = Object.freeze({});
 
 class KnownKey {
   readonly key: string;
-  /** Whether the value of the key may need masking or special encoding. */
+  /** Whether the key's value may need masking or special encoding. */
   readonly isSpecial: boolean;
-  /** The key that most recently followed this key in an object. */
+  /** The key that most recently followed this one in an object. */
   next: KnownKey | undefined = undefined;
-  /** The previous value of `next`, because two keys may alternately follow this key. */
+  /** The previous value of `next`, because two keys may follow this one in turn. */
   other: KnownKey | undefined = undefined;
 
   constructor(key: string, isSpecial: boolean) {
@@ -43,8 +43,9 @@ class KnownKey {
 }
 
 /**
- * Recognizes plain data that is within the limits and contains no secret. Any other value is copied, which takes longer
- * but is always correct. The check reads each property once, and `JSON.stringify` reads it again.
+ * Recognizes plain data that is within the limits and contains no secret. Plain data is encoded with `JSON.stringify`,
+ * which reads each property a second time. Values that are not plain data are copied, which is slower but always
+ * correct.
  */
 export class PlainCheck {
   readonly #names: SecretNames | undefined;
@@ -52,11 +53,11 @@ export class PlainCheck {
   readonly #known = new Map<string, KnownKey>();
   readonly #first = new KnownKey('', false);
   /**
-   * The stack that the next check reuses. During a check, the field is undefined, because a getter may start another
-   * check, which needs its own stack.
+   * The stack for the next check to reuse. Undefined during a check, because a getter may start another check, which
+   * needs its own stack.
    */
   #spare: object[] | undefined;
-  /** Number of keys of all objects in the value that was checked last. */
+  /** Number of keys in all objects of the last checked value. */
   #keys = 0;
 
   /** If `names` is undefined, nothing is masked. */
@@ -65,7 +66,7 @@ export class PlainCheck {
     this.#texts = texts;
   }
 
-  /** Returns undefined if the value must be copied. Throws if a getter throws. */
+  /** Returns the value's JSON text, or undefined if the value must be copied. Throws if a getter throws. */
   jsonOf(value: unknown, limits: PayloadLimits): string | undefined {
     if (typeof value === 'object' && value !== null) {
       if (!this.#isPlain(value, limits)) return undefined;
@@ -88,8 +89,8 @@ export class PlainCheck {
   }
 
   /**
-   * A recursive call would take longer than the check of one object. The order is depth-first, so a cycle soon exceeds
-   * the depth limit.
+   * Uses a stack, because a recursive call takes longer than checking one object. Depth-first, so that a cycle soon
+   * exceeds the depth limit.
    */
   #isPlain(root: object, { depth, width, nodes, bytes }: PayloadLimits): boolean {
     const objects = this.#spare ?? [];
@@ -131,7 +132,7 @@ export class PlainCheck {
           } else if (typeof value !== 'boolean' && value !== undefined) return false;
         }
         keys += size;
-        // An iterator is not plain, but may inherit `constructor` from `Object.prototype`.
+        // An iterator is not plain, although it may inherit `constructor` from `Object.prototype`.
         if (size === 0 && Object.getPrototypeOf(object) !== Object.prototype) return false;
       } else if (type === Array && Array.isArray(object)) {
         size = object.length;
@@ -170,7 +171,7 @@ export class PlainCheck {
     return this.#texts === undefined || !this.#texts.mayMask(text);
   }
 
-  /** Whether the value of a special key must be copied, because it may need masking or special encoding. */
+  /** Whether a special key's value must be copied, because it may need masking or special encoding. */
   #mayHide(key: string, value: unknown, owner: object): boolean {
     if (isPairValue(key)) return this.#names?.hidesInPair(key, value, owner) === true;
     if (key === 'toJSON' || mayHoldNames(key)) return true;
@@ -215,7 +216,7 @@ export function mayBeDataUri(text: string): boolean {
 
 /**
  * Returns the number of keys in valid JSON text, including duplicate keys. Returns -1 if white space precedes a colon,
- * because the colon may belong to a key or to a text.
+ * because that colon may be part of a text.
  */
 function keysIn(json: string): number {
   let keys = 0;
@@ -229,7 +230,7 @@ function keysIn(json: string): number {
 
 /** Whether JSON text may contain an escaped surrogate, or a URL whose slashes are escaped. */
 function hasOddEscape(json: string): boolean {
-  // `indexOf` for one character is several times faster than a search for a longer text.
+  // Searching for one character with `indexOf` is several times faster than searching for a longer text.
   if (json.indexOf('\\') < 0) return false;
   return json.includes(':\\/') || (json.includes('\\u') && SURROGATE_ESCAPE.test(json));
 }
@@ -238,7 +239,7 @@ const SPACE = 0x20;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** The start of the escape that `JSON.stringify` writes for a lone surrogate. */
+/** The start of the escape sequence that `JSON.stringify` writes for a lone surrogate. */
 const LONE_SURROGATE = '\\ud';
 
 const SURROGATE_ESCAPE = /\\ud[89a-f]/i;

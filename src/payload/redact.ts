@@ -12,30 +12,33 @@ import { mayHoldNames, TextSecrets } from './text-secrets.ts';
 /** Options of `redact`. */
 export interface RedactOptions {
   /**
-   * Paths of values to mask: `inputs.user.email`, `outputs.**.token`, `events.*.kwargs.x`, `**.email`. A path begins
-   * with a field (`inputs`, `outputs`, `events`, `metadata`, `error`, `tags`, `name`, `attachments`) or a wildcard. `*`
-   * matches any key or item, `[*]` matches any item, `**` matches any number of levels, and `["a.b"]` matches a key
-   * with a dot.
+   * Paths of the values to mask: `inputs.user.email`, `outputs.**.token`, `events.*.kwargs.x`, `**.email`. A path
+   * begins with a field (`inputs`, `outputs`, `events`, `metadata`, `error`, `tags`, `name`, `attachments`) or a
+   * wildcard. `*` matches any key or item, `[*]` matches any item, `**` matches any number of levels, and `["a.b"]`
+   * matches a key that contains a dot.
    */
   paths?: readonly string[];
   /**
-   * Patterns of text to mask in payloads and their keys, events, errors, metadata, tags, and names of runs and
-   * attachments. Each pattern should run in time linear in the text length.
+   * Patterns for text to mask in payloads and their keys, events, errors, metadata, tags, and the names of runs and
+   * attachments. Each pattern should run in linear time.
    */
   patterns?: readonly RegExp[];
   /**
-   * The mask, or a function that receives the text to mask and the path of the text, and returns the mask. If the
-   * function throws or does not return text, the whole field is masked.
+   * The mask, or a function that returns it. The function receives the text to mask and its path. If the function
+   * throws or does not return text, the whole field is masked.
    *
    * @default '[Redacted]'
    */
   replace?: string | ((found: string, path: string) => string);
-  /** Whether to mask values under keys such as `authorization`. A list adds keys to the built-in ones. @default true */
+  /**
+   * Whether to mask values under keys such as `authorization`. A list adds its keys to the built-in ones.
+   * @default true
+   */
   keys?: boolean | readonly string[];
 }
 
 /**
- * Creates the value for the option `redact` of `configure`, `createExporter` and `recordRuns`. Values are masked before
+ * Creates the value for the `redact` option of `configure`, `createExporter` and `recordRuns`. Values are masked before
  * a run is queued. If an option is invalid, every payload is masked and an error is logged.
  */
 export function redact(options: RedactOptions = {}): Redaction {
@@ -55,36 +58,36 @@ type Replacement = string | ((found: string, path: string) => string);
 
 interface RedactionParts {
   readonly names: SecretNames | undefined;
-  /** Names of secrets in chunks of model output. `token` is left out, because chunks use the key `token` for text. */
+  /** Names of secrets in chunks of model output. Excludes `token`, because chunks use this key for text. */
   readonly chunkNames: SecretNames | undefined;
   readonly paths: PathMatcher | undefined;
   readonly patterns: readonly RegExp[];
   readonly replacement: Replacement;
 }
 
-/** Thrown if the replacement function fails. The caller then masks the whole field. */
+/** Thrown if the replacement function fails, so that the caller masks the whole field. */
 class RedactionFailure extends Error {}
 
 type Caller = (replacement: (found: string, path: string) => string, found: string, path: string) => unknown;
 
 let callReplacement: Caller = (replacement, found, path) => replacement(found, path);
 
-/** Sets the function that calls each replacement function, with tracing turned off. */
+/** Sets the function that calls every replacement function with tracing turned off. */
 export function callReplacementsBy(caller: Caller): void {
   callReplacement = caller;
 }
 
-/** The result of the function `redact`, to be passed as the option `redact`. The class has no public members. */
+/** The redaction rules created by `redact`. Pass them as the `redact` option. The class has no public members. */
 export class Redaction {
   /** @internal Whether every payload is masked because the options were invalid. */
   readonly hidesAll: boolean;
   /** @internal Undefined if no paths are configured. */
   readonly root: PathMatcher | undefined;
-  /** @internal Whether the replacement is a function, which needs the path of each value. */
+  /** @internal Whether the replacement is a function, which needs each value's path. */
   readonly wantsTrail: boolean;
   /** @internal */
   readonly names: SecretNames | undefined;
-  /** @internal Finds payloads that need no masking. The check is undefined if each value must be examined. */
+  /** @internal Finds payloads that need no masking. Undefined if every value must be examined. */
   readonly plain: PlainCheck | undefined;
   readonly #ofChunks: Redaction;
   readonly #texts: TextSecrets | undefined;
@@ -111,24 +114,24 @@ export class Redaction {
   }
 
   /**
-   * @internal The redaction of chunks of model output. A getter instead of a field, because the value may be this
-   * object, and JSON cannot contain a circular reference.
+   * @internal The redaction rules for chunks of model output. A getter, because a field could reference this object
+   * itself, and JSON cannot contain circular references.
    */
   get ofChunks(): Redaction {
     return this.#ofChunks;
   }
 
-  /** @internal Whether the name of a key may cause masking of the key, of its value or of items of its value. */
+  /** @internal Whether a key's name may require masking the key, its value or items of its value. */
   isSpecialKey(key: string): boolean {
     return this.#keys.isSpecial(key);
   }
 
-  /** @internal Masks values under the names of secrets in JSON text, HTTP headers and URLs. */
+  /** @internal Masks the values of named secrets in JSON text, HTTP headers and URLs. */
   maskNamed(text: string, trail: Trail): string {
     return this.#texts !== undefined && mayHoldNames(text) ? this.#texts.masked(text, trail) : text;
   }
 
-  /** @internal Returns the mask for a value. A replacement function is called only if the value is text or a number. */
+  /** @internal Returns the mask for a value. Calls a replacement function only for text and numbers. */
   mask(value: unknown, trail: Trail): string {
     const isShown = typeof value === 'string' || typeof value === 'number';
     return this.wantsTrail && !isShown ? MASK : this.#replaced(isShown ? String(value) : '', trail);
@@ -144,7 +147,7 @@ export class Redaction {
 
   #replaced(found: string, trail: Trail): string {
     if (typeof this.#replacement === 'string') return this.#replacement;
-    // A run that starts in the replacement function would call the function again, in an endless loop.
+    // A run started by the replacement function would call that function again in an endless loop.
     if (this.#isReplacing) throw new RedactionFailure();
     let answer: unknown;
     this.#isReplacing = true;
@@ -169,10 +172,10 @@ export function failureText(thrown: unknown): string | undefined {
   return FAILED;
 }
 
-/** Masks a text that is not part of a payload, for example a name or a tag. */
+/** Masks text outside of payloads, for example a name or a tag. */
 export function shownText(text: string, redaction: Redaction | undefined, path: ValuePath): string {
   if (redaction === undefined) return text;
-  // A trace without names is useless.
+  // Names stay visible, because a trace without names is useless.
   if (redaction.hidesAll) return path[0] === 'name' ? text : MASK;
   if (redaction.plain !== undefined && !mayHoldNames(text)) return text;
   try {

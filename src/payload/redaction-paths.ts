@@ -1,7 +1,7 @@
 /** One step of a path: a key, or the index of an item. */
 export type Step = string | number;
 
-/** The path of a value. A replacement function receives the steps joined with dots. */
+/** The path of a value, which replacement functions receive joined with dots. */
 export type Trail = readonly Step[];
 
 /** The path of a value. The first step is a field of the run, for example `inputs`. An unknown index is undefined. */
@@ -12,7 +12,7 @@ export function trailOf(path: ValuePath): Step[] {
 }
 
 /**
- * Returns the matcher of the value at `path`. If an ancestor of the value is masked, returns the matcher of the
+ * Returns the matcher for the value at `path`. If an ancestor of the value is masked, returns the matcher for the
  * outermost masked ancestor instead.
  */
 export function matcherAt(root: PathMatcher | undefined, path: ValuePath): PathMatcher | undefined {
@@ -28,8 +28,7 @@ export function matcherAt(root: PathMatcher | undefined, path: ValuePath): PathM
 type Segment = string;
 
 /**
- * The maximum number of levels below each field of a run, or undefined for a field without a maximum, which is an
- * object.
+ * Maximum number of levels below each field of a run. Undefined for fields that hold objects, which have no maximum.
  */
 const FIELDS: Readonly<Record<string, number | undefined>> = {
   inputs: undefined,
@@ -45,12 +44,12 @@ const FIELDS: Readonly<Record<string, number | undefined>> = {
 const STEPS_KEPT = 1_000;
 
 /**
- * Matches the value at one path against all redaction paths. Caches the matchers of keys and items, so that the time of
- * a cached step does not depend on the number of redaction paths.
+ * Matches the value at one path against all redaction paths. Caches the matchers for keys and items, so that a cached
+ * step takes the same time for any number of redaction paths.
  */
 export class PathMatcher {
   readonly isMatch: boolean;
-  /** The segments of each redaction path that remain to be matched. */
+  /** The segments that remain to be matched, for each redaction path. */
   readonly #rests: readonly (readonly Segment[])[];
   readonly #known = new Map<Step | undefined, PathMatcher | undefined>();
 
@@ -59,12 +58,14 @@ export class PathMatcher {
     this.isMatch = rests.some((rest) => rest.length === 0);
   }
 
-  /** Returns undefined if there are no paths. Throws if a path is invalid. */
+  /** Returns the matcher for whole runs, or undefined if there are no paths. Throws if a path is invalid. */
   static root(paths: readonly string[]): PathMatcher | undefined {
     return PathMatcher.#at(paths.map(segmentsOf));
   }
 
-  /** Returns the matcher of a key or an item, or undefined if no path can match. An unknown index is undefined. */
+  /**
+   * Returns the matcher for a key or an item, or undefined if no path can match. Pass undefined for an unknown index.
+   */
   step(step: Step | undefined): PathMatcher | undefined {
     if (this.#known.has(step)) return this.#known.get(step);
     const rests = this.#rests.filter(([segment]) => segment !== undefined && matches(segment, step));
@@ -76,7 +77,7 @@ export class PathMatcher {
   static #at(rests: readonly (readonly Segment[])[]): PathMatcher | undefined {
     const all = new Map<string, readonly Segment[]>();
     for (const rest of rests) {
-      // `**` also matches zero levels, so the segment after `**` may match the next step too.
+      // `**` also matches zero levels, so the next step may already match the segment after `**`.
       for (let at = 0; at <= rest.length; at++) {
         all.set(JSON.stringify(rest.slice(at)), rest.slice(at));
         if (rest[at] !== '**') break;

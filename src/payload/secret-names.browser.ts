@@ -1,4 +1,4 @@
-/** Matches the end of the names of headers and settings that contain secrets. */
+/** Matches names of headers and settings that end like the name of a secret. */
 const SECRET =
   /(?:auth|authorization|cookies?|credentials?|jwt|pass|passphrase|password|passwd|pwd|secret|session|token|(?:api|access|account|private|secret|signing|encryption|subscription|master|auth)[-_ ]?key)s?[-_\d]*$/i;
 

@@ -7,7 +7,7 @@ import { hasPlainPrototype } from './describe.ts';
  * - `always`: every value except a JSON Schema;
  * - `text`: text, lists and class instances;
  * - `word`: numbers from 1000, and text other than prose;
- * - `look`: text that looks like a credential rather than like words or a part of a word;
+ * - `look`: text that looks like a credential rather than words or part of a word;
  * - `mark`: text without spaces that looks like a credential or a digest;
  * - `none`: no value, because the name is harmless although it ends with the name of a secret.
  */
@@ -15,8 +15,8 @@ export type NameKind = 'always' | 'text' | 'word' | 'look' | 'mark' | 'none';
 
 /**
  * Names of secrets, split into words. A key matches if it ends with the words of a name, regardless of case and
- * separators. For example, `x-api-key`, `openaiApiKey` and `api_key_2` match `api key`. If several names match a key,
- * the longest name decides the kind of the key.
+ * separators: `x-api-key`, `openaiApiKey` and `api_key_2` all match `api key`. If several names match a key, the
+ * longest name decides the key's kind.
  */
 const NAMES: Readonly<Record<NameKind, string>> = {
   always: `authorization, credential, credentials, creds, passphrase, passcode, passwd, password, passwords,
@@ -35,23 +35,24 @@ const NAMES: Readonly<Record<NameKind, string>> = {
   none: 'thought signature, first pass, second pass, third pass, final pass',
 };
 
-/** If one of these words precedes `token` in a key, the value is harmless, as in `stop_token` and `nextPageToken`. */
+/** Words that make a `token` key harmless if they precede it, as in `stop_token` and `nextPageToken`. */
 const TOKENS_OF_TEXT =
   `bos eos pad unk sep cls mask stop start end special new next previous prev first last per page continuation max min total
   input output prompt completion predicted sampled top best chosen target current image audio video text`.split(/\s+/);
 
-/**
- * A name that matches only the key `tokens` itself, because longer keys, such as `max_tokens`, have counts as values.
- */
+/** Matches only the key `tokens` itself, because longer keys such as `max_tokens` hold counts. */
 const TOKENS = 'tokens';
 
 /**
- * The kinds of names that hold secrets in chunks of model output. The other kinds are left out, because a chunk may use
- * names such as `token` for pieces of text.
+ * The kinds of names that hold secrets in chunks of model output. Excludes the kinds with names such as `token`, which
+ * chunks use for pieces of text.
  */
 const KINDS_BESIDE_TEXT: readonly NameKind[] = ['always', 'word', 'mark', 'none'];
 
-/** Names that are secrets only as URL parameters. A value is hidden unless the value is short or looks like a word. */
+/**
+ * Names that are secrets only as URL parameters. The value of such a parameter is hidden unless it is short or looks
+ * like a word.
+ */
 export const URL_NAMES: ReadonlySet<string> = new Set(['key', 'sig']);
 
 /** Maximum number of characters examined at the end of a key. */
@@ -61,11 +62,11 @@ const CACHED_MAX = 2_000;
 
 const CACHED_CHARACTERS_MAX = 64;
 
-/** Contains the built-in names of secrets and the names that the application adds. */
+/** The built-in names of secrets and the names that the application adds. */
 export class SecretNames {
   readonly #kinds = new Map<string, NameKind>();
   readonly #likely: RegExp;
-  /** Cached kinds by key. The kind is null if the key is not the name of a secret. */
+  /** Cached kinds by key. Null if the key does not name a secret. */
   readonly #known = new Map<string, Exclude<NameKind, 'none'> | null>();
   readonly lastWords: readonly string[];
 
@@ -82,7 +83,7 @@ export class SecretNames {
     if (takesPieces) this.#kinds.set(TOKENS, 'look');
     for (const name of own) this.#kinds.set(wordsOf(name).join(' '), 'always');
     this.lastWords = [...new Set([...this.#kinds.keys()].map((name) => name.slice(name.lastIndexOf(' ') + 1)))];
-    // This pattern quickly rejects most keys. Words contain only letters and digits, so the pattern needs no escapes.
+    // Quickly rejects most keys. Words contain only letters and digits, so the pattern needs no escapes.
     this.#likely = new RegExp(`(?:${this.lastWords.join('|')})[^\\p{L}]{0,16}$`, 'iu');
   }
 
@@ -114,13 +115,15 @@ export class SecretNames {
     return this.hidesAfter(dataIn(owner, name) ?? dataIn(owner, otherName), value);
   }
 
-  /** Whether a value is a secret because of the name that precedes the value in a list. */
+  /** Whether a value is a secret because of the name that precedes it in a list. */
   hidesAfter(name: unknown, value: unknown): boolean {
     const kind = typeof name === 'string' ? this.kindOf(name) : undefined;
     return kind !== undefined && isSecret(kind, name as string, value, {});
   }
 
-  /** Whether names and values alternate in a list: a pair in a list of pairs, or a flat list such as `rawHeaders`. */
+  /**
+   * Whether a list alternates between names and values: a pair in a list of pairs, or a flat list such as `rawHeaders`.
+   */
   isNamedList(length: number, parent: unknown, key: unknown): boolean {
     if (length === 2 && Array.isArray(parent)) return true;
     return length % 2 === 0 && typeof key === 'string' && isHeaders(key);
@@ -147,23 +150,21 @@ export class SecretNames {
   }
 }
 
-/** Whether a key may be the `value` of a pair such as `{ name, value }`. */
+/** Whether a key may hold the `value` of a pair such as `{ name, value }`. */
 export function isPairValue(key: string): boolean {
   return key === 'value' || key === 'Value';
 }
 
-/** Whether the value of a key may be a list in which header names and values alternate, for example `rawHeaders`. */
+/** Whether a key may hold a list that alternates between header names and values, for example `rawHeaders`. */
 export function isHeaders(key: string): boolean {
   return /headers$/i.test(key);
 }
 
-/**
- * Maximum number of values examined below one key. An object or list with more than this number of values is hidden.
- */
+/** Maximum number of values examined below one key. Larger objects and lists are hidden. */
 const NESTED_MAX = 100;
 
 /**
- * Whether the value of a key is a secret. Empty values, booleans, JSON Schemas, tokens with a log probability, and
+ * Whether a key's value is a secret. Empty values, booleans, JSON Schemas, tokens with a log probability, and
  * signatures of model thinking are not secrets.
  */
 function isSecret(kind: NameKind, key: string, value: unknown, owner: object): boolean {
@@ -181,11 +182,11 @@ function holdsSecret(kind: NameKind, key: string, value: unknown, count: { left:
   if (typeof value === 'number') return kind === 'word' && value >= 1_000;
   if (typeof value !== 'object' || value === null) return false;
   if (isPlainObject(value)) {
-    // For any other key, for example `session`, each property of the object is examined by its own name.
+    // Under any other key, for example `session`, each property is examined by its own name.
     if (!/(?:cookies?|secrets?|tokens)\d*$/i.test(key)) return false;
   } else if (!Array.isArray(value) || types.isProxy(value)) return true;
   const items = Object.keys(value).map((inner) => dataIn(value, inner));
-  // A list named `tokens` usually contains pieces of model output, which are short.
+  // A list named `tokens` usually contains short pieces of model output.
   if (Array.isArray(value) && key.toLowerCase() === TOKENS) {
     return items.some((item) => typeof item === 'string' && item.length > 24);
   }
@@ -230,12 +231,12 @@ function wordsOf(name: string): string[] {
 /** Matches the number at the end of `password1` or `password_1`. */
 const NUMBER_AT_END = /[^\p{L}]{1,16}$/u;
 
-/** Copies a part of a text. A slice in a cache would keep the whole text in memory. */
+/** Copies part of a text. A cached slice would keep the whole text in memory. */
 function detached(part: string): string {
   return Object.keys({ [part]: true })[0] as string;
 }
 
-/** Matches a piece of model output: a word, a part of a word, a short number, a date or a marker such as `<image>`. */
+/** Matches a piece of model output: a word, part of a word, a short number, a date or a marker such as `<image>`. */
 const PIECE =
   /^[^\p{L}\p{N}]{0,8}(?:Ġ?\p{Lu}?[\p{Ll}\p{Lo}\p{M}]{0,20}(?:\p{Lu}\p{Ll}{2,16}|['’]\p{Ll}{1,2}|-\p{Ll}{2,16})?|\p{Lu}{1,12}|\d{1,4}|\d{4}-\d\d-\d\d)[^\p{L}\p{N}]{0,8}$|^<[\w|/ ]{1,40}>$|^\[[A-Z_\d]{1,16}\]$/u;
 
@@ -243,12 +244,12 @@ const PIECE =
 const PROSE_WORD =
   /^[^\p{L}\p{N}]{0,8}(?:\p{L}[\p{L}\p{M}'’./-]{0,24}|[\d.,:/%-]{1,16}\p{L}{0,2})?[^\p{L}\p{N}]{0,8}$/u;
 
-/** Matches an authentication scheme, which precedes a credential in a header. */
+/** Matches an authentication scheme, which precedes the credential in a header. */
 const SCHEME = /^(?:api-?key|basic|bearer|digest|negotiate|token)$/i;
 
 const CHARACTERS_MAX = 10_000;
 
-/** Whether a text without spaces looks like a word or a part of a word rather than a credential. */
+/** Whether a text without spaces looks like a word or part of a word rather than a credential. */
 export function isPiece(text: string): boolean {
   // Every credential contains ASCII letters or digits.
   return !/[A-Za-z\d]/.test(text) || (text.length <= 50 && PIECE.test(text));

@@ -1,11 +1,11 @@
 /**
  * Patterns that match API keys of well-known services, access tokens, private keys, and passwords in URLs. Pass the
- * list as the option `patterns` of `redact`. Each pattern runs in time linear in the text length.
+ * list as the `patterns` option of `redact`. Each pattern runs in linear time.
  */
-// Most patterns begin with literal characters, which the regex engine finds quickly. A lookbehind then checks the
-// character that precedes them.
+// Most patterns begin with literal characters, which the regex engine finds quickly, followed by a lookbehind that
+// checks the preceding character.
 export const secretPatterns: readonly RegExp[] = Object.freeze([
-  // OpenAI, Anthropic, OpenRouter, DeepSeek. Without a digit, letters may be ordinary words.
+  // OpenAI, Anthropic, OpenRouter, DeepSeek. Letters without a digit may be ordinary words.
   /sk-(?<![\w-]sk-)(?=[A-Za-z_-]{0,64}\d)[\w-]{20,512}/,
   // LangSmith
   /lsv2_(?<!\wlsv2_)[a-z]{2}_[\da-zA-Z_]{20,128}/,

@@ -10,7 +10,7 @@ import { matcherAt, type PathMatcher, trailOf, type ValuePath } from './redactio
 
 /**
  * Returns the JSON text of any value, masked and within the limits. Never throws. Plain data is checked and then
- * encoded by `JSON.stringify`, so each property is read twice. Any other value is copied first. The copy contains:
+ * encoded with `JSON.stringify`, which reads each property twice. All other values are copied first. The copy contains:
  *
  * - `[Circular]` for a cycle, `[Function name]` for a function, `[Promise]` for a promise, the kind of a stream or
  *   iterator, the description of a symbol, and `[Proxy]` for an unreadable proxy;
@@ -42,15 +42,15 @@ export interface EncodedPayload {
 
 interface PayloadPolicy {
   readonly payload: PayloadRules;
-  /** Maximum total bytes of the attachments of a run. */
+  /** Maximum total size of a run's attachments, in bytes. */
   readonly attachmentBytes: number;
 }
 
 const PATHS: Readonly<Record<AttachingField, ValuePath>> = { inputs: ['inputs'], outputs: ['outputs'] };
 
 /**
- * Encodes a payload as a JSON object. A value that is not a plain object is wrapped in an object with the property
- * `input` or `outputs`. `room` is undefined if the run has no attachments yet.
+ * Encodes a payload as a JSON object. Wraps a value that is not a plain object in an object with the property `input`
+ * or `outputs`. `room` is undefined if the run has no attachments yet.
  */
 export function encodePayload(
   field: AttachingField,
@@ -60,7 +60,7 @@ export function encodePayload(
 ): EncodedPayload {
   const given = payloadOf(field, value);
   const plain = plainJson(given, rules, PATHS[field]);
-  // The JSON text of a proxy, or of an object with `toJSON`, may be a string or an array instead of an object.
+  // A proxy, or an object with `toJSON`, may be encoded as a string or an array instead of an object.
   if (plain?.charCodeAt(0) === OPENING_BRACE) return { json: plain, attachments: undefined };
   const attachments = new PayloadAttachments(field, attachmentBytes, room);
   const json = copiedJson(given, rules, PATHS[field], attachments);
@@ -95,19 +95,16 @@ export function shownName(name: string, { redaction }: PayloadRules): string {
 
 const CHUNK: ValuePath = ['outputs', 'outputs', undefined];
 
-/**
- * Encodes the chunks of one result. The key `token` is not masked, because in a chunk it holds a piece of text, not a
- * secret.
- */
+/** Encodes the chunks of one result. Does not mask the key `token`, which holds text in a chunk, not a secret. */
 export class ChunkList {
   readonly #rules: PayloadRules;
   readonly #newAttachments: () => PayloadAttachments;
   readonly #keep: (attachments: readonly HeldAttachment[]) => void;
   readonly #json: string[] = [];
-  /** Strings that wait to be encoded together, which is faster than encoding them one at a time. */
+  /** Strings waiting to be encoded together, which is faster than encoding them one at a time. */
   #texts: string[] = [];
 
-  /** `newAttachments` is called for each chunk that must be copied. `keep` receives the attachments of the chunk. */
+  /** `newAttachments` is called for each chunk that must be copied. `keep` receives the chunk's attachments. */
   constructor(
     rules: PayloadRules,
     newAttachments: () => PayloadAttachments,
@@ -118,10 +115,10 @@ export class ChunkList {
     this.#keep = keep;
   }
 
-  /** Returns the approximate length of the JSON text of the chunk. */
+  /** Adds a chunk and returns the approximate length of its JSON text. */
   add(chunk: unknown): number {
-    // A string is encoded separately if it may be a data URI, which becomes an attachment, or if redaction paths,
-    // patterns or a replacement function are configured.
+    // Encodes a string separately if it may be a data URI, which becomes an attachment, or if redaction paths, patterns
+    // or a replacement function are configured.
     if (typeof chunk === 'string' && this.#areTextsAlike && !mayBeDataUri(chunk)) {
       this.#texts.push(chunk);
       return chunk.length + 2;
@@ -160,7 +157,7 @@ export class ChunkList {
 
 /**
  * Whether JSON text can be recorded unchanged, because it is within the limits and needs no masking. `value` is the
- * result of parsing the text.
+ * parsed text.
  */
 export function isPlainJson(text: string, value: object, rules: PayloadRules): boolean {
   const { redaction } = rules;
@@ -177,14 +174,12 @@ const OPENING_BRACE = 0x7b;
 const NAME: ValuePath = ['name'];
 const KEYS: Readonly<Record<AttachingField, string>> = { inputs: 'input', outputs: 'outputs' };
 
-/**
- * The name of an event for a chunk of model output. In this event, the key `token` holds a piece of text, not a secret.
- */
+/** Name of the event for a chunk of model output, in which the key `token` holds text, not a secret. */
 const TOKEN_EVENT = 'new_token';
 
 const unmasked = new PlainCheck();
 
-/** Returns undefined if the value must be copied, masked or truncated. */
+/** Returns the value's JSON text, or undefined if the value must be copied, masked or truncated. */
 function plainJson(value: unknown, rules: PayloadRules, path: ValuePath): string | undefined {
   const { redaction } = rules;
   const check = redaction === undefined ? unmasked : redaction.plain;
@@ -214,7 +209,7 @@ function copiedJson(value: unknown, rules: PayloadRules, path: ValuePath, attach
     return JSON.stringify(new Copier(rules, matcher, trail, attachments).copy(value)) ?? 'null';
   } catch (thrown) {
     attachments?.clear();
-    // A value within the limits may still exceed the call stack or the maximum length of a string.
+    // A value within the limits can still exceed the call stack or the maximum string length.
     return jsonText(failureText(thrown) ?? `[Threw: ${messageOf(thrown)}]`);
   }
 }
@@ -226,7 +221,7 @@ function chunkRules(rules: PayloadRules): PayloadRules {
 function payloadOf(field: AttachingField, value: unknown): unknown {
   if (value === undefined) return {};
   if (isLikeObject(value)) return value;
-  // A computed key would more than double the time of this function.
+  // A computed key would more than double the time that this function takes.
   return field === 'inputs' ? { input: value } : { outputs: value };
 }
 

@@ -13,21 +13,17 @@ const SMALL_U = 0x75;
 const OPENING_BRACE = 0x7b;
 const BYTE_ORDER_MARK = 0xfeff;
 
-/** Minimum length of a text that can contain the name and the value of a secret. */
+/** Minimum length of a text that can contain both the name and the value of a secret. */
 const CHARACTERS_MIN = 9;
 
 /** Maximum number of characters examined at the end of a key in JSON text. */
 const NAME_CHARACTERS_MAX = 128;
 
-/**
- * Maximum number of characters other than letters between the last letter of a key and the `"`, `=` or `:` that follows
- * the key.
- */
+/** Maximum number of other characters between a key's last letter and the `"`, `=` or `:` after the key. */
 const GAP_MAX = 16;
 
 /**
- * Whether a text may contain names of secrets. Returns true for JSON text, header lines, a URL path and any text with a
- * URL.
+ * Whether a text may contain names of secrets. True for JSON text, header lines, a URL path and any text with a URL.
  */
 export function mayHoldNames(text: string): boolean {
   if (text.length < CHARACTERS_MIN) return false;
@@ -36,7 +32,7 @@ export function mayHoldNames(text: string): boolean {
   return text.includes('://') || (start === JSON_TEXT && isLikeJson(text));
 }
 
-// The kind of a text, determined by its first character.
+// Kinds of texts, determined by their first character.
 const OTHER = 0;
 const LETTER = 1;
 const PATH = 2;
@@ -53,7 +49,7 @@ function startOf(text: string): number {
   return first === BYTE_ORDER_MARK ? JSON_TEXT : OTHER;
 }
 
-/** Lookup table by character code: 1 if a header name may contain the character. */
+/** Lookup table by character code: 1 if header names may contain the character. */
 const IN_NAME = new Uint8Array(0x80);
 for (let code = 0; code < 0x80; code++) if (/[\w-]/.test(String.fromCharCode(code))) IN_NAME[code] = 1;
 
@@ -61,7 +57,7 @@ const HEADER_NAME_CHARACTERS_MAX = 64;
 
 /** Whether a text begins with a header line or an HTTP start line. The first character must be a letter. */
 function startsLikeHead(text: string): boolean {
-  // Most ids and names contain no colon, and `includes` rejects them faster than the loop.
+  // Most ids and names contain no colon. `includes` rejects them faster than the loop.
   if (!text.includes(':')) return false;
   const stop = Math.min(text.length, HEADER_NAME_CHARACTERS_MAX + 1);
   let at = 1;
@@ -72,14 +68,13 @@ function startsLikeHead(text: string): boolean {
   }
   if (code === COLON) return text.charCodeAt(at + 1) === SPACE;
   if ((code !== SPACE && code !== SLASH) || at < 3 || at > 7) return false;
-  // The second letter of an HTTP method is uppercase. This quickly rejects most texts, whose second letter is
-  // lowercase.
+  // The second letter of an HTTP method is upper-case. This quickly rejects most texts.
   return text.charCodeAt(1) <= CAPITAL_Z && METHOD.test(text.slice(0, at));
 }
 
 const METHOD = /^[A-Z]+$/;
 
-/** Whether a text starts like a JSON object or list, possibly one that was encoded a second time as a JSON string. */
+/** Whether a text starts like a JSON object or list, or like one that was encoded again as a JSON string. */
 function isLikeJson(text: string): boolean {
   const first = text.charCodeAt(0);
   if (first === OPENING_BRACE || first === OPENING_BRACKET) return true;
@@ -87,7 +82,7 @@ function isLikeJson(text: string): boolean {
   return isBefore && /^(?:[\s"]|\\[nrt]?)+[{[]/.test(text);
 }
 
-/** Masks the values of secrets in JSON text, header lines and URLs. Runs in time linear in the text length. */
+/** Masks the values of secrets in JSON text, header lines and URLs. Runs in linear time. */
 export class TextSecrets {
   readonly #names: SecretNames;
   readonly #mask: Mask;
@@ -104,15 +99,15 @@ export class TextSecrets {
     }
   }
 
-  /** Masks the secrets in a text. If the text is valid JSON, the result is valid JSON too. */
+  /** Masks the secrets in a text. Valid JSON text stays valid. */
   masked(text: string, trail: Trail): string {
     const json = isLikeJson(text) && this.isLikelyIn(text) ? this.#maskJson(text, trail) : undefined;
     return json ?? this.#urls.masked(this.#maskHead(text, trail), trail);
   }
 
   /**
-   * Whether `masked` may change the text. URLs inside the text are ignored, because `hasSecretUrl` finds them. The
-   * check must be fast, because it is made for every text.
+   * Whether `masked` may change the text. Ignores URLs inside the text, which `hasSecretUrl` finds. Must be fast,
+   * because it checks every text.
    */
   mayMask(text: string): boolean {
     const start = startOf(text);
@@ -126,9 +121,9 @@ export class TextSecrets {
     return this.#urls.areIn(json);
   }
 
-  /** Whether JSON text may contain the name of a secret before `"`, `=` or `: `, or an escape within such a name. */
+  /** Whether JSON text may contain a secret's name before `"`, `=` or `: `, or an escape in such a name. */
   isLikelyIn(json: string): boolean {
-    // `indexOf` for each of these characters is several times faster than a loop over the text.
+    // Searching for each of these characters with `indexOf` is several times faster than a loop over the text.
     for (let at = json.indexOf('"'); at >= 0; at = json.indexOf('"', at + 1)) {
       if (this.#isNameBefore(json, at)) return true;
     }
@@ -161,7 +156,7 @@ export class TextSecrets {
     return this.#isName(nameBefore(json, colon).replace(/^.*\\[nr]/, ''));
   }
 
-  /** Whether the name of a secret may end before the `"`, `=` or `:` at index `mark`. */
+  /** Whether a secret's name may end before the `"`, `=` or `:` at index `mark`. */
   #isEndBefore(text: string, mark: number): boolean {
     return this.#ends[endOf(text, nameEnd(text, mark) - 1)] === 1;
   }
@@ -170,19 +165,19 @@ export class TextSecrets {
     return this.#names.kindOf(name) !== undefined;
   }
 
-  /** Returns undefined if the text is valid JSON without secrets. */
+  /** Returns masked JSON text, or undefined if the text is valid JSON without secrets. */
   #maskJson(text: string, trail: Trail): string | undefined {
     try {
       const value: unknown = JSON.parse(text.trimStart());
       const shown = this.#copy(value, [...trail]);
       return shown === value ? undefined : text.slice(0, text.search(/[[{"]/)) + JSON.stringify(shown);
     } catch {
-      // The text is invalid JSON, or its nesting exceeds the call stack.
+      // The text is not valid JSON, or is nested too deeply for the call stack.
       return this.#urls.masked(this.#maskQuoted(text, trail), trail);
     }
   }
 
-  /** Returns a copy of a value with masked secrets, or the value itself if the value contains no secret. */
+  /** Returns a copy of a value with its secrets masked. A value without secrets is returned unchanged. */
   #copy(value: unknown, trail: (string | number)[], parent?: object): unknown {
     if (typeof value === 'string') return mayHoldNames(value) ? this.masked(value, trail) : value;
     if (typeof value !== 'object' || value === null) return value;
@@ -221,9 +216,7 @@ export class TextSecrets {
     return shown + text.slice(copied);
   }
 
-  /**
-   * Masks secrets in header lines, up to the first empty line. A request or status line may precede the header lines.
-   */
+  /** Masks secrets in header lines, up to the first empty line. The text may begin with a request or status line. */
   #maskHead(text: string, trail: Trail): string {
     START_LINE.lastIndex = 0;
     let at = START_LINE.test(text) ? START_LINE.lastIndex : 0;
@@ -246,13 +239,13 @@ const START_LINE = /(?:[A-Z]{3,7} [^\r\n]* HTTP\/[\d.]{1,3}|HTTP\/[\d.]{1,3} [^\
 
 const HEADER_LINE = /([A-Za-z][\w-]{0,63}): ([^\r\n]*)(\r?\n|$)/y;
 
-/** Whether the value of a header is a secret. Text that looks like prose after a colon is not a secret. */
+/** Whether a header's value is a secret. Text that looks like prose after a colon is not a secret. */
 function isHeaderSecret(name: string, value: string): boolean {
   if (isPlainText(value)) return false;
   return !/\s/.test(value) || /(?:authorization|cookie)$/i.test(name);
 }
 
-/** Matches from the closing `"` of a name to the opening `"` of the value, or to the end of a number. */
+/** Matches from a name's closing `"` to the value's opening `"`, or to the end of a number. */
 const VALUE = /"\s{0,64}:\s{0,64}(?:(\\{0,256}")|\d{1,64})/y;
 
 /**
@@ -280,7 +273,7 @@ function nameBefore(text: string, end: number): string {
   return name.slice(name.lastIndexOf('"') + 1);
 }
 
-/** Returns the index after the last letter before a `"`, `=` or `:`, or 0 if there is no letter. */
+/** Returns the index after the last letter before a `"`, `=` or `:`. Returns 0 if there is no letter. */
 function nameEnd(text: string, mark: number): number {
   let end = mark;
   while (end > 0 && text.charCodeAt(end - 1) === BACKSLASH) end--;
@@ -293,8 +286,8 @@ function nameEnd(text: string, mark: number): number {
 }
 
 /**
- * Packs the three letters that end at index `last` into a number, with five bits per letter. The lower five bits of an
- * ASCII letter are the same in upper and lower case.
+ * Packs the three letters that end at index `last` into a number, with five bits per letter. The lower five bits of
+ * ASCII letters do not depend on case.
  */
 function endOf(text: string, last: number): number {
   const code = (at: number): number => (at < 0 ? 0 : text.charCodeAt(at) & 0x1f);
@@ -305,7 +298,7 @@ function isNoLetter(code: number): boolean {
   return code < 0x80 && ((code | 0x20) < 0x61 || (code | 0x20) > 0x7a);
 }
 
-/** Whether an escape may encode a letter of a name (`\u0041` to `\u007a`) or belong to a URL (`:\/\/`). */
+/** Whether an escape may encode a letter in a name (`\u0041` to `\u007a`) or belong to a URL (`:\/\/`). */
 function isEscapeOfName(json: string, at: number): boolean {
   if (json.charCodeAt(at + 1) === SMALL_U) return /^00[4-7]/.test(json.slice(at + 2, at + 5));
   return json.charCodeAt(at + 1) === SLASH && json.startsWith(':\\/\\/', at - 1);

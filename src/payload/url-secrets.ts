@@ -10,7 +10,7 @@ const QUESTION_MARK = 0x3f;
 
 const NAME_CHARACTERS_MAX = 128;
 
-/** Masks credentials and secret parameters in URLs. Runs in time linear in the text length. */
+/** Masks credentials and secret parameters in URLs. Runs in linear time. */
 export class UrlSecrets {
   readonly #names: SecretNames;
   readonly #mask: Mask;
@@ -21,7 +21,7 @@ export class UrlSecrets {
   }
 
   /**
-   * Masks the secrets in URLs within a text. A text that starts with `/` or `?` is treated as a URL without an origin.
+   * Masks secrets in the URLs within a text. A text that starts with `/` or `?` is treated as a URL without an origin.
    */
   masked(text: string, trail: Trail): string {
     const first = text.charCodeAt(0);
@@ -43,7 +43,7 @@ export class UrlSecrets {
   }
 
   areIn(json: string): boolean {
-    // `/` is rarer than `:` in JSON text, so this is several times faster than a search for `://`.
+    // `/` is rarer than `:` in JSON text, so this search is several times faster than a search for `://`.
     let end = 0;
     for (let at = json.indexOf('//'); at >= 0; at = json.indexOf('//', Math.max(end, at + 2))) {
       if (json.charCodeAt(at - 1) !== COLON) continue;
@@ -91,7 +91,7 @@ function isSeparator(code: number): boolean {
 
 const VALUE_END = /[?&#;]/g;
 
-/** Matches the user and password in a URL. */
+/** Matches a URL's user and password. */
 const USER = /(?<=:\/\/)[^\s/?#]{1,4096}(?=@)/g;
 
 /** Lookup table by character code: 1 if the character ends a URL in prose, JSON text or HTML. */
@@ -107,7 +107,7 @@ function urlEnd(text: string, start: number): number {
   return end;
 }
 
-/** Whether the user information of a URL contains a password or looks like a key. */
+/** Whether a URL's user information contains a password or looks like a key. */
 function isCredential(user: string): boolean {
   return /:./.test(user) || (user.length >= 16 && !isPiece(user));
 }

@@ -16,12 +16,12 @@ interface AccessRules {
 /**
  * Which clients may send requests to a route. `anyone`: every client, including pages from other origins. `open`: every
  * client except pages from other origins. `write`: clients with the key or the write key. `key` (default): clients with
- * the key. If no key is configured, `write` and `key` mean the same as `open`.
+ * the key. Without a configured key, `write` and `key` mean the same as `open`.
  */
 export type Admission = 'anyone' | 'open' | 'write' | 'key';
 
 const SESSION_SECONDS = 30 * 24 * 60 * 60;
-/** Maximum number of sessions. When the maximum is reached, the next login ends the oldest session. */
+/** Maximum number of sessions. At the maximum, each login ends the oldest session. */
 const SESSIONS_MAX = 1_000;
 /**
  * Maximum number of wrong keys per time window, counted over all clients. Further wrong keys get 429. The correct key
@@ -35,7 +35,7 @@ export class Access {
   readonly #rules: AccessRules;
   readonly #isExposed: boolean;
   readonly #names: ReadonlySet<string>;
-  /** Expiry time of each session in milliseconds, by random session token, oldest session first. */
+  /** Each session's expiry time in milliseconds, by random session token, oldest session first. */
   readonly #sessions = new Map<string, number>();
   #wrongKeys = 0;
   #wrongKeysResetMs = 0;
@@ -47,9 +47,9 @@ export class Access {
   }
 
   /**
-   * Throws 403 for an unknown `Host`. This check prevents DNS rebinding: a web page whose host name resolves to
-   * 127.0.0.1 could otherwise send requests to this receiver. If other machines can reach the receiver, it accepts any
-   * IP address as host, because IP addresses cannot be rebound, and any port, because ports may be mapped.
+   * Throws 403 for an unknown `Host`. The check prevents DNS rebinding: a web page whose host name resolves to
+   * 127.0.0.1 could otherwise send requests to this receiver. If other machines can reach the receiver, the check
+   * accepts any IP address as host, because IP addresses cannot be rebound, and any port, because ports may be mapped.
    */
   checkHost({ headers, socket }: IncomingMessage): void {
     const port = socket.localPort ?? 0;
@@ -61,7 +61,7 @@ export class Access {
     throw new HttpError(403, this.#isExposed ? `${expected}, an address, or one of \`allowedHosts\`` : expected);
   }
 
-  /** Throws 403 if the request comes from a page of another origin, and 401 if the key is missing or wrong. */
+  /** Throws 403 if the request comes from another origin's page, and 401 if the key is missing or wrong. */
   admit(request: IncomingMessage, admission: Admission): void {
     if (admission === 'anyone') return;
     const { origin } = request.headers;
@@ -94,7 +94,7 @@ export class Access {
     return cookie(request, token, SESSION_SECONDS) + (isSecure ? '; Secure' : '');
   }
 
-  /** Ends the session of a request. Returns the `Set-Cookie` header that deletes the session cookie. */
+  /** Ends a request's session. Returns the `Set-Cookie` header that deletes the session cookie. */
   logout(request: IncomingMessage): string {
     this.#sessions.delete(cookieOf(request) ?? '');
     return cookie(request, '', 0);
@@ -121,8 +121,8 @@ export class Access {
     const token = cookieOf(request);
     if (token === undefined) throw unauthorized('The key is missing: send it as x-api-key');
     if (Date.now() >= (this.#sessions.get(token) ?? 0)) throw unauthorized('The session has ended: log in again');
-    // Browsers send the cookie with every request, so the cookie alone does not prove that our page sent a write. The
-    // `Origin` header does.
+    // Browsers send the cookie with every request, so it does not prove that our page sent a write. The `Origin` header
+    // does.
     if (method !== 'GET' && headers.origin === undefined) {
       throw new HttpError(403, 'A request that writes with a cookie must have an Origin header');
     }
@@ -143,9 +143,9 @@ export class Access {
 }
 
 /**
- * Whether a browser sends the request for a page of another site, or of another port of this machine (`same-site`).
- * This check also covers requests for images and scripts, which have no `Origin` header but whose response times the
- * page could measure.
+ * Whether a browser sends the request for a page on another site, or on another port of this machine (`same-site`).
+ * Also covers requests for images and scripts, which have no `Origin` header but whose response times the page could
+ * measure.
  */
 function isOfAnotherSite({ headers }: IncomingMessage): boolean {
   return headers['sec-fetch-site'] === 'cross-site' || headers['sec-fetch-site'] === 'same-site';
@@ -156,7 +156,7 @@ function isNavigation({ method, headers }: IncomingMessage): boolean {
   return method === 'GET' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
 }
 
-/** Whether the authority of a `Host` or `Origin` header is a loopback address with this port. */
+/** Whether the authority in a `Host` or `Origin` header is a loopback address with this port. */
 function isOwnAuthority(authority: string | undefined, port: number): boolean {
   const [, host = '', ownPort = '80'] = AUTHORITY.exec(authority ?? '') ?? [];
   return isLoopback(host) && Number(ownPort) === port;
@@ -179,8 +179,7 @@ function isSame(given: string, expected: string): boolean {
 }
 
 /**
- * Returns the name of the session cookie. The name contains the port, because browsers share cookies between the ports
- * of a host.
+ * Returns the session cookie's name. The name contains the port, because browsers share cookies between a host's ports.
  */
 function cookieName({ socket }: IncomingMessage): string {
   return `runspan-${socket.localPort ?? 0}`;

@@ -5,8 +5,8 @@ const GATHER_MS = 100;
 /** Interval of comments that keep an idle connection open. */
 const HEARTBEAT_MS = 15_000;
 /**
- * Maximum number of traces in an event. If more traces have changed, the event lists no traces, and the client reloads
- * everything.
+ * Maximum number of traces in an event. If more traces have changed, the event lists none of them, and the client
+ * reloads everything.
  */
 const TRACES_MAX = 1_000;
 
@@ -57,7 +57,7 @@ function event(name: string, cursor: string, traceIds: readonly string[] | undef
   return `event: ${name}\nid: ${cursor}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** Resolves after `ms` milliseconds, when the signal aborts, or when the function that `onStart` receives is called. */
+/** Resolves after `ms` milliseconds, when the signal aborts, or when the function passed to `onStart` is called. */
 function pause(ms: number, signal: AbortSignal, onStart: (done: () => void) => void = () => {}): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {

@@ -4,18 +4,21 @@ import { HttpError, ValidationIssues } from './http-error.ts';
 import type { RunOperation } from './store/store.ts';
 
 /**
- * Faults that a receiver simulates, for tests of clients. Faults apply only to valid requests that contain runs; other
- * requests, for example `GET /info`, get normal responses. The receiver stores nothing from a request that it makes
- * fail.
+ * Faults that a receiver simulates, for testing clients. Faults apply only to valid requests that contain runs.
+ * Requests without runs, for example `GET /info`, get normal responses. The receiver stores nothing from a request that
+ * it makes fail.
  */
 export interface ReceiverFaults {
   /** Makes requests fail with an error response. */
   fail?: ReceiverFailure;
-  /** Delay before each response in milliseconds, at most 60 000. @default 0 */
+  /**
+   * Delay before each response in milliseconds, at most 60 000.
+   * @default 0
+   */
   delayMs?: number;
   /**
-   * Called with each operation of a request. If the function returns true, the request gets 422 as if the run were
-   * invalid, and the response contains the run's id. If the function throws, the request gets 500.
+   * Called with each operation in a request. If `reject` returns true, the request gets 422 as if the run were invalid,
+   * and the response contains the run's id. If it throws, the request gets 500.
    */
   reject?: (operation: RunOperation) => boolean;
 }
@@ -24,7 +27,10 @@ export interface ReceiverFaults {
 export interface ReceiverFailure {
   /** HTTP status of the response, from 400 to 599. */
   status: number;
-  /** Number of requests to make fail. @default all */
+  /**
+   * Number of requests to make fail.
+   * @default all
+   */
   times?: number;
   /** Value of the `Retry-After` header, in seconds. @default no header */
   retryAfterSeconds?: number;

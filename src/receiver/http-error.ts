@@ -1,7 +1,7 @@
 import { cut } from '../base/text.ts';
 import { StoreError } from './store/store.ts';
 
-/** Path to a field in a request, which a 422 response contains as `loc`. */
+/** Path to a field in a request, as in a 422 response's `loc`. */
 export type Location = readonly (string | number)[];
 
 /** An element of `detail` in a 422 response (interface, "ValidationError"). */
@@ -11,7 +11,7 @@ interface ValidationError {
   readonly type: string;
 }
 
-/** The `detail` of an error response: a sentence, or a list of invalid fields. */
+/** The `detail` in an error response: a sentence, or a list of invalid fields. */
 type Detail = string | readonly ValidationError[];
 
 /** An error that the receiver converts to an error response. */
@@ -30,7 +30,7 @@ export class HttpError extends Error {
 
 const STORE_STATUS = { busy: 429, unavailable: 503, too_large: 413 };
 
-/** Converts an error that the client must know about to an HttpError. Returns undefined for an internal error. */
+/** Converts an error to an HttpError if the client must know about it. Returns undefined for internal errors. */
 export function toHttpError(error: unknown): HttpError | undefined {
   if (error instanceof HttpError) return error;
   if (!(error instanceof StoreError)) return undefined;
@@ -42,7 +42,7 @@ export function toHttpError(error: unknown): HttpError | undefined {
   );
 }
 
-/** Maximum number of issues to report, so that the response stays small. */
+/** Maximum number of reported issues, so that the response stays small. */
 const ERRORS_MAX = 100;
 /** Maximum length of a name in `loc`. Clients can send unknown fields with names of any length. */
 const LOC_LENGTH_MAX = 120;
@@ -57,7 +57,6 @@ export class ValidationIssues {
     this.#errors.push({ loc: names, msg, type });
   }
 
-  /** The message of the first issue. */
   get first(): string | undefined {
     return this.#errors[0]?.msg;
   }

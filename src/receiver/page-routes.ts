@@ -4,7 +4,7 @@ import { isObject } from '../base/options.ts';
 import { HttpError } from './http-error.ts';
 import { type Call, type Route, type RouteResponse, readJson } from './route.ts';
 
-/** Folder that contains the built page. Tests that run from source use the latest build. */
+/** Folder with the built page. Tests that run from source use the latest build. */
 const FOLDER: URL = import.meta.url.endsWith('.ts')
   ? new URL('../../dist/viewer/', import.meta.url)
   : new URL('../viewer/', import.meta.url);
@@ -17,8 +17,8 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Content security policy. Scripts, styles and requests are allowed only for this origin, so that the content of a
- * payload cannot run code or send data elsewhere.
+ * Content security policy. Allows scripts, styles and requests only for this origin, so that a payload's content cannot
+ * run code or send data elsewhere.
  */
 const POLICY: string = [
   "default-src 'none'",
@@ -31,12 +31,12 @@ const POLICY: string = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** `Cache-Control` of assets. An asset never changes, because its name contains a hash of its content. */
+/** `Cache-Control` for assets, which never change because their names contain a hash of their content. */
 const IMMUTABLE = 'public, max-age=31536000, immutable';
 
 /**
  * Routes for the page. These routes require no key, because the page itself contains no data. The page asks the user
- * for the key and exchanges it for a cookie.
+ * for the key and exchanges the key for a cookie.
  */
 export const pageRoutes: readonly Route[] = [
   { method: 'GET', path: '/', admission: 'open', handle: () => fileAnswer('index.html', 'no-cache') },
@@ -62,7 +62,7 @@ function logout({ access, request }: Call): RouteResponse {
   return { status: 200, body: {}, headers: { 'set-cookie': access.logout(request) } };
 }
 
-/** Contents of the page's files, by their path in the folder. The receiver serves no other files. */
+/** The page's files, by their path in the folder. The receiver serves no other files. */
 let files: ReadonlyMap<string, Uint8Array> = new Map();
 
 function fileAnswer(path: string, caching: string): RouteResponse {

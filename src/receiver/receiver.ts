@@ -23,32 +23,38 @@ import { DEFAULT_SCOPE, STORE_METHODS, type Store } from './store/store.ts';
 /** Options of `createReceiver`. All options are optional. */
 export interface ReceiverOptions {
   /**
-   * Address to listen on. An address other than 127.0.0.0/8, ::1 and localhost requires an `apiKey`.
+   * Address to listen on. Anything other than 127.0.0.0/8, ::1 and localhost requires an `apiKey`.
    * @default '127.0.0.1'
    */
   host?: string;
-  /** Port to listen on. 0 selects a free port. @default 0 */
+  /**
+   * Port to listen on. 0 selects a free port.
+   * @default 0
+   */
   port?: number;
-  /** Store for the runs. The receiver does not close the store. @default a new MemoryStore */
+  /**
+   * Store for the runs. The receiver does not close it.
+   * @default a new MemoryStore
+   */
   store?: Store;
   /**
-   * Whether to accept only requests that follow the documented interface. Other requests then get 400 or 422, and
-   * `detail` describes the violation. By default, the receiver also accepts the requests of LangSmith clients and OTLP
-   * exporters.
+   * Whether to accept only requests that follow the documented interface. A strict receiver rejects other requests with
+   * 400 or 422, and `detail` describes the violation. By default, the receiver also accepts requests from LangSmith
+   * clients and OTLP exporters.
    * @default false
    */
   strict?: boolean;
   /**
-   * Key that clients need to send and read data. A key consists of 1 to 512 visible ASCII characters, or at least 16 if
-   * other machines can reach the receiver. Clients send the key as `x-api-key` or `Authorization: Bearer`, or exchange
-   * it for a cookie at `POST /login`. Requests without the key get 401. Feedback by token, `GET /info` and the page's
-   * files require no key.
+   * Key that clients need to send and read data. Must have 1 to 512 visible ASCII characters, or at least 16 if other
+   * machines can reach the receiver. Clients send the key as `x-api-key` or `Authorization: Bearer`, or exchange it for
+   * a cookie at `POST /login`. Requests without the key get 401. Feedback by token, `GET /info` and the page's files
+   * require no key.
    * @default no key is required, and a key that a client sends is ignored
    */
   apiKey?: string;
   /**
    * A second key, with which clients can only send runs, spans and feedback, and create feedback tokens. Other requests
-   * with this key get 403. A write key has the format of `apiKey`, and can be set only together with it.
+   * with this key get 403. Has the same format as `apiKey`, and can be set only together with it.
    * @default no write key
    */
   writeKey?: string;
@@ -58,8 +64,8 @@ export interface ReceiverOptions {
    */
   workspaceId?: string;
   /**
-   * Additional host names under which clients reach the receiver, without port, for example the name of a reverse
-   * proxy. Requests with any other `Host` get 403.
+   * Additional host names for reaching the receiver, without port, for example a reverse proxy's name. Requests with
+   * any other `Host` get 403.
    * @default none
    */
   allowedHosts?: readonly string[];
@@ -67,15 +73,15 @@ export interface ReceiverOptions {
 
 /** A server that receives runs over HTTP and gives access to the stored runs. */
 export interface Receiver {
-  /** URL of the receiver, for example `http://127.0.0.1:4777`. Use this URL as `RUNSPAN_ENDPOINT`. */
+  /** The receiver's URL, for example `http://127.0.0.1:4777`. Use it as `RUNSPAN_ENDPOINT`. */
   readonly url: string;
   /** Returns copies of the runs that match the query, sorted by `dotted_order`. Without a query, returns all runs. */
   runs(query?: RunQuery): Promise<StoredRun[]>;
-  /** Returns the runs of a trace, with parents before their children. The list is empty if the trace is unknown. */
+  /** Returns a trace's runs, parents before children. Empty if the trace is unknown. */
   trace(traceId: string): Promise<StoredRun[]>;
   /**
-   * Sets the faults that the receiver simulates for requests with runs. Earlier faults are replaced, so `{}` removes
-   * all faults. Throws `RUNSPAN_INVALID_OPTION` if a fault is invalid.
+   * Sets the faults that the receiver simulates for requests with runs. Replaces earlier faults, so `{}` removes all.
+   * Throws `RUNSPAN_INVALID_OPTION` if a fault is invalid.
    */
   setFaults(faults: ReceiverFaults): void;
   /** Stops listening and waits up to 2 seconds for pending requests. */
@@ -112,7 +118,7 @@ async function runsOf(store: Store, query: RunQuery): Promise<StoredRun[]> {
 
 const KEY_LENGTH_MIN = 16;
 
-/** Validates the length of the keys and that they differ. Error messages must not contain a key. */
+/** Checks that the keys have a valid length and differ. Error messages must not contain a key. */
 function checkKeys({ apiKey, writeKey }: ReceiverOptions, host: string): void {
   const fail = (expected: string): never => {
     throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected ${expected}`);

@@ -9,7 +9,7 @@ import { uuid } from './ingest/run-fields.ts';
 import type { Scope, Store } from './store/store.ts';
 import { validated } from './validation.ts';
 
-/** A response whose body is either `body`, sent as JSON, or `content` of another type. */
+/** A response with either `body`, sent as JSON, or `content` in another format. */
 export interface RouteResponse {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
@@ -24,9 +24,9 @@ export interface RouteResponse {
 /** A request, and the parts of the receiver that a route needs to handle it. */
 export interface Call {
   readonly request: IncomingMessage;
-  /** Removes the time limit of the request, for a body of any size. */
+  /** Removes the request's time limit, for a body of any size. */
   readonly liftTimeout: () => void;
-  /** The decoded parameters of the path. */
+  /** The path's decoded parameters. */
   readonly parameters: Readonly<Record<string, string>>;
   readonly search: URLSearchParams;
   readonly bodies: RequestBodies;
@@ -41,7 +41,7 @@ export interface Call {
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'OPTIONS';
-  /** Path of the route. A segment that starts with `:` is a parameter. */
+  /** The route's path. Segments that start with `:` are parameters. */
   readonly path: string;
   /** @default 'key' */
   readonly admission?: Admission;

@@ -13,7 +13,7 @@ import { queryRoutes } from './query/query-routes.ts';
 import type { Route, RouteResponse } from './route.ts';
 import { DEFAULT_SCOPE, type Store } from './store/store.ts';
 
-/** Responds to a request, or throws an HttpError. `liftTimeout` removes the time limit of the request. */
+/** Responds to a request, or throws an HttpError. `liftTimeout` removes the request's time limit. */
 export type Routes = (request: IncomingMessage, liftTimeout: () => void) => Promise<RouteResponse>;
 
 /** Path prefix that LangSmith clients use. */
@@ -93,7 +93,7 @@ function parametersIn(path: string, endpoint: Endpoint | undefined): Record<stri
   }
 }
 
-/** Parses the target of a request, which is a path or an absolute URL of this receiver. */
+/** Parses a request's target, which is a path or an absolute URL of this receiver. */
 function targetOf({ url = '', headers }: IncomingMessage): URL {
   const own = `http://${headers.host}`;
   const target = url.startsWith(`${own}/`) ? url.slice(own.length) : url;

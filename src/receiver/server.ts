@@ -11,16 +11,19 @@ import type { RouteResponse } from './route.ts';
 import type { Routes } from './routes.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
-/** Maximum time until a request has arrived completely. Routes may lift this limit. */
+/** Maximum time until a request has arrived completely, in milliseconds. Routes may lift this limit. */
 const REQUEST_TIMEOUT_MS = 60_000;
-/** Timeout of idle connections. Closing them frees the memory of responses that clients do not read. */
+/**
+ * Timeout for idle connections, in milliseconds. Closing idle connections frees the memory of responses that clients do
+ * not read.
+ */
 const IDLE_TIMEOUT_MS = 120_000;
 const HEADER_BYTES_MAX = 16 * 1024;
 const CONNECTIONS_MAX = 1_000;
-/** Maximum time for which `close` waits for pending requests. */
+/** Maximum time for which `close` waits for pending requests, in milliseconds. */
 const CLOSE_MS = 2_000;
 
-/** Default headers of every response, which a route may override. */
+/** Default response headers, which a route may override. */
 const HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'application/json',
   'x-content-type-options': 'nosniff',
@@ -45,7 +48,7 @@ export async function listen(
   const closing = new AbortController();
   allowListeners(closing.signal);
   let pending = 0;
-  // Idle connections are ended here, because `server.close` does not end connections that have never sent a request.
+  // Ends idle connections here, because `server.close` does not end connections that have never sent a request.
   const endIdleConnections = (): void => {
     if (closing.signal.aborted && pending === 0) server.closeAllConnections();
   };
@@ -90,7 +93,7 @@ export async function listen(
 function bind(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.on('error', (error: NodeJS.ErrnoException) => {
-      // An error after the start concerns a single connection, for example because no file descriptor is free.
+      // An error after the start affects only one connection, for example because no file descriptor is free.
       if (server.listening) diagnostics.error(`the receiver could not accept a connection: ${messageOf(error)}`);
       else reject(listenError(error, host, port));
     });
@@ -108,8 +111,8 @@ function listenError(error: NodeJS.ErrnoException, host: string, port: number): 
 }
 
 /**
- * Returns the receiver's URL. If the receiver listens on an unspecified address, the URL contains the loopback address,
- * because clients cannot connect to an unspecified one.
+ * Returns the receiver's URL. If the receiver listens on an unspecified address, uses the loopback address, because
+ * clients cannot connect to an unspecified one.
  */
 function urlOf({ address, family, port }: AddressInfo): string {
   if (family === 'IPv6') return `http://[${address === '::' ? '::1' : address}]:${port}`;
@@ -125,7 +128,7 @@ async function respond(found: Promise<RouteResponse>, response: ServerResponse, 
     return;
   }
   response.writeHead(status, allHeaders);
-  // `AbortSignal.any` leaks memory on Node 20 if one of the signals lives long.
+  // `AbortSignal.any` leaks memory on Node 20 if one of its signals is long-lived.
   const ended = new AbortController();
   const end = (): void => ended.abort();
   closing.addEventListener('abort', end);

@@ -8,7 +8,7 @@ export type Schema<Output> = v.GenericSchema<unknown, Output>;
 
 /**
  * Validates a value. Returns the schema's output, or undefined if the value is invalid. Adds an issue for each missing
- * or invalid field. `locate` overrides the location that is reported for a field.
+ * or invalid field. `locate` overrides the location reported for a field.
  */
 export function validate<Output>(
   schema: Schema<Output>,
@@ -29,8 +29,7 @@ export function validate<Output>(
 }
 
 /**
- * Validates the value at this location of the request. Returns the schema's output, or throws 422 if the value is
- * invalid.
+ * Validates the value at this location in the request. Returns the schema's output. Throws 422 if the value is invalid.
  */
 export function validated<Output>(schema: Schema<Output>, value: unknown, loc: Location): Output {
   const issues = new ValidationIssues();
@@ -39,7 +38,7 @@ export function validated<Output>(schema: Schema<Output>, value: unknown, loc: L
   return output as Output;
 }
 
-/** Returns a schema that converts a value with `parse`, which returns undefined if the value is invalid. */
+/** Returns a schema that converts values with `parse`, which returns undefined for an invalid value. */
 export function parsed<Output>(expected: string, parse: (value: unknown) => Output | undefined): Schema<Output> {
   return v.pipe(
     v.unknown(),
@@ -52,7 +51,7 @@ export function parsed<Output>(expected: string, parse: (value: unknown) => Outp
   );
 }
 
-/** Returns a value of JSON that must be an object. Throws 400 if it is not. */
+/** Returns a JSON value that must be an object. Throws 400 if it is not. */
 export function jsonObject(value: unknown, loc: Location = ['body']): Record<string, unknown> {
   if (isObject(value)) return value;
   throw new HttpError(400, `${loc.slice(1).join('.') || 'The body'} is not a JSON object`);
@@ -88,7 +87,7 @@ export function checkKnownParameters(
   }
 }
 
-/** Throws 422 if a query string has parameters that are not known. */
+/** Throws 422 if a query string has unknown parameters. */
 export function refuseUnknownParameters(search: URLSearchParams, known: readonly string[]): void {
   const issues = new ValidationIssues();
   checkKnownParameters(search, known, issues);

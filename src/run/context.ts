@@ -7,13 +7,13 @@ import type { RunType } from './record.ts';
 import { currentSink, noopSink, type RunSink } from './sink.ts';
 
 /**
- * Determines the parent of runs that start in this context, and the fields that these runs inherit. Contexts are plain
- * frozen objects, shared by all copies of the package in a process, so that runs of different copies form one tree.
+ * Determines the parent of new runs and the fields that they inherit. A context is a plain frozen object. All copies of
+ * the package in a process share contexts, so their runs form one tree.
  */
 export interface RunContext {
   /**
-   * The id of the parent run. Undefined if the context selects an exporter but has no parent run. A run in such a
-   * context starts a new trace.
+   * The id of the parent run. Undefined if the context only selects an exporter: a run in such a context starts a new
+   * trace.
    */
   readonly id: string | undefined;
   readonly traceId: string | undefined;
@@ -25,39 +25,38 @@ export interface RunContext {
   /** Whether the sink refused the parent run. The sink also refuses all runs below a refused run. */
   readonly refused: boolean;
   readonly sampled: boolean;
-  /** The sink of nested runs, or undefined if nested runs use the sink of the parent, which is `owner.sink`. */
+  /** The sink for nested runs. If undefined, nested runs use the parent's sink, `owner.sink`. */
   readonly exporter: RunSink | undefined;
   /** The OpenTelemetry span that was active when this context became current. */
   readonly span: object | undefined;
   /** The run id of the framework step that was active when this context became current. */
   readonly step: string | undefined;
-  /** The `RunOwner` of the parent. An owner that another version of the package created is ignored. */
+  /** The parent's `RunOwner`. Ignored if another version of the package created this owner. */
   readonly owner: object | undefined;
 }
 
-/** Identifies the loaded copies of this version. A process may load several versions. */
+/** Identifies the loaded copies of this version, because a process may load several versions. */
 export const PACKAGE_COPY: object = shared('packageCopy', () => Object.freeze({}));
 
 /** The object that records a run, for example a `Run` or an OpenTelemetry span. */
 export interface RunOwner {
   readonly packageCopy: object;
   readonly sink: RunSink | undefined;
-  /** The model call that the run records, or undefined if the run has ended or is not a model call. */
+  /** The model call that this run records. Undefined if the run has ended or does not record a model call. */
   readonly modelCall: ModelCall | undefined;
 }
 
-/** The fields that identify a model call. All fields are known when the call starts. */
+/** Identifies a model call. All fields are known when the call starts. */
 export interface ModelCall {
   readonly runType: RunType;
-  /** The requested model. */
   readonly model: string;
-  /** The instrumentation scope of the span that records the call, or undefined if no span records it. */
+  /** The instrumentation scope of the span that records the model call. Undefined if no span records the call. */
   readonly scope?: string | undefined;
 }
 
 export type RunStatus = 'kept' | 'refused' | 'sampledOut';
 
-/** Returns the context of a run. `from` contains the tags and metadata that nested runs inherit. */
+/** Returns the context that makes `run` the parent of new runs. Nested runs inherit the tags and metadata in `from`. */
 export function contextOf(
   run: EncodedRun,
   from: Pick<RunContext, 'tags' | 'metadata'>,
@@ -81,7 +80,7 @@ export function contextOf(
   });
 }
 
-/** Returns the context of a run that another process records. Nested runs are sent to `sink`. */
+/** Returns the context for a run that another process records. Nested runs are sent to `sink`. */
 export function remoteContext(
   fields: Pick<RunContext, 'id' | 'traceId' | 'dottedOrder' | 'project' | 'tags' | 'metadata' | 'sampled'>,
   sink: RunSink,
@@ -122,7 +121,7 @@ export function sinkOf(parent: RunContext | undefined): RunSink | undefined {
   return owner === undefined ? currentSink() : owner.sink;
 }
 
-/** Returns the tags and metadata that a run inherits. A run inherits nothing from a parent with a different sink. */
+/** Returns the tags and metadata that a run inherits. Runs inherit nothing from a parent with a different sink. */
 export function inheritedFrom(
   parent: RunContext | undefined,
   sink: RunSink | undefined,
@@ -133,9 +132,10 @@ export function inheritedFrom(
 }
 
 /**
- * Returns the model call of the enclosing run. Two instrumentations may observe the same model call, for example if a
- * wrapped client calls a patched method. Only the outer run is then recorded, because it has the application's request
- * and result. Sibling runs are never compared, because concurrent calls of the same model look alike.
+ * Returns the model call that the enclosing run records. Two instrumentations may observe the same model call, for
+ * example if a wrapped client calls a patched method. Only the outer run is then recorded, because it has the
+ * application's request and result. Sibling runs are never compared, because concurrent calls to the same model look
+ * alike.
  */
 export function enclosingModelCall(parent: RunContext | undefined, sink: RunSink): ModelCall | undefined {
   const owner = parent && ownerOf(parent);
@@ -148,8 +148,8 @@ export function modelCall(runType: RunType | undefined, metadata: object | undef
 }
 
 /**
- * Whether two runs record the same model call. Two nested spans of the same instrumentation scope always record
- * different calls.
+ * Whether two runs record the same model call. Nested spans from one instrumentation scope always record different
+ * calls.
  */
 export function isSameCall(one: ModelCall | undefined, other: ModelCall | undefined): boolean {
   if (one === undefined || one.runType !== other?.runType || one.model !== other.model) return false;
@@ -160,9 +160,9 @@ export function isSameCall(one: ModelCall | undefined, other: ModelCall | undefi
 export interface SpanSource {
   /** Returns the active OpenTelemetry span, regardless of which library created the span. */
   activeSpan(): object | undefined;
-  /** Returns the context of the run that records the span, or undefined if no run records the span. */
+  /** Returns the context of the run that records `span`, or undefined if no run records it. */
   contextOf(span: object): RunContext | undefined;
-  /** Replaces `span`, which has just started, with the run of `context`, so that the call is recorded only once. */
+  /** Replaces a span that has just started with the run in `context`, so that the call is recorded only once. */
   replace?(span: object, context: RunContext): void;
 }
 
@@ -171,7 +171,7 @@ const holder = globalThis as { [KEY]?: AsyncLocalStorage<RunContext> };
 holder[KEY] ??= createStorage<RunContext>();
 const storage: AsyncLocalStorage<RunContext> = holder[KEY];
 
-/** Returns the context of the innermost open step of a framework, or undefined if there is none. */
+/** Returns the context of the innermost open framework step, or undefined if there is none. */
 type StepSource = () => RunContext | undefined;
 
 const sources: { spans: SpanSource | undefined; readonly steps: Set<StepSource> } = shared('contextSources', () => ({
@@ -188,7 +188,7 @@ export function replaceSpan(span: object, context: RunContext): void {
   sources.spans?.replace?.(span, context);
 }
 
-/** Called once for each framework. The result removes the source. */
+/** Adds the step source of a framework. Returns a function that removes the source. */
 export function addStepSource(source: StepSource): () => void {
   sources.steps.add(source);
   return () => sources.steps.delete(source);
@@ -206,27 +206,27 @@ export function activeSpan(): object | undefined {
   return sources.spans?.activeSpan();
 }
 
-/** Returns the context of the current run. Ignores the active span, unlike `currentContext`. */
+/** Returns the context of the current run. Unlike `currentContext`, ignores the active span. */
 export function enteredContext(): RunContext | undefined {
   const entered = storage.getStore();
   return sources.steps.size === 0 ? entered : insideStep(entered, activeStep());
 }
 
 /**
- * Returns the context of the active framework step if the step is inside the current run, else the context of the run.
- * A step that was active before the run became current is outside the run.
+ * Returns the context of the active framework step if that step started inside the current run. If there is no such
+ * step, returns the context of the current run.
  */
 export function insideStep(entered: RunContext | undefined, step: RunContext | undefined): RunContext | undefined {
   return step === undefined || step.id === entered?.step ? entered : step;
 }
 
-/** Returns the context of the current run, the active step or the active span, whichever is nested most deeply. */
+/** Returns the most deeply nested context among the current run, the active framework step and the active span. */
 export function currentContext(): RunContext | undefined {
   const entered = enteredContext();
   return sources.spans === undefined ? entered : innermostContext(entered, sources.spans.activeSpan());
 }
 
-/** Returns the innermost context. A span that was active before the run became current is outside the run. */
+/** Returns the innermost context. Spans that were active before the run became current are outside the run. */
 export function innermostContext(
   entered: RunContext | undefined,
   parentSpan: object | undefined,
@@ -255,12 +255,12 @@ function asEntered(context: RunContext): RunContext {
   return span === context.span && step === context.step ? context : Object.freeze({ ...context, span, step });
 }
 
-/** `sampled: false` is needed because the option `exporter` of a run would replace the no-op sink. */
+/** `sampled: false` is needed because a run's `exporter` option would replace the no-op sink. */
 const untracedContext: RunContext = Object.freeze({ ...contextTo(noopSink, undefined), sampled: false });
 
 /**
  * Calls a tracing callback, for example `sampler`, with tracing off. If the callback were traced, its run would call
- * the callback again, in an endless loop.
+ * the callback again in an endless loop.
  */
 export function untraced<Args extends unknown[], Result>(fn: (...args: Args) => Result, ...args: Args): Result {
   return enterContext(untracedContext, () => fn(...args));

@@ -7,7 +7,7 @@ import { isRunId } from './ids.ts';
 import type { RunRecord } from './record.ts';
 import { dottedOrder, isoTimestamp, parseDottedOrder, parseIsoTimestamp } from './time.ts';
 
-/** The name of a project, or an object with the id of the project. */
+/** A project's name, or an object with its id. */
 export type Project = string | { readonly id: string };
 
 export function projectText(project: Project): string {
@@ -21,7 +21,7 @@ interface RunStart extends Readonly<Pick<EncodedRun, 'id' | 'project' | 'name' |
 
 /** The object from which the fields of an open run are read, for example an OpenTelemetry span. */
 export interface RunSource {
-  /** Sets the fields of the open run. This method is called once, before the start of the run is sent or stored. */
+  /** Sets the fields of the open run. Called once, before the start of the run is sent or stored. */
   describe(): void;
 }
 
@@ -33,8 +33,8 @@ interface ParentRun {
 }
 
 /**
- * The record of a run, from the start of the run until delivery. Payloads are encoded as JSON text when the application
- * passes a value, so later changes of the value have no effect.
+ * A run's record, from the start of the run until delivery. Payloads are encoded as JSON text as soon as the
+ * application passes them, so later changes to a value have no effect.
  *
  * A new field belongs in this class, in `mainJson` and in `parseMainJson`.
  */
@@ -43,15 +43,16 @@ export class EncodedRun {
   readonly traceId: string;
   readonly dottedOrder: string;
   readonly parentRunId: string | undefined;
-  /** ISO 8601 timestamp in UTC with microseconds, like `endTime`. */
   readonly startTime: string;
   readonly project: Project;
-  /** Whether the sink refused the parent. The sink then refuses this run too, so that a trace is never sent in part. */
+  /**
+   * Whether the sink refused the parent run. The sink then refuses this run too, so that a trace is never sent in part.
+   */
   readonly refused: boolean;
   name: string;
   runType: string;
   tags: readonly string[] | undefined;
-  /** Metadata values are JSON text. Nested runs share the map with their parent. */
+  /** Metadata values as JSON text, by key. Nested runs share this map with their parent. */
   metadata: ReadonlyMap<string, string> | undefined;
   /** JSON text of `extra.runtime`. Only the first run of a trace has this field. */
   runtime: string | undefined;
@@ -63,9 +64,12 @@ export class EncodedRun {
   endTime: string | undefined = undefined;
   referenceExampleId: string | undefined = undefined;
   attachments: HeldAttachment[] | undefined = undefined;
-  /** Set until the fields are read. Most runs end before their start is sent. */
+  /**
+   * Where the fields of an open run are read from. Undefined once they are read. Most runs end before their start is
+   * sent.
+   */
   source: RunSource | undefined = undefined;
-  /** The sink's state for this run. A field of the run is faster to read than an entry in a map of all runs. */
+  /** State that the sink keeps for this run. Reading a field is faster than looking up the run in a map. */
   sinkState: object | undefined = undefined;
 
   constructor({ id, startUs, parent, project, name, runType, tags, metadata }: RunStart) {
@@ -90,7 +94,7 @@ const runtimeJson: string = JSON.stringify({
   ...runtime,
 });
 
-/** Reads the fields of an open run from its source. Called before the start of the run is sent or stored. */
+/** Reads the fields of an open run from its source, before the start of the run is sent or stored. */
 export function describeOpenRun(run: EncodedRun): void {
   const { source } = run;
   if (source === undefined) return;
@@ -98,7 +102,7 @@ export function describeOpenRun(run: EncodedRun): void {
   source.describe();
 }
 
-/** Frees the payloads of a delivered run, because the application may keep the run in memory. */
+/** Frees the payloads of a delivered run, because the application may keep a reference to the run. */
 export function releaseRun(run: EncodedRun): void {
   run.inputs = undefined;
   run.outputs = undefined;
@@ -108,12 +112,11 @@ export function releaseRun(run: EncodedRun): void {
   run.attachments = undefined;
 }
 
-/** Replaces the recorded end of a run in a request, for example to mark the run as incomplete. */
+/** Replaces the recorded end of a run in one request, for example to mark the run as incomplete. */
 export interface EndOverride {
   readonly endTime?: string;
   /**
-   * The error text to send if the run has no error. An empty text clears the error that was sent earlier to mark the
-   * run as incomplete.
+   * The error text to send if the run has no error. An empty text clears an error that marked the run as incomplete.
    */
   readonly error: string;
 }
@@ -135,8 +138,8 @@ export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride
 }
 
 /**
- * Returns the JSON text of a run with its payloads. If the run ended without outputs and without an error, `outputs` is
- * `{}`.
+ * Returns the JSON text of a run with its payloads. Sets `outputs` to `{}` if the run ended with neither outputs nor an
+ * error.
  */
 export function wholeJson(run: EncodedRun): string {
   let json = `${mainJson(run, true).slice(0, -1)},"inputs":${run.inputs ?? '{}'}`;
@@ -229,7 +232,7 @@ const NAMES_MAX = 1_000;
 
 const names = new Map<string, string>();
 
-/** Caches the JSON texts of names, because most runs repeat a few names. */
+/** Caches names as JSON text, because most runs repeat a few names. */
 function jsonName(name: string): string {
   let json = names.get(name);
   if (json !== undefined) return json;

@@ -1,6 +1,6 @@
 import type { RunRecord } from './record.ts';
 
-/** The fields that determine a run's place in a tree. */
+/** The fields that determine where a run belongs in a tree. */
 export type Linked = Pick<RunRecord, 'id' | 'parent_run_id'> & Partial<Pick<RunRecord, 'dotted_order'>>;
 
 /** A run with its child runs, sorted by start time. */
@@ -12,8 +12,8 @@ export interface Tree<Run extends Linked = RunRecord> {
 }
 
 /**
- * Builds trees that contain each run exactly once, even if parents form a cycle. A run without its parent becomes a
- * root. Not recursive.
+ * Builds trees that contain each run exactly once, even if parents form a cycle. A run whose parent is missing becomes
+ * a root. Not recursive.
  */
 export function forestOf<Run extends Linked>(runs: readonly Run[]): Tree<Run>[] {
   const sorted = [...runs].sort((a, b) => compareText(a.dotted_order ?? '', b.dotted_order ?? ''));
@@ -29,7 +29,7 @@ export function forestOf<Run extends Linked>(runs: readonly Run[]): Tree<Run>[] 
   const forest = roots.map(place);
   for (const tree of trees.values()) {
     if (placed.has(tree)) continue;
-    // A run that is part of a cycle of parents, or below one, becomes a root.
+    // A run becomes a root if it is part of a parent cycle or below one.
     const siblings = parentOf(tree)?.children ?? [];
     siblings.splice(siblings.indexOf(tree), 1);
     forest.push(place(tree));
@@ -37,7 +37,7 @@ export function forestOf<Run extends Linked>(runs: readonly Run[]): Tree<Run>[] 
   return forest;
 }
 
-/** Yields each node and its depth, with parents before their children. Not recursive. */
+/** Yields each node with its depth, parents before children. Not recursive. */
 export function* depthFirst<Node extends { readonly children?: readonly Node[] }>(
   roots: readonly Node[],
 ): Generator<readonly [node: Node, depth: number]> {

@@ -33,7 +33,7 @@ export function fromHeaders(headers: AnyHeaders): RemoteRun | undefined {
       return run;
     }
   } catch {
-    // A getter of the headers threw.
+    // A header getter threw.
   }
   return undefined;
 }

@@ -5,7 +5,7 @@ import { safeText, shown } from '../base/text.ts';
 import { canonicalId } from './time.ts';
 
 /**
- * Returns a new UUIDv7 for a run with this start time. The ids of a process increase strictly, unless the clock moves
+ * Returns a new UUIDv7 for a run with this start time. Ids from one process strictly increase unless the clock moves
  * back by more than `BACKWARD_MAX_MS`. The layout is:
  *
  *     tttttttt-tttt-7ccc-8ccc-rrrrrrrrrrrr    t  start, milliseconds     c  counter     r  random bits
@@ -27,8 +27,8 @@ export function newRunId(startUs: number): string {
 let givenCounter = 0;
 
 /**
- * Returns a new UUIDv7 for a run whose start time the application has set. Runs with the same start time sort in the
- * order of the calls. The ids of other runs are not affected.
+ * Returns a new UUIDv7 for a run whose start time the application set. If two runs have the same start time, their ids
+ * sort in call order.
  */
 export function runIdAt(startUs: number): string {
   givenCounter = (givenCounter + 1) % COUNTER_END;
@@ -47,7 +47,7 @@ let counter = 0;
 
 const THREE_HEX: readonly string[] = Array.from({ length: 4_096 }, (_, n) => n.toString(16).padStart(3, '0'));
 
-/** Random bytes are generated in blocks, because generating them is the slowest step of creating an id. */
+/** Random bytes are generated in blocks, because generating them is the slowest part of creating an id. */
 const RANDOM_BYTES = 6_144;
 let randomText = '';
 let randomAt = 0;
@@ -91,10 +91,9 @@ function timePrefix(ms: number): string {
 const NAMESPACE: Buffer = Buffer.from('efbbad0ad40851189657a2b2ede2c632', 'hex');
 
 /**
- * Derives a run id from your own id, for example an order id, so that you can find the run without storing the run id.
- * Pass the result as `id` when the run starts, and again when you send feedback. The result is a UUIDv5 (RFC 9562,
- * 5.5). The same key gives the same id in every process. If the key is neither text nor a number, each call returns a
- * new id and a warning is logged once.
+ * Derives a run id from your own id, for example an order id, so that you need not store the run id. Pass the derived
+ * id as `id` when the run starts, and again when you send feedback. A key gives the same id, a UUIDv5 (RFC 9562, 5.5),
+ * in every process. If the key is neither text nor a number, each call returns a new id and logs a warning once.
  */
 export function runIdFrom(key: string): string {
   if (!isText(key)) {
@@ -110,14 +109,12 @@ export function runIdFrom(key: string): string {
   return canonicalId(hash.subarray(0, 16).toString('hex'));
 }
 
-/** Whether a key is text or a number. The number 7 and the text `7` give the same run id. */
+/** Whether a key is text or a number. The number 7 and the text `'7'` produce the same run id. */
 function isText(key: unknown): boolean {
   return typeof key === 'string' || typeof key === 'bigint' || (typeof key === 'number' && !Number.isNaN(key));
 }
 
-/**
- * Whether a text consists of exactly `digits` lower-case hexadecimal digits. This is faster than a regular expression.
- */
+/** Whether a text consists of exactly `digits` lower-case hexadecimal digits. Faster than a regular expression. */
 export function isHex(text: string, digits: number): boolean {
   if (text.length !== digits) return false;
   for (let at = 0; at < digits; at++) {
@@ -129,7 +126,7 @@ export function isHex(text: string, digits: number): boolean {
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Whether a text is a UUID in lower case with hyphens, the format of run ids in requests. */
+/** Whether a text is a lower-case UUID with hyphens, which is the format of run ids in requests. */
 export function isRunId(text: string): boolean {
   return UUID.test(text);
 }

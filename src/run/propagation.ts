@@ -11,16 +11,16 @@ import { usableOptions } from './run-options.ts';
 import type { RunSink } from './sink.ts';
 import { parseDottedOrder } from './time.ts';
 
-/** Maximum length of `dotted_order` in a header, in characters. The limit suffices for about 137 ancestors. */
+/** Maximum length of a header's `dotted_order`, in characters. Enough for about 137 ancestors. */
 const ORDER_MAX = 8_192;
 
-/** Maximum number of characters of a project or tag in baggage. A longer project is cut. A longer tag is ignored. */
+/** Maximum characters of a project or tag in baggage. Longer projects are cut, and longer tags are ignored. */
 const TEXT_MAX = 1_000;
 
-/** Maximum number of tags in baggage. Further tags are ignored. */
+/** Maximum number of tags in baggage. Any further tags are ignored. */
 const TAGS_MAX = 100;
 
-/** The headers that may contain a run, each with the prefix of its baggage keys. The first valid header is used. */
+/** The headers that may contain a run, and the prefix of each header's baggage keys. The first valid header is used. */
 const DIALECTS = [
   ['runspan-trace', 'runspan'],
   ['langsmith-trace', 'langsmith'],
@@ -33,14 +33,15 @@ export type HeadersLike =
   | { get(name: string): string | null | undefined }
   | Readonly<Record<string, string | readonly string[] | number | undefined>>;
 
-/** A field that request headers may contain in addition to the ids. */
+/** A field that may be read from request headers, in addition to the run ids. */
 export type HeaderField = 'project' | 'tags' | 'metadata';
 
-/** Options of `fromHeaders`. */
+/** The options that `fromHeaders` accepts. */
 export interface FromHeadersOptions {
   /**
-   * The fields that nested runs inherit from the headers. List a field only if you trust all callers, because each
-   * caller then controls this field of your runs, for example the project. @default []
+   * Fields that nested runs inherit from the request headers. List a field only if you trust all callers, because every
+   * caller can then set this field on your runs.
+   * @default []
    */
   accept?: readonly HeaderField[];
 }
@@ -52,7 +53,7 @@ export const acceptCheck: Check = [
   (value) => Array.isArray(value) && value.every((field) => HEADER_FIELDS.includes(field)),
 ];
 
-/** A run of another process, worker or message, read from headers. Pass the run to `withRun`. */
+/** A run in another process, worker or message, read from headers. Pass it to `withRun`. */
 export class RemoteRun {
   readonly id: string;
   readonly traceId: string;
@@ -90,12 +91,12 @@ interface InheritedFields {
 }
 
 /**
- * Returns the caller's run, read from request headers. Returns undefined if no header contains a run. With
+ * Returns the caller's run, read from request headers, or undefined if no header contains a run. With
  * `withRun(fromHeaders(request.headers), handler)`, runs in the handler become children of the caller's run.
  *
- * The ids are read from the header `runspan-trace`, or from `langsmith-trace` if `runspan-trace` is missing or invalid.
+ * The ids are read from the `runspan-trace` header, or from `langsmith-trace` if `runspan-trace` is missing or invalid.
  * The sampling decision is read from W3C `baggage`. The project, tags and metadata in the baggage are ignored unless
- * listed in `accept`. Headers never set the endpoint or the API key. Never throws.
+ * `accept` lists them. Headers never set the endpoint or the API key. Never throws.
  */
 export function fromHeaders(headers: HeadersLike, options?: FromHeadersOptions): RemoteRun | undefined {
   try {
@@ -110,7 +111,7 @@ export function fromHeaders(headers: HeadersLike, options?: FromHeadersOptions):
       return new RemoteRun(order, [first.id, last.id], inherited);
     }
   } catch {
-    // A getter of the headers threw.
+    // A header getter threw.
   }
   return undefined;
 }
@@ -144,8 +145,8 @@ function jsonOf(text: string | undefined): unknown {
 }
 
 /**
- * Returns the dotted order in a header. If both the application and a propagator set the header, it contains two dotted
- * orders. The second is returned if it continues the first.
+ * Returns the dotted order in a header. A header that both the application and a propagator set has two dotted orders:
+ * the second is returned if it continues the first.
  */
 function innermostOrder(value: string | undefined): string | undefined {
   const [order, inner, ...more] = value?.split(',').map((part) => part.trim()) ?? [];
@@ -154,12 +155,12 @@ function innermostOrder(value: string | undefined): string | undefined {
 }
 
 /**
- * Returns a copy of `headers` with two headers that pass a run to another process, worker or message. `run` defaults to
- * the current run. `runspan-trace` contains the ids. W3C `baggage` contains the existing members and the project, tags,
- * metadata and sampling decision of the run.
+ * Returns a copy of `headers` with two headers that propagate a run to another process, worker or message. `run`
+ * defaults to the current run. `runspan-trace` contains the ids. W3C `baggage` contains the existing members and the
+ * run's project, tags, metadata and sampling decision.
  *
- * No header is added if there is no run, if tracing is off, or if the dotted order has more than 8 192 characters. A
- * field or a metadata entry is left out if the baggage would exceed 8 192 bytes.
+ * No header is added if there is no run, if tracing is off, or if the dotted order has more than 8 192 characters.
+ * Fields and metadata entries that would make the baggage longer than 8 192 bytes are omitted.
  */
 export function toHeaders(run?: Run, headers?: HeadersLike): Record<string, string> {
   const result: Record<string, string> = guard('toHeaders', () => plainHeaders(headers)) ?? {};
@@ -192,12 +193,12 @@ function contextToSend(run: Run | undefined): RunContext | undefined {
 export type BaggageContext = Pick<RunContext, 'sampled' | 'project' | 'tags' | 'metadata'>;
 
 /**
- * Returns the baggage header for a run. Keeps the members of other libraries. Omits fields of the run that would exceed
- * the size limit.
+ * Returns the baggage header for a run. Keeps the members that other libraries set, and omits run fields that would
+ * exceed the size limit.
  */
 export function baggageOf(context: BaggageContext, present: readonly BaggageMember[]): string {
   const texts = present.filter(({ key }) => !key.startsWith('runspan-')).map(({ text }) => text);
-  // Each member is counted with a trailing comma. One byte is added, because the last member has no comma.
+  // Every member is counted with a trailing comma. The extra byte accounts for the last member, which has none.
   let bytesLeft = BAGGAGE_BYTES_MAX + 1;
   for (const text of texts) bytesLeft -= text.length + 1;
   const add = (key: string, value: string): void => {
@@ -242,7 +243,7 @@ export function headerOf(headers: HeadersLike, name: string): string | undefined
   return textOf(value);
 }
 
-/** Returns the key of a header in its original spelling. `name` must be in lower case. */
+/** Returns the original spelling of a header's key. `name` must be in lower case. */
 export function keyOf(headers: object, name: string): string | undefined {
   return Object.keys(headers).find((given) => given.toLowerCase() === name);
 }
@@ -264,7 +265,7 @@ function plainHeaders(headers: HeadersLike | undefined): Record<string, string> 
   return plain;
 }
 
-/** Maximum bytes and members of a baggage header that every proxy must pass on (W3C Baggage, 3.3.2). */
+/** Maximum bytes and members of a baggage header that every proxy must forward (W3C Baggage, 3.3.2). */
 const BAGGAGE_BYTES_MAX = 8_192;
 const MEMBERS_MAX = 64;
 
@@ -280,7 +281,7 @@ export interface BaggageMember {
  */
 export function parseBaggage(header: string): BaggageMember[] {
   const members: BaggageMember[] = [];
-  // A long header is cut at a comma, because a cut within a member would change its value.
+  // A long header is cut at a comma, because a cut inside a member would change its value.
   const end = header.length <= BAGGAGE_BYTES_MAX ? header.length : header.lastIndexOf(',', BAGGAGE_BYTES_MAX);
   for (const part of header.slice(0, Math.max(0, end)).split(',', MEMBERS_MAX)) {
     const text = part.trim();

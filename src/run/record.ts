@@ -1,4 +1,4 @@
-/** The type of a run. Viewers recognize the listed types. Any other text is sent unchanged. */
+/** A run's type. Viewers recognize the listed types. Any other text is sent unchanged. */
 export type RunType = 'chain' | 'llm' | 'tool' | 'retriever' | 'embedding' | 'prompt' | 'parser' | (string & {});
 
 /** An event within a run, for example the first token of a stream. */
@@ -41,22 +41,18 @@ export interface RunRecord {
   run_type: RunType;
   /** ISO 8601 timestamp in UTC with microseconds. */
   start_time: string;
-  /** The end time in the format of `start_time`. The field is absent while the run is open. */
+  /** The end time, in the same format as `start_time`. Absent while the run is open. */
   end_time?: string;
   inputs: Record<string, unknown>;
   outputs?: Record<string, unknown>;
   events?: RunEvent[];
-  /**
-   * Error text: `Name: message` on the first line, then the stack and the causes. The field is absent if the run
-   * succeeded.
-   */
+  /** The error text: `Name: message` on the first line, then the stack and the causes. Absent if the run succeeded. */
   error?: string;
   tags?: string[];
-  /** The id of the example of a dataset that the run evaluates. */
+  /** Id of the dataset example that the run evaluates. */
   reference_example_id?: string;
   extra?: { metadata?: Record<string, unknown>; runtime?: Record<string, unknown>; [key: string]: unknown };
-  /** The name of the project. */
   session_name?: string;
-  /** The id of the project. Sent instead of `session_name`. */
+  /** The project's id. Sent instead of `session_name`. */
   session_id?: string;
 }

@@ -7,18 +7,18 @@ import type { UsageMetadata } from './record.ts';
 import { isoTimestamp } from './time.ts';
 
 /**
- * An object whose properties are recorded. The second type of the union accepts a value whose type is an `interface`,
- * which has no index signature. The compiler rejects an array, a `Map` and any other iterable. The compiler also
- * rejects a promise, because a promise usually means that `await` is missing.
+ * An object whose properties are recorded. The second type in the union accepts values typed as an `interface`, which
+ * has no index signature. Arrays, maps and other iterables do not compile. Promises do not compile either, because they
+ * usually mean that `await` is missing.
  */
 export type Fields =
   | Readonly<Record<string, unknown>>
   | (object & { readonly then?: never; readonly [Symbol.iterator]?: never });
 
-/** Maximum number of tags of one run, including inherited tags. */
+/** Maximum number of tags per run, including inherited tags. */
 export const TAGS_MAX = 1_000;
 
-/** Path of a tag for matching redaction paths: an item of `tags` with an unknown index. */
+/** The path that redaction rules match for tags: an item of `tags` with an unknown index. */
 const TAG = ['tags', undefined] as const;
 
 /** Never changes `present`, because nested runs share it. */
@@ -33,7 +33,7 @@ export function withTags(
 }
 
 function joined(present: readonly string[], added: readonly string[]): readonly string[] {
-  // The list is copied only if a tag is new, because a loop may add the same tags many times.
+  // Copies the list only for a new tag, because a loop may add the same tags many times.
   let tags: string[] | undefined;
   for (const tag of added) {
     const known = tags ?? present;
@@ -51,10 +51,10 @@ function joined(present: readonly string[], added: readonly string[]): readonly 
   return tags ?? present;
 }
 
-/** Maximum number of metadata keys of one run, including inherited keys. */
+/** Maximum number of metadata keys per run, including inherited keys. */
 const KEYS_MAX = 10_000;
 
-/** Metadata keys that the library sets. These keys are recorded even if a run already has `KEYS_MAX` keys. */
+/** Metadata keys that the library sets, which are recorded even if a run already has `KEYS_MAX` keys. */
 const ALWAYS_KEPT: ReadonlySet<string> = new Set(['usage_metadata', 'end_reason', 'dropped_events', 'dropped_chunks']);
 
 /** Never changes `present`, because nested runs share it. */
@@ -86,8 +86,8 @@ export function addMetadata(metadata: Map<string, string>, added: Fields, rules:
 const EVENTS_MAX = 10_000;
 
 /**
- * The events of one run. If the run already has `EVENTS_MAX` events, or if the JSON text of its events has reached the
- * maximum size of one payload, a new event is only counted in `dropped`.
+ * The events of one run. New events are only counted in `dropped` once the run has `EVENTS_MAX` events, or once their
+ * JSON text reaches the maximum payload size.
  */
 export class EventList {
   readonly #events: string[] = [];
@@ -114,8 +114,8 @@ const PRICED_TIERS: ReadonlySet<unknown> = new Set(['flex', 'priority']);
 
 /**
  * Adds the total token count if it is missing, and splits the token details into categories with one price each.
- * `cache_creation` keeps only the tokens whose cache lifetime is unknown. If the service tier has its own prices, for
- * example `flex`, then `cache_read` becomes `flex_cache_read`, `reasoning` becomes `flex_reasoning`, and the remaining
+ * `cache_creation` keeps only the tokens whose cache lifetime is unknown. For a service tier with its own prices, for
+ * example `flex`, `cache_read` becomes `flex_cache_read`, `reasoning` becomes `flex_reasoning`, and the remaining
  * tokens are counted as `flex`.
  */
 export function completeUsage(given: UsageMetadata, serviceTier?: unknown): UsageMetadata {

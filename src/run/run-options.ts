@@ -37,34 +37,42 @@ export interface RunOptions extends RunHooks {
   name: string;
   /** @default 'chain' */
   runType?: RunType;
-  /** A list with more than 1 000 tags is ignored. Tags beyond 1 000 per run, including inherited tags, are left out. */
+  /**
+   * Tags of the run. A run keeps at most 1 000 tags, including inherited tags. A list with more than 1 000 tags is
+   * ignored.
+   */
   tags?: readonly string[];
-  /** Metadata keys beyond 10 000 per run, including inherited keys, are left out. */
+  /** Metadata of the run. A run keeps at most 10 000 metadata keys, including inherited keys. */
   metadata?: Fields;
   /**
-   * The name of the project in which the run is recorded. Nested runs inherit the project. @default the project of the
-   * parent run, or of the exporter if there is no parent
+   * Name of the project in which the run is recorded. Nested runs inherit the project.
+   * @default the project of the parent run, or of the exporter if there is no parent
    */
   project?: string;
-  /** The id of the project. The option `projectId` takes precedence over `project`. */
+  /** Id of the project. Takes precedence over `project`. */
   projectId?: string;
   /**
-   * A UUID to use instead of a generated UUID, so that you can find the run again. `runIdFrom` derives a UUID from your
-   * own id. Use each id for one run only, because the service replaces a run with the same id or ignores the new run.
+   * The UUID to use as run id instead of a generated one, so that you can find the run again. `runIdFrom` derives a
+   * UUID from your own id. Use each id for one run only, because the service either replaces a run that has the same id
+   * or ignores the new run.
    */
   id?: string;
   /** The inputs to record. They are copied immediately. @default no inputs */
   inputs?: Fields;
   /**
-   * The start time of an operation that started earlier. A start time before the start of the parent run is replaced by
-   * the start of the parent. @default now
+   * Start time of an operation that has already started. A start time before the parent's is replaced with the parent's
+   * start time.
+   * @default now
    */
   startTime?: Timestamp;
-  /** The id of the example of a dataset that this run evaluates, a UUID. Nested runs do not inherit the id. */
+  /** UUID of the dataset example that this run evaluates. Nested runs do not inherit it. */
   referenceExampleId?: string;
   /** Starts a new trace, even if there is a current run. @default false */
   root?: boolean;
-  /** The exporter of the run and of nested runs. @default the exporter of the parent, else the configured exporter */
+  /**
+   * Exporter for the run and its nested runs.
+   * @default the exporter of the parent, else the configured exporter
+   */
   exporter?: RunSink;
 }
 
@@ -75,7 +83,7 @@ const time: Check = [
   (value) => timestampUs(value) !== undefined,
 ];
 
-/** The checks of options that apply to several runs, for example to all runs of a client. */
+/** Checks for options that apply to several runs, for example to all runs of a client. */
 export const sharedChecks: Readonly<Record<'tags' | 'metadata' | 'project' | 'projectId' | 'exporter', Check>> = {
   tags: [`a list of at most ${TAGS_MAX} texts`, areTags],
   metadata: object,
@@ -85,8 +93,8 @@ export const sharedChecks: Readonly<Record<'tags' | 'metadata' | 'project' | 'pr
 };
 
 /**
- * Checks of the options that all functions for starting runs accept. `inputs` is not included, because its type differs
- * between these functions. `startTime` is not included, because a traced function starts when it is called.
+ * Checks for the options that every function for starting runs accepts. Excludes `inputs`, whose type differs between
+ * these functions. Excludes `startTime`, because a traced function starts when it is called.
  */
 export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs' | 'startTime'>, Check>> = {
   ...sharedChecks,
@@ -105,10 +113,10 @@ export function projectIn({ project, projectId }: Pick<RunOptions, 'project' | '
 
 export const runOptionChecks: Checks<RunOptions> = { ...commonChecks, inputs: object, startTime: time };
 
-/** Options of `Run.end` and `Run.fail`. */
+/** The options that `Run.end` and `Run.fail` accept. */
 export interface EndOptions {
   /**
-   * The end time of an operation that ended earlier. An end time before the start time is replaced by the start time.
+   * End time of an operation that has already ended. An end time before the start time is replaced with the start time.
    * @default now
    */
   endTime?: Timestamp;
@@ -126,8 +134,8 @@ export const changeChecks: Checks<RunChanges> = {
 };
 
 /**
- * Returns the valid options. An invalid option is ignored and logged once for each function (`place`), because a
- * mistake in tracing options must not stop the application.
+ * Returns the valid options. Invalid options are ignored and logged once per function (`place`), because mistakes in
+ * tracing options must not stop the application.
  */
 export function usableOptions<Options extends object>(
   place: string,
@@ -165,7 +173,7 @@ const flushChecks: Checks<FlushLimit> = {
 
 export function flushLimitMs(place: string, limit: unknown, defaultMs: number): number {
   if (limit === undefined) return defaultMs;
-  // The log line does not show the argument, because `call().then(flush)` passes data of the application.
+  // The log line omits the argument, because `call().then(flush)` passes application data.
   const mistake = `${place}: expected { timeoutMs } with a number from 0; anything else is left out.`;
   const report = (): void => diagnostics.warnOnce(`${place} limit`, mistake);
   const given = guard(place, () => validOptions(limit, flushChecks, report));
@@ -174,15 +182,15 @@ export function flushLimitMs(place: string, limit: unknown, defaultMs: number): 
 
 /** An option of another library that was passed to runspan. */
 export interface ForeignOption {
-  /** Describes the effect of the option in a log line. The text is empty if the option has no effect. */
+  /** Describes the option's effect in a log line. Empty if the option has no effect. */
   readonly effect: string;
   readonly instead: string;
-  /** The runspan options that are applied instead. */
+  /** The equivalent runspan options to apply. */
   readonly hiding: (Hiding & { enabled?: false }) | undefined;
 }
 
 /**
- * Maps options of other libraries to runspan options. The keys are in lower case, without `_` and without a final `s`.
+ * Maps other libraries' options to runspan options. The keys are in lower case, without `_` and without a final `s`.
  */
 const RENAMED: Readonly<Record<string, string>> = {
   runtype: 'runType',
@@ -203,19 +211,15 @@ const RENAMED: Readonly<Record<string, string>> = {
   workspaceid: 'workspaceId',
 };
 
-/** Matches the names of options that hide payloads in other libraries. The capture group is `input` or `output`. */
+/** Matches option names that hide payloads in other libraries. The capture group is `input` or `output`. */
 const HIDING = /^(?:mask|anonymizer|redact|tracingenabled|(?:process|hide|capture|record)(input|output))$/;
 
-/**
- * Matches options that hide payloads if they are false. All other options that match `HIDING` hide payloads if they are
- * truthy.
- */
+/** Matches options that hide payloads when false. Options that match only `HIDING` hide payloads when truthy. */
 const SWITCH = /^(?:capture|record|tracing)/;
 
 /**
- * Recognizes an option of another library. If the option hides payloads in the other library, runspan hides the same
- * payloads. For a traced function, `tracingEnabled: false` turns off tracing of the calls. Elsewhere, `tracingEnabled:
- * false` hides inputs and outputs.
+ * Recognizes an option from another library. If the option hides payloads there, runspan hides the same payloads.
+ * `tracingEnabled: false` stops tracing a traced function. Everywhere else it hides inputs and outputs.
  */
 export function foreignOption(
   name: string,
@@ -238,7 +242,10 @@ export function foreignOption(
   return { effect: `, so no ${payloads} are recorded`, instead, hiding };
 }
 
-/** Returns the name of the runspan option that hides the payload, or both payloads if `payload` is undefined. */
+/**
+ * Returns the name of the runspan option that hides `payload`. If `payload` is undefined, returns the option that hides
+ * both payloads.
+ */
 function hidingOption(
   spelling: string,
   payload: 'input' | 'output' | undefined,
@@ -252,7 +259,7 @@ function hidingOption(
   return isKnown('redact') ? 'redact' : 'redact` of `configure';
 }
 
-/** Whether an option is set to hide payloads. Returns true if the getter of the option throws. */
+/** Whether an option is set to hide payloads. Returns true if reading the option throws. */
 function asksForHiding(given: object, name: string, isSwitch: boolean): boolean {
   try {
     const value = (given as Record<string, unknown>)[name];
@@ -267,7 +274,7 @@ function isUuid(value: unknown): boolean {
 }
 
 function areTags(value: unknown): boolean {
-  // Longer lists are rejected without a check of each tag, which could block the event loop.
+  // Longer lists are rejected first, because checking every tag could block the event loop.
   return Array.isArray(value) && value.length <= TAGS_MAX && value.every((tag) => typeof tag === 'string');
 }
 

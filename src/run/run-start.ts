@@ -11,7 +11,7 @@ import { type SamplingResult, sample } from './sampling.ts';
 import type { CapturePolicy, RunSink } from './sink.ts';
 import { parseDottedOrder, type Timestamp, timestampUs } from './time.ts';
 
-/** The data of a run that is determined before the run starts. */
+/** Data that is determined before a run starts. */
 export interface RunStart {
   readonly options: StartOptions;
   readonly parent: RunContext | undefined;
@@ -20,7 +20,7 @@ export interface RunStart {
   readonly sampling: SamplingResult;
 }
 
-/** The option `root` starts a new trace, but the run is still sent to the exporter of an enclosing `withExporter`. */
+/** With `root`, a run starts a new trace, but an enclosing `withExporter` still selects its exporter. */
 export function prepareRun(place: string, given: RunOptions, around: RunContext | undefined): RunStart {
   const { name = 'run', inputs, startTime, ...others } = usableOptions<RunOptions>(place, given, runOptionChecks);
   const options: StartOptions = { ...others, name };
@@ -66,9 +66,8 @@ export function newRecord(
 const NOTHING_ADDED: Pick<RunOptions, 'tags' | 'metadata'> = {};
 
 /**
- * Sets the start time and the id of a run that started earlier. The start time is not before that of the parent, because
- * services reject such a dotted order. `Date.now()`, for example, may return an earlier time, because it has no
- * microseconds.
+ * Sets the start time and id of a run that started earlier. A run never starts before its parent, because services
+ * reject such a dotted order. `Date.now()`, for example, may return an earlier time because it has no microseconds.
  */
 function startAt(options: StartOptions, startTime: Timestamp, parent: RunContext | undefined): void {
   const parentUs = parent?.dottedOrder && parseDottedOrder(parent.dottedOrder)?.at(-1)?.startUs;
@@ -76,7 +75,7 @@ function startAt(options: StartOptions, startTime: Timestamp, parent: RunContext
   options.id ??= runIdAt(options.startUs);
 }
 
-/** Returns the hooks of a run in the order of their calls, or undefined if there are none. */
+/** Returns a run's hooks in call order, or undefined if there are none. */
 export function hooksOf(configured: RunHooks | undefined, own: RunHooks): readonly RunHooks[] | undefined {
   if (own.onStart === undefined && own.onEnd === undefined) return configured && [configured];
   return configured === undefined ? [own] : [configured, own];

@@ -34,8 +34,8 @@ import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
 import { isoTimestamp, timestampUs } from './time.ts';
 
 /**
- * A traced operation, from start to end. `startRun` and `currentRun` return runs, and each call of a traced function
- * creates a run. No method throws. An ended run does not change. While tracing is off, a run records nothing.
+ * A traced operation, from start to end. Returned by `startRun` and `currentRun`, and created for each call to a traced
+ * function. No method throws. An ended run does not change. While tracing is off, runs record nothing.
  */
 export class Run implements HookedRun {
   readonly id: string;
@@ -47,16 +47,13 @@ export class Run implements HookedRun {
   readonly sink: RunSink | undefined;
   /** @internal The context of nested runs. */
   readonly context: RunContext;
-  /**
-   * @internal Whether the run still records data. An ended run records no data, and neither does a run that is not
-   * sent.
-   */
+  /** @internal Whether the run still records data. False after the run has ended, and for runs that are not sent. */
   isOpen: boolean;
   /** @internal */
   modelCall: ModelCall | undefined;
   /**
-   * @internal The abort signal of the traced call. The reference is weak, because a listener of the signal may reference
-   * a followed stream and would then prevent its garbage collection.
+   * @internal The traced call's abort signal. The reference is weak, because a listener on the signal may reference a
+   * followed stream, which could then never be garbage-collected.
    */
   signal: WeakRef<AbortSignal> | undefined;
   readonly #record: EncodedRun;
@@ -165,8 +162,8 @@ export class Run implements HookedRun {
   }
 
   /**
-   * Ends the run. A plain object is recorded as is, and any other value as `{ outputs: value }`. If `outputs` is
-   * undefined, outputs that were set with `set` are kept. Calling `end` again has no effect.
+   * Ends the run. A plain object is recorded unchanged. Any other value is recorded as `{ outputs: value }`. If
+   * `outputs` is undefined, outputs from `set` are kept. Calling `end` again has no effect.
    */
   end(outputs?: unknown, options?: EndOptions): void {
     if (!Run.#isAttached(this, 'end') || !this.isOpen) return;
@@ -174,7 +171,7 @@ export class Run implements HookedRun {
     this.finish(options && this.#endUsIn('Run.end', options));
   }
 
-  /** Ends the run with an error, which may be any thrown value. Outputs that were set with `set` are kept. */
+  /** Ends the run with an error, which can be any thrown value. Outputs from `set` are kept. */
   fail(error: unknown, options?: EndOptions): void {
     if (!Run.#isAttached(this, 'fail') || !this.isOpen) return;
     const reason = isAbort(error) || this.signal?.deref()?.aborted ? 'cancelled' : undefined;
@@ -192,23 +189,23 @@ export class Run implements HookedRun {
     this.#stop('interrupted', `Interrupted: ${reason}`);
   }
 
-  /** Ends the run at the end of a `using` block, if the run is still open. */
+  /** Called at the end of a `using` block. Ends the run if it is still open. */
   [Symbol.dispose](): void {
     if (Run.#isAttached(this, 'end')) this.end();
   }
 
-  /** @internal Returns the fields that are recorded if a payload contains this run. */
+  /** @internal Returns the fields to record when a payload contains this run. */
   toJSON(): { id: string; traceId: string; name: string } {
     const { id, traceId, name } = this;
     return { id, traceId, name };
   }
 
-  /** @internal Called once the start is complete. Calls the hooks `onStart`. */
+  /** @internal Calls the `onStart` hooks, once the run has started. */
   started(): void {
     if (this.#hooks !== undefined) callHooks('onStart', this.#hooks, this);
   }
 
-  /** @internal Adds hooks, which are called after the existing hooks. */
+  /** @internal Adds hooks, which are called after existing hooks. */
   addHooks(hooks: RunHooks): void {
     if (this.isOpen) this.#hooks = [...(this.#hooks ?? []), hooks];
   }
@@ -224,7 +221,7 @@ export class Run implements HookedRun {
     );
   }
 
-  /** @internal Records the result of the traced call as outputs, unless the application has set `outputs`. */
+  /** @internal Records the traced call's result as outputs, unless the application has set `outputs`. */
   keepResult(result: unknown): void {
     if (result !== undefined && this.isOpen && !this.#areOutputsSet) this.#setOutputs(result);
   }
@@ -237,8 +234,8 @@ export class Run implements HookedRun {
   }
 
   /**
-   * Whether a method was called on a run. Returns false if the method was called on a proxy of a run, or without a run
-   * as in `promise.catch(run.fail)`.
+   * Whether a method was called on a run. False for a proxy of a run, and for a detached method as in
+   * `promise.catch(run.fail)`.
    */
   static #isAttached(self: unknown, method: string): boolean {
     if (Run.#recordOf(self) !== undefined) return true;
@@ -270,7 +267,7 @@ export class Run implements HookedRun {
   }
 
   #stop(endReason: 'cancelled' | 'interrupted' | undefined, error: string | undefined, endUs?: number): void {
-    // Reading a getter of the error may have ended the run in the meantime.
+    // A getter on the error may have ended the run in the meantime.
     if (!this.isOpen) return;
     if (endReason !== undefined) this.#addMetadata({ end_reason: endReason });
     this.#record.error = error;
@@ -279,7 +276,7 @@ export class Run implements HookedRun {
 
   /** @internal */
   finish(givenUs?: number): void {
-    // Reading a getter or calling `toJSON` of the payload may have ended the run in the meantime.
+    // A getter or `toJSON` in the payload may have ended the run in the meantime.
     if (!this.isOpen) return;
     const record = this.#record;
     const endUs = givenUs ?? this.#nowUs();
@@ -297,7 +294,7 @@ export class Run implements HookedRun {
     }
     record.endTime = isoTimestamp(endUs);
     this.isOpen = false;
-    // Releases the events and attachments, because the application may keep the run in memory for a long time.
+    // Frees the events and attachments, because the application may keep a reference to the run.
     this.#events = undefined;
     this.#attachments = undefined;
     this.modelCall = undefined;
@@ -309,7 +306,10 @@ export class Run implements HookedRun {
     return us === undefined ? undefined : Math.max(us, this.#startUs);
   }
 
-  /** Returns the start time plus the monotonic duration, so that durations ignore changes of the wall clock. */
+  /**
+   * Returns the start time plus the elapsed monotonic time, so that changes to the system clock do not affect
+   * durations.
+   */
   #nowUs(): number {
     return this.#startUs + Math.max(0, Math.floor(clock.monotonicUs() - this.#startMonotonicUs));
   }
@@ -332,7 +332,7 @@ export class Run implements HookedRun {
     return this.#attachments;
   }
 
-  /** Adds metadata to a copy of the map, because nested runs share the map. */
+  /** Copies the map before adding metadata, because nested runs share it. */
   #addMetadata(added: Fields): void {
     const { metadata } = this.#record;
     if (metadata !== undefined && metadata !== this.context.metadata) {

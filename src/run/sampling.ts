@@ -9,18 +9,16 @@ import { projectIn, type RunOptions } from './run-options.ts';
 import type { RunSink, SamplingDecision, TraceStart } from './sink.ts';
 
 /**
- * Decides whether a trace is recorded. Called when the first run of a trace starts. Returns true to record the trace,
- * false to leave out the trace, or a sample rate from 0 to 1 that applies to the trace. The sampler must be
- * synchronous. `sampleRate` applies if the function throws, returns `undefined` or returns an invalid value. An invalid
- * value is also logged once.
+ * Decides whether a trace is recorded. Called when the first run in a trace starts. Returns true to record the trace,
+ * false to leave it out, or a sample rate from 0 to 1 for this trace. Must be synchronous. If the sampler throws, or
+ * returns `undefined` or an invalid value, `sampleRate` applies. Invalid values are logged once.
  */
 export type Sampler = (start: TraceStart) => boolean | number | undefined;
 
 export interface SamplingResult {
   readonly isKept: boolean;
   /**
-   * The run id on which the sampling decision is based, or undefined if no decision is made, for example for a nested
-   * run.
+   * The run id that the sampling decision is based on. Undefined if no decision is made, for example for a nested run.
    */
   readonly id: string | undefined;
 }
@@ -28,9 +26,7 @@ export interface SamplingResult {
 export const KEPT: SamplingResult = { isKept: true, id: undefined };
 const LEFT_OUT: SamplingResult = { isKept: false, id: undefined };
 
-/**
- * The sink makes the sampling decision for the first run of a trace. The sampling decision also applies to nested runs.
- */
+/** The sink decides for the first run in a trace. All nested runs follow this decision. */
 export function sample(
   run: Pick<RunOptions, 'name' | 'runType' | 'id' | 'project' | 'projectId'>,
   parent: RunContext | undefined,
@@ -49,7 +45,7 @@ export function samplingDecision(rate: number, sampler: Sampler | undefined): Sa
   if (sampler === undefined) return rate >= 1 ? undefined : ({ traceId }) => isWithin(traceId, rate);
   let isSampling = false;
   return (start) => {
-    // A trace that starts within the sampler would call the sampler again, in an endless loop.
+    // A trace that starts inside the sampler would call the sampler again in an endless loop.
     if (isSampling) return isWithin(start.traceId, rate);
     isSampling = true;
     const result: unknown = guard('sampler', () => untraced(sampler, start));
@@ -72,9 +68,9 @@ function isWithin(traceId: string, rate: number): boolean {
 }
 
 /**
- * Maps a lower-case trace id to a number from 0 to 1. The number is the same in every process and version, so all
- * services with the same sample rate record the same traces. The number is the 32-bit FNV-1a hash with the finaliser of
- * MurmurHash3, divided by 2^32.
+ * Maps a lower-case trace id to a number from 0 to 1. Every process and version computes the same number, so all
+ * services with the same sample rate record the same traces. The number is the 32-bit FNV-1a hash with MurmurHash3's
+ * finaliser, divided by 2^32.
  */
 export function shareOf(traceId: string): number {
   let hash = 0x811c9dc5;

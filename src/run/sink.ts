@@ -3,76 +3,69 @@ import type { PayloadRules } from '../payload/limits.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
 import type { RunHooks } from './run-hooks.ts';
 
-/** The settings of a sink that decide which parts of a run are recorded. */
+/** The sink settings that decide which parts of a run are recorded. */
 export interface CapturePolicy {
   readonly project: Project;
   readonly hideInputs: boolean;
   readonly hideOutputs: boolean;
   readonly payload: PayloadRules;
-  /** Maximum total bytes of the attachments of a run. */
+  /** Maximum total size of a run's attachments, in bytes. */
   readonly attachmentBytes: number;
-  /** The function that makes sampling decisions, or undefined if every trace is recorded. */
+  /** Makes sampling decisions. Undefined if every trace is recorded. */
   readonly sampling: SamplingDecision | undefined;
-  /** Milliseconds without a read after which a stream is abandoned. */
+  /** A stream is treated as abandoned after this many milliseconds without a read. */
   readonly streamIdleMs: number;
-  /** The hooks of all runs, or undefined if there are none. */
+  /** Hooks for all runs, or undefined if there are none. */
   readonly hooks?: RunHooks | undefined;
 }
 
-/** Describes a trace to a sampler before the first run starts. */
+/** Describes a trace before its first run starts. Passed to samplers. */
 export interface TraceStart {
   readonly traceId: string;
-  /** The name of the first run. */
   readonly name: string;
-  /** The type of the first run. */
   readonly runType: string;
-  /** The name or the id of the project. */
   readonly project: string;
 }
 
-/** Decides whether a trace is recorded. Called when the first run of the trace starts. */
+/** Decides whether a trace is recorded. Called when the trace's first run starts. */
 export type SamplingDecision = (start: TraceStart) => boolean;
 
 /** Limits the time of a flush. */
 export interface FlushLimit {
-  /** Maximum milliseconds to wait. */
+  /** Maximum time to wait, in milliseconds. */
   readonly timeoutMs?: number;
 }
 
 /** The result of a flush. */
 export interface FlushResult {
-  /** Whether every run was delivered or dropped in time. */
+  /** Whether every run was delivered or dropped before the timeout. */
   readonly ok: boolean;
-  /** Number of runs that were not delivered in time. */
+  /** Number of runs that were not delivered before the timeout. */
   readonly pending: number;
 }
 
 /**
- * The destination of runs. `configure`, `createExporter` and `recordRuns` return a sink, which can be passed as the
- * option `exporter`. No method throws.
+ * The destination for runs, returned by `configure`, `createExporter` and `recordRuns`. Pass a sink as the `exporter`
+ * option. No method throws.
  */
 export interface RunSink {
   /** @internal */
   readonly capture: CapturePolicy;
-  /** @internal True if tracing is off and the sink refuses every run. */
+  /** @internal True if tracing is off, so that the sink refuses every run. */
   readonly isOff?: true;
-  /**
-   * @internal Called once when a run starts. Returns false to refuse the run. `end` is not called for a refused run.
-   */
+  /** @internal Called once when a run starts. Returns false to refuse the run, for which `end` is then not called. */
   start(run: EncodedRun): boolean;
   /** @internal Called once when an accepted run has ended and its record is complete. */
   end(run: EncodedRun): void;
-  /**
-   * @internal Called instead of `start` for each run of a trace that sampling left out.
-   */
+  /** @internal Called instead of `start` for each run in a trace that sampling left out. */
   skip(): void;
-  /** Waits for at most `timeoutMs` until every run recorded before the call is delivered or dropped. Never rejects. */
+  /** Waits up to `timeoutMs` until every run recorded before this call is delivered or dropped. Never rejects. */
   flush(limit?: FlushLimit): Promise<FlushResult>;
-  /** Flushes and then closes the sink. Runs that start after the call are counted as dropped. Never rejects. */
+  /** Flushes the sink and then closes it. Runs that start after this call are counted as dropped. Never rejects. */
   close(limit?: FlushLimit): Promise<FlushResult>;
 }
 
-/** The sink while tracing is off. */
+/** The sink that is used while tracing is off. */
 export const noopSink: RunSink = {
   capture: {
     project: 'default',
@@ -113,19 +106,19 @@ export function registerPreload(load: () => void): void {
   state.preload = load;
 }
 
-/** Loads the delivery code in advance. Called when a program wraps an SDK client, usually at startup. */
+/** Loads the delivery code ahead of time. Called when a program wraps an SDK client, usually at startup. */
 export function preloadDelivery(): void {
   state.preload();
 }
 
-/** Returns the sink of new traces, or undefined while tracing is off. */
+/** Returns the sink for new traces, or undefined while tracing is off. */
 export function currentSink(): RunSink | undefined {
   if (state.overrides.length > 0) return state.overrides.at(-1);
   if (state.installed === undefined && state.create !== undefined) state.installed = { sink: state.create() };
   return state.installed?.sink;
 }
 
-/** Sets the sink of new traces. A run that has already started keeps its sink. */
+/** Sets the sink for new traces. Runs that have already started keep their sink. */
 export function installSink(sink: RunSink | undefined): void {
   state.installed = { sink };
 }

@@ -6,16 +6,16 @@ import { isSink, type RunOptions } from './run-options.ts';
 import type { RunSink } from './sink.ts';
 
 /**
- * Starts a run below the current run, or a new trace if `root` is true. The current run does not change until you call
- * `withRun`. The run stays open until you call `end` or `fail`, or until the end of its `using` block.
+ * Starts a run below the current run, or in a new trace if `root` is true. The new run does not become the current run:
+ * use `withRun` for that. The run stays open until you call `end` or `fail`, or until its `using` block ends.
  */
 export function startRun(options: RunOptions): Run {
   return startRunBelow('startRun', options, currentContext());
 }
 
 /**
- * Calls `fn` and returns the result. `run` is the current run in `fn` and in asynchronous work that `fn` starts. `run`
- * may be the result of `fromHeaders`. If `run` is undefined, the current run does not change.
+ * Calls `fn` and returns its result. `run` is the current run in `fn` and in asynchronous work started by `fn`. `run`
+ * can also be a run from `fromHeaders`. If `run` is undefined, the current run does not change.
  */
 export function withRun<Result>(run: Run | RemoteRun | undefined, fn: () => Result): Result {
   if (run === undefined) return fn();
@@ -29,8 +29,8 @@ export function withRun<Result>(run: Run | RemoteRun | undefined, fn: () => Resu
 }
 
 /**
- * Calls `fn` and returns the result. Runs that start in `fn`, or in asynchronous work that `fn` starts, are sent to
- * `exporter`, unless a run sets the option `exporter`.
+ * Calls `fn` and returns its result. Runs that start in `fn`, or in asynchronous work started by `fn`, are sent to
+ * `exporter` unless a run sets its own `exporter` option.
  */
 export function withExporter<Result>(exporter: RunSink, fn: () => Result): Result {
   if (isSink(exporter)) return enterContext(contextTo(exporter, currentContext()), fn);
@@ -41,7 +41,7 @@ export function withExporter<Result>(exporter: RunSink, fn: () => Result): Resul
   return fn();
 }
 
-/** Returns the current run, or undefined if there is no current run. */
+/** Returns the current run, or undefined if there is none. */
 export function currentRun(): Run | undefined {
   const owner = enteredContext()?.owner;
   return owner instanceof Run ? owner : undefined;

@@ -4,77 +4,74 @@ import { channel } from '../base/node.ts';
 /** The reason why a run was dropped. */
 export type DropReason = 'queue_full' | 'too_large' | 'rejected' | 'expired' | 'corrupt' | 'closed';
 
-/**
- * A dropped run, as passed to `onDrop`. A field is empty if the run was read from a damaged file that lacks the field.
- */
+/** A dropped run, as passed to `onDrop`. If the run was read from a damaged file, missing fields are empty. */
 export interface DroppedRun {
   readonly id: string;
   readonly traceId: string;
   readonly name: string;
-  /** The cause of the drop, for example the HTTP status of the service's response. */
+  /** The cause, for example the HTTP status that the service returned. */
   readonly detail?: string;
 }
 
 /**
- * Number of runs at each stage. Each run is counted at exactly one stage:
+ * Number of runs at each stage. Each run is counted in exactly one stage:
  *
  *     created + recovered = open + queued + inFlight + spooled + sent + dropped
  *
- * `stats()` returns a copy that is not updated later.
+ * `stats()` returns a snapshot, which does not change later.
  */
 export interface Stats {
   created: number;
-  /** Runs that were found in the files of an earlier process, including unreadable runs. */
+  /** Runs found in files from an earlier process, including unreadable runs. */
   recovered: number;
-  /** Runs that have started but not ended. */
+  /** Runs that have started and not ended. */
   open: number;
-  /** Ended runs that wait to be sent. */
+  /** Ended runs that are waiting to be sent. */
   queued: number;
   /** Ended runs that are being sent. */
   inFlight: number;
   /** Ended runs that are stored on disk. */
   spooled: number;
-  /** Runs whose end the service has accepted. */
+  /** Runs whose end was accepted by the service. */
   sent: number;
-  /** Runs that were dropped completely or in part. */
+  /** Runs that were dropped, completely or in part. */
   dropped: number;
   /** Number of dropped runs for each reason. */
   droppedByReason: Record<DropReason, number>;
-  /** Runs left out by sampling. Not part of `created`. */
+  /** Runs left out by sampling. Not included in `created`. */
   sampledOut: number;
   /** Number of requests sent, including retries, by kind. */
   requests: { multipart: number; simple: number };
   /** The records in memory that wait to be sent or are being sent. */
   backlog: Backlog;
-  /** Durations of requests, or undefined until the first request has ended. */
+  /** Request durations. Undefined until the first request has ended. */
   latency: Latency | undefined;
-  /** The last failed request, even if delivery has recovered since then, or undefined if no request has failed. */
+  /** The most recent failed request, even if delivery has since recovered. Undefined if no request has failed. */
   lastError: DeliveryError | undefined;
 }
 
 /** The run records that wait for delivery. */
 export interface Backlog {
-  /** Total bytes of all exporters. `limits.queueBytes` applies to each exporter, not to the total. */
+  /** Total bytes over all exporters. `limits.queueBytes` applies to each exporter separately. */
   bytes: number;
-  /** Age in milliseconds of the oldest record of all exporters, or 0 if there are no records. */
+  /** Age of the oldest record in any exporter, in milliseconds, or 0 if there are no records. */
   oldestMs: number;
 }
 
 /**
- * Durations of the latest 500 requests of each exporter. The duration of a request ends with the last byte of the
- * response, or when the request fails. Percentiles use the nearest rank, so `p99Ms` is the maximum if there are fewer
- * than 100 requests.
+ * Durations of each exporter's latest 500 requests. A request ends with the last byte of its response, or when it
+ * fails. Percentiles use the nearest rank, so with fewer than 100 requests, `p99Ms` is the maximum.
  */
 export interface Latency {
   p50Ms: number;
   p99Ms: number;
 }
 
-/** The latest failed request of all exporters. */
+/** The most recent failed request of any exporter. */
 export interface DeliveryError {
   /** ISO 8601 timestamp in UTC. */
   at: string;
-  /** The response status or the connection error. The text contains no key, payload or URL credentials. */
+  /** The response status or the connection error. Contains no API key, payload or URL credentials. */
   message: string;
 }
 
@@ -89,17 +86,17 @@ export function currentStats(): Stats | undefined {
 }
 
 /**
- * Messages on channels of `node:diagnostics_channel`, by channel name. Subscribers are called synchronously. An error
- * that a subscriber throws is an uncaught exception.
+ * The messages on each `node:diagnostics_channel` channel, by channel name. Subscribers are called synchronously. An
+ * error thrown by a subscriber becomes an uncaught exception.
  */
 export interface ChannelMessages {
-  /** Published when a request with runs has ended, with or without a response. */
+  /** Published when a request that contains runs has ended, with or without a response. */
   'runspan:request:end': RequestMessage;
   /** Published when a run was dropped. */
   'runspan:run:dropped': DropMessage;
   /** Published when requests start to fail. */
   'runspan:delivery:outage': OutageMessage;
-  /** Published when the first runs are accepted after an outage. */
+  /** Published when the service accepts runs again after an outage. */
   'runspan:delivery:recovery': RecoveryMessage;
 }
 
@@ -113,7 +110,7 @@ export interface RequestMessage {
   readonly status: number | undefined;
   /** The reason for the failure, or undefined if the service accepted the request. */
   readonly error: string | undefined;
-  /** Milliseconds from sending the request to the end of the response or the failure. */
+  /** Time from sending the request until the response is complete or the request fails, in milliseconds. */
   readonly durationMs: number;
   /** Number of run records in the request. */
   readonly runs: number;
@@ -140,12 +137,11 @@ export interface OutageMessage {
 export interface RecoveryMessage {
   /** Origin of the service. */
   readonly endpoint: string;
-  /** Milliseconds from the first failed request of the outage to the first accepted request. */
+  /** Time from the first failed request in the outage to the first accepted request, in milliseconds. */
   readonly durationMs: number;
 }
 
-// Keeps a reference to each channel. A channel without a reference could be garbage-collected together with its
-// subscribers.
+// References each channel, because an unreferenced channel could be garbage-collected together with its subscribers.
 const channels: { readonly [Name in keyof ChannelMessages]: Channel } = {
   'runspan:request:end': channel('runspan:request:end'),
   'runspan:run:dropped': channel('runspan:run:dropped'),
@@ -156,7 +152,7 @@ const channels: { readonly [Name in keyof ChannelMessages]: Channel } = {
 let isPublishing = false;
 
 export function publish<Name extends keyof ChannelMessages>(name: Name, messageOf: () => ChannelMessages[Name]): void {
-  // If the subscriber is traced, its run may publish a message, which would start an endless loop.
+  // A traced subscriber's run may publish another message, which would start an endless loop.
   if (isPublishing || !channels[name].hasSubscribers) return;
   isPublishing = true;
   try {

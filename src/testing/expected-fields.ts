@@ -39,7 +39,7 @@ export interface ExpectedFields {
   metadata?: object | undefined;
   /** The run's events. Each event is compared as an object with `name` and `data`. */
   events?: readonly object[] | AsymmetricMatcher | undefined;
-  /** The run's attachments. Each is compared as an object with `name`, `mimeType` and `size` in bytes. */
+  /** The run's attachments. Each attachment is compared as an object with `name`, `mimeType` and `size` in bytes. */
   attachments?: readonly object[] | AsymmetricMatcher | undefined;
   project?: string | AsymmetricMatcher;
   /** Whether the run is still open. */
@@ -147,7 +147,7 @@ export class Comparison {
       .flatMap((field) => {
         const [actual, wanted] = [facts[field], expected[field]];
         if (wanted instanceof RegExp && typeof actual === 'string') {
-          // `search` is used because, unlike `test`, it ignores `lastIndex` of a pattern with the flag `g`.
+          // Uses `search`, because `test` depends on the `lastIndex` of a pattern with the flag `g`.
           return actual.search(wanted) >= 0 ? [] : [`${field}: expected ${wanted}, got ${this.shown(actual)}`];
         }
         // An expected empty list matches a missing field, for example `tags`.

@@ -138,8 +138,8 @@ function pathsOf(siblings: readonly Tree[], parentPath: string): string[] {
 }
 
 /**
- * Pairs each expected run with its first match after the previously paired run. `matches[expected][recorded]` states
- * whether the two runs match.
+ * Pairs each expected run with its first match after the previously paired run. `matches[expected][recorded]` is true
+ * if the two runs match.
  */
 function pairsInOrder(matches: readonly (readonly boolean[])[]): Pairs {
   let next = 0;
@@ -152,9 +152,8 @@ function pairsInOrder(matches: readonly (readonly boolean[])[]): Pairs {
 }
 
 /**
- * Finds as many pairs as possible. If all matches of an expected run are already paired, one of them is reassigned if
- * its current partner has another match (an augmenting path,
- * https://en.wikipedia.org/wiki/Hopcroft–Karp_algorithm#Augmenting_paths).
+ * Finds as many pairs as possible. If all matches of an expected run are taken, moves one of their partners to another
+ * match (an augmenting path, https://en.wikipedia.org/wiki/Hopcroft–Karp_algorithm#Augmenting_paths).
  */
 function pairsInAnyOrder(matches: readonly (readonly boolean[])[]): Pairs {
   const pairs: Pairs = matches.map(() => undefined);

@@ -86,7 +86,7 @@ const RUN_CHECKS: Checks<ExpectedRun> = {
 };
 
 interface RunExpectation extends Omit<ExpectedRun, 'parent'> {
-  /** The expected parent. Undefined if the parent is not compared. */
+  /** The expected parent. Undefined if parents are not compared. */
   readonly parent: ExpectedFields | null | undefined;
 }
 

@@ -14,13 +14,25 @@ import { recordedText } from './snapshot.ts';
  * outputs.
  */
 export interface RecordOptions {
-  /** Project of runs that set no project. @default 'default' */
+  /**
+   * Project for runs that do not set one.
+   * @default 'default'
+   */
   project?: string;
-  /** Whether to omit inputs. @default false */
+  /**
+   * Whether to omit inputs.
+   * @default false
+   */
   hideInputs?: boolean;
-  /** Whether to omit outputs. @default false */
+  /**
+   * Whether to omit outputs.
+   * @default false
+   */
   hideOutputs?: boolean;
-  /** Redaction created by `redact`. @default masks values under names such as `authorization` */
+  /**
+   * Redaction rules, created by `redact`.
+   * @default masks values under names such as `authorization`
+   */
   redact?: Redaction;
   /** Limits of payloads and attachments. @default the limits of `configure` */
   limits?: Partial<CaptureLimits>;
@@ -34,7 +46,6 @@ export type CaptureLimits = Pick<
 
 /** A run with its attachments. */
 export interface RecordedRun extends RunRecord {
-  /** Absent if there are none. */
   attachments?: HeldAttachment[];
 }
 
@@ -47,7 +58,9 @@ export interface RunRecorder {
   readonly runs: RecordedRun[];
   /** Returns the run with this name. Throws `RUNSPAN_RUN_NOT_FOUND` if no run or more than one run has this name. */
   run(name: string): RecordedRun;
-  /** The recorder's exporter. To record only selected runs, pass it to these runs as the option `exporter`. */
+  /**
+   * The recorder's exporter. To record only selected runs, pass this exporter to these runs as the `exporter` option.
+   */
   readonly exporter: RunSink;
   /** Removes the recorded runs. */
   clear(): void;

@@ -11,7 +11,9 @@ import { type SteadyText, steadyForest, steadyText, steadyValue } from './steady
 export interface RunSnapshot {
   name: string;
   runType: RunType;
-  /** The run's project. Set if it differs from the parent's project or, for a root run, from `default`. */
+  /**
+   * The run's project. Set if the run's project differs from the parent's project or, for a root run, from `default`.
+   */
   project?: string;
   /** Set if the run is still open. */
   open?: true;
@@ -31,8 +33,8 @@ export interface RunSnapshot {
 /** Options of `snapshotOf` and `outlineOf`. */
 export interface SnapshotOptions {
   /**
-   * Whether siblings are sorted by start. Set it to `false` for concurrent runs, whose start order varies; siblings are
-   * then sorted by name and content.
+   * Whether siblings are sorted by start. Set `ordered` to `false` for concurrent runs, whose start order varies.
+   * Siblings are then sorted by name and content.
    *
    * @default true
    */
@@ -43,9 +45,9 @@ const CHECKS: Checks<SnapshotOptions> = { ordered: TRUE_OR_FALSE };
 
 /**
  * Returns the runs as plain nested data that is the same in every execution, for `toMatchSnapshot`, `t.assert.snapshot`
- * and `deepEqual`. Times, stacks and runtime information are omitted. Keys are sorted. In all texts, run ids are
- * replaced by labels such as `[id of search]`, the current folder by `[cwd]`, and the home folder by `[home]`. Siblings
- * are sorted by start. Siblings that started in the same microsecond are sorted by content.
+ * and `deepEqual`. Times, stacks and runtime information are omitted. Keys are sorted. Labels replace run ids (`[id of
+ * search]`), the current folder (`[cwd]`) and the home folder (`[home]`) in all texts. Siblings are sorted by start, or
+ * by content if they started in the same microsecond.
  *
  * Payloads may still contain times, random numbers and other ids, which are not replaced.
  */
@@ -85,18 +87,15 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
 }
 
-/**
- * Maximum number of runs in an outline. If a trace has more runs, the outline ends with the number of runs that are not
- * shown.
- */
+/** Maximum number of runs in an outline. A longer outline ends with the number of omitted runs. */
 const LINES_MAX = 1_000;
 /** Maximum number of characters of a name or an error in an outline. */
 const TEXT_MAX = 200;
 
 /**
- * Returns one line per run, indented below its parent, for example `search (tool): Error: no`. Like `snapshotOf`, the
- * text is the same in every execution. Failed matchers print this text. If there are more than 1 000 runs, the text
- * shows the first 1 000 and how many more there are.
+ * Returns one line per run, indented below its parent, for example `search (tool): Error: no`. Like a snapshot, the
+ * text is the same in every execution. Failed matchers print it. The text shows at most 1 000 runs, and then how many
+ * more there are.
  */
 export function outlineOf(recorded: Recorded, options: SnapshotOptions = {}): string {
   const runs = [...depthFirst(snapshotOf(recorded, options))];

@@ -27,13 +27,13 @@ export function steadyValue(value: unknown, text: SteadyText): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => steadyValue(item, text));
   const entries = Object.entries(value).map(([key, item]) => [text(key), steadyValue(item, text)] as const);
-  // `fromEntries` creates an own property even for `__proto__`, which an assignment does not.
+  // `fromEntries` creates an own property even for `__proto__`. Assignment would not.
   return Object.fromEntries(entries.sort(([a], [b]) => compareText(a, b)));
 }
 
 /**
  * Returns trees whose siblings have the same order in each execution. Siblings are sorted by start if `isByStart` is
- * set, then by name and content. Ids are not used, because they are random.
+ * set, then by name and content. Ignores ids, because they are random.
  */
 export function steadyForest(runs: readonly RunRecord[], isByStart: boolean): Tree[] {
   const text = replacing(runs, () => 'a run');
@@ -72,7 +72,7 @@ const IDS = new RegExp(`${ORDER}|${UUID}|\\b[\\da-f]{32}\\b|\\b[\\da-f]{16}\\b`,
 const UUID_LENGTH = 36;
 const TRACE_ID_LENGTH = 32;
 
-/** Returns the label that replaces an id. An id that does not belong to a run is returned unchanged. */
+/** Returns the label that replaces an id. Ids that do not belong to a run are returned unchanged. */
 function replacement(id: string, owners: ReadonlyMap<string, string>): string {
   const owner = owners.get(id.slice(-UUID_LENGTH).toLowerCase());
   if (owner === undefined) return id;
@@ -91,7 +91,7 @@ function ownersOf(runs: readonly RunRecord[], labelOf: (run: RunRecord) => strin
     add(otelOf(run).span_id, owners.get(run.id));
     add(otelOf(run).trace_id, owners.get(run.trace_id));
   }
-  // Parents and links may refer to runs of other processes, which were not recorded.
+  // Parents and links may refer to runs in other processes, which were not recorded.
   for (const run of runs) {
     const { links, parent_span_id: parent } = otelOf(run);
     for (const id of [run.trace_id, run.parent_run_id, parent]) add(id);
@@ -100,7 +100,7 @@ function ownersOf(runs: readonly RunRecord[], labelOf: (run: RunRecord) => strin
   return owners;
 }
 
-/** Returns patterns for the paths of this machine. Longer paths come first, because one may contain another. */
+/** Returns patterns for this machine's paths. Longer paths come first, because one path may contain another. */
 function machinePaths(): (readonly [path: RegExp, label: string])[] {
   const folders = [
     [folder(() => pathToFileURL(process.cwd()).href), '[cwd]'],
@@ -120,8 +120,8 @@ function machinePaths(): (readonly [path: RegExp, label: string])[] {
 }
 
 /**
- * Returns the path of a folder, or an empty string if it is unknown: the current folder may have been deleted, and a
- * user may have no home folder.
+ * Returns a folder's path, or an empty string if it is unknown: the current folder may have been deleted, and a user
+ * may have no home folder.
  */
 function folder(read: () => string): string {
   try {

@@ -88,7 +88,7 @@ export const hostileValues: readonly (() => unknown)[] = [
 const madeOf = (value: unknown) => (): unknown => value;
 
 /**
- * Functions that create values of every built-in type and hostile values, also nested. The values themselves would
+ * Functions that create hostile values and values of every built-in type, also nested. The values themselves would
  * break fast-check.
  */
 export const anything: fc.Arbitrary<() => unknown> = fc.letrec<{ value: () => unknown }>((tie) => ({

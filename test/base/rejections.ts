@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
 
-/** Collects unhandled rejections. The returned function waits for pending ones and returns their reasons. */
+/** Collects unhandled rejections. The returned function waits for pending rejections and returns all reasons. */
 export function unhandledRejections(): () => Promise<unknown[]> {
   const reasons: unknown[] = [];
   const onRejection = (reason: unknown): void => void reasons.push(reason);

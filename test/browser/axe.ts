@@ -12,8 +12,8 @@ export interface Violation {
 }
 
 /**
- * Checks a page with axe. In dark colours, it checks only the rules about colours: the others have the same result as in
- * light colours.
+ * Checks a page with axe. In dark colours, checks only the colour rules, because all other rules have the same result
+ * as in light colours.
  */
 export async function axeViolations(page: Page, colorScheme: 'light' | 'dark'): Promise<readonly Violation[]> {
   // The debugger runs this, so the page's security policy does not apply.

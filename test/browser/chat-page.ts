@@ -6,11 +6,14 @@ import { connected } from './connected.ts';
 export interface ModelScript {
   /** The agent whose answers wait for `release`. */
   readonly hold?: 'supervisor' | 'researcher' | 'writer';
-  /** How many chunks it sends before. @default 2 */
+  /**
+   * How many chunks the held agent sends before it waits.
+   * @default 2
+   */
   readonly holdPieces?: number;
   /** How many answers fail. */
   readonly fail?: number;
-  /** The answer of the supervisor to everything, and the size of its chunks in characters. */
+  /** The supervisor's answer to everything, and its chunk size in characters. */
   readonly say?: string;
   readonly pieceChars?: number;
 }

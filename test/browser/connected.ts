@@ -3,7 +3,7 @@ import { inject } from 'vitest';
 
 let browser: Promise<Browser> | undefined;
 
-/** Returns the connection of this worker to the browser. It lasts for all test files of the worker. */
+/** Returns this worker's connection to the browser, which all of the worker's test files share. */
 export function connected(): Promise<Browser> {
   browser ??= chromium.connect(inject('browser'));
   return browser;

@@ -16,7 +16,7 @@ export interface Opened {
   readonly receiver: Receiver;
   readonly store: MemoryStore;
   readonly requests: readonly Request[];
-  /** Errors on the page. The test fails if any are left at its end. */
+  /** Errors on the page. The test fails if any are left when it ends. */
   readonly complaints: string[];
   /** Rows of the list, without the header. */
   readonly rows: Locator;
@@ -26,7 +26,7 @@ export interface Opened {
   see(text: string): Promise<void>;
 }
 
-/** Opens the page of a receiver with these runs. The test fails if the page throws or violates its security policy. */
+/** Opens a receiver's page with these runs. The test fails if the page throws or violates its security policy. */
 export async function openPage(
   operations: readonly RunOperation[],
   {

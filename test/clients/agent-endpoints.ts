@@ -6,9 +6,9 @@ import type { AgentServer } from '../../src/clients/agent-server/agent-server.ts
 export interface AgentEndpoint {
   /** Name of the call: `threads.create`. */
   readonly call: string;
-  /** Endpoints in the notation of the reference. The options decide between several. */
+  /** Endpoints in the reference's notation. The call's options decide between several. */
   readonly endpoints: readonly string[];
-  /** Why the in-memory server of the field cannot serve the call. The strict server serves all calls. */
+  /** Why the in-memory agent server cannot serve the call. The strict server serves all calls. */
   readonly missing?: string;
   readonly holds: (server: AgentServer) => Promise<void>;
 }

@@ -14,7 +14,7 @@ export interface AgentTestServer extends TestServer {
 }
 
 /**
- * An agent server with fixed responses, written from the reference of the interface. It requires a key, refuses bodies with
+ * An agent server with fixed responses, written from the interface reference. It requires a key, refuses bodies with
  * missing or unknown fields, sends pages with headers, sends heartbeats, and stores the events of resumable streams.
  */
 export async function serveAgents(): Promise<AgentTestServer> {
@@ -81,7 +81,7 @@ const PAGE = 'limit offset';
 const CRON =
   'schedule* assistant_id* timezone end_time input metadata config context webhook interrupt_before interrupt_after enabled stream_mode stream_subgraphs stream_resumable durability';
 
-/** Endpoints with the fields of their bodies. A star marks a required field. */
+/** Each endpoint's body fields. A star marks a required field. */
 const FIELDS: Readonly<Record<string, string>> = {
   'POST /assistants': 'graph_id* assistant_id config context metadata if_exists name description',
   'POST /assistants/search': `metadata graph_id name sort_by sort_order select ${PAGE}`,
@@ -392,7 +392,7 @@ class World {
     return run;
   }
 
-  /** Sends event, data and id in the order of the field, with a heartbeat. */
+  /** Sends event, data and id in the same order as the real server, with a heartbeat. */
   #stream(response: ServerResponse, { headers, stream }: Reply): void {
     const { run, after } = stream as NonNullable<Reply['stream']>;
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', ...headers });
@@ -431,7 +431,7 @@ function eventsOf(runId: string, body: Json, values: Json, error: Json | undefin
   ];
 }
 
-/** Empty lines that keep the connection alive, and then the values. */
+/** Sends empty lines that keep the connection alive, and then the values. */
 function waited({ values, error }: StoredRun): Reply {
   return { body: `\n\n${JSON.stringify(error === undefined ? values : { __error__: error })}` };
 }

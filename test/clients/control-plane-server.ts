@@ -67,7 +67,7 @@ class Refusal {
 const NORMAL = ['CREATING', 'QUEUED', 'AWAITING_BUILD', 'BUILDING', 'AWAITING_DEPLOY', 'DEPLOYING', 'DEPLOYED'];
 
 /**
- * A control plane in memory, which accepts only requests that the tables of the interface allow. Its store for uploads has another
+ * A control plane in memory, which accepts only requests that the interface allows. Its upload store has another
  * origin. Each request for a revision advances its status.
  */
 export class ControlPlaneServer {

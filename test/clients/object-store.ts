@@ -18,7 +18,7 @@ export class ObjectStore {
   readonly objects: Map<string, { readonly headers: IncomingHttpHeaders; readonly bytes: Buffer }> = new Map();
   /** The headers of all requests. */
   readonly requests: IncomingMessage[] = [];
-  /** Handlers of the next requests, called before the bodies arrive. */
+  /** Handlers for the next requests, called before the bodies arrive. */
   readonly answers: ((request: IncomingMessage, response: ServerResponse) => void)[] = [];
   readonly #server: Server = createServer((request, response) => this.#serve(request, response));
 

@@ -29,7 +29,7 @@ export interface ThreadServer extends TestServer {
 }
 
 interface Manner {
-  /** Whether a continued run keeps its id, and the response to its command contains the id. */
+  /** Whether a continued run keeps its id, and the command's response contains it. */
   readonly keepsRuns?: boolean;
   /** Whether events contain their run id, as in the reference application. */
   readonly tellsRuns?: boolean;

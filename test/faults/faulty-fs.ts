@@ -4,27 +4,27 @@ import { World } from '../export/model/world.ts';
 import { fail } from '../support/memory-fs.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
 
-/** What a call to the file system may come to. */
+/** Errors that a file-system call may return. */
 export const FS_FAULTS = ['ENOSPC', 'EIO', 'EACCES', 'EMFILE', 'EROFS', 'ENOENT', 'short write'] as const;
 export type FsFault = (typeof FS_FAULTS)[number];
 
 type AnyCall = (...args: unknown[]) => unknown;
 
-/** After which a disk that has failed is tried again. */
+/** A failed disk is tried again after this time. */
 const RETRY_MS = 60_000;
 
-/** Processes that may come after the three, to take what a failed call has left. */
+/** Additional processes that may follow, to take over what a failed call has left. */
 const MORE_PROCESSES = 3;
 
-/** Stands between processes and their disk, counts the calls of them all, and fails one. */
+/** Stands between processes and their disk. Counts all calls, and makes one fail. */
 class FaultyFs {
-  /** The calls in their order, by name. */
+  /** Names of the calls, in order. */
   readonly calls: string[] = [];
   readonly #failingCall: number;
   readonly #fault: FsFault | undefined;
   readonly #failed: () => void;
 
-  /** Without a fault it counts only. */
+  /** Only counts if no fault is given. */
   constructor(failingCall = -1, fault?: FsFault, failed: () => void = () => {}) {
     this.#failingCall = failingCall;
     this.#fault = fault;
@@ -58,7 +58,7 @@ export async function callsOf(durability: 'spill' | 'write-ahead'): Promise<read
   return fs.calls;
 }
 
-/** Fails one call of three processes. Expects that no run is missing that was not reported or promised. */
+/** Makes one call in three processes fail. Expects that every missing run was reported or not promised. */
 export async function failAt(durability: 'spill' | 'write-ahead', index: number, fault: FsFault): Promise<World> {
   let failedAtMs = Number.NEGATIVE_INFINITY;
   const fs = new FaultyFs(index, fault, () => {
@@ -78,7 +78,10 @@ export async function failAt(durability: 'spill' | 'write-ahead', index: number,
   return world;
 }
 
-/** Runs in three processes: one that is killed in an outage, one that exits in another, one that delivers what is left. */
+/**
+ * Records runs in three processes: one is killed in an outage, one exits in another outage, and one delivers what is
+ * left.
+ */
 async function threeProcesses(world: World): Promise<void> {
   const many = async (count: number): Promise<void> => {
     for (let run = 0; run < count; run++) world.whole(0);

@@ -16,14 +16,14 @@ describe.each(['spill', 'write-ahead'] as const)('with %s', (durability) => {
   });
 
   /**
-   * Whatever one call comes to: nothing throws, the ledger adds up at every step, no patch comes before its post, and no
-   * file is left in the end. A run that has ended arrives as it was, but for one that
+   * For each failing call: nothing throws, the ledger adds up at every step, no patch comes before its post, and no
+   * file is left in the end. A run that has ended arrives unchanged, unless it
    *
-   * - was told as given up, by `onDrop` or in the line that counts what an exit loses; or
-   * - ended in a process that was killed, does not stand on disk, and was not promised to: with `spill` any, with
-   *   `write-ahead` one that ended at the failed call or within a minute of it, in which the disk is left alone.
+   * - was reported as dropped, by `onDrop` or in the line that counts what an exit loses; or
+   * - ended in a killed process, is not on disk, and was not promised to be: with `spill` any run, with `write-ahead`
+   *   one that ended at the failed call or within the following minute, in which the disk is not used.
    *
-   * What stands on disk when its process ends is never lost, so that a read, rename, deletion or closing that fails costs
+   * Runs that are on disk when their process ends are never lost, so a failed read, rename, deletion or close loses
    * nothing.
    */
   it.each(FS_FAULTS)(

@@ -6,18 +6,18 @@ import { silenceOwners } from '../support/spool.ts';
 import type { Cell, Ending, Service } from './kill-matrix.ts';
 
 const PROGRAM = 'test/faults/kill-program.mjs';
-/** More than a program is given to end in, so that only what it ought to do ends it. */
+/** Longer than a program may take to end, so that no limit ends it early. */
 const NEVER_MS = 600_000;
 
-/** What came of a cell. */
+/** The outcome of a cell. */
 export interface Outcome {
-  /** How the program ended, without our own lines on standard error. */
+  /** How the program ended, without runspan's own lines on standard error. */
   readonly ended: Ended;
-  /** How it ends without us. */
+  /** How the program ends without runspan. */
   readonly bare: Ended;
-  /** Our own lines. */
+  /** runspan's own lines. */
   readonly told: readonly string[];
-  /** The runs that had arrived when it had ended, and when the same program had been started again. */
+  /** The runs that had arrived when the program ended, and after the same program was started again. */
   readonly now: readonly string[];
   readonly later: readonly string[];
 }
@@ -27,7 +27,7 @@ export function namesOf(name: string): string[] {
   return Array.from({ length: 10 }, (_, number) => `${name} ${number}`);
 }
 
-/** Runs a program to the end of a cell, and once more. */
+/** Runs a cell's program to its end, and then once more. */
 export async function outcomeOf({ ending, durability, service, promised }: Cell): Promise<Outcome> {
   const folder = temporaryFolder();
   const endpoint = await Endpoint.open(service);
@@ -52,7 +52,7 @@ export async function outcomeOf({ ending, durability, service, promised }: Cell)
   }
 }
 
-/** The exit limit: out of reach where delivery can end, or a second signal has to; soon over where it cannot. */
+/** The exit limit: unreachable if delivery can finish or a second signal must end the process, and short otherwise. */
 function limitFor(ending: Ending, service: Service): number {
   return service === 'up' || ending === 'SIGINT twice' ? NEVER_MS : 300;
 }
@@ -78,14 +78,15 @@ async function endOf(ending: Ending, { child, printed, ended }: Started, asked: 
   await printed(/recorded/);
   child.kill(signal as NodeJS.Signals);
   if (more !== 'twice') return ended;
-  // The second one comes when the delivery for the first has begun, which is told as a failure where the service is down.
+  // Sends the second signal after the delivery for the first one has begun. If the service is down, a logged failure
+  // shows this.
   const failed = new Promise<void>((resolve) => child.stderr?.once('data', () => resolve()));
   await Promise.race([asked(), failed, ended]);
   child.kill(signal as NodeJS.Signals);
   return ended;
 }
 
-/** The program is there until everything has come that was left, or its time is over. */
+/** Runs the program until all remaining runs have arrived or its time limit is reached. */
 async function again(endpoint: Endpoint, { child, ended }: Started): Promise<void> {
   await endpoint.restore();
   await Promise.race([endpoint.has(namesOf('first')), ended]);
@@ -96,13 +97,13 @@ async function again(endpoint: Endpoint, { child, ended }: Started): Promise<voi
 const OURS = /^runspan: .*\n/gm;
 
 function comparable({ code, signal, stdout, stderr }: Ended): Ended {
-  // Addresses and times of the heap are others each time.
+  // Removes heap addresses and times, which differ each time.
   const isHeapFull = /heap out of memory/.test(stderr);
   const others = stderr.replaceAll(OURS, '').replaceAll(/^ +at .*node:.*\n/gm, '');
   return { code, signal, stdout, stderr: isHeapFull ? 'heap out of memory' : others };
 }
 
-/** A service that is in trouble at first, and later at the same address is not. */
+/** A service that fails at first, and later works at the same address. */
 class Endpoint {
   readonly url: string;
   readonly #accepted: Received[] = [];
@@ -127,7 +128,7 @@ class Endpoint {
     return this.#server.arrived(1);
   }
 
-  /** The names of the runs that were accepted, each once. */
+  /** The names of the accepted runs, each once. */
   arrived(): string[] {
     return [...new Set(this.#accepted.flatMap(runNames))].sort();
   }

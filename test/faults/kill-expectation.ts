@@ -4,7 +4,7 @@ import type { Cell } from './kill-matrix.ts';
 
 const LOST = /^runspan: (the process ends with \d+ runs? not delivered|\d+ runs? (was|were) dropped)/;
 
-/** Goes through a cell, and holds what came of it against what is promised. */
+/** Runs a cell and compares its outcome with what is promised. */
 export async function expectPromised(cell: Cell): Promise<void> {
   const { ended, bare, told, now, later } = await outcomeOf(cell);
   expect(ended).toEqual(bare);

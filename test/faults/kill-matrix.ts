@@ -19,8 +19,9 @@ export type Durability = (typeof DURABILITIES)[number];
 export type Service = (typeof SERVICES)[number];
 
 /**
- * What is promised of ten runs that were recorded before the end: they arrive before it; or when the same program has been
- * started again, with the service up; or nothing is, and the log says what was lost; or nothing is, and nobody says so.
+ * What is promised for ten runs that were recorded before the end. `now`: they arrive before it. `later`: they arrive
+ * after the same program is started again, with the service up. `told`: they are lost, and the log says so. `none`:
+ * they are lost without a report.
  */
 export type Promised = 'now' | 'later' | 'told' | 'none';
 

@@ -1,11 +1,11 @@
-// Records ten runs, one of them open, says so, and ends in the way that the first argument says, or is ended from outside.
+// Records ten runs, one of them open, reports this, and ends in the way that the first argument selects, or is killed.
 const [ending, durability, name, exitFlushMs] = process.argv.slice(2);
 const { configure, startRun, traceable } = await (durability === 'untraced' ? untraced() : import('runspan'));
 
 configure({
   ...(durability === 'memory' ? {} : { durability, spoolDir: process.env.SPOOL }),
   handleSignals: !ending.includes('not asked'),
-  // Nothing is sent before the end, but by a program that is there to send what was left.
+  // Sends nothing before the end, unless the program was started to send what was left.
   limits: { exitFlushMs: Number(exitFlushMs), lingerMs: ending === 'when told' ? 1 : 600_000 },
 });
 
@@ -28,7 +28,7 @@ const ends = {
 };
 (ends[ending] ?? (() => setInterval(() => {}, 60_000)))();
 
-/** The same program without us. */
+/** The same program without runspan. */
 async function untraced() {
   return { configure: () => {}, startRun: () => {}, traceable: (fn) => fn };
 }

@@ -9,7 +9,7 @@ import { neverReached, table, tally } from './report.ts';
 
 /** Total number of steps for all durabilities. */
 const STEPS = Number(process.env.FAULT_STEPS ?? 1_000_000);
-/** Repeats a run. */
+/** Set it to repeat a campaign. */
 const SEED = Number(process.env.FAULT_SEED ?? Date.now() % 2 ** 31);
 
 const DURABILITIES = ['memory', 'spill', 'write-ahead'] as const;

@@ -1,4 +1,4 @@
-/** Numbers from 0 to 1 that a seed gives again (mulberry32). */
+/** Returns reproducible random numbers from 0 to 1 for a seed (mulberry32). */
 export function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,4 +1,4 @@
-/** Lines of names and counts, below a heading, as a campaign prints them. */
+/** Formats names and counts as lines below a heading. */
 export function table(heading: string, counts: Iterable<readonly [string, number]>): string {
   const all = [...counts];
   const width = Math.max(0, ...all.map(([name]) => name.length));
@@ -10,7 +10,7 @@ export function tally(counts: Map<string, number>, name: string, by = 1): void {
   counts.set(name, (counts.get(name) ?? 0) + by);
 }
 
-/** The names that were never counted. */
+/** Returns the names that were never counted. */
 export function neverReached(counts: ReadonlyMap<string, number>): string[] {
   return [...counts].filter(([, count]) => count === 0).map(([name]) => name);
 }

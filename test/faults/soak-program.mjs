@@ -1,12 +1,13 @@
-// Records so many runs a second for so many seconds, and tells of its heap, its descriptors, and in the end of its ledger.
+// Records a given number of runs per second for a given time, and reports its heap, its descriptors and, at the end,
+// its ledger.
 import { readdirSync } from 'node:fs';
 import { configure, currentRun, flush, shutdown, stats, traceable } from 'runspan';
 
 const [seconds, runsPerSecond] = process.argv.slice(2).map(Number);
-/** Traces of two runs are begun so often. */
+/** Interval at which traces of two runs are started. */
 const EVERY_MS = 10;
 const SAMPLE_EVERY_MS = 2_000;
-/** With more than that in memory the heap says more of the service than of us. */
+/** With more runs in memory, the heap size depends more on the service than on runspan. */
 const CALM_RUNS = 1_000;
 
 const descriptors = () => readdirSync('/proc/self/fd').length;

@@ -5,7 +5,7 @@ import { readParts } from '../support/multipart-reader.ts';
 import { requestBody } from '../support/request-body.ts';
 import { tally } from './report.ts';
 
-/** What the service does to requests, and to how many of five hundred. */
+/** How the service misbehaves, and for how many of five hundred requests. */
 const WAYS = {
   accepts: 435,
   'answers 500': 8,
@@ -24,19 +24,19 @@ type Way = keyof typeof WAYS;
 
 const SLOW_MS = 500;
 
-/** In an outage every request is reset: for longer than the time after which runs go to the disk. */
+/** In an outage, every request is reset, for longer than the time after which runs are written to disk. */
 const OUTAGE = 'resets in an outage';
 const OUTAGE_MS = 8_000;
 
-/** What has come of one run. */
+/** A run's state. */
 const POSTED = 1;
 const ENDED = 2;
 
-/** A service that misbehaves at random, and remembers of runs their ids alone. */
+/** A service that misbehaves at random, and stores only the ids of runs. */
 export class SoakServer {
   readonly reached = new Map<string, number>([...Object.keys(WAYS), OUTAGE].map((way) => [way, 0]));
   duplicates = 0;
-  /** Patches that came before the post of their run. */
+  /** Number of patches that arrived before their run's post. */
   early = 0;
   readonly #runs = new Map<string, number>();
   readonly #random: () => number;
@@ -58,7 +58,7 @@ export class SoakServer {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** From now on everything is taken. */
+  /** Accepts everything from now on. */
   calm(): void {
     this.#isCalm = true;
   }
@@ -68,7 +68,7 @@ export class SoakServer {
     this.#server.close();
   }
 
-  /** The runs whose end has come: how many, and the sum of the last 32 bits of their ids. */
+  /** Returns the number of runs whose end has arrived, and the sum of the last 32 bits of their ids. */
   ended(): { readonly runs: number; readonly checksum: number } {
     let [runs, checksum] = [0, 0];
     for (const [id, state] of this.#runs) {
@@ -96,7 +96,7 @@ export class SoakServer {
     else if (!way.includes('hangs')) answer(response, way);
   }
 
-  /** At random, and yet each of them within five hundred requests. */
+  /** Returns a random order in which each kind occurs within five hundred requests. */
   #nextWay(): Way | typeof OUTAGE {
     if (this.#isCalm) return 'accepts';
     const sinceMs = (performance.now() - this.#openedMs) % this.#outageEveryMs;

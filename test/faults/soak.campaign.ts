@@ -8,18 +8,18 @@ import { neverReached, table } from './report.ts';
 import { SoakServer } from './soak-server.ts';
 
 const SECONDS = Number(process.env.FAULT_SECONDS ?? 480);
-/** Makes the service misbehave in the same order again. */
+/** Set it to make the service misbehave in the same order again. */
 const SEED = Number(process.env.FAULT_SEED ?? Date.now() % 2 ** 31);
 const RUNS_PER_SECOND = 1_000;
 const OUTAGES = 8;
 
-/** In which the engine compiles what is used, and whatever is bounded is filled. */
+/** During this time, the engine compiles the used code, and all bounded structures fill up. */
 const WARM_UP_MS = 60_000;
-/** Fewer samples say little of a slope. */
+/** With fewer samples, a slope means little. */
 const SAMPLES_MIN = 20;
 const HEAP_SLOPE_MAX = 1024 * 1024;
 
-/** Sockets of four requests and of `GET /info`, a file of the spool, and two sockets that are being closed. */
+/** Sockets for four requests and `GET /info`, a spool file, and two sockets that are being closed. */
 const DESCRIPTORS_MAX = 8;
 
 interface Sample {
@@ -54,7 +54,7 @@ it('a service that misbehaves costs no memory and no descriptors, and everything
   expect(server.early).toBe(0);
   expect(addsUp(stats)).toBe(true);
   expect(stats).toMatchObject({ created, sent: created, open: 0, queued: 0, inFlight: 0, spooled: 0, dropped: 0 });
-  // In less time not all of it can happen.
+  // In a shorter time, not everything can happen.
   if (SECONDS * 1_000 > WARM_UP_MS) expect(neverReached(server.reached)).toEqual([]);
   for (const { descriptors } of samples) expect(descriptors - end.descriptors).toBeLessThanOrEqual(DESCRIPTORS_MAX);
   if (samples[0] !== undefined) expect(end.descriptors).toBeLessThanOrEqual(samples[0].descriptors);
@@ -90,7 +90,7 @@ async function soak(server: SoakServer): Promise<{ samples: readonly Sample[]; e
   }
 }
 
-/** Bytes a minute, by least squares. */
+/** Returns the slope in bytes per minute, by least squares. */
 function slopePerMinute(samples: readonly Sample[]): number {
   const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
   const minutes = samples.map(({ atMs }) => atMs / 60_000);

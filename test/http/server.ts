@@ -20,7 +20,10 @@ export interface TestServer {
   readonly connections: () => number;
 }
 
-/** A server on a free port until the test has finished; it answers when the body has arrived, 204 unless it is told. */
+/**
+ * Starts a server on a free port until the test has finished. By default, it responds with 204 once the body has
+ * arrived.
+ */
 export async function serve(
   answer: RequestListener = (_, response) => response.writeHead(204).end(),
 ): Promise<TestServer> {

@@ -1,5 +1,5 @@
-// Programs that run with a bare client and with a wrapped client, each against a server of its own, so that the results of
-// the calls and the requests can be compared. Peers run the programs with other versions of an SDK.
+// Programs that run with a bare client and with a wrapped client, each against its own server, so that the results and
+// requests can be compared. Peers run the programs with other versions of an SDK.
 import type Anthropic from '@anthropic-ai/sdk';
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 import { jsonSchemaOutputFormat } from '@anthropic-ai/sdk/helpers/json-schema';

@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest';
 import { listen } from '../support/listen.ts';
 import { requestBody } from '../support/request-body.ts';
 
-/** A response. Each item of `parts` is written by itself. */
+/** A response. Each item of `parts` is written separately. */
 export interface WireResponse {
   readonly status?: number;
   readonly type?: string;
@@ -19,7 +19,7 @@ export async function serveWire({ status = 200, type = 'application/json', parts
     response.writeHead(status, { 'content-type': type });
     for (const part of parts) {
       response.write(part);
-      // Makes each part a chunk of its own.
+      // Makes each part arrive as a separate chunk.
       await new Promise((resolve) => setImmediate(resolve));
     }
     if (staysOpen !== true) response.end();

@@ -1,4 +1,4 @@
-// Runs the programs that the arguments name, one after the other, each with a project of its own.
+// Runs the programs named by the arguments, one after another, each with its own project.
 import { register } from 'node:module';
 
 register('./hooks.mjs', import.meta.url);

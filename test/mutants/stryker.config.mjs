@@ -15,7 +15,7 @@ export default {
   testRunner: 'vitest',
   plugins: [require.resolve('@stryker-mutator/vitest-runner')],
   vitest: { configFile: 'test/mutants/vitest.config.ts' },
-  // A test file runs once without a mutant; then each mutant meets only the tests that cover it.
+  // Each test file runs once without a mutant. Each mutant then runs only the tests that cover it.
   coverageAnalysis: 'perTest',
   ignorePatterns: [
     '.ci',

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 import { type Snippet, snippetsOf } from '../package/snippets.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
 
-/** A file with this code in a folder that has what the peers have, and the checkout itself as `runspan`. */
+/** Writes this code to a file in a folder that has the peers' packages, and the checkout itself as `runspan`. */
 export function asApplication(code: string): string {
   const folder = temporaryFolder();
   onTestFinished(folder.remove);

@@ -1,5 +1,6 @@
-// What an application does with one major of the AI SDK whose spans OpenTelemetry takes, printed as the runs they become:
-// `otel-ai-program.mjs <major> <base URL> [legacy]`. 7 tells of its calls by a package of its own, in one of two forms.
+// An application that uses one AI SDK major version with OpenTelemetry, and prints the recorded runs:
+// `otel-ai-program.mjs <major> <base URL> [legacy]`. Version 7 creates its spans with a separate package, in one of two
+// forms.
 import { RunSpanProcessor } from 'runspan/otel';
 import { recordRuns } from 'runspan/testing';
 import { load as loadEarlier } from './ai-sdk/load.mjs';
@@ -13,7 +14,7 @@ const { createOpenAI } = await loadEarlier(major === '6' ? '@ai-sdk/openai' : `a
 const { z } = await loadEarlier('zod');
 const { context, trace } = await load('@opentelemetry/api');
 const { AsyncLocalStorageContextManager } = await load('@opentelemetry/context-async-hooks');
-// 4 asks for the tokens of a stream only of OpenAI itself.
+// Version 4 requests a stream's token counts only from OpenAI itself.
 const openai = createOpenAI({ baseURL, apiKey: 'key', compatibility: 'strict' });
 const recorder = recordRuns();
 
@@ -32,7 +33,7 @@ async function tracerProvider() {
   return new TracerProvider({ spanProcessors: [new RunSpanProcessor()] });
 }
 
-/** What every call is asked with. */
+/** The options of every call. */
 function asked(functionId, model = 'gpt') {
   const about = { userId: 'ann', sessionId: 'thread-1', tags: ['weather'], tier: 'gold' };
   const included = { userId: true, sessionId: true, tags: true, tier: true };
@@ -68,7 +69,7 @@ async function deeds() {
   ];
   await ai.streamText({ ...asked('described'), messages: [{ role: 'user', content }] }).consumeStream();
   const report = z.object({ city: z.string(), rain: z.boolean() });
-  // 4 would ask for the object by a tool.
+  // Version 4 would otherwise request the object with a tool.
   await ai.generateObject({ ...asked('reported'), prompt: 'Rain?', schema: report, mode: 'json' });
   await ai.embedMany({ ...asked('embedded'), model: openai.embedding('emb'), values: ['a', 'b'] });
   await ai.generateText({ ...asked('failed', 'broken'), prompt: 'Rain?' }).catch(() => {});
@@ -86,7 +87,7 @@ async function abort() {
       if (text === 'It is raining.') controller.abort();
     }
   } catch {
-    // 4 throws what the signal says.
+    // Version 4 throws the signal's reason.
   }
 }
 

@@ -1,5 +1,6 @@
-// An application whose calls of a model are seen twice, by an instrumentation and by a wrapper of ours:
-// `otel-both-program.mjs <instrumentation> <wrapper> <base URL>`. The runs, and what the application got, are printed as JSON.
+// An application whose model calls are observed twice, by an instrumentation and by a runspan wrapper:
+// `otel-both-program.mjs <instrumentation> <wrapper> <base URL>`. Prints the runs and the application's results as
+// JSON.
 import { createRequire } from 'node:module';
 import { traceable } from 'runspan';
 import { RunspanCallbackHandler } from 'runspan/langchain';
@@ -16,7 +17,7 @@ const { registerInstrumentations } = require('@opentelemetry/instrumentation');
 const { UndiciInstrumentation } = require('@opentelemetry/instrumentation-undici');
 
 const recorder = recordRuns();
-/** How many spans the instrumentation has started. */
+/** Number of spans that the instrumentation has started. */
 let seen = 0;
 const counter = {
   onStart: ({ instrumentationScope: { name } }) => {
@@ -37,7 +38,7 @@ const instrumentations = {
 };
 const own = instrumentations[instrumentation]?.();
 registerInstrumentations({ instrumentations: [new UndiciInstrumentation(), ...(own === undefined ? [] : [own])] });
-// It takes the package for too new by itself.
+// By default, this instrumentation rejects the package as too new.
 if (instrumentation === 'traceloop-0.22') {
   for (const load of [require, ownRequire]) own.manuallyInstrument(load('openai').OpenAI);
 }

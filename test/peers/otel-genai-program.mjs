@@ -1,5 +1,5 @@
-// What an application does with `openai`, seen by `@opentelemetry/instrumentation-openai`, which tells messages by log
-// records alone: `otel-genai-program.mjs <base URL>`. The runs are printed as JSON.
+// An application with `openai`, observed by `@opentelemetry/instrumentation-openai`, which reports messages only as log
+// records: `otel-genai-program.mjs <base URL>`. Prints the runs as JSON.
 import { createRequire } from 'node:module';
 import { RunLogRecordProcessor, RunSpanProcessor } from 'runspan/otel';
 import { recordRuns } from 'runspan/testing';
@@ -19,7 +19,7 @@ const loggerProvider = new LoggerProvider({ processors: [new RunLogRecordProcess
 logs.setGlobalLoggerProvider(loggerProvider);
 registerInstrumentations({ instrumentations: [new OpenAIInstrumentation({ captureMessageContent: true })] });
 
-// From here on, as the instrumentation changes what is loaded.
+// Loaded here, because the instrumentation patches packages when they are loaded.
 const { OpenAI } = load('openai');
 const client = new OpenAI({ apiKey: 'none', baseURL, maxRetries: 0, logLevel: 'off' });
 const tracer = tracerProvider.getTracer('application');
@@ -69,7 +69,7 @@ console.log(JSON.stringify(recorder.runs));
 function inSpan(name, fn) {
   return tracer.startActiveSpan(name, async (span) => {
     await fn();
-    // The instrumentation hears of an answer with the application, or a turn later.
+    // The instrumentation receives an answer with the application, or a turn later.
     await new Promise((resolve) => setImmediate(resolve));
     span.end();
   });

@@ -1,7 +1,7 @@
-// A client and a server, each a process of its own with OpenTelemetry's instrumentations of HTTP and fetch, as applications set
-// them up: `otel-http-program.mjs server <with>` prints its address and ends with its input,
-// `otel-http-program.mjs client <with> <address>` asks it. `with` is `runs` for our propagator beside those of W3C, `w3c` for
-// those alone, and `distrust` for one that believes nothing. Runs go where the environment says.
+// A client and a server in separate processes with OpenTelemetry's HTTP and fetch instrumentations:
+// `otel-http-program.mjs server <with>` prints its address and ends with its input, and `otel-http-program.mjs client
+// <with> <address>` sends it requests. `with` is `runs` for runspan's propagator with W3C's, `w3c` for W3C's alone, and
+// `distrust` for a propagator that trusts no header. The environment sets where the runs go.
 import { createRequire } from 'node:module';
 import { flush, toHeaders, traceable } from 'runspan';
 import { RunPropagator, RunSpanProcessor } from 'runspan/otel';

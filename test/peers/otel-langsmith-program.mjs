@@ -1,5 +1,5 @@
-// An application that is traced with `langsmith` in its OpenTelemetry mode, whose spans become runs. They are printed as
-// JSON. The client of langsmith sends nothing in this mode; what its set-up exports to is not registered.
+// An application traced with `langsmith` in its OpenTelemetry mode, whose spans become runs. Prints the runs as JSON.
+// langsmith's client sends nothing in this mode, and the exporter of its set-up is not registered.
 import { register } from 'node:module';
 import { context, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
@@ -7,7 +7,7 @@ import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import { RunSpanProcessor } from 'runspan/otel';
 import { recordRuns } from 'runspan/testing';
 
-// The exporter that the set-up asks for is installed beside the instrumentations.
+// The exporter that the set-up requires is installed with the instrumentations.
 const folder = new URL('./otel/', import.meta.url).href;
 const hooks = `export const resolve = (name, context, next) =>
   next(name, name.startsWith('@opentelemetry/exporter-') ? { ...context, parentURL: ${JSON.stringify(folder)} } : context);`;
@@ -42,7 +42,7 @@ const failing = traceable(
   },
   { name: 'failing', run_type: 'tool', client },
 );
-/** langsmith gives its spans whole milliseconds: two that start within one have no order. */
+/** langsmith's spans have whole milliseconds, so two that start in the same one have no order. */
 const nextMillisecond = async (ms = Date.now()) => {
   while (Date.now() <= ms) await new Promise(setImmediate);
 };

@@ -1,5 +1,5 @@
-// What an application does that OpenInference's instrumentations and helpers watch: `otel-openinference-program.mjs <what>
-// <base URL>`. The runs that its spans become are printed as JSON.
+// An application that OpenInference's instrumentations and helpers observe: `otel-openinference-program.mjs <what>
+// <base URL>`. Prints the runs that its spans become as JSON.
 import { load } from './otel/load.mjs';
 import { recording } from './otel-recording.mjs';
 
@@ -7,7 +7,7 @@ const [what, baseURL] = process.argv.slice(2);
 const { provider, print } = recording();
 const deeds = { chat, responses, embeddings, failure, langchain, helpers, hidden };
 await deeds[what]();
-// Some spans end after what they tell of.
+// Some spans end after the call that they describe.
 await new Promise((resolve) => setImmediate(resolve));
 print();
 

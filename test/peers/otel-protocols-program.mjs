@@ -1,5 +1,5 @@
-// An application whose HTTP is watched by OpenTelemetry's instrumentations of node:http and of undici, and whose spans of a
-// database have the attributes that its instrumentation of pg sets. The runs that the spans become are printed as JSON.
+// An application whose HTTP requests are observed by OpenTelemetry's instrumentations for node:http and undici. Its
+// database spans have the attributes that the pg instrumentation sets. Prints the runs that the spans become as JSON.
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { load } from './otel/load.mjs';
@@ -15,7 +15,7 @@ registerInstrumentations({
   instrumentations: [new HttpInstrumentation(), new UndiciInstrumentation()],
 });
 
-// The instrumentation changes what is required; what is imported it would change with a loader alone.
+// Uses `require`, because the instrumentation patches imported modules only with a loader.
 const http = createRequire(import.meta.url)('node:http');
 const tracer = provider.getTracer('@opentelemetry/instrumentation-pg', '0.75.0');
 
@@ -50,7 +50,7 @@ await tracer.startActiveSpan('by fetch, to nobody', async (span) => {
 query('SELECT', [], { code: 42601, message: 'syntax error at end of input' });
 print();
 
-/** By the names that are set where nothing is said, and with `database` in OTEL_SEMCONV_STABILITY_OPT_IN. */
+/** Uses the attribute names that are set by default, or with `database` in OTEL_SEMCONV_STABILITY_OPT_IN. */
 function query(text, values, error) {
   const old = {
     'db.system': 'postgresql',
@@ -60,7 +60,7 @@ function query(text, values, error) {
     'net.peer.port': 5432,
     'db.user': 'ann',
     'db.statement': text,
-    // With its option `enhancedDatabaseReporting`.
+    // Set with the option `enhancedDatabaseReporting`.
     'db.postgresql.values': values,
   };
   const stable = {

@@ -1,11 +1,11 @@
-// What the programs about OpenTelemetry have in common: a tracer provider whose spans are recorded as runs.
+// Shared by the OpenTelemetry programs: a tracer provider whose spans are recorded as runs.
 import { RunSpanProcessor } from 'runspan/otel';
 import { recordRuns } from 'runspan/testing';
 import { load } from './otel/load.mjs';
 
 const { NodeTracerProvider } = await load('@opentelemetry/sdk-trace-node');
 
-/** Call `print` at the end. With SPANS=1 the attributes of each span are told on standard error. */
+/** Records spans. Call `print` at the end. SPANS=1 prints each span's attributes on standard error. */
 export function recording() {
   const recorder = recordRuns();
   const onEnd = ({ name, attributes }) => console.error(name, attributes);

@@ -1,4 +1,4 @@
-// What an application does with one line of OpenTelemetry's SDK, printed as the runs that its spans become:
+// An application with one major version of OpenTelemetry's SDK, which prints the runs that its spans become:
 // `otel-sdk-program.mjs <1, 2 or 3> <set-up>`.
 import { traceable } from 'runspan';
 import { RunSpanExporter, RunSpanProcessor } from 'runspan/otel';
@@ -11,7 +11,7 @@ const { AsyncLocalStorageContextManager } = await load('@opentelemetry/context-a
 const sdk = await load(line === '3' ? '@opentelemetry/sdk-trace' : '@opentelemetry/sdk-trace-base');
 const recorder = recordRuns();
 
-/** Each gives what shuts it down. */
+/** Set-ups. Each returns its shutdown function. */
 const setUps = {
   basic() {
     const { BasicTracerProvider, TracerProvider = BasicTracerProvider } = sdk;

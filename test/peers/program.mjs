@@ -1,4 +1,4 @@
-// An application that is traced by the library of the first argument. The environment sets the destination of its runs.
+// An application traced by the library that the first argument names. The environment sets where its runs go.
 const [library] = process.argv.slice(2);
 const { trace, finish } = library === 'langsmith' ? await langsmith() : await runspan();
 

@@ -1,5 +1,5 @@
-// What applications do that are instrumented by Traceloop: `traceloop-program.mjs <deed> <base URL>`. The runs that become of
-// the spans are printed as JSON.
+// Applications that Traceloop instruments: `traceloop-program.mjs <deed> <base URL>`. Prints the runs that the spans
+// become as JSON.
 import { createRequire } from 'node:module';
 import { RunSpanProcessor } from 'runspan/otel';
 import { recordRuns } from 'runspan/testing';
@@ -19,7 +19,7 @@ const deeds = {
 const result = await deeds[deed]();
 process.stdout.write(JSON.stringify({ result, runs: recorder.runs }));
 
-/** A provider as an application sets it up, with one instrumentation. */
+/** Sets up a provider with one instrumentation, like an application. */
 function provide(instrumentation) {
   const { NodeTracerProvider } = require('@opentelemetry/sdk-trace-node');
   const provider = new NodeTracerProvider({ spanProcessors: [new RunSpanProcessor()] });
@@ -27,7 +27,7 @@ function provide(instrumentation) {
   instrumentation.setTracerProvider(provider);
 }
 
-/** The same with a span around all that is done. */
+/** Calls the work inside a span. */
 function inSpan(work) {
   return trace.getTracer('app').startActiveSpan('answer', async (span) => {
     try {
@@ -105,7 +105,7 @@ async function langchain() {
   });
 }
 
-/** Traceloop's own SDK, which sets up everything by itself. */
+/** Traceloop's own SDK, which sets up everything itself. */
 function initialize(instrumentModules) {
   const traceloop = require('@traceloop/node-server-sdk');
   traceloop.initialize({
@@ -129,7 +129,7 @@ async function functions() {
       return [...things, 'umbrella'];
     }
   }
-  // As the compiler applies decorators of the older dialect.
+  // Applies the decorator like a compiler does for legacy decorators.
   const descriptor = Object.getOwnPropertyDescriptor(Trip.prototype, 'pack');
   traceloop.task({ version: 2 })(Trip.prototype, 'pack', descriptor);
   Object.defineProperty(Trip.prototype, 'pack', descriptor);
@@ -155,7 +155,7 @@ async function functions() {
 }
 
 async function vectors() {
-  /** The name and the answers of Qdrant's client, without a server. */
+  /** Has the name and the results of Qdrant's client, without a server. */
   class QdrantClient {
     async search(_, { limit }) {
       return [

@@ -5,7 +5,7 @@ import { openToWrite } from '../../src/receiver/store/sqlite/file.ts';
 import { isoTimestamp } from '../../src/run/time.ts';
 import { startNode } from '../support/program.ts';
 
-/** Runs of one request, which are there all or none. */
+/** The runs in one request, which are stored completely or not at all. */
 const RUNS = 20;
 const REQUESTS_AT_ONCE = 4;
 
@@ -14,7 +14,7 @@ export function idOf(request: number, run: number): string {
   return `0193b3a0-${hex(run, 4)}-7000-8000-${hex(request, 12)}`;
 }
 
-/** What one request brings: a trace of a root and what stands below it. */
+/** Returns one request's body: a trace with a root and its nested runs. */
 function batch(number: number): unknown {
   const root = idOf(number, 0);
   return {
@@ -42,8 +42,9 @@ export async function sendRequest(url: string | undefined, number: number): Prom
 }
 
 /**
- * Sends runs to a receiver in a process of its own, kills it some time after the first response, and holds that all that was acknowledged is
- * there, nothing in part, and the file intact. Goes on with the number of requests so far, and gives back the next.
+ * Sends runs to a receiver in a separate process, kills it some time after the first response, and asserts that all
+ * acknowledged runs are stored, no request is stored partially, and the file is intact. Starts with request number
+ * `from` and returns the next number.
  */
 export async function killedUnderLoad(path: string, from: number, afterMs: number): Promise<number> {
   const { child, printed, ended } = startNode(['test/fixtures/store-program.mjs', path]);
@@ -83,7 +84,7 @@ export async function expectWhole(path: string, acknowledged: readonly number[])
     expect(count('payloads')).toBe(count('runs'));
     expect(count('details')).toBe(count('runs'));
     expect(count(`traces WHERE runs <> ${RUNS} OR pending <> ${RUNS}`)).toBe(0);
-    // Each run is in the index, or waits for it.
+    // Each run is indexed or waiting to be indexed.
     expect(count('runs WHERE n NOT IN (SELECT rowid FROM words) AND n NOT IN unindexed')).toBe(0);
     expect(connection.all('PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }]);
   } finally {

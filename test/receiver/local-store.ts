@@ -13,14 +13,14 @@ import { DEFAULT_SCOPE, type RunQuery, ranged, type Store, type StoredRun } from
 
 export const LIMITS = { maxAgeMs: 365 * 24 * 3_600_000, maxBytes: 2 ** 40, prices: {} };
 
-/** A path in a folder that is gone after the test. */
+/** Returns a path in a folder that is deleted after the test. */
 export function storePath(): string {
   const folder = mkdtempSync(join(tmpdir(), 'runspan-store-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return join(folder, 'runs.db');
 }
 
-/** Opens a store whose threads are this one, since a worker could run only what has been built. */
+/** Opens a store that runs in this thread, because a worker could run only built code. */
 export async function openLocalStore(given = storePath(), limits = LIMITS): Promise<SqliteStore> {
   const path = realPathOf(given);
   const subscribers = new Subscribers('the limits');
@@ -46,7 +46,7 @@ export async function runsIn(store: Store, query: RunQuery = {}, scope = DEFAULT
   return runs;
 }
 
-/** Indexes all runs, over a connection of its own. */
+/** Indexes all runs, over a separate connection. */
 export async function indexAll(path: string): Promise<void> {
   const connection = new SqliteConnection(await loadEngine(), path);
   const index = new SqliteIndex(connection);

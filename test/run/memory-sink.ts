@@ -11,13 +11,13 @@ export const LIMITS: PayloadLimits = { depth: 64, width: 10_000, nodes: 100_000,
 export interface MemorySink extends RunSink {
   readonly started: EncodedRun[];
   readonly ended: EncodedRun[];
-  /** Runs that sampling has left out. */
+  /** Number of runs that sampling has left out. */
   skipped: number;
-  /** The runs as the service would get them now. */
+  /** Returns the runs as the service would receive them now. */
   records(): RunRecord[];
 }
 
-/** Keeps what it is told. It takes every run, or none that `refuses` says; what is below a refused run never. */
+/** Records its calls. Refuses the runs that `refuses` selects, and never records runs below a refused run. */
 export function makeSink(
   capture: Partial<CapturePolicy> = {},
   refuses = (_: EncodedRun): boolean => false,
@@ -53,7 +53,7 @@ export function makeSink(
   };
 }
 
-/** A run, and what its sink has been told. */
+/** Creates a run with a sink that records its calls. */
 export function makeRun(options: Partial<RunOptions> = {}, capture: Partial<CapturePolicy> = {}) {
   const sink = makeSink(capture);
   const run = startRun({ name: 'work', exporter: sink, ...options });

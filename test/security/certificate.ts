@@ -1,4 +1,7 @@
-/** A self-signed certificate for localhost, until 2126, and its key: made for these tests, and trusted by nobody. */
+/**
+ * A self-signed certificate for localhost, valid until 2126, and its key. Made for these tests and trusted by no
+ * system.
+ */
 export const CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBmjCCAUGgAwIBAgIUDLd4p9hx0bunUcPyWGJ1aWHBvfQwCgYIKoZIzj0EAwIw
 FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMDE3MDIxM1oYDzIxMjYxMDI3

@@ -1,4 +1,4 @@
-/** The functions traced by langfuse: functions wrapped in `observe`, its span processor, OTLP as JSON. */
+/** langfuse: functions wrapped in `observe`, its span processor, OTLP as JSON. */
 import { LangfuseSpanProcessor } from '@langfuse/otel';
 import { observe, startObservation } from '@langfuse/tracing';
 import { context, trace } from '@opentelemetry/api';
@@ -19,7 +19,7 @@ await measure({
   flush: () => processor.forceFlush(),
 });
 
-/** `observe` records the generator as the output and ends at once. */
+/** `observe` records the generator itself as the output and ends immediately. */
 function observeStream(fn, name, asType) {
   return async function* (input) {
     const observation = startObservation(name, { input }, { asType });

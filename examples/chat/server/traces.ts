@@ -7,7 +7,7 @@ import { isLoopback } from './http/host.ts';
 import type { Handlers } from './runs/run.ts';
 import { SettingsError } from './settings.ts';
 
-/** Feedback keys: what a user can rate about an answer. */
+/** Feedback keys that users can rate an answer with. */
 export const FEEDBACK_KEYS: readonly string[] = ['user_score'];
 
 const FEEDBACK_TIMEOUT_MS = 10_000;

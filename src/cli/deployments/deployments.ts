@@ -96,7 +96,7 @@ function defineChanges(command: Command, context: CommandContext): void {
         const fields = { ...body, ...defined({ name, source }), ...merged(body, 'source_config', { repo_url: repo }) };
         const deployment = await deployments.create(fields as unknown as DeploymentCreate);
         if (!options.wait) return printer.deployment({ deployment });
-        // The id is printed before the wait, so that a user who interrupts the wait can resume it.
+        // Prints the id before the wait, so that a user who interrupts the wait can resume it.
         printer.note(`created ${visible(deployment.id)}`);
         printer.deployment(await deployments.waitUntilDeployed(deployment.id, waitOptions(options, printer)));
       }),

@@ -90,7 +90,7 @@ export class Printer {
     this.#context.stderr.write(`${line}\n`);
   }
 
-  /** Prints the status of a revision and the elapsed time. */
+  /** Prints a revision's status and the elapsed time. */
   status({ status }: Revision): void {
     this.note(`${visible(status)}  ${Math.round((monotonicNowMs() - this.#startedMs) / 1_000)} s`);
   }
@@ -124,7 +124,7 @@ function jsonLine(value: unknown): string {
 
 /**
  * Removes the value instead of masking it. If a user sends the output back, the service rejects a variable without a
- * value, but would store a masked value.
+ * value, but would store a masked one.
  */
 function withoutValue(variable: unknown): unknown {
   if (typeof variable !== 'object' || variable === null) return variable;

@@ -9,9 +9,9 @@ import { resolveSettings } from '../../export/settings.ts';
 const SEND_MAX_MS = 5_000;
 
 /**
- * Calls `runCommand` with variables that make a process store on disk the runs that it has not sent when it ends by
- * `process.exit()` or an error. Sends these runs to the receiver when the command has ended. If the user has set a
- * durability, it stays in effect. If no temporary folder can be created, nothing is stored.
+ * Calls `runCommand` with variables that make a process store unsent runs on disk when it ends with `process.exit()` or
+ * an error. Sends these runs to the receiver after the command has ended. A durability that the user has set stays in
+ * effect. If no temporary folder can be created, nothing is stored.
  */
 export async function withSpool<Result>(
   { url, apiKey }: { readonly url: string; readonly apiKey: string | undefined },
@@ -25,12 +25,12 @@ export async function withSpool<Result>(
     await sendSpool(url, apiKey, spoolDir);
     return result;
   } finally {
-    // A process that the command has left running may still write to the folder. The exit code stays the command's.
+    // A process left running by the command may still write to the folder. The command's exit code does not change.
     await rm(spoolDir, { recursive: true, force: true }).catch(() => {});
   }
 }
 
-/** Sends only the runs for the receiver. The runs for an endpoint that a program sets in its code stay. */
+/** Sends only the runs for the receiver. Runs for an endpoint that a program sets in its code stay on disk. */
 async function sendSpool(url: string, apiKey: string | undefined, spoolDir: string): Promise<void> {
   const workspaceId = env('RUNSPAN_WORKSPACE_ID');
   const settings = resolveSettings({

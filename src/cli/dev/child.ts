@@ -8,7 +8,7 @@ export type ChildCommand = readonly [string, ...string[]];
 
 const FORWARDED: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
-/** Number of signals after which the command is killed, because it has ignored the earlier ones. */
+/** A command that has ignored earlier signals is killed after this many signals. */
 const SIGNALS_MAX = 3;
 
 /**
@@ -26,8 +26,8 @@ export function childCommand(words: readonly string[], { argv }: CommandContext)
 }
 
 /**
- * Runs a command without a shell. The command shares the standard streams of this process and receives its signals. If
- * `stderr` is given, the command's standard output is written to standard error. Rejects if the command cannot be
+ * Runs a command without a shell. The command shares this process's standard streams and receives its signals. If
+ * `stderr` is given, the command's standard output is written to `stderr` instead. Rejects if the command cannot be
  * started.
  */
 export async function runChild(

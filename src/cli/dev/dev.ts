@@ -98,7 +98,7 @@ async function dev(
     try {
       await sqlite?.setAddress(receiver.url);
       if (!options.json) {
-        // With `--quiet`, standard output contains only the output of the command.
+        // With `--quiet`, standard output contains only the command's output.
         const output = options.quiet && command !== undefined ? stderr : stdout;
         output.write(`runspan listens on ${receiver.url}\n`);
         if (command === undefined) stdout.write(usageOf(receiver.url, sqlite && file));

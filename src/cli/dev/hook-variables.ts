@@ -2,15 +2,15 @@ import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
 import { environmentWith, variable } from '../../base/env.ts';
 
-/** `runspan/register`, as a URL. It contains no spaces, quotes or backslashes, so `NODE_OPTIONS` needs no quoting. */
+/** The URL of `runspan/register`. Contains no spaces, quotes or backslashes, so `NODE_OPTIONS` needs no quoting. */
 const REGISTER: string = new URL('register.js', new URL('../../', import.meta.url)).href;
 
-/** Exit code of Node if `NODE_OPTIONS` contains an unknown option. */
+/** Node's exit code if `NODE_OPTIONS` contains an unknown option. */
 const INVALID_OPTION = 9;
 
 /**
- * Returns the variables that record a command which does not use runspan: its Node processes load `runspan/register`,
- * and its OpenTelemetry exporters send their spans to the receiver.
+ * Returns variables for recording a command that does not use runspan: its Node processes load `runspan/register`, and
+ * its OpenTelemetry exporters send their spans to the receiver.
  */
 export async function hookVariables(
   program: string,
@@ -19,7 +19,7 @@ export async function hookVariables(
   warn: (line: string) => void,
 ): Promise<Record<string, string>> {
   const otlp = otlpVariables(url, apiKey);
-  // The hook precedes the existing options, because the modules that they load may load an SDK.
+  // The hook precedes existing options, because the modules that they load may load an SDK.
   const nodeOptions = `--import=${REGISTER} ${variable('NODE_OPTIONS') ?? ''}`.trim();
   if (await supportsImport(program)) return { ...otlp, NODE_OPTIONS: nodeOptions };
   warn(
@@ -29,8 +29,8 @@ export async function hookVariables(
 }
 
 /**
- * Returns the standard variables of OpenTelemetry, or none if the user has set an endpoint. The receiver accepts only
- * traces, so metrics and logs are turned off unless the user has set their exporters.
+ * Returns OpenTelemetry's standard variables, or none if the user has set an endpoint. Turns off metrics and logs,
+ * which the receiver does not accept, unless the user has set their exporters.
  */
 function otlpVariables(url: string, apiKey: string | undefined): Record<string, string> {
   if (variable('OTEL_EXPORTER_OTLP_ENDPOINT') || variable('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')) return {};
@@ -44,8 +44,8 @@ function otlpVariables(url: string, apiKey: string | undefined): Record<string, 
 }
 
 /**
- * Whether Node accepts `--import` in `NODE_OPTIONS`; otherwise each Node process of the command would exit at once.
- * Checks the command if it is `node`, and otherwise the `node` of the `PATH`. A missing `node` changes nothing.
+ * Whether Node accepts `--import` in `NODE_OPTIONS`. If not, each of the command's Node processes would exit at once.
+ * Checks the command if it is `node`, and otherwise the `node` in `PATH`. If there is none, returns true.
  */
 function supportsImport(program: string): Promise<boolean> {
   const node = /^node(\.exe)?$/i.test(basename(program)) ? program : 'node';

@@ -6,11 +6,11 @@ import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
 import { counted } from '../terminal-text.ts';
 
 /**
- * Idle time after which a trace is checked. An exporter sends a batch every 250 ms, so child runs may arrive one batch
- * after their root.
+ * Idle time after which a trace is checked, in milliseconds. An exporter sends a batch every 250 ms, so child runs may
+ * arrive one batch after their root.
  */
 const SETTLE_MS = 300;
-/** Maximum delay before a check. The delay doubles with each check, because a check reads the whole trace. */
+/** Maximum delay before a check. Each check reads the whole trace, so the delay doubles with each check. */
 const SETTLE_MAX_MS = 4_800;
 /** Number of checks before a ragged trace is drawn. The third check runs after at least 2.1 s. */
 const RAGGED_CHECKS = 3;
@@ -19,12 +19,15 @@ const REMEMBERED_MAX = 10_000;
 export interface TraceWatchOptions {
   store: Store;
   draw: (runs: readonly RunOutline[], traceId: string) => string | Promise<string>;
-  /** Whether to show drawings without notes about open or additional runs. @default false */
+  /**
+   * Whether to omit notes about open or additional runs from drawings.
+   * @default false
+   */
   isPlain?: boolean;
   show: (text: string) => void;
   /**
-   * Maximum number of traces to remember. If more runs of a forgotten trace arrive, these runs are drawn as a new
-   * trace. @default 10000
+   * Maximum number of traces to remember. Runs that arrive for a forgotten trace are drawn as a new trace.
+   * @default 10000
    */
   rememberedMax?: number;
 }
@@ -34,13 +37,13 @@ interface Watched {
   checks: number;
   /** Whether runs have arrived since the last drawing. */
   isDue: boolean;
-  /** Hash and number of runs of the last drawing. The text itself is not kept, because it may be megabytes long. */
+  /** Hash and run count of the last drawing. The text itself is not kept, because it may be megabytes long. */
   drawn: { readonly hash: string; readonly runs: number } | undefined;
 }
 
 /**
- * Draws each trace when it finishes, and again if more of its runs arrive. When the watch is closed, the unfinished
- * traces are drawn.
+ * Draws each trace when it finishes, and again if more of its runs arrive. Closing the watch draws the unfinished
+ * traces.
  */
 export class TraceWatch {
   readonly #options: TraceWatchOptions;

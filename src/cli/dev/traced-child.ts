@@ -16,8 +16,8 @@ export async function runTraced(
 }
 
 /**
- * Returns the environment for a command that uses runspan or the langsmith package. If the user turned langsmith
- * tracing off, it stays off, because langsmith and a runspan handler would both record each step.
+ * Returns the environment for a command that uses runspan or the langsmith package. Does not turn langsmith tracing on
+ * if the user turned it off, because langsmith and a runspan handler would both record each step.
  */
 export function environmentFor(url: string, readKey?: string, writeKey?: string): NodeJS.ProcessEnv {
   const apiKey = writeKey ?? readKey;
@@ -25,7 +25,7 @@ export function environmentFor(url: string, readKey?: string, writeKey?: string)
   return environmentWith({
     RUNSPAN_ENDPOINT: url,
     RUNSPAN_TRACING: 'true',
-    // A short delay shows open runs on the page early. A delay that the user has set takes precedence.
+    // A short delay shows open runs on the page early. The user's own setting takes precedence.
     RUNSPAN_START_DELAY_MS: env('RUNSPAN_START_DELAY_MS') ?? '250',
     ...(apiKey !== undefined && { RUNSPAN_API_KEY: apiKey }),
     ...(writeKey !== undefined && { RUNSPAN_RECEIVER_KEY: undefined, RUNSPAN_RECEIVER_WRITE_KEY: undefined }),
@@ -38,7 +38,9 @@ export function environmentFor(url: string, readKey?: string, writeKey?: string)
   });
 }
 
-/** Time to wait for further runs. A command's last request may arrive this long after the command ends. */
+/**
+ * Time to wait for further runs, in milliseconds. A command's last request may arrive shortly after the command ends.
+ */
 const IDLE_MS = 300;
 /** Maximum time to wait, in case another program keeps sending runs. */
 const IDLE_WAIT_MAX_MS = 2_000;

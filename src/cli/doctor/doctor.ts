@@ -75,7 +75,7 @@ async function* allFindings(): AsyncGenerator<Finding> {
   }
 }
 
-/** Minimum Node version, as `engines` in package.json states it. */
+/** Minimum Node version, as in `engines` in package.json. */
 const NODE_MIN = [20, 19] as const;
 
 export function nodeFinding(running: string): Finding {
@@ -86,10 +86,10 @@ export function nodeFinding(running: string): Finding {
   return isSupported ? ok('node', message) : fail('node', message, `install Node ${majorMin}.${minorMin} or later`);
 }
 
-/** Size of the test file: the block size of most file systems. A smaller file could fit on a full disk. */
+/** Size of the test file: the block size on most file systems. A smaller file could fit on a full disk. */
 const TEST_FILE_BYTES = 4_096;
 
-/** Checks the spool folder: writes a file to it and deletes the file. */
+/** Checks the spool folder by writing a file and deleting it. */
 export function spoolFinding(settings: Settings, fs: SpoolFs = systemFs): Finding {
   const { spoolDir } = settings;
   const names = [FORMAT_FOLDER, destinationHash(destinationOf(settings))];

@@ -4,7 +4,7 @@ import { secretPatterns } from '../../payload/secret-patterns.ts';
 /** The result of one check of `runspan doctor`. */
 export interface Finding {
   readonly level: 'ok' | 'warn' | 'fail';
-  /** Name of the check, the setting or the variable. */
+  /** Name of the check, setting or variable. */
   readonly check: string;
   readonly message: string;
   /** Advice for a warning or a failure. */

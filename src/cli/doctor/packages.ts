@@ -47,10 +47,7 @@ function copiesFinding(copies: readonly Copy[]): Finding {
   );
 }
 
-/**
- * Reports copies of an OpenTelemetry package. Several copies of a package are allowed, because OpenTelemetry's copies
- * share their state.
- */
+/** Reports copies of an OpenTelemetry package. Several copies are fine, because they share their state. */
 function otelFinding(name: string, { range, has }: Versions, copies: readonly Copy[]): Finding {
   if (copies.length === 0) return ok(name, 'not installed; only runspan/otel needs it');
   for (const { version, folder } of copies) {
@@ -63,7 +60,7 @@ function otelFinding(name: string, { range, has }: Versions, copies: readonly Co
   return ok(name, `${versions}${copies.length > 1 ? ` (${copies.length} copies)` : ''}`);
 }
 
-/** Searches the folders in which Node looks for packages. Returns each copy once, even if several links point to it. */
+/** Searches the folders where Node looks for packages. Returns each copy once, even if several links point to it. */
 function installedCopies(folder: string, names: readonly string[]): Copy[] {
   const found = new Map<string, Copy>();
   const seen = new Set<string>();
@@ -76,15 +73,15 @@ function installedCopies(folder: string, names: readonly string[]): Copy[] {
       if (path === undefined) continue;
       const version = names.includes(name) ? ignoreErrors(() => versionIn(path, name)) : undefined;
       if (version !== undefined) found.set(path, { name, version, folder: path });
-      // A package may be a link into another folder, for example into pnpm's store. Node looks for the package's
-      // dependencies near the link's target.
+      // A package may be a link into another folder, for example into pnpm's store. Node looks for its dependencies
+      // near the link's target.
       pending.push(...nodeModulesFor(path));
     }
   }
   return [...found.values()].sort((a, b) => (a.folder < b.folder ? -1 : 1));
 }
 
-/** Returns the folders in which Node looks for the packages that a file in this folder imports. */
+/** Returns the folders where Node looks for packages that a file in `folder` imports. */
 function nodeModulesFor(folder: string): string[] {
   const above = dirname(folder);
   return [join(folder, 'node_modules'), ...(above === folder ? [] : nodeModulesFor(above))];
@@ -98,7 +95,7 @@ function packagesIn(nodeModules: string): string[] {
 }
 
 /**
- * Returns the version of the package in a folder, or undefined if the folder contains a package of another name, as an
+ * Returns the package version in a folder. Returns undefined if the folder contains a package with another name, as an
  * alias does.
  */
 function versionIn(folder: string, name: string): string | undefined {

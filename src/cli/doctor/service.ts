@@ -13,7 +13,10 @@ import type { HttpAnswer, Transport } from '../../http/transport.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 import { addressOf } from './settings.ts';
 
-/** Maximum clock difference. With a larger difference, runs of different machines appear in the wrong order. */
+/**
+ * Maximum clock difference in milliseconds. With a larger difference, runs from different machines appear in the wrong
+ * order.
+ */
 const SKEW_MAX_MS = 5_000;
 
 /** Checks the connection to the service, the response to `GET /info`, and whether the clocks agree. */
@@ -28,12 +31,12 @@ export async function* serviceFindings(settings: Settings, client: Transport): A
       'unset it, and add your own authority with NODE_EXTRA_CA_CERTS',
     );
   }
-  // If a proxy is used, the proxy resolves the host name and connects to the service, so these checks are skipped.
+  // Skipped behind a proxy, because the proxy itself resolves the host name and connects to the service.
   if (typeof proxy === 'string') yield* connectionFindings(settings);
   yield* infoFindings(client, proxy, sendsKey(settings));
 }
 
-/** Checks the key with a query for a trace that does not exist. */
+/** Checks the API key with a query for a trace that does not exist. */
 export async function keyFinding(settings: Settings, client: Transport): Promise<Finding> {
   const check = 'key';
   const hasKey = sendsKey(settings);
@@ -60,7 +63,7 @@ const NO_SERVICE = 'check that the endpoint is the address of the service, not o
 
 const LATER = 'the test run shows whether runs are accepted';
 
-/** Queries the runs of a trace. `json` is undefined if the response is not JSON. */
+/** Queries a trace's runs. `json` is undefined if the response is not JSON. */
 export async function queryTrace(client: Transport, traceId: string): Promise<{ status: number; json: unknown }> {
   const { status, text } = await client.send({
     method: 'POST',
@@ -153,8 +156,8 @@ function clockFinding({ headers }: HttpAnswer, answeredAgoMs: number): Finding {
   const check = 'clock';
   const date = Date.parse(String(headers.date));
   if (Number.isNaN(date)) return ok(check, 'the service sends no Date header');
-  // The `Date` header has no fractions of a second, so 500 ms, the average fraction, are added. The calculation assumes
-  // that the service wrote the header halfway through the request.
+  // Adds 500 ms, the average fraction, because the `Date` header has no fractions of a second. Assumes that the service
+  // wrote the header halfway through the request.
   const skewMs = Date.now() - answeredAgoMs - (date + 500);
   const seconds = Math.round(Math.abs(skewMs) / 1_000);
   if (Math.abs(skewMs) <= SKEW_MAX_MS) return ok(check, `within ${Math.max(1, seconds)} s of the service`);

@@ -13,7 +13,7 @@ export interface SourceOptions {
   readonly store?: string | undefined;
 }
 
-/** Adds the options that select where a command reads runs: from a receiver or from a file. */
+/** Adds the options that select whether a command reads runs from a receiver or from a file. */
 export function withSourceOptions<Args extends unknown[], Options extends Record<string, unknown>>(
   command: Command<Args, Options>,
 ): Command<Args, Options & SourceOptions> {
@@ -46,7 +46,7 @@ export async function withSource(
   throw new CommandFailure(`${noReceiver}${noFile}; start a receiver with runspan dev, or name one with --url`);
 }
 
-/** Timeout of a request. The timeout is long because a receiver under load may respond late. */
+/** Request timeout in milliseconds. Long, because a receiver under load may respond late. */
 const RESPONSE_MAX_MS = 30_000;
 
 class NoReceiver extends CommandFailure {}
@@ -56,7 +56,7 @@ class ReceiverSource implements RunSource {
   readonly #url: URL;
   readonly #apiKey: string | undefined;
 
-  /** Throws if the key would be sent over plain HTTP to another machine. */
+  /** Throws if the API key would be sent over plain HTTP to another machine. */
   constructor(url: URL, apiKey: string | undefined) {
     if (apiKey !== undefined && url.protocol === 'http:' && !isLoopback(url.hostname)) {
       throw new CommandFailure(`the key is not sent to ${url.origin} over plain HTTP; use https`);
@@ -103,7 +103,7 @@ class ReceiverSource implements RunSource {
     return body as Body;
   }
 
-  /** Returns the body of the response, or undefined for an unknown run or trace. */
+  /** Returns the response body, or undefined for an unknown run or trace. */
   async #text(path: string): Promise<string | undefined> {
     const { response, text } = await this.#request(path);
     if (response.ok) return text;
@@ -112,7 +112,7 @@ class ReceiverSource implements RunSource {
     const detail = isObject(body) && typeof body.detail === 'string' ? body.detail : undefined;
     switch (response.status) {
       case 404:
-        // A receiver sends `detail` with a 404. Other kinds of servers usually do not.
+        // Receivers send `detail` with a 404. Other servers usually do not.
         if (detail !== undefined) return undefined;
         break;
       case 401:
@@ -151,7 +151,7 @@ class ReceiverSource implements RunSource {
   }
 }
 
-/** Converts field names to snake case, which the receiver expects in parameters. */
+/** Converts field names to snake case for the receiver's query parameters. */
 function searchOf(query: ListQuery): URLSearchParams {
   const search = new URLSearchParams();
   for (const [field, value] of Object.entries(query)) {

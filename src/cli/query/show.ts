@@ -110,7 +110,7 @@ async function runText(view: View, run: RunDetails): Promise<string> {
   return [head, ...(await contentsOf(view, run))].join('\n\n');
 }
 
-/** Maximum number of characters of a payload without `--full`. */
+/** Maximum characters of a payload without `--full`. */
 const SHOWN_MAX = 2_000;
 
 /** Returns a section for each of a run's error, metadata, payloads, attachments and feedback. */

@@ -68,7 +68,7 @@ function localTime(text: string): string | undefined {
 async function listTraces(source: RunSource, query: ListQuery, isJson: boolean, options: TreeOptions): Promise<string> {
   const { status, runType, model } = query;
   // Almost every trace contains a run that succeeded. Without a run type or a model, a filter for `success` therefore
-  // applies to the root only.
+  // applies only to the root.
   const isOfRoot = runType === undefined && model === undefined && (status?.includes('success') ?? true);
   const { items, next } = await (isOfRoot ? source.traces(query) : tracesWithRun(source, query));
   if (isJson) return items.map((trace) => `${visibleJson(JSON.stringify(trace))}\n`).join('');
@@ -87,7 +87,7 @@ async function tracesWithRun(
   source: RunSource,
   { status, runType, model, limit = Number.POSITIVE_INFINITY, ...ofRoot }: ListQuery,
 ): Promise<Page<TraceSummary>> {
-  // No run starts before its root run, so the lower bound of the start time also applies to runs.
+  // No run starts before its root run, so the start time's lower bound also applies to runs.
   const ofRun = defined({ status, runType, model, startedFrom: ofRoot.startedFrom });
   const seen = new Set<string>();
   const found: TraceSummary[] = [];
@@ -110,10 +110,7 @@ function latestFirst(traces: TraceSummary[]): TraceSummary[] {
   return traces.sort((one, other) => (one.start_time < other.start_time ? 1 : -1));
 }
 
-/**
- * Number of characters shown of an id. The last characters are shown, because the first ones encode the time and are
- * similar.
- */
+/** Number of characters shown from the end of an id. Ids begin with the time, so their first characters are similar. */
 const SHORT_ID = 12;
 
 function lineOf(trace: TraceSummary, { widthColumns, paint }: TreeOptions): string {

@@ -14,7 +14,7 @@ export interface FolderOptions {
   readonly endpoint?: URL | undefined;
 }
 
-/** Returns the exporter settings. The endpoint of the options overrides the endpoint of the environment. */
+/** Returns the exporter settings. The endpoint in `options` overrides the endpoint in the environment. */
 export function settingsFor({ dir, endpoint }: FolderOptions): Settings {
   if (endpoint !== undefined) checkEndpoint(endpoint);
   const settings = resolveSettings({
@@ -45,10 +45,7 @@ function checkEndpoint(endpoint: URL): void {
   );
 }
 
-/**
- * Returns the folder name (`hash`) and the display name of the destination. The display name omits the key and the
- * workspace.
- */
+/** Returns the destination's folder name (`hash`) and display name, which omits the key and the workspace. */
 export function namedDestination(settings: Settings): { readonly hash: string; readonly name: string } {
   const destination = destinationOf(settings);
   const { endpoint, workspaceId, apiKey } = destination;
@@ -67,8 +64,8 @@ export function runsIn(holdings: readonly Holding[]): number {
 }
 
 /**
- * Returns a line about runs of other destinations, if there are any. The line lists the hashes of the destinations,
- * because the spool folder does not contain their names.
+ * Returns a line about runs for other destinations, if there are any. Lists their hashes, because the spool folder does
+ * not contain their names.
  */
 export function othersText(others: readonly DestinationSurvey[]): string[] {
   const count = others.filter(({ owners }) => holdingFiles(owners).length > 0).length;

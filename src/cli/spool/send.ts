@@ -25,8 +25,8 @@ export interface SendOptions extends FolderOptions {
 const PATIENCE_MS = 30_000;
 
 /**
- * Delivers the runs of ended processes to the configured service. Returns the exit code, which is 0 if no undelivered
- * runs remain. Throws if no service is configured or the folder cannot be read.
+ * Delivers the runs that ended processes left for the configured service. Returns exit code 0 if no undelivered runs
+ * remain. Throws if no service is configured or the folder cannot be read.
  */
 export async function sendSpool(
   options: SendOptions,
@@ -38,7 +38,7 @@ export async function sendSpool(
   const hashes = [...new Set([...(options.from ?? []), destination.hash])];
   prepare(options, settings, hashes);
   let before = stockOf(settings, hashes);
-  // Waits for the files of processes that have just ended. Such files can be claimed within 10 seconds.
+  // Waits for files from processes that have just ended, which can be claimed within 10 seconds.
   for (; before.running.some(({ state }) => state === 'ended'); before = stockOf(settings, hashes)) {
     await delay(500, undefined, true);
   }
@@ -102,7 +102,7 @@ async function finish(exporter: Exporter, patienceMs: number): Promise<boolean> 
   return false;
 }
 
-/** Returns the files of the selected destinations. */
+/** Returns the selected destinations' files. */
 function stockOf({ spoolDir }: Settings, hashes: readonly string[]) {
   const survey = surveySpool(spoolDir, Date.now());
   const own = survey.filter(({ hash }) => hashes.includes(hash));

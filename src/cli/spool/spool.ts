@@ -89,7 +89,8 @@ function purgeRuns({ all, yes, ...options }: PurgeOptions): { lines: string[]; i
 }
 
 /**
- * Returns the files of the configured destination if `isSelected` is set, otherwise of all destinations in the folder.
+ * Returns the configured destination's files if `isSelected` is set, or else the files for all destinations in the
+ * folder.
  */
 function survey(options: FolderOptions, isSelected: boolean) {
   const folder = resolve(options.dir ?? env('RUNSPAN_SPOOL_DIR') ?? defaultSpoolDir());
@@ -104,7 +105,6 @@ function survey(options: FolderOptions, isSelected: boolean) {
   };
 }
 
-/** Returns undefined if there are no files. */
 function listing(folder: string, survey: readonly DestinationSurvey[]): string | undefined {
   const lines: string[] = [];
   for (const { hash, owners, bad } of survey) {
@@ -120,7 +120,6 @@ function listing(folder: string, survey: readonly DestinationSurvey[]): string |
   return lines.length === 0 ? undefined : [visible(folder), ...lines].join('\n');
 }
 
-/** Returns undefined if there are no files. */
 function purgedText(owners: readonly Holding[], damaged: readonly Files[]): string | undefined {
   const [kept, bad] = [total(owners), total(damaged)];
   const texts: string[] = [];

@@ -23,8 +23,8 @@ export interface AgentServerInfo {
 export interface AgentSystem {
   info(options?: CallOptions): Promise<AgentServerInfo>;
   /**
-   * Returns whether the server is ready. `checkDb` also checks the server's database. Rejects if the server does not
-   * respond, and with an ApiError if it responds with an unsuccessful status, for example 503.
+   * Whether the server is ready. `checkDb` also checks the server's database. Rejects if the server does not respond,
+   * and with an ApiError if the response status is unsuccessful, for example 503.
    */
   ok(options?: CallOptions & { checkDb?: boolean }): Promise<boolean>;
   /** Returns the metrics as Prometheus text or as JSON. */
@@ -57,8 +57,8 @@ const DOCS: Endpoint = { name: 'docs', method: 'GET', path: '/docs', response: '
 const A2A: Endpoint = { name: 'a2aUrl', method: 'POST', path: '/a2a/{assistant_id}' };
 
 /**
- * A client for the agent server of a deployment. Each group of calls is a property, for example `server.threads`. If
- * the application has a current run, calls that create runs are recorded as its children.
+ * A client for a deployment's agent server. Each group of calls is a property, for example `server.threads`. If there
+ * is a current run, calls that create runs are recorded as its children.
  */
 export class AgentServer {
   readonly assistants: Assistants;

@@ -14,8 +14,9 @@ export interface AgentServerOptions extends ClientOptions {
   /** The deployment's address, including its path if there is one. */
   url: string | URL;
   /**
-   * Maximum time without data, in milliseconds. After this time, a stream or an awaited response counts as broken. Once
-   * the server has sent heartbeats in a stream, the maximum is 60 s. @default 300_000
+   * Maximum time without data before a stream or an awaited response counts as broken, in milliseconds. Once the server
+   * has sent heartbeats in a stream, the maximum is 60 s.
+   * @default 300_000
    */
   idleTimeoutMs?: number | undefined;
   /**
@@ -43,7 +44,7 @@ export interface PageRequest {
 const PAGE_ITEMS = 10;
 
 /**
- * Body or query of a list request. The client validates only `limit` and `offset`, which it needs to request further
+ * Body or query for list requests. The client validates only `limit` and `offset`, which it needs to request further
  * pages.
  */
 export const PAGE_BODY: BodySchema = v.pipe(
@@ -51,15 +52,14 @@ export const PAGE_BODY: BodySchema = v.pipe(
   v.looseObject({ limit: v.optional(whole(1, 1_000)), offset: v.optional(whole(0)) }),
 );
 
-/** Sends the calls of an agent server. */
+/** Sends calls to an agent server. */
 export class AgentService {
   readonly api: Api;
   readonly idleTimeoutMs: number;
-  /** Timeout for response headers that the server sends only when the run ends. */
+  /** Timeout for response headers, in milliseconds, if the server sends them only when the run ends. */
   readonly headTimeoutMs: number;
   readonly #options: Partial<AgentServerOptions>;
 
-  /** The options must already be validated. */
   constructor(options: Partial<AgentServerOptions>) {
     const { url, idleTimeoutMs = 300_000, propagate: _, ...client } = options;
     this.api = serviceApi({ option: 'url', url, credentials: { 'x-api-key': client.apiKey } }, client);
@@ -90,13 +90,13 @@ export class AgentService {
       const items = Array.isArray(data) || endpoint.listField === undefined ? data : fieldOf(data, endpoint.listField);
       if (!Array.isArray(items)) throw this.api.invalidAnswer(call, answer, 'has no list');
       const next = nextOffset(answer.headers, offset + items.length, items.length >= limit);
-      // If the next offset does not advance, the list ends. Otherwise the same page would be requested forever.
+      // Ends the list if the next offset does not advance. Otherwise the same page would be requested forever.
       const isLast = next === undefined || next <= offset;
       return { items, next: isLast ? undefined : { call, limit, offset: next } };
     });
   }
 
-  /** Records a call that creates a run. The call becomes a child of the current run, if there is one. */
+  /** Records a call that creates a run as a child of the current run, if there is one. */
   traced<Result>(
     { name, ids, body }: PreparedCall,
     send: (headers: Record<string, string>, run: Run | undefined) => Promise<Result>,
@@ -105,7 +105,7 @@ export class AgentService {
     return tracedCall({ name, runType: 'chain', inputs }, (run) => send(this.traceHeaders(), run));
   }
 
-  /** Returns the headers that propagate the current run, unless the option `propagate` is false. */
+  /** Returns the headers that propagate the current run. Empty if the `propagate` option is false. */
   traceHeaders(): Record<string, string> {
     return this.#options.propagate === false ? {} : traceHeaders(this.#options.headers ?? {});
   }
@@ -116,8 +116,8 @@ export function recordedInputs(ids: PreparedCall['ids'], body: unknown): Record<
 }
 
 /**
- * Returns the offset of the next page. If the server omits the header, another page follows each full page, unless the
- * total shows that it was the last.
+ * Returns the next page's offset. If the server omits the header, another page follows each full page, unless the total
+ * shows that it was the last.
  */
 function nextOffset(headers: Answer<unknown>['headers'], end: number, isFull: boolean): number | undefined {
   const next = numberOf(headers['x-pagination-next']);

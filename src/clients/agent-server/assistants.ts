@@ -5,10 +5,10 @@ import type { PageList } from '../page.ts';
 import { BODY, required, TEXT, whole } from '../schema.ts';
 import type { PageRequest } from './agent-service.ts';
 
-/** Configuration of an assistant's runs. */
+/** Configuration for an assistant's runs. */
 export interface AgentConfig {
   tags?: readonly string[];
-  /** Maximum number of steps of a run. */
+  /** Maximum number of steps per run. */
   recursion_limit?: number;
   configurable?: Readonly<Record<string, unknown>>;
   readonly [field: string]: unknown;
@@ -38,7 +38,10 @@ export interface AssistantCreate {
   config?: AgentConfig;
   context?: unknown;
   metadata?: Readonly<Record<string, unknown>>;
-  /** Behaviour if the id already exists. With `raise`, the server responds with 409. @default 'raise' */
+  /**
+   * Behaviour if the id already exists. With `raise`, the server responds with 409.
+   * @default 'raise'
+   */
   if_exists?: 'raise' | 'do_nothing';
   name?: string;
   description?: string;
@@ -75,7 +78,7 @@ export interface AssistantGraph {
   readonly [field: string]: unknown;
 }
 
-/** JSON schemas of a graph. If the server cannot generate a schema, the field is missing or null. */
+/** JSON schemas for a graph. A schema that the server cannot generate is missing or null. */
 export interface GraphSchemas {
   readonly graph_id?: string;
   readonly input_schema?: unknown;
@@ -86,7 +89,7 @@ export interface GraphSchemas {
   readonly [field: string]: unknown;
 }
 
-/** The assistants of an agent server. The id of a graph's default assistant is the graph's name. */
+/** An agent server's assistants. Each graph has a default assistant, whose id is the graph's name. */
 export interface Assistants {
   create(assistant: AssistantCreate, options?: CallOptions): Promise<Assistant>;
   get(assistantId: string, options?: CallOptions): Promise<Assistant>;
@@ -95,19 +98,19 @@ export interface Assistants {
   search(filter?: AssistantSearch, options?: CallOptions): PageList<Assistant>;
   count(filter?: AssistantFilter, options?: CallOptions): Promise<number>;
   /**
-   * Returns the nodes and edges of the assistant's graph. `xray` includes subgraphs: `true` at any depth, a number up
+   * Returns the nodes and edges in the assistant's graph. `xray` includes subgraphs: `true` at any depth, a number up
    * to that depth.
    */
   graph(assistantId: string, options?: CallOptions & { xray?: boolean | number }): Promise<AssistantGraph>;
   schemas(assistantId: string, options?: CallOptions): Promise<GraphSchemas>;
-  /** Returns the schemas of the graph's subgraphs by name. `recurse` includes nested subgraphs. */
+  /** Returns the schemas of the graph's subgraphs, by name. `recurse` includes nested subgraphs. */
   subgraphs(
     assistantId: string,
     options?: CallOptions & { namespace?: string; recurse?: boolean },
   ): Promise<Readonly<Record<string, GraphSchemas>>>;
   /** Lists the assistant's versions, latest first. */
   versions(assistantId: string, filter?: AssistantVersionSearch, options?: CallOptions): PageList<Assistant>;
-  /** Selects the version of the assistant that new runs use. */
+  /** Selects the assistant's version for new runs. */
   setLatest(assistantId: string, version: number, options?: CallOptions): Promise<Assistant>;
 }
 

@@ -5,7 +5,7 @@ import { cut } from '../../base/text.ts';
 import { ApiError, type CallFacts, DETAIL_MAX, requestText } from '../errors.ts';
 import type { RunError } from './streams/agent-event.ts';
 
-/** Ids of a run on an agent server and of its thread, as far as they are known. */
+/** The ids of an agent server's run and its thread, if known. */
 export interface RunPlace {
   readonly runId: string | undefined;
   readonly threadId: string | undefined;
@@ -16,9 +16,8 @@ export class RunFailedError extends RunspanError {
   override readonly name: string = 'RunFailedError';
   readonly runId: string | undefined;
   readonly threadId: string | undefined;
-  /** Name of the error in the graph, for example `ValueError`. */
+  /** The error's name in the graph, for example `ValueError`. */
   readonly error: string | undefined;
-  /** Message of the error. */
   readonly detail: string | undefined;
 
   constructor({ runId, threadId }: RunPlace, reported: RunError, masked: (text: string) => string) {
@@ -56,8 +55,8 @@ export interface StreamBreak extends RunPlace {
 }
 
 /**
- * The connection of a stream or an awaited response broke before the run ended, and reading could not continue. The run
- * may still be running. To find out, pass the error's `runId` to `runs.get` or `runs.join`.
+ * The connection for a stream or an awaited response broke before the run ended, and reading could not continue. The
+ * run may still be running. To find out, pass the error's `runId` to `runs.get` or `runs.join`.
  */
 export class StreamError extends RunspanError {
   override readonly name: string = 'StreamError';
@@ -94,9 +93,7 @@ export type CommandErrorReason =
   | 'not_supported'
   | (string & {});
 
-/**
- * The server refused a command and sent an error as the agent streaming protocol defines it. The command had no effect.
- */
+/** The server refused a command with an error that the agent streaming protocol defines. The command had no effect. */
 export class CommandError extends RunspanError {
   override readonly name: string = 'CommandError';
   readonly reason: CommandErrorReason;
@@ -116,7 +113,7 @@ export class CommandError extends RunspanError {
     this.request = request;
   }
 
-  /** @internal Returns undefined if the body is not a protocol error. */
+  /** @internal Returns a CommandError, or undefined if the body is not a protocol error. */
   static of(
     command: string,
     body: unknown,

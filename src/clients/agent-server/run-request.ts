@@ -16,11 +16,11 @@ export type StreamMode =
   | 'custom'
   | 'tools';
 
-/** Fields that all calls that create runs accept. */
+/** Fields that every call that creates runs accepts. */
 export interface RunSettings {
   /** Id of an assistant, or name of a graph. */
   assistant_id: string;
-  /** Input of the graph. `null` continues from the thread's state. */
+  /** The graph's input. `null` continues from the thread's state. */
   input?: unknown;
   command?: RunCommand;
   metadata?: Readonly<Record<string, unknown>>;
@@ -34,19 +34,28 @@ export interface RunSettings {
   /** @default 'values' */
   stream_mode?: StreamMode | readonly StreamMode[];
   /**
-   * Whether to stream the events of subgraphs too. The namespace of such an event identifies the subgraph. @default
-   * false
+   * Whether to stream events from subgraphs too. Their namespace identifies the subgraph.
+   * @default false
    */
   stream_subgraphs?: boolean;
-  /** Whether the server stores the events, so that a broken stream can continue. @default false */
+  /**
+   * Whether the server stores the events, so that a broken stream can continue.
+   * @default false
+   */
   stream_resumable?: boolean;
-  /** Whether the run is cancelled when the connection ends. @default 'continue' */
+  /**
+   * Whether the run is cancelled when the connection ends.
+   * @default 'continue'
+   */
   on_disconnect?: 'cancel' | 'continue';
   /** Feedback keys. The stream returns a feedback URL for each key. */
   feedback_keys?: readonly string[];
   /** Delay before the run starts, in seconds. */
   after_seconds?: number;
-  /** When the server stores the graph's states. @default 'async' */
+  /**
+   * When the server stores the graph's states.
+   * @default 'async'
+   */
   durability?: 'sync' | 'async' | 'exit';
 }
 
@@ -63,7 +72,10 @@ export interface RunRequest extends RunSettings {
 
 /** A run without a thread. */
 export interface StatelessRunRequest extends RunSettings {
-  /** Whether the server deletes the run's data when the run ends. @default 'delete' */
+  /**
+   * Whether the server deletes the run's data when the run ends.
+   * @default 'delete'
+   */
   on_completion?: 'delete' | 'keep';
 }
 

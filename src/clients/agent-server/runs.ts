@@ -68,16 +68,15 @@ export interface RunCancellation {
 }
 
 /**
- * Runs on threads. A request that creates a run is retried only if the connection could not be opened, or after a 429
+ * Runs on threads. Requests that create a run are retried only if the connection could not be opened, or after a 429
  * response.
  */
 export interface AgentRuns {
   /** Starts a run in the background. */
   create(threadId: string, run: RunRequest, options?: CallOptions): Promise<AgentRun>;
   /**
-   * Starts a run and waits for its final state, however long the run takes. If the call or the client sets `timeoutMs`,
-   * the response headers must arrive within this time, otherwise within `idleTimeoutMs`. Rejects with a RunFailedError
-   * if the run fails.
+   * Starts a run and waits for its final state, however long the run takes. The response headers must arrive within
+   * `timeoutMs` or, if this option is not set, within `idleTimeoutMs`. Rejects with a RunFailedError if the run fails.
    */
   wait<Values = Record<string, unknown>>(threadId: string, run: RunRequest, options?: CallOptions): Promise<Values>;
   /** Starts a run and returns a stream of its events. */
@@ -93,7 +92,7 @@ export interface AgentRuns {
   /** Waits for the final state of an existing run, with the same timeouts and errors as `wait`. */
   join<Values = Record<string, unknown>>(threadId: string, runId: string, options?: JoinOptions): Promise<Values>;
   /**
-   * Streams a run's new events. With `lastEventId`, the stream starts after that event if the server stores the events.
+   * Streams a run's new events. With `lastEventId`, the stream starts after that event, if the server stores events.
    */
   joinStream<Values = Record<string, unknown>>(
     threadId: string,
@@ -116,7 +115,7 @@ export interface StatelessRuns {
     options?: Omit<StreamOptions, 'lastEventId'>,
   ): Promise<RunStream<Values>>;
   /**
-   * Streams a run's new events. With `lastEventId`, the stream starts after that event if the server stores the events.
+   * Streams a run's new events. With `lastEventId`, the stream starts after that event, if the server stores events.
    */
   joinStream<Values = Record<string, unknown>>(runId: string, options?: JoinStreamOptions): Promise<RunStream<Values>>;
   /** Starts several runs with one HTTP request. Returns the runs in the order in which they were passed. */
@@ -167,8 +166,8 @@ export const STATELESS_RUNS: Table<StatelessRuns> = endpoints('statelessRuns', {
 });
 
 /**
- * Waits for the result of a run. The server sends empty lines to keep the connection alive. Because the response
- * headers may arrive only with the result, `idleTimeoutMs` applies to them too.
+ * Waits for a run's result. The server keeps the connection alive with empty lines. `idleTimeoutMs` also applies to the
+ * response headers, because they may arrive only with the result.
  */
 export async function waitForRun<Values>(service: AgentService, endpoint: Endpoint, args: Arguments): Promise<Values> {
   const call = callOf(endpoint, args);

@@ -45,13 +45,12 @@ export interface NamespaceSearch extends PageRequest {
   max_depth?: number;
 }
 
-/** The key-value store of an agent server, which agents use as long-term memory. */
+/** An agent server's key-value store, which agents use as long-term memory. */
 export interface Store {
-  /** Stores a value. An existing value with the same namespace and key is replaced. */
+  /** Stores a value. Replaces an existing value that has the same namespace and key. */
   put(item: StorePut, options?: CallOptions): Promise<void>;
   /**
-   * Returns a value, or undefined if the server responds that there is none. Some servers respond with 404, which
-   * rejects with an ApiError.
+   * Returns a value. If there is none, returns undefined, or rejects with an ApiError if the server responds with 404.
    */
   get<Value = Record<string, unknown>>(
     namespace: readonly string[],
@@ -63,7 +62,7 @@ export interface Store {
   namespaces(filter?: NamespaceSearch, options?: CallOptions): PageList<readonly string[]>;
 }
 
-/** Validates a namespace. The names in it must not contain dots, because a query joins them with dots. */
+/** Validates a namespace. The names in a namespace must not contain dots, because a query joins the names with dots. */
 const NAMESPACE = value<string[]>(
   'a list of names without dots',
   (names) => Array.isArray(names) && names.every((name) => /^[^.]+$/.test(typeof name === 'string' ? name : '')),

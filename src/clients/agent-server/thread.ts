@@ -4,7 +4,7 @@ import type { AgentConfig } from './assistants.ts';
 /** The status of a thread. Servers may send other values. */
 export type ThreadStatus = 'idle' | 'busy' | 'interrupted' | 'error' | (string & {});
 
-/** A command that continues a graph after an interrupt. The command is sent instead of an input. */
+/** A command that continues a graph after an interrupt. Sent instead of an input. */
 export interface RunCommand {
   /** The response to the interrupt. */
   resume?: unknown;
@@ -13,14 +13,14 @@ export interface RunCommand {
   goto?: unknown;
 }
 
-/** An interrupt. The graph waits until it receives a response. */
+/** An interrupt: the graph waits until it receives a response. */
 export interface Interrupt {
   readonly id?: string;
   readonly value?: unknown;
   readonly [field: string]: unknown;
 }
 
-/** A conversation with a state, which its runs change. */
+/** A conversation whose state its runs change. */
 export interface Thread<Values = Record<string, unknown>> {
   readonly thread_id: string;
   /** ISO 8601 timestamp. */
@@ -29,7 +29,7 @@ export interface Thread<Values = Record<string, unknown>> {
   readonly metadata?: Readonly<Record<string, unknown>> | null;
   readonly status?: ThreadStatus;
   readonly values?: Values | null;
-  /** Pending interrupts, by the id of the task that waits. */
+  /** Pending interrupts, by the id of the waiting task. */
   readonly interrupts?: Readonly<Record<string, readonly Interrupt[]>>;
   readonly config?: AgentConfig;
   readonly [field: string]: unknown;
@@ -70,7 +70,7 @@ export interface ThreadState<Values = Record<string, unknown>> {
   readonly [field: string]: unknown;
 }
 
-/** Lifetime of a thread in minutes, or an object with further settings. */
+/** A thread's lifetime in minutes, or an object with further settings. */
 export type ThreadTimeToLive = number | Readonly<Record<string, unknown>>;
 
 /** The fields of a new thread. All fields are optional. */
@@ -78,7 +78,10 @@ export interface ThreadCreate {
   /** The thread's id, a UUID. @default a new UUID */
   thread_id?: string;
   metadata?: Readonly<Record<string, unknown>>;
-  /** Behaviour if the id already exists. With `raise`, the server responds with 409. @default 'raise' */
+  /**
+   * Behaviour if the id already exists. With `raise`, the server responds with 409.
+   * @default 'raise'
+   */
   if_exists?: 'raise' | 'do_nothing';
   ttl?: ThreadTimeToLive;
   /** Updates that create the initial states, one entry per step. */
@@ -96,7 +99,7 @@ export interface ThreadUpdate {
 /** Selects threads. A thread must match every field that is set. */
 export interface ThreadFilter {
   metadata?: Readonly<Record<string, unknown>>;
-  /** Values that the fields of the state must have. */
+  /** Values that the state's fields must have. */
   values?: Readonly<Record<string, unknown>>;
   status?: ThreadStatus;
 }
@@ -113,7 +116,7 @@ export interface ThreadSearch extends ThreadFilter, PageRequest {
 /** Threads to delete or to shorten. */
 export interface ThreadPrune {
   thread_ids: readonly string[];
-  /** `delete` deletes the threads, `keep_latest` only their earlier states. */
+  /** With `delete`, deletes the threads. With `keep_latest`, deletes only their earlier states. */
   strategy: 'delete' | 'keep_latest';
 }
 

@@ -23,7 +23,7 @@ import type {
 export interface ThreadStateOptions extends CallOptions {
   /** Id of an earlier state. @default the latest state */
   checkpointId?: string;
-  /** Checkpoint of an earlier state. The state may belong to a subgraph. */
+  /** Checkpoint of an earlier state, which may belong to a subgraph. */
   checkpoint?: Checkpoint;
   /** Whether to include the states of subgraph tasks. @default false */
   subgraphs?: boolean;
@@ -31,7 +31,10 @@ export interface ThreadStateOptions extends CallOptions {
 
 /** Options of `Threads.stream`. */
 export interface ThreadStreamOptions extends StreamOptions {
-  /** Stream modes. `run_modes` streams each run in its own modes. @default 'run_modes' */
+  /**
+   * Stream modes. `run_modes` streams each run in its own modes.
+   * @default 'run_modes'
+   */
   streamModes?: 'run_modes' | 'lifecycle' | 'state_update' | readonly ('run_modes' | 'lifecycle' | 'state_update')[];
 }
 
@@ -59,16 +62,14 @@ export interface Threads {
     filter?: ThreadHistory,
     options?: CallOptions,
   ): PageList<ThreadState<Values>>;
-  /** Streams the new events of all the thread's runs. With `lastEventId`, the stream starts after that event. */
+  /** Streams new events from all of the thread's runs. With `lastEventId`, the stream starts after that event. */
   joinStream<Values = Record<string, unknown>>(
     threadId: string,
     options?: ThreadStreamOptions,
   ): Promise<RunStream<Values>>;
 }
 
-/**
- * The endpoint that lists states. The client validates `limit`, because it needs the number to recognize the last page.
- */
+/** The endpoint that lists states. The client validates `limit`, which it needs to recognize the last page. */
 export const HISTORY: Omit<Endpoint, 'name' | 'method' | 'path'> = {
   body: PAGE_BODY,
   response: 'list',
@@ -112,7 +113,7 @@ const THREADS = endpoints<Threads>('threads', {
   ],
 });
 
-/** The endpoint that returns the state of a checkpoint, which may belong to a subgraph. */
+/** The endpoint that returns a checkpoint's state, which may belong to a subgraph. */
 const STATE_OF_CHECKPOINT: Endpoint = {
   ...THREADS.state,
   method: 'POST',
@@ -133,15 +134,15 @@ export function threadsOf(send: Send): Threads {
       const path = checkpointId === undefined ? state.path : `${state.path}/{checkpoint_id}`;
       return send({ ...state, path }, { ids: [threadId, checkpointId ?? ''], options });
     },
-    // `before` is sent in the query, where all servers accept a checkpoint id. In a request body, servers expect
+    // Sends `before` in the query, where all servers accept a checkpoint id. In a request body, servers expect
     // different types.
     history: (threadId, body = {}, options) => statePages(send, history, { ids: [threadId], body, options }, true),
   };
 }
 
 /**
- * Lists states in pages. The cursor is a checkpoint. If `mayQuery` is set, a GET request is sent when a query string
- * can express the filter.
+ * Lists states in pages, with a checkpoint as cursor. If `mayQuery` is set, sends a GET request if a query string can
+ * express the filter.
  */
 export function statePages<Values>(
   send: Send,
@@ -157,7 +158,7 @@ export function statePages<Values>(
     const items = await send<Promise<ThreadState<Values>[]>>(page, { ...args, body: { ...filter, limit } });
     const last = items.at(-1)?.checkpoint;
     const next = (isQuery || !mayQuery ? last?.checkpoint_id : last) ?? undefined;
-    // If the cursor does not advance, the list ends. Otherwise the same page would be requested forever.
+    // Ends the list if the cursor does not advance. Otherwise the same page would be requested forever.
     const isLast = items.length < limit || next === undefined || next === before;
     return { items, next: isLast ? undefined : { ...filter, limit, before: next } };
   });

@@ -23,8 +23,8 @@ export const LIST_OPTIONS: NonNullable<Endpoint['options']> = {
 const PAGE_ITEMS = 20;
 
 /**
- * Sends a ControlPlane's calls. Translates between the interface's names and the service's names, and records each call
- * if there is a current run.
+ * Sends a ControlPlane's calls. Translates between the names in the interface and the service's names. Records each
+ * call if there is a current run.
  */
 export class ControlPlaneApi {
   readonly api: Api;
@@ -68,7 +68,7 @@ export class ControlPlaneApi {
       const answer = await this.traced<Resources<Item>>({ ...call, query: { ...call.query, limit, offset } });
       const { resources, offset: next } = answer.data;
       if (!Array.isArray(resources)) throw this.api.invalidAnswer(call, answer, 'has no list of resources');
-      // If the next offset does not advance, the list ends. Otherwise the same page would be requested forever.
+      // Ends the list if the next offset does not advance. Otherwise the same page would be requested forever.
       const isLast = resources.length < limit || typeof next !== 'number' || !(next > offset);
       return { items: resources, next: isLast ? undefined : { call, offset: next } };
     });

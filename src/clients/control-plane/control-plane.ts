@@ -9,11 +9,11 @@ import { LISTENERS, type Listeners } from './listeners.ts';
 import { REVISIONS, type Revisions } from './revision.ts';
 import { isSpelling, type Spelling, SpellingTable } from './spelling.ts';
 
-/** Address and credentials of a control plane. */
+/** A control plane's address and credentials. */
 export interface ControlPlaneOptions extends ClientOptions {
-  /** The service's address, with its path if there is one. The client appends `/v2/deployments` and other paths. */
+  /** The service's address, including its path if there is one. The client appends paths such as `/v2/deployments`. */
   baseUrl: string | URL;
-  /** Id of the workspace, if the key belongs to several workspaces. Sent as `X-Tenant-Id`. */
+  /** Id of the workspace, sent as `X-Tenant-Id`. Set this option if the API key belongs to several workspaces. */
   tenantId?: string | undefined;
   /** Token to send as `Authorization: Bearer …`. */
   bearerToken?: string | undefined;
@@ -22,8 +22,8 @@ export interface ControlPlaneOptions extends ClientOptions {
 }
 
 /**
- * A client for the service that deploys agent servers. Requests are validated before they are sent. A call with an
- * invalid request rejects with an InvalidRequestError that lists every invalid field.
+ * A client for the service that deploys agent servers. Validates requests before sending them: an invalid request
+ * rejects with an InvalidRequestError that lists every invalid field.
  */
 export class ControlPlane {
   readonly deployments: Deployments;

@@ -16,13 +16,16 @@ import { withoutSecretValues } from './secret-values.ts';
 export interface WaitOptions extends Pick<CallOptions, 'signal' | 'headers'> {
   /** Id of the revision to wait for. @default the latest revision */
   revisionId?: string;
-  /** Timeout of the wait in milliseconds, including its first request. @default 900_000 */
+  /**
+   * Timeout for the wait in milliseconds, including its first request.
+   * @default 900_000
+   */
   timeoutMs?: number;
-  /** Time between two polls in milliseconds. By default, the interval grows from 1 s to 5 s. */
+  /** Time between two polls in milliseconds. By default, it grows from 1 s to 5 s. */
   intervalMs?: number;
   /**
-   * Called with the first response and after each change of the revision's status. The wait awaits a returned promise,
-   * and ends if the function throws.
+   * Called with the first response and after each change in the revision's status. If it returns a promise, the wait
+   * awaits it. If it throws, the wait ends.
    */
   onStatus?: (revision: Revision) => void;
   /**
@@ -38,7 +41,7 @@ export interface SupersededEvent {
   readonly latestRevisionId: string;
 }
 
-/** A deployment and its deployed revision. The deployment's URL is `deployment.source_config.custom_url`. */
+/** A deployment and its deployed revision. Its URL is `deployment.source_config.custom_url`. */
 export interface Deployed {
   readonly deployment: Deployment;
   readonly revision: Revision;
@@ -60,7 +63,7 @@ const GRACE_MS = 5_000;
 
 const FAILED: ReadonlySet<string> = new Set(['CREATE_FAILED', 'BUILD_FAILED', 'DEPLOY_FAILED']);
 
-/** Statuses that a revision can get because a later revision has replaced it. */
+/** Statuses that a revision can get because a later revision replaced it. */
 const GIVEN_UP: ReadonlySet<string> = new Set(['SKIPPED', 'INTERRUPTED']);
 
 type Waited = Omit<WaitOptions, 'revisionId'>;
@@ -95,7 +98,7 @@ export async function updateAndWait(
   options?: Waited,
 ): Promise<Updated> {
   return waiting<Updated>(api, 'deployments.updateAndWait', call.ids, options, async (wait) => {
-    // The update has created a revision if the latest revision afterwards differs from this one.
+    // The update created a revision if the latest revision afterwards differs from this one.
     const before = createsRevision(call.body as DeploymentPatch) && (await wait.latestRevision(deploymentId));
     const { data } = await wait.change<Deployment>(call);
     if (before === false) return { deployment: data, revision: undefined };
@@ -122,10 +125,7 @@ export async function redeployAndWait(
 const GET_REVISION: Endpoint = { ...REVISIONS.get, name: 'deployments.waitUntilDeployed' };
 const GET_DEPLOYMENT: Endpoint = { ...GET_REVISION, path: '/v2/deployments/{deployment_id:uuid}' };
 
-/**
- * Validates the options and waits. If there is a current run, the wait is recorded as one child run; its polls are not
- * recorded.
- */
+/** Validates the options and waits. If there is a current run, records the wait as one child run, without its polls. */
 function waiting<Result extends Updated>(
   api: ControlPlaneApi,
   name: string,
@@ -163,7 +163,7 @@ class RevisionWait {
   #revision: Revision | undefined;
   /** Time at which the awaited revision became the latest. */
   #newSinceMs: number = this.#startedMs;
-  /** Whether the service has responded. Before its first response, a failure suggests that the address is wrong. */
+  /** Whether the service has responded. Before the first response, a failure suggests that the address is wrong. */
   #isReached = false;
   /** The later revision that was last reported to `onSuperseded`. */
   #reportedLatest: string | undefined;
@@ -184,8 +184,8 @@ class RevisionWait {
   }
 
   /**
-   * Called when the service has accepted a change. For a short time afterwards, the service may still return an earlier
-   * revision as the latest.
+   * Called when the service accepts a change. Shortly afterwards, the service may still return an earlier revision as
+   * the latest.
    */
   responded(): this {
     this.#isReached = true;
@@ -253,7 +253,7 @@ class RevisionWait {
     this.#revisionId ??= (await this.#getDeployment()).latest_revision_id ?? undefined;
     if (this.#revisionId === undefined) return undefined;
     const known = this.#revision;
-    // After a failure to read the deployment, only the deployment is read again.
+    // After a failure to read the deployment, reads only the deployment again.
     const revision = known?.status === 'DEPLOYED' ? known : await this.#get<Revision>(GET_REVISION, this.#revisionId);
     const isChange = revision.status !== known?.status;
     this.#revision = revision;
@@ -266,7 +266,7 @@ class RevisionWait {
     return undefined;
   }
 
-  /** Returns whether the wait continues with a later revision. */
+  /** Whether the wait continues with a later revision. */
   #follows(latestRevisionId: string | null | undefined): boolean {
     const revisionId = this.#revisionId;
     if (revisionId === undefined || latestRevisionId === null || latestRevisionId === undefined) return false;

@@ -2,8 +2,8 @@ import { checkObject } from '../schema.ts';
 import type { ResourceSpec } from './resource-spec.ts';
 
 /**
- * Source of a deployment's code. `external_container` is available on self-hosted platforms, the other sources in the
- * cloud.
+ * Where a deployment's code comes from. Self-hosted platforms support `external_container`, and the cloud supports all
+ * other sources.
  */
 export type DeploymentSource =
   | 'git_host'
@@ -12,7 +12,7 @@ export type DeploymentSource =
   | 'internal_source'
   | 'internal_template';
 
-/** Sources that a single revision can use instead of the deployment's source. */
+/** Sources that one revision can use instead of the deployment's source. */
 export type RevisionSource = 'git_host' | 'internal_container' | 'internal_source';
 
 /** The status of a deployment. The service may send other values. */
@@ -39,7 +39,7 @@ export interface Deployment {
   /** Build configuration of the latest revision. */
   source_revision_config: SourceRevisionConfig;
   /**
-   * Environment variables of the deployment. `util.inspect` masks their values; `JSON.stringify` and the spread
+   * The deployment's environment variables. `util.inspect` masks their values, but `JSON.stringify` and the spread
    * operator do not.
    */
   secrets: Secret[];
@@ -52,7 +52,7 @@ export interface Deployment {
   updated_at: string;
   status: DeploymentStatus;
   latest_revision_id: string | null;
-  /** Id of the revision that is deployed now. */
+  /** Id of the currently deployed revision. */
   active_revision_id: string | null;
   image_version?: string | null;
   is_managed_deep_agent?: boolean;
@@ -62,9 +62,9 @@ export interface Deployment {
 
 /** Request to create a deployment. */
 export interface DeploymentCreate {
-  /** Name of the deployment, which cannot be changed later. The service creates a tracing project of the same name. */
+  /** The deployment's name, which cannot be changed later. The service creates a tracing project with the same name. */
   name: string;
-  /** Source of the code, which cannot be changed later. */
+  /** Where the code comes from. Cannot be changed later. */
   source: DeploymentSource;
   source_config: SourceConfig;
   source_revision_config: SourceRevisionConfig;
@@ -77,8 +77,8 @@ export interface DeploymentCreate {
 }
 
 /**
- * Changes to a deployment. Fields that are omitted or null stay unchanged. `createsRevision` returns whether a patch
- * creates a revision.
+ * Changes to a deployment. Omitted and null fields stay unchanged. `createsRevision` tells whether a patch creates a
+ * revision.
  */
 export interface DeploymentPatch {
   /** Source that the new revision uses instead of the deployment's source. */
@@ -100,9 +100,9 @@ export interface SourceConfig {
   repo_url?: string | null;
   /** Only for `git_host`; immutable. */
   deployment_type?: DeploymentType | null;
-  /** Whether a push to `repo_ref` is deployed. `repo_ref` must then be a branch. Only for `git_host`. */
+  /** Whether pushes to `repo_ref`, which must then be a branch, are deployed. Only for `git_host`. */
   build_on_push?: boolean | null;
-  /** URL of the deployment. A request can set the URL only for `external_container`. */
+  /** The deployment's URL. Requests can set the URL only for `external_container`. */
   custom_url?: string | null;
   /** Only for `external_container`. */
   resource_spec?: ResourceSpec | null;
@@ -121,7 +121,7 @@ export interface SourceConfig {
 
 /** The part of a deployment's configuration that its listener uses. */
 export interface ListenerConfig {
-  /** Namespace to deploy to. Only for listeners of the type `k8s`; cannot be changed later. */
+  /** Namespace to deploy to. Only for listeners with the type `k8s`. Cannot be changed later. */
   k8s_namespace?: string | null;
 }
 
@@ -129,19 +129,17 @@ export interface ListenerConfig {
 export interface SourceRevisionConfig {
   /** A branch such as `main`, or a tag such as `refs/tags/v1`. Only for `git_host`. */
   repo_ref?: string | null;
-  /**
-   * Path of the graph configuration. Required for the sources `git_host` and `internal_source`. Null for other sources.
-   */
+  /** Path of the graph configuration. Required for `git_host` and `internal_source`, and null for other sources. */
   graph_config_path?: string | null;
   /** URI of a container image. */
   image_uri?: string | null;
-  /** Path returned by `uploadSource`. Only for the source `internal_source`. */
+  /** Path returned by `uploadSource`. Only for `internal_source`. */
   source_tarball_path?: string | null;
-  /** Commit of the revision. Only the service sets this field. */
+  /** The revision's commit. Only the service sets this field. */
   repo_commit_sha?: string | null;
 }
 
-/** An environment variable of the deployment. */
+/** One of the deployment's environment variables. */
 export interface Secret {
   name: string;
   value: string;
@@ -155,12 +153,10 @@ export interface SecretReference {
   secret_key: string;
 }
 
-/** Build inputs. An update creates a revision if it sets one of these fields. */
+/** Build inputs. An update that sets one of these fields creates a revision. */
 const REVISION_FIELDS = ['repo_ref', 'graph_config_path', 'image_uri', 'source_tarball_path'] as const;
 
-/**
- * Returns whether an update creates a revision, that is, whether it sets a build input, the secrets or the resources.
- */
+/** Whether an update creates a revision, because it sets a build input, the secrets or the resources. */
 export function createsRevision(patch: DeploymentPatch): boolean {
   checkObject('createsRevision', 'patch', patch);
   const { secrets, source_config, source_revision_config } = patch;

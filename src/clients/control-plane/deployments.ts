@@ -44,13 +44,16 @@ export interface ListDeploymentsOptions extends ListOptions {
 
 /** Options of `Deployments.delete`. */
 export interface DeleteDeploymentOptions extends CallOptions {
-  /** Whether the deployment's tracing project is deleted too. @default false */
+  /**
+   * Whether to also delete the deployment's tracing project.
+   * @default false
+   */
   deleteTracingProject?: boolean;
 }
 
 /** Result of `deleteMany`. */
 export interface DeletedDeployments {
-  /** Whether the service could not delete some of the deployments. */
+  /** Whether the service failed to delete some of the deployments. */
   readonly isPartial: boolean;
   /** The service's response, whose format is not specified. */
   readonly answer: unknown;
@@ -58,36 +61,34 @@ export interface DeletedDeployments {
 
 /** `/v2/deployments` */
 export interface Deployments {
-  /**
-   * Creates a deployment and its first revision. The request is retried only if the service cannot have received it.
-   */
+  /** Creates a deployment and its first revision. Retried only if the service cannot have received the request. */
   create(deployment: DeploymentCreate, options?: CallOptions): Promise<Deployment>;
   get(deploymentId: string, options?: CallOptions): Promise<Deployment>;
   list(options?: ListDeploymentsOptions): PageList<Deployment>;
-  /** Updates a deployment. If the patch creates a revision (see `createsRevision`), `latest_revision_id` changes. */
+  /** Updates a deployment. `latest_revision_id` changes if the patch creates a revision (see `createsRevision`). */
   update(deploymentId: string, patch: DeploymentPatch, options?: CallOptions): Promise<Deployment>;
   delete(deploymentId: string, options?: DeleteDeploymentOptions): Promise<void>;
   /** Deletes up to 100 deployments with one request. */
   deleteMany(deploymentIds: readonly string[], options?: CallOptions): Promise<DeletedDeployments>;
   /**
    * Requests a URL for uploading the source of an `internal_source` deployment. Keep `upload_url` secret, because
-   * anyone who has the URL can upload.
+   * anyone who has this URL can upload.
    */
   uploadUrl(deploymentId: string, options?: CallOptions): Promise<UploadUrl>;
   /**
-   * Uploads the source of an `internal_source` deployment. The source is a directory, whose ignored files are omitted,
-   * or a `.tar.gz` file. To deploy the source, pass the result as `source_revision_config` of an update.
+   * Uploads the source of an `internal_source` deployment: a directory, without its ignored files, or a `.tar.gz` file.
+   * To deploy the source, pass the result as an update's `source_revision_config`.
    */
   uploadSource(deploymentId: string, path: string | URL, options?: UploadSourceOptions): Promise<UploadedSource>;
   /**
    * Waits until a revision is deployed, by default the latest. Rejects with a RevisionError if the revision fails
    * (`RUNSPAN_REVISION_FAILED`), is replaced by a later revision (`RUNSPAN_REVISION_SUPERSEDED`) or is not deployed in
-   * time (`RUNSPAN_TIMEOUT`). Broken connections and the statuses 429 and 5xx do not end the wait.
+   * time (`RUNSPAN_TIMEOUT`). Broken connections and statuses 429 and 5xx do not end the wait.
    */
   waitUntilDeployed(deploymentId: string, options?: WaitOptions): Promise<Deployed>;
   /** Creates a deployment and waits for its first revision. */
   createAndWait(deployment: DeploymentCreate, options?: Omit<WaitOptions, 'revisionId'>): Promise<Deployed>;
-  /** Updates a deployment. If the patch creates a revision, waits until the revision is deployed. */
+  /** Updates a deployment. If the patch creates a revision, waits until it is deployed. */
   updateAndWait(
     deploymentId: string,
     patch: DeploymentPatch,

@@ -24,7 +24,7 @@ export interface Repository {
 }
 
 /**
- * Calls of the endpoints below `/v1/integrations/<git_host>`, which list the repositories that `git_host` deployments
+ * Calls for the endpoints below `/v1/integrations/<git_host>`, which list the repositories that `git_host` deployments
  * can use.
  */
 export interface Integrations {

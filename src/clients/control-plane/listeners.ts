@@ -39,7 +39,7 @@ export interface ComputeConfig {
   k8s_namespaces?: string[] | null;
 }
 
-/** Calls of the endpoints below `/v2/listeners`. A listener is a program that deploys to your own cluster. */
+/** Calls for the endpoints below `/v2/listeners`. A listener is a program that deploys to your own cluster. */
 export interface Listeners {
   list(options?: ListOptions): PageList<Listener>;
   get(listenerId: string, options?: CallOptions): Promise<Listener>;

@@ -1,8 +1,8 @@
 import { checkObject } from '../schema.ts';
 
 /**
- * Resources of an `external_container` deployment. CPU is in cores, and the service rounds it to one decimal. Memory is
- * in MB. `redis_*` configures the cache, `db_*` the database, `queue_*` the queue, and `core_*` the core process in
+ * Resources for an `external_container` deployment. CPU is in cores, and the service rounds it to one decimal. Memory
+ * is in MB. `redis_*` configures the cache, `db_*` the database, `queue_*` the queue, and `core_*` the core process in
  * sidecar mode. `effectiveResources` fills in the defaults of missing fields.
  */
 export interface ResourceSpec {
@@ -28,7 +28,7 @@ export interface ResourceSpec {
   core_memory_limit_mb?: number | null;
   labels?: Record<string, string> | null;
   annotations?: Record<string, string> | null;
-  /** Must exist in the namespace. */
+  /** Name of a service account, which must exist in the namespace. */
   service_account_name?: string | null;
   image_pull_secrets?: LocalObjectReference[] | null;
   volumes?: Volume[] | null;
@@ -82,7 +82,7 @@ export interface Container {
   name: string;
   image: string;
   imagePullPolicy?: 'Always' | 'Never' | 'IfNotPresent' | (string & {}) | null;
-  /** Command and arguments, which are not interpreted by a shell. */
+  /** Command and arguments, which no shell interprets. */
   command?: string[] | null;
   args?: string[] | null;
   workingDir?: string | null;
@@ -116,8 +116,8 @@ type NumberField = {
 }[keyof ResourceSpec];
 
 /**
- * Default of each field, as a multiple (`factor`) of another field (`base`). The other field may itself have a default
- * from an earlier row.
+ * Each field's default, as a multiple (`factor`) of another field (`base`), which may itself have a default from an
+ * earlier row.
  */
 const DEFAULTS: readonly (readonly [field: NumberField, base: NumberField, factor: number])[] = [
   ['cpu_limit', 'cpu', 2],
@@ -140,7 +140,7 @@ const CPU_FIELDS = ['cpu', 'queue_cpu', 'redis_cpu', 'core_cpu', 'db_cpu'] as co
 
 /**
  * Returns the resources that the service uses. Missing or null fields get their defaults, and CPU is rounded to one
- * decimal. If a default is calculated from another field and that field is missing too, the field stays missing.
+ * decimal. A field stays missing if its default depends on another missing field.
  */
 export function effectiveResources(spec: ResourceSpec): ResourceSpec {
   checkObject('effectiveResources', 'spec', spec);

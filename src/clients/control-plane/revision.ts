@@ -46,12 +46,12 @@ export interface ListRevisionsOptions extends ListOptions {
   remoteReconciled?: boolean;
 }
 
-/** Calls of the endpoints below `/v2/deployments/{deployment_id}/revisions`. */
+/** Calls for the endpoints below `/v2/deployments/{deployment_id}/revisions`. */
 export interface Revisions {
   /** Lists the deployment's revisions, latest first. */
   list(deploymentId: string, options?: ListRevisionsOptions): PageList<Revision>;
   get(deploymentId: string, revisionId: string, options?: CallOptions): Promise<Revision>;
-  /** Deploys a revision again. `latest_revision_id` of the returned deployment is the id of the new revision. */
+  /** Deploys a revision again. The returned deployment's `latest_revision_id` is the new revision's id. */
   redeploy(deploymentId: string, revisionId: string, options?: CallOptions): Promise<Deployment>;
 }
 
@@ -73,7 +73,7 @@ export const REVISIONS: Table<Revisions> = endpoints('revisions', {
   redeploy: ['POST /v2/deployments/{deployment_id:uuid}/revisions/{revision_id:uuid}/redeploy'],
 });
 
-/** The state of a revision at the end of a wait. */
+/** A revision's state at the end of a wait. */
 export interface RevisionFacts {
   readonly deploymentId: string;
   readonly revisionId: string | undefined;
@@ -85,9 +85,9 @@ export interface RevisionFacts {
 export type RevisionErrorCode = 'RUNSPAN_REVISION_FAILED' | 'RUNSPAN_REVISION_SUPERSEDED' | 'RUNSPAN_TIMEOUT';
 
 /**
- * The awaited revision was not deployed: it failed, was skipped or was interrupted (`RUNSPAN_REVISION_FAILED`), or a
- * later revision replaced it (`RUNSPAN_REVISION_SUPERSEDED`). If the wait timed out (`RUNSPAN_TIMEOUT`), the revision
- * may still become deployed.
+ * The awaited revision was not deployed: it failed, was skipped or interrupted (`RUNSPAN_REVISION_FAILED`), or a later
+ * revision replaced it (`RUNSPAN_REVISION_SUPERSEDED`). If the wait timed out (`RUNSPAN_TIMEOUT`), the revision may
+ * still be deployed.
  */
 export class RevisionError extends RunspanError {
   override readonly name: string = 'RevisionError';

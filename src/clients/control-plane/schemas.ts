@@ -176,8 +176,8 @@ const GIT = ['git_host'];
 const EXTERNAL = ['external_container'];
 
 /**
- * For each field, the deployment sources that allow it. `image_uri` is allowed for both container sources, because the
- * platform's own command sets it for both.
+ * The deployment sources that allow each field. Both container sources allow `image_uri`, because the platform's own
+ * command sets it for both.
  */
 const SOURCES_OF: Readonly<Record<string, readonly string[]>> = {
   secret_references: EXTERNAL,

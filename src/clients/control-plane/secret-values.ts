@@ -3,8 +3,8 @@ import { INSPECT } from '../../base/text.ts';
 import { hasSecretName, MASK } from '../secrets.ts';
 
 /**
- * Returns the secret values in a request, so that errors can mask them. In a container's environment, a variable counts
- * as secret if its name looks like the name of a secret.
+ * Returns the secret values in a request, so that errors can mask them. Container environment variables count as secret
+ * if their names look like the name of a secret.
  */
 export function secretValuesOf(resource: unknown): string[] {
   const values: string[] = [];
@@ -38,7 +38,7 @@ export function hideSecretValues<Resource>(resource: Resource): Resource {
 }
 
 /**
- * Calls `variable` for each variable in a resource. Not recursive, because the nesting of a response may exceed the
+ * Calls `variable` for each variable in a resource. Not recursive, because a response may be nested too deeply for the
  * call stack.
  */
 function visit(resource: unknown, variable: (variable: Record<string, unknown>, list: string) => void): void {

@@ -1,6 +1,6 @@
 import { isObject } from '../../base/options.ts';
 
-/** Names that a service uses instead of the names in the interface. */
+/** A service's own names for values that the interface names differently. */
 export interface Spelling {
   git_host?: string;
   external_container?: string;

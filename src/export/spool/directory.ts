@@ -25,14 +25,14 @@ export const FORMAT_FOLDER = 'v1';
 export const BAD_FOLDER = 'bad';
 const OWNER_FILE = 'owner.json';
 
-/** When the files in the folder `bad` exceed this size, the oldest files are deleted. */
+/** When the files in the folder `bad` exceed this size, the oldest ones are deleted. */
 export const BAD_BYTES_MAX: number = 10 * 1024 * 1024;
 
 export const HEARTBEAT_MS = 5_000;
 
-/** Milliseconds without a heartbeat after which an owner counts as dead if its process has ended. */
+/** An owner whose process has ended counts as dead after this many milliseconds without a heartbeat. */
 const ENDED_SILENCE_MS = 10_000;
-/** Milliseconds without a heartbeat after which an owner counts as dead if its process cannot be looked up. */
+/** An owner whose process cannot be looked up counts as dead after this many milliseconds without a heartbeat. */
 const UNKNOWN_SILENCE_MS = 60_000;
 
 const OWNER_BYTES_MAX = 4_096;
@@ -51,9 +51,8 @@ export interface ClaimedSegment {
 }
 
 /**
- * `ended` means that the process of the owner does not exist, but the last heartbeat of the owner is less than 10
- * seconds old. The heartbeat may come from a process on another machine with the same host name, so the owner does not
- * count as dead yet.
+ * `ended` means that the owner's process does not exist, but its last heartbeat is less than 10 seconds old. The
+ * heartbeat may come from another machine with the same host name, so the owner does not count as dead yet.
  */
 export type OwnerState = 'alive' | 'ended' | 'dead';
 
@@ -84,7 +83,7 @@ export class OwnerFolder {
     try {
       writeNewFile(this.fs, join(this.path, OWNER_FILE), this.#ownerJson);
     } catch (thrown) {
-      // If the disk has no room for the file, the modification time of the folder serves as the heartbeat.
+      // If the disk has no room for the file, the folder's modification time serves as heartbeat.
       if (!['EEXIST', 'ENOSPC', 'EDQUOT'].includes(codeOf(thrown))) throw thrown;
     }
   }
@@ -93,14 +92,17 @@ export class OwnerFolder {
     return join(this.path, `${String(sequence).padStart(12, '0')}-${tokenOf(this.#name)}.seg`);
   }
 
-  /** Sets the modification time of `owner.json`, so that no other process takes over the segments. */
+  /** Updates the modification time of `owner.json`, so that no other process takes over the segments. */
   heartbeat(): void {
     const seconds = this.#wallMs() / 1_000;
-    // If the disk was full, `owner.json` does not exist, and the heartbeat is the modification time of the folder.
+    // If the disk was full, `owner.json` does not exist, and the folder's modification time is the heartbeat.
     if (!touch(this.fs, join(this.path, OWNER_FILE), seconds)) touch(this.fs, this.path, seconds);
   }
 
-  /** Deletes the folder if it has no segments. Otherwise sets the heartbeat to 0, so that the owner counts as dead. */
+  /**
+   * Deletes the folder if it has no segments. If there are segments, sets the heartbeat to 0, so that the owner counts
+   * as dead.
+   */
   leave(): void {
     if (this.#ownerJson !== undefined && !removeIfEmpty(this.fs, this.path)) {
       touch(this.fs, join(this.path, OWNER_FILE), 0);
@@ -108,9 +110,9 @@ export class OwnerFolder {
   }
 
   /**
-   * Moves the segments that dead owners left for the same destination to this folder. If several processes rename the
-   * same segment, only one process succeeds. Returns the moved segments, the oldest first. Throws an `UnsafeFolder` or
-   * a file-system error.
+   * Moves the segments that dead owners left for the same destination to this folder. Returns the moved segments,
+   * oldest first. If several processes try to move the same segment, only one succeeds. Throws an `UnsafeFolder` or a
+   * file-system error.
    */
   takeOver(): ClaimedSegment[] {
     checkFolders(this.fs, this.spoolDir, [FORMAT_FOLDER, this.destinationHash]);
@@ -134,8 +136,8 @@ export class OwnerFolder {
   }
 
   /**
-   * Moves one segment to this folder. Returns an empty list if another process has already moved the segment, or if the
-   * move fails.
+   * Moves one segment to this folder. Returns an empty list if the move fails or another process has already moved the
+   * segment.
    */
   #claim(from: string, file: string): ClaimedSegment[] {
     const path = join(this.path, file);
@@ -168,7 +170,7 @@ export function ownersIn(fs: SpoolFs, destinationPath: string, wallMs: number): 
 
 export function segmentsIn(fs: SpoolFs, folder: string): string[] {
   const names = ifExists(() => fs.readdirSync(folder)) ?? [];
-  // If a process ended while delivering a segment, version 0.1.0 added `.a1` to `.a5` to the name.
+  // Version 0.1.0 added `.a1` to `.a5` to a segment's name when a process ended while delivering it.
   return names.filter((name) => /^\d{12}-[0-9a-f]{16}(?:\.a[1-9])?\.seg$/.test(name)).sort();
 }
 
@@ -184,8 +186,8 @@ export function removeIfEmpty(fs: SpoolFs, folder: string): boolean {
 }
 
 /**
- * Returns the hash of a destination. Without a workspace, the hash includes the API key, so that no run is sent with
- * the key of another tenant.
+ * Returns a destination's hash. Without a workspace, the hash includes the API key, so that no run is sent with another
+ * tenant's key.
  */
 export function destinationHash({ endpoint, workspaceId, apiKey }: Destination): string {
   const workspace =
@@ -197,13 +199,13 @@ export function isDestination(name: string): boolean {
   return /^[0-9a-f]{32}$/.test(name);
 }
 
-/** Identifies the process of an owner. On a system without `/proc`, the namespace and the start time are unknown. */
+/** Identifies an owner's process. Without `/proc`, the namespace and the start time are unknown. */
 interface OwnerProcess {
   readonly pid: number;
   readonly host: string;
-  /** Process ids are unique within a namespace. In a container, nearly every program has the id 1. */
+  /** Process ids are unique only within a namespace. In containers, nearly every program has the id 1. */
   readonly pidNamespace: string | undefined;
-  /** Process start time in clock ticks since boot. Distinguishes this process from a later process with the same id. */
+  /** Process start time in clock ticks since boot. Distinguishes a process from a later one with the same id. */
   readonly startTime: string | undefined;
 }
 
@@ -247,7 +249,7 @@ function isRunning(fs: SpoolFs, pid: number, startTime: string): boolean {
 }
 
 /**
- * Returns the start time of a process, which is field 22 of `/proc/<pid>/stat`. Field 2 is the program name, which may
+ * Returns a process's start time, which is field 22 in `/proc/<pid>/stat`. Field 2 is the program name, which may
  * contain spaces and parentheses.
  */
 function startTimeOf(fs: SpoolFs, pid: number | 'self'): string | undefined {

@@ -6,29 +6,26 @@ import type { RunName, SpooledRecord } from './segment.ts';
 /** A file of records on disk. */
 export interface Segment {
   readonly path: string;
-  /** Whether another owner has written the segment. */
+  /** Whether another owner wrote the segment. */
   readonly isForeign: boolean;
 }
 
 export interface ReadSegment {
   readonly segment: Segment;
   readonly records: readonly SpooledRecord[];
-  /** Runs whose records are damaged. If the head of a record is damaged, the id of the run is empty. */
+  /** Runs whose records are damaged. If a record's head is damaged, its run id is empty. */
   readonly damagedRuns: readonly RunName[];
-  /**
-   * Milliseconds since the segment was created. If another owner wrote the segment, the age is the time since the last
-   * modification of the file.
-   */
+  /** Milliseconds since the segment was created or, if another owner wrote it, since the file was last modified. */
   readonly ageMs: number;
-  /** Whether a segment of this process is older than the age limit. Segments of other owners do not expire. */
+  /** Whether a segment that this process wrote is older than the age limit. Other owners' segments do not expire. */
   readonly isExpired: boolean;
 }
 
-/** A segment in the folder of this process. */
+/** A segment in this process's folder. */
 export interface StoredSegment extends Segment {
-  /** Monotonic time of creation. For a segment of another owner, the modification time of the file. */
+  /** Monotonic time of creation. For another owner's segment, the file's modification time. */
   readonly writtenAtMs: number;
-  /** File descriptor. -1 if another owner has written the segment. */
+  /** File descriptor. -1 if another owner wrote the segment. */
   readonly fd: number;
   bytes: number;
   appended: number;
@@ -40,12 +37,12 @@ export interface StoredSegment extends Segment {
 export interface SegmentFilesOptions {
   readonly folder: OwnerFolder;
   readonly monotonicMs: () => number;
-  /** Interval at which written data is synced to the device, or undefined if written data is not synced. */
+  /** How often written data is synced to the device, in milliseconds. Undefined if it is not synced. */
   readonly syncEveryMs: number | undefined;
   readonly syncFailed: (problem: Error) => void;
 }
 
-/** Creates, writes, counts and deletes the segments of an owner. */
+/** Creates, writes, counts and deletes an owner's segments. */
 export class SegmentFiles {
   readonly #options: SegmentFilesOptions;
   readonly #all = new Set<StoredSegment>();
@@ -53,7 +50,7 @@ export class SegmentFiles {
   readonly #unsynced = new Set<StoredSegment>();
   #syncTimer: NodeJS.Timeout | undefined;
   bytes = 0;
-  /** Segments that wait to be read, in the order in which the segments were spilled or taken over. */
+  /** Segments waiting to be read, in the order in which they were spilled or taken over. */
   readonly unread: Set<StoredSegment> = new Set();
 
   constructor(options: SegmentFilesOptions) {
@@ -105,7 +102,7 @@ export class SegmentFiles {
     }, syncEveryMs).unref();
   }
 
-  /** Ignores errors: the operating system has received all records. */
+  /** Ignores errors, because the operating system has already received all records. */
   close(segment: StoredSegment): void {
     const close = (): void => void ignoreErrors(() => this.#options.folder.fs.closeSync(segment.fd));
     if (this.#unsynced.has(segment)) this.#sync(segment, close);

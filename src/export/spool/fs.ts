@@ -3,7 +3,7 @@ import { nodeModule } from '../../base/node.ts';
 
 const fs: typeof import('node:fs') = nodeModule('node:fs');
 
-/** Tests replace these functions of `node:fs` to simulate file-system errors. */
+/** The functions of `node:fs` that the spool uses. Tests replace these functions to simulate file-system errors. */
 export type SpoolFs = typeof fs;
 
 export const systemFs: SpoolFs = fs;
@@ -14,7 +14,7 @@ export function createFile(fs: SpoolFs, path: string): number {
   return fs.openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
 }
 
-/** Appends `bytes` to a file of `size` bytes. If the write fails, removes the written part and throws. */
+/** Appends `bytes` to a file that has `size` bytes. If the write fails, removes the written part and throws. */
 export function appendWhole(fs: SpoolFs, fd: number, size: number, bytes: Uint8Array): void {
   let written = 0;
   try {
@@ -22,7 +22,7 @@ export function appendWhole(fs: SpoolFs, fd: number, size: number, bytes: Uint8A
   } finally {
     if (written < bytes.byteLength) ignoreErrors(() => fs.ftruncateSync(fd, size));
   }
-  // On a full disk, the operating system may write only a part of the bytes and return no error.
+  // On a full disk, the operating system may write only part of the bytes without returning an error.
   if (written < bytes.byteLength) throw Object.assign(new Error('short write'), { code: 'ENOSPC' });
 }
 
@@ -44,7 +44,7 @@ export function readWhole(
   bytesMax: number,
 ): { bytes: Buffer; modifiedAtMs: number } | undefined {
   if (!fs.lstatSync(path).isFile()) return undefined;
-  // Without O_NONBLOCK, opening a pipe that has no writer would block the process.
+  // Without O_NONBLOCK, opening a pipe without a writer would block the process.
   const fd = fs.openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   try {
     const facts = fs.fstatSync(fd);
@@ -55,7 +55,7 @@ export function readWhole(
   }
 }
 
-/** Whether a file no longer exists. After an error other than `ENOENT`, it may still exist. */
+/** Whether a file no longer exists. Only `ENOENT` means that it was deleted. */
 export function isDeleted(fs: SpoolFs, path: string): boolean {
   return ignoreErrors(() => ifExists(() => fs.lstatSync(path)) === undefined) === true;
 }
@@ -82,7 +82,7 @@ export function ignoreErrors<T>(call: () => T): T | undefined {
 }
 
 export function codeOf(thrown: unknown): string {
-  // In Jest, errors of Node are not instances of the test's `Error`.
+  // In Jest, Node's errors are not instances of the test's `Error`.
   const { code, name, message } = Object(thrown) as Partial<NodeJS.ErrnoException>;
   if (typeof code === 'string') return code;
   // Deno's errors have no code. Their message names the missing permission.
@@ -93,7 +93,7 @@ export function codeOf(thrown: unknown): string {
 /** Thrown if another user may control a folder. */
 export class UnsafeFolder extends Error {}
 
-/** Creates `spoolDir` and, below it, one folder inside the other with these `names`. Checks each folder. */
+/** Creates `spoolDir` and the nested folders `names` below it. Checks each folder. */
 export function makeFolders(fs: SpoolFs, spoolDir: string, names: readonly string[]): void {
   for (const path of pathsBelow(spoolDir, names)) {
     makeFolder(fs, path, path === resolve(spoolDir));
@@ -121,8 +121,7 @@ export function spoolFolder(path: string = defaultSpoolDir()): string {
 }
 
 export function defaultSpoolDir(): string {
-  // Uses the folder for temporary files if there is no home folder. In a container, the user may have no home, and the
-  // home of a service account often does not exist.
+  // Uses the temporary folder if there is no home folder, as for many users in containers and service accounts.
   const { homedir, tmpdir } = nodeModule('node:os');
   const home = ignoreErrors(() => (fs.statSync(homedir()).isDirectory() ? homedir() : undefined));
   return home === undefined ? join(tmpdir(), 'runspan-spool') : join(home, '.runspan', 'spool');

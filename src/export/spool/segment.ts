@@ -12,7 +12,7 @@ export interface SpooledRecord {
   readonly run: EncodedRun;
 }
 
-/** Identifies a dropped run. A field that cannot be read is empty. */
+/** Identifies a dropped run. Fields that cannot be read are empty. */
 export type RunName = Readonly<Pick<EncodedRun, 'id' | 'traceId' | 'name'>>;
 
 export interface SegmentRecords {
@@ -23,7 +23,10 @@ export interface SegmentRecords {
   readonly modifiedAtMs: number;
 }
 
-/** Returns `undefined` if the path is not a regular file or the file exceeds `SEGMENT_BYTES_MAX`. */
+/**
+ * Returns a segment's records. Returns `undefined` if the path is not a regular file or the file exceeds
+ * `SEGMENT_BYTES_MAX`.
+ */
 export function readSegment(fs: SpoolFs, path: string): SegmentRecords | undefined {
   const content = readWhole(fs, path, SEGMENT_BYTES_MAX);
   if (content === undefined) return undefined;
@@ -33,7 +36,7 @@ export function readSegment(fs: SpoolFs, path: string): SegmentRecords | undefin
   return { records, damagedRuns, isLaterVersion, bytes: bytes.length, modifiedAtMs };
 }
 
-/** Encodes records as frames in a buffer that is reused. */
+/** Encodes records as frames in a reused buffer. */
 export class FrameBuffer {
   #bytes: Buffer = Buffer.alloc(0);
   #length = 0;
@@ -42,12 +45,12 @@ export class FrameBuffer {
     return this.#length;
   }
 
-  /** Valid only until the next call of `add` or `clear`, which reuse the buffer. */
+  /** Valid only until the next `add` or `clear`, which reuse the buffer. */
   get bytes(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** Returns `false` if the record cannot be encoded or exceeds 64 MiB. */
+  /** Adds a record. Returns `false` if the record cannot be encoded or exceeds 64 MiB. */
   add(record: SpooledRecord, ordinal: number): boolean {
     try {
       return this.#addFrame(record.run.id, ordinal, encodeRecord(record));
@@ -85,7 +88,7 @@ export class FrameBuffer {
     this.#reserve(LENGTH_BYTES + length);
     const at = this.#bytes.writeUInt32BE(length, this.#length);
     if (typeof section !== 'string') this.#bytes.set(section, at);
-    // ASCII text has the same bytes in Latin-1 and UTF-8. Writing Latin-1 is faster.
+    // ASCII text has the same bytes in Latin-1 and UTF-8, and writing Latin-1 is faster.
     else this.#bytes.write(section, at, length === section.length ? 'latin1' : 'utf8');
     this.#length = at + length;
   }
@@ -109,8 +112,8 @@ const KEPT_BYTES_MAX = 2 * 1024 * 1024;
  *
  * The head has its own checksum. If only the payload is damaged, the run id is known and the next frame can be read. If
  * the head is damaged, no further record is decoded. The rest of the file is only searched for intact heads, whose
- * ordinals show how many records are lost. Later versions of the format must keep this head, so that version 2 can
- * distinguish a file of a later version from a damaged file.
+ * ordinals show how many records are lost. Later versions must keep this head, so that version 2 can distinguish later
+ * files from damaged files.
  *
  * In version 1, the head has 16 bytes: magic 4 | version 1 | zero 3 | payload length 4 | crc32 4. The checksum covers
  * the first twelve bytes and the payload.
@@ -127,23 +130,23 @@ const PAYLOAD_CRC_AT = 52;
 const HEAD_CRC_AT = 56;
 const HEAD_BYTES = 60;
 
-/** A payload consists of sections. The length of each section is stored in the 4 bytes before the section. */
+/** A payload consists of sections. Each section is preceded by its length in 4 bytes. */
 const LENGTH_BYTES = 4;
 
 const PAYLOAD_BYTES_MAX: number = 64 * 1024 * 1024;
 
-/** A segment that exceeds this size is not read. */
+/** Larger segments are not read. */
 export const SEGMENT_BYTES_MAX: number = 2 * PAYLOAD_BYTES_MAX;
 
 interface SegmentContent {
   readonly records: readonly SpooledRecord[];
-  /** Run ids of the lost records. An id that cannot be read is empty. */
+  /** Run ids of the lost records. Ids that cannot be read are empty. */
   readonly lostIds: readonly string[];
-  /** Whether a later version of runspan has written the file. A file of a later version must not be changed. */
+  /** Whether a later version of runspan wrote the file, which must then not be changed. */
   readonly isLaterVersion: boolean;
 }
 
-/** Reads all frames of a file. Never throws, even if the file is damaged. */
+/** Reads all frames in a file. Never throws, even if the file is damaged. */
 function readFrames(file: Buffer): SegmentContent {
   if (file[VERSION_AT] === 1 && hasMagic(file, 0)) return readVersion1(file);
   const records: SpooledRecord[] = [];
@@ -187,22 +190,22 @@ function headAt(file: Buffer, at: number): Head | undefined {
 }
 
 /**
- * Returns the run ids of the records in the unreadable rest of a file. `ordinal` is the ordinal of the first lost
- * record. Later records are counted but not read, because a payload may contain bytes that look like a frame.
+ * Returns the run ids of the records in the unreadable rest of a file. `ordinal` is the first lost record's ordinal.
+ * Later records are counted but not read, because a payload may contain bytes that look like a frame.
  */
 function lostIn(rest: Buffer, ordinal: number): string[] {
   const ids: string[] = [];
   for (let at = rest.indexOf(MAGIC); at !== -1; at = rest.indexOf(MAGIC, at + 1)) {
     const head = headAt(rest, at);
     const index = head === undefined ? -1 : head.ordinal - ordinal;
-    // Each lost record before this head has at least `HEAD_BYTES`, so a head with a greater index cannot belong to this
-    // file.
+    // Each lost record before this head has at least `HEAD_BYTES` bytes, so a head with a greater index cannot belong
+    // to this file.
     if (head === undefined || index < ids.length || index > at / HEAD_BYTES) continue;
     while (ids.length < index) ids.push('');
     ids.push(head.id);
   }
-  // Zeros at the end of a file, as after a power loss, are not counted as a lost record. If no record of the file was
-  // readable, at least one record is counted as lost.
+  // Trailing zeros, for example after a power loss, do not count as a lost record. If no record was readable, at least
+  // one record counts as lost.
   const isPadding = ordinal > 0 && rest.every((byte) => byte === 0);
   return ids.length > 0 || isPadding ? ids : [''];
 }
@@ -245,13 +248,13 @@ function sectionsOf(payload: Buffer): Uint8Array[] {
 }
 
 /**
- * Returns the sections of a record, which are the same in both versions of the format:
+ * Returns a record's sections, which are the same in both versions of the format:
  *
  *     {"op":"post","isEnded":true} | main part | inputs | outputs | events | (name | type | bytes) of each attachment
  *
- * The main part of a record has the same JSON format as the main part of a run in multipart ingestion. If a record has
- * no inputs, outputs or events, the section for the missing value is empty. Blobs are left out and counted in the
- * metadata as `dropped_attachments`, because a Blob cannot be read synchronously.
+ * The main part has the same JSON format as in multipart ingestion. A record without inputs, outputs or events has an
+ * empty section for the missing value. Blobs cannot be read synchronously, so they are omitted and counted in the
+ * metadata as `dropped_attachments`.
  */
 function encodeRecord({ op, isEnded, run }: SpooledRecord): (string | Uint8Array)[] {
   const stored = withoutBlobs(run);
@@ -308,7 +311,7 @@ function attachmentsOf(sections: readonly Uint8Array[]): HeldAttachment[] {
   return attachments;
 }
 
-/** Does not parse the text: the checksum proves that it is unchanged. */
+/** Does not parse the text, because the checksum proves that it is unchanged. */
 function payloadOf(payload: string | undefined, opening: '{' | '['): string | undefined {
   if (payload === undefined || payload === '') return undefined;
   return checked(payload, (text) => text.startsWith(opening));

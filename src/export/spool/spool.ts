@@ -12,7 +12,7 @@ export type { RunName, SpooledRecord } from './segment.ts';
 
 const RETRY_MS = 60_000;
 
-/** When an appended segment reaches this size, the next record is written to a new segment. */
+/** When an appended segment reaches this size, the next record starts a new segment. */
 const SEAL_BYTES = 4 * 1024 * 1024;
 
 const CHUNK_BYTES = 1024 * 1024;
@@ -21,7 +21,7 @@ export interface SpoolOptions extends Destination {
   readonly spoolDir: string;
   /** Hash of the destination whose runs are stored. Defaults to the `destinationHash` of these options. */
   readonly spoolDestination?: string | undefined;
-  /** Maximum bytes of all segments of this spool, including segments that were taken over from other owners. */
+  /** Maximum bytes of all segments in this spool, including those taken over from other owners. */
   readonly bytesMax: number;
   readonly ageMaxMs: number;
   readonly syncEveryMs?: number | undefined;
@@ -31,7 +31,7 @@ export interface SpoolOptions extends Destination {
 }
 
 /**
- * Stores records on disk in segments. A segment is read and deleted as a whole. The folder is created when the first
+ * Stores records on disk in segments, which are read and deleted as a whole. The folder is created when the first
  * segment is written or taken over. Methods never throw. A disk error is logged once, and the disk is tried again after
  * a minute.
  */
@@ -66,7 +66,7 @@ export class Spool {
     return this.#segments.next === undefined;
   }
 
-  /** Whether a segment can be read now. After a read error, this is false for a minute. */
+  /** Whether a segment can be read now. False for a minute after a read error. */
   get hasNext(): boolean {
     return !this.#isClosed && !this.isDrained && this.#options.monotonicMs() >= this.#readsFromMs;
   }
@@ -77,8 +77,8 @@ export class Spool {
   }
 
   /**
-   * Called when an appended record was delivered, dropped or replaced. Deletes the segment if none of its records is
-   * needed any more.
+   * Called when an appended record was delivered, dropped or replaced. Deletes the segment once none of its records is
+   * needed.
    */
   release(segment: Segment): void {
     if (!this.#segments.has(segment) || segment.needed === 0 || --segment.needed > 0) return;
@@ -87,7 +87,7 @@ export class Spool {
   }
 
   /**
-   * Writes records to a new segment, which `next` returns later. Returns `undefined` and writes no record if the disk
+   * Writes records to a new segment, which `next` returns later. Returns `undefined` and writes nothing if the disk
    * fails, the spool is full or the records exceed 128 MiB.
    */
   spill(records: readonly SpooledRecord[]): Segment | undefined {
@@ -97,15 +97,15 @@ export class Spool {
   }
 
   /**
-   * Writes records to a new segment for the next process, even if the disk has failed in the last minute. Writes either
-   * all records or no record, and returns whether the records were written.
+   * Writes records to a new segment for the next process, even if the disk failed within the last minute. Writes all
+   * records or none, and returns whether they were written.
    */
   keep(records: readonly SpooledRecord[]): boolean {
     this.#writesFromMs = Number.NEGATIVE_INFINITY;
     return this.#write(() => this.#writeSegment(records)) !== undefined;
   }
 
-  /** Whether the file of a segment still exists. */
+  /** Whether a segment's file still exists. */
   holds({ path }: Segment): boolean {
     return !isDeleted(this.#folder.fs, path);
   }
@@ -117,7 +117,7 @@ export class Spool {
       for (const segment of claimed) this.#segments.addForeign(segment);
       return claimed.length;
     } catch (thrown) {
-      // If no process has written a record for this destination, the folder does not exist.
+      // The folder does not exist until a process has written a record for this destination.
       if (codeOf(thrown) !== 'ENOENT') this.#pauseWriting(thrown);
       return 0;
     } finally {
@@ -131,8 +131,8 @@ export class Spool {
   }
 
   /**
-   * Reads the next segment, in the order in which segments were spilled or taken over. Returns each segment once. A
-   * segment that cannot be read has no records.
+   * Reads the next segment, in the order in which segments were spilled or taken over. Returns each segment once. An
+   * unreadable segment has no records.
    */
   next(): ReadSegment | undefined {
     while (this.hasNext) {
@@ -149,13 +149,13 @@ export class Spool {
         }
         this.#segments.forget(segment);
       }
-      // The exporter has counted the runs of this process as spooled.
+      // The exporter has already counted this process's runs as spooled.
       if (!segment.isForeign) return { ...UNREADABLE, segment, ageMs: 0, isExpired: false };
     }
     return undefined;
   }
 
-  /** Called when all runs of a segment are settled. */
+  /** Called when all runs in a segment are settled. */
   done(segment: Segment): void {
     if (!this.#segments.has(segment)) return;
     this.#segments.unread.delete(segment);
@@ -168,7 +168,7 @@ export class Spool {
   }
 
   /**
-   * Closes the spool and leaves its segments to the next process. A closed spool no longer reads, writes or takes over
+   * Closes the spool, which then no longer reads, writes or takes over segments. The next process takes over its
    * segments.
    */
   close(): void {
@@ -296,7 +296,7 @@ export class Spool {
     this.#heartbeatTimer = setTimer(() => {
       this.#heartbeatTimer = undefined;
       this.#folder.heartbeat();
-      // The file of the open segment is missing if the folder was deleted, or if another process took over the segments
+      // The open segment's file is missing if the folder was deleted, or if another process took over the segments
       // while this process was suspended.
       if (this.#open !== undefined && isDeleted(this.#folder.fs, this.#open.path)) this.#seal();
       this.#startHeartbeats();
@@ -306,10 +306,10 @@ export class Spool {
 
 const WRITE_CONSEQUENCE = 'runs are kept in memory only, and writing is retried every minute';
 
-/** The result of reading a file that is too large, is not a regular file or was deleted. */
+/** The result for a file that is too large, is not a regular file or was deleted. */
 const UNREADABLE = { records: [], damagedRuns: [{ id: '', traceId: '', name: '' }], isLaterVersion: false };
 
-/** Shared by all spools: records are encoded and written synchronously. */
+/** Shared by all spools, because records are encoded and written synchronously. */
 const frames = new FrameBuffer();
 
 function warnOf({ path }: Segment, problem: string): void {

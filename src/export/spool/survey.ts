@@ -18,7 +18,7 @@ export interface Files {
   readonly folder: string;
   readonly files: readonly string[];
   readonly bytes: number;
-  /** Time at which the oldest file was last written, or undefined if there are no files. */
+  /** Time at which the oldest file was last written. Undefined if there are no files. */
   readonly oldestMs: number | undefined;
 }
 
@@ -28,13 +28,13 @@ export interface Holding extends Files {
 }
 
 /**
- * The files of a destination. A destination is an endpoint combined with a workspace or, if no workspace is set, with
- * an API key.
+ * A destination's files. A destination is an endpoint combined with a workspace or, without a workspace, with an API
+ * key.
  */
 export interface DestinationSurvey {
   readonly hash: string;
   readonly owners: readonly (Holding & Pick<Owner, 'name' | 'state'>)[];
-  /** Damaged files, without their readable runs, which were already delivered. */
+  /** Damaged files. Readable runs in damaged files are not counted, because they were already delivered. */
   readonly bad: Files;
 }
 
@@ -50,7 +50,7 @@ export function purge({ folder, files }: Files, fs: SpoolFs = systemFs): void {
 
 /**
  * Moves undelivered segments from `bad` to a new owner folder that is marked as dead, so that the next exporter for the
- * destination takes over the segments. The age of each moved segment is reset to 0.
+ * destination takes them over. Resets the age of each moved segment to 0.
  */
 export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: string, wallMs: number): void {
   const owner = new OwnerFolder(fs, spoolDir, destinationHash, () => wallMs);
@@ -60,8 +60,8 @@ export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: strin
     for (const file of segmentsIn(fs, bad)) {
       const path = join(bad, file);
       const { records, damagedRuns } = readSegment(fs, path) ?? { records: [], damagedRuns: [] };
-      // The readable records of a damaged segment were delivered before the segment was moved to `bad`. Version 0.1.0
-      // also moved a segment to `bad` if five processes had ended while delivering the segment.
+      // A damaged segment's readable records were delivered before it was moved to `bad`. Version 0.1.0 also moved a
+      // segment to `bad` if five processes had ended while delivering it.
       const isUndelivered = damagedRuns.length === 0 || file.endsWith('.a5.seg');
       if (records.length === 0 || !isUndelivered) continue;
       owner.make();
@@ -74,9 +74,9 @@ export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: strin
 }
 
 /**
- * Finds the segments of other destinations whose owners are all dead. If the newest segment of an owner is older than
- * `ageMaxMs`, deletes the segments of the owner, one file per step, and yields the runs of each file. Logs once how to
- * deliver the segments that are not deleted.
+ * Finds the segments for other destinations whose owners are all dead. If an owner's newest segment is older than
+ * `ageMaxMs`, deletes the owner's segments, one file per step, and yields each file's runs. Logs once how to deliver
+ * the remaining segments.
  */
 export function* expireLeftovers(
   { fs, spoolDir, destinationHash }: OwnerFolder,
@@ -84,7 +84,7 @@ export function* expireLeftovers(
   wallMs: number,
   ageMaxMs: number,
 ): Generator<readonly RunName[]> {
-  // All exporters of a process search the same folder, so one search per minute is enough.
+  // All exporters in a process search the same folder, so one search per minute is enough.
   if (Math.abs(wallMs - (searchedAtMs.get(spoolDir) ?? 0)) < SEARCH_EVERY_MS) return;
   searchedAtMs.set(spoolDir, wallMs);
   const hashes = (ignoreErrors(() => destinationsIn(fs, spoolDir)) ?? []).filter((hash) => hash !== destinationHash);
@@ -94,7 +94,7 @@ export function* expireLeftovers(
   for (const leftover of leftovers) if (!waiting.includes(leftover)) yield* deleteLeftover(fs, leftover);
 }
 
-/** The segments of a dead owner whose destination has no live owner. */
+/** A dead owner's segments, for a destination without a live owner. */
 interface Leftover {
   readonly destinationHash: string;
   readonly folder: string;
@@ -142,7 +142,7 @@ const DESTINATIONS_MAX = 5;
 function leftoversOf(fs: SpoolFs, spoolDir: string, destinationHash: string, wallMs: number): Leftover[] {
   checkFolders(fs, spoolDir, [FORMAT_FOLDER, destinationHash]);
   const owners = ownersIn(fs, join(spoolDir, FORMAT_FOLDER, destinationHash), wallMs);
-  // A live owner takes over the segments of the dead owners of its destination.
+  // A live owner takes over the segments of its destination's dead owners.
   if (owners.some(({ state }) => state !== 'dead')) return [];
   return owners.flatMap(({ path: folder }) => {
     const files = segmentsIn(fs, folder).map((name) => join(folder, name));

@@ -24,7 +24,7 @@ export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this ru
  *     …
  *     --<boundary>--
  *
- * The first chunk contains all JSON parts. form-data-encoder creates the chunks of attachments without copying the
+ * The first chunk contains all JSON parts. form-data-encoder creates the chunks for attachments without copying their
  * bytes. Returns a promise only if the batch has attachments or is larger than 2 MiB.
  */
 export function encodeMultipart(
@@ -43,7 +43,7 @@ async function encodeInSlices(
   attached: readonly Item[],
   signal: AbortSignal,
 ): Promise<Uint8Array[]> {
-  // The metadata of a run contains the number of unreadable attachments.
+  // The run's metadata contains the number of unreadable attachments.
   const attachments = await readAttachments(attached, signal);
   do await new Promise<void>((resolve) => void setSoon(resolve));
   while (!body.addRuns(items));
@@ -54,13 +54,13 @@ async function encodeInSlices(
 /** Maximum bytes encoded in one turn of the event loop. */
 const SLICE_BYTES = 2 * 1024 * 1024;
 
-/** Estimated bytes of the main part of a run and of the headers of up to four parts. */
+/** Estimated bytes of a run's main part and of the headers of up to four parts. */
 const RUN_BYTES = 1_600;
 
-/** Up to this length, JSON text is written together with its header, which is faster. */
+/** JSON text up to this length is written together with its header, which is faster. */
 const JOINED_CHARACTERS_MAX = 1_024;
 
-/** Maximum bytes of a character in UTF-8. If fewer bytes are free after a write, the written text may be truncated. */
+/** Maximum UTF-8 bytes per character. If fewer bytes are free after a write, the written text may be truncated. */
 const CHARACTER_BYTES_MAX = 4;
 
 const CRLF_BYTES = 2;
@@ -92,7 +92,7 @@ class PartBuffer {
     return this.#runs === items.length;
   }
 
-  /** Returns a view of the buffer. No part may be added after this call. */
+  /** Returns a view of the buffer. No part may be added afterwards. */
   bytes(): Buffer {
     return this.#buffer.subarray(0, this.#length);
   }
@@ -113,9 +113,9 @@ class PartBuffer {
   }
 
   /**
-   * Adds a part. `Content-Length` is first set to the number of characters, which equals the number of bytes for ASCII
-   * text. If the text has other characters, `Content-Length` is replaced after the part is written, because counting
-   * the bytes beforehand is slower. Empty payloads are not sent (interface document, "POST /runs/multipart", rule 4).
+   * Adds a part. `Content-Length` is first set to the number of characters, which is correct for ASCII text. For text
+   * that is not ASCII, `Content-Length` is replaced after the part is written, because counting the bytes beforehand is
+   * slower. Empty payloads are not sent (interface document, "POST /runs/multipart", rule 4).
    */
   #addPart(name: string, json: string): void {
     if (json.length <= EMPTY_CHARACTERS) return;
@@ -163,7 +163,7 @@ export function strippedPayloads(item: Item): Pick<EncodedRun, 'inputs' | 'outpu
 
 // ── Attachments ──
 
-/** Maximum time to read one Blob. The file of a Blob may be on a disk that does not respond. */
+/** Maximum time to read one Blob, whose file may be on a disk that does not respond. */
 const READ_MS_MAX = 10_000;
 
 interface AttachmentPart extends Readonly<Attachment> {
@@ -171,8 +171,8 @@ interface AttachmentPart extends Readonly<Attachment> {
 }
 
 /**
- * Reads the attachments of the items. A Blob that cannot be read, for example because its file has changed, is removed
- * from its item. Rejects when the signal aborts.
+ * Reads the items' attachments. Removes a Blob that cannot be read, for example because its file has changed. Rejects
+ * when the signal aborts.
  */
 async function readAttachments(items: readonly Item[], signal: AbortSignal): Promise<AttachmentPart[]> {
   const parts: AttachmentPart[] = [];
@@ -194,7 +194,7 @@ async function readAttachments(items: readonly Item[], signal: AbortSignal): Pro
 
 async function attachmentFrames(parts: readonly AttachmentPart[], boundary: string): Promise<Uint8Array[]> {
   const { FormDataEncoder } = await import('form-data-encoder');
-  // Vercel's edge runtime replaces `Object`, and form-data-encoder then rejects an object that inherits from it.
+  // Vercel's edge runtime replaces `Object`, and form-data-encoder then rejects objects that inherit from it.
   const options = withoutPrototype({ enableAdditionalHeaders: true });
   const encoder = new FormDataEncoder(formOf(parts), boundary, options);
   const chunks: Uint8Array[] = [];
@@ -208,7 +208,10 @@ interface HeldFile extends FileLike {
   readonly bytes: Uint8Array;
 }
 
-/** Returns an object like `FormData`. A real `FormData` with `File` objects would copy the bytes of the attachments. */
+/**
+ * Returns an object that behaves like `FormData`. A real `FormData` with `File` objects would copy the attachments'
+ * bytes.
+ */
 function formOf(parts: readonly AttachmentPart[]): FormDataLike {
   const all = parts.map((part): [string, HeldFile] => [part.partName, fileOf(part)]);
   const entries = (): IterableIterator<[string, HeldFile]> => all.values();
@@ -236,7 +239,7 @@ async function bytesOf({ bytes }: HeldAttachment, signal: AbortSignal): Promise<
 
 /** A subclass of Blob may override `arrayBuffer`. */
 function readBlob(blob: Blob, signal: AbortSignal): Promise<Uint8Array> {
-  // The file may be a FIFO, whose reading blocks a thread until another process writes to it.
+  // The file may be a FIFO. Reading it blocks a thread until another process writes to it.
   if (sizeOf(blob) === 0) return Promise.resolve(new Uint8Array());
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason);

@@ -7,14 +7,14 @@ import { type DropReason, publish } from '../../run/stats.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import type { Ledger } from '../ledger.ts';
 
-/** The result of one attempt to send a run. `detail` is text for the log, without content of requests or responses. */
+/** The result of one attempt to send a run. `detail` is a log text without content from requests or responses. */
 export type Outcome =
   /** The service has stored the run. `isRepetition` is true if the status was 409. */
   | { readonly kind: 'accepted'; readonly isRepetition?: true }
   | { readonly kind: 'dropped'; readonly reason: DropReason; readonly detail: string }
   /**
-   * A later attempt may succeed. `afterMs` is the delay that the service requested with `Retry-After`. `isSuspect` is
-   * true if a run in the request may have caused the failure.
+   * A later attempt may succeed. `afterMs` is the delay from the service's `Retry-After`. `isSuspect` is true if a run
+   * in the request may have caused the failure.
    */
   | {
       readonly kind: 'failed';
@@ -24,13 +24,13 @@ export type Outcome =
     }
   /** The service refuses every request until the service or the configuration changes. */
   | { readonly kind: 'misconfigured'; readonly detail: string }
-  /** The service does not support the route of the request. */
+  /** The service does not support the request's route. */
   | { readonly kind: 'unsupported'; readonly detail: string }
   /** The batch, or a run that was sent alone, is too large for the service. */
   | { readonly kind: 'too_large'; readonly detail: string }
-  /** At least one run of the batch is malformed or already stored. */
+  /** At least one run in the batch is malformed or already stored. */
   | { readonly kind: 'invalid'; readonly detail: string }
-  /** The run was not sent, because the exporter closed or an earlier run of the batch failed. */
+  /** The run was not sent, because the exporter closed or an earlier run in the batch failed. */
   | { readonly kind: 'unsent' };
 
 export const UNSENT: Outcome = { kind: 'unsent' };
@@ -68,7 +68,7 @@ export function outcomeOf({ status, headers, isKeyless = false }: HttpAnswer, ru
     const why = isMissingKey ? 'the service asks for an API key, and none is sent' : cause;
     return { kind: 'misconfigured', detail: `${detail}: ${why}` };
   }
-  // A 409 means that an earlier attempt has delivered the run. If a batch is answered with 409, some of its runs may
+  // A 409 for a single run means that an earlier attempt delivered it. After a 409 for a batch, some of its runs may
   // not be stored.
   if (status === 409) return runs === 1 ? { kind: 'accepted', isRepetition: true } : { kind: 'invalid', detail };
   if (status === 400 || status === 422) return { kind: 'invalid', detail };
@@ -95,7 +95,7 @@ export interface IngestResult {
   readonly error: unknown;
 }
 
-/** Sends requests with runs. Counts each request in the ledger, with its duration and its error. */
+/** Sends requests that contain runs. Records each request in the ledger, with its duration and error. */
 export class IngestClient {
   readonly #client: Transport;
   readonly #ledger: Ledger;
@@ -109,7 +109,7 @@ export class IngestClient {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Never rejects. If the signal aborts the request, the outcome is `unsent`. */
+  /** Sends one request. Never rejects. If the signal aborts the request, the outcome is `unsent`. */
   async send(kind: 'multipart' | 'simple', runs: number, request: HttpRequest): Promise<IngestResult> {
     this.#ledger.counts.requests[kind]++;
     const sentAtMs = this.#monotonicMs();
@@ -119,7 +119,7 @@ export class IngestClient {
       warnOfWebPage(answer);
       result = { outcome: outcomeOf(answer, runs, wallNowMs()), status: answer.status, error: undefined };
     } catch (error) {
-      // An aborted request does not count as a failure of the service and has no duration.
+      // An aborted request has no duration and does not count as a service failure.
       if (request.signal?.aborted === true) return { outcome: UNSENT, status: undefined, error };
       result = { outcome: outcomeOfError(error), status: undefined, error };
     }

@@ -11,16 +11,16 @@ import { type IngestClient, type IngestResult, type Outcome, UNSENT } from './ou
 import type { ServiceInfo } from './service.ts';
 import type { SimpleIngestion } from './simple-ingestion.ts';
 
-/** The fastest level of gzip, which compresses JSON to about a fifth of its size. */
+/** The fastest gzip level, which compresses JSON to about a fifth of its size. */
 const GZIP_LEVEL = 1;
 
-/** Minimum size of an upload for which a broken connection may mean that the batch is too large. */
+/** Minimum upload size for which a broken connection may mean that the batch is too large. */
 const LARGE_UPLOAD_BYTES = 1024 * 1024;
 
-/** After this number of broken large uploads, a batch counts as too large, because some gateways never send a 413. */
+/** After this many broken large uploads, a batch counts as too large, because some gateways never send a 413. */
 const BROKEN_UPLOADS_MAX = 2;
 
-/** Maximum delay before `/runs/multipart` is tried again if the service had no such route. */
+/** Maximum delay before `/runs/multipart` is tried again on a service that had no such route. */
 const FALLBACK_MAX_MS = 600_000;
 
 export interface SenderOptions {
@@ -28,13 +28,13 @@ export interface SenderOptions {
   readonly info: ServiceInfo;
   readonly simple: SimpleIngestion;
   readonly monotonicMs: () => number;
-  /** Called with the difference in bytes when the memory that request bodies use changes. */
+  /** Called with the difference in bytes when the memory used by request bodies changes. */
   readonly heldBytes: (bytes: number) => void;
 }
 
 /**
  * Sends batches to `POST /runs/multipart`. If the service has no such route, sends the runs one by one instead, and
- * tries the route again after 1 s, then after 5 s, 30 s and up to 10 minutes.
+ * tries the route again after 1 s, 5 s, 30 s and up to 10 minutes.
  */
 export class Sender {
   readonly #options: SenderOptions;
@@ -72,7 +72,7 @@ export class Sender {
       try {
         body = await this.#encode(batch.items, signal);
       } catch (thrown) {
-        // A record could not be encoded. The outcome `invalid` causes the batch to be split until this record is alone.
+        // A record could not be encoded. The outcome `invalid` splits the batch until this record is alone.
         return signal.aborted ? UNSENT : { kind: 'invalid', detail: messageOf(thrown) };
       }
       this.#setBody(batch, body);
@@ -87,7 +87,7 @@ export class Sender {
     if (result.status !== undefined) {
       diagnostics.debug(`${batch.items.length} records sent over multipart: ${outcome.kind}`);
     }
-    // A single run that is too large does not change the size limit of batches.
+    // A single run that is too large does not change the batch size limit.
     if (outcome.kind === 'too_large' && batch.items.length > 1) info.tooLarge(body.sizeBytes);
     if (outcome.kind === 'accepted') {
       this.#fallbacks = 0;
@@ -143,7 +143,7 @@ export class Sender {
   }
 }
 
-/** Returns the outcome of a broken connection. A single run never counts as too large because of broken connections. */
+/** Returns the outcome of a broken connection. Broken connections never make a single run count as too large. */
 function outcomeOfBreak(batch: Batch, { sizeBytes }: RequestBody, { outcome, error }: IngestResult): Outcome {
   if (batch.items.length === 1 || sizeBytes < LARGE_UPLOAD_BYTES || !isBreak(error)) return outcome;
   if (++batch.brokenUploads < BROKEN_UPLOADS_MAX) return outcome;

@@ -13,12 +13,12 @@ const BYTES = { min: 64 * 1024, max: 64 * 1024 * 1024 };
 const UNLIMITED_RUNS = 500;
 
 /**
- * If a refused batch has lowered the size limit, each accepted full batch raises the limit by this factor. With this
- * factor, a gateway that limits the size refuses one in 70 full batches.
+ * After a refused batch has lowered the size limit, each accepted full batch raises it by this factor. A gateway that
+ * limits the size then refuses one in 70 full batches.
  */
 const GROWTH = 1.01;
 
-/** Time limit of the `/info` request. Batches are sent without waiting for the `/info` response. */
+/** Time limit for the `/info` request. Batches are sent without waiting for its response. */
 const TIMEOUT_MS = 2_000;
 
 /** Delay before a failed `/info` request is repeated. */
@@ -30,7 +30,7 @@ export class ServiceInfo {
   readonly #defaults: BatchSize;
   readonly #monotonicMs: () => number;
   #reported: BatchSize;
-  /** Maximum bytes of a batch, or infinity until the service refuses a batch as too large. */
+  /** Maximum bytes per batch. Infinity until the service refuses a batch as too large. */
   #bytesMax = Number.POSITIVE_INFINITY;
   #request: Promise<void> = Promise.resolve();
   #requestAtMs = Number.NEGATIVE_INFINITY;
@@ -47,13 +47,13 @@ export class ServiceInfo {
     this.batch = defaults;
   }
 
-  /** Limits later batches to half the size of the refused batch. */
+  /** Limits later batches to half the refused batch's size. */
   tooLarge(bytes: number): void {
     this.#bytesMax = Math.min(this.#bytesMax, Math.max(BYTES.min, Math.floor(bytes / 2)));
     this.#limit();
   }
 
-  /** If the size limit was lowered, an accepted batch of at least half the limit raises the limit by 1 %. */
+  /** If the size limit was lowered, raises it by 1 % for each accepted batch of at least half the limit. */
   accepted(bytes: number): void {
     if (this.#bytesMax > this.#reported.bytes || bytes < this.#bytesMax / 2) return;
     this.#bytesMax = Math.ceil(this.#bytesMax * GROWTH);
@@ -68,8 +68,7 @@ export class ServiceInfo {
   }
 
   /**
-   * Requests `/info` at the first call. If the request failed, the first call after one minute repeats the
-   * request. Never rejects.
+   * Requests `/info` at the first call. A failed request is repeated at the first call after one minute. Never rejects.
    */
   ask(): Promise<void> {
     if (this.#monotonicMs() < this.#requestAtMs) return this.#request;
@@ -125,7 +124,7 @@ const REFUSED_PAUSE_MAX_MS = 300_000;
 
 const FLUSH_PROBE_MS = 1_000;
 
-/** Maximum share by which a pause is extended at random, so that processes resume at different times. */
+/** Maximum share by which a pause is randomly extended, so that processes resume at different times. */
 const JITTER = 0.1;
 
 const PAST = Number.NEGATIVE_INFINITY;
@@ -136,14 +135,14 @@ type GateOptions = Pick<Limits, 'retryDelayMs' | 'retryDelayMaxMs'> & { readonly
 /**
  * Decides when the next request may be sent to a service. Callers pass the current monotonic time.
  *
- * - A pause lasts until the time in `Retry-After` has passed. If the service refuses every request, a pause lasts until
- *   the next probe. The age of a run does not increase during a pause.
+ * - A pause lasts until the time in `Retry-After` or, if the service refuses every request, until the next probe. Runs
+ *   do not age during a pause.
  * - An outage lasts from a failed request until a request succeeds. During an outage, each failed request that was sent
  *   after the last back-off starts a longer back-off.
  */
 export class SendGate {
   readonly #options: GateOptions;
-  /** Time at which the pause of the last `Retry-After` ends. */
+  /** Time at which the pause from the last `Retry-After` ends. */
   #resumeAtMs = PAST;
   #probeAtMs = PAST;
   #backOffUntilMs = PAST;
@@ -153,9 +152,9 @@ export class SendGate {
   #pausedMs = 0;
   /** Number of consecutive refused probes. While `refusals` is above 0, at most one request is in flight. */
   refusals = 0;
-  /** Time at which the current pause ends. The back-off after a failed request does not count as a pause. */
+  /** Time at which the current pause ends. A back-off after a failed request is not a pause. */
   pausedUntilMs: number = PAST;
-  /** Time at which the current outage started, or infinity if there is no outage. */
+  /** Time at which the current outage started. Infinity if there is no outage. */
   outageSinceMs: number = NEVER;
 
   constructor(options: GateOptions) {
@@ -174,7 +173,7 @@ export class SendGate {
     return this.outageSinceMs !== NEVER;
   }
 
-  /** Converts monotonic time to active time, which does not advance during a pause. */
+  /** Converts monotonic time to active time, which does not advance during pauses. */
   activeAt(nowMs: number): number {
     return nowMs - this.#pausedMs + Math.max(0, this.pausedUntilMs - nowMs);
   }
@@ -193,7 +192,7 @@ export class SendGate {
   /**
    * Called when the service refuses every request, for example because of a wrong key. The next probe is sent after 1
    * s, later probes after 5 s, 30 s and up to 5 minutes. If `isFlushWaiting` is true, the delay is at most 1 s. A
-   * refusal during a pause has no effect, because the refused request was sent before the pause.
+   * refusal during a pause is ignored, because the refused request was sent before the pause.
    */
   refused(nowMs: number, isFlushWaiting: boolean): void {
     this.outageSinceMs = Math.min(this.outageSinceMs, nowMs);
@@ -230,8 +229,7 @@ export class SendGate {
   }
 
   /**
-   * Called by a flush. Allows a probe immediately, but no earlier than 1 s after the last probe that this method
-   * allowed.
+   * Called by a flush. Allows a probe immediately, but no earlier than 1 s after the last probe that a flush requested.
    */
   requestProbe(nowMs: number): void {
     const atMs = Math.max(nowMs, this.#requestedProbeAtMs + FLUSH_PROBE_MS);

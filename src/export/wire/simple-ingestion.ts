@@ -8,10 +8,10 @@ import type { Item } from '../delivery.ts';
 import { STRIPPED_PAYLOAD, strippedPayloads } from './multipart.ts';
 import { type IngestClient, type Outcome, UNSENT } from './outcome.ts';
 
-/** After this number of consecutive failures, the remaining runs of the batch are not sent. */
+/** After this many consecutive failures, the rest of the batch is not sent. */
 const FAILURES_MAX = 3;
 
-/** Maximum retries of a patch that receives a 404. A service may need time to store an accepted run. */
+/** Maximum retries for a patch that receives a 404. A service may need time to store an accepted run. */
 const UNKNOWN_MAX = 3;
 
 export interface SimpleIngestionOptions extends Pick<Limits, 'simpleInFlight' | 'simpleRequestsPerSecond'> {
@@ -22,12 +22,12 @@ export interface SimpleIngestionOptions extends Pick<Limits, 'simpleInFlight' | 
 
 /**
  * Sends single runs with `POST /runs` and `PATCH /runs/{id}` to a service without multipart ingestion. Limits the
- * number of requests per second. Sends a parent before its children, because the service may look up the parent of a
- * new child. Leaves out attachments.
+ * number of requests per second. Sends a parent before its children, because the service may look up a new child's
+ * parent. Omits attachments.
  */
 export class SimpleIngestion {
   readonly #options: SimpleIngestionOptions;
-  /** Number of 404 responses to the patch of each run. */
+  /** Number of 404 responses to each run's patch. */
   readonly #unknown = new WeakMap<Item, number>();
   #queue: PQueue | undefined;
   #nextRequestAtMs = Number.NEGATIVE_INFINITY;
@@ -63,7 +63,7 @@ export class SimpleIngestion {
         return outcome;
       };
       const outcome = queue.add(attempt).catch((thrown): Outcome => {
-        // The record cannot be encoded, for example because its JSON exceeds the maximum length of a string.
+        // The record cannot be encoded, for example because its JSON exceeds the maximum string length.
         return signal.aborted ? UNSENT : { kind: 'invalid', detail: messageOf(thrown) };
       });
       outcomes.set(item, outcome);
@@ -86,7 +86,7 @@ export class SimpleIngestion {
     return patched.kind === 'unsupported' ? this.#outcomeOfUnknown(item, patched.detail) : patched;
   }
 
-  /** Returns the outcome of a patch if the service does not know its run. */
+  /** Returns the outcome of a patch whose run the service does not know. */
   #outcomeOfUnknown(item: Item, detail: string): Outcome {
     const times = (this.#unknown.get(item) ?? 0) + 1;
     this.#unknown.set(item, times);
@@ -102,7 +102,7 @@ export class SimpleIngestion {
     return outcome;
   }
 
-  /** Spaces requests evenly. The rate limit of p-queue is not used, because its timer would keep the process alive. */
+  /** Spaces requests evenly. p-queue's rate limit is not used, because its timer would keep the process alive. */
   async #waitForTurn(signal: AbortSignal): Promise<void> {
     const { monotonicMs, simpleRequestsPerSecond, delay } = this.#options;
     const nowMs = monotonicMs();
@@ -112,13 +112,13 @@ export class SimpleIngestion {
   }
 }
 
-/** Whether the remaining requests of the batch would probably fail for the same reason. */
+/** Whether the batch's remaining requests would probably fail for the same reason. */
 function stopsBatch(outcome: Outcome): boolean {
   const { kind } = outcome;
   return kind === 'misconfigured' || kind === 'unsupported' || (kind === 'failed' && outcome.afterMs !== undefined);
 }
 
-/** Sorts parents before children. The dotted order of a child begins with the dotted order of its parent. */
+/** Sorts parents before children. A child's dotted order begins with its parent's dotted order. */
 function parentsFirst(items: readonly Item[]): Item[] {
   return [...items].sort((a, b) => (a.delivery.run.dottedOrder < b.delivery.run.dottedOrder ? -1 : 1));
 }
@@ -129,7 +129,7 @@ function postJson(item: Item): string {
   return `${main.slice(0, -1)},"inputs":${inputs}}`;
 }
 
-/** Returns the JSON text of a patch. The service also requires the fields that identify the run. */
+/** Returns a patch as JSON text. The service also requires the fields that identify the run. */
 function patchJson(item: Item): string {
   const payloads = item.stripped === 'payloads' ? strippedPayloads(item) : item;
   let json = `${mainJson(item.delivery.run, true, item.endOverride).slice(0, -1)},"outputs":${payloads.outputs ?? '{}'}`;

@@ -5,7 +5,7 @@ import type { Answer, AnswerReader, Fold } from '../call-reader.ts';
 import { copyOf } from '../deltas.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
 
-/** The combined parts of a stream, or of a result that is not streamed. */
+/** The combined parts of a whole or streamed result. */
 interface Parts {
   text: string | undefined;
   reasoning: string | undefined;
@@ -17,7 +17,7 @@ interface Parts {
   usage?: unknown;
   providerMetadata?: unknown;
   model?: unknown;
-  /** The error of the first error part. A stream may continue after an error part. */
+  /** The error from the first error part. A stream may continue after it. */
   error?: unknown;
 }
 
@@ -38,7 +38,7 @@ export const modelReader: AnswerReader = {
   },
 };
 
-/** Leaves out token counts, which the runs of the model calls contain. */
+/** Omits token counts, which the model calls' runs contain. */
 export const operationReader: AnswerReader = {
   fold: partsFold,
   read: (given) => ({ outputs: operationOutputs(given as Parts), error: (given as Parts).error }),
@@ -56,10 +56,7 @@ function operationOutputs({ text, reasoning, object, toolCalls, files, finishRea
   });
 }
 
-/**
- * Returns the outputs of an SDK function that does not stream. If the function made several steps, returns the result
- * of the last step.
- */
+/** Returns the outputs of an SDK function that does not stream. After several steps, returns the last step's result. */
 export function outcomeOf(given: unknown): Fields {
   const result = fieldsOf(given);
   const { object, embeddings, embedding, ranking } = result;
@@ -111,14 +108,14 @@ function resultParts(result: Fields): unknown[] {
 type AddPart = (parts: Parts, part: Fields) => void;
 
 const startStep: AddPart = (parts) => {
-  // Only the answer of the last step is recorded.
+  // Only the last step's answer is recorded.
   Object.assign(parts, { text: '', reasoning: '', toolCalls: [], files: [] });
 };
 const finishStep: AddPart = (parts) => {
   parts.steps++;
 };
 
-/** The kinds of text parts, each with the property to which its text is appended. */
+/** The kinds of text parts, and the property to which each kind's text is appended. */
 const TEXTS: ReadonlyMap<unknown, 'text' | 'reasoning'> = new Map([
   ['text', 'text'],
   ['text-delta', 'text'],
@@ -128,7 +125,7 @@ const TEXTS: ReadonlyMap<unknown, 'text' | 'reasoning'> = new Map([
 
 /** The other kinds of parts with content. Each part counts as one character of the answer. */
 const CONTENT: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
-  // The tool receives the same object and may change it.
+  // Copies the part, because the tool receives the same object and may change it.
   ['tool-call', ({ toolCalls }, part) => toolCalls.push(copyOf(part))],
   ['file', ({ files }, part) => files.push(aiSdkFile(part))],
   ['object', (parts, { object }) => Object.assign(parts, { object })],
@@ -158,7 +155,7 @@ const MARKS: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
   ],
 ]);
 
-/** Combines the parts of a stream. Supports the stream formats of all versions. */
+/** Combines a stream's parts. Supports the stream formats of all versions. */
 function partsFold(): Fold {
   const parts: Parts = { text: '', reasoning: '', toolCalls: [], files: [], steps: 0 };
   return {
@@ -220,7 +217,7 @@ export function usageOf(usage: unknown, metadata: unknown): UsageMetadata | unde
   const isTotal = fieldsOf(fieldsOf(usage).inputTokens).total !== undefined;
   return readUsage({ ...fieldsOf(usage), metadata }, USAGE, {
     serviceTier: fieldsOf(openai).serviceTier,
-    // Before version 6, Anthropic's provider does not include cached tokens in the input tokens.
+    // Before version 6, Anthropic's provider excludes cached tokens from the input tokens.
     excludesCached: !isTotal && fieldsOf(anthropic).cacheCreationInputTokens !== undefined,
   });
 }

@@ -3,9 +3,8 @@ import { aiSdkMessages } from '../../payload/ai-sdk.ts';
 import { defined, definedOrNone, type Fields, fieldsOf, textOf } from '../../payload/fields.ts';
 
 /**
- * The recorded parameters of a model call, each with a function that reads it from the options. In version 4, `mode`
- * contains the tools, and `providerMetadata` contains the provider's options. Headers are not recorded, because they
- * may contain API keys.
+ * Functions that read a model call's recorded parameters from its options. In version 4, `mode` contains the tools, and
+ * `providerMetadata` contains the provider's options. Headers are not recorded, because they may contain API keys.
  */
 const PARAMETERS: Readonly<Record<string, (options: Fields, mode: Fields) => unknown>> = {
   temperature: ({ temperature }) => temperature,
@@ -25,7 +24,7 @@ const PARAMETERS: Readonly<Record<string, (options: Fields, mode: Fields) => unk
   provider_options: ({ providerOptions, providerMetadata }) => providerOptions ?? providerMetadata,
 };
 
-/** Describes a model call. Which options are inputs depends on the type of the model. */
+/** Describes a model call. The model type determines which options are inputs. */
 export function describeModelCall(model: Fields, modelType: string, options: Fields): CallDescription {
   const { provider, modelId } = model;
   const parameters: Fields = { model: modelId };
@@ -92,7 +91,7 @@ export function describeOperation(options: Fields): CallDescription {
   return { inputs, signal: signalOf(options) };
 }
 
-/** Returns the abort signal in the options of a call, which are options of a model, an SDK function or a tool. */
+/** Returns the abort signal from the options of a model call, an SDK function or a tool. */
 export function signalOf({ abortSignal }: Fields): AbortSignal | undefined {
   return abortSignal instanceof AbortSignal ? abortSignal : undefined;
 }

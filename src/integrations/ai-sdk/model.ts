@@ -34,11 +34,11 @@ const METHODS: Readonly<Record<string, ModelMethod>> = {
 };
 
 /**
- * Traces every call of an AI SDK model for language, embedding or reranking, including calls by `generateText` or a
- * framework. The model is changed in place and returned. A second call changes nothing. The functions that `wrapAISDK`
+ * Traces every call to an AI SDK model for language, embedding or reranking, including calls from `generateText` or a
+ * framework. Changes the model in place and returns it. A second call changes nothing. The functions that `wrapAISDK`
  * returns wrap their models in the same way.
  *
- * A value that is not a model is returned unchanged, and a warning is logged.
+ * If the value is not a model, returns it unchanged and logs a warning.
  */
 export function wrapModel<Model>(model: Model): Model {
   preloadDelivery();
@@ -54,9 +54,9 @@ export function unwrapModel<Model>(model: Model): Model {
   return model;
 }
 
-/** Like `wrapModel`, but returns false instead of logging if the value is not a model. */
+/** Like `wrapModel`, but returns false instead of logging a warning if the value is not a model. */
 export function tryWrapModel(model: unknown): boolean {
-  // Image models are not traced: their `doGenerate` has other options and another result.
+  // Image models are not traced, because their `doGenerate` has other options and another result.
   if (typeof model !== 'object' || model === null || 'maxImagesPerCall' in model) return false;
   const methods = Object.entries(METHODS).filter(([key]) => typeof fieldsOf(model)[key] === 'function');
   for (const [key, method] of methods) {
@@ -75,7 +75,7 @@ function planOf(model: Fields, { runType, modelType, complete }: ModelMethod): P
   };
 }
 
-/** Replaces the stream in the result with an observed stream. The end of this stream ends the run. */
+/** Replaces the result's stream with an observed stream, whose end ends the run. */
 function followGeneration(run: Run, result: unknown): void {
   const { stream } = fieldsOf(result);
   const isReadable = stream instanceof ReadableStream && !stream.locked;

@@ -25,17 +25,16 @@ const MODEL_FACTORIES = ['languageModel', 'embeddingModel', 'textEmbeddingModel'
 
 /**
  * Returns the AI SDK with traced functions: `const { generateText } = wrapAISDK(ai)`, where `ai` is `import * as ai
- * from 'ai'`. Each call becomes a run, and each model call and tool execution becomes a run below it. Agents that are
- * created with the returned `ToolLoopAgent` are traced too. All other members are unchanged.
+ * from 'ai'`. Each call becomes a run, with a nested run for each model call and tool execution. Agents created with
+ * the returned `ToolLoopAgent` are traced too. All other members are unchanged.
  *
- * Models that are passed to a function are changed in place, as by `wrapModel`. Tools and options do not change.
- * Supports versions 4 to 7 of `ai`. If the argument is not the AI SDK, it is returned unchanged and a warning is
- * logged. There are no options: tags, metadata, project and exporter are inherited from the enclosing run.
+ * Models passed to a traced function are changed in place, as by `wrapModel`. Tools and options do not change. Supports
+ * `ai` versions 4 to 7. If the argument is not the AI SDK, returns it unchanged and logs a warning. There are no
+ * options: tags, metadata, project and exporter are inherited from the enclosing run.
  */
 export function wrapAISDK<Sdk extends object>(sdk: Sdk): Sdk;
 export function wrapAISDK<Sdk extends object>(sdk: Sdk, options?: unknown): Sdk {
-  // `wrapAISDK` has no options. If options are passed, each is logged. If an option would hide payloads, the SDK is not
-  // traced.
+  // `wrapAISDK` has no options, so any that are passed are logged. If one would hide payloads, the SDK is not traced.
   if (Object.keys(usableOptions<object>('wrapAISDK', options, {})).length > 0) return sdk;
   preloadDelivery();
   const wrapped = guard('wrapAISDK', () => wrappedMembers(fieldsOf(sdk)));
@@ -63,7 +62,7 @@ const wrappers = new WeakMap<object, Callable>();
 
 function tracedFunction(name: string, original: Callable, sdk: Fields): Callable {
   const prepare = (options: unknown, ...rest: unknown[]): unknown => {
-    // Unless tracing is off, the current run is the run of this call.
+    // Unless tracing is off, the current run is this call's run.
     const isTraced = currentRun() !== undefined;
     return original(isTraced ? prepared(options, sdk) : options, ...rest);
   };
@@ -75,8 +74,8 @@ function operation(name: string): PlanOptions {
 }
 
 /**
- * Wraps an agent class. An agent calls the untraced functions of the SDK, so its model and tools are wrapped when it is
- * created.
+ * Wraps an agent class. Agents call the SDK's untraced functions, so an agent's model and tools are wrapped when the
+ * agent is created.
  */
 function tracedAgent(original: Callable, sdk: Fields): Callable {
   function Agent(...args: unknown[]): unknown {
@@ -93,8 +92,8 @@ function tracedAgent(original: Callable, sdk: Fields): Callable {
 }
 
 /**
- * Traces the model in the options. If the options contain tools or callbacks to trace, returns a copy of the options
- * with traced ones. Otherwise, or if the options are an instance of a class, returns the options unchanged.
+ * Traces the model in the options. If the options contain tools or callbacks to trace, returns a copy with traced ones.
+ * Returns the options unchanged if there is nothing to trace in them or if they are a class instance.
  */
 function prepared(options: unknown, sdk: Fields): unknown {
   const copy = guard('wrapAISDK', () => {
@@ -111,7 +110,7 @@ function prepared(options: unknown, sdk: Fields): unknown {
   return copy ?? options;
 }
 
-/** Wraps a callback that may choose another model. The chosen model is wrapped before the SDK receives it. */
+/** Wraps a callback that may choose another model. That model is wrapped before the SDK receives it. */
 function tracingModels(choose: Callable, sdk: Fields): Callable {
   return function (this: unknown, ...args: unknown[]): unknown {
     const choice = Reflect.apply(choose, this, args);
@@ -124,8 +123,8 @@ function tracingModels(choose: Callable, sdk: Fields): Callable {
 }
 
 /**
- * Traces a model. If the model is only named, traces the models that the application's default provider, or else the
- * SDK's gateway, creates from names.
+ * Traces a model. If only a name is given, traces the models that the application's default provider or the SDK's
+ * gateway creates from names.
  */
 function traceModel(model: unknown, sdk: Fields): void {
   if (typeof model !== 'string') {
@@ -146,8 +145,8 @@ function traceModel(model: unknown, sdk: Fields): void {
 }
 
 /**
- * Ends the run of a call. In a streaming result, only `baseStream` is observed, because every other stream is created
- * from it. Observing reads nothing that the application does not read.
+ * Ends a call's run. In a streaming result, only `baseStream` is observed, because every other stream is created from
+ * it. Observing reads nothing that the application does not read.
  */
 function complete(run: Run, given: unknown): void {
   const result = fieldsOf(given);
@@ -163,8 +162,8 @@ function complete(run: Run, given: unknown): void {
 }
 
 /**
- * Returns copies of the tools with a traced `execute`. In `execute`, `this` is still the application's tool. Tools that
- * are instances of a class are not traced, because a copy could behave differently.
+ * Returns copies of the tools with a traced `execute`, whose `this` is still the application's tool. Class instances
+ * are not traced, because a copy could behave differently.
  */
 function tracedTools(tools: unknown): unknown {
   if (!isPlainObject(tools)) return tools;
@@ -176,7 +175,7 @@ function tracedTools(tools: unknown): unknown {
   return Object.keys(changes).length === 0 ? tools : copyWith(tools, changes);
 }
 
-/** Traced copies of tools, which are not traced again, for example when an agent passes its tools to `generateText`. */
+/** Traced copies of tools. They are not traced again, for example when an agent passes its tools to `generateText`. */
 const tracedCopies = new WeakSet<object>();
 
 function tracedTool(name: string, tool: unknown): Fields | undefined {

@@ -6,7 +6,7 @@ import { messageFold } from './message-fold.ts';
 
 const message: RequestFields = { modelType: 'chat', inputKeys: ['messages', 'system'], inputs: messageInputs };
 
-/** Reads a request for a message, the only request of Anthropic's API that is recorded. */
+/** Reads message requests, the only Anthropic API requests that are recorded. */
 export const messageCall: CallReader = {
   name: 'anthropic.messages',
   runType: 'llm',
@@ -40,8 +40,8 @@ const USAGE: UsagePaths = {
 };
 
 /**
- * Adds the tokens of compactions, which the counts of the message do not include. The tokens of other `iterations` are
- * either already included or belong to another model with other prices.
+ * Adds the tokens used by compactions, which the message's counts do not include. The tokens in other `iterations` are
+ * already included or belong to another model with other prices.
  */
 function withCompactions(usage: Fields): Fields {
   const compactions = listOf(usage.iterations).map(fieldsOf);

@@ -1,7 +1,7 @@
 import { type Sdk, type TracedClientOptions, unwrapClient, wrapClient } from '../sdk-client.ts';
 import { messageCall } from './calls.ts';
 
-/** The required part of a client of `@anthropic-ai/sdk`, including its Bedrock and Vertex variants, in any version. */
+/** The required part of an `@anthropic-ai/sdk` client in any version, including its Bedrock and Vertex variants. */
 export interface AnthropicLike {
   readonly messages: { create(...args: never[]): unknown };
 }
@@ -18,19 +18,19 @@ const sdk: Sdk = {
 };
 
 /**
- * Traces the calls of a client of `@anthropic-ai/sdk`. Each model call becomes an `llm` run below the current run, with
- * messages, parameters, the answer and its tokens. Streamed answers are recorded too. The client is changed in place
- * and returned: `create` of `messages` and `beta.messages` is replaced. The client still returns the SDK's own
- * promises, streams and errors. Clients created with `withOptions` are traced too. A second call changes nothing. To
- * change the options, call `unwrapAnthropic` first.
+ * Traces the calls of an `@anthropic-ai/sdk` client. Each model call becomes an `llm` run below the current run, with
+ * messages, parameters, the answer and its tokens. Streamed answers are recorded too. Changes the client in place and
+ * returns it: `create` of `messages` and `beta.messages` is replaced. The client still returns the SDK's own promises,
+ * streams and errors. Clients created with `withOptions` are traced too. A second call changes nothing. To change the
+ * options, call `unwrapAnthropic` first.
  *
- * A value that is not such a client is returned unchanged, and a warning is logged.
+ * If the value is not such a client, returns it unchanged and logs a warning.
  */
 export function wrapAnthropic<Client extends AnthropicLike>(client: Client, options?: TracedClientOptions): Client {
   return wrapClient(sdk, client, options);
 }
 
-/** Restores the original methods of a client. Clients that `withOptions` created from it stay traced. */
+/** Restores a client's original methods. Clients that its `withOptions` created stay traced. */
 export function unwrapAnthropic<Client extends AnthropicLike>(client: Client): Client {
   return unwrapClient(sdk, client);
 }

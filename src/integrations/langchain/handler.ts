@@ -7,28 +7,34 @@ import { installStepSource } from './steps.ts';
 
 /** Options of `RunspanCallbackHandler`. Every option is optional. */
 export interface RunspanCallbackHandlerOptions {
-  /** Tags of every run, in addition to LangChain's: at most 1 000; a longer list is left out. */
+  /** Tags for every run, in addition to LangChain's. A list with more than 1 000 tags is ignored. */
   tags?: readonly string[];
-  /** Metadata of every run. LangChain's metadata takes precedence. */
+  /** Metadata for every run. LangChain's metadata takes precedence. */
   metadata?: Readonly<Record<string, unknown>>;
-  /** The project that runs are recorded in. @default the enclosing run's project, else the exporter's */
+  /**
+   * Project that runs are recorded in.
+   * @default the enclosing run's project, else the exporter's
+   */
   project?: string;
   /** The id of the project, as an alternative to its name. */
   projectId?: string;
-  /** The exporter that receives the runs. @default the exporter of the enclosing run, else the configured one */
+  /**
+   * Exporter that receives the runs.
+   * @default the exporter of the enclosing run, else the configured one
+   */
   exporter?: RunSink;
 }
 
-/** Data that LangChain passes when a step ends: the inputs of a step that reads them from a stream. */
+/** Data that LangChain passes when a step ends: its inputs, if the step reads them from a stream. */
 export interface StepEnd {
   readonly inputs?: unknown;
 }
 
 /** LangGraph's report that a graph waits for input. */
 export interface GraphInterrupt {
-  /** LangChain's id of the run of the graph. */
+  /** LangChain's id for the graph's run. */
   readonly runId: string | undefined;
-  /** The requests for input. The list is empty if the graph was configured to stop before or after a node. */
+  /** The requests for input. Empty if the graph was configured to stop before or after a node. */
   readonly interrupts: readonly unknown[];
 }
 
@@ -37,19 +43,16 @@ const GRAPH_CALLBACK_HANDLER = Symbol.for('langgraph.graph_callback_handler');
 
 /**
  * Records the steps of LangChain and LangGraph. Pass the handler in the `callbacks` of a call or a component. Each step
- * becomes a run below the step that called it. The outermost step becomes a run below the current run. Runs have
+ * becomes a run below the step that called it, and the outermost step becomes a run below the current run. Runs have
  * LangChain's ids, so you can find a run by the `runId` that you passed to LangChain. If LangChain's own tracer sends
  * the steps to the same endpoint, the runs get other ids and a warning is logged.
  *
- * One handler serves any number of concurrent calls. LangChain calls the methods, none of which throws.
+ * One handler serves any number of concurrent calls. LangChain calls the methods, which never throw.
  */
 export class RunspanCallbackHandler {
   /** The name by which LangChain's configure hooks recognize the handler, so that they do not add a second one. */
   readonly name: string = 'runspan_callback_handler';
-  /**
-   * Makes LangChain call the handler immediately. If the calls were queued, the runs would lose their parents and exact
-   * times.
-   */
+  /** Makes LangChain call the handler immediately. With queued calls, runs would lose their parents and exact times. */
   readonly awaitHandlers: boolean = true;
   readonly raiseError: boolean = false;
   readonly #recorder: StepRecorder;
@@ -79,7 +82,7 @@ export class RunspanCallbackHandler {
     runName?: string,
     extra?: Record<string, unknown>,
   ): void {
-    // If a step reads its inputs from a stream, LangChain passes the inputs only when the step ends.
+    // LangChain passes the inputs of a step that reads them from a stream only when the step ends.
     const given = extra?.lc_defers_inputs === true ? undefined : () => plainInputs(inputs);
     const type = runType ?? 'chain';
     this.#recorder.start({ id, parentId, runType: type, serialized, runName, tags, metadata, inputs: given });
@@ -193,7 +196,7 @@ export class RunspanCallbackHandler {
     this.#recorder.fail(id, tags, error);
   }
 
-  /** Called by LangGraph for the outermost graph, before the graph ends. */
+  /** Called by LangGraph for the outermost graph, before it ends. */
   handleInterrupt({ runId, interrupts }: GraphInterrupt): void {
     if (runId !== undefined) this.#recorder.interrupt(runId, interrupts);
   }

@@ -9,7 +9,7 @@ interface ModelResult {
   readonly metadata: Fields;
 }
 
-/** Returns the metadata of a model call: LangChain's metadata, and the parameters under the names that viewers use. */
+/** Returns a model call's metadata: LangChain's metadata, and the parameters under the names that viewers use. */
 export function modelMetadata(metadata: Readonly<Fields> | undefined, parameters: unknown): Fields {
   const known: Fields = { ...metadata };
   const given = fieldsOf(parameters);
@@ -37,9 +37,7 @@ export function modelResult(result: unknown): ModelResult {
   return { outputs, usage, metadata };
 }
 
-/**
- * Whether a chunk contains text, a part of a tool call, or reasoning. The first chunk usually contains none of these.
- */
+/** Whether a chunk contains text, part of a tool call, or reasoning. The first chunk usually contains none of these. */
 export function hasTokens(token: unknown, chunk: unknown): boolean {
   if (token !== '') return true;
   const { content, tool_call_chunks, additional_kwargs } = fieldsOf(fieldsOf(chunk).message);
@@ -68,8 +66,8 @@ function finishReason(generation: Fields): unknown {
 }
 
 /**
- * Returns the usage of the first message that has one, or else of the result, which is less detailed. If a call returns
- * several messages, each message contains the usage of the whole call.
+ * Returns the usage of the first message that has one, or the less detailed usage of the result. If a call returns
+ * several messages, each contains the whole call's usage.
  */
 function usageOf(generations: readonly Fields[], llmOutput: Fields): UsageMetadata | undefined {
   const { promptTokens, completionTokens, totalTokens } = fieldsOf(

@@ -3,8 +3,8 @@ import { toolCall } from '../../payload/messages.ts';
 import { blockWithDataUri } from '../media.ts';
 
 /**
- * Limits for the search for messages and documents in a value: its depth, and the number of values. The search is deep,
- * because LangGraph nests its state.
+ * Maximum depth and number of values in which messages and documents are searched. The depth is large, because
+ * LangGraph nests its state.
  */
 const DEPTH_MAX = 16;
 const VALUES_MAX = 10_000;
@@ -19,7 +19,7 @@ export function plainOutputs(outputs: unknown): Fields {
   return plainPayload('output', outputs);
 }
 
-/** Returns the interrupts of a graph under the key that LangGraph uses in its result. */
+/** Returns a graph's interrupts under the key that LangGraph uses in its result. */
 export function plainInterrupts(interrupts: readonly unknown[]): Fields {
   return plainOutputs({ __interrupt__: interrupts });
 }
@@ -45,7 +45,7 @@ export function plainPayload(key: string, value: unknown): Fields {
     const isWhole = isPlainObject(plain) && (isPlainObject(value) || isPromptValue(value));
     return isWhole ? plain : { [key]: plain };
   } catch {
-    // A getter threw. The serializer handles an error in each property.
+    // A getter threw. The serializer handles errors in each property.
     return { [key]: value };
   }
 }
@@ -79,7 +79,7 @@ function convertedFields(fields: Fields, convert: Convert): Fields {
   return copy ?? fields;
 }
 
-/** Removes the fields that mark the class, and an empty `goto`, from a `Command` or `Send` of LangGraph. */
+/** Removes the fields that mark the class, and an empty `goto`, from a LangGraph `Command` or `Send`. */
 function plainCommand({ lg_name: _, lc_direct_tool_output: __, ...fields }: Fields): Fields {
   const { goto, ...rest } = fields;
   return Array.isArray(goto) && goto.length === 0 ? rest : fields;
@@ -89,19 +89,19 @@ function isPromptValue(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && typeof (value as Fields).toChatMessages === 'function';
 }
 
-/** Converts a prompt, which is a list of messages or text. */
+/** Converts a prompt, which is a list of messages or a text. */
 function plainPrompt(prompt: Fields, convert: Convert): unknown {
   if (Array.isArray(prompt.messages)) return { messages: mapped(prompt.messages, convert) };
   return typeof prompt.value === 'string' ? prompt.value : prompt;
 }
 
-/** The roles of LangChain's message types. For any other type, the type itself is recorded as the role. */
+/** Roles for LangChain's message types. Any other type is recorded as the role itself. */
 const ROLES: ReadonlyMap<unknown, string> = new Map([
   ['human', 'user'],
   ['ai', 'assistant'],
 ]);
 
-/** Keys of `additional_kwargs` that are recorded as fields of the message. */
+/** Keys in `additional_kwargs` that are recorded as message fields. */
 const RECORDED_KWARGS = new Set(['tool_calls', 'function_call', 'refusal', 'reasoning', 'reasoning_content']);
 
 export function isMessage(value: object): value is Fields {
@@ -135,7 +135,7 @@ export function plainMessage(message: Fields): Fields {
 }
 
 /**
- * Returns the role of a message. A generic message contains its role. `__openai_role__` takes precedence over the type,
+ * Returns a message's role. A generic message contains its role. `__openai_role__` takes precedence over the type,
  * because OpenAI has renamed the system role.
  */
 function roleOf(message: Fields, kwargs: Fields): unknown {

@@ -16,25 +16,25 @@ const OPERATION = 'RunspanCallbackHandler';
 
 export type RecorderOptions = Pick<RunOptions, 'tags' | 'metadata' | 'project' | 'projectId' | 'exporter'> & Hiding;
 
-/** The data about a step that LangChain passes when the step starts. */
+/** What LangChain passes about a step when it starts. */
 interface StepStart {
   readonly id: string;
   readonly parentId: string | undefined;
   readonly runType: RunType;
   /** The serialized form of the component. */
   readonly serialized: unknown;
-  /** The name that the application has set for the step. */
+  /** The name that the application set for the step. */
   readonly runName: string | undefined;
   readonly tags: readonly string[] | undefined;
   readonly metadata: Readonly<Fields> | undefined;
-  /** Returns the inputs. The function is undefined if LangChain passes the inputs only when the step ends. */
+  /** Returns the inputs. Undefined if LangChain passes the inputs only when the step ends. */
   readonly inputs: (() => Readonly<Fields>) | undefined;
-  /** For a model call, contains its parameters as `invocation_params`. */
+  /** Contains a model call's parameters as `invocation_params`. */
   readonly extra?: Readonly<Fields> | undefined;
   readonly isChat?: true;
 }
 
-/** Records the steps of LangChain as runs, for one handler. No method throws. */
+/** Records LangChain steps as runs, for one handler. No method throws. */
 export class StepRecorder {
   readonly #options: RecorderOptions;
   readonly #isRecordedTwice: boolean;
@@ -61,7 +61,7 @@ export class StepRecorder {
       const inputs = isCaptured ? guard(OPERATION, () => step.inputs?.()) : undefined;
       const encoded = inputs && encodePayload('inputs', inputs, sink.capture);
       const run = new Run(options, parent, sink, encoded, verdict);
-      // Tags and metadata are set after the start, so that nested runs do not inherit them. LangChain itself passes
+      // Sets tags and metadata after the start, so that nested runs do not inherit them. LangChain itself passes
       // inherited tags and metadata to each step.
       const own = runType === 'llm' ? modelMetadata(metadata, extra?.invocation_params) : { ...metadata };
       run.set({ tags: tags ?? [], metadata: own });
@@ -71,7 +71,7 @@ export class StepRecorder {
     });
   }
 
-  /** Calls `finish` and ends the run of a step, even if `finish` throws. */
+  /** Calls `finish` and ends a step's run, even if `finish` throws. */
   end(id: string, tags: readonly string[] | undefined, finish: (step: Step) => void): void {
     guard(OPERATION, () => {
       const step = takeStep(id, this, tags);
@@ -88,7 +88,7 @@ export class StepRecorder {
     });
   }
 
-  /** Records the first token of a model as an event, and keeps the text of the first completion. */
+  /** Records a model's first token as an event, and keeps the first completion's text. */
   token(token: unknown, indices: unknown, chunk: unknown, id: string): void {
     this.#update(id, (step) => {
       const { hideOutputs, payload } = step.run.capture;
@@ -124,7 +124,7 @@ export class StepRecorder {
   }
 }
 
-/** Returns the class name of a serialized component: the last part of its path. */
+/** Returns a serialized component's class name, which is the last part of its path. */
 function componentName(serialized: unknown): string | undefined {
   const { id } = fieldsOf(serialized);
   const name: unknown = Array.isArray(id) ? id.at(-1) : undefined;
@@ -133,8 +133,8 @@ function componentName(serialized: unknown): string | undefined {
 
 /**
  * Ends a run with the value that a step threw. LangGraph also throws to interrupt a graph or to hand over to another
- * graph. In these cases, the run does not fail: the name of the thrown value is recorded as an event, and the
- * interrupts or the command as the outputs.
+ * graph. The run then does not fail: the thrown value's name is recorded as an event, and the interrupts or the command
+ * as outputs.
  */
 function failRun(run: Run, thrown: unknown): void {
   const { is_bubble_up, name, interrupts, command } = fieldsOf(thrown);
@@ -148,10 +148,7 @@ function failRun(run: Run, thrown: unknown): void {
   else if (command !== undefined) run.keepResult(plainOutputs({ command }));
 }
 
-/**
- * Whether LangChain threw because of an abort signal. The errors that LangChain throws differ from the errors of a
- * signal.
- */
+/** Whether LangChain threw because of an abort signal. LangChain's errors differ from the signal's own errors. */
 function isAbort(thrown: unknown): boolean {
   const { name, message } = fieldsOf(thrown);
   return name === 'ModelAbortError' || (name === 'Error' && (message === 'AbortError' || message === 'Aborted'));

@@ -4,37 +4,37 @@ import { addStepSource, type RunContext } from '../../run/context.ts';
 import type { Run } from '../../run/run.ts';
 import type { RunSink } from '../../run/sink.ts';
 
-/** Maximum number of open steps. If one more step starts, the oldest open step is abandoned. */
+/** Maximum number of open steps. Starting one more abandons the oldest open step. */
 const STEPS_MAX = 10_000;
 
-/** An open step of LangChain, as one handler records it. */
+/** An open LangChain step, as recorded by one handler. */
 export interface Step {
-  /** LangChain's run id. */
   readonly id: string;
   readonly run: Run;
   readonly handler: object;
-  /** The list of tags that LangChain passes to each callback of the step. */
+  /** The list of tags that LangChain passes to each of the step's callbacks. */
   readonly tags: WeakRef<object> | undefined;
-  /** True after a model has sent its request, unless the request has failed. */
+  /** True after a model has sent its request, unless that request has failed. */
   isRequested: boolean;
-  /** True after the first token of a model. */
+  /** True after a model's first token. */
   hasTokens: boolean;
-  /** The text that a model has streamed, limited to about the maximum size of one payload. */
+  /** The text streamed by a model, up to about the maximum payload size. */
   text: string;
-  /** True if the streamed text is the text of a message. */
+  /** Whether the streamed text belongs to a message. */
   isChat: boolean;
-  /** The interrupts of a graph that waits for input. */
+  /** The interrupts of a graph that is waiting for input. */
   interrupts?: readonly unknown[];
 }
 
-/** The open steps of all handlers, by LangChain's run id. Each sink has at most one step per id. */
+/** All handlers' open steps, by LangChain's run id. Each sink has at most one step per id. */
 const steps: Map<string, Step[]> = shared('langchainSteps', () => new Map());
 
 /**
  * Detects steps that can no longer end. If the application leaves a stream with `break`, LangChain does not report the
- * end of the step. The object that reports the end references the step's list of tags, so the step can no longer end
- * after the list is garbage-collected. The detection turns on when a step has ended with the list of its start. The
- * detection turns off for the rest of the process when a step ends with another list, because LangChain then copies lists.
+ * end of the step. The object that would report the end references the step's list of tags, so the step can no longer
+ * end once this list is garbage-collected. Detection turns on when a step has ended with the list that it started with.
+ * Detection turns off for the rest of the process when a step ends with another list, because LangChain then copies
+ * lists.
  */
 const abandoned = new FinalizationRegistry<Step>((step) => {
   if (areTagsKept === true) guard('langchain', () => abandon(step, 'the result was collected before its end'));
@@ -67,7 +67,7 @@ export function addStep(id: string, run: Run, handler: object, tags: unknown): S
   return step;
 }
 
-/** Returns the run of an open step, preferably the run that is sent to `sink`. */
+/** Returns an open step's run, preferably the run that is sent to `sink`. */
 export function runOfStep(id: string | undefined, sink?: RunSink): Run | undefined {
   const known = id === undefined ? undefined : steps.get(id);
   return (known?.find(({ run }) => run.sink === sink) ?? known?.[0])?.run;
@@ -78,10 +78,10 @@ export function isRecorded(id: string, sink: RunSink): boolean {
 }
 
 /**
- * Returns the open step that sends a request for `model`, and marks the step as requested. The step is below `around`,
- * the context of the request, because a model does not become the current step. If LangChain has no `AsyncLocalStorage`,
- * which only some of its packages create, no step becomes current, and any open step that calls the model counts. If the
- * request fails, the caller must set `isRequested` to false, because LangChain repeats the request in the same step.
+ * Returns the open step that sends a request to `model`, and marks it as requested. The step is below `around`, the
+ * request's context, because models do not become the current step. If LangChain has no `AsyncLocalStorage`, which only
+ * some of its packages create, no step becomes current, and any open step that calls the model counts. If the request
+ * fails, the caller must set `isRequested` to false, because LangChain repeats the request in the same step.
  */
 export function takeModelStep(model: string, around: RunContext | undefined, sink: RunSink): Step | undefined {
   const above = (globalThis as LangChainGlobals)[STORAGE] === undefined ? undefined : around?.dottedOrder;
@@ -116,7 +116,7 @@ function remove(step: Step): void {
   abandoned.unregister(step);
 }
 
-/** Records the streamed text of a model whose stream does not reach its end. */
+/** Records a model's streamed text if its stream does not reach its end. */
 export function keepText({ run, text, isChat }: Step): void {
   if (text === '') return;
   run.keepResult(isChat ? { messages: [{ role: 'assistant', content: text }] } : { text });
@@ -128,9 +128,7 @@ function abandon(step: Step, reason: string): void {
   step.run.interrupt(reason);
 }
 
-/**
- * The global key of LangChain's own `AsyncLocalStorage`, and the key of the configuration that LangChain stores there.
- */
+/** The global key of LangChain's own `AsyncLocalStorage`, and the key of LangChain's configuration in it. */
 const STORAGE = Symbol.for('ls:tracing_async_local_storage');
 const CHILD_CONFIG = Symbol.for('lc:child_config');
 

@@ -12,21 +12,23 @@ import { shared } from '../../base/shared.ts';
 const tracer = shared('langchainTracer', () => ({ isRemoved: false }));
 
 /**
- * Returns the variable that turns on LangChain's own tracer, if the tracer sends the same steps to the same endpoint.
+ * Returns the variable that turns on LangChain's own tracer, if that tracer sends the same steps to the same endpoint.
  */
 export function duplicateTracer(): EnvironmentName | undefined {
   const name = LANGSMITH_TRACING.find((variable) => env(variable) === 'true');
   return name !== undefined && hasSameEndpoint() ? name : undefined;
 }
 
-/** Called when LangChain is patched, so that its own tracer is removed from each call that it would record twice. */
+/**
+ * Called when LangChain is patched. LangChain's own tracer is then removed from each call that would be recorded twice.
+ */
 export function setTracerRemoved(): void {
   tracer.isRemoved = true;
 }
 
 /**
- * Whether LangChain's own tracer records each step a second time. If the ids were the same too, the two records of a
- * step would overwrite each other.
+ * Whether LangChain's own tracer records each step a second time. With the same ids, a step's two records would
+ * overwrite each other.
  */
 export function warnIfTracedTwice(): boolean {
   const name = tracer.isRemoved ? undefined : duplicateTracer();

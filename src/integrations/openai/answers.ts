@@ -41,8 +41,7 @@ export const embeddingsReader: AnswerReader = objectReader(['data'], (answer) =>
 });
 
 /**
- * Replaces a generated image in an item with a marker. Input items are handled too, because they may repeat an earlier
- * output.
+ * Replaces a generated image in an item with a marker. Also handles input items, which may repeat an earlier output.
  */
 export function markedOutput(item: unknown): unknown {
   return fieldsOf(item).type === 'image_generation_call' ? marked(item, 'result', 'Image') : item;
@@ -59,7 +58,7 @@ function marked(object: unknown, key: string, kind: 'Image' | 'Audio'): unknown 
   return base64 === undefined ? object : { ...fieldsOf(object), [key]: mediaMarker(kind, base64) };
 }
 
-/** Returns the dimensions of a vector, which is a list of numbers or the base64 of 4-byte floats. */
+/** Returns a vector's dimensions. A vector is a list of numbers, or 4-byte floats as base64. */
 export function dimensionsOf(vector: unknown): number | undefined {
   if (typeof vector === 'string') return base64Bytes(vector) / 4;
   return Array.isArray(vector) || ArrayBuffer.isView(vector) ? (vector as unknown[]).length : undefined;
@@ -79,8 +78,9 @@ export function facts(answer: Fields): Omit<Answer, 'outputs'> {
 }
 
 /**
- * Chat completions, completions and embeddings report prompt and completion tokens. Responses and images report input
- * and output tokens. Embeddings report no output tokens. `cost` is reported by OpenRouter only.
+ * The paths of token counts. Chat completions, completions and embeddings report prompt and completion tokens.
+ * Responses and images report input and output tokens. Embeddings report no output tokens. Only OpenRouter reports
+ * `cost`.
  */
 const USAGE: UsagePaths = {
   input_tokens: ['input_tokens', 'prompt_tokens'],

@@ -63,7 +63,7 @@ function responseInputs({ input, instructions, prompt }: Fields): Fields {
   return { messages: [...system, ...asked], prompt };
 }
 
-/** Returns the type name of a stream or response: reading it here would consume it. */
+/** Returns the type name of a stream or response, because reading it here would consume it. */
 function uploadOf(upload: unknown): unknown {
   if (Array.isArray(upload)) return upload.map(uploadOf);
   const isStream = isFields(upload) && ('pipe' in upload || 'body' in upload || Symbol.asyncIterator in upload);

@@ -3,8 +3,8 @@ import { type Sdk, type TracedClientOptions, unwrapClient, wrapClient } from '..
 import { openaiCalls as calls } from './calls.ts';
 
 /**
- * The part of a client that is required for tracing. Clients of the `openai` package and of compatible packages have
- * it.
+ * The part of a client that tracing requires. Clients from the `openai` package and from compatible packages meet this
+ * requirement.
  */
 export interface OpenAILike {
   readonly chat: { readonly completions: { create(...args: never[]): unknown } };
@@ -33,27 +33,24 @@ export const openaiSdk: Sdk = {
 };
 
 /**
- * Traces the calls of a client of the `openai` package: chat completions, responses and their compaction, completions,
+ * Traces the calls of an `openai` package client: chat completions, responses and their compaction, completions,
  * embeddings and images. Calls through helpers (`parse`, `stream`, `runTools`) are traced too. Each call becomes a run
- * below the current run. The client is changed in place and returned. The client still returns the SDK's own promises
+ * below the current run. Changes the client in place and returns it. The client still returns the SDK's own promises
  * and streams. Clients created with `withOptions` are traced too. A second call changes nothing. To change the options,
  * call `unwrapOpenAI` first.
  *
- * A value that is not such a client is returned unchanged, and a warning is logged.
+ * If the value is not such a client, returns it unchanged and logs a warning.
  */
 export function wrapOpenAI<Client extends OpenAILike>(client: Client, options?: TracedClientOptions): Client {
   return wrapClient(openaiSdk, client, options);
 }
 
-/**
- * Restores the original methods of a wrapped client and returns the client. A run that is still open ends normally
- * afterwards.
- */
+/** Restores a wrapped client's original methods and returns the client. Runs that are still open end normally. */
 export function unwrapOpenAI<Client extends OpenAILike>(client: Client): Client {
   return unwrapClient(openaiSdk, client);
 }
 
-/** Determines the provider from the client's class, or else from its base URL. Returns `openai` for an unknown URL. */
+/** Determines the provider from the client's class or base URL. Returns `openai` for an unknown URL. */
 function providerOf(client: object): string {
   if (client.constructor?.name === 'AzureOpenAI') return 'azure';
   const { baseURL } = client as { baseURL?: unknown };

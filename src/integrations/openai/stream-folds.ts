@@ -12,12 +12,12 @@ import type { Fold } from '../call-reader.ts';
 import { addDelta, copyOf } from '../deltas.ts';
 
 /**
- * The fields of a choice, other than its message, to which chunks append. All other fields are replaced, for example
- * the result of Azure's content filter, which each chunk contains completely.
+ * A choice's fields, besides its message, to which chunks append. Chunks replace all other fields of a choice, for
+ * example Azure's content filter result, which each chunk contains completely.
  */
 const EXTENDED: ReadonlySet<string> = new Set(['text', 'logprobs']);
 
-/** Combines the chunks of a chat completion or text completion. */
+/** Combines the chunks of a chat or text completion. */
 export function choicesFold(): Fold {
   const answer = emptyFields();
   const choices = new Map<unknown, Fields>();
@@ -39,7 +39,7 @@ export function choicesFold(): Fold {
       let characters = 0;
       for (const [key, value] of Object.entries(fieldsOf(chunk))) {
         if (key === 'choices') for (const choice of listOf(value)) characters += addChoice(fieldsOf(choice), isFull);
-        // `obfuscation` is random padding that hides the size of a chunk.
+        // `obfuscation` is random padding that hides a chunk's size.
         else if (key !== 'obfuscation') replace(answer, key, value);
       }
       return characters;
@@ -52,7 +52,7 @@ export function choicesFold(): Fold {
   };
 }
 
-/** A compatible service may send null for a field that an earlier chunk has set. */
+/** Sets a field. Ignores null, which a compatible service may send for a field that an earlier chunk has set. */
 function replace(target: Fields, key: string, value: unknown): void {
   if (value !== null || target[key] === undefined) target[key] = copyOf(value);
 }
@@ -61,7 +61,7 @@ function byIndex(a: unknown, b: unknown): number {
   return Number(fieldsOf(a).index) - Number(fieldsOf(b).index);
 }
 
-/** Tool calls of a response that is not streamed have no `index`. */
+/** Tool calls in a response that is not streamed have no `index`. */
 function withSortedToolCalls(choice: Fields): Fields {
   const { message } = choice;
   if (!isFields(message) || !Array.isArray(message.tool_calls)) return choice;
@@ -71,7 +71,7 @@ function withSortedToolCalls(choice: Fields): Fields {
 
 const INDEX: ReadonlySet<string> = new Set(['index']);
 
-/** For each kind of event, the field of an item, or of a part of an item, to which the delta is appended. */
+/** The field in an item, or in part of an item, to which each kind of event appends its delta. */
 const DELTA_FIELDS: ReadonlyMap<unknown, string> = new Map([
   ['response.output_text.delta', 'text'],
   ['response.refusal.delta', 'refusal'],
@@ -87,8 +87,8 @@ const DELTA_FIELDS: ReadonlyMap<unknown, string> = new Map([
 const INDEX_MAX = 10_000;
 
 /**
- * Combines the events of a response. Events that contain the whole response replace it. Between such events, items and
- * parts are built from deltas.
+ * Combines a response's events. Events that contain the whole response replace it. Between such events, items and parts
+ * are built from deltas.
  */
 export function responseFold(): Fold {
   let response: Fields = { object: 'response', output: [] };
@@ -127,10 +127,10 @@ function put(list: unknown[], index: unknown, value: unknown): void {
   if (Number.isInteger(at) && at >= 0 && at < INDEX_MAX) list[at] = copyOf(value);
 }
 
-/** The fields of an event that are not part of the response. */
+/** Event fields that are not part of the response. */
 const EVENT_FIELDS: ReadonlySet<string> = new Set(['type', 'b64_json', 'created_at', 'partial_image_index']);
 
-/** Collects the complete images of a stream and counts the partial images. */
+/** Collects a stream's complete images and counts its partial images. */
 export function imagesFold(): Fold {
   const data: Fields[] = [];
   let partialImages = 0;

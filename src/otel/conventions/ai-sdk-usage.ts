@@ -5,9 +5,9 @@ import { type Row, type Rows, SERVICE_TIER } from './vocabulary.ts';
 const PROVIDER_METADATA = 'ai.response.providerMetadata';
 
 /**
- * Token counts of the AI SDK. Version 4 uses the names `promptTokens` and `completionTokens`, and so do later versions,
- * until version 6, for generated objects. Versions from 5 use `inputTokens` and `outputTokens`. Versions from 6 also
- * report details. Earlier versions report some details in the provider metadata only.
+ * The AI SDK's token counts. Version 4 uses the names `promptTokens` and `completionTokens`. Version 5 introduced
+ * `inputTokens` and `outputTokens`, but for generated objects, only version 7 uses these names. Version 6 introduced
+ * details. Earlier versions report some details in the provider metadata only.
  */
 export const aiSdkUsage: Rows = [
   ['ai.usage.inputTokens', 'input_tokens', withCached],
@@ -44,8 +44,8 @@ export const aiSdkServiceTier: Row = [
 ];
 
 /**
- * Returns a token count that includes cached tokens. Anthropic's counts exclude cached tokens. The SDK adds them from
- * version 6. For earlier versions, this function adds them.
+ * Returns a token count that includes cached tokens. Anthropic's counts exclude cached tokens. Since version 6, the SDK
+ * adds them. For earlier versions, this function adds them.
  */
 function withCached(value: unknown, attributes: Attributes): number | undefined {
   const given = count(value);
@@ -85,7 +85,7 @@ interface Providers {
   readonly anthropic: Fields;
 }
 
-/** A cache, because several rows read the same text, which may be long. */
+/** Caches parsed text, because several rows read the same text, which may be long. */
 let latest: { readonly source: unknown; readonly providers: Providers } | undefined;
 
 function providersOf(attributes: Attributes): Providers {

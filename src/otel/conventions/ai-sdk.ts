@@ -11,8 +11,8 @@ const METADATA = 'ai.telemetry.metadata';
 const CONTEXT = 'ai.settings.context';
 
 /**
- * The keys are the last words of operations. All other operations, for example `ai.generateText`, are functions that
- * call these steps.
+ * Run types by the last word of an operation. Operations that are not listed, for example `ai.generateText`, are
+ * functions that call these steps.
  */
 const STEPS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ...kindsOf({
@@ -59,7 +59,7 @@ const metadata: Rows = [
   [CONTEXT, WHOLE, same, 'below'],
   // Headers may contain API keys.
   ['ai.request.headers', WHOLE, nothing, 'below'],
-  // Too long for the metadata, even if another vocabulary sets the outputs.
+  // Too long for metadata, even if another vocabulary sets the outputs.
   ['ai.embeddings', WHOLE, nothing, 'merged'],
   ['ai.embedding', WHOLE, nothing, 'merged'],
 ];
@@ -68,7 +68,7 @@ const metadata: Rows = [
  * Vercel's AI SDK, versions 4 to 6, and version 7 with `LegacyOpenTelemetry`:
  * https://ai-sdk.dev/docs/ai-sdk-core/telemetry
  *
- * This table takes precedence over the GenAI table, because the SDK's GenAI attributes contain fewer details.
+ * Takes precedence over the GenAI table, because the SDK's GenAI attributes contain fewer details.
  */
 export const aiSdk: Vocabulary = {
   name: 'ai_sdk',
@@ -100,7 +100,7 @@ export const aiSdk: Vocabulary = {
   usage: aiSdkUsage,
   parameters: [
     ['ai.model.id', 'model', text],
-    // The GenAI attributes contain the parameters of one step, which `prepareStep` may change.
+    // The GenAI attributes contain one step's parameters, which `prepareStep` may have changed.
     ['gen_ai.request.temperature', 'temperature', number],
     ['ai.settings.temperature', 'temperature', number, 'repeats'],
     ['gen_ai.request.max_tokens', 'max_tokens', number],
@@ -160,7 +160,7 @@ export const aiSdk: Vocabulary = {
 
 /**
  * Optional attributes that version 7 adds to the GenAI conventions, enabled with `new OpenTelemetry({ usage, embedding,
- * schema, … })` of `@ai-sdk/otel`. For speech and transcriptions, the GenAI messages take precedence.
+ * schema, … })` from `@ai-sdk/otel`. For speech and transcriptions, the GenAI messages take precedence.
  */
 export const aiSdkBesideGenAi: Vocabulary = {
   name: 'ai_sdk_beside_gen_ai',
@@ -177,7 +177,7 @@ export const aiSdkBesideGenAi: Vocabulary = {
   ignored: ['ai.request.text', 'ai.response.text'],
 };
 
-/** Maps the ids of the user and the conversation, and also keeps them under their original keys. */
+/** Maps the user id and the conversation id, and keeps them under their original keys. */
 function personal(prefix: string): Rows {
   return [
     [`${prefix}.userId`, 'user_id', text],
@@ -189,13 +189,13 @@ function personal(prefix: string): Rows {
   ];
 }
 
-/** Returns the last word of an operation, for example `doGenerate` of `ai.generateText.doGenerate`. */
+/** Returns the last word of an operation, for example `doGenerate` for `ai.generateText.doGenerate`. */
 function stepOf(operation: unknown): string {
   const name = text(operation) ?? '';
   return name.slice(name.lastIndexOf('.') + 1);
 }
 
-/** Returns the attribute that contains the application's name for a function call. */
+/** Returns the name of the attribute that contains the application's name for a function call. */
 function nameOf(attributes: Attributes): string {
   const named = `${METADATA}.ls_run_name`;
   return text(attributes[named]) === undefined ? 'ai.telemetry.functionId' : named;
@@ -206,12 +206,12 @@ function providerOf(value: unknown): string | undefined {
   return text(text(value)?.split('.', 1)[0]);
 }
 
-/** Reads the object that a function of the SDK returns. Returns undefined for a model call. */
+/** Returns the object from an SDK function's result. Returns undefined for a model call. */
 function objectAround(value: unknown, attributes: Attributes): unknown {
   return STEPS.has(stepOf(attributes[OPERATION])) ? undefined : anyJson(value);
 }
 
-/** Reads the answer of a model call, which contains the object as text. Returns undefined for a function of the SDK. */
+/** Returns the object that a model call's answer contains as text. Returns undefined for an SDK function. */
 function objectAnswered(value: unknown, attributes: Attributes): unknown {
   return STEPS.has(stepOf(attributes[OPERATION])) ? aiSdkAnswer(value, attributes) : undefined;
 }
@@ -238,15 +238,15 @@ function nothing(): Fields {
   return {};
 }
 
-/** Matches functions that return a model's answer, and the model calls inside these functions. */
+/** Matches functions that return a model's answer, and the model calls inside them. */
 const ANSWERED = /^ai\.(?:generate|stream)(?:Text|Object)(?:\.do(?:Generate|Stream))?$/;
 
-/** The instrumentation scope of version 7, and the operations of this version that end with a finish reason. */
+/** The instrumentation scope in version 7, and its operations that end with a finish reason. */
 const SCOPE_OF_7 = 'gen_ai';
 const ANSWERED_OF_7: ReadonlySet<unknown> = new Set(['chat', 'invoke_agent']);
 
 /**
- * Whether the caller has cancelled a call of the AI SDK. The SDK ends these spans without a status and without a finish
+ * Whether the caller cancelled an AI SDK call. The SDK ends the spans of cancelled calls without a status and finish
  * reason.
  */
 export function isCancelledCall({ attributes, status, instrumentationScope: scope }: SpanLike): boolean {

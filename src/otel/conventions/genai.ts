@@ -21,8 +21,8 @@ const OPERATIONS: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>([
     embedding: ['embeddings', 'embedding'],
     retriever: ['retrieval', 'rerank', 'search_memory'],
     tool: MEMORY_WRITES,
-    // `agent_step` and `handoff` are not part of the conventions, but their spans name the model of nested calls and
-    // would look like model calls if these operations were not listed here.
+    // `agent_step` and `handoff` are not in the conventions, but their spans name the model that nested calls use.
+    // Without an entry here, they would look like model calls.
     chain: ['plan', 'agent_step', 'handoff'],
   }),
   ['execute_tool', { runType: 'tool', nameFrom: 'gen_ai.tool.name' }],
@@ -45,7 +45,7 @@ const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
 /**
  * OpenTelemetry's conventions for generative AI: https://github.com/open-telemetry/semantic-conventions-genai
  *
- * In each list, deprecated names come after the names that replace them.
+ * Each list contains deprecated names after their replacements.
  */
 export const genAi: Vocabulary = {
   name: 'gen_ai',
@@ -139,7 +139,8 @@ export const genAi: Vocabulary = {
 };
 
 /**
- * Returns the memory records that a search found. For other operations, the same attribute contains records to store.
+ * Returns the memory records that a search found. If the operation is not a search, the attribute contains records to
+ * store.
  */
 function recordsFound(value: unknown, attributes: Attributes): unknown {
   return attributes[OPERATION] === 'search_memory' ? genAiDocuments(value) : undefined;
@@ -151,7 +152,7 @@ function recordsGiven(value: unknown, attributes: Attributes): unknown {
 
 /**
  * Maps `gen_ai.input.messages`, preceded by `gen_ai.system_instructions`, from `{ role, parts }` to `{ role, content,
- * tool_calls }`. Parts of unknown types do not change.
+ * tool_calls }`. Parts with unknown types do not change.
  */
 function genAiInputMessages(value: unknown, attributes: Attributes): Fields[] | undefined {
   const messages = objects(json(value)).flatMap(messagesOf);
@@ -160,10 +161,7 @@ function genAiInputMessages(value: unknown, attributes: Attributes): Fields[] | 
   return instructions === undefined || isRepeatedBy(messages, instructions) ? messages : [instructions, ...messages];
 }
 
-/**
- * Maps `gen_ai.output.messages`. A message without a finish reason gets the reason from
- * `gen_ai.response.finish_reasons`.
- */
+/** Maps `gen_ai.output.messages`. A message without a finish reason gets one from `gen_ai.response.finish_reasons`. */
 function genAiOutputMessages(value: unknown, attributes: Attributes): Fields[] | undefined {
   const reasons = attributes['gen_ai.response.finish_reasons'];
   const messages = objects(json(value)).flatMap((message, at) =>
@@ -172,10 +170,7 @@ function genAiOutputMessages(value: unknown, attributes: Attributes): Fields[] |
   return filled(messages);
 }
 
-/**
- * Maps the system instructions to a system message. The instructions are a list of parts or, in some instrumentations,
- * plain text.
- */
+/** Maps the system instructions, a list of parts or in some instrumentations plain text, to a system message. */
 function genAiInstructions(value: unknown): Fields[] | undefined {
   const given = json(value);
   const content = text(given) ?? contentOfBlocks(objects(given).map(blockOf));
@@ -183,7 +178,7 @@ function genAiInstructions(value: unknown): Fields[] | undefined {
 }
 
 /**
- * Maps `gen_ai.prompt` and `gen_ai.completion` of early versions, which contain messages, other JSON, or plain text.
+ * Maps `gen_ai.prompt` and `gen_ai.completion` from early versions, which contain messages, other JSON, or plain text.
  */
 function genAiText(value: unknown): unknown {
   if (text(value) === undefined) return undefined;
@@ -191,7 +186,7 @@ function genAiText(value: unknown): unknown {
   return isMessageList(given) ? given.flatMap(messagesOf) : given;
 }
 
-/** Maps `gen_ai.retrieval.documents`, and the memory records that a search found. */
+/** Maps `gen_ai.retrieval.documents`, and the memory records found by a search. */
 function genAiDocuments(value: unknown): Fields[] | undefined {
   return filled(objects(json(value)).map(({ content, metadata, ...rest }) => foundDocument(content, metadata, rest)));
 }
@@ -219,7 +214,7 @@ function messagesOf(message: Fields): Fields[] {
   return [own, ...answers];
 }
 
-/** Converts a message part. Server-side tool calls, files and parts of unknown types do not change. */
+/** Converts a message part. Server-side tool calls, files and parts with unknown types do not change. */
 function blockOf(part: Fields): Fields {
   const { type, content, ...rest } = part;
   if (type === 'text') return defined({ type, text: content, ...rest });
@@ -241,7 +236,7 @@ function toolCallOf({ type: _, id, call_id, name, arguments: args, ...rest }: Fi
   return toolCall(call_id ?? id, name, args, rest);
 }
 
-/** Converts a tool response. The schema of the conventions uses `response`, but their examples use `result`. */
+/** Converts a tool response. The conventions' schema uses `response`, but their examples use `result`. */
 function toolResultOf({ type: _, id, call_id, response, result, ...rest }: Fields): Fields {
   return defined({ role: 'tool', tool_call_id: call_id ?? id, content: response ?? result, ...rest });
 }

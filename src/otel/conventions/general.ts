@@ -7,11 +7,11 @@ export const outputValue: Row = ['output.value', WHOLE, jsonAs('output.mime_type
 /** OpenInference's packages write tags as JSON text. */
 export const tagList: Row = ['tag.tags', 'tags', jsonTexts];
 
-/** Attributes that any span may have. These attributes take precedence over protocol attributes only. */
+/** Attributes that any span may have. General attributes take precedence only over protocol attributes. */
 export const generalAttributes: Vocabulary = {
   name: 'general',
   namespaces: ['input', 'output', 'session', 'user', 'tag', 'gen_ai'],
-  // If a span names a model and no vocabulary has determined its type, it is probably a model call.
+  // A span that names a model is probably a model call if no vocabulary has determined its type.
   kindOf: (attributes) => (text(attributes['gen_ai.request.model']) === undefined ? {} : { runType: 'llm' }),
   inputs: [inputValue],
   outputs: [outputValue],
@@ -25,9 +25,7 @@ export const generalAttributes: Vocabulary = {
 
 const PROJECT = 'runspan.project';
 
-/**
- * runspan's own attributes, for fields that no convention defines. These attributes take precedence over all others.
- */
+/** runspan's own attributes, for fields that no convention defines. They take precedence over all others. */
 export const runspanAttributes: Vocabulary = {
   name: 'runspan',
   namespaces: ['runspan'],

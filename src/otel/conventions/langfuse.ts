@@ -14,7 +14,7 @@ const TYPES: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>(
   }),
 );
 
-/** The attributes of Langfuse's SDK: https://langfuse.com/integrations/native/opentelemetry#property-mapping */
+/** The attributes that Langfuse's SDK sets: https://langfuse.com/integrations/native/opentelemetry#property-mapping */
 export const langfuse: Vocabulary = {
   name: 'langfuse',
   namespaces: ['langfuse'],
@@ -45,16 +45,13 @@ export const langfuse: Vocabulary = {
   tags: [['langfuse.trace.tags', 'tags', (value) => texts(json(value))]],
 };
 
-/**
- * Returns the error of an observation. Langfuse reports an error in the level of the observation instead of the span
- * status.
- */
+/** Returns an observation's error, which Langfuse reports in the observation's level instead of the span status. */
 export function langfuseError(attributes: Attributes): string | undefined {
   if (attributes['langfuse.observation.level'] !== 'ERROR') return undefined;
   return text(attributes['langfuse.observation.status_message']) ?? 'Error';
 }
 
-/** Maps Langfuse's names of token counts to usage fields. */
+/** Maps Langfuse's token count names to usage fields. */
 const COUNTS: ReadonlyMap<string, string> = new Map([
   ['input', 'input_tokens'],
   ['input_tokens', 'input_tokens'],
@@ -74,7 +71,7 @@ const NESTED: ReadonlyMap<string, 'input' | 'output'> = new Map([
   ['completion_tokens_details', 'output'],
 ]);
 
-/** Anthropic's names of counts that its `input_tokens` count does not include. */
+/** Anthropic's names for counts that its `input_tokens` count does not include. */
 const BESIDE_INPUT: ReadonlyMap<string, string> = new Map([
   ['cache_read_input_tokens', 'cache_read'],
   ['cache_creation_input_tokens', 'cache_creation'],
@@ -120,9 +117,9 @@ function addDetails(to: Record<string, number>, given: Fields): void {
 }
 
 /**
- * Adds the detail counts, such as cached tokens, to the input and output counts, unless they are already included. The
- * counts of Langfuse's OpenAI wrapper exclude the details if the total equals the sum of all counts. Anthropic's input
- * count excludes the details unless the total equals the sum of input and output.
+ * Adds detail counts, such as cached tokens, to the input and output counts, unless they are already included.
+ * Langfuse's OpenAI wrapper excludes the details if its total equals the sum of all counts. Anthropic's input count
+ * excludes the details unless the total equals input plus output.
  */
 function includeDetails(
   usage: Record<string, number>,

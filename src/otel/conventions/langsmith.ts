@@ -12,8 +12,8 @@ const METADATA = 'langsmith.metadata';
  * The GenAI table reads `gen_ai.prompt` and `gen_ai.completion`.
  *
  * `langsmith.span.id`, `.parent_id`, `.dotted_order` and `langsmith.trace.id` stay in the metadata and do not determine
- * the id of a run. The run id is derived from the span, so that the processor, the exporter and other processes agree
- * on it. When these attributes are set, nested runs may already refer to the derived id.
+ * the run id. The run id is derived from the span, so that the processor, the exporter and other processes agree on it.
+ * Nested runs may already refer to the derived id when LangSmith's ids are set.
  */
 export const langSmith: Vocabulary = {
   name: 'langsmith',
@@ -37,7 +37,7 @@ export const langSmith: Vocabulary = {
     METADATA,
     // Headers may contain API keys.
     'langsmith.request.headers',
-    // Internal attributes of LangSmith's exporter.
+    // Attributes that LangSmith's exporter uses internally.
     'langsmith.traceable',
     'langsmith.is_root',
     'langsmith.traceable_parent_otel_span_id',
@@ -48,8 +48,8 @@ export const langSmith: Vocabulary = {
 const THREADS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
 
 /**
- * Returns the metadata. LangSmith's SDK sets one attribute per key, which contains text or JSON text, and one attribute
- * with all keys, which is less exact and has lower precedence.
+ * Returns the metadata. LangSmith's SDK sets one attribute per key, which contains text or JSON text. The SDK also sets
+ * one attribute with all keys, which is less exact and has lower precedence.
  */
 function ownMetadata(value: unknown, attributes: Attributes): Fields {
   const given = attributes[METADATA];
@@ -66,13 +66,13 @@ function withThread(metadata: Attributes): Fields {
   return key === undefined ? { ...metadata } : { thread_id: metadata[key], ...metadata };
 }
 
-/** JSON text of a string stays as it is: the quotes are part of the application's value. */
+/** A JSON string stays as it is, because its quotes are part of the application's value. */
 function ownValue(value: unknown): unknown {
   const parsed = json(value);
   return typeof parsed === 'object' ? parsed : value;
 }
 
-/** Returns the tags. Empty text means that there are no tags. */
+/** Returns the tags. An empty text means no tags. */
 function tagsOf(value: unknown): string[] | undefined {
   return typeof value === 'string' ? (texts(value.split(',').map((tag) => tag.trim())) ?? []) : texts(value);
 }

@@ -41,14 +41,14 @@ export const openInference: Vocabulary = {
     ['input.audio.url', 'audio.url', text],
     ['input.audio.mime_type', 'audio.mime_type', text],
     ['input.audio.transcript', 'audio.transcript', text],
-    // These attributes may describe the input or the output, but usually describe the input.
+    // May describe the input or the output, but usually describes the input.
     ['image.url', 'image.url', text],
     ['video.url', 'video.url', text],
     ['audio.url', 'audio.url', text],
     ['audio.mime_type', 'audio.mime_type', text],
     ['audio.transcript', 'audio.transcript', text],
-    // The specification defines this attribute as the schema of the tool, but some instrumentations set the arguments
-    // of the call.
+    // The specification defines this attribute as the tool's schema, but some instrumentations set it to the call's
+    // arguments.
     ['tool.parameters', WHOLE, json],
     ['llm.prompt_template.variables', WHOLE, json],
   ],
@@ -112,7 +112,7 @@ export const openInference: Vocabulary = {
     ['metadata', WHOLE, jsonObject, 'merged'],
   ],
   tags: [tagList],
-  // This attribute is only valid within a list. Elsewhere, it would add thousands of numbers to the metadata.
+  // Only valid inside a list. Elsewhere, it would add thousands of numbers to the metadata.
   ignored: ['embedding.vector'],
 };
 
@@ -121,18 +121,18 @@ function kindName(attributes: Attributes): string | undefined {
 }
 
 /**
- * Returns the input messages. For an agent or a chain, `input.value` takes precedence, because the messages only repeat
- * those of one of its model calls.
+ * Returns the input messages. For an agent or a chain, `input.value` takes precedence, because its messages only repeat
+ * those from one of its model calls.
  */
 function inputMessages(value: unknown, attributes: Attributes): unknown {
   const isAround = KINDS.get(kindName(attributes) ?? '')?.runType === 'chain';
   return isAround && attributes['input.value'] !== undefined ? NOTHING_NEW : openInferenceMessages(value);
 }
 
-/** The text that replaces a value if a variable `OPENINFERENCE_HIDE_…` is set. */
+/** The text that replaces a value if an `OPENINFERENCE_HIDE_…` variable is set. */
 const REDACTED = '__REDACTED__';
 
-/** Returns the prompts. In early versions of the OpenInference specification, the list contains plain text. */
+/** Returns the prompts. In early versions of the OpenInference specification, the prompts are plain text. */
 function promptTexts(value: unknown): unknown[] | undefined {
   const items = Array.isArray(value) ? value : [];
   return filled(items.map((item) => (isFields(item) && isFields(item.prompt) ? item.prompt.text : item)));
@@ -160,7 +160,7 @@ function vectorOf(vector: unknown): Fields {
 
 /**
  * Returns template variables, which are recorded as inputs for PROMPT spans only. A model call already records the
- * messages that were rendered from the variables.
+ * messages that were rendered from these variables.
  */
 function renderedVariables(value: unknown, attributes: Attributes): Fields | undefined {
   return kindName(attributes) === 'PROMPT' ? jsonObject(value) : undefined;
@@ -184,20 +184,20 @@ function requestedModel(parameters: unknown): string | undefined {
 }
 
 /**
- * Returns the model that answered. At the end of a call, instrumentations set `llm.model_name` to this model, which may
- * differ from the requested model.
+ * Returns the model that answered, which may differ from the requested model. Instrumentations set `llm.model_name` to
+ * the answering model when a call ends.
  */
 function respondingModel(value: unknown, attributes: Attributes): unknown {
   const asked = text(attributes['llm.request.model_name']) ?? requestedModel(attributes['llm.invocation_parameters']);
   return asked === undefined || asked === value ? NOTHING_NEW : text(value);
 }
 
-/** Maps unflattened `llm.input_messages` and `llm.output_messages` to the format of model APIs. */
+/** Maps unflattened `llm.input_messages` and `llm.output_messages` to the model API format. */
 function openInferenceMessages(value: unknown): Fields[] | undefined {
   return filled(objects(value).flatMap(({ message }) => (isFields(message) ? [messageOf(message)] : [])));
 }
 
-/** Maps the output messages. `llm.finish_reason` is added only if there is exactly one message. */
+/** Maps the output messages. Adds `llm.finish_reason` only if there is exactly one message. */
 function openInferenceAnswers(value: unknown, attributes: Attributes): Fields[] | undefined {
   const messages = openInferenceMessages(value);
   const reason = text(attributes['llm.finish_reason']);
@@ -205,7 +205,7 @@ function openInferenceAnswers(value: unknown, attributes: Attributes): Fields[] 
   return [{ finish_reason: reason, ...messages[0] }];
 }
 
-/** Maps `retrieval.documents` and the documents of a reranker. */
+/** Maps `retrieval.documents` and a reranker's documents. */
 function openInferenceDocuments(value: unknown): Fields[] | undefined {
   return filled(objects(value).flatMap(({ document }) => (isFields(document) ? [documentOf(document)] : [])));
 }
@@ -232,7 +232,7 @@ function contentOf(content: unknown, blocks: Fields[]): unknown {
   return [{ type: 'text', text: words }, ...blocks];
 }
 
-/** Converts a content block. The fields of a tool call are beside `message_content`, not inside it. */
+/** Converts a content block. A tool call's fields are next to `message_content`, not inside it. */
 function blockOf({ message_content, tool_call, ...others }: Fields): Fields {
   const { type, text: words, image, audio, video, ...rest } = isFields(message_content) ? message_content : {};
   const known = { ...rest, ...others };

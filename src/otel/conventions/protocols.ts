@@ -6,9 +6,9 @@ import { NOTHING_NEW, type Rename, type Vocabulary, WHOLE } from './vocabulary.t
  * OpenTelemetry's conventions for HTTP clients and servers:
  * https://opentelemetry.io/docs/specs/semconv/http/http-spans/
  *
- * Deprecated names come after the names that replace them.
+ * Deprecated names come after their replacements.
  *
- * The inputs contain the full URL, or, on servers that do not know the full URL, the path and the query.
+ * The inputs contain the full URL, or the path and the query on servers that do not know the full URL.
  */
 export const http: Vocabulary = {
   name: 'http',
@@ -56,10 +56,7 @@ function partOfUrl(value: unknown, attributes: Attributes): unknown {
   return withoutCredentials(value);
 }
 
-/**
- * Adds the host and path to the name of a run, because a span without a known route is named after its HTTP method
- * only.
- */
+/** Adds the host and path to a run's name, because a span without a known route is named after its HTTP method only. */
 function renameOf(attributes: Attributes): Rename | undefined {
   const method = methodOf(attributes);
   const place = text(attributes['http.route']) ?? placeOf(attributes);
@@ -100,10 +97,10 @@ const WRITES =
 /**
  * OpenTelemetry's conventions for database clients: https://opentelemetry.io/docs/specs/semconv/db/database-spans/
  *
- * Deprecated names come after the names that replace them.
+ * Deprecated names come after their replacements.
  *
- * A search of a vector database becomes a retriever run. All other database spans become chains instead of tools,
- * because only a model calls tools.
+ * A vector database search becomes a retriever run. Database spans that are not searches become chains, because only a
+ * model calls tools.
  */
 export const database: Vocabulary = {
   name: 'database',
@@ -158,7 +155,7 @@ const SYSTEMS: readonly string[] = [
  * https://opentelemetry.io/docs/specs/semconv/rpc/rpc-spans/
  * https://opentelemetry.io/docs/specs/semconv/faas/faas-spans/
  *
- * Deprecated names come after the names that replace them. These spans contain only a destination and no payload.
+ * Deprecated names come after their replacements. These spans contain a destination but no payload.
  */
 export const messaging: Vocabulary = {
   name: 'messaging',
@@ -182,11 +179,11 @@ export const messaging: Vocabulary = {
 const METHOD = 'mcp.method.name';
 
 /**
- * OpenTelemetry's conventions for clients and servers of the Model Context Protocol:
+ * OpenTelemetry's conventions for Model Context Protocol clients and servers:
  * https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md
  *
- * The arguments and the result of a tool are in attributes of the GenAI conventions. `mcp.request.argument` and
- * `mcp.response.value` are Traceloop's names.
+ * GenAI attributes contain a tool's arguments and result. `mcp.request.argument` and `mcp.response.value` are
+ * Traceloop's names.
  */
 export const mcp: Vocabulary = {
   name: 'mcp',
@@ -211,8 +208,8 @@ export const mcp: Vocabulary = {
 const REDACTED = 'REDACTED';
 
 /**
- * Query parameters that contain signatures and keys. The HTTP conventions list some of these parameters. Google's model
- * APIs use `key`.
+ * Query parameters that contain signatures and keys. The HTTP conventions list some of them. Google's model APIs use
+ * `key`.
  */
 const SIGNATURES: ReadonlySet<string> = new Set([
   'auth',
@@ -233,8 +230,8 @@ const USER = /^([a-z][a-z\d+.-]*:\/\/)[^/?#\s]*@/i;
 const PARAMETER = /(?<=[?&#;]|^)([^?&#;=]{1,128})=([^&#;]+)/g;
 
 /**
- * Returns a URL, or a part of a URL, without the user and the password, and with keys and signatures masked. Returns
- * undefined if the value is not text.
+ * Returns a whole or partial URL without its user and password, and with keys and signatures masked. Returns undefined
+ * if the value is not text.
  */
 function withoutCredentials(value: unknown): string | undefined {
   const url = text(value);

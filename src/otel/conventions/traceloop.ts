@@ -18,7 +18,7 @@ const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
   ['embedding', 'embedding'],
 ]);
 
-/** Attributes that identify a vector search, or a read by id. */
+/** Attributes that identify a vector search or a read by id. */
 const SEARCHES: readonly string[] = [
   'db.query.result',
   'db.query.embeddings',
@@ -33,8 +33,8 @@ const SEARCHES: readonly string[] = [
 const WRITES: readonly string[] = ['db.vector.add.count', 'db.vector.delete.count', 'db.vector.delete.selector'];
 
 /**
- * Traceloop's OpenLLMetry: attributes of its SDK, and of its instrumentations before they adopted the GenAI
- * conventions. Instrumentations of vector databases report results as events; see `attributesOfVectorEvent`.
+ * Traceloop's OpenLLMetry: the attributes that its SDK sets, and that its instrumentations set before they adopted the
+ * GenAI conventions. Instrumentations for vector databases report results as events; see `attributesOfVectorEvent`.
  *
  * https://github.com/traceloop/openllmetry-js/blob/main/packages/ai-semantic-conventions/src/SemanticAttributes.ts
  * https://www.traceloop.com/docs/openllmetry/contributing/semantic-conventions
@@ -89,15 +89,14 @@ export const traceloop: Vocabulary = {
     ['llm.user', 'user_id', text],
     ['traceloop.association.properties', WHOLE, associations, 'below'],
   ],
-  // Headers may contain API keys. Only the length of a vector is recorded.
+  // Headers may contain API keys. Vectors are recorded by length only.
   ignored: ['llm.headers', 'db.vector.query.embeddings.vector'],
 };
 
 function kindOf(attributes: Attributes): Kind {
   const kind = attributes['traceloop.span.kind'];
   if (kind !== undefined) {
-    // Frameworks set only the workflow name on a workflow span. On all other spans, this attribute is the name of the
-    // enclosing workflow.
+    // Frameworks set only the workflow name on a workflow span. On all other spans, it names the enclosing workflow.
     const isUnnamed = kind === 'workflow' && attributes[NAME] === undefined;
     return { runType: kind === 'tool' ? 'tool' : 'chain', nameFrom: isUnnamed ? WORKFLOW : NAME };
   }
@@ -105,11 +104,11 @@ function kindOf(attributes: Attributes): Kind {
   const request = REQUESTS.get(attributes['llm.request.type']);
   if (request !== undefined) return request;
   if (SEARCHES.some((name) => attributes[name] !== undefined)) return { runType: 'retriever' };
-  // The spans do not name the operation, so writes would look like searches.
+  // The spans do not name the operation, so writes would otherwise look like searches.
   return WRITES.some((name) => attributes[name] !== undefined) ? { runType: 'chain' } : {};
 }
 
-/** Adds `thread_id`, which groups the runs of a conversation. */
+/** Adds `thread_id`, which groups the runs in a conversation. */
 function associations(value: unknown): Fields | undefined {
   if (!isFields(value)) return undefined;
   const { session_id } = value;
@@ -121,7 +120,7 @@ function embedded(value: unknown): Fields[] | undefined {
   return dimensions === undefined ? undefined : [{ dimensions }];
 }
 
-/** Maps unflattened `gen_ai.prompt` and `gen_ai.completion` to the format of model APIs. */
+/** Maps unflattened `gen_ai.prompt` and `gen_ai.completion` to the model API format. */
 function traceloopMessages(value: unknown): Fields[] | undefined {
   return filled(objects(value).map(messageOf));
 }
@@ -130,7 +129,7 @@ function finishReasons(value: unknown): string[] | undefined {
   return texts(objects(value).map(({ finish_reason }) => finish_reason));
 }
 
-/** Maps `llm.request.functions` to the format of model APIs. */
+/** Maps `llm.request.functions` to the model API format. */
 function traceloopTools(value: unknown): Fields[] | undefined {
   const tools = objects(value).map(({ name, description, parameters, arguments: args }) => ({
     type: 'function',
@@ -140,8 +139,8 @@ function traceloopTools(value: unknown): Fields[] | undefined {
 }
 
 /**
- * Maps the arguments `{ args, kwargs }` of a function. The SDK puts a single object into `kwargs`. Inputs that a
- * framework sets directly are returned unchanged.
+ * Maps a function's arguments `{ args, kwargs }`. The SDK puts a single object into `kwargs`. Inputs that a framework
+ * sets directly are returned unchanged.
  */
 function callInputs(value: unknown): unknown {
   const given = anyJson(value);
@@ -155,25 +154,25 @@ function callInputs(value: unknown): unknown {
   return kwargs === undefined ? json(args[0]) : args[0];
 }
 
-/** Maps the matches of a vector database. Only the length of a vector is recorded. */
+/** Maps a vector database's matches. Records only the length of each vector. */
 function vectorDocuments(value: unknown): Fields[] | undefined {
   return filled(objects(value).map(documentOf));
 }
 
-/** Returns the length of a vector. A vector is a list, or a list as JSON text. */
+/** Returns a vector's length. A vector is a list, or a list as JSON text. */
 export function dimensionsOf(vector: unknown): number | undefined {
   const given = json(vector);
   return Array.isArray(given) ? given.length : undefined;
 }
 
-/** Converts a message. Some instrumentations nest the role and the content in `message`. */
+/** Converts a message. Some instrumentations nest the role and content in `message`. */
 function messageOf({ message, ...shallow }: Fields): Fields {
   const { content, tool_calls, function_call, ...rest } = isFields(message) ? { ...shallow, ...message } : shallow;
   const calls = filled(objects(tool_calls).map(toolCallOf));
   return defined({ ...rest, content: contentOf(content), tool_calls: calls, function_call });
 }
 
-/** Returns the content of a message. Content blocks are encoded as JSON text. */
+/** Returns a message's content, whose content blocks are encoded as JSON text. */
 function contentOf(content: unknown): unknown {
   const given = json(content);
   const isBlocks = Array.isArray(given) && given.length > 0 && given.every((item) => isFields(item) && 'type' in item);
@@ -188,7 +187,7 @@ function documentOf({ document, metadata, entity, values, sparse: _, ...rest }: 
   return foundDocument(document, metadata ?? entity, defined({ dimensions: dimensionsOf(values), ...rest }));
 }
 
-/** Names of events that each describe one vector: the vector of the query, or a match. */
+/** Names of events that each describe one vector: the query vector or a match. */
 const VECTORS: ReadonlySet<string> = new Set([
   'db.query.embeddings',
   'db.query.result',
@@ -197,14 +196,14 @@ const VECTORS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Matches the events in which Pinecone's instrumentation reports the metadata of a match. The match itself is reported
- * in attributes.
+ * Matches the events in which Pinecone's instrumentation reports a match's metadata. Attributes report the match
+ * itself.
  */
 const MATCH_METADATA = /^pinecone\.query\.result\.(\d+)\.metadata$/;
 
 /**
- * Converts an event that describes a vector to attributes, whose values are lists with one item. Returns undefined for
- * other events.
+ * Converts an event that describes a vector to attributes whose values are one-item lists. Returns undefined for other
+ * events.
  */
 export function attributesOfVectorEvent(name: string, attributes: Attributes): Fields | undefined {
   if (VECTORS.has(name)) return { [name]: [vectorOf(name, attributes)] };

@@ -1,14 +1,14 @@
 import { defined, type Fields, filled, isFields, parsedJson } from '../../payload/fields.ts';
 
-/** The attributes of a span. SDK 3.x allows objects as values. */
+/** A span's attributes. SDK 3.x allows objects as values. */
 export type Attributes = Readonly<Record<string, unknown>>;
 
-/** Converts the value of an attribute. Returns undefined if the value has an unexpected type. */
+/** Converts an attribute's value. Returns undefined if the value has an unexpected type. */
 export type Read = (value: unknown, attributes: Attributes) => unknown;
 
 /**
- * The functions that only parse JSON text. If a function depends on a MIME type, the map value is the name of the
- * attribute with that type: for `text/plain`, nothing is parsed.
+ * Functions that only parse JSON text. If a function depends on a MIME type, its map value is the attribute that
+ * contains this type: nothing is parsed for `text/plain`.
  */
 const verbatim = new Map<Read, string | undefined>([
   [json, undefined],
@@ -39,7 +39,7 @@ export function count(value: unknown): number | undefined {
   return result === undefined || result < 0 ? undefined : result;
 }
 
-/** Reads an object of counts, whose values may also be objects of counts. All other values are dropped. */
+/** Returns an object of counts, which may nest further objects of counts. Drops all other values. */
 export function counts(value: unknown): Fields | undefined {
   const given = jsonObject(value);
   return given && countsIn(given, true);
@@ -58,7 +58,7 @@ export function json(value: unknown): unknown {
   return typeof value === 'string' && LOOKS_LIKE_JSON.test(value) ? parsedJson(value) : value;
 }
 
-/** Parses text that is always JSON, for example `7` or `true`. Invalid JSON is returned unchanged. */
+/** Parses text that is always JSON, for example `7` or `true`. Returns invalid JSON unchanged. */
 export function anyJson(value: unknown): unknown {
   return typeof value === 'string' ? parsedJson(value) : value;
 }
@@ -70,8 +70,8 @@ export function jsonObject(value: unknown): Fields | undefined {
 }
 
 /**
- * Returns a function like `json` that respects the MIME type of the value. `mimeType` is the name of the attribute that
- * may contain the type.
+ * Returns a function like `json` that respects the value's MIME type. `mimeType` names the attribute that may contain
+ * this type.
  */
 export function jsonAs(mimeType: string): Read {
   const read: Read = (value, attributes) => {
@@ -83,14 +83,14 @@ export function jsonAs(mimeType: string): Read {
   return read;
 }
 
-/** Whether a function does nothing but parse JSON text, given these attributes. */
+/** Whether a function only parses JSON text, given these attributes. */
 export function isVerbatim(read: Read, attributes: Attributes): boolean {
   if (!verbatim.has(read)) return false;
   const mimeType = verbatim.get(read);
   return mimeType === undefined || attributes[mimeType] !== PLAIN_TEXT;
 }
 
-/** Returns a list of texts, which may be encoded as JSON text. A single text becomes a list. */
+/** Returns a list of texts from a list or its JSON text. A single text becomes a list. */
 export function jsonTexts(value: unknown): string[] | undefined {
   return texts(json(value));
 }
@@ -105,7 +105,7 @@ export function isEmpty(fields: Attributes): boolean {
   return true;
 }
 
-/** Returns a function that converts a time to whole microseconds. `each` is the number of microseconds per unit. */
+/** Returns a function that converts times to whole microseconds. `each` is the number of microseconds per unit. */
 export function microseconds(each: number): Read {
   return (value) => {
     const time = number(value);

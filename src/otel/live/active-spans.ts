@@ -1,5 +1,5 @@
 /**
- * Registries of all processors of this process. The code in `run/` finds the active span and its run through this list.
+ * Registries of this process's span processors. The code in `run/` finds the active span and its run through this list.
  */
 import { type Context, context, type Span, trace } from '@opentelemetry/api';
 import { enteredContext, type RunContext, type SpanSource, setSpanSource } from '../../run/context.ts';
@@ -9,12 +9,11 @@ import type { SpanEntry } from './span-entry.ts';
 import type { SpanKey, SpanRegistry } from './span-registry.ts';
 import { SpanRun } from './span-run.ts';
 
-/** An array, because iterating over a Set at the start of each span takes longer. */
+/** An array, because iterating over a Set at every span start takes longer. */
 let registries: readonly SpanRegistry[] = [];
 
 /**
- * Registries of the processors that were shut down most recently. A batch that is exported later may still contain
- * their spans.
+ * Registries of the processors that were shut down most recently. A batch exported later may still contain their spans.
  */
 const detached: SpanRegistry[] = [];
 const DETACHED_MAX = 8;
@@ -27,7 +26,7 @@ const source: SpanSource = {
   },
 };
 
-/** Adds a registry. From then on, runs that start inside its spans become children of the spans' runs. */
+/** Adds a registry. Runs that start inside its spans then become children of the spans' runs. */
 export function attach(registry: SpanRegistry): void {
   registries = [...registries, registry];
   setSpanSource(source);

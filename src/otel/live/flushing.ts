@@ -2,13 +2,13 @@ import { monotonicNowMs } from '../../base/clock.ts';
 import { clearTimer, setTimer } from '../../base/timers.ts';
 import type { ResourceLike } from '../span-like.ts';
 
-/** Timeout of a flush. Must be shorter than the 30 s timeout of tracer providers, so that they receive the result. */
+/** Timeout for a flush. Shorter than the 30 s timeout of tracer providers, so that providers receive the result. */
 const FLUSH_TIMEOUT_MS = 29_000;
 
-/** Limits each flush to one timeout. A flush that timed out and a shutdown right after it share this timeout. */
+/** Limits each flush to one timeout. A shutdown right after a flush that timed out shares its timeout. */
 export class FlushTime {
   readonly #timeoutMs: number;
-  /** The time at which the last flush timed out, or -Infinity if no flush timed out. */
+  /** Time at which the last flush timed out. -Infinity if none did. */
   #endMs = Number.NEGATIVE_INFINITY;
 
   constructor(timeoutMs: number = FLUSH_TIMEOUT_MS) {
@@ -23,8 +23,8 @@ export class FlushTime {
   }
 
   /**
-   * Milliseconds for the flush at shutdown: the full timeout, or the remaining time of a flush that has recently timed
-   * out.
+   * Timeout for the flush at shutdown, in milliseconds: the full timeout, or what remains after a flush that has
+   * recently timed out.
    */
   get lastMs(): number {
     const leftMs = this.#endMs - monotonicNowMs();
@@ -34,13 +34,13 @@ export class FlushTime {
 
 const WAIT_MAX_MS = 1_500;
 
-/** The promise that waits for each resource. Each resource is waited for only once. */
+/** Promises that wait for a resource, so that each resource is waited for only once. */
 const waits = new WeakMap<ResourceLike, Promise<void>>();
 const unfinished = new Set<Promise<void>>();
 
 /**
- * Settles when the pending attributes of a resource are known, or at the time limit. Returns undefined if no attribute
- * is pending. Never rejects. Keeps the process alive, because the waiting runs are incomplete.
+ * Settles when the resource's pending attributes are known, or at the time limit. Returns undefined if no attribute is
+ * pending. Never rejects. Keeps the process alive, because the waiting runs are incomplete.
  */
 export function resourceWait(resource: ResourceLike): Promise<void> | undefined {
   if (resource?.asyncAttributesPending !== true) return undefined;
@@ -53,7 +53,7 @@ export function resourceWait(resource: ResourceLike): Promise<void> | undefined 
   return wait;
 }
 
-/** Waits for all resources with pending attributes, before a flush. Returns the elapsed milliseconds. Never rejects. */
+/** Waits for all resources with pending attributes before a flush. Returns the elapsed milliseconds. Never rejects. */
 export async function resourcesSettled(): Promise<number> {
   if (unfinished.size === 0) return 0;
   const startedMs = monotonicNowMs();

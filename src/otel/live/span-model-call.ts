@@ -5,10 +5,10 @@ import { type Attributes, isEmpty, text } from '../conventions/values.ts';
 import { OPERATION, runTypeOf } from '../mapping/span-to-run.ts';
 import type { SpanLike } from '../span-like.ts';
 
-/** Run types of spans that may record a model call. A retriever may call a model for ranking. */
+/** Run types of spans that may record a model call. Retrievers may call a model for ranking. */
 const RUN_TYPES: ReadonlySet<string> = new Set(['llm', 'embedding', 'retriever']);
 
-/** Attributes with the requested model, which are set when a span starts. */
+/** Attributes that contain the requested model and are set when a span starts. */
 const MODEL_NAMES: readonly string[] = [
   'gen_ai.request.model',
   'llm.model_name',
@@ -18,12 +18,12 @@ const MODEL_NAMES: readonly string[] = [
   'ai.model.id',
 ];
 
-/** Matches the instrumentation scopes of Anthropic's SDK. */
+/** Matches the instrumentation scopes in Anthropic's SDK. */
 const SDK_SCOPE = /^com\.anthropic\.sdk\b/;
 
 /**
- * Returns the model call that a span records, or undefined if its attributes name no model. Pass `knownType` if the run
- * type has already been determined.
+ * Returns the model call that a span records. Returns undefined if its attributes name no model. Pass `knownType` if
+ * the run type has already been determined.
  */
 export function spanModelCall(span: SpanLike, knownType?: string): ModelCall | undefined {
   const { attributes } = span;
@@ -41,8 +41,8 @@ export function isCallAbove(span: SpanLike, parent: RunContext | undefined, sink
 }
 
 /**
- * Whether it is too early to decide if a span that has just started records a call that already has a run. The
- * attributes of a span may be set after its start.
+ * Whether it is too early to decide if a new span records a call that already has a run, because the span's attributes
+ * may be set after its start.
  */
 export function isCallUnknown(span: SpanLike, parent: RunContext | undefined, sink: RunSink): boolean {
   if (isEmpty(span.attributes)) return enclosingModelCall(parent, sink) !== undefined;

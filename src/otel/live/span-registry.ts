@@ -6,22 +6,22 @@ import { LateEntry, type SpanEntry } from './span-entry.ts';
 /** Maximum number of open spans that can be found by their ids. */
 const OPEN_MAX = 10_000;
 
-/** Number of latest spans that can always be found by their ids, even after they have ended. */
+/** Number of latest spans that can be found by their ids even after they have ended. */
 const LATEST_MIN = 50;
 
-/** An object with the ids of a span, for example a wrapper around the span. */
+/** An object with a span's ids, for example a wrapper around the span. */
 export interface SpanKey {
   spanContext(): SpanContextLike;
 }
 
 /**
- * The spans that one processor has seen. A span can be found by its object or by its ids, because the active context
- * may contain a wrapper instead of the span itself, for example with OpenInference. Some time after its end, a span can
- * be found only by its object.
+ * The spans that one processor has seen. Spans are found by object or by id, because the active context may contain a
+ * wrapper instead of the span itself, for example with OpenInference. Some time after its end, a span can be found only
+ * by its object.
  */
 export class SpanRegistry {
   readonly #bySpan: Slot<SpanEntry> = makeSlot();
-  /** In the order of the starts. Searches are rare, and appending to an array is faster than adding to a map. */
+  /** Entries in start order. Searches are rare, and appending to an array is faster than adding to a map. */
   #latest: SpanEntry[] = [];
   #lengthMax = 2 * LATEST_MIN;
 
@@ -37,24 +37,24 @@ export class SpanRegistry {
     return created(entry);
   }
 
-  /** Returns the entry of this span object, or undefined if the entry has not been created yet. */
+  /** Returns the entry for this span object. Returns undefined until the entry is created. */
   get(span: object): SpanEntry | undefined {
     const entry = this.#bySpan.get(span);
     return entry instanceof LateEntry ? entry.known : entry;
   }
 
-  /** Returns the entry of this span object, or else of a span with the same ids. */
+  /** Returns the entry for this span object, or for a span with the same ids. */
   find(span: SpanKey): SpanEntry | undefined {
     return created(this.#entryOf(span));
   }
 
-  /** Replaces a span with a run, if the entry of the span has not been created yet. */
+  /** Replaces a span with a run if the span's entry has not been created yet. */
   replace(span: SpanKey, context: RunContext): void {
     const entry = this.#entryOf(span);
     if (entry instanceof LateEntry) entry.replace(context);
   }
 
-  /** Clears all ids. Afterwards, a span can be found only by its object. */
+  /** Clears all ids, so that spans can be found only by their objects. */
   forgetIds(): void {
     this.#latest = [];
   }
@@ -73,7 +73,7 @@ export class SpanRegistry {
     return this.#latest.findLast(({ ids }) => ids.spanId === spanId && ids.traceId === traceId);
   }
 
-  /** Runs when the list has doubled; removing each span at its end is slower. */
+  /** Runs when the list has doubled, because removing each span at its end is slower. */
   #removeEnded(): void {
     const latestAt = this.#latest.length - LATEST_MIN;
     this.#latest = this.#latest.filter(({ isOpen }, at) => isOpen || at >= latestAt).slice(-OPEN_MAX);

@@ -35,21 +35,20 @@ import { resourceWait } from './flushing.ts';
 import { SkippedSpan, SpanEntry } from './span-entry.ts';
 import { spanModelCall } from './span-model-call.ts';
 
-/** The data that is known when the run of a span starts. */
+/** What is known when a span's run starts. */
 export interface SpanStart {
   readonly ids: SpanContextLike;
-  /** The ids of the parent span in OpenTelemetry, even if that span has no run. */
+  /** The parent span's ids in OpenTelemetry, even if that span has no run. */
   readonly parentIds: SpanContextLike | undefined;
-  /** The parent run. */
   readonly parent: RunContext | undefined;
   readonly sink: RunSink;
-  /** The project of a run without a parent, unless the attributes of the span name a project. */
+  /** The project for a run without a parent, unless the span's attributes name a project. */
   readonly project: Project | undefined;
-  /** The payloads that the run does not record, even if its sink records payloads. */
+  /** Payloads that the run does not record, even if its sink records payloads. */
   readonly hiding?: Hiding;
 }
 
-/** Returns the run of a span, or an entry without a run if sampling leaves the trace out. */
+/** Returns a span's run, or an entry without a run if sampling leaves the trace out. */
 export function startSpanRun(span: SpanLike, start: SpanStart): SpanEntry {
   const { ids, parent, sink, project } = start;
   if (parent?.sampled !== false && sink.capture.sampling === undefined) return new SpanRun(span, start);
@@ -61,8 +60,8 @@ export function startSpanRun(span: SpanLike, start: SpanStart): SpanEntry {
 }
 
 /**
- * The run of a span, from the start of the span to its end. The attributes are mapped once, when the span ends. If the
- * sink sends the start earlier, the attributes are also mapped at that time.
+ * A span's run, from the start of the span to its end. Attributes are mapped once, when the span ends. If the sink
+ * sends the start earlier, they are also mapped at that time.
  */
 export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly sink: RunSink;
@@ -70,15 +69,15 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly #startUs: number;
   readonly #parentIds: SpanContextLike | undefined;
   readonly #capture: CapturePolicy;
-  /** The record of the run, or undefined if the run has ended or the sink has refused it. */
+  /** The run's record. Undefined if the run has ended or the sink has refused the run. */
   #record: EncodedRun | undefined;
-  /** A `WeakRef` once the start is sent: the span may never end and must not stay in memory. */
+  /** A `WeakRef` once the start is sent, because a span that never ends must not stay in memory. */
   #span: SpanLike | WeakRef<SpanLike> | undefined;
   #sentInputs: EncodedPayload | undefined;
   #logMessages: LogMessages | undefined;
-  /** The attributes of the latest exception that was emitted as a log record. */
+  /** Attributes of the latest exception that was emitted as a log record. */
   #exception: Attributes | undefined;
-  /** Released when the span ends, so that a long chain of spans does not stay in memory. */
+  /** Removed when the span ends, so that a long chain of spans does not stay in memory. */
   #parent: SpanRun | undefined;
   #hasUsageBelow = false;
   /** The model call that the ended span recorded. Set by `RunSpanExporter`, which compares nested spans. */
@@ -160,8 +159,8 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   }
 
   /**
-   * Records the end of the span and returns the run type. Returns undefined if the run has already ended, or if the
-   * sink no longer waits for its end.
+   * Records the span's end and returns the run type. Returns undefined if the run has already ended, or if the sink no
+   * longer waits for its end.
    */
   end(span: SpanLike, interruption?: string): string | undefined {
     const record = this.#record;
@@ -222,7 +221,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     record.events = fields.events;
     record.endTime = fields.endTime;
     const { inputs, outputs } = fields;
-    // Inputs that were sent with the start are not sent again unless they have changed.
+    // Inputs that were sent with the start are sent again only if they have changed.
     const sent = this.#sentInputs;
     if (inputs !== undefined && (sent === undefined || !isSamePayload(inputs, sent))) {
       record.inputs = inputs.json;
@@ -242,10 +241,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     record.endTime = isoTimestamp(Math.max(this.#startUs, clock.nowUs()));
   }
 
-  /**
-   * Delivers a run as soon as the attributes of the resource are known. The first spans of a process may end earlier
-   * than that.
-   */
+  /** Delivers a run once its resource's attributes are known. A process's first spans may end earlier than that. */
   #deliver(record: EncodedRun, resource: ResourceLike): void {
     const wait = resourceWait(resource);
     if (wait === undefined) {
@@ -266,7 +262,7 @@ function isSamePayload(one: EncodedPayload, other: EncodedPayload): boolean {
   if (one.json !== other.json) return false;
   return (one.attachments ?? []).every(({ bytes }, at) => {
     const before = other.attachments?.[at]?.bytes;
-    // The attachments of a span are never Blobs.
+    // A span's attachments are never Blobs.
     return bytes instanceof Uint8Array && before instanceof Uint8Array && Buffer.compare(bytes, before) === 0;
   });
 }

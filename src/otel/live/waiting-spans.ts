@@ -16,7 +16,7 @@ export interface WaitingSpan {
 const AGE_MAX_MS = 300_000;
 const SPANS_MAX = 10_000;
 
-/** Maximum total characters of text in the attributes and events of all waiting spans. */
+/** Maximum total characters of text in all waiting spans' attributes and events. */
 const CHARACTERS_MAX = 64 * 1_024 * 1_024;
 
 interface Entry extends WaitingSpan {
@@ -25,10 +25,7 @@ interface Entry extends WaitingSpan {
   readonly characters: number;
 }
 
-/**
- * Ended spans whose parents have not been exported yet, the oldest first. Limits apply to the number, the size and the
- * age of these spans.
- */
+/** Ended spans whose parents have not been exported yet, oldest first. Their number, size and age are limited. */
 export class WaitingSpans {
   readonly #overdue: () => void;
   readonly #entries = new Set<Entry>();
@@ -47,7 +44,7 @@ export class WaitingSpans {
     return this.#entries.size;
   }
 
-  /** Whether the limit for the number or for the size of the spans is exceeded. */
+  /** Whether the waiting spans exceed the limit for their number or size. */
   get isOverfull(): boolean {
     return this.#entries.size > SPANS_MAX || this.#characters > CHARACTERS_MAX;
   }
@@ -78,15 +75,15 @@ export class WaitingSpans {
   }
 
   /**
-   * Removes and returns the topmost waiting ancestor of the oldest span, or the oldest span itself if no ancestor is
-   * waiting.
+   * Removes and returns the topmost waiting ancestor of the oldest span. Returns the oldest span itself if no ancestor
+   * is waiting.
    */
   takeTopOfOldest(): WaitingSpan | undefined {
     const [oldest] = this.#entries;
     if (oldest === undefined) return undefined;
     const passed = new Set([oldest]);
     let top = oldest;
-    // The loop stops at a cycle. Ids that an application has set may form a cycle.
+    // Stops at a cycle, which is possible if an application sets ids.
     for (let above = this.#byIds.get(top.parent); above !== undefined; above = this.#byIds.get(top.parent)) {
       if (passed.has(above)) break;
       passed.add(above);

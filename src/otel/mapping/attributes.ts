@@ -7,8 +7,8 @@ import { type Group, NOTHING_NEW, type Vocabulary, WHOLE } from '../conventions/
 import { type NameFacts, type Place, rowIndex } from './row-index.ts';
 
 /**
- * The fields that the table rows of a group set. `text` is set if an attribute contains exactly these fields as JSON
- * text that can be recorded unchanged.
+ * The fields that a group's table rows set. `text` is set if an attribute contains exactly these fields as JSON text
+ * that can be recorded unchanged.
  */
 export interface Found {
   readonly fields: Fields;
@@ -17,18 +17,17 @@ export interface Found {
 
 export type Groups = { [Name in Group]?: Found | undefined };
 
-/** The key under which a payload is recorded if it is not an object. */
+/** The key for a payload that is not an object. */
 const WHOLE_KEYS: Partial<Record<Group, string>> = { inputs: 'input', outputs: 'output' };
 
-/** One attribute, or all attributes of one flattened list or object. */
+/** One attribute, or all attributes that form one flattened list or object. */
 class Source {
-  /** The name that rows read. */
   readonly name: string;
   readonly facts: NameFacts;
-  /** The value, or undefined until it is built from the parts. */
+  /** The value. Undefined until it is built from the parts. */
   value: unknown;
   isUsed: boolean;
-  /** Names of the attributes that form the list or object, or undefined for a single attribute. */
+  /** Names of the attributes that form the list or object. Undefined for a single attribute. */
   readonly parts: string[] | undefined;
 
   constructor(name: string, facts: NameFacts, value: unknown, parts: string[] | undefined) {
@@ -51,7 +50,7 @@ class Match {
   }
 }
 
-/** Reads the attributes of one span through the tables, and remembers which attributes the tables have used. */
+/** Looks up the attributes of one span in the mapping tables, and records which attributes were used. */
 export class AttributeReader {
   readonly attributes: Attributes;
   /** The vocabularies that the span uses, in order of precedence. */
@@ -64,16 +63,14 @@ export class AttributeReader {
   /** The matching rows, in order of precedence. */
   readonly #matches: Match[] = [];
 
-  /**
-   * If an earlier reader has found that JSON text of the inputs can be recorded unchanged, `knownText` is this text.
-   */
+  /** `knownText` is the JSON text of the inputs, if an earlier reader found that it can be recorded unchanged. */
   constructor(attributes: Attributes, rules: PayloadRules | undefined, knownText?: string) {
     this.attributes = attributes;
     this.#rules = rules;
     this.#knownText = knownText;
     let candidates = 0;
     const names = Object.keys(attributes);
-    // Loops with an index are faster until V8 has fully optimized the function, which runs for each span.
+    // Indexed loops are faster until V8 has fully optimized this function, which runs for every span.
     for (let at = 0; at < names.length; at++) {
       const name = names[at] as string;
       const value = attributes[name];
@@ -88,14 +85,14 @@ export class AttributeReader {
     this.vocabularies = rowIndex.vocabulariesOf(this.#matchedBits);
     for (let at = 0; at < this.#sources.length; at++) {
       const source = this.#sources[at] as Source;
-      // If a name is both an attribute and the prefix of other attributes, rows read the other attributes.
+      // If a name is both an attribute and a prefix of other attributes, rows read the other attributes.
       if (source.parts === undefined && this.#structures?.has(source.name) === true) continue;
       const { places } = source.facts;
       for (let index = 0; index < places.length; index++) this.#match(places[index] as Place, source);
     }
   }
 
-  /** Whether the tables have used an attribute. */
+  /** Whether a table row has used an attribute. */
   isUsed(name: string): boolean {
     return this.#sources.some((source) => source.isUsed && (source.parts?.includes(name) ?? source.name === name));
   }
@@ -105,7 +102,7 @@ export class AttributeReader {
     for (const source of this.#sources) if (source.name === name && source.parts === undefined) source.isUsed = true;
   }
 
-  /** Calls `add` for each attribute that no table has used. Unused attributes become metadata. */
+  /** Calls `add` for each attribute that no table row has used. Unused attributes become metadata. */
   forRest(add: (name: string, value: unknown, cleaned: Read | undefined) => void): void {
     for (let at = 0; at < this.#sources.length; at++) {
       const { isUsed, parts, name, value, facts } = this.#sources[at] as Source;
@@ -122,8 +119,8 @@ export class AttributeReader {
   }
 
   /**
-   * Reads all groups for which `isSkipped` returns false. All fields of a payload are read from the same vocabulary, so
-   * that two descriptions of one call are never mixed.
+   * Reads all groups for which `isSkipped` returns false. All fields of a payload come from one vocabulary, so that two
+   * descriptions of one call are never mixed.
    */
   read(isSkipped: (group: Group, rank: number) => boolean): Groups {
     const matches = this.#matches;
@@ -160,7 +157,7 @@ export class AttributeReader {
     return source.value;
   }
 
-  /** Inserts in row order. Few rows match, and most attributes are already in row order. */
+  /** Inserts in row order. Few rows match, and most attributes are already in this order. */
   #match(place: Place, source: Source): void {
     if ((this.#matchedBits & (1 << place.rank)) === 0) return;
     const matches = this.#matches;
@@ -169,7 +166,7 @@ export class AttributeReader {
     matches[at] = new Match(place, source);
   }
 
-  /** Adds the fields that the rows of one vocabulary set. `fields` are the fields of preceding vocabularies. */
+  /** Adds the fields that one vocabulary's rows set. `fields` are the preceding vocabularies' fields. */
   #collect(from: number, to: number, group: Group, fields: Fields | undefined): Found | undefined {
     for (let at = from; at < to; at++) {
       const { place, source } = this.#matches[at] as Match;
@@ -197,7 +194,7 @@ export class AttributeReader {
       const whole = wholeOf(converted, WHOLE_KEYS[group] ?? 'value');
       if (isAlone && whole === converted && this.#isText(value, whole, read))
         return { fields: whole, text: value as string };
-      // Copies the object if it is the attribute's value, which must not change.
+      // Copies the object if it is the attribute's own value, which must not change.
       fields = fields === undefined && whole !== value ? whole : { ...whole, ...fields };
     }
     return fields && { fields, text: undefined };
@@ -243,21 +240,21 @@ function put(fields: Fields, key: string, value: unknown): Fields {
   return fields;
 }
 
-/** Converts a payload to an object. A list of messages becomes `messages`, and any other value gets the key `key`. */
+/** Converts a payload to an object. A list of messages becomes `messages`. Any other value is stored under `key`. */
 function wholeOf(value: unknown, key: string): Fields {
   if (isFields(value)) return value;
   return { [isMessageList(value) ? 'messages' : key]: value };
 }
 
-/** Maximum number of nesting levels that `unflatten` builds. The names of deeper levels stay joined with dots. */
+/** Maximum nesting levels that `unflatten` builds. Names on deeper levels stay joined with dots. */
 const LEVELS_MAX = 16;
 
 type Branch = Map<string, unknown>;
 
 /**
- * Builds the structure of flattened names: `0.message.role`, `0.message.content` → `[{ message: { role, content } }]`.
- * Whole numbers are list indexes, sorted by number and without gaps. Objects have no prototype, so any name is a safe
- * key. If a name is also the prefix of other names, its own value is ignored.
+ * Builds nested values from flattened names: `0.message.role`, `0.message.content` → `[{ message: { role, content }
+ * }]`. Whole numbers are list indexes, sorted numerically and without gaps. Objects have no prototype, so any name is a
+ * safe key. If a name is also the prefix of other names, its own value is ignored.
  */
 function unflatten(entries: Iterable<readonly [name: string, value: unknown]>): unknown {
   const root: Branch = new Map();

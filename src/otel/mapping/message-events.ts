@@ -5,10 +5,10 @@ import { attributesOfVectorEvent } from '../conventions/traceloop.ts';
 import { type Attributes, isEmpty, json, text } from '../conventions/values.ts';
 import type { SpanEventLike } from '../span-like.ts';
 
-/** Messages from the events of a span, under the names of the attributes that would contain them. */
+/** Messages from a span's events, by the attribute that would contain them. */
 export interface EventMessages {
   readonly attributes: Attributes;
-  /** The events that contain messages, each with the names of the attributes above that it sets. */
+  /** The events that contain messages, and the names of the attributes that each event sets. */
   readonly sources: ReadonlyMap<SpanEventLike, readonly string[]>;
 }
 
@@ -38,8 +38,8 @@ export function withoutUsedEvents(
 }
 
 /**
- * Returns the messages in an event or a log record, under the names of the attributes that would contain them. Returns
- * undefined for events without messages.
+ * Returns the messages in an event or a log record, by the attribute that would contain them. Returns undefined for
+ * events without messages.
  */
 export function attributesOfEvent(name: string, fields: Attributes): Attributes | undefined {
   const values = EVENTS.get(name)?.(contentOf(fields)) ?? attributesOfVectorEvent(name, fields);
@@ -47,18 +47,18 @@ export function attributesOfEvent(name: string, fields: Attributes): Attributes 
 }
 
 /**
- * Copies of the messages that log records add to an open span, under the names of attributes. The limits of one payload
- * apply to all messages together. Log records beyond the limits are dropped and counted.
+ * Copies of the messages that log records add to an open span, by attribute name. One payload's limits apply to all
+ * messages together. Log records beyond the limits are dropped and counted.
  */
 export class LogMessages {
   readonly attributes: Fields = {};
   readonly #rules: PayloadRules;
   #charactersLeft: number;
-  /** Number of log records that were dropped because of the limits. */
+  /** Number of log records dropped because of the limits. */
   leftOut = 0;
 
   constructor(rules: PayloadRules) {
-    // The paths of the values are unknown until the span ends.
+    // The values' paths are unknown until the span ends.
     this.#rules = { ...rules, bytes: Number.POSITIVE_INFINITY, redaction: undefined };
     this.#charactersLeft = rules.bytes;
   }
@@ -130,7 +130,7 @@ const OUTPUT_EVENTS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>
   ['gen_ai.content.completion', (fields) => named(fields, ['gen_ai.completion'])],
 ]);
 
-/** Attributes of the event `gen_ai.client.inference.operation.details`, which the current conventions define. */
+/** Attributes of the event `gen_ai.client.inference.operation.details` in the current conventions. */
 const DETAILS: readonly string[] = [INPUTS, OUTPUTS, 'gen_ai.system_instructions', 'gen_ai.tool.definitions'];
 
 const EVENTS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>([
@@ -139,16 +139,13 @@ const EVENTS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>([
   ['gen_ai.client.inference.operation.details', (fields) => named(fields, DETAILS)],
 ]);
 
-/** Returns the body of an event. Azure's packages set the body as JSON text in one attribute. */
+/** Returns an event's body. Azure's packages set the body as JSON text in one attribute. */
 function contentOf(fields: Attributes): Attributes {
   const content = json(fields['gen_ai.event.content']);
   return isFields(content) ? { ...fields, ...content } : fields;
 }
 
-/**
- * Returns the attributes with these names. Lists of messages are parsed, so that the lists of several events can be
- * combined.
- */
+/** Returns the attributes with these names. Parses lists of messages, so that several events' lists can be combined. */
 function named(fields: Attributes, names: readonly string[]): Attributes {
   return defined(Object.fromEntries(names.map((name) => [name, structured(name, fields[name])])));
 }
@@ -161,7 +158,7 @@ function listed(name: string, message: Fields | undefined): Attributes {
   return message === undefined ? {} : { [name]: [message] };
 }
 
-/** Returns undefined for a message that only has a role. */
+/** Returns a message, or undefined if it only has a role. */
 function messageOf(role: string, fields: Attributes): Fields | undefined {
   const content = fields.content ?? undefined;
   const calls = json(fields.tool_calls) ?? undefined;
@@ -176,8 +173,8 @@ function messageOf(role: string, fields: Attributes): Fields | undefined {
 }
 
 /**
- * Reads one choice of the model's answer. Tool calls are accepted beside the message, as the conventions define them,
- * and inside it, as in their examples.
+ * Reads one choice in the model's answer. Accepts tool calls next to the message, as the conventions define them, and
+ * inside it, as in their examples.
  */
 function choiceOf(fields: Attributes): Fields | undefined {
   const given = json(fields.message);

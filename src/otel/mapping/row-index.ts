@@ -10,8 +10,8 @@ import type { Attributes, Read } from '../conventions/values.ts';
 import type { Group, Row, Vocabulary } from '../conventions/vocabulary.ts';
 
 /**
- * All vocabularies, in order of precedence. If a vocabulary has set a field, later vocabularies do not change it.
- * Protocol attributes have the lowest precedence: explicit attributes override values derived from the URL.
+ * All vocabularies, in order of precedence: later vocabularies never change a field that is already set. Protocol
+ * attributes come last, so that explicit attributes override values derived from the URL.
  */
 export const vocabularies: readonly Vocabulary[] = [
   runspanAttributes,
@@ -29,43 +29,42 @@ export const vocabularies: readonly Vocabulary[] = [
   messaging,
 ];
 
-/** A table row, with its position among the rows of all vocabularies. */
+/** A table row, and its position among all vocabularies' rows. */
 export interface Place {
   readonly row: Row;
   readonly group: Group;
-  /** Position of the vocabulary. */
   readonly rank: number;
   readonly order: number;
 }
 
-/** The table data for one attribute name. */
+/** What the tables contain about one attribute name. */
 export interface NameFacts {
   /**
    * Bit mask of the vocabularies that a span with this attribute may use. Bit n stands for the vocabulary with rank n.
    */
   readonly candidates: number;
   /**
-   * The prefix under which rows read the flattened list or object that contains the attribute, or undefined if the
+   * The prefix under which rows read the flattened list or object that contains the attribute. Undefined if the
    * attribute is not part of one.
    */
   readonly prefix: string | undefined;
   readonly isList: boolean;
   /** Rows that read the attribute or its prefix. */
   readonly places: readonly Place[];
-  /** Bit mask of the vocabularies that leave the attribute out of the metadata. */
+  /** Bit mask of the vocabularies that exclude the attribute from the metadata. */
   readonly ignoredBy: number;
   readonly cleaned: Read | undefined;
 }
 
-/** Maximum number of cached names. Most attribute names recur, except names that contain ids. */
+/** Maximum number of cached names. Most attribute names recur, except those that contain ids. */
 const FACTS_MAX = 5_000;
 
 const GROUPS: readonly Group[] = ['inputs', 'outputs', 'usage', 'parameters', 'metadata', 'tags', 'times'];
 
-/** Matches the first index in a flattened name. The part before the index is the name of the list. */
+/** Matches the first index in a flattened name. The list's name precedes it. */
 const FIRST_INDEX = /\.\d+(?=\.|$)/;
 
-/** Finds the table rows of all vocabularies that read an attribute. */
+/** Finds the rows in all vocabularies that read an attribute. */
 class RowIndex {
   readonly #places = new Map<string, Place[]>();
   readonly #lists = new Set<string>();
@@ -107,7 +106,7 @@ class RowIndex {
     return facts;
   }
 
-  /** Whether any row reads the attribute as part of the inputs, or of the outputs. */
+  /** Whether any row reads the attribute as part of the inputs or outputs. */
   isPayload(name: string, group: 'inputs' | 'outputs'): boolean {
     return this.factsOf(name).places.some((place) => place.group === group);
   }
@@ -122,7 +121,7 @@ class RowIndex {
     return matched;
   }
 
-  /** Returns the vocabularies of a bit mask, in order of precedence. */
+  /** Returns the vocabularies in a bit mask, in order of precedence. */
   vocabulariesOf(bits: number): readonly Vocabulary[] {
     let known = this.#byBits.get(bits);
     if (known === undefined) {

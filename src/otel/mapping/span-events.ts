@@ -5,7 +5,7 @@ import { type Attributes, isEmpty } from '../conventions/values.ts';
 import type { SpanEventLike } from '../span-like.ts';
 import { hrTimeUs } from './span-identity.ts';
 
-/** Whether the name of an attribute or event belongs to a hidden payload. */
+/** Whether an attribute or event name belongs to a hidden payload. */
 export type IsHidden = (name: string) => boolean;
 
 const FIRST_TOKEN_EVENT = 'new_token';
@@ -29,7 +29,7 @@ export function withFirstToken(
   return others.toSpliced(later < 0 ? others.length : later, 0, { name: FIRST_TOKEN_EVENT, time });
 }
 
-/** Returns the JSON text of the events of a run. Events with an invalid time get the time `startUs`. */
+/** Returns a run's events as JSON text. Events with an invalid time get the time `startUs`. */
 export function spanEventsJson(
   events: readonly SpanEventLike[],
   startUs: number,

@@ -6,7 +6,7 @@ export function startUsOf(span: SpanLike): number {
   return hrTimeUs(span.startTime) ?? clock.nowUs();
 }
 
-/** Returns the run id of a span. If a custom id generator returned ids that are not hexadecimal, returns a new id. */
+/** Returns a span's run id. If a custom id generator created ids that are not hexadecimal, returns a new id. */
 export function runIdOf(startUs: number, { traceId, spanId }: SpanContextLike): string {
   // The run id contains these digits, so they must be hexadecimal.
   const isUsable = isHex(spanId, 16) && isHex(traceId.slice(29), 3);
@@ -14,8 +14,8 @@ export function runIdOf(startUs: number, { traceId, spanId }: SpanContextLike): 
 }
 
 /**
- * Returns whole microseconds since 1970 for a time in seconds and nanoseconds. Returns undefined if the time, which an
- * application may have set, is invalid or too large for exact microseconds.
+ * Converts a time in seconds and nanoseconds to whole microseconds since 1970. Returns undefined if the time is invalid
+ * or too large for exact microseconds.
  */
 export function hrTimeUs(time: readonly [number, number] | undefined): number | undefined {
   if (!Array.isArray(time)) return undefined;

@@ -7,12 +7,12 @@ import type { LinkLike, ResourceLike, ScopeLike, SpanContextLike, SpanLike } fro
 
 const KINDS: readonly string[] = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'];
 
-/** All other resource attributes are the same for all runs of a service. */
+/** All other resource attributes are the same for all runs in a service. */
 const RESOURCE_KEYS: readonly string[] = ['service.name', 'service.version', 'deployment.environment.name'];
 
 /**
- * Returns the JSON text of `extra.metadata.otel` for an open span: its ids in OpenTelemetry. The id of the parent is
- * included even if the parent is unknown here, so that the two parts of a distributed trace can be joined.
+ * Returns an open span's ids in OpenTelemetry as JSON text for `extra.metadata.otel`. Includes the parent's id even if
+ * the parent is unknown here, so that the two parts of a distributed trace can be joined.
  */
 export function openOriginJson(ids: SpanContextLike, parent: SpanContextLike | undefined): string {
   return `${idsJson(ids, parent)}}`;
@@ -25,7 +25,7 @@ function idsJson(ids: SpanContextLike, parent: SpanContextLike | undefined): str
   return json;
 }
 
-/** Returns the JSON text of `extra.metadata.otel` for an ended span, with all data that has no field in a run. */
+/** Returns the JSON text for an ended span's `extra.metadata.otel`, with all data that no run field contains. */
 export function originJson(
   span: SpanLike,
   parent: SpanContextLike | undefined,
@@ -75,13 +75,10 @@ function asText(value: unknown): unknown {
 
 type MetadataEntries = readonly (readonly [key: string, json: string])[];
 
-/** Metadata of each resource, with the rules, because two exporters may mask different values. */
+/** Each resource's metadata and the rules it was created with, because two exporters may mask different values. */
 const resources = new WeakMap<ResourceLike, { rules: PayloadRules; entries: MetadataEntries }>();
 
-/**
- * Returns the metadata of a resource as JSON text. The list is empty while attributes of the resource are still
- * pending.
- */
+/** Returns a resource's metadata as JSON text. The list is empty while some of its attributes are pending. */
 export function resourceMetadata(resource: ResourceLike, rules: PayloadRules): MetadataEntries {
   const known = resources.get(resource);
   if (known?.rules === rules) return known.entries;

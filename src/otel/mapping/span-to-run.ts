@@ -28,21 +28,21 @@ import { type IsHidden, spanEventsJson, withFirstToken } from './span-events.ts'
 import { hrTimeUs } from './span-identity.ts';
 import { openOriginJson, originJson, resourceMetadata } from './span-origin.ts';
 
-/** The settings of a sink that apply to the fields of a span. */
+/** The sink settings that apply to a span's fields. */
 export type SpanCapture = Pick<CapturePolicy, 'hideInputs' | 'hideOutputs' | 'payload' | 'attachmentBytes'>;
 
-/** Data that is needed to map a span but is not part of the span. */
+/** Data that is needed to map a span but is not part of it. */
 interface SpanSurroundings {
   readonly startUs: number;
   readonly parentIds: SpanContextLike | undefined;
-  /** Messages from log records, keyed by attribute name. Attributes of the span take precedence. */
+  /** Messages from log records, by attribute name. Span attributes take precedence. */
   readonly messages?: Attributes | undefined;
-  /** Number of log records that were dropped because of the limits. */
+  /** Number of log records dropped because of the limits. */
   readonly droppedMessages?: number | undefined;
   readonly exception?: Attributes | undefined;
-  /** The JSON text of the inputs that the start of the run contained. */
+  /** JSON text of the inputs that the run's start contained. */
   readonly sentInputs?: string | undefined;
-  /** Whether a nested span has token counts. The token counts of an agent would repeat these. */
+  /** Whether a nested span has token counts, which an agent's own counts would repeat. */
   readonly hasUsageBelow?: boolean;
 }
 
@@ -67,15 +67,15 @@ export interface SpanFields extends SpanStartFields {
 
 export const OPERATION = 'reading a span';
 
-/** The key of token counts and costs in the outputs and in the metadata. */
+/** The key for token counts and costs in outputs and metadata. */
 const USAGE = 'usage_metadata';
 
-/** Maximum number of metadata keys of one span. `dropped_attributes` counts the attributes beyond this maximum. */
+/** Maximum number of metadata keys per span. `dropped_attributes` counts any further attributes. */
 const METADATA_KEYS_MAX = 1_000;
 
 /**
- * Maps an ended span to the fields of its run. The function is pure: the same arguments always give the same fields. If
- * one part of the span is invalid, the other parts are still mapped.
+ * Maps an ended span to its run's fields. A pure function: the same arguments always give the same fields. If one part
+ * of the span is invalid, the other parts are still mapped.
  */
 export function spanToRun(span: SpanLike, capture: SpanCapture, around: SpanSurroundings): SpanFields {
   const fields: SpanFields = {
@@ -119,7 +119,7 @@ export function runTypeOf(attributes: Attributes): string {
   return 'chain';
 }
 
-/** Called when the span starts: the project of a run cannot change later. */
+/** Returns the project that a span names. Called when the span starts, because a run's project cannot change later. */
 export function projectOf(attributes: Attributes): string | undefined {
   for (const { project, matches } of WITH_PROJECT) {
     const name = text(attributes[project]);
@@ -132,7 +132,7 @@ const WITH_PROJECT = vocabularies.flatMap(({ project, matches }) =>
   project === undefined ? [] : [{ project, matches }],
 );
 
-/** Returns a function that checks whether the name of an attribute or event belongs to a hidden payload. */
+/** Returns a function that checks whether an attribute or event name belongs to a hidden payload. */
 export function hiddenNames({
   hideInputs,
   hideOutputs,
@@ -195,8 +195,8 @@ function withoutUsed(
 ): readonly SpanEventLike[] {
   const own = Object.keys(beside).filter((name) => !Object.hasOwn(attributes, name));
   const used = new Set(own.filter((name) => reader.isUsed(name)));
-  // Messages that no table uses must not become metadata, because they are not attributes of the span. The events of
-  // these messages are recorded unchanged.
+  // Messages that no table uses must not become metadata, because they are not span attributes. Their events are
+  // recorded unchanged.
   for (const name of own) reader.use(name);
   return ofEvents === undefined ? events : withoutUsedEvents(events, ofEvents, used);
 }
@@ -228,8 +228,8 @@ function addError(fields: SpanFields, span: SpanLike, { payload }: SpanCapture, 
 const CLIENT = 2;
 
 /**
- * Whether a span has the token counts of an agent whose model calls have no spans. The model calls of an agent are
- * assumed to have no spans if the agent runs in another service or is reported by OpenInference.
+ * Whether a span has the token counts of an agent whose model calls have no spans. Model calls are assumed to have no
+ * spans if the agent runs in another service or is reported by OpenInference.
  */
 function isAgentAlone(kind: number, attributes: Attributes): boolean {
   if (attributes['gen_ai.operation.name'] === 'invoke_agent' && kind === CLIENT) return true;
@@ -275,7 +275,7 @@ function mapStart(
 
 const HTTP_RANK = vocabularies.indexOf(http);
 
-/** The payloads of runs of these types are never read from HTTP attributes. */
+/** Run types whose payloads are never read from HTTP attributes. */
 const NOT_REQUESTS: ReadonlySet<string> = new Set(['llm', 'embedding', 'tool']);
 
 function encoded(
@@ -288,7 +288,7 @@ function encoded(
   return encodePayload(field, fields, capture, inputs?.attachments && roomBeside(inputs.attachments, capture));
 }
 
-/** Returns how many attachments and bytes remain for the outputs after the attachments of the inputs. */
+/** Returns how many attachments and bytes remain for the outputs after the inputs' attachments. */
 function roomBeside(
   attachments: NonNullable<EncodedPayload['attachments']>,
   { attachmentBytes }: SpanCapture,
@@ -301,7 +301,7 @@ function roomBeside(
   };
 }
 
-/** Adds the token counts to the outputs. Extending JSON text is faster than encoding the outputs again. */
+/** Adds the token counts to the outputs. Extending the JSON text is faster than encoding the outputs again. */
 function withUsage(outputs: Found | undefined, usage: UsageMetadata): Found {
   const body = outputs?.text?.trim().slice(0, -1);
   const fields = { ...outputs?.fields, [USAGE]: usage };

@@ -58,9 +58,9 @@ export function readFeedbackInput(body: unknown, strict: boolean): FeedbackInput
 const QUERY_FIELDS: readonly string[] = ['score', 'value', 'comment', 'correction'];
 
 /**
- * Validates the fields in a query string. All values are text. `correction` may be JSON text. Unknown parameters are
- * ignored, because mail services add their own to links. If all parameters are unknown, throws 422, because a link with
- * a misspelled one would replace earlier feedback with nothing.
+ * Validates the fields in a query string, where all values are text and `correction` may be JSON text. Ignores unknown
+ * parameters, because mail services add their own to links. If all parameters are unknown, throws 422, because a link
+ * with a misspelled one would replace earlier feedback with nothing.
  */
 export function readFeedbackQuery(search: URLSearchParams, strict: boolean): FeedbackInput {
   const parameters = [...search].filter(([name]) => QUERY_FIELDS.includes(name));
@@ -102,7 +102,7 @@ function scoreOf(value: string): unknown {
   return NUMBER.test(value) ? Number(value) : value;
 }
 
-/** Returns the object if the text is a JSON object, otherwise the text. */
+/** Returns the parsed object if the text is a JSON object, otherwise the text. */
 function correctionOf(value: string): unknown {
   try {
     const json = new JsonReader().parse(Buffer.from(value), 'It').value;

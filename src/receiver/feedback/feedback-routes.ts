@@ -46,7 +46,7 @@ export async function postFeedback(call: Call): Promise<RouteResponse> {
 const PAGE_PARAMETERS: readonly string[] = ['offset', 'limit'];
 
 async function listFeedback({ store, scope, search }: Call): Promise<RouteResponse> {
-  // LangSmith clients may send the source, which is not stored.
+  // Accepts the source, which LangSmith clients may send. It is not stored.
   refuseUnknownParameters(search, ['run', 'key', 'source', ...PAGE_PARAMETERS]);
   const ids = idsIn(search, 'run');
   const all = await Promise.all(ids.map(async (id) => (await store.details(scope, id))?.feedback ?? []));
@@ -71,14 +71,14 @@ async function listTokens({ request, search, store, scope }: Call): Promise<Rout
   return { status: 200, body: itemsOfPage(items, search) };
 }
 
-/** Returns the values of a parameter. Throws 422 if there is none, or if one is not a UUID. */
+/** Returns a parameter's values. Throws 422 if there is none, or if one is not a UUID. */
 function idsIn(search: URLSearchParams, parameter: string): string[] {
   const [ids, loc] = [search.getAll(parameter), ['query', parameter]];
   if (ids.length === 0) throw new HttpError(422, [{ loc, msg: `\`${parameter}\` is missing`, type: 'missing' }]);
   return ids.map((id) => validated(uuid(true), id, loc));
 }
 
-/** Returns the response for a new token. Its URL starts with the base URL of the request. */
+/** Returns the response for a new token. The token's URL starts with the request's base URL. */
 function tokenBody({ id, expires_at, feedback_key }: FeedbackToken, { headers }: IncomingMessage): object {
   const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http';
   return { id, url: `${scheme}://${headers.host}/api/v1/feedback/tokens/${id}`, expires_at, feedback_key };
@@ -117,7 +117,7 @@ function withoutRun(runId: string): HttpError {
   return new HttpError(404, `The run ${runId} has not arrived or is no longer stored`);
 }
 
-/** Matches the user agents of programs that fetch links to show a preview, but do not request HTML. */
+/** Matches user agents of programs that fetch links to show a preview, but do not request HTML. */
 const PREVIEW_AGENTS = new RegExp(
   [
     'slackbot|slack-imgproxy|twitterbot|facebookexternalhit|facebot|linkedinbot|discordbot|telegrambot|whatsapp',
@@ -159,7 +159,7 @@ function htmlPage(title: string, body: string): RouteResponse {
   };
 }
 
-/** Headers of all responses to clients that use a token. Pages from any origin may use a token. */
+/** Headers for all responses to clients that use a token. Pages from any origin may use one. */
 const FOR_ANYONE: Readonly<Record<string, string>> = {
   'access-control-allow-origin': '*',
   'cross-origin-resource-policy': 'cross-origin',

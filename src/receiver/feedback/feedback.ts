@@ -2,7 +2,7 @@
 export interface Feedback {
   id: string;
   run_id: string;
-  /** The subject of the feedback, for example `user_liked`. At most 180 characters. */
+  /** What the feedback is about, for example `user_liked`. At most 180 characters. */
   key: string;
   score?: number | boolean;
   value?: number | boolean | string | Record<string, unknown>;
@@ -13,7 +13,7 @@ export interface Feedback {
   modified_at: string;
 }
 
-/** A token for giving feedback on a run. Until the token expires, anyone who knows the token's id can give feedback. */
+/** A token for giving feedback on a run. Until the token expires, anyone who knows its id can give feedback. */
 export interface FeedbackToken {
   id: string;
   run_id: string;
@@ -28,6 +28,6 @@ export interface FeedbackToken {
 export interface FeedbackFigures {
   key: string;
   count: number;
-  /** Absent if no feedback has a numeric score. */
+  /** Average of the numeric scores. Absent if there are none. */
   average_score?: number;
 }

@@ -12,7 +12,7 @@ import { boundaryOf, parseMultipart } from './multipart.ts';
 import { type Batch, readBatch } from './multipart-batch.ts';
 import { readRun } from './run-message.ts';
 
-/** Routes of the documented interface for sending runs, and `GET /info`. */
+/** The documented interface's routes for sending runs, and `GET /info`. */
 export const interfaceRoutes: readonly Route[] = [
   { method: 'GET', path: '/info', admission: 'open', handle: () => ({ status: 200, body: INFO }) },
   { method: 'POST', path: '/runs', admission: 'write', handle: (call) => ingestRecord(call, 'post') },
@@ -34,10 +34,10 @@ const INFO = {
   instance_flags: { gzip_body_enabled: false },
 };
 
-/** Maximum number of posts and patches in a batch. A larger batch gets 413, and the client then splits the batch. */
+/** Maximum number of posts and patches per batch. After a 413 for a larger batch, the client splits the batch. */
 const BATCH_RECORDS_MAX = 1_000;
 
-/** Stores a request's operations, after the simulated faults are applied. */
+/** Stores a request's operations, after applying simulated faults. */
 export async function ingest({ store, scope, faults }: Call, operations: readonly RunOperation[]): Promise<void> {
   await faults.apply(operations);
   await store.apply(scope, operations);
@@ -64,7 +64,7 @@ async function postMultipart(call: Call): Promise<RouteResponse> {
   return { status: 202, body: { accepted, feedback: await addFeedbackBatch(store, scope, feedback) } };
 }
 
-/** Stores the runs of `{ "post": [record, …], "patch": [record, …] }`. */
+/** Stores the runs in `{ "post": [record, …], "patch": [record, …] }`. */
 async function postBatch(call: Call): Promise<RouteResponse> {
   const batch = jsonObject(await readJson(call));
   const records = (['post', 'patch'] as const).flatMap((kind) =>

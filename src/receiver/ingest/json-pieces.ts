@@ -3,8 +3,8 @@ import { setSoon } from '../../base/timers.ts';
 const PIECE_LENGTH = 256 * 1024;
 
 /**
- * Yields pieces of the JSON text of an object with a long list, whose items are JSON text. Other requests are processed
- * between pieces, and no string exceeds the limit of the engine.
+ * Yields the JSON text for an object with a long list in pieces. The list's items are JSON text. Other requests are
+ * processed between pieces, and no string exceeds the engine's limit.
  */
 export async function* jsonPieces(
   fields: Readonly<Record<string, unknown>>,

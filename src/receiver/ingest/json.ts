@@ -1,11 +1,11 @@
 import { isEscaped, messageOf } from '../../base/text.ts';
 import { HttpError } from '../http-error.ts';
 
-/** Maximum nesting depth of JSON. Deeper values would overflow the call stack when they are serialized or copied. */
+/** Maximum nesting depth of JSON. Serializing or copying deeper values would overflow the call stack. */
 const DEPTH_MAX = 512;
 /**
- * Maximum number of values in the JSON of one request. A parsed value can use 30 times as much memory as its JSON text,
- * so a body that consists of brackets could exhaust the heap even if it is within the size limit.
+ * Maximum number of JSON values per request. A parsed value can use 30 times as much memory as its JSON text, so a body
+ * full of brackets could exhaust the heap even within the size limit.
  */
 export const VALUES_MAX = 2_000_000;
 
@@ -20,7 +20,7 @@ export interface Json {
 export class JsonReader {
   #valuesLeft = VALUES_MAX;
 
-  /** Parses a JSON text in UTF-8. Throws 400 or 413; `what` is the subject of the error message. */
+  /** Parses UTF-8 JSON. Throws 400 or 413. `what` is the subject of the error message. */
   parse(bytes: Buffer, what: string): Json {
     try {
       const text = utf8.decode(bytes);
@@ -33,8 +33,8 @@ export class JsonReader {
   }
 
   /**
-   * Checks the limits before the text is parsed. The counts may be wrong if the JSON is invalid, but `JSON.parse`
-   * rejects such text anyway.
+   * Checks the limits before parsing. The counts may be wrong for invalid JSON, but `JSON.parse` rejects such text
+   * anyway.
    */
   #checkLimits(text: string, what: string): void {
     let depth = 0;

@@ -19,8 +19,8 @@ export interface Batch {
 }
 
 /**
- * Converts the parts of a request to operations. Throws 400 if a part is malformed or contradicts another part, and 422
- * if a field is invalid.
+ * Converts a request's parts to operations. Throws 400 if a part is malformed or contradicts another part, and 422 if a
+ * field is invalid.
  */
 export function readBatch(parts: readonly Part[], strict: boolean): Batch {
   const reader = new BatchReader(strict);
@@ -70,7 +70,7 @@ class BatchReader {
       const draft = this.#drafts.get(`post.${id}`) ?? this.#drafts.get(`patch.${id}`);
       if (draft === undefined) throw new HttpError(400, `Part ${part.name} belongs to a run that is not in the body`);
       const mimeType = part.contentType?.replace(LENGTH_PARAMETER, '') || 'application/octet-stream';
-      // The bytes are copied, because a view would keep the whole request in memory.
+      // Copies the bytes, because a view would keep the whole request in memory.
       draft.attachments.push({ name, mimeType, bytes: Uint8Array.from(part.bytes) });
     }
     const operations = Array.from(this.#drafts.values(), (draft) => this.#operationOf(draft));
@@ -79,8 +79,8 @@ class BatchReader {
   }
 
   /**
-   * Validates the length of a part. A wrong Content-Length is always rejected. Strict mode also requires a
-   * Content-Length for each JSON part, and rejects a length in Content-Type, as LangSmith clients send it.
+   * Validates a part's length. A wrong Content-Length is always rejected. Strict mode also requires a Content-Length
+   * for each JSON part, and rejects a length in Content-Type, which LangSmith clients send.
    */
   #checkLength({ name, contentType = '', contentLength, bytes }: Part, kind: PartName['kind']): void {
     if (this.#strict && LENGTH_PARAMETER.test(contentType)) {
@@ -110,8 +110,7 @@ class BatchReader {
     if (this.#strict && isEmpty(value)) {
       this.#issues.add(['body', part.name], 'empty', 'Send this part only if its value is not empty');
     }
-    // LangSmith clients describe model objects in `serialized`. The field is dropped, because run records have no such
-    // field.
+    // Drops `serialized`, in which LangSmith clients describe model objects, because run records have no such field.
     if (value === null || field === 'serialized') return;
     draft.payloads[field] = value;
     if (field !== 'extra' && field !== 'error') draft.texts[field] = text;

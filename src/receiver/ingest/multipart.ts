@@ -12,13 +12,13 @@ export interface Part {
 }
 
 /**
- * Maximum number of parts in a request. A request with more parts gets 413, and the client then splits the batch. A
- * batch of 100 runs from a LangSmith client has up to 700 parts.
+ * Maximum number of parts per request. A request with more parts gets 413, and the client then splits the batch. A
+ * LangSmith client's batch of 100 runs has up to 700 parts.
  */
 const PARTS_MAX = 1_000;
 /**
- * Maximum length of a part name. The name of a JSON part needs 60 bytes. The name of an attachment part contains a name
- * that the application chose, which may be longer.
+ * Maximum length of a part name. JSON parts need 60 bytes. Attachment parts contain a name that the application chose,
+ * which may be longer.
  */
 const PART_NAME_BYTES_MAX = 1_000;
 const HEADER_BYTES_MAX = 16 * 1024;
@@ -47,8 +47,7 @@ export function boundaryOf(contentType = ''): string {
  *
  *     preamble ␍␊--boundary␍␊ header ␍␊␍␊ bytes ␍␊--boundary␍␊ header … bytes ␍␊--boundary-- epilogue
  *
- * The line break before a delimiter belongs to the delimiter. If the body starts with the delimiter, there is no such
- * line break.
+ * The line break before a delimiter belongs to the delimiter, unless the body starts with it.
  */
 export function parseMultipart(body: Buffer, boundary: string, strict: boolean): Part[] {
   const delimiter = Buffer.from(`\r\n--${boundary}`);
@@ -90,7 +89,7 @@ function firstPart(body: Buffer, delimiter: Buffer, strict: boolean): number {
 const HEADER_LINE = /^([^\s:][^:]*):([^\r\n]*)$/;
 
 /**
- * Parses the headers of a part. `text` starts directly after the delimiter, so its first line contains the rest of the
+ * Parses a part's headers. `text` starts directly after the delimiter, so its first line contains the rest of the
  * delimiter's line.
  */
 function parseHeader(text: string, position: number): Omit<Part, 'bytes'> {
@@ -120,7 +119,7 @@ const PARAMETER = /\s*;\s*([\w*-]+)=(?:"([^"]*)"|([^\s;"]*))\s*/y;
 
 /**
  * Parses a Content-Disposition header. Returns undefined if the header is malformed or has no name. In names, `%22`,
- * `%0D` and `%0A` stand for quotes and line breaks; there are no other escapes (HTML standard, "Multipart form data").
+ * `%0D` and `%0A` stand for quotes and line breaks. There are no other escapes (HTML standard, "Multipart form data").
  */
 function parseDisposition(text: string): { name: string; hasFilename: boolean } | undefined {
   if (!/^form-data\b/i.test(text)) return undefined;

@@ -5,16 +5,16 @@ import { messageOf } from '../../base/text.ts';
 import { HttpError } from '../http-error.ts';
 
 export interface BodyLimits {
-  /** Maximum size of a body as it is received, compressed or not. */
+  /** Maximum size of a received body in bytes, compressed or not. */
   readonly wireBytesMax: number;
   /**
-   * Maximum size of a decompressed body. Decompression stops when this size is exceeded. The compression ratio is not
+   * Maximum size of a decompressed body in bytes. Decompression stops beyond this size. The compression ratio is not
    * limited, because spans that repeat a long prompt legitimately compress by more than 1000 : 1.
    */
   readonly decodedBytesMax: number;
   /**
-   * Maximum total size of all bodies in memory. A request that would exceed this size gets 429, and the client can
-   * retry the request.
+   * Maximum total size of all bodies in memory, in bytes. A request that would exceed this size gets 429, and the
+   * client can retry.
    */
   readonly inFlightBytesMax: number;
 }
@@ -22,12 +22,12 @@ export interface BodyLimits {
 const MIB = 1024 * 1024;
 const LIMITS: BodyLimits = { wireBytesMax: 64 * MIB, decodedBytesMax: 128 * MIB, inFlightBytesMax: 256 * MIB };
 
-/** Memory overhead to count for each chunk. A body that arrives in tiny chunks uses a hundred times its size. */
+/** Memory overhead per chunk. A body that arrives in tiny chunks uses a hundred times its size. */
 const CHUNK_OVERHEAD_BYTES = 256;
 
 const RETRY_AFTER_S = 1;
 
-/** Reads the bodies of a server's requests, and limits their total size in memory. */
+/** Reads a server's request bodies, and limits their total size in memory. */
 export class RequestBodies {
   readonly #limits: BodyLimits;
   #inFlightBytes = 0;
@@ -37,9 +37,9 @@ export class RequestBodies {
   }
 
   /**
-   * Passes the decompressed body of a request to `use`. The body counts as in flight until `use` ends. `bytesMax` can
-   * lower the limit for the decompressed size. Throws 413 if the body exceeds a limit, 429 if too many bytes are in
-   * flight, 415 if the encoding is unknown, and 400 if the body is invalid or incomplete.
+   * Passes a request's decompressed body to `use`. The body counts as in flight until `use` ends. `bytesMax` can lower
+   * the limit for the decompressed size. Throws 413 if the body exceeds a limit, 429 if too many bytes are in flight,
+   * 415 if the encoding is unknown, and 400 if the body is invalid or incomplete.
    */
   async read<Result>(
     request: IncomingMessage,
@@ -67,7 +67,7 @@ export class RequestBodies {
       chunks.push(chunk);
     };
     try {
-      // Events are used, because an async iterator would add about 10 µs per request.
+      // Uses events, because an async iterator would add about 10 µs per request.
       await new Promise<void>((resolve, reject) => {
         source.on('data', (chunk: Buffer) => {
           try {
@@ -91,8 +91,8 @@ export class RequestBodies {
 }
 
 /**
- * Yields the chunks of a decompressed body, whose size is not limited. Throws 400 if the body is invalid or incomplete,
- * and 415 if the encoding is unknown.
+ * Yields a decompressed body's chunks, without a size limit. Throws 400 if the body is invalid or incomplete, and 415
+ * if the encoding is unknown.
  */
 export async function* decompressed(request: IncomingMessage): AsyncGenerator<Buffer> {
   const { source, failureOf, close } = openBody(request, Number.POSITIVE_INFINITY);
@@ -112,7 +112,7 @@ function tooLarge(bytesMax: number, when = ''): HttpError {
 interface OpenBody {
   /** The decompressed body, or the request itself if the body is not compressed. */
   readonly source: Readable;
-  /** Converts an error of `source` to an error response. */
+  /** Converts an error from `source` to an error response. */
   readonly failureOf: (error: unknown) => HttpError;
   /** Reads and discards the rest of the body, because clients send the whole body before they read the response. */
   readonly close: () => void;
@@ -144,8 +144,8 @@ function openBody(request: IncomingMessage, wireBytesMax: number): OpenBody {
 }
 
 /**
- * The zstd functions, which Node has since 22.15. A truncated frame is not an error for them, but the parser of the
- * body detects it.
+ * The zstd functions, which Node has since 22.15. These functions accept a truncated frame, but the body's parser
+ * detects the truncation.
  */
 const { createZstdDecompress, constants } = zlib as typeof zlib & {
   createZstdDecompress?: (options: { chunkSize: number; params: Record<number, number> }) => Transform;
@@ -160,7 +160,9 @@ const ZSTD_WINDOW_LOG_MAX = 23;
 
 const OPTIONS = { chunkSize: 64 * 1024 };
 
-/** Returns a decoder for a `Content-Encoding`, or undefined for `identity`. Throws 415 if the encoding is unknown. */
+/**
+ * Returns a decoder for a `Content-Encoding`. Returns undefined for `identity`. Throws 415 if the encoding is unknown.
+ */
 function decoderOf(header = 'identity'): { encoding: string; decoder: Transform } | undefined {
   const encoding = header.trim().toLowerCase();
   if (encoding === 'identity') return undefined;

@@ -6,11 +6,11 @@ import { filledText, object, parsed, type Schema, text } from '../validation.ts'
 
 type RunField = keyof RunRecord;
 
-/** Accepted spellings. They differ between the documented interface and LangSmith clients. */
+/** Which spellings are accepted. The documented interface and LangSmith clients use different ones. */
 interface Spellings {
   /** Accepts ids of 32 hex digits without hyphens. */
   readonly hexIds: boolean;
-  /** Whether times in milliseconds since 1970, and null for an absent field, are accepted. */
+  /** Whether to accept times in milliseconds since 1970, and null for an absent field. */
   readonly loose: boolean;
 }
 
@@ -20,7 +20,7 @@ export interface DottedOrder {
   readonly ids: readonly string[];
 }
 
-/** Returns the schemas of a run record's fields, with which all request formats are validated. */
+/** Returns the schemas for a run record's fields, which validate all request formats. */
 export function runFields({ hexIds, loose }: Spellings): Readonly<Record<RunField, Schema<unknown>>> {
   const id = uuid(hexIds);
   const time = timestamp(loose);
@@ -56,7 +56,7 @@ export function uuid(hexIds: boolean): Schema<string> {
 
 const UUID = /^[0-9a-f]{8}(-?)[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{12}$/i;
 
-/** Returns the id in lower case with hyphens, or undefined if the text is not a UUID. */
+/** Returns the id in lower case with hyphens. Returns undefined if the text is not a UUID. */
 export function parseUuid(text: string, hexIds: boolean): string | undefined {
   const [match, hyphen] = UUID.exec(text) ?? [];
   if (match === undefined || (hyphen === '' && !hexIds)) return undefined;
@@ -64,11 +64,11 @@ export function parseUuid(text: string, hexIds: boolean): string | undefined {
 }
 
 /**
- * Matches the format that `isoTimestamp` returns. Times in this format are stored as they are, because formatting them
- * again would be slower than this test.
+ * Matches the format that `isoTimestamp` returns. Such times are stored unchanged, because formatting them again would
+ * be slower than this test.
  */
 const CANONICAL_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/;
-/** Latest accepted time in microseconds. Later times would exceed `Number.MAX_SAFE_INTEGER`. */
+/** Latest accepted time in microseconds. In microseconds, later times would exceed `Number.MAX_SAFE_INTEGER`. */
 const TIME_MAX_US = Date.UTC(2255, 0) * 1_000;
 
 function timestamp(loose: boolean): Schema<string> {
@@ -90,7 +90,7 @@ const ORDER_LEVELS_MAX = 1_000;
 const SEGMENT_LENGTH = 22 + 36 + 1;
 
 function parseOrder(text: string, hexIds: boolean): DottedOrder | undefined {
-  // The length is checked before the text is split, because a text of dots would result in one segment per byte.
+  // Checks the length before splitting the text, because a text of dots would result in one segment per byte.
   if (text.length >= ORDER_LEVELS_MAX * SEGMENT_LENGTH) return undefined;
   const segments = parseDottedOrder(text);
   if (segments === undefined || segments.length > ORDER_LEVELS_MAX) return undefined;

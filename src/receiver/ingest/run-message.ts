@@ -17,16 +17,19 @@ interface RunFormat {
 interface RunMessage {
   readonly record: Readonly<Record<string, unknown>>;
   readonly loc: Location;
-  /** Id of the run, from the part name or the path. @default the `id` of the record */
+  /**
+   * Id of the run, from the part name or the path.
+   * @default the `id` of the record
+   */
   readonly id?: string | undefined;
   /**
-   * Fields that were sent in separate parts named `<main part>.<field>`. These fields take precedence over those in
-   * `record`, the main part.
+   * Fields that were sent in separate parts named `<main part>.<field>`. Fields in separate parts take precedence over
+   * those in `record`, the main part.
    */
   readonly payloads?: Readonly<Record<string, unknown>>;
 }
 
-/** Validates a message. The result must be used only if no issue was added. */
+/** Validates a message. Use the result only if no issue was added. */
 export function readRun(format: RunFormat, message: RunMessage, issues: ValidationIssues): RunOperation {
   const { kind, strict } = format;
   const { record, loc, payloads = {} } = message;
@@ -44,7 +47,7 @@ export function readRun(format: RunFormat, message: RunMessage, issues: Validati
   return { kind, id, fields: presentFields(input), attachments: [] };
 }
 
-/** Validated fields of a record. A field that is null counts as absent. */
+/** A record's validated fields. Null fields count as absent. */
 type RunInput = { readonly [Field in Exclude<keyof RunFields, 'dotted_order'>]?: RunFields[Field] | null } & {
   readonly id?: string | null;
   readonly dotted_order?: DottedOrder | null;
@@ -113,7 +116,7 @@ function presentFields({ id: _id, dotted_order: order, ...input }: RunInput): Ru
 
 type RunSchema = Schema<RunInput> & { readonly entries: object };
 
-/** Cached schemas. A schema is created on first use, because a receiver uses only a few. */
+/** Schemas that have been created. A receiver uses only a few, so each is created on first use. */
 const schemas = new Map<string, RunSchema>();
 
 function schemaOf(format: RunFormat): RunSchema {
@@ -137,7 +140,7 @@ type Fields = readonly (keyof RunInput)[];
 /** The fields that are always required, and the additional fields that strict mode requires. */
 const REQUIRED: Readonly<Record<`${RunFormat['format']} ${RunFormat['kind']}`, readonly [Fields, Fields]>> = {
   'simple post': [['id', 'name', 'run_type', 'inputs', 'start_time'], []],
-  // `outputs` is not required, because a failed run has none.
+  // Does not require `outputs`, because a failed run has none.
   'simple patch': [[], ['end_time']],
   'batch post': [['id', 'name', 'run_type', 'start_time'], []],
   'batch patch': [['id'], []],

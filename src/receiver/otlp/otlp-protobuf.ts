@@ -6,7 +6,7 @@ import { VALUES_MAX } from '../ingest/json.ts';
 /** Maximum nesting depth of messages. */
 const DEPTH_MAX = 200;
 
-/** A protobuf field. `type` is an encoding that `MessageReader` implements, or the name of a message. */
+/** A protobuf field. `type` is an encoding that `MessageReader` implements, or a message name. */
 type Field = readonly [nameInJson: string, type: string, repeated?: 'repeated'];
 
 const ATTRIBUTES: Field = ['attributes', 'KeyValue', 'repeated'];
@@ -56,8 +56,8 @@ const MESSAGES: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
 };
 
 /**
- * Wire type of each encoding. Encodings that are not listed, and messages, are length-delimited. A field with a
- * different wire type is skipped.
+ * Each encoding's wire type. Encodings that are not listed, and messages, are length-delimited. Fields with a different
+ * wire type are skipped.
  */
 const WIRE_TYPES: Readonly<Record<string, number>> = { bool: 0, int: 0, double: 1, fixed64: 1, fixed32: 5 };
 const LENGTH_DELIMITED = 2;
@@ -68,7 +68,7 @@ async function newPbf(bytes?: Uint8Array): Promise<Pbf> {
   return new Reader(bytes);
 }
 
-/** Parses an `ExportTraceServiceRequest` and returns it in its JSON form. Throws 400 or 413. */
+/** Parses an `ExportTraceServiceRequest` and returns its JSON form. Throws 400 or 413. */
 export async function readProtobufRequest(bytes: Buffer): Promise<unknown> {
   const reader = new MessageReader(await newPbf(bytes), bytes);
   try {
@@ -99,10 +99,10 @@ function unreadable(why: string): HttpError {
   return new HttpError(400, `The body is not a valid ExportTraceServiceRequest in protobuf: ${why}`);
 }
 
-/** Converts protobuf messages to objects. Unknown fields are skipped. */
+/** Converts protobuf messages to objects. Skips unknown fields. */
 class MessageReader {
   readonly #pbf: Pbf;
-  // Fixed-length numbers are read from these bytes, because `pbf` ignores the byte offset of a view when it reads them.
+  // The bytes from which fixed-length numbers are read, because `pbf` ignores a view's byte offset when it reads them.
   readonly #bytes: Buffer;
   #valuesLeft = VALUES_MAX;
 
@@ -128,7 +128,7 @@ class MessageReader {
       else result[name] = [value];
     };
     this.#pbf.readFields(readField, undefined, end);
-    // This check also detects a nested field that ends beyond this message.
+    // Also detects a nested field that ends beyond this message.
     if (this.#pbf.pos !== end) throw unreadable('it ends within a field');
     return result;
   }
@@ -155,7 +155,7 @@ class MessageReader {
     if (Object.hasOwn(MESSAGES, type)) return this.read(type, valueEnd, depth + 1);
     const bytes = this.#bytes.subarray(pbf.pos, valueEnd);
     pbf.pos = valueEnd;
-    // The bytes are copied, because a view would keep the whole body in memory.
+    // Copies the bytes, because a view would keep the whole body in memory.
     return type === 'bytes' ? Uint8Array.from(bytes) : bytes.toString(type === 'hex' ? 'hex' : 'utf8');
   }
 }

@@ -33,7 +33,7 @@ const ENCODINGS: ReadonlyMap<string, Encoding> = new Map<string, Encoding>([
           rejectedSpans === 0 ? {} : { partialSuccess: { rejectedSpans: `${rejectedSpans}`, errorMessage } },
         );
       },
-      // `detail` is added because the receiver's other error responses have it.
+      // Adds `detail`, because the receiver's other error responses have it.
       status: (message) => JSON.stringify({ message, detail: message }),
     },
   ],

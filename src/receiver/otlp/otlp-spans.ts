@@ -5,7 +5,7 @@ import { HttpError, ValidationIssues } from '../http-error.ts';
 import { parsed, validate } from '../validation.ts';
 
 /**
- * Maximum number of spans in a request. By default, exporters send up to 512 and collectors up to 8192, and neither
+ * Maximum number of spans per request. By default, exporters send up to 512 and collectors up to 8192, and neither
  * splits a rejected request.
  */
 const SPANS_MAX = 10_000;
@@ -17,19 +17,19 @@ export interface OtlpSpan {
   readonly project: string | undefined;
 }
 
-/** The valid spans of a request, and the number of invalid spans. */
+/** A request's valid spans, and the number of its invalid spans. */
 interface OtlpSpans {
   readonly spans: readonly OtlpSpan[];
   readonly rejected: number;
-  /** The first problem of the first invalid span. Empty if all spans are valid. */
+  /** The first problem with the first invalid span. Empty if all spans are valid. */
   readonly reason: string;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * Reads an `ExportTraceServiceRequest` in its JSON form, in which ids are hexadecimal and 64-bit numbers are text (or
- * bigints, if the request was protobuf). Throws 400 if the value is not such a request, and 413 if it contains too many
+ * Reads an `ExportTraceServiceRequest` in its JSON form, in which ids are hexadecimal and 64-bit numbers are text, or
+ * bigints if the request was protobuf. Throws 400 if the value is not such a request, and 413 if it contains too many
  * spans.
  */
 export function readOtlpSpans(request: unknown): OtlpSpans {
@@ -38,7 +38,7 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
   let rejected = 0;
   for (const resourceSpans of listIn(objectIn(request, 'The body'), 'resourceSpans')) {
     const attributes = attributesIn(isObject(resourceSpans.resource) ? resourceSpans.resource.attributes : []);
-    // All spans of a resource share this object, because the mapping caches the resource's metadata by object.
+    // All spans from a resource share this object, because the mapping caches the resource's metadata by object.
     const resource = { attributes };
     const project = resourceProject(attributes);
     for (const scopeSpans of listIn(resourceSpans, 'scopeSpans')) {
@@ -72,7 +72,7 @@ function resourceProject(attributes: Fields): string | undefined {
 
 const TIME = 'nanoseconds between 1970 and 2255';
 
-/** Schema of the fields that a span must have to be stored. Invalid values in other fields are ignored. */
+/** Schema for the fields that a span must have to be stored. Invalid values in other fields are ignored. */
 const identitySchema = v.object({
   traceId: parsed('32 hexadecimal digits, not all zero', (value) => parseId(value, 32)),
   spanId: parsed('16 hexadecimal digits, not all zero', (value) => parseId(value, 16)),
@@ -131,7 +131,7 @@ function spanOf(
   };
 }
 
-/** Names of the enum values in protojson, in the order of their numbers. */
+/** Names of the enum values in protojson, in numerical order. */
 const KINDS = ['UNSPECIFIED', 'INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'].map(
   (name) => `SPAN_KIND_${name}`,
 );
@@ -173,7 +173,7 @@ function attributesIn(list: unknown): Record<string, unknown> {
   );
 }
 
-/** Returns the content of an `AnyValue` as SDKs represent it, or undefined if the value is empty. */
+/** Returns an `AnyValue`'s content as SDKs represent it, or undefined if it is empty. */
 function anyValueOf(value: unknown): unknown {
   if (!isObject(value)) return undefined;
   const { stringValue, boolValue, intValue, doubleValue, arrayValue, kvlistValue, bytesValue } = value;

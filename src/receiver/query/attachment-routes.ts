@@ -16,14 +16,14 @@ export const attachmentRoutes: readonly Route[] = [
 ];
 
 /**
- * Matches media types that a browser can display without running code. Attachments of other types are downloaded as
- * `application/octet-stream`.
+ * Matches media types that a browser can display without running code. Attachments with any other type are downloaded
+ * as `application/octet-stream`.
  */
 const SHOWN = /^(?:image\/(?:png|jpeg|gif|webp|avif)|(?:audio|video)\/[a-z0-9][a-z0-9.+-]*)$/;
 
 /**
- * Returns the response for an attachment. Because the content is untrusted, the headers prevent the browser from
- * running it, from guessing its type, and from using a folder in its file name.
+ * Returns the response for an attachment. Attachments are untrusted, so the headers prevent the browser from running
+ * the content, from guessing its type, and from using a folder in its file name.
  */
 function attachmentResponse({ name, mimeType, bytes }: Attachment): RouteResponse {
   const type = mimeType.split(';', 1)[0]?.trim().toLowerCase() ?? '';

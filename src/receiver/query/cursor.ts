@@ -1,9 +1,9 @@
 import { RunspanError } from '../../base/errors.ts';
 import type { ListQuery, Page } from './query.ts';
 
-/** Position of an item in a sorted list. Items with equal values keep the order in which they were stored. */
+/** An item's position in a sorted list. Items with equal values keep the order in which they were stored. */
 interface Position {
-  /** Sort value of the item. Items without one have null and come last. */
+  /** The item's sort value. Items without one have null and come last. */
   readonly value: number | null;
   readonly n: number;
 }

@@ -3,7 +3,7 @@ import { JsonReader } from '../ingest/json.ts';
 
 const ENTRY_BYTES_MAX = 256 * 1024 * 1024;
 
-/** A field of an object, or an element of a field that is an array. */
+/** A field in an object, or an element in a field that is an array. */
 interface Entry {
   readonly key: string;
   /** JSON text of the entry's value. */
@@ -18,15 +18,15 @@ const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACKET_END, BRACE, BRACE_END] =
 const BLANKS = Buffer.from(' \t\r\n');
 
 /**
- * Splits the JSON text of an object into entries. The text arrives in chunks. Throws 400 if the text around the entries
- * is not valid JSON. The caller parses the entries.
+ * Splits an object's JSON text, which arrives in chunks, into entries. Throws 400 if the text around the entries is not
+ * valid JSON. The caller parses the entries.
  */
 export class ExportReader {
   #depth = 0;
   #isInText = false;
   #isEscaped = false;
   #isEnded = false;
-  /** Whether an array of the object has just ended. */
+  /** Whether one of the object's arrays has just ended. */
   #isAfterArray = false;
   #key: string | undefined;
   #index: number | undefined;

@@ -9,9 +9,9 @@ interface Slice {
 }
 
 /**
- * Yields the events of a trace as JSON text in the "Trace Event Format" of Perfetto and Chrome (complete events).
- * Viewers draw the slices in a lane correctly only if they are nested, so overlapping runs are in different lanes. A
- * pending run lasts until the latest time in the trace.
+ * Yields a trace's events as JSON text in Perfetto's and Chrome's "Trace Event Format" (complete events). Viewers draw
+ * a lane's slices correctly only if they are nested, so overlapping runs are in different lanes. A pending run lasts
+ * until the trace's latest time.
  */
 export function* perfettoEvents(runs: readonly RunOutline[]): Generator<string> {
   const slices = slicesOf(runs);
@@ -41,8 +41,8 @@ function slicesOf(runs: readonly RunOutline[]): Slice[] {
 }
 
 /**
- * Returns the lane of each slice. A slice gets its parent's lane if it fits into the innermost open slice there,
- * otherwise a free lane.
+ * Returns each slice's lane. A slice gets its parent's lane if it fits into the innermost open slice there, otherwise a
+ * free lane.
  */
 function lanesOf(slices: readonly Slice[]): number[] {
   /** For each lane, the end times of its open slices, outermost first. */

@@ -14,18 +14,18 @@ export interface RunQuery {
   /** Matches runs with all of these tags. */
   tag?: string | readonly string[];
   /**
-   * Matches runs whose `extra.metadata` contains these keys and values. A metadata value that is not a string is
-   * compared as JSON text. `null` matches any value.
+   * Matches runs whose `extra.metadata` contains these keys and values. Metadata values other than strings are compared
+   * as JSON text. `null` matches any value.
    */
   metadata?: Readonly<Record<string, string | null>>;
   /** Earliest start time, inclusive, as an ISO 8601 timestamp. */
   startedFrom?: string;
   /** Latest start time, exclusive, as an ISO 8601 timestamp. */
   startedBefore?: string;
-  /** Minimum latency in milliseconds, inclusive. Pending runs do not match, because they have no latency. */
+  /** Minimum latency in milliseconds, inclusive. Pending runs have no latency and do not match. */
   latencyMsMin?: number;
   latencyMsMax?: number;
-  /** Minimum number of total tokens, inclusive. In a list of traces, the tokens of the whole trace are compared. */
+  /** Minimum number of total tokens, inclusive. Lists of traces compare the whole trace's tokens. */
   tokensMin?: number;
   tokensMax?: number;
   /**
@@ -45,15 +45,15 @@ export interface TimeRange {
   readonly beforeUs: number;
 }
 
-/** A query with an explicit time range, which `ranged` creates and stores receive. */
+/** A query with an explicit time range, as `ranged` creates it and stores receive it. */
 export type Ranged<Query extends RunQuery | ListQuery | StatisticsQuery> = Omit<
   Query,
   'startedFrom' | 'startedBefore'
 > & { readonly range: TimeRange };
 
 /**
- * Value by which a list is sorted. Runs without this value come last in both orders. In a list of traces, `tokens` and
- * `cost` are the totals of the whole trace.
+ * The value that sorts a list. Runs without this value come last in both orders. In lists of traces, `tokens` and
+ * `cost` are the whole trace's totals.
  */
 export type SortKey = 'start_time' | 'latency' | 'tokens' | 'cost';
 
@@ -63,16 +63,21 @@ export interface ListQuery extends Omit<RunQuery, 'limit'> {
   sort?: SortKey;
   /** @default 'descending' */
   order?: 'ascending' | 'descending';
-  /** `next` of the previous page. All other fields must be the same as in the query for that page. */
+  /**
+   * The previous page's `next`. Apart from `cursor`, all fields must be the same as in the query for the previous page.
+   */
   cursor?: string;
-  /** Maximum number of items on the page, from 1 to 1000. @default 50 */
+  /**
+   * Maximum number of items on the page, from 1 to 1000.
+   * @default 50
+   */
   limit?: number;
 }
 
 /** One page of a list. */
 export interface Page<Item> {
   items: Item[];
-  /** Cursor of the next page. Absent on the last page. */
+  /** Cursor for the next page. Absent on the last page. */
   next?: string;
 }
 
@@ -83,11 +88,15 @@ export type GroupKey = 'name' | 'model' | 'run_type' | 'project' | 'status';
 export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {
   /** @default 'name' */
   groupBy?: GroupKey;
-  /** Maximum number of groups, from 1 to 200. The groups with the most runs are returned, largest first. @default 50 */
+  /**
+   * Maximum number of groups, from 1 to 200. The groups with the most runs are returned, largest first.
+   * @default 50
+   */
   groups?: number;
   /**
    * Maximum number of time buckets, from 1 to 500. There may be fewer, because buckets begin at multiples of their
-   * length, for example at whole minutes, hours or days in UTC. @default 60
+   * length, for example at whole minutes, hours or days in UTC.
+   * @default 60
    */
   buckets?: number;
 }
@@ -98,17 +107,16 @@ export interface Figures {
   pending: number;
   /** Number of runs with the status `error`. */
   errors: number;
-  /** Latency percentiles and maximum of the runs that have ended, accurate to 1 %. Absent if no run has ended. */
+  /** Latency percentiles and maximum for the runs that have ended, accurate to 1 %. Absent if no run has ended. */
   latency_ms?: { p50: number; p90: number; p95: number; p99: number; max: number };
-  /** Sums of tokens and costs. Sums of 0 are omitted. If all sums are 0, `usage` is omitted. */
+  /** Sums of tokens and costs. Sums of 0 are omitted. Absent if all sums are 0. */
   usage?: Usage;
 }
 
 /** Statistics about the selected runs: in total, by group and over time. */
 export interface Statistics {
   /**
-   * Start of the query's time range, or the start of the first run if the query sets no start. Absent if there are no
-   * runs.
+   * Start of the query's time range, or the first run's start if the query sets no start. Absent if there are no runs.
    */
   from?: string;
   to?: string;

@@ -91,8 +91,8 @@ export function readStatisticsQuery(search: URLSearchParams): StatisticsQuery {
 const RUNS_MAX = 100;
 
 /**
- * Reads the body of `POST /runs/query`. Only the form `{ "trace": id, "limit": count }` is supported. Because the trace
- * id is required, a client can read only traces whose id it knows.
+ * Reads the body of `POST /runs/query`. Only `{ "trace": id, "limit": count }` is supported. The trace id is required,
+ * so a client can read only traces whose id it knows.
  */
 export function readRunQuery(body: unknown): RunQuery {
   const { trace: traceId, limit } = validated(bodySchema, jsonObject(body), ['body']);

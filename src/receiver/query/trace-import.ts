@@ -15,13 +15,13 @@ import { ExportReader, notAnExport } from './export-reader.ts';
 import { FORMAT, VERSION } from './trace-export.ts';
 
 /**
- * Number of runs to store in one call. If an export with more runs turns out to be invalid, some of its runs may
- * already be stored.
+ * Number of runs to store in one call. If a larger export turns out to be invalid, some of its runs may already be
+ * stored.
  */
 const BATCH_RUNS = 5_000;
 const BATCH_BYTES = 16 * 1024 * 1024;
 
-/** The number of traces and runs that were imported. */
+/** The number of imported traces and runs. */
 interface Imported {
   readonly traces: number;
   readonly runs: number;
@@ -54,7 +54,7 @@ function checkHeader({ format, version }: Header): void {
   throw new HttpError(400, `${detail}: import it with the version of runspan that exported it`);
 }
 
-/** An import in progress, which receives the entries of the export one at a time. */
+/** An import in progress, which receives the export's entries one at a time. */
 class TraceImport {
   readonly #call: Call;
   readonly #issues = new ValidationIssues();
@@ -69,13 +69,13 @@ class TraceImport {
     this.#call = call;
   }
 
-  /** Adds an entry of the export: a field, or an element of an array. */
+  /** Adds an entry from the export: a field, or an element of an array. */
   async add(key: string, bytes: Buffer, index: number | undefined): Promise<void> {
     const isList = key === 'runs' || key === 'feedback';
     if (isList && index === undefined) throw new HttpError(400, `Expected \`${key}\` to be an array`);
     const { value } = new JsonReader().parse(bytes, isList ? `${key}.${index}` : 'The body');
     if (index === undefined) {
-      // Other fields are ignored, because the body has no size limit.
+      // Ignores other fields, because the body has no size limit.
       if (key === 'format' || key === 'version') this.#header[key] = value;
     } else if (key === 'runs') await this.#addRun(value, index, bytes.length);
     else if (key === 'feedback') this.#addFeedback(value, index);
@@ -123,8 +123,8 @@ class TraceImport {
 }
 
 /**
- * Removes a `dotted_order` that the exporting store had to derive because the run's parent was missing. The importing
- * store derives the order again. If the run has the same id as its trace, `trace_id` is removed too.
+ * Removes a `dotted_order` that the exporting store derived because the run's parent was missing. The importing store
+ * derives it again. If the run has the same id as its trace, removes `trace_id` too.
  */
 function withoutDerivedPlace(record: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const { dotted_order: order, trace_id: traceId, parent_run_id: parentId, ...others } = record;

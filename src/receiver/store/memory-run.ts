@@ -10,7 +10,7 @@ import type { RunFields, RunOperation } from './store.ts';
 /** A run: its merged messages, and the data derived from them. */
 export class MemoryRun {
   readonly id: string;
-  /** Number of the run in the order of arrival. */
+  /** The run's number in arrival order. */
   readonly n: number;
   readonly attachments: Map<string, Attachment> = new Map();
   readonly feedback: Map<string, Feedback> = new Map();
@@ -18,7 +18,7 @@ export class MemoryRun {
   facts: PayloadFacts = {};
   spans: SpanKeys = spanKeysOf({});
   sizeBytes = 0;
-  // Posts and patches are kept apart, because a post that arrives late must not replace the fields of a patch.
+  // Posts and patches are kept apart, because a late post must not replace a patch's fields.
   #posted: RunFields = {};
   #patched: RunFields = {};
 
@@ -71,7 +71,7 @@ export class MemoryRun {
   }
 }
 
-/** Determines the parent and the trace of each of a tenant's runs. */
+/** Determines the parent and trace of each of a tenant's runs. */
 export class Places {
   readonly #runs: ReadonlyMap<string, MemoryRun>;
   #bySpan: ReadonlyMap<string | undefined, MemoryRun> | undefined;
@@ -80,7 +80,7 @@ export class Places {
     this.#runs = runs;
   }
 
-  /** Returns the id of a run's parent. The run with this id may not have arrived yet. */
+  /** Returns the id of a run's parent, which may not have arrived yet. */
   parentIdOf({ id, fields, spans }: MemoryRun): string | undefined {
     if (fields.parent_run_id !== undefined || spans.parentSpan === undefined) return fields.parent_run_id;
     this.#bySpan ??= new Map([...this.#runs.values()].map((run) => [run.spans.span, run]));
@@ -89,8 +89,8 @@ export class Places {
   }
 
   /**
-   * Returns the id of a run's trace. If the run has no `trace_id`, uses the `trace_id` of the closest ancestor that has
-   * one. If there is no such ancestor, uses the id of the topmost ancestor.
+   * Returns the id of a run's trace: its own `trace_id`, that of the closest ancestor that has one, or else the topmost
+   * ancestor's id.
    */
   traceIdOf(run: MemoryRun): string {
     const path = new Set<MemoryRun>();

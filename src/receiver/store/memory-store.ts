@@ -23,18 +23,24 @@ import {
 } from './store.ts';
 import { Subscribers } from './subscribers.ts';
 
-/** Limits of a memory store. If a limit is exceeded, the store deletes whole traces, oldest first. */
+/** Limits for a memory store. Above a limit, the store deletes whole traces, oldest first. */
 export interface MemoryStoreOptions {
-  /** Maximum number of runs. Runs that are not visible yet count too. @default 100000 */
+  /**
+   * Maximum number of runs, including runs that are not visible yet.
+   * @default 100000
+   */
   runsMax?: number;
   /**
-   * Maximum size in bytes. It includes the JSON text of fields, attachments, and an overhead for each value, run and
-   * attachment. Heap usage is about the same for text and messages, and up to 2.5 times as high for objects with
-   * different keys. At least 4096, so that a small run fits.
+   * Maximum size in bytes: fields as JSON text, attachments, and an overhead for each value, run and attachment. Heap
+   * usage is about the same for text and messages, and up to 2.5 times as high for objects with different keys. At
+   * least 4096, so that a small run fits.
    * @default 268435456 (256 MiB)
    */
   bytesMax?: number;
-  /** Token prices, from which the cost of runs that report none is calculated. @default none */
+  /**
+   * Token prices, for calculating the cost of runs that report none.
+   * @default none
+   */
   prices?: Prices;
 }
 
@@ -46,25 +52,25 @@ const CHECKS: Checks<MemoryStoreOptions> = {
 };
 
 /**
- * Fraction of a limit to free in addition when the limit is exceeded. Without it, every request to a full store would
+ * Additional fraction of a limit to free once it is exceeded. Without this slack, every request to a full store would
  * have to search for old traces.
  */
 const SLACK = 0.05;
-/** Maximum time for which a query blocks the event loop while it reads payloads. */
+/** Maximum time for which a query blocks the event loop while it reads payloads, in milliseconds. */
 const TURN_MS = 10;
 
 /** The runs and other data of one tenant. */
 class Tenant {
   readonly runs = new Map<string, MemoryRun>();
   readonly tokens = new Map<string, FeedbackToken>();
-  /** Sequence number of the latest change to each trace. */
+  /** Sequence number of each trace's latest change. */
   readonly changed = new Map<string, number>();
 }
 
 /**
- * A store that keeps runs in memory. It is the reference implementation of `Store`: it has no indexes, and derives
- * traces from their runs for each query. Each `apply` enforces the limits. The trace whose first run arrived first
- * counts as the oldest. If a message of a deleted run arrives, the store creates the run again.
+ * A store that keeps runs in memory. `MemoryStore` is the reference implementation of `Store`: it has no indexes, and
+ * derives traces from their runs for each query. Each `apply` enforces the limits by deleting traces, starting with the
+ * one whose first run arrived first. If another message for a deleted run arrives, the store creates the run again.
  */
 export class MemoryStore implements Store {
   readonly #limits: typeof DEFAULTS;
@@ -195,7 +201,7 @@ export class MemoryStore implements Store {
       return { cursor: `${this.#seq}`, traceIds: undefined };
     }
     const later = [...this.#tenant(scope).changed].filter(([, seq]) => seq > afterSeq).sort(([, a], [, b]) => a - b);
-    // All traces of one change are returned together, because they share a cursor.
+    // All traces in one change are returned together, because they share a cursor.
     const last = later.length > limit ? (later[limit - 1]?.[1] ?? this.#seq) : this.#seq;
     return { cursor: `${last}`, traceIds: later.filter(([, seq]) => seq <= last).map(([id]) => id) };
   }
@@ -241,7 +247,7 @@ export class MemoryStore implements Store {
     return tenant;
   }
 
-  /** Returns all traces of a tenant. With `traceId`, returns only that trace. */
+  /** Returns all of a tenant's traces, or only `traceId` if it is set. */
   #traces(scope: Scope, traceId?: string): MemoryTrace[] {
     const places = new Places(this.#tenant(scope).runs);
     const traces = [...places.runsByTrace()].filter(([id]) => traceId === undefined || id === traceId);
@@ -293,10 +299,7 @@ export class MemoryStore implements Store {
     this.#subscribers.report({ tenant: scope.tenant, ...change });
   }
 
-  /**
-   * If a limit is exceeded, deletes the oldest traces: first those of the request's tenant, then those of other
-   * tenants.
-   */
+  /** Deletes the oldest traces above a limit: first those of the request's tenant, then those of other tenants. */
   #forget(tenantName: string, touched: Set<string>): StoreChange['forgotten'] {
     let [runsLeft, bytesLeft] = [0, 0];
     for (const { runs } of this.#tenants.values()) {

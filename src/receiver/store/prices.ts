@@ -3,7 +3,7 @@ import { isObject } from '../../base/options.ts';
 import { shown } from '../../base/text.ts';
 import type { RunSummary, UnpricedUsage } from './run-view.ts';
 
-/** Prices per million tokens. All prices must be in the same currency. */
+/** Prices per million tokens, all in the same currency. */
 export interface Price {
   input: number;
   output: number;
@@ -19,7 +19,7 @@ const TOKENS = 1_000_000;
 /** Matches the character between a model's name and its version. */
 const VERSION = /^[-@:]/;
 
-/** Adds the cost to a run if the run reports none and the price of its model is known. */
+/** Adds the cost to a run if the run reports none and its model's price is known. */
 export function withCost(summary: RunSummary & { usage?: UnpricedUsage }, prices: Prices): RunSummary {
   const { model, usage: unpriced } = summary;
   if (unpriced === undefined) return summary;
@@ -41,8 +41,8 @@ export function checkedPrices(given: unknown): Prices {
 }
 
 /**
- * Returns the price of a model. If there is no price for the whole name, uses the longest listed name that the model
- * name extends by a version.
+ * Returns a model's price. Without a price for the whole name, uses the longest listed name that the model name extends
+ * by a version.
  */
 function priceOf(model: string, prices: Prices): Price | undefined {
   if (Object.hasOwn(prices, model)) return prices[model];

@@ -77,8 +77,8 @@ export function filterOf({ project: own }: Scope, query: Ranged<Omit<RunQuery, '
 }
 
 /**
- * Whether a run matches all conditions of the filter except `search`. In a list of traces, `usage` is the usage of the
- * whole trace.
+ * Whether a run matches all of the filter's conditions except `search`. In a list of traces, `usage` is the whole
+ * trace's usage.
  */
 export function isAmong(filter: RunFilter, run: FilteredRun, usage: Usage | undefined): boolean {
   const { summary, startUs, latencyUs, metadata } = run;
@@ -98,7 +98,7 @@ export function isAmong(filter: RunFilter, run: FilteredRun, usage: Usage | unde
   );
 }
 
-/** Returns the value of a run by which a list is sorted, or null if the run has no such value. */
+/** Returns the value by which a list sorts the run, or null if the run has no such value. */
 export function sortValueOf(
   sort: SortKey,
   { startUs, latencyUs }: FilteredRun,
@@ -119,7 +119,7 @@ export function sortValueOf(
 /** Project of runs that name none. */
 const DEFAULT_PROJECT = 'default';
 
-/** Returns the name of a run's project, or the project's id if the run does not contain its name. */
+/** Returns the name of a run's project, or the project's id if the run does not contain the name. */
 export function projectOf({ session_name, session_id }: Pick<SmallFields, 'session_name' | 'session_id'>): string {
   return session_name ?? session_id ?? DEFAULT_PROJECT;
 }
@@ -128,7 +128,7 @@ export function isOfProject(summary: RunSummary, project: string): boolean {
   return projectOf(summary) === project || summary.session_id === project;
 }
 
-/** Whether the metadata contains the key with this value. If `value` is null, any value matches. */
+/** Whether the metadata contains the key with this value. A null `value` matches any value. */
 export function hasMetadata(metadata: FilteredRun['metadata'], key: string, value: string | null): boolean {
   if (metadata === undefined || !Object.hasOwn(metadata, key)) return false;
   const found = metadata[key];

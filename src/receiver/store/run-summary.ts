@@ -18,7 +18,7 @@ export type SmallFields = Omit<RunFields, 'inputs' | 'outputs' | 'events'>;
 
 const FIRST_TOKEN_EVENT = 'new_token';
 
-/** Beginning of the error in a run that the exporter sent as incomplete. */
+/** Beginning of the error in runs that the exporter sent as incomplete. */
 const INCOMPLETE = 'Incomplete: ';
 
 const ERROR_LENGTH_MAX = 200;
@@ -45,7 +45,7 @@ export function usageFacts({ outputs, events }: RunFields): PayloadFacts {
   return facts;
 }
 
-/** Returns a run as it appears in a list, or undefined if its name, type or start time is missing. */
+/** Returns a run as it appears in a list. Returns undefined if its name, type or start time is missing. */
 export function summaryOf(
   id: string,
   traceId: string,
@@ -68,8 +68,8 @@ export function summaryOf(
 }
 
 /**
- * Returns a run as it appears in an outline. Each field is copied explicitly, because that is faster and a trace may
- * have 100,000 runs.
+ * Returns a run as it appears in an outline. Copies each field explicitly, because that is faster and a trace may have
+ * 100,000 runs.
  */
 export function outlineOf(summary: RunSummary): RunOutline {
   const { id, parent_run_id, name, run_type, status, start_time, end_time, error, model, usage } = summary;
@@ -94,8 +94,8 @@ function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
 export const MODEL_TYPES: readonly string[] = ['llm', 'embedding'];
 
 /**
- * Whether a run's usage counts towards sums. Runs other than model calls often repeat the usage of nested model calls.
- * The usage of such runs therefore counts only if no nested run has usage.
+ * Whether a run's usage counts towards sums. Runs other than model calls often repeat nested model calls' usage, so
+ * theirs counts only if no nested run has usage.
  */
 export function countsUsage(runType: string, hasUsageBelow: boolean): boolean {
   return MODEL_TYPES.includes(runType) || !hasUsageBelow;
@@ -111,7 +111,8 @@ export function sumOfUsage(a: Usage | undefined, b: Usage | undefined): Usage | 
 }
 
 /**
- * Merges the fields of two messages of a run, or of its merged posts and its merged patches. `later` takes precedence.
+ * Merges the fields from two of a run's messages, or from its merged posts and its merged patches. `later` takes
+ * precedence.
  */
 export function merged<Fields extends Pick<RunFields, 'extra'>>(earlier: Fields, later: Fields): Fields {
   const fields = { ...earlier, ...later };
@@ -127,8 +128,8 @@ export function merged<Fields extends Pick<RunFields, 'extra'>>(earlier: Fields,
 export const USAGE_KEYS: readonly (keyof Usage)[] = ['input_tokens', 'output_tokens', 'total_tokens', 'total_cost'];
 
 /**
- * Surcharges for Anthropic's cache writes, as a factor of the input price. If the lifetime of a cache write is unknown,
- * it counts as 5 minutes.
+ * Surcharges for Anthropic's cache writes, as a factor of the input price. A cache write with an unknown lifetime
+ * counts as 5 minutes.
  */
 const CACHE_SURCHARGES: readonly (readonly [detail: string, factor: number])[] = [
   ['cache_creation', 0.25],
@@ -138,7 +139,7 @@ const CACHE_SURCHARGES: readonly (readonly [detail: string, factor: number])[] =
   ['ephemeral_1h_input_tokens', 1],
 ];
 
-/** Reads token counts and costs. OpenAI's names for the counts are accepted too. */
+/** Reads token counts and costs. Also accepts OpenAI's names for the counts. */
 function usageOf(given: unknown): UnpricedUsage | undefined {
   if (!isObject(given)) return undefined;
   const usage: UnpricedUsage = {};
@@ -159,8 +160,8 @@ function surchargeOf(details: unknown): number | undefined {
 }
 
 /**
- * Returns a token count, or undefined if it is invalid. A number beyond the safe integers is invalid, because sums that
- * include it would be inexact.
+ * Returns a token count, or undefined if it is invalid. Numbers beyond the safe integers are invalid, because sums with
+ * such numbers would be inexact.
  */
 function countOf(value: unknown): number | undefined {
   return typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER ? value : undefined;
@@ -181,7 +182,7 @@ function modelOf({ extra }: SmallFields): string | undefined {
 }
 
 function firstLine(error: string): string {
-  // Only the beginning of the error is searched, because the error may be megabytes long.
+  // Searches only the beginning of the error, which may be megabytes long.
   const [line = ''] = error
     .slice(0, 4 * ERROR_LENGTH_MAX)
     .trimStart()

@@ -3,15 +3,15 @@ import { dottedOrder, parseIsoTimestamp } from '../../run/time.ts';
 import type { RunFields } from './store.ts';
 
 /**
- * Maximum number of levels in a derived order, which limits its length. A run that is nested more deeply becomes a
- * sibling of its ancestor at this level.
+ * Maximum number of levels in a derived order, which limits its length. A more deeply nested run becomes a sibling of
+ * its ancestor at this level.
  */
 const LEVELS_MAX = 64;
 
-/** Keys of a run's OpenTelemetry span and of that span's parent. */
+/** Keys of a run's OpenTelemetry span and of its parent span. */
 export interface SpanKeys {
   readonly span: string | undefined;
-  /** Key of the parent span. Undefined if the run has a `parent_run_id` or a `dotted_order`, which take precedence. */
+  /** The parent span's key. Undefined if the run has a `parent_run_id` or a `dotted_order`, which take precedence. */
   readonly parentSpan: string | undefined;
 }
 
@@ -20,8 +20,8 @@ const TRACE_ID = /^[0-9a-f]{32}$/i;
 const SPAN_ID = /^[0-9a-f]{16}$/i;
 
 /**
- * Returns the span keys from the ids in `extra.metadata.otel`. A key consists of the last 16 hex digits of the trace id
- * and the 16 hex digits of the span id.
+ * Returns the span keys from the ids in `extra.metadata.otel`. A key consists of the trace id's last 16 hex digits and
+ * the span id's 16 hex digits.
  */
 export function spanKeysOf({ extra, parent_run_id, dotted_order }: RunFields): SpanKeys {
   const otel = extra?.metadata?.otel;
@@ -51,8 +51,8 @@ export interface TreeNode {
 }
 
 /**
- * Returns the dotted order of each run in a trace. If the messages contain no order for a run, it is derived from the
- * parent's order. A run without a parent becomes a root.
+ * Returns the dotted order of each run in a trace. If a run's messages contain none, its order is derived from its
+ * parent's. A run without a parent becomes a root.
  */
 export function ordersOf(runs: readonly TreeNode[]): Map<string, string> {
   const nodes = new Map(runs.map((run) => [run.id, run]));

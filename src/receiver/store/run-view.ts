@@ -21,7 +21,7 @@ export interface StoredRun extends RunRecord {
 }
 
 /**
- * Status of a run. `pending`: the run has not ended. `cancelled`: the caller cancelled the run. `interrupted`: the run
+ * A run's status. `pending`: the run has not ended. `cancelled`: the caller cancelled the run. `interrupted`: the run
  * was abandoned, so nothing could end it anymore. Both `cancelled` and `interrupted` come from
  * `extra.metadata.end_reason`. `incomplete`: the exporter stopped waiting for the run's end, and the run may still
  * continue. `error`: any other run with an `error`.
@@ -40,13 +40,13 @@ export const RUN_STATUSES: readonly RunStatus[] = [
 /** Tokens and costs. */
 export type Usage = Pick<UsageMetadata, 'input_tokens' | 'output_tokens' | 'total_tokens' | 'total_cost'>;
 
-/** Usage from which the cost has not been computed yet. */
+/** Usage whose cost has not been computed yet. */
 export interface UnpricedUsage extends Usage {
-  /** Surcharge for cache writes, expressed as a number of input tokens. */
+  /** Surcharge for cache writes, as a number of input tokens. */
   cache_surcharge_tokens?: number;
 }
 
-/** A run as it appears in the outline of a trace. Fields that the run does not have are absent. */
+/** A run as it appears in a trace's outline. Fields that the run does not have are absent. */
 export interface RunOutline {
   id: string;
   parent_run_id?: string;
@@ -59,7 +59,7 @@ export interface RunOutline {
   error?: string;
   /** Model name: `ls_model_name` in the metadata, or `model` in the call parameters. */
   model?: string;
-  /** Token counts and costs from the outputs or the metadata of this run. Nested runs are not included. */
+  /** Token counts and costs from this run's outputs or metadata. Nested runs are not included. */
   usage?: Usage;
   /** Time at which the first token of a streamed response arrived. */
   first_token_time?: string;
@@ -76,9 +76,7 @@ export interface RunSummary extends RunOutline {
   outputs_preview?: string;
 }
 
-/**
- * A trace as it appears in a list. The fields are those of the root run, or of the first run until the root arrives.
- */
+/** A trace as it appears in a list. Contains the root run's fields, or the first run's until the root arrives. */
 export interface TraceSummary extends RunSummary {
   /** Totals over all runs of the trace. */
   trace: {
@@ -89,8 +87,8 @@ export interface TraceSummary extends RunSummary {
     /** The latest end time of a run in the trace. */
     end_time?: string;
     /**
-     * Usage summed over model calls. Other runs count only if none of their nested runs has usage, because they often
-     * repeat it.
+     * Usage summed over model calls. Runs that are not model calls count only if none of their nested runs has usage,
+     * because they often repeat that usage.
      */
     usage?: Usage;
     feedback?: FeedbackFigures[];
@@ -111,7 +109,7 @@ export interface RunDetails extends RunSummary {
 
 /** A project as it appears in a list. */
 export interface ProjectSummary {
-  /** Name of the project, or its id if the name is unknown. Runs without a project belong to `default`. */
+  /** The project's name, or its id if the name is unknown. Runs without a project belong to `default`. */
   name: string;
   traces: number;
   /** Start time of the project's latest trace. */

@@ -2,13 +2,13 @@ import type { RunFields } from './store.ts';
 
 /** A parsed search. */
 export interface Search {
-  /** Prefixes. Each prefix must match the beginning of a word in the run. */
+  /** Prefixes that must each match the beginning of a word in the run. */
   readonly prefixes: readonly string[];
-  /** Phrases. The words of a phrase must be adjacent in the run. */
+  /** Phrases, whose words must be adjacent in the run. */
   readonly phrases: readonly (readonly string[])[];
 }
 
-/** Separates the words of two texts, so that no phrase matches across them. It is not a word. */
+/** Separates two texts' words, so that no phrase matches across them. Not a word itself. */
 const BREAK = '|';
 
 /** Maximum length of a word. Longer words are truncated. */
@@ -19,7 +19,7 @@ const TEXT_LENGTH_MAX = 1024 * 1024;
 const WORD = /[\p{L}\p{N}_]+/gu;
 const MARK = /\p{M}+/gu;
 const ASCII = /^[\0-\x7f]*$/;
-/** Matches characters of scripts that do not separate words by spaces. Each such character counts as a word. */
+/** Matches characters from scripts that do not separate words with spaces. Each such character counts as a word. */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/gu;
 
@@ -42,14 +42,14 @@ export function parseSearch(text: string): Search | undefined {
   return prefixes.length + phrases.length === 0 ? undefined : { prefixes, phrases };
 }
 
-/** Returns the searchable words of a run, with a `BREAK` after each text. */
+/** Returns a run's searchable words, with a `BREAK` after each text. */
 export function runWords(fields: RunFields): string[] {
   return runTexts(fields).flatMap((text) => [...wordsOf(text), BREAK]);
 }
 
 /**
- * Returns the text to index for a run. The index splits ASCII text into words itself, because it does so faster than
- * `wordsOf`. Text that contains a NUL is split here, because SQLite would stop at the NUL.
+ * Returns the text to index for a run. The index splits ASCII text itself, which is faster than `wordsOf`. Text that
+ * contains a NUL is split here, because SQLite would stop at the NUL.
  */
 export function indexText(fields: RunFields): string {
   return runTexts(fields)

@@ -30,23 +30,23 @@ interface Counted {
   readonly latencies: Latencies;
 }
 
-/** Logarithm of the width of a latency bucket. Each bucket begins 2 % above the previous one. */
+/** Logarithm of a latency bucket's width. Each bucket begins 2 % above the previous one. */
 const BUCKET_LOG = Math.log(1.02);
 /** Number of latency buckets. The last bucket contains all latencies above 10,000 years. */
 const LATENCY_BUCKETS = 2_048;
 
 /**
- * Numbers of runs in latency buckets, encoded as pairs of characters. The code of the first character is the index of
- * the bucket + 1. The code of the second character is a number of runs + 2. The pairs of a bucket are summed. When a run
- * leaves a bucket, a pair with -1 runs is appended. The numbers are encoded as text, because SQLite concatenates texts
- * much faster than JavaScript reads separate rows.
+ * Run counts by latency bucket, encoded as pairs of characters. The first character's code is the bucket's index + 1.
+ * The second character's code is a number of runs + 2. A bucket's pairs are summed. When a run leaves a bucket, a pair
+ * with -1 runs is appended. The numbers are encoded as text, because SQLite concatenates texts much faster than
+ * JavaScript reads separate rows.
  */
 export type Latencies = string;
 
 /** Maximum number of runs in a pair, because some higher character codes are surrogates. */
 const PAIR_RUNS_MAX = 30_000;
 
-/** Returns the pair that adds a run, or removes it if `sign` is -1. A run that has not ended has no latency. */
+/** Returns the pair that adds a run, or removes it if `sign` is -1. Runs that have not ended have no latency. */
 export function latenciesOf(latencyUs: number | undefined, sign: 1 | -1 = 1): Latencies {
   return latencyUs === undefined ? '' : latencyPair(latencyBucketOf(latencyUs), sign);
 }
@@ -82,8 +82,8 @@ function latencyBucketOf(latencyUs: number): number {
 }
 
 /**
- * Returns the latency that represents a bucket: the geometric mean of its bounds. The result differs from every latency
- * in the bucket by at most 1 %.
+ * Returns a bucket's latency: the geometric mean of its bounds, which differs from every latency in the bucket by at
+ * most 1 %.
  */
 function latencyUsOf(bucket: number): number {
   return bucket === 0 ? 0 : Math.round(Math.exp((bucket - 0.5) * BUCKET_LOG));
@@ -115,10 +115,7 @@ export function statisticsOf(
   return tally.statistics();
 }
 
-/**
- * Possible lengths of time buckets in milliseconds. A bucket that is longer than all of these lengths spans a whole
- * number of days.
- */
+/** Possible lengths of time buckets in milliseconds. Longer buckets span a whole number of days. */
 const STEPS_MS: readonly number[] = [
   ...[1, 2, 5, 10, 20, 50, 100, 200, 500],
   ...[1, 2, 5, 10, 20, 30].map((seconds) => seconds * 1_000),
@@ -126,7 +123,7 @@ const STEPS_MS: readonly number[] = [
 ];
 const DAY_US = 86_400_000_000;
 
-/** The time buckets of statistics. Except for the first, each bucket begins at a multiple of the bucket length. */
+/** The time buckets in statistics. Each bucket except the first begins at a multiple of the bucket length. */
 class TimeBuckets {
   readonly fromUs: number;
   readonly toUs: number;
@@ -161,10 +158,7 @@ function indexOf(startUs: number, stepUs: number): number {
   return Math.floor(startUs / stepUs);
 }
 
-/**
- * Returns the time buckets of a query. If the query has no start, the first run determines it; if it has no end, the
- * last run does.
- */
+/** Returns a query's time buckets. If the query has no start or end, the first or the last run determines it. */
 function timeBucketsOf(
   { buckets = BUCKETS, range: { fromUs, beforeUs } }: Ranged<StatisticsQuery>,
   range: StartRange | undefined,
@@ -194,7 +188,7 @@ export class StatisticsTally {
     return this.#time?.stepUs ?? 0;
   }
 
-  /** Returns the number of time buckets if each had this length. */
+  /** Returns the number of time buckets that would have this length. */
   bucketsOf(stepUs: number): number {
     return this.#time?.countOf(stepUs) ?? 0;
   }
@@ -233,8 +227,8 @@ class FiguresTally {
   #errors = 0;
   readonly #usage: UsageSums = usageSumsOf(undefined);
   /**
-   * Latencies that are not yet summed. Summing them once at the end is faster, and saves the work for groups that are
-   * omitted.
+   * Latencies that are not yet summed. Summing latencies once at the end is faster, and saves the work for omitted
+   * groups.
    */
   readonly #latencies: Latencies[] = [];
 

@@ -5,11 +5,11 @@ import type { PayloadField, ProjectSummary, RunDetails, RunSummary, TraceSummary
 
 /**
  * Limits a call to one tenant and optionally one project. Tenants are separate: the same id in two tenants identifies
- * two runs. The methods of `ChangeFeed` and `TokenStore` ignore the project.
+ * two runs. `ChangeFeed` and `TokenStore` ignore the project.
  */
 export interface Scope {
   readonly tenant: string;
-  /** Name or id of a project. Queries return only runs of this project. Writes are not affected. */
+  /** Name or id of a project. Queries return only this project's runs. Writes are not affected. */
   readonly project?: string;
 }
 
@@ -17,14 +17,13 @@ export interface Scope {
 export const DEFAULT_SCOPE: Scope = { tenant: 'default' };
 
 /**
- * Validated fields of a run. Ids are in lower case with hyphens. Times are ISO 8601 timestamps in UTC with
- * microseconds.
+ * A run's validated fields. Ids are in lower case with hyphens. Times are ISO 8601 timestamps in UTC with microseconds.
  */
 export type RunFields = Partial<Omit<RunRecord, 'id'>>;
 
 /**
- * A message that creates or updates a run. If `fields` contains a `dotted_order`, it also contains the `trace_id` and
- * `parent_run_id` from that order.
+ * A message that creates or updates a run. If `fields` contains a `dotted_order`, then `fields` also contains the
+ * `trace_id` and `parent_run_id` from that order.
  */
 export interface RunOperation {
   readonly kind: 'post' | 'patch';
@@ -37,10 +36,10 @@ export interface RunOperation {
 
 /** A change to one or more traces. Deleting a trace is a change too. */
 export interface StoreChange {
-  /** Opaque cursor of the change. `ChangeFeed.changes` returns the changes that follow a cursor. */
+  /** Opaque cursor for this change. `ChangeFeed.changes` returns the changes that follow a cursor. */
   readonly cursor: string;
   readonly traceIds: readonly string[];
-  /** Numbers of runs and traces that the store has deleted to stay within its limits. */
+  /** Number of runs and traces that the store deleted to stay within its limits. */
   readonly forgotten?: { readonly runs: number; readonly traces: number };
 }
 
@@ -48,8 +47,8 @@ export interface StoreChange {
 export interface Changes {
   readonly cursor: string;
   /**
-   * Ids of the changed traces. Undefined if the store cannot list them, for example because the cursor comes from
-   * another store.
+   * Ids of the changed traces. Undefined if the store cannot list these traces, for example because the cursor comes
+   * from another store.
    */
   readonly traceIds: readonly string[] | undefined;
 }
@@ -59,7 +58,7 @@ export interface Changes {
  * reason is `too_large`.
  */
 export const ATTACHMENTS_MAX = 100;
-/** Maximum number of feedback tokens of a tenant. If there are more, the oldest are deleted. */
+/** Maximum number of feedback tokens per tenant. Above this number, the oldest are deleted. */
 export const TOKENS_MAX = 10_000;
 
 /**
@@ -79,22 +78,21 @@ export class StoreError extends Error {
 }
 
 /**
- * Stores the runs of requests.
+ * Stores the runs in requests.
  *
  * A run's messages can arrive in any order and more than once. Messages are merged field by field, and within `extra`
- * and `extra.metadata` key by key. A patch takes precedence over a post. Among posts and among patches, a later message
- * takes precedence over an earlier one. A run becomes visible when its name, type and start time are known.
+ * and `extra.metadata` key by key. Patches take precedence over posts, and later messages over earlier ones of the same
+ * kind. A run becomes visible when its name, type and start time are known.
  *
- * A run belongs to the trace `trace_id`. A run without a `trace_id` belongs to the trace of its parent, or forms its
- * own trace until the parent arrives. The parent is the run with the id `parent_run_id`. If a run has neither
- * `parent_run_id` nor `dotted_order`, its parent is the run of the span that `parent_span_id` in `extra.metadata.otel`
+ * A run belongs to the trace `trace_id`. A run without a `trace_id` belongs to its parent's trace, or forms its own
+ * trace until the parent arrives. The parent is the run with the id `parent_run_id`. If a run has neither
+ * `parent_run_id` nor `dotted_order`, its parent is the run for the span that `parent_span_id` in `extra.metadata.otel`
  * identifies.
  */
 export interface IngestStore {
   /**
-   * Applies the operations of a request. When the promise resolves, the operations are durable, but queries may return
-   * them only later. After a rejection, the client sends the whole request again, so applying operations must be
-   * idempotent.
+   * Applies a request's operations. When the promise resolves, the operations are durable, but queries may return them
+   * only later. After a rejection, the client sends the whole request again, so applying operations must be idempotent.
    */
   apply(scope: Scope, operations: readonly RunOperation[]): Promise<void>;
 }
@@ -102,27 +100,26 @@ export interface IngestStore {
 /** Answers queries. Results are copies of the stored data. */
 export interface QueryStore {
   /**
-   * Yields each matching run with its payloads, as the JSON text of a `StoredRun`: trace by trace, with parents before
-   * their children.
+   * Yields each matching run with its payloads, as a `StoredRun`'s JSON text: trace by trace, parents before children.
    */
   runs(scope: Scope, query: Ranged<RunQuery>): AsyncIterable<string>;
   attachment(scope: Scope, runId: string, name: string): Promise<Attachment | undefined>;
-  /** Returns the projects that contain a trace that starts in the range, sorted by name. */
+  /** Returns the projects with traces that start in the range, sorted by name. */
   projects(scope: Scope, range: TimeRange): Promise<ProjectSummary[]>;
   /**
-   * Returns the traces whose root run matches the query. Only `text` may match any run of the trace. Each store defines
+   * Returns the traces whose root run matches the query. Only `text` may match any run in the trace. Each store defines
    * its own cursor format, and rejects an invalid cursor with the code `RUNSPAN_INVALID_OPTION`.
    */
   traces(scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>>;
-  /** Returns the runs that match the query, whether or not they are root runs. */
+  /** Returns the runs that match the query, including nested runs. */
   list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>>;
   /**
-   * Returns all runs of a trace without their payloads as JSON text of `RunOutline`, parents before children. Empty if
+   * Returns all runs in a trace without their payloads, as JSON text of `RunOutline`, parents before children. Empty if
    * the trace is unknown.
    */
   outline(scope: Scope, traceId: string): Promise<string[]>;
   details(scope: Scope, runId: string): Promise<RunDetails | undefined>;
-  /** Returns a payload as JSON text, or undefined if the run does not have this payload. */
+  /** Returns a payload as JSON text, or undefined if the run does not have it. */
   payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined>;
   statistics(scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics>;
 }
@@ -145,7 +142,7 @@ export interface FeedbackStore {
    * nothing.
    */
   addFeedback(scope: Scope, feedback: Feedback): Promise<boolean>;
-  /** Returns the feedback on all visible runs of a trace, sorted by creation time. */
+  /** Returns the feedback on all visible runs in a trace, sorted by creation time. */
   feedback(scope: Scope, traceId: string): Promise<Feedback[]>;
 }
 
@@ -154,14 +151,14 @@ export interface TokenStore {
   /** Adds tokens. A token's run may arrive later. */
   addTokens(scope: Scope, tokens: readonly FeedbackToken[]): Promise<void>;
   token(scope: Scope, id: string): Promise<FeedbackToken | undefined>;
-  /** Returns the tokens of a run in order of creation. */
+  /** Returns a run's tokens in creation order. */
   tokens(scope: Scope, runId: string): Promise<FeedbackToken[]>;
 }
 
 /** A store for runs, attachments, feedback and feedback tokens. */
 export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStore, TokenStore {}
 
-/** Names of all methods of `Store`. The compiler verifies that the list is complete. */
+/** Names of all `Store` methods. The compiler verifies that the list is complete. */
 export const STORE_METHODS: readonly (keyof Store)[] = Object.keys({
   apply: 0,
   runs: 0,

@@ -2,16 +2,14 @@ import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf } from '../../base/text.ts';
 import type { StoreChange } from './store.ts';
 
-/** Minimum interval between log lines about deleted traces. */
+/** Minimum interval between log lines about deleted traces, in milliseconds. */
 const NOTICE_INTERVAL_MS = 60_000;
 
 export interface TenantChange extends StoreChange {
   readonly tenant: string;
 }
 
-/**
- * Reports changes to a tenant's listeners, and logs how many traces the store has deleted to stay within its limits.
- */
+/** Reports changes to a tenant's listeners, and logs how many traces the store deleted to stay within its limits. */
 export class Subscribers {
   readonly #listeners = new Map<symbol, { readonly tenant: string; readonly call: (change: StoreChange) => void }>();
   readonly #limits: string;
@@ -19,7 +17,7 @@ export class Subscribers {
   #forgottenTraces = 0;
   #noticedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** `limits` contains the names of the options that limit the store. */
+  /** `limits` names the options that limit the store. */
   constructor(limits: string) {
     this.#limits = limits;
   }

@@ -22,7 +22,7 @@ interface ShownLine {
   readonly text: string;
 }
 
-/** A view of the differences between the payloads of two runs. */
+/** The view that shows the differences between two runs' payloads. */
 export default function CompareView(): JSX.Element {
   const { base, run } = address.value;
   const [field, setField] = useState<'inputs' | 'outputs'>('inputs');

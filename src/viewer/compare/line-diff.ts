@@ -1,18 +1,18 @@
 import { diffArrays } from 'diff';
 
-/** A line that occurs in one of the two values or in both. */
+/** A line that occurs in one or both of the compared values. */
 export interface DiffLine {
   readonly kind: 'same' | 'removed' | 'added';
   readonly text: string;
 }
 
-/** Maximum line length. Longer lines are wrapped. Otherwise, one changed word would mark a whole prompt as changed. */
+/** Maximum line length. Without wrapping, one changed word would mark a whole prompt as changed. */
 const LINE_LENGTH = 120;
-/** Maximum number of lines to compare in a value. Further lines are dropped. */
+/** Maximum number of lines to compare per value. Further lines are dropped. */
 export const LINES_MAX = 20_000;
 /**
- * Maximum number of changed lines. If two values differ by more, they count as completely different, because the time
- * to compare them grows quadratically.
+ * Maximum number of changed lines. Values with more changes count as completely different, because comparison time
+ * grows quadratically.
  */
 const EDITS_MAX = 1_500;
 
@@ -27,7 +27,7 @@ export function diffLines(before: readonly string[], after: readonly string[]): 
   });
 }
 
-/** Splits a value into lines. JSON is formatted with one item per line. Text keeps its line breaks. */
+/** Splits a value into lines. JSON is formatted with one item per line, and text keeps its line breaks. */
 export function linesOf(value: unknown): string[] {
   const lines: string[] = [];
   append(lines, value, '', '', '');
@@ -62,9 +62,7 @@ function appendItems(lines: string[], value: object, indent: string, before: str
   lines.push(`${indent}${close}${after}`);
 }
 
-/**
- * Appends a text, wrapped at the maximum length. Wraps after a space if there is one in the second half of the line.
- */
+/** Appends a text, wrapped at the maximum length. Wraps after a space if the second half of the line has one. */
 function appendText(lines: string[], line: string, indent: string): void {
   let rest = line;
   while (rest.length > LINE_LENGTH && lines.length <= LINES_MAX) {

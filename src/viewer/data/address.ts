@@ -12,7 +12,7 @@ export interface Address {
   readonly sort: SortKey;
   readonly order: 'ascending' | 'descending';
   readonly groupBy: GroupKey;
-  /** Id of the open trace. The trace covers the view. */
+  /** Id of the open trace, which covers the view. */
   readonly trace?: string | undefined;
   /** Id of the selected run, or of the second run in a comparison. */
   readonly run?: string | undefined;
@@ -22,7 +22,7 @@ export interface Address {
 
 const VIEWS: readonly View[] = ['traces', 'runs', 'statistics', 'compare'];
 
-/** Parses the URL's query. Unknown values are replaced with defaults, so that old links still work. */
+/** Parses the URL's query. Replaces unknown values with defaults, so that old links still work. */
 export function readAddress(search: string): Address {
   const query = new URLSearchParams(search);
   return {
@@ -51,7 +51,7 @@ const PARAMETERS: readonly (readonly [string, keyof Address])[] = [
   ['run', 'run'],
 ];
 
-/** Returns the path and query of the URL for an address. Default values are omitted. */
+/** Returns the URL path and query for an address. Omits default values. */
 export function writeAddress(address: Address): string {
   const defaults = readAddress('');
   const query = new URLSearchParams();

@@ -53,7 +53,7 @@ export function exportUrl(traceId: string, format: 'runspan' | 'perfetto'): stri
   return `/query/traces/${encodeURIComponent(traceId)}/export?format=${format}`;
 }
 
-/** Returns the message to show for a failed request, or undefined if the page itself aborted the request. */
+/** Returns the message to show for a failed request. Returns undefined if the page itself aborted the request. */
 export function problemOf(error: unknown): string | undefined {
   if (error instanceof DOMException && error.name === 'AbortError') return undefined;
   if (error instanceof ApiError) return error.message;
@@ -77,7 +77,7 @@ async function parseResponse<Result>(response: Response): Promise<Result> {
   throw new ApiError(response.status, detail ?? `The receiver responded with status ${response.status}`);
 }
 
-/** Returns the message in an error response of the form `{ detail: string | [{ loc, msg }] }`. */
+/** Returns the message from an error response `{ detail: string | [{ loc, msg }] }`. */
 function parseDetail(text: string): string | undefined {
   try {
     const { detail } = JSON.parse(text) as { detail?: string | { loc: (string | number)[]; msg: string }[] };

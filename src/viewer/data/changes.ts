@@ -4,12 +4,12 @@ import { api, isLocked } from './api.ts';
 /** State of the event stream. `off` means that the user has paused it. */
 export const live: Signal<'connecting' | 'on' | 'lost' | 'off'> = signal('connecting');
 
-/** A function that receives the ids of the changed traces, or undefined if the ids are unknown. */
+/** Receives the ids of the changed traces, or undefined if the ids are unknown. */
 type Listener = (traceIds: ReadonlySet<string> | undefined) => void;
 
-/** Delay before a stream that the receiver refused is opened again. Browsers do not retry a refused stream. */
+/** Delay before opening a refused stream again, in milliseconds. Browsers do not retry a refused stream. */
 const RETRY_MS = 3_000;
-/** Maximum time for which the first view waits for the stream. */
+/** Maximum time for which the first view waits for the stream, in milliseconds. */
 const OPENING_MS_MAX = 1_000;
 
 const listeners = new Set<Listener>();
@@ -83,7 +83,7 @@ function opened(stream: EventSource): Promise<void> {
 
 /**
  * Opens the stream again after a delay. First calls the API to find out whether a key is required, because a refused
- * stream does not report its status. If a key is required, the stream is opened after the login instead.
+ * stream does not report its status. If so, the stream opens after the login.
  */
 async function retryLater(): Promise<void> {
   await api.projects().catch(() => undefined);

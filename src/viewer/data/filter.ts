@@ -1,12 +1,12 @@
 import type { Address } from './address.ts';
 
-/** A condition of a filter. */
+/** One condition in a filter. */
 export interface Term {
-  /** Text of the condition. */
+  /** The condition as text. */
   readonly text: string;
   /** Name of the receiver's query parameter. */
   readonly parameter: string;
-  /** Value of the parameter. Relative times are resolved by `queryOf`. */
+  /** Value of the query parameter. `queryOf` resolves relative times. */
   readonly value: string;
   /** Why the condition is ignored. */
   readonly problem?: string | undefined;
@@ -16,7 +16,7 @@ interface FilterKey {
   /** Key and separator as the user types them, for example `status:`. */
   readonly key: string;
   readonly about: string;
-  /** Query parameter to which a value of this key is assigned. */
+  /** The query parameter that this key sets. */
   readonly parameter?: string;
   /** Values to suggest for this key. */
   readonly values?: readonly string[];
@@ -26,7 +26,7 @@ const STATUSES = ['error', 'pending', 'success', 'cancelled', 'interrupted', 'in
 const RUN_TYPES = ['llm', 'chain', 'tool', 'retriever', 'embedding', 'prompt', 'parser'];
 const AGES = ['15m', '1h', '24h', '7d'];
 
-/** The keys of the filter syntax, with descriptions for the help and for suggestions. */
+/** The keys in the filter syntax, with descriptions for the help and for suggestions. */
 export const KEYS: readonly FilterKey[] = [
   { key: 'status:', about: STATUSES.join(', '), parameter: 'status', values: STATUSES },
   { key: 'type:', about: RUN_TYPES.join(', '), parameter: 'run_type', values: RUN_TYPES },
@@ -42,7 +42,10 @@ export const KEYS: readonly FilterKey[] = [
   { key: 'trace:', about: 'the id of a trace', parameter: 'trace_id' },
 ];
 
-/** Parameters that a query may contain several times. For any other parameter, only the last condition applies. */
+/**
+ * Parameters that a query may contain several times. If a query repeats a parameter that is not in this list, only the
+ * last condition applies.
+ */
 const REPEATABLE: ReadonlySet<string> = new Set(['status', 'tag', 'text']);
 
 const QUOTED = '"(?:[^"\\\\]|\\\\.)*"?';
@@ -67,11 +70,10 @@ export function metadataCondition(key: string, value: string): string {
   return `meta.${quoted(key)}=${quoted(value)}`;
 }
 
-/** Adds conditions to a filter, and removes the conditions that the new ones replace. */
+/** Adds conditions to a filter, replacing existing conditions on the same fields. */
 export function withTerms(filter: string, added: string): string {
   const terms = new Map(parseFilter(filter).map((term) => [slotOf(term), term.text]));
   for (const term of parseFilter(added)) {
-    // Puts the new condition at the end.
     terms.delete(slotOf(term));
     terms.set(slotOf(term), term.text);
   }
@@ -83,7 +85,7 @@ export function withoutTerms(filter: string, isRemoved: (term: Term) => boolean)
   return kept.map(({ text }) => text).join(' ');
 }
 
-/** Converts the filter and the project to query parameters. Relative times are resolved relative to `nowMs`. */
+/** Converts the filter and the project to query parameters. `nowMs` is the base for relative times. */
 export function queryOf({ filter, project }: Pick<Address, 'filter' | 'project'>, nowMs: number): URLSearchParams {
   const query = new URLSearchParams();
   for (const { parameter, value, problem } of parseFilter(filter)) {
@@ -97,7 +99,7 @@ export function queryOf({ filter, project }: Pick<Address, 'filter' | 'project'>
   return query;
 }
 
-/** Returns the slot of a condition. A new condition replaces an existing one with the same slot. */
+/** Returns a condition's slot. A new condition replaces an existing one in the same slot. */
 function slotOf({ text, parameter, value }: Term): string {
   if (REPEATABLE.has(parameter)) return `${parameter} ${text}`;
   return parameter === 'metadata' ? `metadata ${value.split('=', 1)}` : parameter;
@@ -127,8 +129,8 @@ function termOf(text: string, groups: Readonly<Record<string, string | undefined
 }
 
 /**
- * Returns a condition with a lower or upper bound. `>` and `<` are adjusted by one token or one microsecond, because
- * the API's bounds are inclusive.
+ * Returns a condition with a lower or upper bound. Adjusts `>` and `<` by one token or one microsecond, because the
+ * API's bounds are inclusive.
  */
 function boundOf(text: string, key: string, operator: string, limit: string): Term {
   const isLatency = key === 'latency';
@@ -143,7 +145,7 @@ function boundOf(text: string, key: string, operator: string, limit: string): Te
   return { text, parameter, value: `${Math.max(0, Number((amount + (isMin ? step : -step)).toFixed(3)))}` };
 }
 
-/** Returns undefined if the receiver accepts the value, otherwise a description of the expected value. */
+/** Returns a description of the values that the receiver accepts, or undefined if it accepts this one. */
 function expectedValue(field: string, value: string): string | undefined {
   if (value === '') return 'a value';
   if (field === 'status' && !STATUSES.includes(value)) return `one of ${STATUSES.join(', ')}`;
@@ -182,7 +184,7 @@ function toIsoTime(text: string, nowMs: number): string | undefined {
     return new Date(Math.max(0, nowMs - (parseDuration(text) ?? 0))).toISOString();
   }
   if (!/^\d{4}-\d\d-\d\d/.test(text)) return undefined;
-  // `Date` would read a date without a time as UTC. With a time, `Date` reads the text as local time.
+  // `Date` reads a date without a time as UTC, but a date with a time as local time.
   const date = new Date(text.length === 10 ? `${text}T00:00` : text);
   return Number.isNaN(date.getTime()) ? undefined : date.toISOString();
 }

@@ -4,7 +4,7 @@ import { problemOf } from './api.ts';
 import { onChanges } from './changes.ts';
 
 /**
- * Length of the pause after a read, as a multiple of the read's duration. Large values are therefore read less often.
+ * Length of the pause after a read, as a multiple of the read's duration. Slow values are therefore read less often.
  */
 const PAUSE_FACTOR = 3;
 const PAUSE_MS_MIN = 100;
@@ -55,22 +55,20 @@ export class Refresh {
 }
 
 export interface LiveOptions {
-  /**
-   * Returns whether a change to these traces makes the value stale. Without this function, the value is read only once.
-   */
+  /** Whether a change to these traces makes the value stale. If `isStale` is missing, the value is read only once. */
   readonly isStale?: (traceIds: ReadonlySet<string> | undefined) => boolean;
-  /** Delay before the first read. Set a delay for keys that change often. */
+  /** Delay before the first read, in milliseconds, for keys that change often. */
   readonly delayMs?: number;
 }
 
-/** Returns the function to pass as `isStale` for a value that depends on one trace. */
+/** Returns an `isStale` function for a value that depends on one trace. */
 export function changesOf(traceId: string): (traceIds: ReadonlySet<string> | undefined) => boolean {
   return (traceIds) => traceIds === undefined || traceIds.has(traceId);
 }
 
 /**
- * A value from the API that is read again after changes. If a read fails, the last value is kept, and the value is read
- * again on reconnect.
+ * A value from the API that is read again after changes. If a read fails, keeps the last value and reads again on
+ * reconnect.
  */
 export class LiveValue<Value> {
   readonly value: Signal<Value | undefined>;

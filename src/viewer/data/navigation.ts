@@ -13,7 +13,7 @@ addEventListener('popstate', () => {
   address.value = readAddress(location.search);
 });
 
-/** Changes the address, as `changed` describes. If `replace` is set, the current history entry is overwritten. */
+/** Changes the address, following the rules of `changed`. If `replace` is set, overwrites the current history entry. */
 export function go(change: Partial<Address>, { replace = false }: { replace?: boolean } = {}): void {
   const next = changed(address.peek(), change);
   const url = writeAddress(next);
@@ -26,13 +26,13 @@ export function go(change: Partial<Address>, { replace = false }: { replace?: bo
 /** State of a history entry that follows another entry of this page. */
 const INSIDE = 'inside';
 
-/** Returns to the previous view, or to the list if the page was opened here. */
+/** Returns to the previous view, or to the list if this view was opened directly. */
 export function back(): void {
   if (history.state === INSIDE) history.back();
   else go({ view: 'traces' });
 }
 
-/** Returns true once the address has changed since the page was opened. */
+/** Whether the address has changed since the page was opened. */
 export function hasMoved(): boolean {
   return address.peek() !== initial;
 }
@@ -43,7 +43,8 @@ export function linkTo(change: Partial<Address>): string {
 }
 
 /**
- * The first call remembers a run. The second call opens the comparison of both runs, or cancels if it is the same run.
+ * The first call remembers a run. The second call opens the comparison of both runs, or cancels if both are the same
+ * run.
  */
 export function compare(id: string, name: string): void {
   const base = compared.value;

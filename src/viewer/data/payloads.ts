@@ -2,7 +2,7 @@ import type { PayloadField, RunDetails } from '../../receiver/store/run-view.ts'
 import { api } from './api.ts';
 import { type Live, useLive } from './live-value.ts';
 
-/** Limits of the payload cache. The payload that was read last is kept even if it exceeds the limits. */
+/** Limits of the payload cache. The most recently read payload is kept even if it exceeds the limits. */
 const CACHE_ITEMS_MAX = 12;
 const CACHE_BYTES_MAX = 32_000_000;
 
@@ -32,7 +32,7 @@ export async function payload(run: RunDetails, field: PayloadField, signal: Abor
     value: await api.payload(run.id, field, signal),
     size: run.payload_sizes[field] ?? 0,
   };
-  // The map is ordered by last use.
+  // Keeps the map ordered by last use.
   cache.delete(key);
   cache.set(key, found);
   let size = [...cache.values()].reduce((sum, one) => sum + one.size, 0);

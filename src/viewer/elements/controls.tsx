@@ -15,7 +15,7 @@ interface LinkProps {
   children: ComponentChildren;
 }
 
-/** Link within the page. A click with a modifier key still opens a new tab or window. */
+/** A link within the page. A click with a modifier key still opens a new tab or window. */
 export function Link({ to, ...props }: LinkProps): JSX.Element {
   const follow = (event: MouseEvent): void => {
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || event.button !== 0) return;
@@ -25,7 +25,7 @@ export function Link({ to, ...props }: LinkProps): JSX.Element {
   return <a {...props} href={linkTo(to)} onClick={follow} />;
 }
 
-/** Button that turns an option on or off and shows its state. */
+/** A button that turns an option on or off and shows its state. */
 export function Toggle({
   isOn,
   toggle,
@@ -46,7 +46,7 @@ export function Toggle({
   );
 }
 
-/** Button that copies a text. The text is created only when the button is clicked. */
+/** A button that copies a text, which is created only when the button is clicked. */
 export function CopyButton({ text, label, word }: { text: () => string; label: string; word?: string }): JSX.Element {
   const [result, setResult] = useState<string>();
   const copy = async (): Promise<void> => {
@@ -66,7 +66,7 @@ export function CopyButton({ text, label, word }: { text: () => string; label: s
   );
 }
 
-/** Error message of a view. Renders nothing if there is no error. */
+/** A view's error message. Renders nothing if there is no error. */
 export function Problem({ text }: { text?: string | undefined }): JSX.Element | null {
   if (text === undefined) return null;
   return (
@@ -84,7 +84,7 @@ export function Pending({ problem, note }: { problem?: string | undefined; note:
   return problem === undefined ? <p class="loading">{note}</p> : <Problem text={problem} />;
 }
 
-/** The first items of a list, with a button that shows more. */
+/** The first items in a list, with a button that shows more. */
 export function Paged<Item>({
   items,
   page,

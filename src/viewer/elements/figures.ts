@@ -3,8 +3,8 @@ import { useEffect, useState } from 'preact/hooks';
 /** Converts an ISO 8601 time to milliseconds. Microseconds become the fraction. */
 export function millisecondsAt(iso: string): number {
   const whole = Date.parse(iso);
-  // For speed, the receiver's format is parsed without a regular expression. A trace can contain hundreds of thousands
-  // of times.
+  // Parses the receiver's format without a regular expression, because a trace can contain hundreds of thousands of
+  // times.
   if (iso.length !== 27 || iso[19] !== '.') return whole;
   return whole + Number(iso.slice(23, 26)) / 1_000;
 }
@@ -42,11 +42,11 @@ export function bytes(value: number): string {
   return `${trimmed(value / 1_000_000, 1)} MB`;
 }
 
-/** A time that is in the future by at most this much, because clocks differ, is shown as `now`. */
+/** Times in the future by at most this much, because clocks differ, are shown as `now`. */
 const AHEAD_MAX_SECONDS = 60;
 
 /**
- * Formats a time as `now`, `5 s ago` or `6 d ago`. A time in the future or more than a week ago is formatted as a date.
+ * Formats a time as `now`, `5 s ago` or `6 d ago`. Times in the future or more than a week ago are formatted as a date.
  */
 export function ago(ms: number, nowMs: number): string {
   const seconds = Math.floor((nowMs - ms) / 1_000);
@@ -70,8 +70,8 @@ export function exact(instant: string | number): string {
 const DAY_MS = 86_400_000;
 
 /**
- * Returns the labels of a time axis in local time. The distance between labels determines whether they show months,
- * dates, minutes, seconds or milliseconds.
+ * Returns a time axis's labels in local time. The distance between labels determines whether they show months, dates,
+ * minutes, seconds or milliseconds.
  */
 export function timeLabels(splits: readonly number[]): string[] {
   const stepMs = (splits[1] ?? 0) - (splits[0] ?? 0);

@@ -42,7 +42,7 @@ export function Icon({ name }: { name: string }): JSX.Element {
   );
 }
 
-/** A status, shown as an icon and a word. If `isShort` is set, the word "success" is shown only to screen readers. */
+/** A status, shown as an icon and a word. If `isShort` is set, only screen readers get the word "success". */
 export function StatusMark({ status, isShort = false }: { status: RunStatus; isShort?: boolean }): JSX.Element {
   return (
     <span class={`status status-${status}`} title={STATUS_TITLES[status]}>

@@ -22,8 +22,8 @@ let first = '';
 let firstMs = 0;
 
 /**
- * Registers keys while the component is mounted. If several components have registered a key, the one that was mounted
- * last handles it first.
+ * Registers keys while the component is mounted. If several components have registered a key, the most recently mounted
+ * one handles it first.
  */
 export function useKeys(keys: KeyMap, isModal = false): void {
   const layer = useRef<Layer>({ keys, isModal });
@@ -59,8 +59,8 @@ function press(key: string, event: KeyboardEvent): boolean {
 }
 
 /**
- * Returns whether the focused element, for example a text box, a button or a scrolled region, handles the key itself.
- * In a text box, the first Escape only removes the focus, so that the text is not lost.
+ * Whether the focused element, for example a text box, a button or a scrolled region, handles the key itself. In a text
+ * box, the first Escape only removes the focus, so that the text is not lost.
  */
 function isHandledByTarget({ target, key }: KeyboardEvent): boolean {
   if (!(target instanceof HTMLElement || target instanceof SVGElement)) return false;

@@ -4,8 +4,8 @@ import { useEffect } from 'preact/hooks';
 import { problemOf } from '../data/api.ts';
 
 /**
- * Returns a component whose module is loaded when the component is first shown. `Fallback` is shown while the module
- * loads and if loading fails. After a failure, loading is tried again when the component is shown again.
+ * Returns a component whose module is loaded when the component is first shown. Shows `Fallback` while the module loads
+ * and if loading fails. Showing the component again after a failure tries again.
  */
 export function lazy<Props extends object>(
   load: () => Promise<{ default: ComponentType<Props> }>,

@@ -2,17 +2,17 @@ import type { ComponentChildren, JSX, RefObject } from 'preact';
 import { useLayoutEffect, useState } from 'preact/hooks';
 import { useKeys } from './keys.ts';
 
-/** The range of a scrolled list's rows that are in the document. */
+/** The range of rows in a scrolled list that are in the document. */
 interface RowWindow {
   readonly first: number;
   /** Index of the row after the last one. */
   readonly end: number;
 }
 
-/** Rows above and below the visible rows, so that scrolling by a short distance shows no gap. */
+/** Extra rows above and below the visible rows, so that short scrolls show no gap. */
 const MARGIN_ROWS = 6;
 
-/** Container with space for `count` rows of equal height. `children` contains the rows from index `first` on. */
+/** A container with space for `count` rows of equal height. `children` contains the rows from index `first` on. */
 export function Rows({
   count,
   rowHeight,
@@ -91,7 +91,7 @@ function rowWindow(scrollTop: number, height: number, rowHeight: number, count: 
   return { first: Math.max(0, Math.min(top, count) - MARGIN_ROWS), end };
 }
 
-/** Scrolls by the shortest distance until a row is visible. */
+/** Scrolls by the shortest distance that makes a row visible. */
 export function scrollToRow(element: HTMLElement | null, row: number, rowHeight: number): void {
   if (element === null || row < 0) return;
   const top = row * rowHeight;

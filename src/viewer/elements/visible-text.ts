@@ -1,6 +1,6 @@
 /**
  * Matches invisible characters and characters that change how others look: controls, direction marks, zero-width marks,
- * tags and lone surrogates. Joiners are not matched, because scripts and emoji need them.
+ * tags and lone surrogates. Does not match joiners, because scripts and emoji need them.
  */
 const HIDDEN =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: The pattern matches control characters on purpose.
@@ -26,7 +26,7 @@ export function piecesOf(text: string): TextPiece[] {
   return pieces;
 }
 
-/** Returns a text as one line with hidden characters escaped, for names and attributes. */
+/** Returns a text on one line with hidden characters escaped, for names and attributes. */
 export function visible(text: string): string {
   return text.replace(/\r?\n/g, ' ').replace(HIDDEN, escaped);
 }

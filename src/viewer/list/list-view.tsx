@@ -15,11 +15,11 @@ import { type Line, RunList } from './run-list.ts';
 type ListKind = 'traces' | 'runs';
 
 const ROW_HEIGHT = 34;
-/** Number of rows before the end of the list at which the next page is requested. */
+/** The next page is requested when this many rows are left before the end of the list. */
 const AHEAD = 30;
 const TICK_MS = 5_000;
 
-/** The list that was shown last, and that is shown again when the user returns from a trace. */
+/** The last shown list, which is shown again when the user returns from a trace. */
 let last: { readonly key: string; readonly list: RunList } | undefined;
 
 export function ListView({ view }: { view: ListKind }): JSX.Element {

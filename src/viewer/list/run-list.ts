@@ -5,11 +5,11 @@ import { api, problemOf } from '../data/api.ts';
 import { onChanges } from '../data/changes.ts';
 import { Refresh } from '../data/live-value.ts';
 
-/** A row of the list. If the row is a trace, `trace` contains its totals. */
+/** A row in the list. A trace row has its totals in `trace`. */
 export type Line = Omit<TraceSummary, 'trace'> & Partial<Pick<TraceSummary, 'trace'>>;
 
 const PAGE = 100;
-/** Maximum number of a trace's runs to read again after the trace has changed. */
+/** Maximum number of runs to read again after their trace has changed. */
 const TRACE_RUNS_MAX = 1_000;
 /** Maximum number of rows while the user is at the top. A longer list is shortened to its first page. */
 const LINES_MAX = 2_000;
@@ -24,13 +24,11 @@ export class RunList {
   readonly isLoading: Signal<boolean> = signal(true);
   /** Number of rows that the last update added at the top. */
   readonly arrived: Signal<{ readonly count: number }> = signal({ count: 0 });
-  /**
-   * Whether more than one page of new rows has arrived. The new rows are then loaded when the user returns to the top.
-   */
+  /** Whether more than one page of new rows has arrived. They are loaded when the user returns to the top. */
   readonly isBehind: Signal<boolean> = signal(false);
   /** Id of the selected row. */
   readonly selected: Signal<string | undefined> = signal(undefined);
-  /** Scroll position of the list when it was closed. */
+  /** The list's scroll position when it was closed. */
   scrollTop = 0;
   #visible: readonly Line[] = [];
   #isAtTop = true;
@@ -84,7 +82,7 @@ export class RunList {
     });
   }
 
-  /** Sets which rows are visible, and reads them again if they are stale. */
+  /** Sets which rows are visible. Stale rows are read again. */
   see(lines: readonly Line[], isAtTop: boolean): void {
     this.#visible = lines;
     this.#isAtTop = isAtTop;
@@ -118,9 +116,7 @@ export class RunList {
     if (!signal.aborted) this.isLoading.value = false;
   }
 
-  /**
-   * Replaces the beginning of the list, up to the page's last row. Rows that no longer match the filter thus disappear.
-   */
+  /** Replaces the beginning of the list, up to the page's last row. Rows that no longer match the filter disappear. */
   #putFirst({ items, next }: Page<Line>): void {
     const lines = this.lines.value;
     const last = items.at(-1)?.id;
@@ -152,9 +148,7 @@ export class RunList {
     }
   }
 
-  /**
-   * Replaces the rows of a trace. Rows that are not in the response are removed, unless the response has a next page.
-   */
+  /** Replaces a trace's rows. Rows missing from the response are removed, unless the response has a next page. */
   #replace(traceId: string, { items, next }: Page<Line>): void {
     const byId = new Map(items.map((line) => [line.id, line]));
     this.lines.value = this.lines.value.flatMap((line) =>

@@ -1,4 +1,4 @@
-/** Binary data that is encoded as text, either as a data URI or as base64. */
+/** Binary data encoded as text, either as a data URI or as base64. */
 export interface BinaryText {
   readonly base64: string;
   readonly type: string;
@@ -7,7 +7,7 @@ export interface BinaryText {
 
 /** Minimum length of text that may count as base64. Shorter text may be an id or a word. */
 const LENGTH_MIN = 256;
-/** Number of characters of a text to examine for base64. */
+/** Number of characters to examine for base64. */
 const SAMPLE = 4_096;
 
 const MAGIC: readonly (readonly [string, string])[] = [
@@ -34,8 +34,8 @@ export function binaryOf(text: string): BinaryText | undefined {
 }
 
 /**
- * Returns the data URI of a safe image. The image's type is determined from the first bytes, because the declared type
- * may be wrong.
+ * Returns a safe image's data URI. Determines the image type from the first bytes, because the declared type may be
+ * wrong.
  */
 export function imageOf(text: string): string | undefined {
   const found = binaryOf(text);
@@ -46,8 +46,8 @@ export function imageOf(text: string): string | undefined {
 export const IMAGE_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
 /**
- * Whether a text looks like base64. The text must contain lower case, upper case and digits, which excludes words and
- * hexadecimal numbers.
+ * Whether a text looks like base64: it must contain lower case, upper case and digits, unlike words and hexadecimal
+ * numbers.
  */
 function looksLikeBase64(text: string): boolean {
   const sample = text.slice(0, SAMPLE);

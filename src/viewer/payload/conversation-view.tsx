@@ -11,12 +11,12 @@ import { binaryOf, IMAGE_TYPES, imageOf } from './binary-text.ts';
 import { BinaryChip, JsonTree } from './json-tree.tsx';
 import type { Message, Part } from './message.ts';
 
-/** Number of messages that are shown at first, from the end of a long conversation. */
+/** Number of messages shown at first, from the end of a long conversation. */
 const PAGE = 30;
 /** Reasoning up to this length is expanded at first. */
 const REASONING_OPEN_LENGTH = 600;
 
-/** A run whose attachments may include the media that its messages refer to. */
+/** A run whose attachments may include its messages' media. */
 export interface AttachmentOwner {
   readonly id: string;
   readonly attachments?: readonly AttachmentInfo[];

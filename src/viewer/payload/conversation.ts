@@ -1,7 +1,7 @@
 import { type Fields, fieldsOf, isFields, listOf, type Message, type Part, textOf } from './message.ts';
 import { callOf, callsOf, partsOf, resultOf, textPart } from './message-parts.ts';
 
-/** Returns the messages in a model call's inputs, or undefined if the format is unknown. */
+/** Returns the messages in a model call's inputs. Returns undefined if the format is unknown. */
 export function messagesOfInputs(inputs: unknown): Message[] | undefined {
   const fields = unwrapValue(inputs);
   const found = listedMessages(fields) ?? inputMessages(fields);
@@ -54,7 +54,7 @@ function inputMessages(fields: Fields): Message[] | undefined {
   return textOf(input) === undefined ? undefined : [{ role: 'user', parts: partsOf(input) }];
 }
 
-/** Returns whether a value is a message or another item of OpenAI's Responses API. */
+/** Whether a value is a message or another item in OpenAI's Responses API. */
 function isItem(value: unknown): boolean {
   return isMessage(value) || /^(function_call|reasoning|.*_call)(_output)?$/.test(`${fieldsOf(value).type}`);
 }
@@ -122,7 +122,7 @@ function roleOf(fields: Fields): string {
   return ROLES.get(name) ?? name;
 }
 
-/** Converts an item of the Responses API that is not a message. */
+/** Converts a Responses API item that is not a message. */
 function itemOf(fields: Fields): Message | undefined {
   const type = `${fields.type}`;
   if (fields.role !== undefined || type === 'message') return undefined;

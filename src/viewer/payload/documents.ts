@@ -1,6 +1,6 @@
 import { type Fields, fieldsOf, isFields, textOf } from './message.ts';
 
-/** A document that a retriever has returned. */
+/** A document returned by a retriever. */
 export interface FoundDocument {
   readonly title?: string | undefined;
   readonly text: string;
@@ -8,7 +8,7 @@ export interface FoundDocument {
   readonly metadata?: Fields | undefined;
 }
 
-/** Returns the documents in a retriever's outputs, or undefined if the outputs contain no list of texts. */
+/** Returns the documents in a retriever's outputs. Returns undefined if the outputs contain no list of texts. */
 export function documentsOf(outputs: unknown): FoundDocument[] | undefined {
   const list = listIn(outputs, 2);
   const found = list?.map(documentOf);

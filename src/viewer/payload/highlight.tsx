@@ -14,7 +14,7 @@ import { Text } from '../elements/text.tsx';
 const LANGUAGES = { bash, javascript, json, python, sql, typescript, xml, yaml };
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
 
-/** Maximum length of code to highlight. Longer code would need so many elements that the page becomes slow. */
+/** Maximum length of highlighted code. Longer code would need so many elements that the page becomes slow. */
 const LENGTH_MAX = 20_000;
 
 interface TokenNode {
@@ -22,7 +22,7 @@ interface TokenNode {
   readonly children: readonly (TokenNode | string)[];
 }
 
-/** Code with syntax highlighting. Code in an unknown language is shown as plain text. */
+/** Code with syntax highlighting. Unknown languages are shown as plain text. */
 export default function Highlighted({ text, language }: { text: string; language: string }): JSX.Element {
   const tree = useMemo(() => treeOf(text, language.trim().split(/\s/, 1)[0] ?? ''), [text, language]);
   return tree === undefined ? <Text value={text} /> : elementsOf(tree);
@@ -35,8 +35,8 @@ function treeOf(text: string, language: string): TokenNode | undefined {
 }
 
 /**
- * Converts tokens to elements and text nodes. The HTML that the library generates is not used, because a bug in the
- * library could then run scripts.
+ * Converts tokens to elements and text nodes. Does not use the library's HTML, because a bug in the library could then
+ * run scripts.
  */
 function elementsOf({ scope, children }: TokenNode): JSX.Element {
   const content = children.map((child) => (typeof child === 'string' ? <Text value={child} /> : elementsOf(child)));

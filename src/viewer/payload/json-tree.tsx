@@ -13,12 +13,12 @@ import { binaryOf, imageOf } from './binary-text.ts';
 const OPEN_DEPTH = 2;
 const OPEN_ITEMS = 24;
 const PAGE = 100;
-/** Maximum length of a collapsed value that is shown on one line. */
+/** Values up to this length are shown on one line when collapsed. */
 const INLINE_LENGTH = 100;
 
 /**
- * A JSON value as a tree. Only expanded values are in the document. If `isCompact` is set, a value that fits on one
- * line is shown on one line.
+ * A JSON value as a tree. Only expanded values are in the document. With `isCompact`, a value that fits on one line is
+ * shown on one line.
  */
 export function JsonTree(props: { value: unknown; path?: string; isCompact?: boolean }): JSX.Element {
   const { value, path = '$', isCompact = false } = props;

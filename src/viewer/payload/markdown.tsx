@@ -25,7 +25,7 @@ function tokensOf(text: string): Token[] {
   try {
     return new Lexer({ gfm: true, breaks: true }).lex(text);
   } catch {
-    // The text is nested so deeply that the lexer's recursion overflows the call stack.
+    // The text is nested too deeply for the recursive lexer's call stack.
     return [{ type: 'paragraph', raw: text, text, tokens: [{ type: 'text', raw: text, text }] }];
   }
 }
@@ -42,7 +42,7 @@ function block(token: Tokens.Generic, depth: number): ComponentChildren {
     case 'checkbox':
       return null;
     case 'heading':
-      // `<h1>` would count as a heading of the page.
+      // `<h1>` would count as a page heading.
       return <p class={`heading heading-${token.depth}`}>{inline(token.tokens, depth + 1)}</p>;
     case 'paragraph':
       return <p>{inline(token.tokens, depth + 1)}</p>;

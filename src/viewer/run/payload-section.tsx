@@ -22,15 +22,14 @@ interface Form {
   readonly render: (run: RunDetails) => JSX.Element;
 }
 
-/** The form of display that the user chose last, by run type and field. */
+/** The last chosen display form, by run type and field. */
 const chosen: Signal<Readonly<Record<string, string>>> = signal({});
 
 const TEXT_FIELDS_MAX = 50;
 const DOCUMENTS_PAGE = 20;
 
 /**
- * Section with the inputs or outputs of a run, shown in a suitable form. The payload is fetched when the section
- * becomes visible.
+ * A section with a run's inputs or outputs in a suitable form. The payload is fetched when the section becomes visible.
  */
 export function PayloadSection({ run, field }: { run: RunDetails; field: Field }): JSX.Element | null {
   const size = run.payload_sizes[field];
@@ -83,7 +82,7 @@ export function toggleMarkdown(): void {
   isMarkdown.value = !isMarkdown.value;
 }
 
-/** Returns the forms in which a payload can be displayed, starting with the default. */
+/** Returns the forms in which a payload can be displayed, the default first. */
 function formsOf(runType: string, field: Field, value: unknown): Form[] {
   const forms: Form[] = [];
   const messages = field === 'inputs' ? messagesOfInputs(value) : messagesOfOutputs(value);
@@ -143,7 +142,7 @@ function DocumentList({ documents }: { documents: readonly FoundDocument[] }): J
   );
 }
 
-/** Returns true as soon as the element has been near the visible area once. */
+/** Whether the element is or was near the visible area. */
 function useVisible(element: { current: HTMLElement | null }): boolean {
   const [isVisible, setVisible] = useState(false);
   useEffect(() => {

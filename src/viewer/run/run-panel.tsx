@@ -23,7 +23,7 @@ import { RunFacts, RunMetadata } from './run-facts.tsx';
 const SELECTION_MS = 60;
 const EVENTS_PAGE = 50;
 
-/** Panel with the details of a run. Until the details arrive, the header shows the data that the tree contains. */
+/** A panel with a run's details. Until the details arrive, the header shows the data from the tree. */
 export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.Element {
   const options = { isStale: changesOf(model.id), delayMs: SELECTION_MS };
   const { value: run, problem, reload } = useLive(id, (signal) => api.run(id, signal), options);
@@ -100,7 +100,7 @@ function RunError({ error }: { error: string }): JSX.Element {
   );
 }
 
-/** Section with a run's events, which are fetched when the section is opened. */
+/** A section with a run's events, which are fetched when it is opened. */
 function EventSection({ run }: { run: RunDetails }): JSX.Element | null {
   const size = run.payload_sizes.events;
   const [isOpen, setOpen] = useState(false);

@@ -10,10 +10,7 @@ const TABLE_ROWS_MAX = 60;
 /** Minimum length of a drag in pixels. A shorter drag counts as a click. */
 const DRAG_PX_MIN = 5;
 
-/**
- * Values over time. A bucket without a value has undefined. `color` is the name of a custom property in the style
- * sheet.
- */
+/** Values over time. A bucket without a value has undefined. `color` names a custom property in the style sheet. */
 interface Series {
   readonly name: string;
   readonly color: 'bar' | 'accent' | 'bad';
@@ -22,9 +19,9 @@ interface Series {
 
 export interface ChartProps {
   readonly title: string;
-  /** How values are drawn. Bars are stacked. */
+  /** How the values are drawn. Bars are stacked. */
   readonly form: 'bars' | 'lines';
-  /** Start of each bucket, and end of the last bucket, in milliseconds. */
+  /** Start of each bucket and end of the last one, in milliseconds. */
   readonly times: readonly number[];
   readonly endMs: number;
   readonly series: readonly Series[];
@@ -118,7 +115,7 @@ function optionsOf(
       { ...axis, size: 22, grid: { show: false }, values: (_, splits) => timeLabels(splits) },
       { ...axis, size: 64, values: (_, splits) => splits.map((value) => latest.current.print(value)) },
     ],
-    // The series are reversed: the bar with the sum of a stack is drawn first, and its parts are drawn in front of it.
+    // Reverses the series: the bar with a stack's sum is drawn first, and its parts are drawn in front of it.
     series: [{}, ...[...series].reverse().map((one) => seriesOptions(form, color(one.color)))],
     cursor: {
       y: false,
@@ -132,7 +129,7 @@ function optionsOf(
       },
     },
     hooks: {
-      // `cursor.idx` is the closest bucket start, which is the next bucket's in the right half of a bar.
+      // `cursor.idx` is the closest bucket start. In the right half of a bar, this is the next bucket's.
       setCursor: [
         (plot) => {
           const { left = -1 } = plot.cursor;

@@ -85,7 +85,7 @@ function FilterBox({ model }: { model: FilterModel }): JSX.Element {
             id={`${id}-${index}`}
             role="option"
             aria-selected={index === active}
-            // Before a click, the text box loses the focus, and that hides the list.
+            // The text box loses the focus before a click, which hides the list.
             onMouseDown={(event) => {
               event.preventDefault();
               model.accept(suggestion);

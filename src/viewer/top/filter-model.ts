@@ -7,14 +7,14 @@ import { LiveValue } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { type Names, readNames, type Suggestion, suggestionsFor } from './suggestions.ts';
 
-/** State of the filter box: the conditions in the address, and the condition that is being typed. */
+/** State of the filter box: the conditions in the address, and the one being typed. */
 export class FilterModel {
   readonly input: RefObject<HTMLInputElement | null> = { current: null };
   readonly text: Signal<string> = signal('');
   /** Index of the highlighted suggestion, or -1. */
   readonly active: Signal<number> = signal(-1);
   readonly #isOpen: Signal<boolean> = signal(false);
-  /** The projects to suggest. The menu next to the filter box shows the projects too. */
+  /** The projects to suggest. The menu next to the filter box also shows them. */
   readonly projects: LiveValue<{ items: ProjectSummary[] }> = new LiveValue(api.projects, { isStale: () => true });
   readonly #names: Signal<Names> = signal({});
 
@@ -35,7 +35,7 @@ export class FilterModel {
       const names = await readNames(project);
       if (project === address.value.project) this.#names.value = names;
     } catch {
-      // The error is ignored: the box still suggests keys and projects, and the view below shows the error.
+      // Ignores the error: the box still suggests keys and projects, and the view below shows the error.
     }
   }
 

@@ -4,7 +4,7 @@ import { api, isLocked, problemOf } from '../data/api.ts';
 import { listen } from '../data/changes.ts';
 import { Problem } from '../elements/controls.tsx';
 
-/** Why the key that was entered last was rejected. */
+/** Why the last entered key was rejected. */
 const problem: Signal<string | undefined> = signal(undefined);
 
 /** Form in which the user enters the receiver's key. */

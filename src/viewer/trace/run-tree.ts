@@ -16,7 +16,7 @@ export interface Branch {
   readonly endMs: number | undefined;
 }
 
-/** The runs of a trace in depth-first order, and the time range that they cover. */
+/** A trace's runs in depth-first order, and the time range that they cover. */
 export interface RunTree {
   readonly branches: readonly Branch[];
   readonly indexOf: ReadonlyMap<string, number>;
@@ -25,13 +25,13 @@ export interface RunTree {
   readonly hasOpenRuns: boolean;
 }
 
-/** The time range that all bars of a trace refer to. */
+/** The time range that all bars in a trace refer to. */
 export interface Axis {
   readonly startMs: number;
   readonly lengthMs: number;
 }
 
-/** Time since the last known start or end after which the bars of open runs stop growing. */
+/** Open runs' bars stop growing this long after the last known start or end, in milliseconds. */
 const IDLE_MS = 600_000;
 const TICK_MS = 250;
 
@@ -48,7 +48,7 @@ export function treeOf(runs: readonly RunOutline[]): RunTree {
   const branches: Mutable<Branch>[] = [];
   const indexOf = new Map<string, number>();
   const add = (root: RunOutline): void => {
-    // A deep trace would exceed the call stack.
+    // Uses a stack, because a deep trace would exceed the call stack.
     const stack = [{ run: root, parent: -1, depth: 0 }];
     for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
       const { run, parent, depth } = next;
@@ -69,7 +69,7 @@ export function treeOf(runs: readonly RunOutline[]): RunTree {
     }
   };
   roots.forEach(add);
-  // The remaining runs are in cycles, or below them.
+  // The remaining runs are in or below cycles.
   if (indexOf.size < byId.size) for (const run of runs) if (!indexOf.has(run.id)) add(run);
   setEnds(branches);
   return { branches, indexOf, ...rangeOf(branches) };
@@ -108,7 +108,7 @@ export function openBranches({ branches }: RunTree, collapsed: ReadonlySet<strin
   return shown;
 }
 
-/** Returns the indices of branches that match, and of their ancestors. */
+/** Returns the indices of matching branches and their ancestors. */
 export function matchingBranches({ branches }: RunTree, matches: (run: RunOutline) => boolean): number[] {
   const kept = new Uint8Array(branches.length);
   for (const [index, { run }] of branches.entries()) {
@@ -120,7 +120,7 @@ export function matchingBranches({ branches }: RunTree, matches: (run: RunOutlin
 
 type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
-/** Runs backwards, so that the end of a branch is known before that of its parent. */
+/** Runs backwards, so that a branch's end is known before its parent's. */
 function setEnds(branches: readonly Mutable<Branch>[]): void {
   for (const { parent, end } of branches.toReversed()) {
     const above = branches[parent];

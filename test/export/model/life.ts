@@ -13,15 +13,15 @@ import { turns } from '../../support/virtual-time.ts';
 import { virtualClock } from '../../support/virtual-timers.ts';
 import type { ModelService } from './service.ts';
 
-/** Few of everything, so that every limit is met often. */
+/** Low limits, so that each one is reached often. */
 const LIMITS: Partial<Limits> = { batchRuns: 3, queueRuns: 12, openRuns: 8 };
 
-/** Short lives, so that runs grow too old. */
+/** Short age limits, so that runs grow too old. */
 export const SHORT_AGES: Partial<Limits> = { openRunAgeMs: 240_000, ageMs: 100_000, spoolAgeMs: 200_000 };
 
 type Exporter = ReturnType<typeof exporterFor>;
 
-/** One life of the application, with an exporter for each service. */
+/** One application process, with an exporter for each service. */
 export interface LifeParts {
   readonly durability: Durability;
   readonly limits: Partial<Limits>;
@@ -31,7 +31,7 @@ export interface LifeParts {
   readonly onDrop: NonNullable<ConfigureOptions['onDrop']>;
 }
 
-/** A process: once it is dead, what is left of it reaches neither a service nor the receiver of drops. */
+/** A process. Once it is dead, nothing from it reaches a service or `onDrop`. */
 export class Life {
   readonly exporters: readonly Exporter[];
   #isDead = false;
@@ -44,7 +44,7 @@ export class Life {
     return this.#isDead;
   }
 
-  /** The process no longer holds its exporters, so that many lives fit into memory. */
+  /** Drops the exporters, so that many processes fit into memory. */
   die(): void {
     this.#isDead = true;
     for (const exporter of this.exporters) forgetAtEnd(exporter);
@@ -71,7 +71,7 @@ export class Life {
     });
   }
 
-  /** The wire between an exporter and its service, without sockets. */
+  /** The connection between an exporter and its service, without sockets. */
   #dispatcher(service: ModelService): Dispatcher {
     const request = async ({ method, path, headers, body }: Dispatcher.RequestOptions): Promise<unknown> => {
       const bytes = await bytesOf(body);
@@ -79,7 +79,7 @@ export class Life {
       if (this.#isDead) return never();
       const answer = service.answer({ method, path, headers: headers as Record<string, string>, body: bytes });
       await turns(1);
-      // The exporter has a deadline for what does not answer.
+      // The exporter has a deadline for missing responses.
       if (this.#isDead || answer === 'silence') return never();
       if (answer === 'reset') throw Object.assign(new Error('reset'), { code: 'ECONNRESET' });
       return { statusCode: answer.status, headers: answer.headers, body: Readable.from([Buffer.from('{}')]) };

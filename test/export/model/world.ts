@@ -1,4 +1,4 @@
-// Loaded at its first use, in turns of the event loop that are not in the hands of the virtual clock.
+// Loaded ahead, because its first use would load it outside of the virtual clock.
 import 'p-queue';
 import { diagnostics } from '../../../src/base/diagnostics.ts';
 import type { Limits } from '../../../src/base/limits.ts';
@@ -15,10 +15,10 @@ import { virtualClock } from '../../support/virtual-timers.ts';
 import { Life, SHORT_AGES } from './life.ts';
 import { ModelService, type Mood } from './service.ts';
 
-/** The name of runs that start when their exporter has closed. */
+/** Name of runs that start after their exporter has closed. */
 const TOO_LATE = 'too late';
 
-/** Turns of the event loop that the work of one timer takes at most. */
+/** Maximum turns of the event loop that one timer's work takes. */
 const TURNS = 8;
 
 /** Interval at which a process checks whether its folder was deleted. */
@@ -33,12 +33,12 @@ interface Known {
   readonly inputs: string;
   readonly life: LifeRecord;
   readonly service: ModelService;
-  /** With `write-ahead`, its end was on disk when the call returned. */
+  /** With `write-ahead`, whether the end was on disk when the call returned. */
   isEndWritten: boolean;
   isEnded: boolean;
-  /** Its end was on disk when a process ended. */
+  /** Whether the end was on disk when a process ended. */
   isEndOnDisk: boolean;
-  /** Its records on disk were deleted. */
+  /** Whether the records on disk were deleted. */
   isWiped: boolean;
 }
 
@@ -46,7 +46,7 @@ interface LifeRecord {
   readonly life: Life;
   readonly open: Known[][];
   end: 'none' | 'crash' | 'close' | 'exit';
-  /** The disk was writable at `process.exit`. */
+  /** Whether the disk was writable at `process.exit`. */
   isLeftOnDisk: boolean;
   /** Number of undelivered runs in the last log line. */
   toldLost: number;
@@ -67,7 +67,7 @@ export interface WorldOptions {
   readonly isDiskSound?: () => boolean;
 }
 
-/** Consecutive processes with a common disk and two services. */
+/** Consecutive processes that share a disk and two services. */
 export class World {
   readonly durability: Durability;
   readonly disk = new MemoryDisk();
@@ -223,7 +223,7 @@ export class World {
     }
     for (const flush of this.#flushes) {
       if (flush.isSettled || flush.life.isDead) this.#flushes.delete(flush);
-      // Its own timer is the last of those that are due then.
+      // The flush's own timer is the last one due at that time.
       else if (flush.endMs + 1 < virtualClock.nowMs) faults.push('a flush outlasts its limit');
     }
     if (faults.length > 0) throw new Error(faults.join('\n'));
@@ -353,7 +353,7 @@ export class World {
 
   #checkFlushed(known: Known, isEnded: boolean): void {
     const { run, service } = known;
-    // A run that was on disk is then dropped without its name.
+    // If its records were deleted, a run on disk is dropped without its name.
     if (known.isWiped) return;
     const isThere = isEnded ? this.#isSettled(known) : service.posted.has(run.id) || this.dropped.has(run.id);
     if (!isThere)

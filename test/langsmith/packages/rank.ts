@@ -1,4 +1,4 @@
-// A package of somebody else, which uses LangSmith's own package in each run of the programs.
+// A third-party package, which uses LangSmith's own package in each run of the programs.
 import { traceable } from 'langsmith/traceable';
 
 export function makeRank(first: (documents: string[]) => Promise<string>) {

@@ -12,7 +12,10 @@ export interface Agents {
   stop(): Promise<void>;
 }
 
-/** The in-memory agent server in a process of its own, which reports its runs to this receiver, and has its addresses for feedback there. */
+/**
+ * Starts the in-memory agent server in its own process, which reports its runs to this receiver and uses its feedback
+ * URLs.
+ */
 export async function startAgents(receiver: string, port = 0): Promise<Agents> {
   const cwd = mkdtempSync(join(tmpdir(), 'runspan-agents-'));
   const tracing = { LANGSMITH_ENDPOINT: receiver, LANGSMITH_API_KEY: 'lsv2_none', LANGSMITH_TRACING: 'true' };
@@ -21,7 +24,7 @@ export async function startAgents(receiver: string, port = 0): Promise<Agents> {
     silent: true,
     env: { PATH: process.env.PATH, HOME: cwd, ...tracing },
   });
-  // It writes a line for each request; a pipe that nobody reads would stop it.
+  // Reads the server's line for each request, because a full pipe would stop it.
   child.stdout?.resume();
   let trouble = '';
   child.stderr?.on('data', (chunk) => {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-/** A way to a server that ends the connection right behind a text of its answer, once. */
+/** Starts a proxy that once closes the connection right after a text in the response. */
 export async function cutBehind(url: string, text: string): Promise<{ url: string; requests: string[] }> {
   const requests: string[] = [];
   const sockets = new Set<Socket>();

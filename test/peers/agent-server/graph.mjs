@@ -1,4 +1,4 @@
-// A graph that needs no model: what it answers is fixed, so that every event of it can be expected.
+// A graph without a model. Its answers are fixed, so that every event can be expected.
 import { AIMessage, ToolMessage } from '@langchain/core/messages';
 import { FakeListChatModel } from '@langchain/core/utils/testing';
 import { END, interrupt, MessagesZodState, START, StateGraph } from '@langchain/langgraph';
@@ -14,7 +14,7 @@ const weather = new StateGraph(MessagesZodState)
   .addEdge('look', END)
   .compile();
 
-/** What the last message of a user asks for. */
+/** Returns what the last user message asks for. */
 function wish({ messages }) {
   const text = messages.findLast((message) => message.getType() === 'human')?.content ?? '';
   if (text.includes('fail')) return 'fail';

@@ -1,7 +1,7 @@
-// What the platform's own SDK reads of a thread, by the same protocol.
+// Reads a thread with the platform's own SDK, over the same protocol.
 import { Client } from '@langchain/langgraph-sdk';
 
-/** The ids of the events of a thread, up to the one with this id. */
+/** Returns the ids of a thread's events, up to this id. */
 export async function sdkEventIds(url, threadId, channels, lastId) {
   const client = new Client({ apiUrl: url, apiKey: null });
   const thread = client.threads.stream(threadId, { assistantId: 'agent' });

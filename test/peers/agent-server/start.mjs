@@ -1,4 +1,5 @@
-// Starts the in-memory agent server, and sends its address to whoever started it; its state goes to the working folder.
+// Starts the in-memory agent server, and sends its address to the parent process. Its state is stored in the working
+// folder.
 import { startServer } from '@langchain/langgraph-api/server';
 
 const [, , graph, port] = process.argv;

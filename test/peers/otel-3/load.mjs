@@ -1,2 +1,2 @@
-/** A package of this folder. */
+/** Imports a package from this folder. */
 export const load = (name) => import(name);

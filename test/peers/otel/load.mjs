@@ -1,2 +1,2 @@
-/** A package of this folder, or else one of the development dependencies. */
+/** Imports a package from this folder or from the development dependencies. */
 export const load = (name) => import(name);

@@ -5,7 +5,7 @@ import { requestBody } from '../../support/request-body.ts';
 
 /** Model services on this machine. */
 export interface Models {
-  /** Variables with their addresses, under the names that the SDKs read where they read one. */
+  /** Variables with the services' addresses, under the names that the SDKs read, if any. */
   readonly env: Readonly<Record<string, string>>;
   close(): Promise<void>;
 }

@@ -1,4 +1,5 @@
-// Records a run, waits for its delivery only briefly, or until SENT runs are delivered, and exits with a code of its own.
+// Records a run, waits for its delivery only briefly, or until SENT runs are delivered, and exits with its own exit
+// code.
 import { configure, stats, traceable } from 'runspan';
 
 configure({ limits: { exitFlushMs: 300 } });

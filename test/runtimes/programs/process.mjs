@@ -1,4 +1,4 @@
-// Makes all calls, without a flush, and exits with a code of its own. Prints the results and, at the exit, the ledger.
+// Makes all calls without a flush, and exits with its own exit code. Prints the results and, at exit, the ledger.
 import { stats } from 'runspan';
 import { calls } from './application.mjs';
 

@@ -1,4 +1,4 @@
-// Calls a model with an unwrapped client, without a flush, and exits with a code of its own. Prints the result and, at the
+// Calls a model with an unwrapped client, without a flush, and exits with its own exit code. Prints the result and, at
 // exit, the ledger.
 import { stats } from 'runspan';
 import { unwrapped } from './application.mjs';

@@ -1,4 +1,4 @@
-// A receiver and an exporter in one process, which may write to no file. Prints the names that have come back.
+// A receiver and an exporter in one process that may not write to any file. Prints the names that the receiver returns.
 
 import { configure, shutdown, startRun } from '../../../dist/index.js';
 import { createReceiver } from '../../../dist/receiver.js';

@@ -32,8 +32,9 @@ export function answerProblem(request: unknown, response: unknown): string | und
 }
 
 /**
- * A response that passed the check, as the agent receives it. If one action is rejected, the middleware runs none of them,
- * and deletes the approved ones from the message of the model. Rejected as well, they stay, with this reason.
+ * Prepares a valid response for the agent. If one action is rejected, the middleware runs none of them and deletes the
+ * approved ones from the model's message. If the approved actions are rejected too, with this reason, they stay in the
+ * message.
  */
 export function answerOf(request: unknown, response: unknown): unknown {
   if (!isApprovalRequest(request)) return response;
@@ -45,7 +46,7 @@ export function answerOf(request: unknown, response: unknown): unknown {
   return { decisions: decisions.map((decision, index) => (isKept(decision, index) ? decision : rejection)) };
 }
 
-/** The response to a request that a message stands for. It rejects all actions, with the message as the reason. */
+/** Treats a message as the response to a request: it rejects all actions, with the message as reason. */
 export function answerByMessage(request: unknown, input: unknown): unknown {
   if (!isApprovalRequest(request)) return input;
   const texts = messagesOf(input).map(({ text }) => text);

@@ -239,7 +239,7 @@ function lastQuestionId(values: unknown): string | undefined {
   return messagesOf(values).findLast((message) => HumanMessage.isInstance(message))?.id;
 }
 
-/** The message of an error of LangChain, without keys and without the address for developers that LangChain appends. */
+/** Returns a LangChain error's message, without keys and without the developer URL that LangChain appends. */
 export function failureText({ message }: Error): string {
   return withoutKeys(message.split('\n\nTroubleshooting URL: ')[0] ?? message);
 }

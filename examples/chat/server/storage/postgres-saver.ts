@@ -38,8 +38,8 @@ export class ChatPostgresSaver extends PostgresSaver {
 }
 
 /**
- * The writes of a checkpoint without the interrupts of tasks that have ended. If two tasks of a step interrupt, LangGraph
- * keeps the interrupt of the one that was answered until the other one ends as well.
+ * Returns a checkpoint's writes without the interrupts of tasks that have ended. If two tasks in a step interrupt,
+ * LangGraph keeps the answered task's interrupt until the other task ends.
  */
 export function openWrites(writes: CheckpointPendingWrite[]): CheckpointPendingWrite[] {
   const ended = new Set(writes.flatMap(([taskId, channel]) => (channel in WRITES_IDX_MAP ? [] : [taskId])));
@@ -47,8 +47,8 @@ export function openWrites(writes: CheckpointPendingWrite[]): CheckpointPendingW
 }
 
 /**
- * Returns the version that follows another: the next integer plus a random fraction. A saver stores the values of a
- * channel by version, so without the fraction two branches of a thread would overwrite each other's values.
+ * Returns the version that follows `current`: the next integer plus a random fraction. A saver stores a channel's
+ * values by version, so without the fraction, two branches of a thread would overwrite each other's values.
  */
 export function branchVersion(current: number | undefined): number {
   return Math.floor(current ?? 0) + 1 + Math.random();
@@ -61,8 +61,8 @@ export function withRunIds({ configurable }: RunnableConfig, metadata: Checkpoin
 }
 
 /**
- * Passes the error of a write to the run in the config, and the run ends. Without this, the rejection would be
- * unhandled and end the process, because a graph awaits its writes too late.
+ * Passes a write error to the run in the config, which then ends. Without this, the rejection would be unhandled and
+ * end the process, because a graph awaits its writes too late.
  */
 export async function reportFailure<Value>(
   { configurable }: RunnableConfig,

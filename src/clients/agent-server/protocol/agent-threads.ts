@@ -39,7 +39,7 @@ import { allPaths, type ThreadPaths } from './thread-paths.ts';
 /** Options of `AgentThreads`. */
 export interface AgentThreadsOptions extends AgentServerOptions {
   /**
-   * Paths of the calls, if they differ from the reference chat application's paths. For an agent server, use
+   * Paths of the calls. By default, the client uses the reference chat application's paths. For an agent server, use
    * `agentServerPaths`.
    */
   paths?: ThreadPaths | undefined;
@@ -57,8 +57,9 @@ export interface ThreadSummary {
 /** Options of `AgentThreads.state`. */
 export interface BootstrapOptions extends CallOptions {
   /**
-   * Behaviour if the thread has no state. `true` creates a state without messages. An object creates a state with these
-   * values. `false` rejects with the server's 404. @default true
+   * Behaviour if the thread has no state: `true` creates a state without messages, an object creates a state with these
+   * values, and `false` rejects with the server's 404.
+   * @default true
    */
   bootstrap?: boolean | Readonly<Record<string, unknown>>;
 }
@@ -67,9 +68,9 @@ export interface BootstrapOptions extends CallOptions {
 export type RunEventsOptions = Omit<ThreadEventsOptions, 'run' | 'lastEventId'>;
 
 /**
- * A client of the agent streaming protocol, which connects a chat with its agent. The client works with the reference
- * chat application and, if you pass `agentServerPaths`, with an agent server. If the application has a current run,
- * calls that create runs are recorded as its children.
+ * A client for the agent streaming protocol, which connects a chat with its agent. Works with the reference chat
+ * application and, if you pass `agentServerPaths`, with an agent server. If there is a current run, calls that create
+ * runs are recorded as its children.
  */
 export class AgentThreads {
   readonly #service: AgentService;
@@ -88,20 +89,21 @@ export class AgentThreads {
     return this.#service.api.urlOf('');
   }
 
-  /** Returns a UUIDv7 for a new thread. The first state or run creates the thread. */
+  /** Returns a UUIDv7 for a new thread, which the first state or run creates. */
   newThreadId(): string {
     return newThreadId();
   }
 
   /**
-   * Lists threads, latest first. The server limits the number of threads per call; the reference application returns at
-   * most 100. Set `offset` to request more. For an agent server, use `threads.search` of `AgentServer` instead.
+   * Lists threads, latest first. The server limits the number of threads per call; the reference chat application
+   * returns at most 100. Set `offset` to request more. For an agent server, use `AgentServer`'s `threads.search`
+   * instead.
    */
   async list(page: PageRequest = {}, options?: CallOptions): Promise<readonly ThreadSummary[]> {
     return this.#service.call(this.#calls.list, { body: page, options });
   }
 
-  /** Returns the latest state of a thread. Creates the state if the thread has none. */
+  /** Returns a thread's latest state. Creates the state if the thread has none. */
   async state<Values = Record<string, unknown>>(
     threadId: string,
     options?: BootstrapOptions,
@@ -124,7 +126,7 @@ export class AgentThreads {
     const body = { values: bootstrap === true ? { messages: [] } : bootstrap };
     const update = callOf({ ...updateState, name: state.name }, { ids, body, options: call.options });
     const { data } = await api.send<Partial<ThreadState<Values>>>(update);
-    // Some servers return only the new checkpoint, so the state is requested.
+    // Requests the state, because some servers return only the new checkpoint.
     return data.values === undefined ? latest() : (data as ThreadState<Values>);
   }
 
@@ -160,9 +162,7 @@ export class AgentThreads {
     return this.#service.call(this.#calls.delete, { ids: { thread_id: threadId }, options });
   }
 
-  /**
-   * Starts a run. Resolves when the server accepts the run, and rejects with a CommandError if the server refuses it.
-   */
+  /** Starts a run. Resolves when the server accepts it. Rejects with a CommandError if the server refuses the run. */
   async start(threadId: string, run: ThreadRunRequest, options?: CallOptions): Promise<StartedRun> {
     return this.#command(this.#calls.start, threadId, run, options) as Promise<StartedRun>;
   }
@@ -200,7 +200,7 @@ export class AgentThreads {
     return this.#runEvents(this.#calls.run, threadId, run, options);
   }
 
-  /** Sends responses to interrupts and returns a stream of the continued run's events, which ends with the run. */
+  /** Sends responses to interrupts. Returns a stream of the continued run's events, which ends with the run. */
   async resume<Values = Record<string, unknown>>(
     threadId: string,
     response: ThreadResponse,
@@ -242,8 +242,8 @@ export class AgentThreads {
     const { name } = endpoint;
     const call = callOf(endpoint, { ids: { thread_id: threadId }, body, options });
     const requestOf = (run: CommandedRun): PreparedCall => {
-      // Reading starts after the events that preceded the command. An interrupted run may continue with the same id,
-      // but its earlier events are skipped.
+      // Reads only events after the command. An interrupted run may continue with the same id, but its earlier events
+      // are skipped.
       const since = options?.since ?? run.applied_through_seq;
       return eventsRequest({ ...this.#calls.events, name }, threadId, { ...options, since, run });
     };
@@ -259,8 +259,8 @@ export class AgentThreads {
 }
 
 /**
- * The calls of the client, and `create`, which creates a thread. If the server does not need the call `create`, its
- * path is empty.
+ * The client's calls, and `create`, which creates a thread. The path of `create` is empty if the server does not need
+ * this call.
  */
 type Calls = Omit<AgentThreads, 'url' | 'close' | 'newThreadId' | symbol> & { create: unknown };
 
@@ -289,8 +289,7 @@ const BOOTSTRAP: Check = [
 ];
 
 /**
- * Returns the error for a stream that could not be opened although the server created its run. The error contains the
- * run's id.
+ * Returns the error for a stream that could not be opened although the server created its run. Contains the run's id.
  */
 function unopenedStreamError(thrown: unknown, place: RunPlace): unknown {
   const isAnswer = thrown instanceof ApiError || thrown instanceof InvalidAnswerError;

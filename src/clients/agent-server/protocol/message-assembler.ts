@@ -73,21 +73,21 @@ export class AssembledMessage {
 type MessageParts = Pick<AssembledMessage, 'id' | 'role' | 'namespace' | 'node' | 'status' | 'usage' | 'error'>;
 
 /**
- * Assembles messages from thread events. Pass every event to `take`. A changed message is a new object, so a page can
- * detect changes by comparing references.
+ * Assembles messages from thread events. Pass every event to `take`. Each change creates a new message object, so a
+ * page can detect changes by comparing references.
  */
 export class MessageAssembler {
-  /** Messages by namespace and id, in the order in which they started. */
+  /** Messages by namespace and id, in start order. */
   readonly #messages = new Map<string, AssembledMessage>();
-  /** Key of the message that each source currently streams. */
+  /** Maps each source to the key of the message that it is currently streaming. */
   readonly #current = new Map<string, string>();
 
-  /** All messages, in the order in which they started. */
+  /** All messages, in start order. */
   get messages(): readonly AssembledMessage[] {
     return [...this.#messages.values()];
   }
 
-  /** Returns the changed message, or undefined if the event changes none. */
+  /** Returns the message that the event changes, or undefined if there is none. */
   take(event: ThreadEvent<unknown>): AssembledMessage | undefined {
     if (event.method !== 'messages') return undefined;
     const source = sourceOf(event);
@@ -113,7 +113,7 @@ export class MessageAssembler {
   }
 }
 
-/** Returns a key for the source of a message: its namespace, node and model call. Sources may stream concurrently. */
+/** Returns a key for a message's source: its namespace, node and model call. Sources may stream concurrently. */
 function sourceOf({ params: { namespace, node, data } }: MessageEvent): string {
   return JSON.stringify([namespace, node ?? null, typeof data.run_id === 'string' ? data.run_id : null]);
 }

@@ -10,15 +10,15 @@ import type { RunRequest } from '../run-request.ts';
 
 /** A run to start on a thread. */
 export interface ThreadRunRequest {
-  /** Input of the agent. `null` continues from the thread's state. */
+  /** The agent's input. `null` continues from the thread's state. */
   input: unknown;
   /** @default '_', the only agent of an application */
   assistant_id?: string;
   config?: AgentConfig;
   metadata?: Readonly<Record<string, unknown>>;
   /**
-   * Id of the state to continue from. Continuing from an earlier state creates a branch of the thread. @default the
-   * latest state
+   * Id of the state to continue from. An earlier state creates a branch in the thread.
+   * @default the latest state
    */
   checkpoint_id?: string;
   /** Behaviour if the thread already has a run. The default depends on the server. */
@@ -29,7 +29,7 @@ export interface ThreadRunRequest {
 
 /** The response to one interrupt. */
 export interface InterruptResponse {
-  /** Id of the interrupt, from the event `input.requested` or from a task in the thread's state. */
+  /** The interrupt's id, from the event `input.requested` or from a task in the thread's state. */
   interrupt_id: string;
   /** Value with which the agent continues. */
   response: unknown;
@@ -52,9 +52,9 @@ export type ThreadResponse =
   | (InterruptResponse & ResponseFields & { responses?: undefined })
   | (ResponseFields & { responses: readonly InterruptResponse[] });
 
-/** A run as the server returns it in response to a command. */
+/** A run, as returned by a command. */
 export interface CommandedRun {
-  /** Id of the run. Undefined if the server omits the id, as some servers do when a run continues. */
+  /** The run's id. Undefined if the server omits the id, as some servers do when a run continues. */
   readonly run_id?: string;
   /** `seq` of the last event before the command took effect. */
   readonly applied_through_seq?: number;
@@ -80,7 +80,7 @@ export const START: BodySchema = v.pipe(
       assistant_id: '_',
       ...run,
       ...((config !== undefined || isBranch) && { config: { ...config, ...branch } }),
-      // In the protocol, these parameters are in camel case.
+      // The protocol uses camel case for these parameters.
       ...(multitask_strategy !== undefined && { multitaskStrategy: multitask_strategy }),
       ...(if_not_exists !== undefined && { ifNotExists: if_not_exists }),
     };
@@ -100,7 +100,7 @@ export const RESPOND: BodySchema = v.pipe(
   v.transform((params): Command => ({ method: 'input.respond', params: params as Command['params'] })),
 );
 
-/** Sends a command. Rejects with a CommandError if the server refuses it. */
+/** Sends a command. Rejects with a CommandError if the server refuses the command. */
 export async function sendCommand(api: Api, call: Call): Promise<CommandedRun> {
   const { method } = call.body as Command;
   const answer = await api.send<unknown>({ ...call, response: 'any' }).catch((thrown: unknown) => {

@@ -13,22 +13,22 @@ export type ThreadChannel =
   | 'custom'
   | (string & {});
 
-/** Fields that all events of a thread have. */
+/** Fields that all of a thread's events have. */
 export interface ThreadEventOf<Method extends string, Data> {
   readonly method: Method;
   /** The method as sent by the server. Differs from `method` if this version does not recognize the event. */
   readonly name: string;
-  /** Id of the event. If the server sends the event again, the id is the same. */
+  /** The event's id, which stays the same if the server sends the event again. */
   readonly event_id?: string;
-  /** Sequence number of the event in its thread. */
+  /** The event's sequence number in its thread. */
   readonly seq?: number;
   readonly params: {
-    /** Path of the subagent that sent the event. Empty if the agent itself sent the event. */
+    /** Path of the subagent that sent the event. Empty for the agent itself. */
     readonly namespace: readonly string[];
-    /** Time of the event in milliseconds since 1970. */
+    /** Time in milliseconds since 1970. */
     readonly timestamp?: number;
     readonly node?: string;
-    /** Id of the run, if the server sends it. */
+    /** The run's id, if the server sends it. */
     readonly run_id?: string;
     readonly data: Data;
     readonly [field: string]: unknown;
@@ -39,7 +39,7 @@ export interface ThreadEventOf<Method extends string, Data> {
 /** The state of a run or of a subagent. Servers may send other values. */
 export type LifecycleStatus = 'started' | 'running' | 'completed' | 'failed' | 'interrupted' | (string & {});
 
-/** The start or end of a run or of a subagent. */
+/** The start or end of a run or subagent. */
 export interface LifecycleData {
   readonly event: LifecycleStatus;
   readonly graph_name?: string;
@@ -64,12 +64,12 @@ export interface ContentBlock {
   readonly reasoning?: string;
   readonly id?: string | null;
   readonly name?: string | null;
-  /** Arguments of the tool call: incomplete JSON text in a `tool_call_chunk`, an object in a `tool_call`. */
+  /** The tool call's arguments: incomplete JSON text in a `tool_call_chunk`, an object in a `tool_call`. */
   readonly args?: unknown;
   readonly [field: string]: unknown;
 }
 
-/** A change to a content block of a message. */
+/** A change to one of a message's content blocks. */
 export type BlockDelta =
   | { readonly type: 'text-delta'; readonly text: string; readonly [field: string]: unknown }
   | { readonly type: 'reasoning-delta'; readonly reasoning: string; readonly [field: string]: unknown }
@@ -81,7 +81,7 @@ export type BlockDelta =
     }
   | { readonly type: 'block-delta'; readonly fields: ContentBlock; readonly [field: string]: unknown };
 
-/** Token counts of a message, as reported by the model. */
+/** A message's token counts, as reported by the model. */
 export interface MessageUsage {
   readonly input_tokens?: number;
   readonly output_tokens?: number;
@@ -92,7 +92,7 @@ export interface MessageUsage {
 /** Fields that all events of a message have. */
 export interface MessageDataOf<Event extends string> {
   readonly event: Event;
-  /** Id of the model call, if the server sends it. The agent's run has a different id. */
+  /** The model call's id, if the server sends it. Different from the id of the agent's run. */
   readonly run_id?: string;
   readonly [field: string]: unknown;
 }
@@ -141,7 +141,7 @@ export type CheckpointEvent = ThreadEventOf<
   {
     readonly id: string;
     readonly parent_id?: string;
-    /** Number of the step. The state of the input has the number -1. */
+    /** The step's number. The input state has the number -1. */
     readonly step?: number;
     readonly source?: 'input' | 'loop' | 'update' | 'fork' | (string & {});
     readonly [field: string]: unknown;
@@ -164,7 +164,7 @@ export type OtherThreadEvent = ThreadEventOf<'other', unknown>;
 /** A server-sent event that is not a valid thread event. `params.data` contains its text. */
 export type MalformedThreadEvent = ThreadEventOf<'malformed', string>;
 
-/** An event of a thread. `method` identifies the kind of event. Some types have subtypes in `params.data.event`. */
+/** An event on a thread. `method` identifies its kind. Some kinds have subtypes in `params.data.event`. */
 export type ThreadEvent<Values = Record<string, unknown>> =
   | LifecycleEvent
   | MessageEvent
@@ -184,7 +184,7 @@ export interface MissedEvents {
   readonly before: number;
 }
 
-/** Returns the gap that the event reports, or undefined if the event does not report missed events. */
+/** Returns the gap that an event reports. Returns undefined if the event does not report missed events. */
 export function missedEvents(event: ThreadEvent<unknown>): MissedEvents | undefined {
   if (event.method !== 'custom' || event.params.data.name !== 'missed_events') return undefined;
   const { payload } = event.params.data;

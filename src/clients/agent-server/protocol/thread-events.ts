@@ -10,7 +10,7 @@ import type { CommandedRun } from './thread-command.ts';
 import type { ThreadChannel, ThreadEvent } from './thread-event.ts';
 import { ThreadPolicy } from './thread-policy.ts';
 
-/** Options for reading the events of a thread. */
+/** Options for reading a thread's events. */
 export interface ThreadEventsOptions extends StreamOptions {
   /** @default all channels of the protocol */
   channels?: readonly ThreadChannel[] | undefined;
@@ -19,19 +19,22 @@ export interface ThreadEventsOptions extends StreamOptions {
    * subagents.
    */
   namespaces?: readonly (readonly string[])[] | undefined;
-  /** Maximum depth of an event's namespace below the selected namespaces. @default unlimited */
+  /**
+   * Maximum depth of an event's namespace below the selected namespaces.
+   * @default unlimited
+   */
   depth?: number | undefined;
   /** Returns only events after the event with this `seq`. */
   since?: number | undefined;
   /**
-   * Returns only events of this run. The stream ends when the run ends. Pass the result of `start` or `respond`. The
+   * Returns only this run's events, and ends the stream with the run. Pass the result of `start` or `respond`. The
    * channel `lifecycle` is added automatically.
    */
   run?: CommandedRun | undefined;
   /**
-   * Called with `reconnecting` when the connection is lost, and with `live` after the stored events. `live` requires a
-   * server that sends the comment `live` after them, as the reference chat application does. Errors of this function
-   * are logged.
+   * Called with `reconnecting` when the connection is lost, and with `live` after the stored events. The status `live`
+   * requires a server that sends the comment `live` after the stored events, like the reference chat application.
+   * Errors thrown by `onStatus` are logged.
    */
   onStatus?: ((status: StreamStatus) => void) | undefined;
 }
@@ -65,12 +68,12 @@ export const EVENTS_OPTIONS: NonNullable<Endpoint['options']> = {
 /**
  * A stream of a thread's events. `for await (const event of events)` reads each event once, when the loop requests it.
  * Leaving the loop closes the connection. The connection keeps the process alive until the stream ends or is closed,
- * for example by `await using`. Closing the stream does not stop the run.
+ * for example with `await using`. Closing the stream does not stop the run.
  *
- * If the connection breaks or ends, the stream reconnects. The stream gives up after five consecutive reconnects
- * without an event. Events that the server sends again are skipped. If the stream cannot continue, it throws a
- * StreamError that describes the last event. If the stream was opened for one run, it ends with that run. If the run
- * fails, the stream throws a RunFailedError after the last event.
+ * If the connection breaks or ends, the stream reconnects, and skips events that the server sends again. After five
+ * consecutive reconnects without an event, or if no reconnect is possible, the stream throws a StreamError that
+ * describes the last event. A stream that was opened for one run ends with that run. If the run fails, the stream
+ * throws a RunFailedError after the last event.
  */
 export class ThreadEvents<Values = Record<string, unknown>> implements AsyncIterable<ThreadEvent<Values>> {
   readonly #source: EventSource<ThreadEvent<Values>>;
@@ -89,14 +92,13 @@ export class ThreadEvents<Values = Record<string, unknown>> implements AsyncIter
   }
 
   /**
-   * Id of the run whose events are read. Undefined for the events of a whole thread, and if the server does not send
-   * the id.
+   * Id of the run whose events are read. Undefined for a whole thread's events, and if the server does not send the id.
    */
   get runId(): string | undefined {
     return this.#policy.place.runId;
   }
 
-  /** The highest `seq` read so far. To continue reading later, pass this number as `since`. */
+  /** The highest `seq` read so far. To continue reading later, pass it as `since`. */
   get lastSeq(): number | undefined {
     return this.#policy.lastSeq;
   }
@@ -125,7 +127,7 @@ export class ThreadEvents<Values = Record<string, unknown>> implements AsyncIter
   }
 }
 
-/** Creates the request for a stream of events. Throws if an option is invalid. */
+/** Creates the request for an event stream. Throws if an option is invalid. */
 export function eventsRequest(endpoint: Endpoint, threadId: string, options: ThreadEventsOptions = {}): PreparedCall {
   const call = callOf(endpoint, { ids: { thread_id: threadId }, options });
   const { channels = ALL_CHANNELS, namespaces, depth, run }: ThreadEventsOptions = call.own;

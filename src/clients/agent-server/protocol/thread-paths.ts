@@ -1,8 +1,8 @@
 import { type Check, type Checks, checkedOptions } from '../../../base/options.ts';
 
 /**
- * Paths of the calls, relative to the client's address. `{thread_id}` and `{run_id}` are placeholders for ids. The
- * defaults are the paths of the reference chat application.
+ * Paths of the calls, relative to the client's address, with the placeholders `{thread_id}` and `{run_id}`. By default,
+ * the client uses the reference chat application's paths.
  */
 export interface ThreadPaths {
   /** @default '/threads/{thread_id}/commands' */
@@ -20,14 +20,14 @@ export interface ThreadPaths {
   /** @default '/threads' */
   readonly list?: string | undefined;
   /**
-   * Path of the call that creates a thread. Set it if the server requires that a thread is created before its first
-   * state.
+   * Path of the call that creates a thread. Set this path if the server requires that a thread is created before its
+   * first state.
    * @default none
    */
   readonly create?: string | undefined;
 }
 
-/** The paths of an agent server. To list the server's threads, use `threads.search` of `AgentServer`. */
+/** An agent server's paths. To list its threads, use `AgentServer`'s `threads.search`. */
 export const agentServerPaths: ThreadPaths = {
   stream: '/threads/{thread_id}/stream/events',
   create: '/threads',
@@ -51,9 +51,7 @@ export function allPaths(given: ThreadPaths): AllPaths {
   return { ...DEFAULTS, ...(checkedOptions<ThreadPaths>('`paths`', given, CHECKS) as AllPaths) };
 }
 
-/**
- * Matches paths without a query. The segments `.` and `..` are rejected, because they would resolve to another path.
- */
+/** Matches paths without a query. Rejects the segments `.` and `..`, because they would resolve to another path. */
 const PATH = /^(?:\/(?!\.{1,2}(?:\/|$))(?:[\w.~!$&'()*+,;=:@-]|%[\da-f]{2}|\{(?:thread|run)_id\})+)+$/i;
 
 const CHECKS = Object.fromEntries(

@@ -9,36 +9,36 @@ import type { CommandedRun } from './thread-command.ts';
 import { type LifecycleData, missedEvents, type ThreadEvent } from './thread-event.ts';
 import { threadEventOf } from './thread-event-form.ts';
 
-/** Number of heartbeats after which a connection counts as working, even if no event has arrived. */
+/** A connection counts as working after this many heartbeats, even if no event has arrived. */
 const WORKING_HEARTBEATS = 3;
 
 /** After a reconnect, the last event must arrive again within this time and this number of heartbeats. */
 const CONFIRMATION_MS = 5_000;
 const CONFIRMATION_HEARTBEATS = 1;
 
-/** Number of recent events whose ids are kept to detect repeated events. Earlier events are detected by `seq`. */
+/** Number of recent events whose ids are kept to detect repeats. Older repeats are detected by `seq`. */
 const WINDOW_EVENTS = 1_000;
 
 interface ThreadStream {
   readonly call: PreparedCall;
-  /** Requests only events after this `seq`. */
+  /** If set, requests only events after this `seq`. */
   readonly since: number | undefined;
-  /** Requests only events after the event with this id, if the server knows the id. */
+  /** If set, requests only events after the event with this id, provided that the server knows it. */
   readonly lastEventId: string | undefined;
   /** The run with which the stream ends. */
   readonly run: CommandedRun | undefined;
 }
 
 /**
- * Continues the stream of a thread's events. A server never ends this stream, so the end of a connection is always a
- * break. On each connection, the server first sends all stored events that were requested.
+ * Continues a thread's event stream. A server never ends this stream, so the end of a connection is always a break. On
+ * each connection, the server first sends the requested stored events.
  *
  *     live ──break──→ resuming ──last event arrives first──→ live
  *                        └──other event, silence──→ restarted ──event──→ live
  *
  * `resuming` requests the last event and all later events. A server that still has its events sends the last event
- * first. Any other response means that the server may have restarted and counts from 1 again. `restarted` therefore
- * requests all events.
+ * first. If the server sends something else, it may have restarted and counts from 1 again, so `restarted` requests all
+ * events.
  */
 export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
   readonly #stream: ThreadStream;
@@ -125,8 +125,8 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
   }
 
   /**
-   * Checks whether the server continues after the last event. Events without a `seq` are ignored, because their
-   * position is unknown.
+   * Checks whether the server continues after the last event. Ignores events without a `seq`, because their position is
+   * unknown.
    */
   #confirm(event: ThreadEvent<Values>): void {
     const isReport = missedEvents(event) !== undefined;
@@ -147,7 +147,7 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
   }
 }
 
-/** Whether an event belongs to a run. Compares the run ids or, if an id is missing, the `seq`. */
+/** Whether an event belongs to a run. Compares run ids or, if one is missing, `seq`. */
 function isOf({ run_id, applied_through_seq }: CommandedRun, event: ThreadEvent<unknown>): boolean {
   const { params, seq } = event;
   const eventRunId: unknown = params.run_id ?? (event.method === 'lifecycle' ? event.params.data.run_id : undefined);
@@ -155,7 +155,7 @@ function isOf({ run_id, applied_through_seq }: CommandedRun, event: ThreadEvent<
   return applied_through_seq === undefined || seq === undefined || seq > applied_through_seq;
 }
 
-/** Returns the data of an event if it ends a run, otherwise undefined. */
+/** Returns the event's data if the event ends a run. Otherwise returns undefined. */
 function endOf(event: ThreadEvent<unknown>): LifecycleData | undefined {
   if (event.method !== 'lifecycle' || event.params.namespace.length > 0) return undefined;
   return ['completed', 'failed', 'interrupted'].includes(event.params.data.event) ? event.params.data : undefined;
@@ -168,11 +168,11 @@ interface SeenEvent {
 }
 
 /**
- * Detects repeated events in bounded memory: the latest 1 000 by id, and earlier events by the highest `seq` among
- * them. A restarted server may reuse ids and numbers. An event with a later timestamp therefore counts as new.
+ * Detects repeated events in bounded memory: the latest 1 000 by id, and earlier ones by their highest `seq`. Because a
+ * restarted server may reuse ids and numbers, an event with a later timestamp counts as new.
  */
 class SeenEvents {
-  /** The `seq` of each recent event by its id, oldest first. */
+  /** Each recent event's `seq` by id, oldest first. */
   readonly #window = new Map<string, number | undefined>();
   #floor: number;
   #latestMs: number | undefined;
@@ -190,14 +190,13 @@ class SeenEvents {
   }
 
   /**
-   * Adds an event. Returns false if the event was already added. An event with neither an id nor a `seq` always counts
-   * as new.
+   * Adds an event. Returns false if it was already added. An event with neither an id nor a `seq` always counts as new.
    */
   add({ event_id, seq, params: { timestamp } }: SeenEvent): boolean {
     const key = event_id ?? (seq === undefined ? undefined : `#${seq}`);
     if (key === undefined) return true;
     const isKnown = this.#window.has(key) || (seq !== undefined && seq <= this.#floor);
-    // Timestamps are compared only for events with a `seq`. Other events, such as reports of missed events, are created
+    // Compares timestamps only for events with a `seq`. Other events, such as reports of missed events, are created
     // anew for each connection.
     const isLater = seq !== undefined && timestamp !== undefined && timestamp > (this.#latestMs ?? timestamp);
     if (isKnown && !isLater) return false;

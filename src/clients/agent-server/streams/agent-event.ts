@@ -3,15 +3,15 @@ import type { ServerSentEvent } from '../../../http/event-stream.ts';
 import { parseJson } from '../../errors.ts';
 import type { Interrupt, ThreadTask } from '../thread.ts';
 
-/** Fields that all events of a run's stream have. */
+/** Fields that every event in a run's stream has. */
 export interface AgentEventOf<Event extends string, Data> {
   readonly event: Event;
   readonly data: Data;
   /** Name of the server-sent event, for example `updates|researcher:1`. */
   readonly name: string;
-  /** Path of the subgraph that sent the event. Empty if the main graph sent the event. */
+  /** Path of the subgraph that sent the event. Empty for the main graph. */
   readonly namespace: readonly string[];
-  /** Event id, with which a stream can continue after this event. Undefined if the server sends none. */
+  /** The event's id, after which a stream can continue. Undefined if the server sends none. */
   readonly id: string | undefined;
 }
 
@@ -43,7 +43,7 @@ export type MessagesPartialEvent = AgentEventOf<'messages/partial', readonly Age
 export type MessagesCompleteEvent = AgentEventOf<'messages/complete', readonly AgentMessage[]>;
 /** Mode `messages`: the messages' metadata by message id. */
 export type MessagesMetadataEvent = AgentEventOf<'messages/metadata', Readonly<Record<string, unknown>>>;
-/** Mode `events`: an event of one of the graph's components. */
+/** Mode `events`: an event from one of the graph's components. */
 export type EventsEvent = AgentEventOf<
   'events',
   { readonly event: string; readonly name?: string; readonly data?: unknown; readonly [field: string]: unknown }
@@ -58,7 +58,7 @@ export type DebugEvent = AgentEventOf<'debug', Readonly<Record<string, unknown>>
 export type CustomEvent = AgentEventOf<'custom', unknown>;
 /** The start, progress or end of a tool call. */
 export type ToolsEvent = AgentEventOf<'tools', Readonly<Record<string, unknown>>>;
-/** The run failed. At its end, the stream throws the error as a RunFailedError. */
+/** The run failed. When the stream ends, it throws this error as a RunFailedError. */
 export type ErrorEvent = AgentEventOf<'error', RunError>;
 /** Feedback URLs by feedback key. Pass a URL to `submitFeedback`. */
 export type FeedbackEvent = AgentEventOf<'feedback', Readonly<Record<string, string>>>;
@@ -69,7 +69,7 @@ export type OtherEvent = AgentEventOf<'other', unknown>;
 /** A known event whose data is not JSON or has an unexpected type. `data` is the original text. */
 export type MalformedEvent = AgentEventOf<'malformed', string>;
 
-/** An event of a run's stream. `event` identifies the kind of event. */
+/** An event in a run's stream. `event` identifies its kind. */
 export type AgentEvent<Values = Record<string, unknown>> =
   | MetadataEvent
   | ValuesEvent<Values>
@@ -98,7 +98,7 @@ export interface RunError {
   readonly [field: string]: unknown;
 }
 
-// Names of the events that this version knows, by the type of their data.
+// Matches the names of events that this version knows, by the type of their data.
 const OBJECT = /^(?:metadata|updates|messages\/metadata|events|tasks|checkpoints|debug|tools|feedback)$/;
 const LIST = /^messages(?:\/(?:partial|complete))?$/;
 const ANY_JSON = /^(?:values|custom)$/;
@@ -120,7 +120,7 @@ export function agentEventOf<Values>({ name, data: text, id }: ServerSentEvent):
   return { event: isKnown ? kind : 'other', data: textOrData, ...common } as AgentEvent<Values>;
 }
 
-/** Returns an error as an object. Some servers send text instead, or encode the object as JSON in `message`. */
+/** Returns an error as an object. Some servers send the error as text, or encode it as JSON in `message`. */
 export function runErrorOf(data: unknown): RunError {
   if (!isObject(data)) return { message: typeof data === 'string' ? data : JSON.stringify(data) };
   const inner = typeof data.message === 'string' ? parseJson(data.message) : undefined;

@@ -23,13 +23,16 @@ import type { ReceivedEvent, StreamTrace } from './stream-trace.ts';
 const RECONNECTS_MAX = 5;
 const FIRST_DELAY_MS = 1_000;
 const LONGEST_DELAY_MS = 5_000;
-/** Maximum reconnect delay that a server can request with a `retry` field. */
+/** Maximum reconnect delay that a server can request with a `retry` field, in milliseconds. */
 const REQUESTED_DELAY_MAX_MS = 30_000;
 
-/** Maximum time without data once the server has sent heartbeats, which it sends every few seconds. */
+/**
+ * A connection counts as broken after this time without data, once the server has sent heartbeats. Servers send
+ * heartbeats every few seconds.
+ */
 const HEARTBEAT_SILENCE_MS = 60_000;
 
-/** Maximum number of characters shown of an event's name or id in an error. */
+/** Maximum characters of an event's name or id in an error. */
 const SHOWN_MAX = 200;
 
 const CLOSED = 'the client is closed';
@@ -51,7 +54,7 @@ export interface ResumePolicy<Event> {
   connected(): string;
   /** Converts a received event. Returns undefined if the event is not new. Throws a NoAnswerError to reconnect. */
   accept(event: ServerSentEvent): Event | undefined;
-  /** Returns the event's name to show in errors. */
+  /** Returns the event's name for errors. */
   nameOf(event: Event): string;
   /** Returns the event as it is recorded in the trace. */
   recorded(event: Event, sent: ServerSentEvent): ReceivedEvent;
@@ -60,12 +63,12 @@ export interface ResumePolicy<Event> {
    * or an UnrecoverableError to end the stream.
    */
   heartbeat?(): boolean;
-  /** Maximum time to wait for the next event. After this time, the source calls `silent()` and reconnects. */
+  /** Maximum time to wait for the next event, in milliseconds. The source then calls `silent()` and reconnects. */
   readonly silenceMaxMs?: number;
   silent?(): void;
   /** Returns the request that continues the stream, or the reason why the stream cannot continue. */
   resume(): StreamRequest | string;
-  /** Whether the stream counts as complete when the server ends the connection. */
+  /** Whether the stream is complete when the server ends the connection. */
   readonly isComplete: boolean;
   /** When the stream ends: not yet, when the connection breaks next, or now. */
   readonly end: 'open' | 'at a break' | 'now';
@@ -80,7 +83,7 @@ export class UnrecoverableError extends Error {
 
 export interface SourceOptions<Event> {
   readonly policy: ResumePolicy<Event>;
-  /** Time without data after which a connection counts as broken. */
+  /** A connection counts as broken after this time without data, in milliseconds. */
   readonly idleTimeoutMs: number;
   /** Records the stream as a child of the application's run. */
   readonly trace?: StreamTrace | undefined;
@@ -91,14 +94,14 @@ export interface SourceOptions<Event> {
 export type StreamStatus = 'live' | 'reconnecting';
 
 /**
- * Closes the sources of garbage-collected streams, so that their recorded runs end as interrupted. Not a static member, because
- * terser moves the initializer of an unused class out of the class, where `#release` is a syntax error.
+ * Closes the sources of garbage-collected streams, so that their recorded runs end as interrupted. Not a static member,
+ * because terser moves an unused class's initializer out of the class, where `#release` is a syntax error.
  */
 const unreachable = new FinalizationRegistry<() => void>((release) => release());
 
 /**
- * Reads a stream of events over one or more connections. After a break, the source reconnects with a request from its
- * policy, and gives up after five consecutive reconnects without an event. A chunk is read only when an event is
+ * Reads an event stream over one or more connections. After a break, the source reconnects with a request from its
+ * policy. The source gives up after five consecutive reconnects without an event. A chunk is read only when an event is
  * requested.
  *
  *     open → reading ──complete, close──→ closed
@@ -169,7 +172,7 @@ export class EventSource<Event> {
 
   /**
    * Iterates over the events. Must be called at most once. Throws a RunFailedError, a StreamError, or the reason of the
-   * caller's signal.
+   * caller's abort signal.
    */
   async *events(): AsyncGenerator<Event, void, undefined> {
     const { policy, trace } = this.#options;
@@ -233,7 +236,7 @@ export class EventSource<Event> {
       }
     } catch (thrown) {
       if (this.#ending.signal.aborted) throw thrown;
-      // A reconnect would not help: the server would send the same event, which is too long.
+      // Does not reconnect, because the server would send the same event again, which is too long.
       if (thrown instanceof EventTooLongError || thrown instanceof UnrecoverableError)
         throw this.#error(thrown.message, 'it was ended', thrown);
       return thrown;

@@ -9,7 +9,7 @@ import { type AgentEvent, agentEventOf, type RunError } from './agent-event.ts';
 import type { ResumePolicy, StreamRequest } from './event-source.ts';
 import type { ReceivedEvent } from './stream-trace.ts';
 
-/** Options of a call that returns a stream. `timeoutMs` limits only the time until the response headers arrive. */
+/** Options for calls that return a stream. `timeoutMs` limits only the time until the response headers arrive. */
 export interface StreamOptions extends CallOptions {
   /** Id of the event after which the stream starts, if the server stores events. `-1` starts at the first event. */
   lastEventId?: string;
@@ -26,8 +26,8 @@ export interface SentEvent<Values> {
 }
 
 /**
- * Continues a stream of runs after its last event id. The request goes to the `Location` of the first response, or else
- * to the path of the run.
+ * Continues a run stream after its last event id. The request goes to the first response's `Location`, or to the run's
+ * path.
  */
 export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
   readonly place: { -readonly [Key in keyof RunPlace]: RunPlace[Key] };
@@ -63,7 +63,7 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
     this.#location = resumePath(headers.location, api);
   }
 
-  /** The run of a joined stream may have ended before the first event. */
+  /** A joined stream's run may have ended before the first event. */
   get isComplete(): boolean {
     return this.#sawEvent || this.#call.method === 'GET';
   }
@@ -126,7 +126,7 @@ export function placeOf(header: unknown, known: RunPlace): RunPlace {
 
 /**
  * Returns the path in a `Location` header, relative to the client's address. Returns undefined if the header names
- * another origin, because the key must not be sent there.
+ * another origin, because the API key must not be sent there.
  */
 function resumePath(location: unknown, api: Api): string | undefined {
   const base = new URL(api.urlOf(''));

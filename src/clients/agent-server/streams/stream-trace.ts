@@ -21,14 +21,14 @@ export interface ReceivedEvent {
   readonly state?: (() => string) | undefined;
 }
 
-/** Records a stream as one run. Its methods never throw. */
+/** Records a stream as one run. No method throws. */
 export class StreamTrace implements Watched {
   readonly #run: Run;
   readonly #chunks: Chunks;
   #wasUsed = true;
   /** Whether a read is pending. A stream with a pending read is in use, however long the read takes. */
   #isReading = false;
-  /** JSON, because the application may change the parsed state. */
+  /** Stored as JSON, because the application may change the parsed state. */
   #state: string | undefined;
   #place: Place = {};
 
@@ -68,13 +68,13 @@ export class StreamTrace implements Watched {
     this.#wasUsed = true;
     this.#isReading = false;
     if (!this.#run.isOpen) return;
-    // May contain feedback URLs, which are credentials.
+    // These events may contain feedback URLs, which are credentials.
     if (/^(?:metadata|feedback|end)(?:\||$)/.test(name)) return;
     if (state === undefined) {
       if (this.#state === undefined) guard('clients', () => this.#chunks.push({ event: name, data }));
       return;
     }
-    // Once a state is known, the recorded output is the last state, so the earlier events are dropped.
+    // Once a state is known, drops the earlier events, because the last state becomes the recorded output.
     if (this.#state === undefined) this.#chunks.release();
     this.#state = state();
   }

@@ -9,12 +9,12 @@ import { cut } from '../../../base/text.ts';
 import { InvalidRequestError } from '../../errors.ts';
 import { sourceFiles } from './source-files.ts';
 
-/** Maximum size of an archive that the service accepts, in bytes. */
+/** Maximum archive size that the service accepts, in bytes. */
 export const ARCHIVE_BYTES_MAX: number = 200 * 1024 * 1024;
 
 /**
- * Modification time of all files in the archive. A fixed time makes archives of the same source identical. npm uses
- * this time too.
+ * Modification time for all files in the archive, so that archives of the same source are identical. npm uses this time
+ * too.
  */
 const FILE_TIME = new Date('1985-10-26T08:15:00Z');
 
@@ -24,7 +24,7 @@ const PATH_SHOWN_MAX = 300;
 export interface SourceArchive {
   readonly path: string;
   readonly bytes: number;
-  /** Deletes the temporary files of the archive. */
+  /** Deletes the archive's temporary files. */
   readonly remove: () => Promise<void>;
 }
 

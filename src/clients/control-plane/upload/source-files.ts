@@ -10,7 +10,7 @@ interface SourceFiles {
   readonly errors: readonly ValidationError[];
 }
 
-/** Lists the files in a directory, except those that an ignore file excludes. Links are not followed. */
+/** Lists a directory's files, except those that an ignore file excludes. Does not follow links. */
 export async function sourceFiles(directory: string, signal: AbortSignal | undefined): Promise<SourceFiles> {
   const root = await realpath(directory);
   const paths: string[] = [];
@@ -64,8 +64,8 @@ const NEVER: ReadonlySet<string> = new Set(['.git', 'node_modules']);
 const CASE = { ignorecase: false };
 
 /**
- * Ignore rules for one directory: from the root's `.dockerignore`, and from the `.gitignore` files in the directory and
- * its parents.
+ * The ignore rules for one directory, from the root's `.dockerignore` and from the `.gitignore` files in the directory
+ * and its parents.
  */
 class IgnoreRules {
   readonly #make: MakeIgnore;
@@ -98,15 +98,15 @@ class IgnoreRules {
     return new IgnoreRules(this.#make, this, directory, gitignore, this.#docker);
   }
 
-  /** Returns whether a path is ignored. If the path is a directory, it must end with a slash. */
+  /** Whether a path is ignored. Directory paths must end with a slash. */
   ignores(path: string): boolean {
     const name = path.replace(/\/$/, '').split('/').at(-1) ?? '';
     return NEVER.has(name) || this.#gitIgnores(path) === true || this.#dockerIgnores(path);
   }
 
   /**
-   * Applies the `.gitignore` file that has a matching rule and is closest to the path, as git does. Returns undefined
-   * if no rule matches.
+   * Like git, applies the `.gitignore` file that has a matching rule and is closest to the path. Returns undefined if
+   * no rule matches.
    */
   #gitIgnores(path: string): boolean | undefined {
     const below = path.slice(this.#directory.length);
@@ -119,10 +119,10 @@ class IgnoreRules {
     return this.#above === undefined ? undefined : this.#above.#gitIgnores(path);
   }
 
-  /** Applies the last matching rule, as Docker does. A rule for a directory also applies to the files in it. */
+  /** Like Docker, applies the last matching rule. A rule for a directory also applies to its files. */
   #dockerIgnores(path: string): boolean {
     const isIgnored = this.#docker.findLast(({ matcher }) => matcher.ignores(path))?.isNegative === false;
-    // A negated rule may include a file of an ignored directory again.
+    // A negated rule may include a file in an ignored directory again.
     return isIgnored && !(path.endsWith('/') && this.#docker.some(({ isNegative }) => isNegative));
   }
 }
@@ -132,7 +132,7 @@ interface DockerRule {
   readonly isNegative: boolean;
 }
 
-/** Parses a line of `.dockerignore`. Unlike git's patterns, Docker's patterns are relative to the root. */
+/** Parses a line in `.dockerignore`. Unlike git's patterns, Docker's patterns are relative to the root. */
 function dockerRule(make: MakeIgnore, line: string): DockerRule[] {
   const text = line.trim();
   if (text === '' || text.startsWith('#')) return [];

@@ -21,8 +21,8 @@ export interface UploadSourceOptions extends CallOptions {
   /** Timeout for sending the archive, in milliseconds. @default 600_000 */
   timeoutMs?: number;
   /**
-   * Called when the archive is packed and after each chunk is sent. A retry starts again at 0. The upload awaits a
-   * returned promise, and ends if the function throws.
+   * Called when the archive is packed and after each chunk is sent. A retry starts again at 0. If it returns a promise,
+   * the upload awaits it. If it throws, the upload ends.
    */
   onProgress?: (progress: UploadProgress) => void;
 }
@@ -34,22 +34,21 @@ export interface UploadProgress {
   readonly sentBytes: number;
 }
 
-/** An uploaded source. To deploy the source, pass this object as `source_revision_config` of an update. */
+/** An uploaded source. To deploy the source, pass this object as an update's `source_revision_config`. */
 export interface UploadedSource {
   readonly source_tarball_path: string;
 }
 
 /** A URL for uploading a source. */
 export interface UploadUrl {
-  /** URL for the upload. Keep the URL secret, because anyone who has it can upload. */
+  /** Upload URL. Keep the URL secret, because anyone who has it can upload. */
   upload_url: string;
-  /** Path to use as `source_revision_config.source_tarball_path` after the upload. */
+  /** Path to pass as `source_revision_config.source_tarball_path` after the upload. */
   object_path: string;
 }
 
 /**
- * Client options that also apply to uploads. Keys and headers are not included, because they must not be sent with an
- * upload.
+ * Client options that also apply to uploads. Excludes keys and headers, because they must not be sent with an upload.
  */
 export type UploadConnection = Pick<
   ClientOptions,
@@ -72,9 +71,9 @@ const UPLOAD_URL: Endpoint = {
 };
 
 /**
- * Uploads a deployment's source to a URL that the service returns. The API description contradicts itself about the path
- * of the request for this URL: it lists the path without a version, but says that every path includes a version. Both
- * paths are tried, starting with the one that last worked.
+ * Uploads a deployment's source to a URL that the service returns. The API description lists the path for requesting
+ * this URL without a version, but also says that every path includes a version. The client tries both paths, starting
+ * with the one that last worked.
  */
 export class SourceUpload {
   readonly #api: ControlPlaneApi;
@@ -121,7 +120,7 @@ export class SourceUpload {
   }
 
   /**
-   * Uploads the archive. The client's key and headers are not sent: the URL belongs to another service, and the URL
+   * Uploads the archive without the client's API key and headers: the URL belongs to another service, and the URL
    * itself is the credential.
    */
   async #put(uploadUrl: string, archive: SourceArchive, options: UploadSourceOptions): Promise<void> {
@@ -163,7 +162,7 @@ export class SourceUpload {
   }
 }
 
-/** Yields an archive in chunks. Reports the progress before the first chunk and after each chunk. */
+/** Yields an archive in chunks. Reports progress before the first chunk and after each chunk. */
 async function* chunksOf(path: string, report: (sentBytes: number) => Promise<void>): AsyncGenerator<Buffer> {
   let sentBytes = 0;
   await report(sentBytes);

@@ -133,7 +133,7 @@ const order = (...numbers: number[]): string => numbers.map(stamp).join('.');
 const CHAIN_LENGTH = 70;
 const chain = Array.from({ length: CHAIN_LENGTH }, (_, at) => simple(at, at === 0 ? {} : { parent: at - 1 }));
 
-/** Returns an operation for an OpenTelemetry span, with span ids instead of the ids of a parent run and a trace. */
+/** Returns an operation for an OpenTelemetry span, with span ids instead of parent and trace ids. */
 function span(number: number, parent?: number, traceId = 'a'.repeat(32)): RunOperation {
   const spanId = (of: number): string => of.toString(16).padStart(16, '0');
   const otel = {

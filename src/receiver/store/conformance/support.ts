@@ -14,7 +14,7 @@ export interface StoreCase {
 
 export const SCOPE: Scope = DEFAULT_SCOPE;
 
-/** Returns the id of the run with this number. Ids sort in the same order as their numbers. */
+/** Returns a run id for this number. Ids sort in the same order as their numbers. */
 export function id(number: number): string {
   return `0193b3a0-0000-7000-8000-${number.toString(16).padStart(12, '0')}`;
 }
@@ -25,7 +25,7 @@ export function numberOf(runId: string): number {
 
 const FIRST_MS = Date.UTC(2026, 10, 20, 7);
 
-/** Returns a timestamp, `number` seconds after a fixed start. */
+/** Returns a timestamp `number` seconds after a fixed start. */
 export function second(number: number): string {
   return new Date(FIRST_MS + number * 1_000).toISOString().replace('Z', '000Z');
 }
@@ -35,13 +35,13 @@ export function stamp(number: number): string {
 }
 
 interface RunOptions extends RunFields {
-  /** Number of the parent, which is the root of the trace. */
+  /** Number of the parent, which is the trace's root. */
   readonly parent?: number;
-  /** Latency in milliseconds. If the latency is omitted, the run has not ended. */
+  /** Latency in milliseconds. Omit it for a run that has not ended. */
   readonly ms?: number;
 }
 
-/** Returns a post of a run, as an exporter sends it. The run starts at `second(number)`. */
+/** Returns a run's post as an exporter sends it. The run starts at `second(number)`. */
 export function post(number: number, { parent, ms, ...fields }: RunOptions = {}): RunOperation {
   const line = parent === undefined ? [number] : [parent, number];
   const operation = simple(number, ms === undefined ? fields : { ms, ...fields });
@@ -57,8 +57,7 @@ export function post(number: number, { parent, ms, ...fields }: RunOptions = {})
 }
 
 /**
- * Returns a post of a run without `dotted_order` and `trace_id`, as in `POST /runs`. `parent` is the number of the
- * parent run.
+ * Returns a run's post without `dotted_order` and `trace_id`, as in `POST /runs`. `parent` is the parent run's number.
  */
 export function simple(number: number, { parent, ms, ...fields }: RunOptions = {}): RunOperation {
   const end = ms === undefined ? {} : { end_time: second(number + ms / 1_000) };

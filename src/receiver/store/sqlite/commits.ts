@@ -10,28 +10,28 @@ import { type Retention, SqliteRetention } from './retention.ts';
 import { SqliteIndex } from './search.ts';
 import { SqliteWriter } from './writer.ts';
 
-/** Time after which no further calls are added to a transaction. */
+/** No further calls are added to a transaction after this time, in milliseconds. */
 const GROUP_MS = 50;
-/** Delay between a write and the next background step, so that several runs are indexed together. */
+/** Delay between a write and the next background step, in milliseconds, so that several runs are indexed together. */
 const BACKGROUND_DELAY_MS = 300;
-/** Duration of a background step. A write that arrives during a step waits until the step ends. */
+/** Duration of a background step, in milliseconds. A write that arrives during the step waits until the step ends. */
 const STEP_MS = 50;
 /**
- * Time without writes after which a background step begins. Each step ends with a commit, so a few long steps in pauses
- * cost less than many short steps between writes.
+ * A background step begins after this time without writes, in milliseconds. Each step ends with a commit, so a few long
+ * steps in pauses cost less than many short steps between writes.
  */
 const PAUSE_MS = 10;
-/** Maximum time for which an indexing step waits for a pause. */
+/** Maximum time for which an indexing step waits for a pause, in milliseconds. */
 const PAUSE_WAIT_MAX_MS = 300;
-/** Duration of an indexing step if the last write was less than `BACKGROUND_DELAY_MS` ago. */
+/** Duration of an indexing step shortly after a write (within `BACKGROUND_DELAY_MS`), in milliseconds. */
 const BUSY_INDEX_MS = 20;
 /**
- * Duration of an indexing step if more than `UNINDEXED_MAX` runs are not indexed. The step is long because a search
- * must read unindexed runs one by one.
+ * Duration of an indexing step while more than `UNINDEXED_MAX` runs are not indexed, in milliseconds. Long, because a
+ * search must read unindexed runs one by one.
  */
 const LATE_INDEX_MS = 200;
 const UNINDEXED_MAX = 100_000;
-/** Interval at which the store checks for traces that are too old. */
+/** How often the store checks for traces that are too old, in milliseconds. */
 const AGE_MS = 60_000;
 
 interface WaitingCall {
@@ -42,8 +42,8 @@ interface WaitingCall {
 
 /**
  * Executes all writes to a store. Calls that arrive during a commit are combined into the next commit. Each call is
- * committed completely or not at all. Between commits, background steps delete traces that exceed the limits, index
- * runs, and release free pages.
+ * committed completely or not at all. Between commits, background steps delete traces above the limits, index runs, and
+ * release free pages.
  */
 export class SqliteCommits {
   readonly #connection: SqliteConnection;
@@ -58,7 +58,6 @@ export class SqliteCommits {
   #indexedAtMs = Number.NEGATIVE_INFINITY;
   #backgroundTimer: NodeJS.Timeout | undefined;
   #ageTimer: NodeJS.Timeout | undefined;
-  /** Changes made in the current transaction. */
   #changes: TenantChange[] = [];
 
   constructor(
@@ -153,7 +152,7 @@ export class SqliteCommits {
       this.#plan(0);
     } catch (error) {
       if (!isOfTheFile(error)) throw error;
-      // If the file is currently unusable, the failure is reported by writes, so the step is only retried.
+      // Only retries the step, because writes report a file that is currently unusable.
       this.#plan(BACKGROUND_DELAY_MS);
     }
   }
@@ -201,7 +200,7 @@ export class SqliteCommits {
   }
 
   /**
-   * Runs a call and undoes its changes if it fails. Returns a function that settles the call's promise; it must be
+   * Runs a call and undoes its changes if it fails. Returns a function that settles the call's promise and must be
    * called after the commit.
    */
   #settlement({ work, resolve, reject }: WaitingCall): () => void {

@@ -4,7 +4,7 @@ import { addUsage, compactLatencies, type Latencies, latenciesOf, type UsageSums
 import type { SqliteConnection, SqlValue } from './database.ts';
 import { countedUsageIn, type RunRow } from './run-row.ts';
 
-/** Lengths of the counter periods in minutes. Each length is a multiple of the previous one. */
+/** Counter periods in minutes. Each is a multiple of the previous one. */
 export const PERIODS: readonly number[] = [1, 10, 60, 360];
 
 /** Sums over several counters. */
@@ -24,12 +24,12 @@ interface CounterChange {
   latencies: Latencies;
 }
 
-/** Latencies with more characters than this are compacted. Most counters then have a fraction of them. */
+/** Latencies with more characters are compacted. Most counters then have a fraction of them. */
 const COMPACTED_LENGTH_MIN = 2_048;
 
 export const MINUTE_US = 60_000_000;
 
-/** Collects the changes that a transaction makes to counters, so that each changed counter is updated once. */
+/** Collects a transaction's counter changes, so that each changed counter is updated once. */
 export class Counters {
   readonly #connection: SqliteConnection;
   readonly #changes: { readonly run: RunRow; readonly sign: 1 | -1 }[] = [];
@@ -42,7 +42,6 @@ export class Counters {
     if (run.start_us !== null) this.#changes.push({ run, sign });
   }
 
-  /** Number of changes that have not been written yet. */
   get pending(): number {
     return this.#changes.length;
   }
@@ -92,7 +91,7 @@ export class Counters {
   }
 }
 
-/** The number of a counter's runs, and its latencies if they must be compacted. */
+/** A counter's run count, and its latencies if they must be compacted. */
 interface UpdatedRow {
   readonly runs: number;
   readonly longLatencies: Latencies | null;

@@ -59,7 +59,7 @@ function canIndexWords({ DatabaseSync }: Engine): boolean {
 /** Maximum number of prepared statements to keep. Filters produce many different statements. */
 const STATEMENTS_MAX = 500;
 
-/** A connection that caches prepared statements. A result of `each` must be read completely before the next call. */
+/** A connection that caches prepared statements. Read each result of `each` completely before the next call. */
 export class SqliteConnection {
   readonly #database: Database;
   readonly #statements = new Map<string, Statement>();
@@ -81,7 +81,7 @@ export class SqliteConnection {
   }
 
   run(sql: string, ...values: SqlValue[]): void {
-    // `get` is used instead of `run`, which reads `last_insert_rowid`. FTS5 sets it to a value beyond 2^53 on deletion,
+    // Uses `get` instead of `run`, which reads `last_insert_rowid`. FTS5 sets it to a value beyond 2^53 on deletion,
     // and Node 26 then throws.
     this.#statement(sql).get(...values);
   }
@@ -91,10 +91,7 @@ export class SqliteConnection {
     return Number(this.#statement(sql).run(...values).lastInsertRowid);
   }
 
-  /**
-   * Updates the columns of a row that have changed. Unchanged columns are left out, because updating an index costs
-   * time.
-   */
+  /** Updates a row's changed columns. Leaves out unchanged columns, because updating an index costs time. */
   update(table: string, n: number, before: Readonly<Record<string, SqlValue>>, after: typeof before): void {
     const changed = Object.entries(after).filter(([column, value]) => !isSame(before[column], value));
     if (changed.length === 0) return;
@@ -135,7 +132,7 @@ function isSame(a: SqlValue | undefined, b: SqlValue): boolean {
   return a === b;
 }
 
-/** Returns the 16 bytes of an id, which sort in the same order as the id's text. */
+/** Returns an id's 16 bytes, which sort in the same order as its text. */
 export function idBytes(id: string): Uint8Array {
   return Buffer.from(id.replaceAll('-', ''), 'hex');
 }

@@ -23,7 +23,7 @@ export interface StoreOwner {
   readonly pid: number;
   /** ISO 8601 timestamp. */
   readonly started_at: string;
-  /** Address of the receiver that runs in the process, if known. */
+  /** Address of the process's receiver, if known. */
   readonly address?: string;
 }
 
@@ -33,17 +33,17 @@ interface OpenFile {
   readonly lock: StoreLock;
 }
 
-/** Maximum time for which a statement waits for another connection. */
+/** Maximum time for which a statement waits for another connection, in milliseconds. */
 const BUSY_MS = 5_000;
-/** Size to which the WAL is truncated after a checkpoint. */
+/** Size to which the WAL is truncated after a checkpoint, in bytes. */
 const WAL_BYTES = 64 * 1024 * 1024;
 const READER_PRAGMAS = `PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA cache_size = -${64 * 1024}; PRAGMA temp_store = MEMORY`;
 const WRITER_PRAGMAS = `${READER_PRAGMAS};
   PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = ${WAL_BYTES}`;
 
 /**
- * Returns the path of a store without symbolic links, even if the file does not exist yet. All processes must use this
- * path, because the lock, the WAL and the copy that replaces the file are next to it.
+ * Returns a store's path without symbolic links, even if the file does not exist yet. All processes must use this path,
+ * because the lock, the WAL and the copy that replaces the file are next to it.
  */
 export function realPathOf(path: string): string {
   try {
@@ -86,7 +86,7 @@ export function openToWrite(engine: Engine, path: string): OpenFile {
 }
 
 /**
- * Creates a folder and its parents. The option `recursive` of `mkdirSync` is not used, because Node retries forever if
+ * Creates a folder and its parents. Does not use `mkdirSync`'s `recursive` option, because Node retries forever if
  * `mkdir` fails with ENOENT although the parent exists, as in `/proc`.
  */
 function makeFolder(path: string): void {
@@ -147,7 +147,7 @@ export function copyTo(connection: SqliteConnection, path: string): void {
   }
 }
 
-/** Returns information about the process that has the store open for writing, if there is one. */
+/** Returns the process that has the store open for writing, or undefined if there is none. */
 export function currentOwner(engine: Engine, path: string): StoreOwner | undefined {
   const lock = takeLock(engine, path);
   if (lock === undefined) return ownerOf(engine, path);
@@ -204,8 +204,7 @@ function create(engine: Engine, path: string, fill: (connection: SqliteConnectio
 /** Replaces a store in an earlier format with a copy in the current format. */
 function upgradeFile(engine: Engine, path: string): void {
   withConnection(engine, path, (earlier) => {
-    // This statement moves the content of the WAL into the file. Otherwise, the remaining WAL would be applied to the
-    // new file.
+    // Moves the WAL's content into the file. Otherwise, the remaining WAL would be applied to the new file.
     earlier.exec(`PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA journal_mode = DELETE`);
     create(engine, path, (connection) => upgrade(earlier, connection));
   });
@@ -247,7 +246,7 @@ function withConnection<Result>(
   }
 }
 
-/** Returns the format version of a store. Throws if this version of runspan does not support the format. */
+/** Returns a store's format version. Throws if this version of runspan does not support the format. */
 function checkedVersion(connection: SqliteConnection, path: string): number {
   if (connection.number('PRAGMA application_id') !== APPLICATION_ID) throw notOurs(path);
   const version = connection.number('PRAGMA user_version');
@@ -257,10 +256,10 @@ function checkedVersion(connection: SqliteConnection, path: string): number {
 }
 
 /**
- * Returns the format version of a file. Throws if the file belongs to another application or has a later version. The
- * file is read through an immutable connection, which takes no lock and creates no files next to the database. Node's
- * file functions must not be used: when a process closes any descriptor of a file, POSIX releases all of the process's
- * locks on it, and SQLite can account only for its own descriptors.
+ * Returns a file's format version. Throws if the file belongs to another application or has a later version. Reads the
+ * file through an immutable connection, which takes no lock and creates no files next to the database. Node's file
+ * functions must not be used: when a process closes any descriptor of a file, POSIX releases all of the process's locks
+ * on it, and SQLite can account only for its own descriptors.
  */
 function headerVersion(engine: Engine, path: string): number {
   if (sizeOf(path) === 0) return FORMAT_VERSION;
@@ -281,7 +280,9 @@ function notOurs(path: string): RunspanError {
   return new RunspanError('RUNSPAN_STORE_INVALID', message);
 }
 
-/** Returns the size of a file, or 0 if it does not exist. Throws if it is not a regular file with a single name. */
+/**
+ * Returns the size of a file, or 0 if it does not exist. Throws if the path is not a regular file with a single name.
+ */
 function sizeOf(path: string): number {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) return 0;
@@ -298,11 +299,11 @@ interface StoreLock {
 }
 
 /**
- * Locks a store by an operating system lock on a small file next to it. The lock is released when the process ends,
+ * Locks a store with an operating system lock on a small file next to it. The lock is released when the process ends,
  * even if it is killed. Returns undefined if another process holds the lock.
  */
 function takeLock(engine: Engine, path: string): StoreLock | undefined {
-  // The lock file is never deleted. Otherwise, two processes could each lock a different file with this name.
+  // Never deletes the lock file. Otherwise, two processes could each lock a different file with this name.
   const file = `${path}-lock`;
   makeLockFile(file);
   try {
@@ -316,8 +317,8 @@ function takeLock(engine: Engine, path: string): StoreLock | undefined {
 }
 
 /**
- * Creates the lock file so that only its owner can read it; SQLite would create it readable by other users. An existing
- * file is not opened, because closing it would release a lock that another thread of this process holds.
+ * Creates the lock file so that only its owner can read it. SQLite would create it readable by other users. An existing
+ * file is not opened, because closing it would release a lock that another thread in this process holds.
  */
 function makeLockFile(file: string): void {
   try {

@@ -45,7 +45,7 @@ export function conditionsOf(
   ];
 }
 
-/** SQL expression for a run's latency, which is null if the run has not ended. */
+/** SQL expression for a run's latency. Null if the run has not ended. */
 const LATENCY_US = 'max(0, runs.end_us - runs.start_us)';
 
 /** Combines conditions with AND. */
@@ -73,15 +73,15 @@ function ofMetadata(key: string, value: string | null): Condition[] {
   // The column contains only strings. Numbers and other JSON values are not stored in it.
   const isText = column !== undefined && value !== null && !/^(?:[-\d[{"]|null$|true$|false$)/.test(value);
   const needles = [JSON.stringify(key), ...(value === null ? [] : [value, JSON.stringify(value)])];
-  // For speed, the JSON text is searched for the key and the value before it is parsed. In the JSON text, text values
-  // have quotes and other values do not.
+  // For speed, searches the JSON text for the key and the value before parsing it. In JSON text, text values have
+  // quotes and other values do not.
   const texts = ['instr(fields, ?)', ...(value === null ? [] : ['(instr(fields, ?) OR instr(fields, ?))'])];
   const sql = `EXISTS (SELECT 1 FROM details WHERE details.n = runs.n AND ${texts.join(' AND ')} AND has_metadata(fields, ?, ?))`;
   return [...(isText ? [{ sql: `${column} = ?`, values: [value] }] : []), { sql, values: [...needles, key, value] }];
 }
 
 /**
- * Returns a condition on the project. `session_id` is compared only if the project is an id, because a condition on two
+ * Returns a condition on the project. Compares `session_id` only if the project is an id, because a condition on two
  * columns prevents the use of an index.
  */
 function ofProject(connection: SqliteConnection, tenant: number, project: string): Condition {
@@ -90,15 +90,15 @@ function ofProject(connection: SqliteConnection, tenant: number, project: string
     : { sql: 'runs.project = ?', values: [project] };
 }
 
-/** Whether the text is the project id of some run. */
+/** Whether the text is some run's project id. */
 export function isSessionId(connection: SqliteConnection, tenant: number, text: string): boolean {
   const sql = 'SELECT 1 FROM runs WHERE tenant = ? AND session_id = ? AND session_id <> project LIMIT 1';
   return connection.one(sql, tenant, text) !== undefined;
 }
 
 /**
- * Returns a condition on the status. The condition of the partial index is included, because SQLite would otherwise not
- * use that index.
+ * Returns a condition on the status. Includes the partial index's condition, because SQLite would otherwise not use
+ * that index.
  */
 function statusAmong(statuses: readonly string[]): Condition {
   const { sql, values } = among('runs.status', statuses);
@@ -133,7 +133,7 @@ export const TRACE_SORTS: Readonly<Record<SortKey, string>> = {
   cost: 'traces.total_cost',
 };
 
-/** Reads a page of rows. First selects and sorts only keys, then reads the other columns of the rows on the page. */
+/** Reads a page of rows. First selects and sorts only keys, then reads the page's other columns. */
 export function rowsOfPage(
   connection: SqliteConnection,
   { sort = 'start_time', order = 'descending', cursor, limit = PAGE_ITEMS }: Ranged<ListQuery>,
@@ -144,7 +144,7 @@ export function rowsOfPage(
   const value = sorts[sort];
   const direction = order === 'descending' ? 'DESC' : 'ASC';
   const { sql, values } = all(cursor === undefined ? conditions : [...conditions, following(cursor, value, order)]);
-  // A start time is never null for visible runs. Without `IS NULL`, the index returns the rows in order.
+  // A visible run's start time is never null. Without `IS NULL`, the index returns the rows in order.
   const orderBy = `${sort === 'start_time' ? '' : `${value} IS NULL, `}${value} ${direction}, runs.n ${direction}`;
   const keys = connection.all<{ n: number; value: number | null }>(
     `SELECT runs.n AS n, ${value} AS value FROM ${from} WHERE ${sql} ORDER BY ${orderBy} LIMIT ?`,
@@ -166,7 +166,7 @@ function following(cursor: string, column: string, order: ListQuery['order']): C
 }
 
 /**
- * Returns a run as it appears in a list. Previews of large payloads are stored; other previews are created from the
+ * Returns a run as it appears in a list. Large payloads have stored previews. Other previews are created from the
  * payload.
  */
 export function summaryIn(connection: SqliteConnection, row: SelectedRun): RunSummary {

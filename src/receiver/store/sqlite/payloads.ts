@@ -16,13 +16,13 @@ export interface EncodedPayload {
   readonly field: PayloadField;
   readonly text: string;
   /**
-   * Metadata about the payload. The preview is omitted if the payload is short, because lists can then create it from
-   * the payload.
+   * Metadata about the payload. Omits the preview of a short payload, because lists can create the preview from such a
+   * payload.
    */
   readonly facts: PayloadFacts | undefined;
 }
 
-/** Metadata about each payload of a run. */
+/** Metadata about each of a run's payloads. */
 export type StoredFacts = { readonly [Field in PayloadField]?: PayloadFacts | undefined };
 
 /** An operation as it is sent to the writer thread. */
@@ -33,7 +33,7 @@ export interface EncodedOperation {
   readonly fields: string;
   readonly payloads: readonly EncodedPayload[];
   readonly attachments: readonly Attachment[];
-  /** Approximate size of the operation in memory. */
+  /** Approximate size of the operation in memory, in bytes. */
   readonly sizeBytes: number;
 }
 
@@ -80,7 +80,7 @@ export function writePayload(connection: SqliteConnection, n: number, field: Pay
   } else connection.run(sql, key, PLAIN, Buffer.byteLength(text), text);
 }
 
-/** Returns the JSON text of a payload. */
+/** Returns a payload's JSON text. */
 export function readPayload(connection: SqliteConnection, n: number, field: PayloadField): string | undefined {
   const sql = 'SELECT codec, size, data FROM payloads WHERE n = ?';
   const row = connection.one<{ codec: number; size: number; data: string | Uint8Array }>(sql, payloadKey(n, field));

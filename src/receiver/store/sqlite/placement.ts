@@ -8,7 +8,7 @@ import { deleteRun, SqliteRun } from './sqlite-run.ts';
 
 /**
  * Holds the runs and traces that a call changes. Places each run in its trace and below its parent, even if the parent
- * arrives later, and updates the sums of traces.
+ * arrives later, and updates the traces' sums.
  */
 export class Placement {
   readonly #connection: SqliteConnection;
@@ -17,7 +17,6 @@ export class Placement {
   readonly #tenant: number;
   readonly #runs = new Map<string, SqliteRun>();
   readonly #spans = new Map<string, SqliteRun>();
-  /** The traces that have changed. */
   readonly #traces = new Map<string, StoredTrace>();
   readonly #changed = new Set<SqliteRun>();
   readonly #placed = new Set<SqliteRun>();
@@ -34,8 +33,8 @@ export class Placement {
     if (known !== undefined) return known;
     const row = this.#connection.one<SelectedRun>(BY_ID, this.#tenant, idBytes(id));
     if (row?.evicted === 1) {
-      // The run's trace is being deleted, so the run is deleted now and counts as unknown. The next message of the run
-      // creates it again.
+      // The run's trace is being deleted, so the run is deleted now and counts as unknown. Its next message creates it
+      // again.
       deleteRun(this.#connection, this.#counters, row.n);
       return undefined;
     }
@@ -70,7 +69,7 @@ export class Placement {
       if (this.#hasLeftUsage(run)) for (const id of [run.storedTraceId, run.traceId]) recounted.add(this.trace(id));
       if (run.waitsFor === undefined) this.#spreadUsage(run);
     }
-    // Received runs are written first, because lists show runs with equal values in the order of arrival.
+    // Writes received runs first, because lists show runs with equal values in arrival order.
     for (const run of new Set([...received, ...this.#changed])) this.#write(run);
     for (const trace of recounted) this.#recountUsage(trace);
   }
@@ -81,7 +80,7 @@ export class Placement {
     return [...this.#traces.keys()];
   }
 
-  /** Places a run. `path` contains the runs that are being placed. Each run is the child of the next. */
+  /** Places a run. `path` contains the runs that are being placed, each the child of the next. */
   #place(run: SqliteRun, received: ReadonlySet<SqliteRun>, path: Set<SqliteRun>): void {
     if (this.#placed.has(run)) return;
     path.add(run);
@@ -158,7 +157,7 @@ export class Placement {
     if (from !== undefined) this.trace(fromId);
   }
 
-  /** Returns the descendants of a run in a trace. Excludes runs that name the trace, and their descendants. */
+  /** Returns a run's descendants in a trace. Excludes runs that name the trace, and their descendants. */
   #unnamedBelow(run: SqliteRun, trace: number): SqliteRun[] {
     const rows = this.#connection.all<{ id: Uint8Array }>(UNNAMED, trace);
     for (const { id } of rows) this.find(idText(id));
@@ -173,7 +172,7 @@ export class Placement {
     });
   }
 
-  /** Whether previous ancestors of a run may no longer have usage below them. */
+  /** Whether a run's previous ancestors may no longer have usage below them. */
   #hasLeftUsage({ row, trace, parentId, hasUsage }: SqliteRun): boolean {
     if (row === undefined) return false;
     const hasMoved = row.trace !== trace || (row.parent !== null && idText(row.parent) !== parentId);
@@ -206,7 +205,7 @@ export class Placement {
     this.#counters.add(after, 1);
   }
 
-  /** Determines anew which runs of a trace have a descendant with usage. */
+  /** Determines anew which of a trace's runs have a descendant with usage. */
   #recountUsage({ n: trace }: StoredTrace): void {
     const rows = this.#connection.all<{ id: Uint8Array; parent: Uint8Array | null; below: number; has: number }>(
       USAGE_OF_RUNS,
@@ -256,7 +255,7 @@ class StoredTrace {
   /** Whether the end time and the usage must be computed again from all runs. */
   #isStale = false;
 
-  /** Reads a trace, or creates the trace if it does not exist. */
+  /** Reads a trace. Creates it if it does not exist. */
   static open(connection: SqliteConnection, tenant: number, id: string): StoredTrace {
     const select = 'SELECT * FROM traces WHERE tenant = ? AND id = ?';
     const row = connection.one<TraceRow>(select, tenant, idBytes(id));
@@ -289,7 +288,7 @@ class StoredTrace {
     else if (USAGE_KEYS.some((key) => usageBefore[key] !== usageAfter?.[key])) this.#isStale = true;
   }
 
-  /** Writes the trace, or deletes it if it has no runs. The trace's runs must already be written. */
+  /** Writes the trace, or deletes it if it has no runs. Its runs must already be written. */
   write(connection: SqliteConnection, seq: number, nowMs: number): void {
     const { n } = this;
     const root = this.#findRoot(connection);

@@ -16,7 +16,7 @@ interface EvictedTrace {
   readonly runs: number;
 }
 
-/** Number of runs to delete between two checks of the time. */
+/** Number of runs to delete before the time is checked again. */
 const STEP_RUNS = 50;
 /** Number of free pages that the file keeps, and number of pages that one step releases. */
 const FREE_PAGES = 1_024;
@@ -53,8 +53,8 @@ export class SqliteRetention {
   }
 
   /**
-   * Deletes runs for about `limitMs` milliseconds, in a transaction of the caller. Returns the traces whose deletion
-   * has begun in this step.
+   * Deletes runs for about `limitMs` milliseconds, in the caller's transaction. Returns the traces whose deletion began
+   * in this step.
    */
   step(nowMs: number, limitMs: number): EvictedTrace[] {
     const evicted: EvictedTrace[] = [];
@@ -80,8 +80,8 @@ export class SqliteRetention {
   }
 
   /**
-   * Begins the deletion of a trace by removing it from lists. The trace gets a random id, so that later messages with
-   * the old id create a new trace.
+   * Begins deleting a trace by removing it from lists. The trace gets a random id, so that later messages with the old
+   * id create a new trace.
    */
   #evict({ n, id, root, tenant }: OldestTrace): EvictedTrace {
     this.#connection.run('UPDATE traces SET seq = -1, id = ? WHERE n = ?', randomBytes(16), n);
@@ -89,7 +89,7 @@ export class SqliteRetention {
     return { tenant, traceId: idText(id), runs: this.#connection.number(COUNT_OF_TRACE, n) };
   }
 
-  /** Returns the trace to delete next. A trace whose deletion has already begun comes first. */
+  /** Returns the trace to delete next, preferably one whose deletion has already begun. */
   #due(nowMs: number): OldestTrace | undefined {
     const trace = this.#connection.one<OldestTrace>(OLDEST);
     if (trace === undefined) return undefined;

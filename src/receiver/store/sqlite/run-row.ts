@@ -4,13 +4,16 @@ import { countsUsage, MODEL_TYPES, type SmallFields, USAGE_KEYS } from '../run-s
 import type { RunStatus, RunSummary, Usage } from '../run-view.ts';
 import { idText } from './database.ts';
 
-/** A row of `runs`. `start_us` and the columns after it are null until the run is visible. */
+/** A row in `runs`. `start_us` and the columns after it are null until the run is visible. */
 export type RunRow = {
   readonly n: number;
   readonly tenant: number;
   readonly id: Uint8Array;
   readonly trace: number;
-  /** 1 if a message of the run names its trace. Otherwise 0, and the run belongs to its parent's trace. */
+  /**
+   * 1 if one of the run's messages names its trace. 0 if no message names the trace: the run then belongs to its
+   * parent's trace.
+   */
   readonly is_named: number;
   readonly parent: Uint8Array | null;
   /** The id or span key of a parent that has not arrived. */
@@ -34,7 +37,7 @@ export type ShownColumns = {
   readonly user: string | null;
 } & { readonly [Key in keyof Usage]-?: number | null };
 
-/** Metadata keys that identify a conversation. The first key that has a text value is used. */
+/** Metadata keys that identify a conversation. The first one with a text value is used. */
 const THREAD_KEYS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
 
 const SHOWN: {
@@ -63,7 +66,7 @@ export const RUN_COLUMNS: readonly Exclude<keyof RunRow, 'n'>[] = [
   ...SHOWN_COLUMNS,
 ];
 
-/** Derives columns from the fields of a run. All columns are null if the run is not visible. */
+/** Derives columns from a run's fields. All columns are null if the run is not visible. */
 export function shownColumns(fields: SmallFields, summary: RunSummary | undefined): ShownColumns {
   const columns: Record<string, unknown> = {};
   for (const column of SHOWN_COLUMNS) columns[column] = (summary && SHOWN[column](summary, fields)) ?? null;
@@ -71,8 +74,8 @@ export function shownColumns(fields: SmallFields, summary: RunSummary | undefine
 }
 
 /**
- * Copies only the columns of a row that are derived from the run's fields, because `SqliteRun.write` combines them with
- * new values of the other columns.
+ * Copies only the columns that are derived from the run's fields, because `SqliteRun.write` combines them with new
+ * values of the other columns.
  */
 export function copyShownColumns(row: RunRow): ShownColumns {
   const columns: Record<string, unknown> = {};
@@ -93,7 +96,7 @@ export function storedFields({ trace_id, parent_run_id, ...fields }: SmallFields
     ...(!isExact(name) && { name }),
     ...(!isExact(run_type) && { run_type }),
     ...(!isExact(session_id) && { session_id }),
-    // If `session_name` is null, the column has the id of the project or `default`.
+    // If `session_name` is null, the column contains the project's id or `default`.
     ...((session_name === null || !isExact(session_name)) && { session_name }),
   });
 }
@@ -119,7 +122,7 @@ export const SELECT_RUNS: string = `SELECT runs.*, fields, facts, patched, trace
 export function fieldsOf(row: Pick<SelectedRun, keyof RunRow | 'fields'>): SmallFields {
   const { parent, start_us, end_us, name, run_type, project, session_id } = row;
   const { session_name = project, ...stored } = JSON.parse(row.fields);
-  // Assignments are faster than an object literal with several spreads on Node 20.
+  // On Node 20, assignments are faster than an object literal with several spreads.
   const fields: SmallFields = {};
   if (name !== null) fields.name = name;
   if (run_type !== null) fields.run_type = run_type;

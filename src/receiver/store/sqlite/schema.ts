@@ -7,7 +7,7 @@ export const APPLICATION_ID = 0x5253504e;
 export const FORMAT_VERSION = 2;
 
 /**
- * Creates the tables. The rows of `runs` are small, because lists scan them. `details` contains the other fields, and
+ * Creates the tables. Rows in `runs` are small, because lists scan them. `details` contains the other fields, and
  * `payloads` the large values. A run has the same key `n` in `runs`, `details`, `unindexed` and `words`.
  */
 export const SCHEMA: string = `

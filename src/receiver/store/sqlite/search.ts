@@ -14,7 +14,7 @@ const WORD_LENGTH_MAX = 64;
 /** Maximum number of runs that one transaction indexes. */
 const STEP_RUNS = 5_000;
 
-/** Finds runs by words. Runs that are not indexed yet are read one by one, so that results are complete. */
+/** Finds runs by words. Reads runs that are not indexed yet one by one, so that results are complete. */
 export class SqliteSearch {
   readonly #connection: SqliteConnection;
   readonly #rareMax: number;
@@ -27,7 +27,7 @@ export class SqliteSearch {
     connection.define('has_phrases', (n) => +this.#isFound(n as number));
   }
 
-  /** Returns a condition on `n`, the key of a run. The condition is valid until the next call. */
+  /** Returns a condition on `n`, the run's key. Valid until the next call. */
   condition(search: Search): Condition {
     this.#search = search;
     const query = indexQuery(search);
@@ -63,7 +63,7 @@ export class SqliteIndex {
     this.waiting = connection.number('SELECT count(*) FROM unindexed');
   }
 
-  /** Indexes runs for up to `limitMs` milliseconds, in a transaction of the caller. */
+  /** Indexes runs for up to `limitMs` milliseconds, in the caller's transaction. */
   step(limitMs: number): void {
     const begunMs = performance.now();
     const rows = this.#connection.all<{ n: number }>('SELECT n FROM unindexed ORDER BY n LIMIT ?', STEP_RUNS);
@@ -80,7 +80,7 @@ export class SqliteIndex {
   }
 }
 
-/** Returns the fields of a run, including all searchable fields. */
+/** Returns a run's fields, including all searchable fields. */
 export function searchedFields(connection: SqliteConnection, n: number): RunFields {
   const row = connection.one<SelectedRun>('SELECT runs.*, fields FROM runs JOIN details USING (n) WHERE n = ?', n);
   const fields: RunFields = row === undefined ? {} : fieldsOf(row);
@@ -93,7 +93,7 @@ export function searchedFields(connection: SqliteConnection, n: number): RunFiel
 
 const INDEXED = 'SELECT rowid AS n FROM words WHERE words MATCH ? AND rowid NOT IN unindexed LIMIT ?';
 
-/** Returns the query for the index. A phrase is split into its words, because the index contains no word positions. */
+/** Returns the index query. Splits a phrase into its words, because the index contains no word positions. */
 function indexQuery({ prefixes, phrases }: Search): string {
   const whole = phrases.flat().map((word) => (word.length < WORD_LENGTH_MAX ? `"${word}"` : `"${word}"*`));
   return [...prefixes.map((word) => `"${word}"*`), ...whole].join(' ');

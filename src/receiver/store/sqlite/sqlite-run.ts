@@ -23,10 +23,10 @@ export class SqliteRun {
   readonly id: string;
   readonly #tenant: number;
   readonly #prices: Prices;
-  /** The row as it is stored. Undefined until the run is first written. */
+  /** The stored row. Undefined until the run is first written. */
   row: RunRow | undefined;
   storedTraceId: string;
-  /** Key of the trace in which the run is placed. Undefined until the run is placed. */
+  /** Key of the run's trace. Undefined until the run is placed. */
   trace: number | undefined;
   traceId: string;
   parentId: string | undefined;
@@ -35,11 +35,11 @@ export class SqliteRun {
   /** Whether a descendant of the run has usage. */
   below = false;
   fields: SmallFields = {};
-  /** Names of the fields of all patches, which take precedence over later posts. */
+  /** Names of the fields from all patches, which take precedence over later posts. */
   #patched: readonly string[] = [];
   #facts: StoredFacts = {};
   #payloads: EncodedPayload[] = [];
-  /** Cached columns that are derived from the fields. Each message clears the cache. */
+  /** Cached columns that are derived from the fields. Each message clears this cache. */
   #shown: ShownColumns | undefined;
   #storedDetails: Details | undefined;
   #storedTags: readonly string[] = [];
@@ -76,7 +76,6 @@ export class SqliteRun {
     return this.fields.trace_id !== undefined;
   }
 
-  /** The span keys of the run and of its parent. */
   get spans(): SpanKeys {
     return spanKeysOf(this.fields);
   }
@@ -179,7 +178,7 @@ function jsonOrNull(value: object): string | null {
   return text === '{}' || text === '[]' ? null : text;
 }
 
-/** Returns the names of fields. `extra` and its metadata are merged by key, so their keys are listed separately. */
+/** Returns field names. `extra` and its metadata are merged by key, so their keys are listed separately. */
 function namesOf({ extra = {}, ...fields }: SmallFields): string[] {
   const { metadata = {}, ...others } = extra;
   return [

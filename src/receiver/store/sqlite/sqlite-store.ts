@@ -22,20 +22,28 @@ import type { SqliteReader } from './reader.ts';
 import { type ArgumentsOf, type ResultOf, type Thread, WorkerThread } from './thread.ts';
 
 /**
- * Options of a store on disk. If a limit is exceeded, the store deletes whole traces, starting with the one that
- * changed least recently.
+ * Options for a store on disk. Above a limit, the store deletes whole traces, starting with the one that changed least
+ * recently.
  */
 export interface SqliteStoreOptions {
   /**
-   * Time after the last change to a trace at which the trace is deleted, in milliseconds. @default 2592000000 (30 days)
+   * How long after its last change a trace is deleted, in milliseconds.
+   * @default 2592000000 (30 days)
    */
   maxAgeMs?: number;
-  /** Maximum size of the file in bytes, without its WAL, at least 1048576 (1 MiB). @default 4294967296 (4 GiB) */
+  /**
+   * Maximum file size in bytes, without the WAL, at least 1048576 (1 MiB).
+   * @default 4294967296 (4 GiB)
+   */
   maxBytes?: number;
-  /** Token prices, from which the cost of runs that report none is calculated when the run is written. @default none */
+  /**
+   * Token prices, for calculating the cost of runs that report none when they are written.
+   * @default none
+   */
   prices?: Prices;
   /**
-   * Whether to open an existing file read-only. Another process may write to the file at the same time. @default false
+   * Whether to open an existing file read-only. Another process may write to it at the same time.
+   * @default false
    */
   readOnly?: boolean;
 }
@@ -55,11 +63,11 @@ const CHECKS: Checks<SqliteStoreOptions> = {
 };
 
 /**
- * Maximum total size of pending operations. Beyond this size, `apply` rejects with a `StoreError` whose reason is
- * `busy`.
+ * Maximum total bytes of pending operations. Beyond `PENDING_BYTES_MAX`, `apply` rejects with a `StoreError` whose
+ * reason is `busy`.
  */
 const PENDING_BYTES_MAX = 64 * 1024 * 1024;
-/** Minimum interval between log lines about failed writes. */
+/** Minimum interval between log lines about failed writes, in milliseconds. */
 const LOG_INTERVAL_MS = 60_000;
 /** Number of runs to read in one call. */
 const RUNS_AT_ONCE = 100;
@@ -84,7 +92,7 @@ interface Threads {
 
 /**
  * A store that keeps runs in an SQLite file. When `apply` resolves, the runs are in the file and survive the end of the
- * process, even if it is killed. After a power failure, the file is intact, but runs of the last seconds may be
+ * process, even if it is killed. After a power failure, the file is intact, but runs from the last seconds may be
  * missing. Only one process at a time can open a file for writing, but other processes can read it meanwhile. Worker
  * threads read and write the file.
  */
@@ -100,7 +108,7 @@ export class SqliteStore implements Store {
   #loggedAtMs = Number.NEGATIVE_INFINITY;
 
   /**
-   * Opens a file. If the file does not exist, creates it and its folders. Rejects with a RunspanError:
+   * Opens a file. If it does not exist, creates it and its folders. Rejects with a RunspanError:
    * `RUNSPAN_SQLITE_MISSING` if neither Node nor an installed package contains SQLite, `RUNSPAN_STORE_IN_USE` if
    * another process has the file open for writing, `RUNSPAN_STORE_INVALID` if the file is damaged or not a store, and
    * `RUNSPAN_STORE_FAILED` if the operating system refuses access.
@@ -110,7 +118,7 @@ export class SqliteStore implements Store {
     checkedPrices(limits.prices);
     if (typeof path !== 'string')
       throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected the path of a store to be text, got ${shown(path)}`);
-    // All threads must open the same file, even if a symbolic link changes meanwhile.
+    // All threads must open the same file, even if a symbolic link changes in the meantime.
     const file = realPathOf(resolve(path));
     const subscribers = new Subscribers('maxAgeMs and maxBytes (--max-age and --max-size)');
     const onChange = (change: TenantChange): void => subscribers.report(change);
@@ -143,7 +151,7 @@ export class SqliteStore implements Store {
   readonly tokens: Store['tokens'] = this.#reading('tokens');
   readonly addFeedback: Store['addFeedback'] = this.#writing('addFeedback');
   readonly addTokens: Store['addTokens'] = this.#writing('addTokens');
-  /** Returns information about the process that has the file open for writing, if there is one. */
+  /** Returns the process that has the file open for writing, or undefined if there is none. */
   readonly owner: () => Promise<StoreOwner | undefined> = this.#reading('owner');
 
   async apply(scope: Scope, operations: readonly RunOperation[]): Promise<void> {
@@ -185,8 +193,8 @@ export class SqliteStore implements Store {
   }
 
   /**
-   * Records the address of the receiver that uses this store. Other processes show it if they only read the file or
-   * find it in use.
+   * Records the address of the receiver that uses this store. Other processes show this address if they only read the
+   * file or find it in use.
    */
   setAddress(address: string): Promise<void> {
     return this.#setOwner({ ...ownOwner(), address });
@@ -208,8 +216,8 @@ export class SqliteStore implements Store {
   }
 
   async #close(): Promise<void> {
-    // The writer is closed last, because the last connection to close moves the WAL into the file, and readers cannot
-    // do that.
+    // Closes the writer last, because the last connection to close moves the WAL into the file, and readers cannot do
+    // that.
     await Promise.allSettled([this.#threads.reader.close(), this.#slowReader?.then((reader) => reader.close())]);
     await this.#threads.writer?.close();
     this.#subscribers.logDeleted();
@@ -247,7 +255,7 @@ export class SqliteStore implements Store {
     return this.#slowReader;
   }
 
-  /** Logs why a write has failed. Returns the error to throw, after which the client may retry. */
+  /** Logs why a write failed. Returns the error to throw, after which the client may retry. */
   #unavailable(error: unknown): unknown {
     if (!(error instanceof RunspanError)) return error;
     const nowMs = performance.now();

@@ -9,23 +9,23 @@ import { COUNTS_USAGE, usageIn } from './run-row.ts';
 
 const LONGEST = PERIODS.at(-1) ?? 1;
 
-/** Maximum number of runs that are scanned for time buckets of less than a minute. A scan of these takes about 0.1 s. */
+/** Maximum number of runs to scan for time buckets shorter than a minute. Such a scan takes about 0.1 s. */
 const SCANNED_RUNS_MAX = 20_000;
 
-/** Part of a time range. For whole periods, counters are read. For other parts, runs are scanned. */
+/** Part of a time range. Counters are read for whole periods, and runs are scanned for other parts. */
 type Segment = Periods | { readonly range: TimeRange };
 
 interface Periods {
-  /** Length of a period in minutes. `from` and `before` are minutes too. */
+  /** The period's length in minutes. `from` and `before` are minutes too. */
   readonly period: number;
   readonly from: number;
   readonly before: number;
 }
 
 /**
- * Computes statistics. Counters are used for whole minutes if the query filters only by project, name, type, model and
- * status. With other filters, and for incomplete minutes at both ends of the range, the runs are scanned. Counters have
- * no shorter periods, so the time buckets of many runs are at least a minute long.
+ * Computes statistics. Uses counters for whole minutes if the query filters only by project, name, type, model and
+ * status. With other filters, and for incomplete minutes at both ends of the range, scans the runs. Counters have no
+ * shorter periods, so with many runs, time buckets are at least a minute long.
  */
 export function statisticsIn(
   connection: SqliteConnection,
@@ -69,7 +69,7 @@ function hasCounters({ traceId, tags, metadata, latencyUs, tokens, search }: Run
   return isPlain && tags.length === 0 && metadata.length === 0;
 }
 
-/** Divides a range into as few periods as possible. No period crosses the boundary of a time bucket. */
+/** Divides a range into as few periods as possible. No period crosses a time bucket's boundary. */
 function segmentsOf({ fromUs, beforeUs }: TimeRange, stepMinutes: number): Segment[] {
   const from = Math.ceil(fromUs / MINUTE_US);
   const before = Math.floor(beforeUs / MINUTE_US);
@@ -95,7 +95,7 @@ function wholePeriods(from: number, before: number, [period, ...shorter]: readon
   ];
 }
 
-/** Reads the counters of a tenant that match a filter. */
+/** Reads a tenant's counters that match a filter. */
 class CounterReader {
   readonly #connection: SqliteConnection;
   readonly #condition: Condition;
@@ -114,8 +114,8 @@ class CounterReader {
   }
 
   /**
-   * Returns the range from the first to the last period that contains runs. Only the longest periods are used, so the
-   * range is approximate.
+   * Returns the range from the first to the last period that contains runs. Approximate, because only the longest
+   * periods are used.
    */
   coarseRange({ fromUs, beforeUs }: TimeRange): TimeRange | undefined {
     const from = Number.isFinite(fromUs) ? Math.floor(fromUs / MINUTE_US) - LONGEST : -Number.MAX_SAFE_INTEGER;
@@ -165,8 +165,8 @@ class CounterReader {
 }
 
 /**
- * Returns the first and the last start time of matching runs. Because the query sorts by start time, SQLite can stop at
- * the first match.
+ * Returns the first and the last start time among matching runs. Because the query sorts by start time, SQLite can stop
+ * at the first match.
  */
 function startRangeOf(connection: SqliteConnection, { sql, values }: Condition): StartRange | undefined {
   const startUs = (order: 'ASC' | 'DESC'): number | undefined =>

@@ -39,7 +39,7 @@ export type Response =
   | { readonly id: number; readonly value?: unknown; readonly error?: SentError }
   | { readonly change: TenantChange };
 
-/** An error as it is sent to another thread. A message does not preserve the error's class. */
+/** An error as it is sent to another thread. Messages do not preserve an error's class. */
 interface SentError {
   readonly message: string;
   readonly code?: ErrorCode;
@@ -82,9 +82,7 @@ function startStoreWorker(): Worker {
   return new Worker(new URL('./worker.js', import.meta.url), { workerData: STORE_THREAD, execArgv });
 }
 
-/**
- * A worker thread that has a connection to the file. The thread keeps the process alive only while a call is pending.
- */
+/** A worker thread with a connection to the file. Keeps the process alive only while a call is pending. */
 export class WorkerThread<Calls> implements Thread<Calls> {
   readonly #worker: Worker;
   readonly #pending = new Map<number, Pending>();
@@ -96,7 +94,7 @@ export class WorkerThread<Calls> implements Thread<Calls> {
   #ended: Error | undefined;
   #closing: Promise<void> | undefined;
 
-  /** Starts a thread. `onEnd` is called if the thread ends without a call of `close`. */
+  /** Starts a thread. `onEnd` is called if the thread ends without a `close` call. */
   static async open<Calls>(
     options: ConnectionOptions,
     onChange: (change: TenantChange) => void,

@@ -18,8 +18,8 @@ interface EarlierRow {
 }
 
 /**
- * Copies a store of version 1 into an empty store. The posts and then the patches of each run are applied again. Traces
- * are copied in the order of their last change, oldest first, so that the new store deletes them in the same order.
+ * Copies a version 1 store into an empty store. Applies each run's posts and then its patches again. Copies traces in
+ * the order of their last change, oldest first, so that the new store deletes them in the same order.
  */
 export function upgrade(from: SqliteConnection, to: SqliteConnection): void {
   const writer = new SqliteWriter(to, {}, Date.now);

@@ -8,7 +8,7 @@ import type { EncodedOperation } from './payloads.ts';
 import { Placement } from './placement.ts';
 import type { SqliteRun } from './sqlite-run.ts';
 
-/** Writes to the store in a transaction of the caller. */
+/** Writes to the store in the caller's transaction. */
 export class SqliteWriter {
   readonly counters: Counters;
   readonly #connection: SqliteConnection;
@@ -22,7 +22,7 @@ export class SqliteWriter {
     this.counters = new Counters(connection);
   }
 
-  /** Applies the operations of a request. Returns the change, or undefined if there are no operations. */
+  /** Applies a request's operations. Returns the change, or undefined if there are no operations. */
   apply(tenant: string, operations: readonly EncodedOperation[]): TenantChange | undefined {
     if (operations.length === 0) return undefined;
     const placement = this.#placement(tenant);
@@ -102,6 +102,6 @@ const DELETE_OLD_TOKENS = `DELETE FROM tokens WHERE tenant = ?1
 
 const REPLACE_FEEDBACK = 'INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?)';
 
-/** `coalesce` is needed because Node 22 binds empty bytes as NULL. */
+/** Needs `coalesce`, because Node 22 binds empty bytes as NULL. */
 const ATTACH = `INSERT INTO attachments (run, name, mime_type, size, bytes) VALUES (?, ?, ?, ?, coalesce(?, x''))
   ON CONFLICT (run, name) DO UPDATE SET mime_type = excluded.mime_type, size = excluded.size, bytes = excluded.bytes`;
