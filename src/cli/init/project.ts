@@ -33,7 +33,7 @@ export async function readProject(folder: string): Promise<Project> {
   const dependencies = { ...textsOf('devDependencies'), ...textsOf('dependencies') };
   return {
     folder,
-    name: /[\w.-]+$/.exec(String(manifest.name ?? ''))?.[0] ?? 'default',
+    name: (typeof manifest.name === 'string' && manifest.name.split('/').at(-1)) || 'default',
     isTypeScript: 'typescript' in dependencies || existsSync(join(folder, 'tsconfig.json')),
     // The bundlers of Next.js and wrangler accept ES modules without the field.
     isEsModule: manifest.type === 'module' || 'next' in dependencies || 'wrangler' in dependencies,
