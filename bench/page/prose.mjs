@@ -6,8 +6,8 @@ export const INTRODUCTION =
 
 export const METHOD = `## Method
 
-\`npm run bench -- --node 24\` measures the table above in 3 minutes. \`npm run bench:full -- --node 24\` measures every table in
-40 minutes. \`npm run bench:page\` generates this page from [\`benchmarks/results.json\`](benchmarks/results.json).
+\`npm run bench -- --node 24\` measures the table above in 3 minutes. \`npm run bench:full -- --node 24\` runs the
+benchmarks for every table, which takes 40 minutes. \`npm run bench:page\` generates this page from [\`benchmarks/results.json\`](benchmarks/results.json).
 
 - Each driver is a separate process. All drivers send to one service in another process, which accepts every request and counts the
   runs. Drivers run one at a time in interleaved rounds. Each round starts with a different driver.

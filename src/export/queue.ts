@@ -25,7 +25,7 @@ export class DeliveryQueue {
   /** Number of open runs whose start is waiting to be sent. */
   starts = 0;
   readyRuns = 0;
-  /** Total bytes of the starts waiting to be sent and of the runs in `ready`. */
+  /** Total size of the waiting start records and of the runs in `ready`, in bytes. */
   bytes = 0;
   /** Number and total bytes of the runs in `ready` that cannot be written to disk. */
   #fixedRuns = 0;

@@ -33,7 +33,7 @@ const ROOM_SHARE = 0.75;
 export type Origin = 'own' | 'earlier process' | 'unfinished';
 
 /**
- * The states of all runs in delivery. Each method moves runs from one stage (`Stage`) to another.Only this class
+ * The states of all runs in delivery. Each method moves runs from one stage (`Stage`) to another. Only this class
  * changes a run's stage, the run counters, the queue, and the records that flushes wait for.
  */
 export class DeliveryStates {

@@ -122,7 +122,8 @@ export class SecretNames {
   }
 
   /**
-   * Whether a list alternates between names and values: a pair in a list of pairs, or a flat list such as `rawHeaders`.
+   * Whether a list consists of alternating names and values. True for a `[name, value]` pair and for a flat list such as
+   * `rawHeaders`.
    */
   isNamedList(length: number, parent: unknown, key: unknown): boolean {
     if (length === 2 && Array.isArray(parent)) return true;

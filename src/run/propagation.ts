@@ -265,7 +265,7 @@ function plainHeaders(headers: HeadersLike | undefined): Record<string, string> 
   return plain;
 }
 
-/** Maximum bytes and members of a baggage header that every proxy must forward (W3C Baggage, 3.3.2). */
+/** Size limits of a baggage header, in bytes and members. Proxies must forward headers within them (W3C Baggage, 3.3.2). */
 const BAGGAGE_BYTES_MAX = 8_192;
 const MEMBERS_MAX = 64;
 

@@ -10,8 +10,8 @@ const SEND_MAX_MS = 5_000;
 
 /**
  * Calls `runCommand` with variables that make a process store unsent runs on disk when it ends with `process.exit()` or
- * an error. Sends these runs to the receiver after the command has ended. A durability that the user has set stays in
- * effect. If no temporary folder can be created, nothing is stored.
+ * an error. Sends these runs to the receiver after the command has ended. A durability setting of the user's own
+ * stays in effect. If no temporary folder can be created, nothing is stored.
  */
 export async function withSpool<Result>(
   { url, apiKey }: { readonly url: string; readonly apiKey: string | undefined },

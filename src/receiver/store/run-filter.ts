@@ -98,7 +98,7 @@ export function isAmong(filter: RunFilter, run: FilteredRun, usage: Usage | unde
   );
 }
 
-/** Returns the value by which a list sorts the run, or null if the run has no such value. */
+/** Returns the run's sort key in a list, or null if the run has none. */
 export function sortValueOf(
   sort: SortKey,
   { startUs, latencyUs }: FilteredRun,

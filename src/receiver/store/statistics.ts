@@ -38,8 +38,8 @@ const LATENCY_BUCKETS = 2_048;
 /**
  * Run counts by latency bucket, encoded as pairs of characters. The first character's code is the bucket's index + 1.
  * The second character's code is a number of runs + 2. A bucket's pairs are summed. When a run leaves a bucket, a pair
- * with -1 runs is appended. The numbers are encoded as text, because SQLite concatenates texts much faster than
- * JavaScript reads separate rows.
+ * with -1 runs is appended. The numbers are encoded as text, because concatenating them in SQLite is much faster
+ * than reading separate rows in JavaScript.
  */
 export type Latencies = string;
 
@@ -158,7 +158,7 @@ function indexOf(startUs: number, stepUs: number): number {
   return Math.floor(startUs / stepUs);
 }
 
-/** Returns a query's time buckets. If the query has no start or end, the first or the last run determines it. */
+/** Returns a query's time buckets. Without a start time, the first run sets the start. Without an end time, the last run sets the end. */
 function timeBucketsOf(
   { buckets = BUCKETS, range: { fromUs, beforeUs } }: Ranged<StatisticsQuery>,
   range: StartRange | undefined,

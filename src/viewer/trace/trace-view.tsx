@@ -64,7 +64,7 @@ const SPLIT_MAX = 80;
 const SPLIT_STEP = 4;
 const SPLIT_DEFAULT = 52;
 
-/** The border between the tree and the panel, which the user can move. */
+/** The movable divider between the tree and the panel. */
 function Splitter(): JSX.Element {
   const percent = Number.isFinite(split.value) ? split.value : SPLIT_DEFAULT;
   useLayoutEffect(() => {

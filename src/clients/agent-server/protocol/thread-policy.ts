@@ -125,7 +125,7 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
   }
 
   /**
-   * Checks whether the server continues after the last event. Ignores events without a `seq`, because their position is
+   * Checks whether the server resumes the stream after the last received event. Ignores events without a `seq`, because their position is
    * unknown.
    */
   #confirm(event: ThreadEvent<Values>): void {

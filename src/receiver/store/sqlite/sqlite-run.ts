@@ -178,7 +178,7 @@ function jsonOrNull(value: object): string | null {
   return text === '{}' || text === '[]' ? null : text;
 }
 
-/** Returns field names. `extra` and its metadata are merged by key, so their keys are listed separately. */
+/** Returns field names. The keys of `extra` and of its metadata are listed one by one, because both are merged by key. */
 function namesOf({ extra = {}, ...fields }: SmallFields): string[] {
   const { metadata = {}, ...others } = extra;
   return [
