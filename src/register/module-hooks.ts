@@ -1,4 +1,5 @@
 import type { LoadFnOutput, LoadHookContext } from 'node:module';
+import { isJest } from '../base/env.ts';
 import { guard } from '../base/guard.ts';
 import { nodeModule, runtime } from '../base/node.ts';
 import { type Fields, fieldsOf } from '../payload/fields.ts';
@@ -58,10 +59,11 @@ let hasHooks = false;
 
 /**
  * Applies a patch when the application loads the module. On Node before 22.15, ES modules are not patched. On Bun and
- * Deno, no modules are patched: Bun has no hooks, and Deno calls its hooks without the format of the module.
+ * Deno, no modules are patched: Bun has no hooks, and Deno calls its hooks without the format of the module. In test files
+ * of Jest, no modules are patched, because Jest loads them without Node's loader.
  */
 export function patchModule(patch: ModulePatch): void {
-  if (runtime.runtime !== 'node') return;
+  if (runtime.runtime !== 'node' || isJest) return;
   if (patches.size === 0) {
     const { registerHooks, prototype } = nodeModule('node:module') as unknown as ModuleLoader;
     Object.defineProperty(globalThis, PATCH, { value: applyPatch });
