@@ -38,7 +38,7 @@ describe('runspan init', () => {
       'package.json': {
         name: '@acme/shop',
         scripts: { dev: 'next dev', start: 'next start' },
-        dependencies: { next: '^16.0.0', openai: '^6.49.0', left: '1' },
+        dependencies: { next: '^16.0.0', ai: '^6.0.0', left: '1' },
         devDependencies: { typescript: '^5' },
       },
       'pnpm-lock.yaml': '',
@@ -50,36 +50,43 @@ describe('runspan init', () => {
       stdout: `Found in package.json:
   TypeScript, ES modules, pnpm
   next ^16.0.0
-  openai ^6.49.0
+  ai ^6.0.0
 
 Install:
   pnpm add runspan
 
-Environment variables:
+Environment variables to set when the program starts:
   RUNSPAN_ENDPOINT=http://127.0.0.1:4777
   RUNSPAN_API_KEY=
   RUNSPAN_PROJECT=shop
+  If they are not set, nothing is recorded. \`runspan dev\` needs none of them.
+  \`node --env-file=.env\` reads them from .env, and fails if the file is missing.
   ${DOCS}/configuration.md
 
 Scripts in package.json:
   "dev:trace": "runspan dev -- pnpm run dev"
 
-Or start the program directly:
-  npx runspan dev -- node app.js
-  node --import runspan/register app.js
+Start the program with runspan:
+  npx runspan dev -- pnpm run dev
   ${DOCS}/register.md
 
-next: create instrumentation.ts, and add the last line to next.config
+next: record the model calls, and deliver the runs on Vercel
+  // instrumentation.ts
   export async function register() {
     if (process.env.NEXT_RUNTIME === 'nodejs') await import('runspan/register');
   }
-  serverExternalPackages: ['runspan', 'ai', '@langchain/core'],
+  // next.config, in the exported object: keep the packages out of the bundle
+  serverExternalPackages: ['ai'],
+  // each route handler: withFlush delivers its runs on Vercel
+  import { withFlush } from 'runspan';
+  export const POST = withFlush(handle);
   ${DOCS}/nextjs.md
 
-openai: optional, to set tags and metadata for a client
-  import { wrapOpenAI } from 'runspan/openai';
-  const client = wrapOpenAI(new OpenAI());
-  ${DOCS}/openai.md
+ai: only needed before Node 22.15 or in a bundle
+  import * as ai from 'ai';
+  import { wrapAISDK } from 'runspan/ai';
+  const { generateText, streamText } = wrapAISDK(ai);
+  ${DOCS}/ai-sdk.md
 
 With --write, this command adds:
   .env.example: RUNSPAN_ENDPOINT, RUNSPAN_API_KEY, RUNSPAN_PROJECT
@@ -126,10 +133,60 @@ With --write, this command adds:
     expect(stdout).toContain(`"dev:trace": "runspan dev -- ${run}"`);
   });
 
+  it('prints the packages of Next.js to keep out of the bundle as docs/nextjs.md does, and only those found', async () => {
+    const printed = async (dependencies: Record<string, string>) =>
+      (await init(project({ 'package.json': { dependencies: { next: '15', ...dependencies } } }))).stdout;
+    const [external = ''] =
+      /serverExternalPackages: \[.*\]/.exec(readFileSync(join(root, 'docs/nextjs.md'), 'utf8')) ?? [];
+    expect(await printed({ ai: '6', '@langchain/core': '1' })).toContain(`\n  ${external},\n`);
+    expect(await printed({})).not.toContain('next.config');
+  });
+
   it.each([
-    ['node app.js', 'node --import runspan/register app.js'],
-    ['NODE_ENV=production node -r x app.js', 'NODE_ENV=production node --import runspan/register -r x app.js'],
-    ['cross-env A=1 tsx app.ts', 'cross-env A=1 tsx --import runspan/register app.ts'],
+    ['^14.2.0', true],
+    ['15.0.0', false],
+    ['latest', false],
+  ])('warns about version %s of Next.js: %s', async (next, warns) => {
+    const { stdout } = await init(project({ 'package.json': { dependencies: { next } } }));
+    expect(stdout.includes('\n  Warning: runspan requires Next.js 15 or later\n')).toBe(warns);
+  });
+
+  it('names the instrumentation file that --write creates in a JavaScript project', async () => {
+    const folder = project({ 'package.json': { dependencies: { next: '16' } }, 'src/app/page.js': '' });
+    const { stdout } = await init(folder, '--write');
+    expect(stdout).toContain('\n  // src/instrumentation.js\n');
+    expect(readdirSync(join(folder, 'src'))).toEqual(['app', 'instrumentation.js']);
+  });
+
+  it.each([
+    [
+      { start: 'tsx app.ts' },
+      {},
+      ['runspan dev -- npm run start', 'tsx --env-file=.env --import runspan/register app.ts'],
+    ],
+    [{ dev: 'wrangler dev' }, { wrangler: '4' }, ['runspan dev -- npm run dev']],
+  ])('prints the commands of the scripts %j with npx', async (scripts, dependencies, commands) => {
+    const { stdout } = await init(project({ 'package.json': { scripts, dependencies } }));
+    const lines = commands.map((command) => `  npx ${command}\n`).join('');
+    expect(stdout).toContain(`\nStart the program with runspan:\n${lines}  ${DOCS}/register.md\n`);
+  });
+
+  it('prints an example of the commands if there is no script, except for a platform that starts the program', async () => {
+    const [plain, lambda] = [
+      await init(project({ 'package.json': {} })),
+      await init(project({ 'package.json': { dependencies: { sst: '3' } } })),
+    ];
+    expect(plain.stdout).toContain(
+      '\n  npx runspan dev -- node app.js\n  node --env-file=.env --import runspan/register app.js\n',
+    );
+    expect(lambda.stdout).not.toContain('Start the program');
+  });
+
+  it.each([
+    ['node app.js', 'node --env-file=.env --import runspan/register app.js'],
+    ['A=b node -r x app.js', 'A=b node --env-file=.env --import runspan/register -r x app.js'],
+    ['cross-env A=1 tsx app.ts', 'cross-env A=1 tsx --env-file=.env --import runspan/register app.ts'],
+    ['node --env-file=a app.js', 'node --import runspan/register --env-file=a app.js'],
     ['tsx watch app.ts', undefined],
     ['nodemon app.js', undefined],
     ['npm run build && node app.js', undefined],

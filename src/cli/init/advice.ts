@@ -1,3 +1,5 @@
+import type { Project } from './project.ts';
+
 /** Content of Next.js's instrumentation file. */
 export const INSTRUMENTATION: string = `export async function register() {
   if (process.env.NEXT_RUNTIME === 'nodejs') await import('runspan/register');
@@ -5,17 +7,13 @@ export const INSTRUMENTATION: string = `export async function register() {
 
 const AUTOMATIC = 'runspan/register records the model calls';
 const CLIENT = 'optional, to set tags and metadata for a client';
-const BUNDLED = 'required if the package is bundled';
+const WRAPPER = 'only needed before Node 22.15 or in a bundle';
 
 /**
  * What to add to a program that depends on a package. The keys are package names, separated by spaces. The first line of a
  * text is the reason, the last line is a page of the documentation, and the lines between are code of an ES module.
  */
 export const ADVICE: Readonly<Record<string, string>> = {
-  next: `create instrumentation.ts, and add the last line to next.config
-${INSTRUMENTATION}
-serverExternalPackages: ['runspan', 'ai', '@langchain/core'],
-docs/nextjs.md`,
   'express fastify hono @nestjs/core': `${AUTOMATIC}\ndocs/servers.md`,
   wrangler: `add the variables to .dev.vars, and deliver the runs of each request
 import 'runspan/register';
@@ -41,12 +39,12 @@ docs/openai.md`,
 import { wrapAnthropic } from 'runspan/anthropic';
 const client = wrapAnthropic(new Anthropic());
 docs/anthropic.md`,
-  ai: `${BUNDLED}
+  ai: `${WRAPPER}
 import * as ai from 'ai';
 import { wrapAISDK } from 'runspan/ai';
 const { generateText, streamText } = wrapAISDK(ai);
 docs/ai-sdk.md`,
-  'langchain @langchain/core @langchain/langgraph': `${BUNDLED}
+  'langchain @langchain/core @langchain/langgraph': `${WRAPPER}
 import { RunspanCallbackHandler } from 'runspan/langchain';
 await chain.invoke(input, { callbacks: [new RunspanCallbackHandler()] });
 docs/langchain.md`,
@@ -61,3 +59,18 @@ new NodeSDK({ spanProcessors: [new RunSpanProcessor()] });
 docs/opentelemetry.md`,
   '@sentry/node @sentry/nextjs @sentry/nestjs': `optional, to record its spans\ndocs/opentelemetry.md#sentry`,
 };
+
+/** The advice for Next.js, whose lines depend on the project. */
+export function nextAdvice({ dependencies }: Project, instrumentationFile: string): string {
+  const packages = ['ai', '@langchain/core'].filter((name) => name in dependencies);
+  const external = `// next.config, in the exported object: keep the packages out of the bundle
+serverExternalPackages: ['${packages.join("', '")}'],
+`;
+  return `record the model calls, and deliver the runs on Vercel
+// ${instrumentationFile}
+${INSTRUMENTATION}
+${packages.length > 0 ? external : ''}// each route handler: withFlush delivers its runs on Vercel
+import { withFlush } from 'runspan';
+export const POST = withFlush(handle);
+docs/nextjs.md`;
+}

@@ -28,14 +28,38 @@ export function variablesOf({ name, dependencies }: Project): Record<string, str
 /** Matches the beginning of a script that starts Node, possibly after assignments of variables. */
 const NODE = /^((?:cross-env |\w+=\S* )*(?:node|tsx)) (?!watch )/;
 
+/** Node does not read `.env` itself. */
+const FLAGS = '--env-file=.env --import runspan/register';
+
 /** Scripts that start the program with runspan, derived from the scripts that start it now. */
 export function scriptsOf({ scripts, packageManager }: Project): Record<string, string> {
   const dev = ['dev', 'start:dev', 'start'].find((name) => name in scripts);
   const start = [scripts['start:prod'], scripts.start].find((script) => script !== undefined && NODE.test(script));
+  const flags = start?.includes('--env-file') ? '--import runspan/register' : FLAGS;
   return {
     ...(dev !== undefined && { 'dev:trace': `runspan dev -- ${packageManager} run ${dev}` }),
-    ...(start !== undefined && { 'start:trace': start.replace(NODE, '$1 --import runspan/register ') }),
+    ...(start !== undefined && { 'start:trace': start.replace(NODE, `$1 ${flags} `) }),
   };
+}
+
+/** Platforms that start the program themselves. */
+const PLATFORMS = ['next', 'wrangler', 'serverless', 'sst', 'aws-cdk-lib', '@types/aws-lambda'];
+
+/** Commands that start the program with runspan without a new script. */
+export function commandsOf(project: Project): string[] {
+  const scripts = Object.values(scriptsOf(project));
+  if (scripts.length === 0 && !PLATFORMS.some((name) => name in project.dependencies)) {
+    return ['npx runspan dev -- node app.js', `node ${FLAGS} app.js`];
+  }
+  // A package manager finds these programs in node_modules, a shell does not.
+  return scripts.map((script) => script.replace(/^((?:\w+=\S* )*)(?=(?:runspan|tsx|cross-env) )/, '$1npx '));
+}
+
+/** Path of Next.js's instrumentation file, which is in `src` if the routes are there. */
+export function instrumentationFileOf({ folder, isTypeScript }: Project): string {
+  const within = existsSync(join(folder, 'src/app')) || existsSync(join(folder, 'src/pages')) ? 'src/' : '';
+  const exists = (extension: string): boolean => existsSync(join(folder, `${within}instrumentation.${extension}`));
+  return `${within}instrumentation.${exists('ts') || (isTypeScript && !exists('js')) ? 'ts' : 'js'}`;
 }
 
 function variableChange(project: Project): Change {
@@ -62,15 +86,11 @@ function scriptChange(project: Project): Change {
   return { file: 'package.json', missing, present, write };
 }
 
-function instrumentationChange({ folder, isTypeScript }: Project): Change {
-  // Next.js reads the file in `src` if the routes are there.
-  const within = existsSync(join(folder, 'src/app')) || existsSync(join(folder, 'src/pages')) ? 'src/' : '';
-  const files = isTypeScript ? ['instrumentation.ts', 'instrumentation.js'] : ['instrumentation.js'];
-  const existing = files.find((file) => existsSync(join(folder, within, file)));
-  const file = `${within}${existing ?? files[0]}`;
-  const [missing, present] = split({ register: '' }, () => existing !== undefined);
-  const write = (): void => writeFileSync(join(folder, file), `${INSTRUMENTATION}\n`, { flag: 'wx' });
-  return { file, missing, present, write };
+function instrumentationChange(project: Project): Change {
+  const file = instrumentationFileOf(project);
+  const path = join(project.folder, file);
+  const [missing, present] = split({ register: '' }, () => existsSync(path));
+  return { file, missing, present, write: () => writeFileSync(path, `${INSTRUMENTATION}\n`, { flag: 'wx' }) };
 }
 
 /** Returns the names that are missing and those that are present. */

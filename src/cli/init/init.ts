@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url';
 import type { Command } from '@commander-js/extra-typings';
 import { visible } from '../../base/text.ts';
 import type { CommandContext } from '../command-line.ts';
-import { ADVICE } from './advice.ts';
-import { changesOf, scriptsOf, variablesOf } from './changes.ts';
+import { ADVICE, nextAdvice } from './advice.ts';
+import { changesOf, commandsOf, instrumentationFileOf, scriptsOf, variablesOf } from './changes.ts';
 import { type Project, readProject } from './project.ts';
 
 const HELP = `
@@ -19,7 +19,10 @@ export function define(command: Command, { stdout }: CommandContext): void {
     .description(
       'Reads package.json in this folder, lists the frameworks and SDKs that it finds, and prints what to add to the program: the install command, environment variables, scripts and lines of code.',
     )
-    .option('--write', 'add variables to .env.example, scripts to package.json, and a missing instrumentation.ts')
+    .option(
+      '--write',
+      'add variables to .env.example, scripts to package.json, and the instrumentation file of Next.js',
+    )
     .addHelpText('after', HELP)
     .action(async ({ write: isWritten = false }) => {
       const project = await readProject(process.cwd());
@@ -45,28 +48,34 @@ function sectionsOf(project: Project): Section[] {
   const { isTypeScript, isEsModule, packageManager, dependencies } = project;
   const install = `${packageManager} ${packageManager === 'npm' ? 'install' : 'add'} runspan`;
   const scripts = Object.entries(scriptsOf(project)).map(([name, script]) => `"${name}": ${JSON.stringify(script)}`);
-  const start = ['npx runspan dev -- node app.js', 'node --import runspan/register app.js'];
+  const nextVersion = Number(/\d+/.exec(dependencies.next ?? '')?.[0]);
+  const commands = commandsOf(project);
   const advice = adviceFor(project);
   return [
     [
       'Found in package.json:',
       `${isTypeScript ? 'TypeScript' : 'JavaScript'}, ${isEsModule ? 'ES modules' : 'CommonJS'}, ${packageManager}`,
       ...advice.flatMap(({ names }) => names.map((name) => `${name} ${dependencies[name]}`)),
+      ...(nextVersion < 15 ? ['Warning: runspan requires Next.js 15 or later'] : []),
     ],
     ['Install:', ...('runspan' in dependencies ? [] : [install])],
     [
-      'Environment variables:',
+      'Environment variables to set when the program starts:',
       ...Object.entries(variablesOf(project)).map((pair) => pair.join('=')),
+      'If they are not set, nothing is recorded. `runspan dev` needs none of them.',
+      '`node --env-file=.env` reads them from .env, and fails if the file is missing.',
       address('docs/configuration.md'),
     ],
     ['Scripts in package.json:', ...scripts],
-    ['Or start the program directly:', ...start, address('docs/register.md')],
+    ['Start the program with runspan:', ...commands, ...(commands.length > 0 ? [address('docs/register.md')] : [])],
     ...advice.map(({ names, reason, lines }): Section => [`${names.join(', ')}: ${reason}`, ...lines]),
   ];
 }
 
-function adviceFor({ dependencies, isTypeScript, isEsModule }: Project) {
-  return Object.entries(ADVICE).flatMap(([packages, text]) => {
+function adviceFor(project: Project) {
+  const { dependencies, isTypeScript, isEsModule } = project;
+  const advice = { next: nextAdvice(project, instrumentationFileOf(project)), ...ADVICE };
+  return Object.entries(advice).flatMap(([packages, text]) => {
     const names = packages.split(' ').filter((name) => name in dependencies);
     const [reason, ...lines] = (isTypeScript || isEsModule ? text : asCommonJs(text))
       .replace(/^docs\/.*/m, address)
