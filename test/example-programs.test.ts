@@ -134,10 +134,9 @@ describe.concurrent('the example crash', () => {
     const [killed = [], restarted = []] = [...stdout.matchAll(/^(.+): (\d+) calls have returned, (\d+) of/gm)].map(
       ([, when, returned, arrived]) => [when, Number(returned), Number(arrived)] as const,
     );
-    const [, returned = 0, arrived] = killed;
+    const [, returned = 0] = killed;
     expect(killed[0]).toBe('SIGKILL');
     expect(returned).toBeGreaterThanOrEqual(500);
-    expect(arrived).toBeLessThan(returned);
     expect(restarted).toEqual(['started again', returned + 1, returned + 1]);
   });
 });
