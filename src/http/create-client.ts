@@ -8,7 +8,6 @@ export const usesFetch: boolean = 'Bun' in globalThis || 'Deno' in globalThis;
 
 /** Creates a client that uses undici on Node.js and `fetch` on other runtimes. Only undici supports `dispatcher`. */
 export function createClient(options: HttpClientOptions): Transport {
-  return usesFetch && options.dispatcher === undefined
-    ? new FetchClient(options)
-    : new HttpClient({ proxies: environmentProxies(), ...options });
+  if (usesFetch && options.dispatcher === undefined) return new FetchClient(options);
+  return new HttpClient('proxies' in options ? options : { ...options, proxies: environmentProxies() });
 }

@@ -7,6 +7,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { HttpClient } from '../../src/http/client.ts';
 import { environmentProxies, type NamedProxy, type Proxies, proxyFor } from '../../src/http/connections.ts';
 import { failureOf } from '../../src/http/failure.ts';
+import { createExporter } from '../../src/runspan.ts';
 import { logLines } from '../support/log-lines.ts';
 import { serve } from './server.ts';
 
@@ -93,6 +94,14 @@ describe('the environment', () => {
     const line = `warn: configuration: ${name} is not an http or https address; the proxy is not used.`;
     expect(lines).toEqual(name === undefined ? [] : [line]);
   });
+});
+
+test('an exporter logs an invalid proxy once', async () => {
+  const lines = logLines();
+  environmentOf({ HTTP_PROXY: 'ftp://p:1' });
+  await createExporter({ endpoint: 'http://127.0.0.1:9' }).close();
+  const warnings = lines.filter((line) => line.startsWith('warn'));
+  expect(warnings).toEqual(['warn: configuration: HTTP_PROXY is not an http or https address; the proxy is not used.']);
 });
 
 describe('the proxy for an endpoint', () => {
