@@ -1,4 +1,4 @@
-/** Traces functions and blocks of code, and configures delivery. @packageDocumentation */
+/** Traces functions and blocks of code, and configures how runs are delivered. @packageDocumentation */
 export type { Log, LogLevel } from './base/diagnostics.ts';
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { Limits } from './base/limits.ts';

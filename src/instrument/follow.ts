@@ -14,7 +14,9 @@ import {
 } from './stream.ts';
 import { Chunks, type Collector, StreamRecorder } from './stream-recorder.ts';
 
-/** Ends the run when the result is complete. Returns the value to give to the caller in place of the result. */
+/**
+ * Ends the run when the function's result is complete. Returns the value to pass to the caller instead of the result.
+ */
 export function followResult(result: unknown, run: Run, plan: Plan): unknown {
   if (!isObjectOrFunction(result)) {
     endWith(run, plan, result);
@@ -34,15 +36,15 @@ export function followResult(result: unknown, run: Run, plan: Plan): unknown {
 }
 
 /**
- * Like `followResult`, but for calls to `async` functions. An `async` function always returns a new promise, which no
- * other code can have cached or changed.
+ * Like `followResult`, but for `async` functions. An `async` function returns a new promise on each call, so no other
+ * code has cached or changed the promise.
  */
 export function followPromise(promise: Promise<unknown>, run: Run, plan: Plan): unknown {
   if (plan.follow?.(promise, run, plan) === true) return promise;
   return deriveOne(promise, new RunObserver(run, plan));
 }
 
-/** Ends a run when the promise, iterator or stream that the function returned completes. */
+/** Ends a run when the function's returned promise, iterator or stream completes. */
 export class RunObserver extends StreamRecorder implements Settlement {
   readonly #plan: Plan;
 
@@ -72,7 +74,7 @@ type Follow = (value: object, observer: StreamObserver) => boolean;
 
 function adapterFor(value: object): Follow | undefined {
   try {
-    // Arrays are recorded as plain values. Checked first, because most results are arrays or plain objects.
+    // Arrays are recorded as plain values, not as iterators.
     if (Array.isArray(value)) return undefined;
     const { next, [Symbol.asyncIterator]: iterate } = value as Partial<AsyncIterableIterator<unknown>>;
     if (typeof iterate === 'function') {

@@ -11,24 +11,24 @@ import {
 import { deriveOne, followThenable, thenOf } from './promise.ts';
 
 /**
- * Follows a synchronous or async iterator by replacing its methods. The iteration ends when the iterator is done or
- * throws, or when the consumer calls `return`, for example with `break`.
+ * Observes a synchronous or asynchronous iterator by replacing its methods. The iteration ends when the iterator is
+ * done or throws, or when the consumer calls `return()`, for example through `break`.
  */
 export function followIterator(iterator: object, observer: StreamObserver): boolean {
   return replaceSteps(iterator, new Steps(types.isGeneratorObject(iterator), observer));
 }
 
 /**
- * Follows a generator that has not started. The first call to `next()` calls `begin`, which starts a run, or returns
- * undefined if no run is recorded.
+ * Observes a generator that has not started. The first `next()` calls `begin` to start a run. `begin` returns undefined
+ * if no run is recorded.
  */
 export function followLazyGenerator(generator: object, begin: () => StreamObserver | undefined): void {
   replaceSteps(generator, new Steps(true, undefined, begin));
 }
 
 /**
- * Follows the iterators of an async iterable. Only the iterator that is read first is traced. `key` names the method
- * that returns an iterator.
+ * Observes the iterators that an async iterable returns. Only the iterator that is read first is traced. `key` names
+ * the method that returns an iterator.
  */
 export function followAsyncIterable(
   iterable: object,
@@ -73,7 +73,7 @@ function replaceSteps(iterator: object, steps: Steps): boolean {
   return true;
 }
 
-/** Observes the steps of one iterator. */
+/** Observes the calls to one iterator's `next`, `return` and `throw`. */
 class Steps implements Settlement {
   readonly #isGenerator: boolean;
   #observer: StreamObserver | undefined;
@@ -98,7 +98,7 @@ class Steps implements Settlement {
       throw thrown;
     }
     if (step === 'return') this.#wasReturned = true;
-    // Promises from an async generator are native and new, so no other code can have changed them.
+    // An async generator returns a new native promise for each step, so no other code has changed the promise.
     if (this.#isGenerator && types.isPromise(result)) return deriveOne(result, this);
     const then = this.#isGenerator || typeof result !== 'object' || result === null ? undefined : thenOf(result);
     if (then !== undefined) return followThenable(result as object, then, this) ?? result;
@@ -109,9 +109,10 @@ class Steps implements Settlement {
   fulfilled(result: unknown): void {
     const observer = this.#observer as StreamObserver;
     try {
-      // `done` and `value` may be getters that throw, because `yield*` forwards result objects unchanged.
+      // `yield*` forwards result objects unchanged, so `done` and `value` may be getters that throw.
       const { done, value } = result as IteratorResult<unknown>;
-      // After `return` is called, a generator may still yield from a `finally` block. Any other iterator has ended.
+      // After `return` is called, a generator may still yield from a `finally` block. Other iterators end when `return`
+      // is called.
       if (this.#wasReturned && (done === true || !this.#isGenerator)) observer.cancel();
       else if (done === true) observer.end();
       else observer.chunk(value);
@@ -129,7 +130,7 @@ class Steps implements Settlement {
     this.#begin = undefined;
     if (step !== 'next') return;
     this.#observer = begin();
-    // `next` throws if it is called without its generator as `this`. There is then no object to watch.
+    // If `this` is not the generator, `next` throws and there is nothing to watch.
     if (isObjectOrFunction(generator)) this.#observer?.watch(generator);
   }
 }

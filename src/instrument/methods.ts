@@ -7,7 +7,7 @@ import { traceable } from './traceable.ts';
 
 /**
  * The `@traced` decorator. Supports methods, static and `#private` methods, getters, setters, accessors and fields that
- * hold a function. With `experimentalDecorators`, it supports methods, static methods, getters and setters.
+ * hold a function. With `experimentalDecorators`, the decorator supports methods, static methods, getters and setters.
  */
 export interface TracedDecorator {
   <This, Value extends CallableFunction>(value: Value, context: ClassMethodDecoratorContext<This>): Value;
@@ -24,21 +24,21 @@ export interface TracedDecorator {
   (target: object, key: string | symbol, descriptor: PropertyDescriptor): void;
 }
 
-/** The type of `traced`, which can be used as a decorator, or called with options to create a decorator. */
-// The order of the two types matters: field decorators receive `undefined`, which is also a valid value for options.
+/** The type of `traced`: a decorator, or a function that takes options and returns a decorator. */
+// The decorator type must come first: field decorators receive `undefined`, which is also valid as options.
 export type Traced = TracedDecorator & ((options?: TraceableOptions) => TracedDecorator);
 
 /**
- * Traces a class member. Use `@traced` or `@traced({ name, runType, … })`. By default, runs are named after the member.
- * Supports standard decorators and `experimentalDecorators`. On a class, or on a member that cannot be traced, the
- * decorator changes nothing and logs a warning.
+ * Traces a method, accessor or function field of a class. Use `@traced` or `@traced({ name, runType, … })`. By default,
+ * each run is named after the class member. Works with standard decorators and TypeScript's `experimentalDecorators`.
+ * If a class or an unsupported member is decorated, `traced` logs a warning and changes nothing.
  */
 export const traced: Traced = ((...args: unknown[]): unknown => {
   const isDecorating = args.length > 1;
   if (isDecorating) return guard('@traced', () => decorate({}, args));
   const [options] = args;
   if (typeof options !== 'function') return (...member: unknown[]) => guard('@traced', () => decorate(options, member));
-  // A value returned by a class decorator would replace the class, so the class is returned unchanged.
+  // A class decorator's return value replaces the class, so `traced` returns the class itself.
   refuse('a class or function by itself');
   return options;
 }) as Traced;
@@ -95,7 +95,7 @@ function refuse(what: string): void {
   );
 }
 
-/** Names of the methods that an object, or a class and its instances, have. */
+/** Names of an object's methods, or of a class's static and instance methods. */
 export type MethodName<Target> = Target extends abstract new (
   ...args: never[]
 ) => infer Instance
@@ -110,10 +110,11 @@ export type FunctionName<Target> = {
 const OPERATION = 'traceMethods';
 
 /**
- * Replaces methods of an object, or of a class and all its instances, with traced methods. Returns the target.
- * `methods` is an array of names, or an object that maps each name to the method's options. `options` apply to all
- * methods. Each run is named after its method. If a static method and an instance method have the same name, only the
- * instance method is traced. Methods that are already traced do not change. Logs a warning if a method does not exist.
+ * Replaces methods of an object or class with traced methods. For a class, `methods` can name static and instance
+ * methods. Returns the target. `methods` is an array of names, or an object that maps method names to options.
+ * `options` apply to all methods. Each run is named after its method. If a static method and an instance method have
+ * the same name, only the instance method is traced. Methods that `traceMethods` has already traced are left unchanged.
+ * Logs a warning if a method does not exist.
  */
 export function traceMethods<Target extends object>(
   target: Target,
@@ -151,15 +152,15 @@ function ownerOf(target: object, name: PropertyKey): object {
 interface Replacement {
   readonly wrapper: unknown;
   readonly original: unknown;
-  /** The object's own property before the replacement. Undefined if the object inherited the method. */
+  /** Descriptor of the object's own property before the replacement. Undefined if the object inherited the method. */
   readonly before: PropertyDescriptor | undefined;
 }
 
 const replacements: WeakMap<object, Map<PropertyKey, Replacement>> = shared('replacements', () => new WeakMap());
 
 /**
- * Replaces a method with `wrap(method)` on the object itself, which keeps its class and private fields. If other code
- * has since replaced the wrapper, the method is not wrapped again, because that code may still call the first wrapper.
+ * Replaces a method with `wrap(method)` on the object itself, so the object keeps its class and private fields. If
+ * other code replaced the wrapper, the method is not wrapped again: that code may still call the wrapper.
  */
 export function replaceMethod(
   place: string,
@@ -189,7 +190,7 @@ export function replaceMethod(
   return isReplaced === true;
 }
 
-/** Restores the methods that `replaceMethod` replaced, unless other code has since replaced them. */
+/** Restores the methods that `replaceMethod` replaced, except methods that other code has replaced since. */
 export function restoreMethods(place: string, owner: object): void {
   guard(place, () => {
     const known = replacements.get(owner);

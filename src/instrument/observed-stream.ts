@@ -1,8 +1,8 @@
 import type { StreamObserver } from './observer.ts';
 
 /**
- * Returns a stream with the same chunks, which reports each chunk and the end to the observer. The returned stream
- * buffers nothing: it reads a chunk from the original stream only when its consumer asks for one.
+ * Returns a stream with the same chunks that reports each chunk and the end to the observer. The returned stream
+ * buffers nothing: it reads a chunk only when its consumer asks for one.
  */
 export function observedStream<Chunk>(stream: ReadableStream<Chunk>, observer: StreamObserver): ReadableStream<Chunk> {
   let reader: ReadableStreamDefaultReader<Chunk> | undefined;

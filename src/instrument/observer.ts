@@ -5,42 +5,38 @@ import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
 
 export type Method = (this: unknown, ...args: unknown[]) => unknown;
 
-/** Receives the chunks that a consumer reads from a stream or iterator, and then its end, error or cancellation. */
+/** Receives each chunk that a consumer reads from a stream or iterator, then the end, error or cancellation. */
 export interface StreamObserver {
-  /** True while `step` runs. Calls that the result then makes to its own methods are not observed. */
+  /** True while `step` runs. While true, calls that the result makes to its own methods are ignored. */
   readonly isStepping: boolean;
-  /**
-   * If a stream is piped through a transform, whether the observer receives the input chunks instead of the output
-   * chunks.
-   */
+  /** Whether the observer receives a transform stream's input chunks instead of its output chunks. */
   readonly observesSource?: boolean;
-  /** Called when the consumer calls a replaced method, for example `next`. Calls the original method. */
+  /** Calls the original method when the consumer calls its replacement, for example `next`. */
   step(method: Method, self: unknown, args: unknown[]): unknown;
   chunk(value: unknown): void;
   end(): void;
   fail(error: unknown): void;
-  /** Called when the consumer stops reading before the end. */
+  /** Called when the consumer stops reading before the stream or iterator ends. */
   cancel(): void;
-  /** Starts to watch a result, because the consumer may never read the result to its end. */
+  /** Watches a result that the consumer may never read to its end. */
   watch(object: object): void;
   /**
-   * Called if the runtime reads the result without calling the observed methods, for example in `pipeTo`. After this
-   * call, the observer receives no more chunks, only the end or an error.
+   * Called if the runtime bypasses the observed methods, for example in `pipeTo`. After `detach`, the observer receives
+   * no more chunks, only the end or an error.
    */
   detach(): void;
 }
 
 /** Receives the outcome of a promise or thenable. */
 export interface Settlement {
-  /** Called when the application calls a method on the thenable, which is then no longer watched. */
+  /** Called when the application calls a method of the thenable. The thenable is then no longer watched. */
   asked?(): void;
   fulfilled(value: unknown): void;
   fail(error: unknown): void;
 }
 
 /**
- * The state of a watched result. Must not reference the result, because a reference would prevent its garbage
- * collection.
+ * The state of a watched result. Must not reference the result, because a reference would keep the result in memory.
  */
 export interface Watched {
   readonly idleMaxMs: number;
@@ -50,11 +46,14 @@ export interface Watched {
 }
 
 /**
- * Reports results that are garbage-collected before their end, or that stay unused for `idleMaxMs` to twice
- * `idleMaxMs`.
+ * Reports results that are garbage-collected before they end, and results that are not used for `idleMaxMs`. An unused
+ * result is reported after twice `idleMaxMs` at the latest.
  */
 class Abandonment {
-  /** Results created in the current turn of the event loop. Most generators end in the same turn and need no timer. */
+  /**
+   * Results created in the current turn of the event loop. Most generators end in the turn that creates them and need
+   * no timer.
+   */
   readonly #fresh = new Map<Watched, object>();
   readonly #timers = new Map<Watched, NodeJS.Timeout>();
   readonly #collected = new FinalizationRegistry<Watched>((watched) =>
@@ -99,7 +98,7 @@ class Abandonment {
 
 export const abandonment: Abandonment = new Abandonment();
 
-/** Called instead of a replaced method, which is passed as `method`. */
+/** Called in place of a replaced method. `method` is the original method. */
 export type Interceptor = (method: Method, self: unknown, args: unknown[]) => unknown;
 
 export function interceptOwn(object: object, key: PropertyKey, intercept: Interceptor): boolean {
@@ -111,8 +110,8 @@ export function interceptOwn(object: object, key: PropertyKey, intercept: Interc
 }
 
 /**
- * Replaces a method on the object itself. Meant for short-lived objects, such as the result of one call. For long-lived
- * objects, use `replaceMethod`, which remembers what it replaced.
+ * Replaces a method on the object itself. Use `replaceOwn` for short-lived objects, such as the result of one call. For
+ * long-lived objects, use `replaceMethod`, which stores the original method.
  */
 export function replaceOwn(object: object, key: PropertyKey, make: (method: Method) => Method): boolean {
   try {
@@ -140,11 +139,14 @@ export function isObjectOrFunction(value: unknown): value is object {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 
-/** Maximum number of runs that observe one object. Limited because each run wraps the object's methods once more. */
+/**
+ * Maximum number of runs that observe one object. The limit is needed because each run wraps the object's methods
+ * again.
+ */
 const CALLS_MAX = 16;
 
 /**
- * Calls `follow`, unless `CALLS_MAX` runs already follow the object. Returns whether the run now follows the object.
+ * Calls `follow`, unless `CALLS_MAX` runs already observe the object. Returns whether the run now observes the object.
  */
 export function isFollowed(object: object, follow: () => boolean): boolean {
   const isDone = guard('traceable', () => {

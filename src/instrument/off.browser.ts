@@ -1,4 +1,5 @@
-// The functions of the browser entry point. Nothing is recorded, because a page must not contain an API key.
+// The functions that the package exports in browsers. Browsers record no runs, because a page must not contain an API
+// key.
 
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
@@ -39,7 +40,7 @@ export function traceable(fn: Callable): unknown {
 }
 
 export function traced(...args: unknown[]): unknown {
-  // A decorator that returns undefined does not change its member.
+  // If a decorator returns undefined, the class member does not change.
   if (args.length > 1) return undefined;
   return typeof args[0] === 'function' ? args[0] : () => undefined;
 }

@@ -13,7 +13,7 @@ import type { RunSink } from '../run/sink.ts';
 /** The types of a function's arguments. */
 export type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args : never;
 
-/** The awaited result of a function. For a generator or a stream, an array of its chunks. */
+/** The type of a function's awaited result. For a generator or a stream, an array of its chunks. */
 export type OutcomeOf<Fn> = Fn extends (...args: never[]) => infer Result ? WholeOf<Awaited<Result>> : never;
 
 /** Maps a generator or async iterable type to an array of its chunks. Other types do not change. */
@@ -35,16 +35,17 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
    */
   enabled?: boolean;
   /**
-   * Receives the arguments and returns the inputs to record. Called before the traced function. If the callback throws
-   * or returns a promise, a marker is recorded instead.
+   * Callback that receives the function's arguments and returns the inputs to record. Called before the traced
+   * function. If the callback throws or returns a promise, an error text is recorded instead of the inputs.
    *
-   * @default `{}` without arguments; for one argument, the argument itself if it is a plain object, else `{ input }`;
-   * for several arguments, `{ args: […] }`
+   * @default no arguments: `{}`, one plain object: the object itself, one other argument: `{ input }`, several
+   *   arguments: `{ args: […] }`
    */
   inputs?(args: Args): Fields;
   /**
-   * Receives the result and returns the outputs to record. A promise is passed as its resolved value. A generator or a
-   * stream is passed as an array of its chunks, or as the result of `aggregate` if that option is set.
+   * Callback that receives the function's result and returns the outputs to record. For a promise, the callback
+   * receives the resolved value. For a generator or stream, the callback receives an array of the chunks, or the result
+   * of `aggregate` if set.
    *
    * @default the result itself if it is a plain object, `{}` for `undefined`, `{ outputs }` for any other value
    */
@@ -52,10 +53,10 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
   /** Combines the chunks of a generator or stream into the value to record. */
   aggregate?(chunks: unknown[]): unknown;
   /**
-   * Receives the result, for example `{ stream, id }`, and returns the generator or stream that your code reads from
-   * it, for example `({ stream }) => stream`. The run ends when that stream ends, and records its chunks as outputs. If
-   * the callback throws or returns anything else, the result is recorded as if this option were not set. Ignored for
-   * generator functions.
+   * Callback that selects the stream or generator to trace from the function's result. If the result is
+   * `{ stream, id }`, for example, use `({ stream }) => stream`. The run records the selected stream's chunks as
+   * outputs and ends when the stream ends. If the callback throws or returns another value, the result itself is
+   * recorded. Generator functions ignore this option.
    */
   stream?(result: Outcome): unknown;
 }
@@ -65,12 +66,12 @@ export type PlanOptions = Omit<Plan, 'with' | 'forCall' | 'encodeInputs'>;
 
 export type ChunkOptions = Pick<PlanOptions, 'name' | 'outputs' | 'aggregate'>;
 
-/** What an integration records for one method call. */
+/** The data that an integration records for one method call. */
 export interface CallDescription {
-  /** The run's name. Replaces the plan's name. */
+  /** The run's name, which replaces the plan's name. */
   readonly name?: string;
   readonly inputs: Readonly<Record<string, unknown>>;
-  /** Metadata of this call. Added to the plan's metadata. */
+  /** Metadata of this call, which is added to the plan's metadata. */
   readonly metadata?: Fields;
   /** The OpenTelemetry span that the SDK started for this call. */
   readonly span?: object | undefined;
@@ -81,8 +82,7 @@ export interface CallDescription {
 }
 
 /**
- * The validated options of one traced function. Every plan has every field, so that all plans share one hidden class in
- * V8.
+ * The validated options of one traced function. Every plan has all fields, so all plans share one hidden class in V8.
  */
 export class Plan implements StartOptions {
   name: string;
@@ -105,15 +105,15 @@ export class Plan implements StartOptions {
   aggregate?: (chunks: unknown[]) => unknown;
   stream?: (result: unknown) => unknown;
   /**
-   * Used instead of `inputs`. Returns the data to record for one call, or undefined if the call must not be traced. May
-   * throw.
+   * Integrations use `describe` instead of `inputs`. Returns the data to record for one call, or undefined if the call
+   * must not be traced. May throw.
    */
   describe?: (args: unknown[]) => CallDescription | undefined;
   /** True if the function calls a model. No run starts if the enclosing run already records the same model call. */
   isModelCall?: true;
-  /** Used instead of `outputs`. Receives the result of a call and ends the run. May throw. */
+  /** Integrations use `complete` instead of `outputs`. Receives the result of a call and ends the run. May throw. */
   complete?: (run: Run, value: unknown) => void;
-  /** Follows the result of an SDK method. Returns true if the callback will end the run itself. */
+  /** Observes the result of an SDK method. Returns true if the callback will end the run itself. */
   follow?: (result: object, run: Run, plan: Plan) => boolean;
   #isIdUsed = false;
 
@@ -123,8 +123,8 @@ export class Plan implements StartOptions {
   }
 
   /**
-   * Returns a copy of the plan with these options. Tags and metadata are added to the plan's. Other options replace the
-   * plan's.
+   * Returns a copy of the plan with these options. Tags and metadata are added to those of the plan. Other options
+   * replace those of the plan.
    */
   with(options: Partial<PlanOptions>): Plan {
     const merged = { ...this, ...options };
@@ -156,12 +156,12 @@ export class Plan implements StartOptions {
     if (capture.hideInputs || this.hideInputs === true) return undefined;
     if (description !== undefined) return encodePayload('inputs', description.inputs, capture);
     if (this.inputs === undefined) return encodePayload('inputs', args.length > 1 ? { args } : args[0], capture);
-    // Copies the array, because the callback may change it.
+    // The callback receives a copy of the array, because it may change the array.
     return encodePayload('inputs', userValue('inputs', this.name, this.inputs, [...args]), capture);
   }
 }
 
-/** The options that `fn.with` accepts for a traced function. */
+/** The options that a traced function's `with` method accepts. */
 export type CallOptions = Omit<TraceableOptions, 'runType' | 'inputs' | 'outputs' | 'aggregate' | 'stream'>;
 
 const { runType, ...otherChecks } = commonChecks;
@@ -209,9 +209,7 @@ export function endWith(run: Run, plan: Plan, value: unknown): void {
   }
 }
 
-/**
- * Returns the object whose end ends the run: the result itself, or the stream that the `stream` option selects from it.
- */
+/** Returns the object that determines when the run ends: the result, or the stream that the `stream` option selects. */
 export function followedValue({ stream }: Plan, result: unknown): unknown {
   return (stream && guard('stream', () => stream(result))) ?? result;
 }
@@ -228,7 +226,7 @@ export function userValue<Value>(
     ignoreRejection(result);
     return { error: `\`${option}\` of "${name}" returned a promise instead of a value` };
   } catch (thrown) {
-    // Records only the error's name, because its message may contain the payload.
+    // Records only the error's name, because the message may contain the payload.
     return { error: `\`${option}\` of "${name}" threw ${errorName(thrown)}` };
   }
 }

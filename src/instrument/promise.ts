@@ -17,10 +17,10 @@ export function thenOf(value: object): Method | undefined {
 }
 
 /**
- * Reports the outcome of a promise or thenable. Returns the object to give to the caller: a derived promise, or the
- * thenable itself. Returns undefined if the thenable is frozen. With `mayRepeat`, several calls may return the same
- * promise, for example from a cache. All callers then receive the same derived promise. Otherwise, each caller receives
- * a new one.
+ * Reports the outcome of a promise or thenable. Returns the object to pass to the caller: a derived promise, or the
+ * thenable itself. Returns undefined if the thenable is frozen. Set `mayRepeat` if several calls may return the same
+ * promise, for example from a cache. With `mayRepeat`, all callers receive the same derived promise. Otherwise, each
+ * caller receives a new promise.
  */
 export function followThenable(
   value: object,
@@ -39,8 +39,8 @@ export function followIfThenable(result: unknown, settlement: Settlement): unkno
 }
 
 /**
- * Returns a promise with the same outcome. If the caller does not handle a rejection, Node reports exactly one
- * unhandled rejection, as it does without tracing.
+ * Returns a new promise with the same outcome. If the caller does not handle a rejection, Node reports one unhandled
+ * rejection, as it does without tracing.
  */
 export function deriveOne(promise: Result, settlement: Settlement): Result {
   return thenOfPromise.call(
@@ -70,8 +70,7 @@ function sharedDerivative(promise: Result, settlement: Settlement): Result {
     derivatives.set(promise, derived);
     return derived;
   }
-  // Handling the rejection here does not hide it: callers receive the derived promise, and Node reports its unhandled
-  // rejections.
+  // Handling the rejection here hides nothing: Node still reports an unhandled rejection of the derived promise.
   thenOfPromise.call(
     promise,
     (value) => settlement.fulfilled(value),
@@ -83,26 +82,25 @@ function sharedDerivative(promise: Result, settlement: Settlement): Result {
 /** Like `deriveOne`, but also copies the properties that the application added to the promise. */
 function derivedFrom(promise: Result, settlement: Settlement): Result {
   const derived = deriveOne(promise, settlement);
-  // Checks only string keys. Node adds symbols to promises while an AsyncLocalStorage is in use, so checking symbols
-  // would be slow.
+  // Checks only string keys, because Node adds symbols to every promise while an `AsyncLocalStorage` is in use.
   if (Object.getOwnPropertyNames(promise).length > 0) copyProperties(derived, promise);
   return derived;
 }
 
 function copyProperties(derived: Result, promise: Result): void {
   for (const key of Reflect.ownKeys(promise)) {
-    // Keeps properties that the derived promise already has, for example Node's symbols for its async id and context.
+    // Skips properties that the derived promise already has, for example Node's symbols for the async id and context.
     if (METHODS.has(key) || Object.hasOwn(derived, key)) continue;
     Object.defineProperty(derived, key, Object.getOwnPropertyDescriptor(promise, key) as PropertyDescriptor);
   }
 }
 
-/** Methods that are not copied, because methods that an application adds work only on the original promise. */
+/** Methods that are not copied, because they work only on the original promise. */
 const METHODS: ReadonlySet<PropertyKey> = new Set(['then', 'catch', 'finally']);
 
 /**
- * Follows a thenable by replacing `then` on the instance. A lazy thenable stays lazy, because only the application
- * calls `then`. `catch` and `finally` are replaced too, because they may not call `then`.
+ * Observes a thenable by replacing its `then` method. A lazy thenable stays lazy, because only the application calls
+ * `then`. `catch` and `finally` are also replaced, because some thenables do not call `then` in these methods.
  */
 function followThen(value: object, then: Method, settlement: Settlement): boolean {
   if (!defineOwn(value, 'then', followingThen(then, settlement))) return false;
@@ -130,8 +128,8 @@ function followingThen(then: Method, settlement: Settlement): Method {
 }
 
 /**
- * Observes `catch`. The wrapped callback reports the thenable's rejection, and the promise from `catch` reports its
- * value. Arguments that are not callbacks, for example Bluebird's error filters, are passed unchanged.
+ * Observes `catch`. The wrapped callback reports a rejection. The promise that `catch` returns reports a value.
+ * Arguments that are not callbacks, for example Bluebird's error filters, are passed unchanged.
  */
 function followingCatch(method: Method, settlement: Settlement): Method {
   const following = followingFinally(method, settlement);
@@ -147,7 +145,7 @@ function followingCatch(method: Method, settlement: Settlement): Method {
   };
 }
 
-/** Observes the promise from `finally`, which has the thenable's outcome unless the callback throws. */
+/** Observes the promise that `finally` returns. Unless the callback throws, this promise has the thenable's outcome. */
 function followingFinally(method: Method, settlement: Settlement): Method {
   return function (this: unknown, ...args: unknown[]): unknown {
     settlement.asked?.();

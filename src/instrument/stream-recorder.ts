@@ -6,16 +6,16 @@ import type { Run } from '../run/run.ts';
 import { abandonment, type Method, type StreamObserver, type Watched } from './observer.ts';
 import { type ChunkOptions, userValue } from './plan.ts';
 
-/** Combines the chunks of one result. */
+/** Combines the chunks of one streamed result. */
 export interface Collector {
   /**
-   * Adds a chunk. Returns false if it has no content. The first chunk with content is recorded as the event
+   * Adds a chunk. Returns false if the chunk has no content. The first chunk with content is recorded as the event
    * `new_token`.
    */
   push(chunk: unknown): boolean;
-  /** Whether the last chunk completed the result. The run then ends, even if the stream has not ended. */
+  /** Whether the last chunk completed the result. If true, the run ends even if the stream has not ended. */
   readonly isComplete?: boolean;
-  /** Records the chunks in the run, which must be open. Returns the error that the chunks contain, if any. */
+  /** Records the chunks in the run, which must be open. Returns the error in the chunks, if any. */
   record(): unknown;
 }
 
@@ -36,7 +36,7 @@ export abstract class StreamRecorder implements StreamObserver, Watched {
   /** Creates the collector. Called for the first chunk, or when a stream ends without chunks. */
   protected abstract collect(): Collector;
 
-  /** Whether the consumer is waiting for the result of a step. */
+  /** Whether the consumer is waiting for the next chunk. */
   protected get isPending(): boolean {
     return this.#isPending;
   }
@@ -110,7 +110,7 @@ export abstract class StreamRecorder implements StreamObserver, Watched {
     else this.run.fail(error);
   }
 
-  /** Records the collected chunks. Returns the error that they contain, if any. */
+  /** Records the collected chunks. Returns the error in the chunks, if any. */
   #record(): unknown {
     abandonment.unwatch(this);
     const collector = this.#collector;
@@ -123,12 +123,12 @@ export abstract class StreamRecorder implements StreamObserver, Watched {
 /** Maximum number of recorded chunks per result. Further chunks are only counted. */
 const CHUNKS_MAX = 10_000;
 
-/** Maximum bytes of one binary chunk that `aggregate` and `outputs` receive. */
+/** Maximum size of a binary chunk that `aggregate` and `outputs` receive, in bytes. */
 const BINARY_BYTES_MAX = 65_536;
 
 /**
- * The chunks of one result. Each chunk is encoded when the consumer reads it, unless `aggregate` or `outputs` is set,
- * which need the chunks themselves. All chunks together are limited to the maximum payload size.
+ * The chunks of one result. Each chunk is encoded when the consumer reads it. If `aggregate` or `outputs` is set, the
+ * original chunks are kept instead. The total size of the chunks is limited to the maximum payload size.
  */
 export class Chunks implements Collector {
   readonly #options: ChunkOptions;

@@ -13,16 +13,16 @@ import {
 } from './observer.ts';
 import { followIfThenable } from './promise.ts';
 
-/** Whether a value is a web stream. Checks its methods, because libraries may implement their own stream classes. */
+/**
+ * Whether a value is a web stream. Checks the value's methods instead of its class, because libraries may have their
+ * own stream classes.
+ */
 export function isReadableStream(value: object): value is ReadableStream {
   const { getReader, tee, cancel } = value as Partial<ReadableStream>;
   return typeof getReader === 'function' && typeof tee === 'function' && typeof cancel === 'function';
 }
 
-/**
- * Whether a value is a readable Node stream. Checks its methods, because libraries may implement their own stream
- * classes.
- */
+/** Whether a value is a readable Node stream. Checks the value's methods, like `isReadableStream`. */
 export function isNodeReadable(value: object): boolean {
   const { emit, on, pipe, read } = value as Partial<Readable>;
   return [emit, on, pipe, read].every((method) => typeof method === 'function');
@@ -38,8 +38,8 @@ export function isHelperStream(value: object): boolean {
 }
 
 /**
- * Observes a Node stream by replacing `emit`, which is called with `data` for each chunk that is read. Adding a `data`
- * listener would make the stream flow and change its listener count.
+ * Observes a Node stream by replacing `emit`, which Node calls with `data` for each chunk. A `data` listener would make
+ * the stream flow and change its listener count.
  */
 export function followNodeReadable(stream: object, observer: StreamObserver): boolean {
   const { readableEnded, destroyed } = stream as Readable;
@@ -53,20 +53,20 @@ export function followNodeReadable(stream: object, observer: StreamObserver): bo
 }
 
 /**
- * Whether an error is the `AbortError` without a `cause` that Node emits when the consumer leaves a `for await` loop
- * early.
+ * Whether an error only means that the consumer left a `for await` loop early. Node then emits an `AbortError` without
+ * a `cause`.
  */
 function isEarlyExit(error: unknown): boolean {
   const { code, cause } = error as { code?: unknown; cause?: unknown };
   return code === 'ABORT_ERR' && cause === undefined;
 }
 
-/** Names of the events that SDK helpers emit for each response chunk. */
+/** Names of the events that SDK helpers emit for response chunks. */
 const HELPER_CHUNKS: readonly unknown[] = ['chunk', 'event', 'streamEvent'];
 
 /**
- * Observes an SDK helper's stream by replacing `_emit`. Adding an `error` listener would keep the SDK from reporting
- * unhandled errors.
+ * Observes an SDK helper's stream by replacing `_emit`. An `error` listener would keep the SDK from reporting unhandled
+ * errors.
  */
 export function followHelperStream(stream: object, observer: StreamObserver): boolean {
   if ((stream as { ended: boolean }).ended) return false;
@@ -87,15 +87,15 @@ function followEmit(stream: object, method: string, observe: (event: unknown, va
 
 /**
  * Observes a web stream by replacing the methods that read it. The observer never locks or reads the stream, so the
- * consumer controls back-pressure. JavaScript runtimes bypass the replaced methods in `pipeTo`, in a transfer to
- * another thread and, on Node 26, in `Response.clone` and `Readable.fromWeb`. The observer then receives only the end
- * of the stream, without chunks.
+ * consumer controls back-pressure. Runtimes bypass the replaced methods in `pipeTo` and when a stream is transferred to
+ * another thread. Node 26 also bypasses the methods in `Response.clone` and `Readable.fromWeb`. If the methods are
+ * bypassed, the observer receives only the stream's end, without chunks.
  */
 export function followReadableStream(stream: object, observer: StreamObserver): boolean {
   let isHandedOn = false;
   const intercepting = (follow: Follow, handsOn = false): Interceptor => {
     return (method, self, args) => {
-      // A library may implement one stream method by calling another, which must not be observed again.
+      // If one stream method calls another, the inner call must not be observed again.
       if (observer.isStepping) return Reflect.apply(method, self, args);
       isHandedOn ||= handsOn;
       return follow(method, self as ReadableStream, args, observer);
@@ -114,9 +114,9 @@ export function followReadableStream(stream: object, observer: StreamObserver): 
   return true;
 }
 
-/** Observes the end of a stream that Node reads internally, bypassing the replaced methods. */
+/** Observes the end of a stream that Node reads internally, without calling the replaced methods. */
 function followEnd(stream: object, observer: StreamObserver, isHandedOn: () => boolean): void {
-  // For a library's own stream class, the runtime does call the replaced methods.
+  // If a library has its own stream class, the runtime calls the replaced methods.
   if (!(stream instanceof ReadableStream)) return;
   const readable = stream as unknown as NodeJS.ReadableStream;
   guard('traceable', () => {
@@ -148,7 +148,8 @@ function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStrea
         else observer.chunk(value);
       });
     },
-    // Ignores a rejection of `read`, which also rejects for invalid arguments. `closed` below reports a failed stream.
+    // Ignores rejections of `read`, because `read` also rejects if its arguments are invalid. The `closed` promise
+    // below reports stream failures.
     fail() {},
   };
   interceptOwn(reader, 'read', (read, self, args) => {
@@ -158,7 +159,8 @@ function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStrea
   interceptOwn(reader, 'cancel', (cancel, self, args) => {
     const result = Reflect.apply(cancel, self, args);
     guard('traceable', () => {
-      // `Readable.fromWeb` also cancels streams that have already failed. `closed` then reports the error.
+      // `Readable.fromWeb` also cancels streams that have already failed. The `closed` promise reports the error of a
+      // failed stream.
       const { isErrored } = nodeModule('node:stream');
       if (!isReleased && !isErrored(stream as unknown as NodeJS.ReadableStream)) observer.cancel();
     });
@@ -168,7 +170,7 @@ function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStrea
     isReleased = true;
     return Reflect.apply(release, self, args);
   });
-  // The runtime always marks a rejection of `closed` as handled, so handling it here hides no unhandled rejection
+  // The runtime marks every rejection of `closed` as handled, so this handler hides no unhandled rejection
   // (https://streams.spec.whatwg.org/#readable-stream-reader-generic-initialize).
   void reader.closed?.then(undefined, (error) => {
     if (!isReleased) observer.fail(error);
@@ -181,7 +183,7 @@ function followTee(method: Method, stream: ReadableStream, args: unknown[], obse
   return branches;
 }
 
-/** Observes several branches of one stream as one result, which ends when the first branch ends. */
+/** Observes a stream's branches as one result. The result ends when the first branch ends. */
 export function followBranches(branches: readonly ReadableStream[], observer: StreamObserver): void {
   const progress = { chunks: 0, uncancelled: branches.length };
   for (const branch of branches) followReadableStream(branch, partialObserver(observer, progress));
@@ -233,13 +235,13 @@ function followValues(method: Method, stream: ReadableStream, args: unknown[], o
   const preventCancel = isOptions && Boolean((options as { preventCancel?: unknown }).preventCancel);
   const iterator = Reflect.apply(method, stream, isOptions ? [{ preventCancel }] : args);
   if (!isObjectOrFunction(iterator) || iterator === stream) return iterator;
-  // If `preventCancel` is set, another consumer may go on reading the stream.
+  // If `preventCancel` is set, another consumer may continue to read the stream.
   const progress = { chunks: 0, uncancelled: Number.POSITIVE_INFINITY };
   followIterator(iterator, preventCancel ? partialObserver(observer, progress) : observer);
   return iterator;
 }
 
-/** How far the consumers of one stream have read. */
+/** The reading progress of one stream's consumers. */
 interface Progress {
   /** Number of chunks read by the consumer that is furthest ahead. */
   chunks: number;
@@ -247,8 +249,7 @@ interface Progress {
 }
 
 /**
- * Returns an observer for one consumer of a stream that has several consumers. Reports each chunk only once, when the
- * first consumer reads it.
+ * Returns an observer for one of a stream's consumers. Reports each chunk only once, when the first consumer reads it.
  */
 function partialObserver(whole: StreamObserver, progress: Progress): StreamObserver {
   let chunks = 0;
@@ -271,7 +272,7 @@ function partialObserver(whole: StreamObserver, progress: Progress): StreamObser
       isCancelled = true;
       if (--progress.uncancelled === 0) whole.cancel();
     },
-    // Does nothing: the original stream is already watched, and every consumer references it.
+    // Does nothing, because the original stream is already watched.
     watch() {},
     detach: () => whole.detach(),
   };

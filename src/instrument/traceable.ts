@@ -36,12 +36,12 @@ import {
 
 type Callable = (...args: unknown[]) => unknown;
 
-/** The type of a traced function: the original function's type with the additional method `with`. */
+/** The type of a traced function: the original function's type plus the method `with`. */
 export type Traceable<Fn> = Fn & {
   /**
-   * Returns the traced function with other options, for example for one call: `answer.with({ id })(question)`. Tags and
-   * metadata are added to the traced function's. Other options replace the traced function's. If the original function
-   * already has a property `with`, that property is kept instead.
+   * Returns the function with other options, for example to set one run's id: `answer.with({ id })(question)`. `tags`
+   * and `metadata` are added to the existing ones. Other options replace the existing ones. If the original function
+   * already has a `with` property, that property is kept.
    */
   with(options: CallOptions): Fn;
 };
@@ -52,17 +52,18 @@ interface Wrapped {
 }
 
 /**
- * Maps each wrapper to its original function and plan, so that a function wrapped twice still records one run per call.
+ * Maps each wrapper to its original function and plan. If a function is wrapped twice, each call still records only one
+ * run.
  */
 const wrapped: WeakMap<object, Wrapped> = shared('wrapped', () => new WeakMap());
 
 /**
- * Returns a function that records a run for each call to `fn`. The run that is current during the call becomes the
- * parent. The returned function behaves like `fn`: a synchronous function stays synchronous, a generator stays lazy,
- * and `this`, results, errors and own properties do not change. While tracing is off, `fn` is called directly.
+ * Returns a function that records a run for each call to `fn`. The current run becomes the parent of the new run. The
+ * returned function behaves like `fn`: it has the same results, errors, `this` and own properties. Synchronous
+ * functions stay synchronous, and generators stay lazy. While tracing is off, `fn` is called directly.
  *
- * If `fn` is already traced, `tags` and `metadata` are added to those of `fn`, and other options replace those of `fn`.
- * If `fn` is a class or not a function, it is returned unchanged with a warning.
+ * If `fn` is already traced, `tags` and `metadata` are added to the existing ones. Other options replace the existing
+ * ones. If `fn` is a class or not a function, `traceable` logs a warning and returns `fn` unchanged.
  */
 export function traceable<Fn extends CallableFunction>(
   fn: Fn,
@@ -80,12 +81,12 @@ export function traceable<Fn extends CallableFunction>(
   return wrap(plan, known?.fn ?? original, original) as unknown as Traceable<Fn>;
 }
 
-/** Like `traceable`, but for integrations: does not validate the options. */
+/** Like `traceable`, but does not validate the options. Used by integrations. */
 export function tracedBy(options: PlanOptions, fn: Callable): Callable {
   return wrap(new Plan(options), fn, fn);
 }
 
-/** Returns a wrapper for `fn` with the properties of `shown`, which is `fn` or an earlier wrapper for it. */
+/** Returns a wrapper for `fn` with the properties of `shown`, which is `fn` or an earlier wrapper. */
 function wrap(plan: Plan, fn: Callable, shown: Callable): Callable {
   const wrapper = disguised(
     types.isGeneratorFunction(fn) ? tracedGenerator(fn, plan) : tracedFunction(fn, plan),
@@ -104,7 +105,7 @@ function wrap(plan: Plan, fn: Callable, shown: Callable): Callable {
 const AsyncFunctionPrototype: unknown = Object.getPrototypeOf(async () => {});
 
 function tracedFunction(fn: Callable, plan: Plan): Callable {
-  // An async function from another realm returns promises that inherit from that realm's `Promise`.
+  // An async function from another realm returns promises of that realm's `Promise` class.
   const isAsync = types.isAsyncFunction(fn) && Object.getPrototypeOf(fn) === AsyncFunctionPrototype;
   if (isConstructor(fn)) {
     return function traced(this: unknown, ...args: unknown[]): unknown {
@@ -112,7 +113,7 @@ function tracedFunction(fn: Callable, plan: Plan): Callable {
       return call(fn, plan, this, args, isAsync);
     };
   }
-  // The wrapper is a method because, like `fn`, a method has no `prototype` and is not a constructor.
+  // The wrapper is a method, because methods have no `prototype` and are not constructors.
   const wrapper = {
     traced(this: unknown, ...args: unknown[]): unknown {
       return call(fn, plan, this, args, isAsync);
@@ -133,15 +134,15 @@ function call(fn: Callable, plan: Plan, self: unknown, args: unknown[], isAsync:
     throw thrown;
   }
   if (!run.isOpen) {
-    // Follows a generator even if its run is not recorded, because each generator step must enter the run's context.
+    // Observes a generator even if its run is not recorded, because each step must run in the run's context.
     return types.isGeneratorObject(result) ? followResult(result, run, plan) : result;
   }
   return isAsync ? followPromise(result as Promise<unknown>, run, plan) : followResult(result, run, plan);
 }
 
 /**
- * Traces a generator function. Captures the inputs and the parent when the function is called, and starts the run at
- * the generator's first step.
+ * Traces a generator function. The inputs and the parent are captured when the function is called. The run starts with
+ * the first call to `next()`.
  */
 function tracedGenerator(fn: Callable, plan: Plan): Callable {
   const wrapper = {
@@ -152,7 +153,7 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
       try {
         generator = Reflect.apply(fn, this, args) as object;
       } catch (thrown) {
-        // Evaluating a parameter's default value threw, so there is no generator.
+        // A parameter's default value threw an error, so there is no generator.
         start(prepared)?.fail(thrown);
         throw thrown;
       }
@@ -166,7 +167,7 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
   return wrapper.traced;
 }
 
-/** Data that is captured when a traced function is called, before its run starts. */
+/** Data captured when a traced function is called, before its run starts. */
 interface PreparedRun {
   readonly plan: Plan;
   readonly parent: RunContext | undefined;
@@ -182,7 +183,7 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
   try {
     const around = currentContext();
     const parent = given.root === true ? undefined : around;
-    // With `root`, the run starts a new trace, but still uses the context's exporter, for example from `withExporter`.
+    // With `root`, the run starts a new trace but keeps the context's exporter, for example from `withExporter`.
     const sink = given.exporter ?? around?.exporter ?? sinkOf(parent);
     if (sink === undefined || sink.isOff === true) return undefined;
     const plan = given.id === undefined ? given : given.forCall();
@@ -192,7 +193,7 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
       sink.skip();
       return undefined;
     }
-    // If sampling leaves out a trace, its first run still starts, because the run's context leaves out nested runs too.
+    // If sampling leaves out a trace, its first run still starts: the run's context excludes all nested runs.
     const description = isKept && plan.describe !== undefined ? describeCall(plan, args) : undefined;
     if (isKept && plan.describe !== undefined && description === undefined) return undefined;
     const call = description && plan.isModelCall && modelCall(plan.runType, description.metadata);
@@ -218,7 +219,7 @@ function start({ plan, parent, sink, sampling, inputs, description, modelCall }:
   }
 }
 
-/** Adds the data of one call to its run, before the run's start is recorded. */
+/** Adds a call's data to its run before the start of the run is recorded. */
 export function addDescription(
   run: Run,
   plan: Pick<Plan, 'metadata'>,
@@ -234,7 +235,10 @@ export function addDescription(
   if (started !== undefined) guard('traceable', () => started(run));
 }
 
-/** Calls the function without a run. Nested runs are still recorded, unless tracing is off for the plan's exporter. */
+/**
+ * Calls the function without starting a run. Nested runs are still recorded, unless tracing is off for the plan's
+ * exporter.
+ */
 function callWithoutRun(fn: Callable, plan: Plan, self: unknown, args: unknown[]): unknown {
   const context = plan.exporter && guard('traceable', () => hidingContext(plan));
   if (context === undefined) return Reflect.apply(fn, self, args);
@@ -247,7 +251,7 @@ const hidingContexts = new WeakMap<RunSink, RunContext>();
 
 /**
  * Returns a context in which no run is recorded. Returns undefined if no run would be recorded anyway, because entering
- * a context slows down a process on Node 20.
+ * a context is slow on Node 20.
  */
 function hidingContext({ exporter: off, enabled }: Plan): RunContext | undefined {
   if (off?.isOff !== true || enabled === false) return undefined;
@@ -273,7 +277,7 @@ export function disguised(wrapper: Callable, fn: Callable): Callable {
       for (const key of Reflect.ownKeys(fn)) {
         Reflect.defineProperty(wrapper, key, Object.getOwnPropertyDescriptor(fn, key) as PropertyDescriptor);
       }
-      // A bound function is a constructor without a `prototype`, and the wrapper's `prototype` cannot be deleted.
+      // Bound functions have no `prototype`. The wrapper's `prototype` cannot be deleted, so it is set to undefined.
       if (Object.hasOwn(wrapper, 'prototype') && !Object.hasOwn(fn, 'prototype')) wrapper.prototype = undefined;
       copyMetadata(fn, wrapper);
       return wrapper;
@@ -309,7 +313,7 @@ export function uncallableKind(value: unknown): string | undefined {
 
 function isConstructor(fn: Callable): boolean {
   try {
-    // `Reflect.construct` checks that `fn` is a constructor without calling it.
+    // `Reflect.construct` checks whether `fn` is a constructor without calling `fn`.
     Reflect.construct(Object, [], fn);
     return true;
   } catch {

@@ -17,7 +17,8 @@ type Flush = (limit: FlushLimit) => Promise<FlushResult>;
 const FLUSH_TIMEOUT_MS = 2_000;
 
 /**
- * Time reserved for sending the response, in milliseconds. The flush ends this long before the handler's time limit.
+ * Time reserved for sending the response, in milliseconds. The flush ends before the handler's time limit by this
+ * margin.
  */
 const RESPONSE_MARGIN_MS = 250;
 
@@ -49,7 +50,7 @@ export function flushedAfter<Handler extends CallableFunction>(
       }
       const then = isObjectOrFunction(result) ? thenOf(result) : undefined;
       if (then !== undefined) return call.settled(result as object, then);
-      // Only a promise can be delayed until the flush ends. Any other result is returned immediately.
+      // Only a promise can wait for the flush. Any other result is returned immediately.
       void call.ended(result);
       return call.result(result);
     },
@@ -90,11 +91,11 @@ class HandlerCall {
   }
 
   /**
-   * Flushes after the body of `result` has ended, or immediately if `result` is not a response with an unread body.
+   * Flushes when the response body has ended. If `result` is not a response with an unread body, flushes immediately.
    * Returns a promise if the result must wait for the flush.
    */
   ended(result: unknown): Promise<void> | undefined {
-    // If no run is open, reading the body cannot end a run.
+    // If no run is open, no run can end while the body is read.
     if (isPerRequest && !this.#hasOpenRuns()) return this.flushed();
     const body = new BodyObserver(() => (isHandedOver ? undefined : this.flushed()));
     if (guard('withFlush', () => followBody(result, body)) !== true) return this.flushed();
@@ -103,7 +104,7 @@ class HandlerCall {
     return undefined;
   }
 
-  /** Returns the result to give to the caller. Copies a response on runtimes that bypass replaced methods. */
+  /** Returns the result to pass to the caller. On runtimes that bypass replaced methods, responses are copied. */
   result(value: unknown): unknown {
     if (!isPerRequest || this.#body === undefined) return value;
     const response = value as Response;
@@ -157,7 +158,10 @@ class BodyObserver implements StreamObserver, Watched {
     });
   }
 
-  /** Always true, so that a body is never abandoned as idle. The platform ends the function long before `idleMaxMs`. */
+  /**
+   * Always returns true, so that an idle body is never treated as abandoned. The platform ends the function long before
+   * `idleMaxMs`.
+   */
   wasUsed(): boolean {
     return true;
   }
@@ -221,7 +225,10 @@ class BodyObserver implements StreamObserver, Watched {
   }
 }
 
-/** Global symbols of request contexts: Next.js (https://nextjs.org/docs/app/guides/self-hosting#after) and Vercel. */
+/**
+ * Global symbols for the request contexts of Next.js (https://nextjs.org/docs/app/guides/self-hosting#after) and
+ * Vercel.
+ */
 const CONTEXTS = [Symbol.for('@next/request-context'), Symbol.for('@vercel/request-context')];
 
 function requestContexts(): unknown[] {
