@@ -1,6 +1,6 @@
 /**
- * The composition root: the only module that imports both the call path and delivery. Registers the sink factory with
- * `run/sink` and keeps the process's exporters.
+ * Connects recording and delivery: no other module imports both. Registers the sink factory and keeps the process's
+ * exporters.
  */
 import { diagnostics } from './base/diagnostics.ts';
 import { FETCH_RECORDER, type FetchRecorder, shared } from './base/shared.ts';
@@ -22,16 +22,15 @@ import {
 import { registerStats } from './run/stats.ts';
 
 /**
- * Delivers runs in the background, with its own queue and counters. Pass an exporter as the `exporter` option to
- * `traceable`, `startRun` or a span processor. Nested runs use their parent's exporter.
+ * An exporter delivers runs in the background and has its own queue and counters. Pass an exporter as the `exporter`
+ * option to `traceable`, `startRun` or a span processor. Nested runs use the exporter of their parent.
  */
 export interface Exporter extends RunSink {
   /** Returns this exporter's counters and delivery state. */
   stats(): Stats;
   /**
-   * Resolves when the queue is less than three quarters full, or when the exporter closes. A batch job that awaits
-   * `ready()` before each trace waits instead of losing runs as `queue_full`. A pending `ready()` keeps the process
-   * alive.
+   * Resolves when the queue is less than three quarters full, or when the exporter closes. In a batch job, await
+   * `ready()` before each trace so that no run is dropped as `queue_full`. A pending `ready()` keeps the process alive.
    */
   ready(): Promise<void>;
 }
@@ -41,24 +40,24 @@ const offExporter: Exporter = { ...noopSink, stats: () => totalStats(), ready: (
 
 const all: ProcessExporters = shared('exporters', () => new ProcessExporters());
 
-// Calls the log function without tracing, because a traced log function or console would cause an endless loop of log
-// lines. Without exporters, no run is recorded, so the function is called directly.
+// Calls the log function with tracing off, because a traced log function could log in an endless loop. If there are no
+// exporters, no run is recorded and the log function is called directly.
 diagnostics.callBy((call) => (all.isEmpty ? call() : untraced(call)));
 
 registerSinkFactory(() => all.configure(undefined));
 registerPreload(preloadIfConfigured);
 registerStats(stats);
 
-// A test file of Jest has its own globals, but the `fetch` of the process. A recorder outside the test file does not know
-// the runs of the test file, so it would record their model calls again.
+// Jest gives each test file its own globals, but the `fetch` of the process. A `fetch` recorder from outside the test
+// file does not know the file's runs and would record their model calls twice.
 const { fetch } = globalThis as { fetch?: { readonly [FETCH_RECORDER]?: FetchRecorder } };
 const recorder = fetch?.[FETCH_RECORDER];
 if (recorder !== undefined && recorder.realm !== globalThis) Reflect.set(globalThis, 'fetch', recorder.original);
 
 /**
- * Sets up tracing for the process. Options take precedence over environment variables. If `configure` is called again,
- * later runs go to a new exporter, and the previous exporter delivers its runs and closes. Invalid options are logged
- * once and ignored. Without a valid endpoint, tracing is off. Never throws.
+ * Sets up tracing for the process. Options take precedence over environment variables. If you call `configure` again,
+ * later runs go to a new exporter. The previous exporter delivers its runs and closes. Invalid options are logged once
+ * and ignored. Tracing is off if there is no valid endpoint. Never throws.
  */
 export function configure(options?: ConfigureOptions): Exporter {
   const configured = all.configure(options);
@@ -67,15 +66,16 @@ export function configure(options?: ConfigureOptions): Exporter {
 }
 
 /**
- * Creates an exporter that is used only where you pass it as an option, for example for one tenant's key or for a
- * second service. Accepts the options of `configure`. Call `close` when you no longer need the exporter.
+ * Creates an additional exporter, for example for a tenant's API key or a second service. The exporter is used only
+ * where you pass it as an option. Accepts the same options as `configure`. Call `close` when you no longer need the
+ * exporter.
  */
 export function createExporter(options?: ConfigureOptions): Exporter {
   return all.create(options) ?? offExporter;
 }
 
 /**
- * Waits until all exporters have delivered or dropped the runs that were recorded before this call. Does not wait for
+ * Waits until all runs recorded before this call are delivered or dropped. Covers all exporters, but does not wait for
  * open runs. Never rejects. After a timeout, `ok` is false and `pending` is the number of undelivered runs.
  */
 export async function flush(limit?: FlushLimit): Promise<FlushResult> {
@@ -88,21 +88,22 @@ export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
 }
 
 /**
- * Wraps a serverless function's handler so that its runs are delivered before the platform freezes the instance. The
- * wrapped handler has the same type, results and errors. If the handler returns a promise, the caller's promise settles
- * after the flush. A web `Response` with a body is returned immediately, and its body ends after the flush. If the
- * platform has `waitUntil`, the flush is passed to it and nothing is delayed.
+ * Wraps a serverless handler so that its runs are delivered before the platform freezes the instance. The wrapped
+ * handler has the same type, results and errors. If the handler returns a promise, the caller's promise settles after
+ * the flush. A web `Response` with a body is returned immediately, and its body ends after the flush. If the platform
+ * provides `waitUntil`, the flush runs in `waitUntil` and delays nothing.
  *
- * The flush takes up to `timeoutMs`, by default 2 seconds. On AWS Lambda, the flush also ends 250 ms before the call's
- * time limit. If the handler returns no promise, the flush continues in the background after the handler returns.
+ * The flush takes up to `timeoutMs`. The default is 2,000. On AWS Lambda, the flush ends at least 250 ms before the
+ * function's timeout. If the handler returns no promise, the flush continues in the background after the handler
+ * returns.
  */
 export function withFlush<Handler extends CallableFunction>(handler: Handler, options?: FlushLimit): Handler {
   return flushedAfter(handler, options, flush, () => all.hasOpenRuns);
 }
 
 /**
- * Returns the total of all exporters' counters in the process, and the delivery state. Do not call `stats` for every
- * request: it sorts the durations of up to 500 requests per exporter, which takes tens of microseconds.
+ * Returns the delivery state and the sum of all exporters' counters in the process. Do not call `stats` for every
+ * request. Each call sorts up to 500 request durations per exporter, which takes tens of microseconds.
  */
 export function stats(): Stats {
   return all.stats();

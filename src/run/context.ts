@@ -7,12 +7,12 @@ import type { RunType } from './record.ts';
 import { currentSink, noopSink, type RunSink } from './sink.ts';
 
 /**
- * Determines the parent of new runs and the fields that they inherit. A context is a plain frozen object. All copies of
- * the package in a process share contexts, so their runs form one tree.
+ * Determines the parent of new runs and the fields that new runs inherit. A context is a plain frozen object. All
+ * copies of the package in a process share contexts, so runs from different copies form one tree.
  */
 export interface RunContext {
   /**
-   * The id of the parent run. Undefined if the context only selects an exporter: a run in such a context starts a new
+   * The id of the parent run. Undefined if the context only selects an exporter. A run in such a context starts a new
    * trace.
    */
   readonly id: string | undefined;
@@ -31,11 +31,11 @@ export interface RunContext {
   readonly span: object | undefined;
   /** The run id of the framework step that was active when this context became current. */
   readonly step: string | undefined;
-  /** The parent's `RunOwner`. Ignored if another version of the package created this owner. */
+  /** The parent's `RunOwner`. Ignored if another version of the package created the owner. */
   readonly owner: object | undefined;
 }
 
-/** Identifies the loaded copies of this version, because a process may load several versions. */
+/** Identifies this version of the package, because a process may load several versions. */
 export const PACKAGE_COPY: object = shared('packageCopy', () => Object.freeze({}));
 
 /** The object that records a run, for example a `Run` or an OpenTelemetry span. */
@@ -133,7 +133,7 @@ export function inheritedFrom(
 
 /**
  * Returns the model call that the enclosing run records. Two instrumentations may observe the same model call, for
- * example if a wrapped client calls a patched method. Only the outer run is then recorded, because it has the
+ * example if a wrapped client calls a patched method. Only the outer run is recorded, because the outer run has the
  * application's request and result. Sibling runs are never compared, because concurrent calls to the same model look
  * alike.
  */
@@ -160,9 +160,9 @@ export function isSameCall(one: ModelCall | undefined, other: ModelCall | undefi
 export interface SpanSource {
   /** Returns the active OpenTelemetry span, regardless of which library created the span. */
   activeSpan(): object | undefined;
-  /** Returns the context of the run that records `span`, or undefined if no run records it. */
+  /** Returns the context of the run that records `span`, or undefined if no run does. */
   contextOf(span: object): RunContext | undefined;
-  /** Replaces a span that has just started with the run in `context`, so that the call is recorded only once. */
+  /** Replaces a newly started span with the run in `context`, so that the call is recorded only once. */
   replace?(span: object, context: RunContext): void;
 }
 
@@ -179,7 +179,7 @@ const sources: { spans: SpanSource | undefined; readonly steps: Set<StepSource> 
   steps: new Set(),
 }));
 
-/** Called when the first span processor of `otel/` is created. */
+/** Called when the first span processor from `otel/` is created. */
 export function setSpanSource(source: SpanSource | undefined): void {
   sources.spans = source;
 }
@@ -188,7 +188,7 @@ export function replaceSpan(span: object, context: RunContext): void {
   sources.spans?.replace?.(span, context);
 }
 
-/** Adds the step source of a framework. Returns a function that removes the source. */
+/** Adds a framework's step source. Returns a function that removes the source. */
 export function addStepSource(source: StepSource): () => void {
   sources.steps.add(source);
   return () => sources.steps.delete(source);
@@ -213,14 +213,14 @@ export function enteredContext(): RunContext | undefined {
 }
 
 /**
- * Returns the context of the active framework step if that step started inside the current run. If there is no such
- * step, returns the context of the current run.
+ * Returns the context of the active framework step if the step started inside the current run. Otherwise, returns the
+ * context of the current run.
  */
 export function insideStep(entered: RunContext | undefined, step: RunContext | undefined): RunContext | undefined {
   return step === undefined || step.id === entered?.step ? entered : step;
 }
 
-/** Returns the most deeply nested context among the current run, the active framework step and the active span. */
+/** Returns the innermost context of the current run, the active framework step and the active span. */
 export function currentContext(): RunContext | undefined {
   const entered = enteredContext();
   return sources.spans === undefined ? entered : innermostContext(entered, sources.spans.activeSpan());
@@ -255,7 +255,7 @@ function asEntered(context: RunContext): RunContext {
   return span === context.span && step === context.step ? context : Object.freeze({ ...context, span, step });
 }
 
-/** `sampled: false` is needed because a run's `exporter` option would replace the no-op sink. */
+/** Without `sampled: false`, a run's `exporter` option would replace the no-op sink. */
 const untracedContext: RunContext = Object.freeze({ ...contextTo(noopSink, undefined), sampled: false });
 
 /**

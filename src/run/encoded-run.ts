@@ -7,7 +7,7 @@ import { isRunId } from './ids.ts';
 import type { RunRecord } from './record.ts';
 import { dottedOrder, isoTimestamp, parseDottedOrder, parseIsoTimestamp } from './time.ts';
 
-/** A project's name, or an object with its id. */
+/** A project's name, or an object with the project's id. */
 export type Project = string | { readonly id: string };
 
 export function projectText(project: Project): string {
@@ -19,9 +19,9 @@ interface RunStart extends Readonly<Pick<EncodedRun, 'id' | 'project' | 'name' |
   readonly parent: ParentRun | undefined;
 }
 
-/** The object from which the fields of an open run are read, for example an OpenTelemetry span. */
+/** Provides the fields of an open run, for example from an OpenTelemetry span. */
 export interface RunSource {
-  /** Sets the fields of the open run. Called once, before the start of the run is sent or stored. */
+  /** Sets the fields of the open run. Called once, before the run's start is sent or stored. */
   describe(): void;
 }
 
@@ -33,10 +33,10 @@ interface ParentRun {
 }
 
 /**
- * A run's record, from the start of the run until delivery. Payloads are encoded as JSON text as soon as the
- * application passes them, so later changes to a value have no effect.
+ * The data of a run from its start until delivery. Payloads are encoded as JSON immediately, so later changes to a
+ * value have no effect.
  *
- * A new field belongs in this class, in `mainJson` and in `parseMainJson`.
+ * If you add a field, add it to `mainJson` and `parseMainJson` too.
  */
 export class EncodedRun {
   readonly id: string;
@@ -46,7 +46,7 @@ export class EncodedRun {
   readonly startTime: string;
   readonly project: Project;
   /**
-   * Whether the sink refused the parent run. The sink then refuses this run too, so that a trace is never sent in part.
+   * Whether the sink refused the parent run. If so, the sink also refuses this run, so that no trace is sent in part.
    */
   readonly refused: boolean;
   name: string;
@@ -65,11 +65,11 @@ export class EncodedRun {
   referenceExampleId: string | undefined = undefined;
   attachments: HeldAttachment[] | undefined = undefined;
   /**
-   * Where the fields of an open run are read from. Undefined once they are read. Most runs end before their start is
-   * sent.
+   * Provides the fields of an open run. Undefined once the fields are read. Most runs end before their start is sent,
+   * so their fields are read only at the end.
    */
   source: RunSource | undefined = undefined;
-  /** State that the sink keeps for this run. Reading a field is faster than looking up the run in a map. */
+  /** State that the sink keeps for this run. A field is faster than a map from runs to states. */
   sinkState: object | undefined = undefined;
 
   constructor({ id, startUs, parent, project, name, runType, tags, metadata }: RunStart) {
@@ -94,7 +94,7 @@ const runtimeJson: string = JSON.stringify({
   ...runtime,
 });
 
-/** Reads the fields of an open run from its source, before the start of the run is sent or stored. */
+/** Reads an open run's fields from its source before the run's start is sent or stored. */
 export function describeOpenRun(run: EncodedRun): void {
   const { source } = run;
   if (source === undefined) return;
@@ -112,11 +112,11 @@ export function releaseRun(run: EncodedRun): void {
   run.attachments = undefined;
 }
 
-/** Replaces the recorded end of a run in one request, for example to mark the run as incomplete. */
+/** Overrides a run's end time and error in one request, for example to mark the run as incomplete. */
 export interface EndOverride {
   readonly endTime?: string;
   /**
-   * The error text to send if the run has no error. An empty text clears an error that marked the run as incomplete.
+   * The error text to send if the run has no error. An empty string clears an error that marked the run as incomplete.
    */
   readonly error: string;
 }
@@ -137,10 +137,7 @@ export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride
   return `${json}${extraJson(run)}}`;
 }
 
-/**
- * Returns the JSON text of a run with its payloads. Sets `outputs` to `{}` if the run ended with neither outputs nor an
- * error.
- */
+/** Returns a run and its payloads as JSON. Sets `outputs` to `{}` if the run ended without outputs or an error. */
 export function wholeJson(run: EncodedRun): string {
   let json = `${mainJson(run, true).slice(0, -1)},"inputs":${run.inputs ?? '{}'}`;
   const outputs = run.outputs ?? (run.endTime !== undefined && run.error === undefined ? '{}' : undefined);
@@ -149,7 +146,7 @@ export function wholeJson(run: EncodedRun): string {
   return `${json}}`;
 }
 
-/** Empty payloads are not sent (interface document, "POST /runs/multipart", rule 4). */
+/** Whether a payload must be sent. Empty payloads are not sent (interface document, "POST /runs/multipart", rule 4). */
 export function isFilled(payload: string | undefined): payload is string {
   return payload !== undefined && payload.length > 2;
 }
@@ -163,8 +160,8 @@ function extraJson(run: EncodedRun): string {
 }
 
 /**
- * Parses the JSON text of a run without payloads. Returns undefined if a field is missing or invalid. Throws if the
- * text is not a JSON object, or if `extra` is not a JSON object.
+ * Parses a run without payloads from JSON. Returns undefined if a field is missing or invalid. Throws if the text or
+ * its `extra` field is not a JSON object.
  */
 export function parseMainJson(json: string): EncodedRun | undefined {
   const main: WireFields = objectOf(JSON.parse(json));
@@ -232,7 +229,7 @@ const NAMES_MAX = 1_000;
 
 const names = new Map<string, string>();
 
-/** Caches names as JSON text, because most runs repeat a few names. */
+/** Caches the JSON text of names, because most runs have one of a few names. */
 function jsonName(name: string): string {
   let json = names.get(name);
   if (json !== undefined) return json;

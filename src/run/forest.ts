@@ -1,19 +1,19 @@
 import type { RunRecord } from './record.ts';
 
-/** The fields that determine where a run belongs in a tree. */
+/** The fields that determine a run's position in a tree. */
 export type Linked = Pick<RunRecord, 'id' | 'parent_run_id'> & Partial<Pick<RunRecord, 'dotted_order'>>;
 
 /** A run with its child runs, sorted by start time. */
 export interface Tree<Run extends Linked = RunRecord> {
   readonly run: Run;
   readonly children: Tree<Run>[];
-  /** Whether the run's parent is missing, or is itself a descendant of the run. */
+  /** Whether the run's parent is missing or is a descendant of the run. */
   readonly isOrphan: boolean;
 }
 
 /**
- * Builds trees that contain each run exactly once, even if parents form a cycle. A run whose parent is missing becomes
- * a root. Not recursive.
+ * Builds trees of runs. Each run occurs exactly once, even if parents form a cycle. If a run's parent is missing, the
+ * run becomes a root. Not recursive.
  */
 export function forestOf<Run extends Linked>(runs: readonly Run[]): Tree<Run>[] {
   const sorted = [...runs].sort((a, b) => compareText(a.dotted_order ?? '', b.dotted_order ?? ''));
@@ -29,7 +29,7 @@ export function forestOf<Run extends Linked>(runs: readonly Run[]): Tree<Run>[] 
   const forest = roots.map(place);
   for (const tree of trees.values()) {
     if (placed.has(tree)) continue;
-    // A run becomes a root if it is part of a parent cycle or below one.
+    // A run that is part of a parent cycle, or below one, becomes a root.
     const siblings = parentOf(tree)?.children ?? [];
     siblings.splice(siblings.indexOf(tree), 1);
     forest.push(place(tree));
@@ -49,7 +49,7 @@ export function* depthFirst<Node extends { readonly children?: readonly Node[] }
   }
 }
 
-/** Compares two texts by code units, because a locale's order depends on the machine. */
+/** Compares two strings by code units, because locale order differs between machines. */
 export function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }

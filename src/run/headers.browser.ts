@@ -14,7 +14,7 @@ const storage = new SynchronousStorage();
 
 const remoteRuns = new WeakSet<object>();
 
-/** Makes a remote run current until `fn` returns or, if `fn` is asynchronous, until its first `await`. */
+/** Makes a remote run the current run until `fn` returns, or until the first `await` in `fn`. */
 export function withRun(run: object | undefined, fn: () => unknown): unknown {
   return run !== undefined && remoteRuns.has(run) ? storage.run(run, fn) : fn();
 }
@@ -33,7 +33,7 @@ export function fromHeaders(headers: AnyHeaders): RemoteRun | undefined {
       return run;
     }
   } catch {
-    // A header getter threw.
+    // A getter on the headers threw an error.
   }
   return undefined;
 }

@@ -10,7 +10,7 @@ import { canonicalId } from './time.ts';
  *
  *     tttttttt-tttt-7ccc-8ccc-rrrrrrrrrrrr    t  start, milliseconds     c  counter     r  random bits
  *
- * In each new millisecond, the counter starts at a random value below 2^23.
+ * Every millisecond, the counter restarts at a random value below 2^23.
  */
 export function newRunId(startUs: number): string {
   const ms = Math.floor(startUs / 1_000);
@@ -27,8 +27,8 @@ export function newRunId(startUs: number): string {
 let givenCounter = 0;
 
 /**
- * Returns a new UUIDv7 for a run whose start time the application set. If two runs have the same start time, their ids
- * sort in call order.
+ * Returns a new UUIDv7 for a run with a start time set by the application. Ids with the same start time sort in call
+ * order.
  */
 export function runIdAt(startUs: number): string {
   givenCounter = (givenCounter + 1) % COUNTER_END;
@@ -62,8 +62,8 @@ export function randomHex(digits: number): string {
 }
 
 /**
- * Derives a run id from the start time, trace id and span id of an OpenTelemetry span. Every export of the span gives
- * the same run id. The result is a UUIDv7 that contains the span id:
+ * Derives a run id from the start time, trace id and span id of an OpenTelemetry span. A span always gets the same run
+ * id, even if it is exported twice. The run id is a UUIDv7 that contains the span id:
  *
  *     tttttttt-tttt-7sss-VXXs-ssssssssssss    t  start, milliseconds     s  span id, 64 bits
  *                                             V  variant and 2 bits, XX 8 bits of the trace id
@@ -87,13 +87,14 @@ function timePrefix(ms: number): string {
   return prefix;
 }
 
-/** The UUIDv5 namespace of `runIdFrom`, derived from the name `runspan` in the DNS namespace. */
+/** The UUIDv5 namespace for `runIdFrom`: the UUIDv5 of the name `runspan` in the DNS namespace. */
 const NAMESPACE: Buffer = Buffer.from('efbbad0ad40851189657a2b2ede2c632', 'hex');
 
 /**
- * Derives a run id from your own id, for example an order id, so that you need not store the run id. Pass the derived
- * id as `id` when the run starts, and again when you send feedback. A key gives the same id, a UUIDv5 (RFC 9562, 5.5),
- * in every process. If the key is neither text nor a number, each call returns a new id and logs a warning once.
+ * Derives a run id from your own id, for example an order id, so that you do not need to store the run id. Pass the
+ * result as `id` when you start the run, and again when you send feedback. A key gives the same id in every process.
+ * The id is a UUIDv5 (RFC 9562, section 5.5). If the key is not a string or number, `runIdFrom` logs a warning once and
+ * returns a new id for each call.
  */
 export function runIdFrom(key: string): string {
   if (!isText(key)) {
@@ -109,12 +110,12 @@ export function runIdFrom(key: string): string {
   return canonicalId(hash.subarray(0, 16).toString('hex'));
 }
 
-/** Whether a key is text or a number. The number 7 and the text `'7'` produce the same run id. */
+/** Whether a key is a string or a number. The keys `7` and `'7'` give the same run id. */
 function isText(key: unknown): boolean {
   return typeof key === 'string' || typeof key === 'bigint' || (typeof key === 'number' && !Number.isNaN(key));
 }
 
-/** Whether a text consists of exactly `digits` lower-case hexadecimal digits. Faster than a regular expression. */
+/** Whether a string consists of exactly `digits` lower-case hexadecimal digits. Faster than a regular expression. */
 export function isHex(text: string, digits: number): boolean {
   if (text.length !== digits) return false;
   for (let at = 0; at < digits; at++) {
@@ -126,7 +127,7 @@ export function isHex(text: string, digits: number): boolean {
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Whether a text is a lower-case UUID with hyphens, which is the format of run ids in requests. */
+/** Whether a string is a lower-case UUID with hyphens, the format of run ids in requests. */
 export function isRunId(text: string): boolean {
   return UUID.test(text);
 }

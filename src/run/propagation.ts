@@ -11,36 +11,40 @@ import { usableOptions } from './run-options.ts';
 import type { RunSink } from './sink.ts';
 import { parseDottedOrder } from './time.ts';
 
-/** Maximum length of a header's `dotted_order`, in characters. Enough for about 137 ancestors. */
+/** Maximum length of the `dotted_order` in a header, in characters. This is enough for about 137 ancestors. */
 const ORDER_MAX = 8_192;
 
-/** Maximum characters of a project or tag in baggage. Longer projects are cut, and longer tags are ignored. */
+/**
+ * Maximum length of a project name or tag in baggage, in characters. Longer project names are cut. Longer tags are
+ * ignored.
+ */
 const TEXT_MAX = 1_000;
 
 /** Maximum number of tags in baggage. Any further tags are ignored. */
 const TAGS_MAX = 100;
 
-/** The headers that may contain a run, and the prefix of each header's baggage keys. The first valid header is used. */
+/** The headers that may contain a run, each with the prefix of its baggage keys. The first valid header is used. */
 const DIALECTS = [
   ['runspan-trace', 'runspan'],
   ['langsmith-trace', 'langsmith'],
 ] as const;
 
 /**
- * Request headers: a `Headers` object, headers of `node:http`, or a plain object. Header names are case-insensitive.
+ * Request headers: a `Headers` object, the headers from `node:http`, or a plain object. Header names are
+ * case-insensitive.
  */
 export type HeadersLike =
   | { get(name: string): string | null | undefined }
   | Readonly<Record<string, string | readonly string[] | number | undefined>>;
 
-/** A field that may be read from request headers, in addition to the run ids. */
+/** A field that `fromHeaders` can read from request headers in addition to the run ids. */
 export type HeaderField = 'project' | 'tags' | 'metadata';
 
 /** The options that `fromHeaders` accepts. */
 export interface FromHeadersOptions {
   /**
-   * Fields that nested runs inherit from the request headers. List a field only if you trust all callers, because every
-   * caller can then set this field on your runs.
+   * Fields that nested runs inherit from the request headers. List a field only if you trust every caller to set it on
+   * your runs.
    * @default []
    */
   accept?: readonly HeaderField[];
@@ -53,7 +57,7 @@ export const acceptCheck: Check = [
   (value) => Array.isArray(value) && value.every((field) => HEADER_FIELDS.includes(field)),
 ];
 
-/** A run in another process, worker or message, read from headers. Pass it to `withRun`. */
+/** A run from another process, worker or message, read from headers. Pass a `RemoteRun` to `withRun`. */
 export class RemoteRun {
   readonly id: string;
   readonly traceId: string;
@@ -91,12 +95,12 @@ interface InheritedFields {
 }
 
 /**
- * Returns the caller's run, read from request headers, or undefined if no header contains a run. With
+ * Reads the caller's run from request headers. Returns undefined if no header contains a run. With
  * `withRun(fromHeaders(request.headers), handler)`, runs in the handler become children of the caller's run.
  *
- * The ids are read from the `runspan-trace` header, or from `langsmith-trace` if `runspan-trace` is missing or invalid.
- * The sampling decision is read from W3C `baggage`. The project, tags and metadata in the baggage are ignored unless
- * `accept` lists them. Headers never set the endpoint or the API key. Never throws.
+ * The run ids come from the `runspan-trace` header. If that header is missing or invalid, `langsmith-trace` is used.
+ * The sampling decision comes from the W3C `baggage` header. A project, tags and metadata in the baggage are ignored
+ * unless `accept` lists these fields. Headers never set the endpoint or the API key. Never throws.
  */
 export function fromHeaders(headers: HeadersLike, options?: FromHeadersOptions): RemoteRun | undefined {
   try {
@@ -111,7 +115,7 @@ export function fromHeaders(headers: HeadersLike, options?: FromHeadersOptions):
       return new RemoteRun(order, [first.id, last.id], inherited);
     }
   } catch {
-    // A header getter threw.
+    // A getter on the headers threw an error.
   }
   return undefined;
 }
@@ -145,8 +149,8 @@ function jsonOf(text: string | undefined): unknown {
 }
 
 /**
- * Returns the dotted order in a header. A header that both the application and a propagator set has two dotted orders:
- * the second is returned if it continues the first.
+ * Returns the dotted order in a header. If both the application and a propagator set the header, it has two dotted
+ * orders. The second one is returned if it continues the first.
  */
 function innermostOrder(value: string | undefined): string | undefined {
   const [order, inner, ...more] = value?.split(',').map((part) => part.trim()) ?? [];
@@ -156,11 +160,11 @@ function innermostOrder(value: string | undefined): string | undefined {
 
 /**
  * Returns a copy of `headers` with two headers that propagate a run to another process, worker or message. `run`
- * defaults to the current run. `runspan-trace` contains the ids. W3C `baggage` contains the existing members and the
- * run's project, tags, metadata and sampling decision.
+ * defaults to the current run. The `runspan-trace` header contains the run ids. The W3C `baggage` header keeps its
+ * existing members and adds the run's project, tags, metadata and sampling decision.
  *
- * No header is added if there is no run, if tracing is off, or if the dotted order has more than 8 192 characters.
- * Fields and metadata entries that would make the baggage longer than 8 192 bytes are omitted.
+ * No header is added if there is no run, if tracing is off, or if the dotted order has more than 8 192 characters. Run
+ * fields and metadata entries are omitted if they would make the baggage longer than 8 192 bytes.
  */
 export function toHeaders(run?: Run, headers?: HeadersLike): Record<string, string> {
   const result: Record<string, string> = guard('toHeaders', () => plainHeaders(headers)) ?? {};
@@ -193,12 +197,12 @@ function contextToSend(run: Run | undefined): RunContext | undefined {
 export type BaggageContext = Pick<RunContext, 'sampled' | 'project' | 'tags' | 'metadata'>;
 
 /**
- * Returns the baggage header for a run. Keeps the members that other libraries set, and omits run fields that would
- * exceed the size limit.
+ * Returns the baggage header for a run. Keeps the members from other libraries. Omits run fields that would exceed the
+ * size limit.
  */
 export function baggageOf(context: BaggageContext, present: readonly BaggageMember[]): string {
   const texts = present.filter(({ key }) => !key.startsWith('runspan-')).map(({ text }) => text);
-  // Every member is counted with a trailing comma. The extra byte accounts for the last member, which has none.
+  // The byte count includes a comma after each member. The last member has no comma, so one byte is added.
   let bytesLeft = BAGGAGE_BYTES_MAX + 1;
   for (const text of texts) bytesLeft -= text.length + 1;
   const add = (key: string, value: string): void => {
@@ -216,7 +220,7 @@ export function baggageOf(context: BaggageContext, present: readonly BaggageMemb
   return texts.join(',');
 }
 
-/** Encodes metadata as JSON. Omits entries that would make the baggage member longer than `bytesMax` bytes. */
+/** Encodes metadata as JSON. Omits entries that would make the baggage member exceed `bytesMax` bytes. */
 function fittingJson(metadata: ReadonlyMap<string, string>, bytesMax: number): string {
   let left = bytesMax - baggageMember('runspan-metadata', '{}').text.length;
   const entries: string[] = [];
@@ -265,7 +269,9 @@ function plainHeaders(headers: HeadersLike | undefined): Record<string, string> 
   return plain;
 }
 
-/** Size limits of a baggage header, in bytes and members. Proxies must forward headers within them (W3C Baggage, 3.3.2). */
+/**
+ * Maximum bytes and members of a baggage header. Proxies must forward baggage within these limits (W3C Baggage, 3.3.2).
+ */
 const BAGGAGE_BYTES_MAX = 8_192;
 const MEMBERS_MAX = 64;
 
@@ -281,7 +287,7 @@ export interface BaggageMember {
  */
 export function parseBaggage(header: string): BaggageMember[] {
   const members: BaggageMember[] = [];
-  // A long header is cut at a comma, because a cut inside a member would change its value.
+  // A long header is cut at a comma, because a cut inside a member would change the member's value.
   const end = header.length <= BAGGAGE_BYTES_MAX ? header.length : header.lastIndexOf(',', BAGGAGE_BYTES_MAX);
   for (const part of header.slice(0, Math.max(0, end)).split(',', MEMBERS_MAX)) {
     const text = part.trim();
@@ -302,7 +308,7 @@ export function baggageValue(members: readonly BaggageMember[], key: string): st
   }
 }
 
-/** Encodes a baggage member. A lone surrogate becomes U+FFFD, because `encodeURIComponent` would throw. */
+/** Encodes a baggage member. Replaces lone surrogates with U+FFFD, because `encodeURIComponent` throws for them. */
 export function baggageMember(key: string, value: string): BaggageMember {
   return { key, text: `${key}=${encodeURIComponent(value.toWellFormed())}` };
 }

@@ -1,7 +1,7 @@
-/** A run's type. Viewers recognize the listed types. Any other text is sent unchanged. */
+/** A run's type. Trace viewers recognize the listed types. Other strings are sent unchanged. */
 export type RunType = 'chain' | 'llm' | 'tool' | 'retriever' | 'embedding' | 'prompt' | 'parser' | (string & {});
 
-/** An event within a run, for example the first token of a stream. */
+/** An event in a run, for example the first token of a stream. */
 export interface RunEvent {
   name: string;
   /** ISO 8601 timestamp in UTC. */
@@ -10,7 +10,7 @@ export interface RunEvent {
 }
 
 /**
- * Token counts and costs of a model call. `input_tokens` and `output_tokens` include the tokens in the token details,
+ * Token counts and costs of a model call. `input_tokens` and `output_tokens` include the tokens listed in the details,
  * for example cached tokens.
  */
 export interface UsageMetadata {
@@ -24,14 +24,14 @@ export interface UsageMetadata {
   total_cost?: number;
 }
 
-/** Binary data that is sent with a run, in addition to its payloads. */
+/** Binary data that is sent with a run, separate from the inputs and outputs. */
 export interface Attachment {
   name: string;
   bytes: Uint8Array;
   mimeType: string;
 }
 
-/** A run with the field names of the service's API. The receiver and `recordRuns()` return runs in this format. */
+/** A run in the format of the service's API. The receiver and `recordRuns()` return runs in this format. */
 export interface RunRecord {
   id: string;
   trace_id: string;
@@ -41,7 +41,7 @@ export interface RunRecord {
   run_type: RunType;
   /** ISO 8601 timestamp in UTC with microseconds. */
   start_time: string;
-  /** The end time, in the same format as `start_time`. Absent while the run is open. */
+  /** ISO 8601 timestamp, like `start_time`. Absent while the run is open. */
   end_time?: string;
   inputs: Record<string, unknown>;
   outputs?: Record<string, unknown>;
@@ -49,10 +49,10 @@ export interface RunRecord {
   /** The error text: `Name: message` on the first line, then the stack and the causes. Absent if the run succeeded. */
   error?: string;
   tags?: string[];
-  /** Id of the dataset example that the run evaluates. */
+  /** Id of the dataset example that this run evaluates. */
   reference_example_id?: string;
   extra?: { metadata?: Record<string, unknown>; runtime?: Record<string, unknown>; [key: string]: unknown };
   session_name?: string;
-  /** The project's id. Sent instead of `session_name`. */
+  /** The project's id, which is sent instead of `session_name`. */
   session_id?: string;
 }

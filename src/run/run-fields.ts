@@ -7,9 +7,8 @@ import type { UsageMetadata } from './record.ts';
 import { isoTimestamp } from './time.ts';
 
 /**
- * An object whose properties are recorded. The second type in the union accepts values typed as an `interface`, which
- * has no index signature. Arrays, maps and other iterables do not compile. Promises do not compile either, because they
- * usually mean that `await` is missing.
+ * An object whose properties are recorded. Objects typed as an `interface` are accepted. Arrays, maps and other
+ * iterables do not compile. Promises do not compile either, because a promise usually means that `await` is missing.
  */
 export type Fields =
   | Readonly<Record<string, unknown>>
@@ -18,7 +17,7 @@ export type Fields =
 /** Maximum number of tags per run, including inherited tags. */
 export const TAGS_MAX = 1_000;
 
-/** The path that redaction rules match for tags: an item of `tags` with an unknown index. */
+/** The path of a tag for redaction rules: an item of `tags` with an unknown index. */
 const TAG = ['tags', undefined] as const;
 
 /** Never changes `present`, because nested runs share it. */
@@ -33,7 +32,7 @@ export function withTags(
 }
 
 function joined(present: readonly string[], added: readonly string[]): readonly string[] {
-  // Copies the list only for a new tag, because a loop may add the same tags many times.
+  // Copies the list only if a tag is new, because a loop may add the same tags many times.
   let tags: string[] | undefined;
   for (const tag of added) {
     const known = tags ?? present;
@@ -86,8 +85,8 @@ export function addMetadata(metadata: Map<string, string>, added: Fields, rules:
 const EVENTS_MAX = 10_000;
 
 /**
- * The events of one run. New events are only counted in `dropped` once the run has `EVENTS_MAX` events, or once their
- * JSON text reaches the maximum payload size.
+ * The events of one run. Once the run has `EVENTS_MAX` events, or their JSON text reaches the maximum payload size, new
+ * events are only counted in `dropped`.
  */
 export class EventList {
   readonly #events: string[] = [];
@@ -113,10 +112,10 @@ export class EventList {
 const PRICED_TIERS: ReadonlySet<unknown> = new Set(['flex', 'priority']);
 
 /**
- * Adds the total token count if it is missing, and splits the token details into categories with one price each.
- * `cache_creation` keeps only the tokens whose cache lifetime is unknown. For a service tier with its own prices, for
- * example `flex`, `cache_read` becomes `flex_cache_read`, `reasoning` becomes `flex_reasoning`, and the remaining
- * tokens are counted as `flex`.
+ * Adds the total token count if the total is missing. Splits the token details into categories with one price each.
+ * `cache_creation` keeps only the tokens with an unknown cache lifetime. If a service tier such as `flex` has its own
+ * prices, `cache_read` becomes `flex_cache_read` and `reasoning` becomes `flex_reasoning`. The remaining tokens are
+ * counted as `flex`.
  */
 export function completeUsage(given: UsageMetadata, serviceTier?: unknown): UsageMetadata {
   const { input_tokens: input, output_tokens: output } = given;

@@ -11,7 +11,7 @@ import type { RunChanges, RunHooks } from './run-hooks.ts';
 import type { CapturePolicy, FlushLimit, RunSink } from './sink.ts';
 import { type Timestamp, timestampUs } from './time.ts';
 
-/** Hides payloads of a run, even if the exporter records payloads. */
+/** Hides a run's inputs or outputs, even if the exporter records them. */
 export interface Hiding {
   hideInputs?: true;
   hideOutputs?: true;
@@ -38,7 +38,7 @@ export interface RunOptions extends RunHooks {
   /** @default 'chain' */
   runType?: RunType;
   /**
-   * Tags of the run. A run keeps at most 1 000 tags, including inherited tags. A list with more than 1 000 tags is
+   * Tags of the run. A run keeps at most 1 000 tags, including inherited tags. A list of more than 1 000 tags is
    * ignored.
    */
   tags?: readonly string[];
@@ -52,26 +52,25 @@ export interface RunOptions extends RunHooks {
   /** Id of the project. Takes precedence over `project`. */
   projectId?: string;
   /**
-   * The UUID to use as run id instead of a generated one, so that you can find the run again. `runIdFrom` derives a
-   * UUID from your own id. Use each id for one run only, because the service either replaces a run that has the same id
-   * or ignores the new run.
+   * A UUID to use as the run id instead of a generated one. Use `runIdFrom` to derive a UUID from your own id. Use each
+   * id for one run only: if two runs have the same id, the service replaces the first run or ignores the second.
    */
   id?: string;
-  /** The inputs to record. They are copied immediately. @default no inputs */
+  /** The inputs to record. Values are copied immediately. @default no inputs */
   inputs?: Fields;
   /**
-   * Start time of an operation that has already started. A start time before the parent's is replaced with the parent's
-   * start time.
+   * Start time of an operation that has already started. If the time is before the parent's start, the parent's start
+   * time is used.
    * @default now
    */
   startTime?: Timestamp;
-  /** UUID of the dataset example that this run evaluates. Nested runs do not inherit it. */
+  /** UUID of the dataset example that this run evaluates. Nested runs do not inherit the UUID. */
   referenceExampleId?: string;
   /** Starts a new trace, even if there is a current run. @default false */
   root?: boolean;
   /**
-   * Exporter for the run and its nested runs.
-   * @default the exporter of the parent, else the configured exporter
+   * The exporter that sends the run and its nested runs.
+   * @default the parent run's exporter, or the configured exporter if there is no parent
    */
   exporter?: RunSink;
 }
@@ -83,7 +82,7 @@ const time: Check = [
   (value) => timestampUs(value) !== undefined,
 ];
 
-/** Checks for options that apply to several runs, for example to all runs of a client. */
+/** Checks for options that apply to several runs, for example to all runs from one client. */
 export const sharedChecks: Readonly<Record<'tags' | 'metadata' | 'project' | 'projectId' | 'exporter', Check>> = {
   tags: [`a list of at most ${TAGS_MAX} texts`, areTags],
   metadata: object,
@@ -93,8 +92,8 @@ export const sharedChecks: Readonly<Record<'tags' | 'metadata' | 'project' | 'pr
 };
 
 /**
- * Checks for the options that every function for starting runs accepts. Excludes `inputs`, whose type differs between
- * these functions. Excludes `startTime`, because a traced function starts when it is called.
+ * Checks for the options that every function for starting runs accepts. Excludes `inputs`, because its type differs
+ * between the functions. Excludes `startTime`, because a traced function starts when it is called.
  */
 export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs' | 'startTime'>, Check>> = {
   ...sharedChecks,
@@ -116,7 +115,7 @@ export const runOptionChecks: Checks<RunOptions> = { ...commonChecks, inputs: ob
 /** The options that `Run.end` and `Run.fail` accept. */
 export interface EndOptions {
   /**
-   * End time of an operation that has already ended. An end time before the start time is replaced with the start time.
+   * End time of an operation that has already ended. If the time is before the start time, the start time is used.
    * @default now
    */
   endTime?: Timestamp;
@@ -134,7 +133,7 @@ export const changeChecks: Checks<RunChanges> = {
 };
 
 /**
- * Returns the valid options. Invalid options are ignored and logged once per function (`place`), because mistakes in
+ * Returns the valid options. Invalid options are ignored and logged once per function, named by `place`. Mistakes in
  * tracing options must not stop the application.
  */
 export function usableOptions<Options extends object>(
@@ -148,7 +147,7 @@ export function usableOptions<Options extends object>(
     validOptions(given, checks, ({ name, value, check }) => {
       if (name === undefined) {
         const got = `expected the options to be an object, got ${kindOf(value)}; left out.`;
-        // The key is not `place` itself, because an earlier warning with that key would suppress this one.
+        // The key differs from `place`, because an earlier warning with the key `place` would suppress this warning.
         diagnostics.warnOnce(`${place} options`, `${place}: ${got}`);
         return;
       }
@@ -173,7 +172,7 @@ const flushChecks: Checks<FlushLimit> = {
 
 export function flushLimitMs(place: string, limit: unknown, defaultMs: number): number {
   if (limit === undefined) return defaultMs;
-  // The log line omits the argument, because `call().then(flush)` passes application data.
+  // The warning omits the argument, because `call().then(flush)` passes application data to `flush`.
   const mistake = `${place}: expected { timeoutMs } with a number from 0; anything else is left out.`;
   const report = (): void => diagnostics.warnOnce(`${place} limit`, mistake);
   const given = guard(place, () => validOptions(limit, flushChecks, report));
@@ -182,7 +181,7 @@ export function flushLimitMs(place: string, limit: unknown, defaultMs: number): 
 
 /** An option of another library that was passed to runspan. */
 export interface ForeignOption {
-  /** Describes the option's effect in a log line. Empty if the option has no effect. */
+  /** The option's effect, as text for a log line. Empty if the option has no effect. */
   readonly effect: string;
   readonly instead: string;
   /** The equivalent runspan options to apply. */
@@ -214,12 +213,16 @@ const RENAMED: Readonly<Record<string, string>> = {
 /** Matches option names that hide payloads in other libraries. The capture group is `input` or `output`. */
 const HIDING = /^(?:mask|anonymizer|redact|tracingenabled|(?:process|hide|capture|record)(input|output))$/;
 
-/** Matches options that hide payloads when false. Options that match only `HIDING` hide payloads when truthy. */
+/**
+ * Matches options that hide payloads if they are false. Other options that match `HIDING` hide payloads if they are
+ * truthy.
+ */
 const SWITCH = /^(?:capture|record|tracing)/;
 
 /**
- * Recognizes an option from another library. If the option hides payloads there, runspan hides the same payloads.
- * `tracingEnabled: false` stops tracing a traced function. Everywhere else it hides inputs and outputs.
+ * Recognizes an option from another library. If the option hides payloads in that library, runspan hides the same
+ * payloads. For a traced function, `tracingEnabled: false` turns tracing off. Elsewhere, `tracingEnabled: false` hides
+ * inputs and outputs.
  */
 export function foreignOption(
   name: string,
@@ -254,7 +257,7 @@ function hidingOption(
   if (spelling === 'tracingenabled') return ['enabled', 'tracing'].find(isKnown) ?? 'enabled` of `traceable';
   const hide = payload === 'input' ? 'hideInputs' : 'hideOutputs';
   if (spelling.startsWith('hide') && isKnown(hide)) return hide;
-  // Only `traceable` has the options `inputs` and `outputs`, which select the recorded payloads.
+  // Only `traceable` has the `inputs` and `outputs` options, which select the payloads to record.
   if (payload !== undefined && isKnown('aggregate')) return `${payload}s`;
   return isKnown('redact') ? 'redact' : 'redact` of `configure';
 }
@@ -274,7 +277,7 @@ function isUuid(value: unknown): boolean {
 }
 
 function areTags(value: unknown): boolean {
-  // Longer lists are rejected first, because checking every tag could block the event loop.
+  // Long lists are rejected first, because checking every tag could block the event loop.
   return Array.isArray(value) && value.length <= TAGS_MAX && value.every((tag) => typeof tag === 'string');
 }
 

@@ -11,7 +11,7 @@ import { type SamplingResult, sample } from './sampling.ts';
 import type { CapturePolicy, RunSink } from './sink.ts';
 import { parseDottedOrder, type Timestamp, timestampUs } from './time.ts';
 
-/** Data that is determined before a run starts. */
+/** Data collected before a run starts. */
 export interface RunStart {
   readonly options: StartOptions;
   readonly parent: RunContext | undefined;
@@ -20,7 +20,7 @@ export interface RunStart {
   readonly sampling: SamplingResult;
 }
 
-/** With `root`, a run starts a new trace, but an enclosing `withExporter` still selects its exporter. */
+/** With `root`, a run starts a new trace but keeps the exporter from an enclosing `withExporter`. */
 export function prepareRun(place: string, given: RunOptions, around: RunContext | undefined): RunStart {
   const { name = 'run', inputs, startTime, ...others } = usableOptions<RunOptions>(place, given, runOptionChecks);
   const options: StartOptions = { ...others, name };
@@ -66,8 +66,9 @@ export function newRecord(
 const NOTHING_ADDED: Pick<RunOptions, 'tags' | 'metadata'> = {};
 
 /**
- * Sets the start time and id of a run that started earlier. A run never starts before its parent, because services
- * reject such a dotted order. `Date.now()`, for example, may return an earlier time because it has no microseconds.
+ * Sets the start time and id of a run that started earlier. A run must not start before its parent, because services
+ * reject such a dotted order. For example, `Date.now()` has no microseconds, so its result may be before the parent's
+ * start.
  */
 function startAt(options: StartOptions, startTime: Timestamp, parent: RunContext | undefined): void {
   const parentUs = parent?.dottedOrder && parseDottedOrder(parent.dottedOrder)?.at(-1)?.startUs;

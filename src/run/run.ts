@@ -34,8 +34,9 @@ import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
 import { isoTimestamp, timestampUs } from './time.ts';
 
 /**
- * A traced operation, from start to end. Returned by `startRun` and `currentRun`, and created for each call to a traced
- * function. No method throws. An ended run does not change. While tracing is off, runs record nothing.
+ * A traced operation, from start to end. `startRun` and `currentRun` return a `Run`. Each call to a traced function
+ * creates a `Run`. No method throws. After a run has ended, its methods have no effect. While tracing is off, runs
+ * record nothing.
  */
 export class Run implements HookedRun {
   readonly id: string;
@@ -45,15 +46,15 @@ export class Run implements HookedRun {
   readonly runType: RunType;
   /** @internal */
   readonly sink: RunSink | undefined;
-  /** @internal The context of nested runs. */
+  /** @internal The context for nested runs. */
   readonly context: RunContext;
-  /** @internal Whether the run still records data. False after the run has ended, and for runs that are not sent. */
+  /** @internal Whether the run still records data. False if the run has ended or is not sent. */
   isOpen: boolean;
   /** @internal */
   modelCall: ModelCall | undefined;
   /**
    * @internal The traced call's abort signal. The reference is weak, because a listener on the signal may reference a
-   * followed stream, which could then never be garbage-collected.
+   *   traced stream and keep the stream in memory.
    */
   signal: WeakRef<AbortSignal> | undefined;
   readonly #record: EncodedRun;
@@ -61,7 +62,7 @@ export class Run implements HookedRun {
   readonly #startMonotonicUs: number;
   readonly #capture: CapturePolicy;
   #areOutputsSet = false;
-  /** Undefined if there are no hooks, and after `onEnd` was called. */
+  /** Undefined if there are no hooks, or after `onEnd` was called. */
   #hooks: readonly RunHooks[] | undefined;
   #events: EventList | undefined;
   #attachments: RunAttachments | undefined;
@@ -162,8 +163,9 @@ export class Run implements HookedRun {
   }
 
   /**
-   * Ends the run. A plain object is recorded unchanged. Any other value is recorded as `{ outputs: value }`. If
-   * `outputs` is undefined, outputs from `set` are kept. Calling `end` again has no effect.
+   * Ends the run and records `outputs`. A plain object is recorded unchanged. Any other value is recorded as
+   * `{ outputs: value }`. If `outputs` is undefined, the outputs passed to `set` are kept. Calling `end` again has no
+   * effect.
    */
   end(outputs?: unknown, options?: EndOptions): void {
     if (!Run.#isAttached(this, 'end') || !this.isOpen) return;
@@ -171,7 +173,7 @@ export class Run implements HookedRun {
     this.finish(options && this.#endUsIn('Run.end', options));
   }
 
-  /** Ends the run with an error, which can be any thrown value. Outputs from `set` are kept. */
+  /** Ends the run with an error. `error` can be any thrown value. Outputs passed to `set` are kept. */
   fail(error: unknown, options?: EndOptions): void {
     if (!Run.#isAttached(this, 'fail') || !this.isOpen) return;
     const reason = isAbort(error) || this.signal?.deref()?.aborted ? 'cancelled' : undefined;
@@ -179,22 +181,22 @@ export class Run implements HookedRun {
     this.#stop(reason, text, options && this.#endUsIn('Run.fail', options));
   }
 
-  /** @internal Called when the consumer stops reading the result. */
+  /** @internal Called when the consumer stops reading a streamed result. */
   cancel(): void {
     this.#stop('cancelled', undefined);
   }
 
-  /** @internal Called when the end of the result cannot be observed. */
+  /** @internal Called when the end of a streamed result cannot be observed. */
   interrupt(reason: string): void {
     this.#stop('interrupted', `Interrupted: ${reason}`);
   }
 
-  /** Called at the end of a `using` block. Ends the run if it is still open. */
+  /** Ends the run at the end of a `using` block, if the run is still open. */
   [Symbol.dispose](): void {
     if (Run.#isAttached(this, 'end')) this.end();
   }
 
-  /** @internal Returns the fields to record when a payload contains this run. */
+  /** @internal Returns the fields to record if a payload contains this run. */
   toJSON(): { id: string; traceId: string; name: string } {
     const { id, traceId, name } = this;
     return { id, traceId, name };
@@ -234,7 +236,7 @@ export class Run implements HookedRun {
   }
 
   /**
-   * Whether a method was called on a run. False for a proxy of a run, and for a detached method as in
+   * Whether a method was called on a run. False for a proxy of a run, or for a detached method as in
    * `promise.catch(run.fail)`.
    */
   static #isAttached(self: unknown, method: string): boolean {
@@ -307,7 +309,7 @@ export class Run implements HookedRun {
   }
 
   /**
-   * Returns the start time plus the elapsed monotonic time, so that changes to the system clock do not affect
+   * Returns the start time plus the elapsed monotonic time. Changes to the system clock therefore do not affect
    * durations.
    */
   #nowUs(): number {
@@ -332,7 +334,7 @@ export class Run implements HookedRun {
     return this.#attachments;
   }
 
-  /** Copies the map before adding metadata, because nested runs share it. */
+  /** Copies the metadata map before adding entries, because nested runs share the map. */
   #addMetadata(added: Fields): void {
     const { metadata } = this.#record;
     if (metadata !== undefined && metadata !== this.context.metadata) {

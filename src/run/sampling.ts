@@ -9,16 +9,16 @@ import { projectIn, type RunOptions } from './run-options.ts';
 import type { RunSink, SamplingDecision, TraceStart } from './sink.ts';
 
 /**
- * Decides whether a trace is recorded. Called when the first run in a trace starts. Returns true to record the trace,
- * false to leave it out, or a sample rate from 0 to 1 for this trace. Must be synchronous. If the sampler throws, or
- * returns `undefined` or an invalid value, `sampleRate` applies. Invalid values are logged once.
+ * Function that decides whether a trace is recorded. Called when the first run in a trace starts. Return true to record
+ * the trace, false to leave it out, or a sample rate from 0 to 1 for this trace. The function must be synchronous. If
+ * the sampler throws, or returns `undefined` or an invalid value, `sampleRate` applies. Invalid values are logged once.
  */
 export type Sampler = (start: TraceStart) => boolean | number | undefined;
 
 export interface SamplingResult {
   readonly isKept: boolean;
   /**
-   * The run id that the sampling decision is based on. Undefined if no decision is made, for example for a nested run.
+   * The run id that the sampling decision is based on. Undefined if there is no decision, for example for a nested run.
    */
   readonly id: string | undefined;
 }
@@ -26,7 +26,7 @@ export interface SamplingResult {
 export const KEPT: SamplingResult = { isKept: true, id: undefined };
 const LEFT_OUT: SamplingResult = { isKept: false, id: undefined };
 
-/** The sink decides for the first run in a trace. All nested runs follow this decision. */
+/** The sink makes a sampling decision for the first run in a trace. All nested runs follow this decision. */
 export function sample(
   run: Pick<RunOptions, 'name' | 'runType' | 'id' | 'project' | 'projectId'>,
   parent: RunContext | undefined,
@@ -45,7 +45,7 @@ export function samplingDecision(rate: number, sampler: Sampler | undefined): Sa
   if (sampler === undefined) return rate >= 1 ? undefined : ({ traceId }) => isWithin(traceId, rate);
   let isSampling = false;
   return (start) => {
-    // A trace that starts inside the sampler would call the sampler again in an endless loop.
+    // Traces that start inside the sampler use `sampleRate`, because calling the sampler again would loop endlessly.
     if (isSampling) return isWithin(start.traceId, rate);
     isSampling = true;
     const result: unknown = guard('sampler', () => untraced(sampler, start));

@@ -3,7 +3,7 @@ import type { PayloadRules } from '../payload/limits.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
 import type { RunHooks } from './run-hooks.ts';
 
-/** The sink settings that decide which parts of a run are recorded. */
+/** The sink settings that determine which parts of a run are recorded. */
 export interface CapturePolicy {
   readonly project: Project;
   readonly hideInputs: boolean;
@@ -13,7 +13,7 @@ export interface CapturePolicy {
   readonly attachmentBytes: number;
   /** Makes sampling decisions. Undefined if every trace is recorded. */
   readonly sampling: SamplingDecision | undefined;
-  /** A stream is treated as abandoned after this many milliseconds without a read. */
+  /** Time without a read after which a stream is treated as abandoned, in milliseconds. */
   readonly streamIdleMs: number;
   /** Hooks for all runs, or undefined if there are none. */
   readonly hooks?: RunHooks | undefined;
@@ -30,9 +30,9 @@ export interface TraceStart {
 /** Decides whether a trace is recorded. Called when the trace's first run starts. */
 export type SamplingDecision = (start: TraceStart) => boolean;
 
-/** Limits the time of a flush. */
+/** Options for a flush. */
 export interface FlushLimit {
-  /** Maximum time to wait, in milliseconds. */
+  /** Maximum time to wait for the flush, in milliseconds. */
   readonly timeoutMs?: number;
 }
 
@@ -40,7 +40,7 @@ export interface FlushLimit {
 export interface FlushResult {
   /** Whether every run was delivered or dropped before the timeout. */
   readonly ok: boolean;
-  /** Number of runs that were not delivered before the timeout. */
+  /** Number of runs that were neither delivered nor dropped before the timeout. */
   readonly pending: number;
 }
 
@@ -55,13 +55,16 @@ export interface RunSink {
   readonly isOff?: true;
   /** @internal Called once when a run starts. Returns false to refuse the run, for which `end` is then not called. */
   start(run: EncodedRun): boolean;
-  /** @internal Called once when an accepted run has ended and its record is complete. */
+  /** @internal Called once when an accepted run has ended and all its data is recorded. */
   end(run: EncodedRun): void;
-  /** @internal Called instead of `start` for each run in a trace that sampling left out. */
+  /** @internal Called instead of `start` for runs in a trace that sampling left out. */
   skip(): void;
-  /** Waits up to `timeoutMs` until every run recorded before this call is delivered or dropped. Never rejects. */
+  /**
+   * Waits until all runs recorded before this call are delivered or dropped, or until `timeoutMs` has passed. Never
+   * rejects.
+   */
   flush(limit?: FlushLimit): Promise<FlushResult>;
-  /** Flushes the sink and then closes it. Runs that start after this call are counted as dropped. Never rejects. */
+  /** Flushes and then closes the sink. Runs that start after this call are dropped. Never rejects. */
   close(limit?: FlushLimit): Promise<FlushResult>;
 }
 
@@ -106,7 +109,7 @@ export function registerPreload(load: () => void): void {
   state.preload = load;
 }
 
-/** Loads the delivery code ahead of time. Called when a program wraps an SDK client, usually at startup. */
+/** Loads the delivery code before the first run. Called when a program wraps an SDK client, usually at startup. */
 export function preloadDelivery(): void {
   state.preload();
 }

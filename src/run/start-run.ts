@@ -6,16 +6,18 @@ import { isSink, type RunOptions } from './run-options.ts';
 import type { RunSink } from './sink.ts';
 
 /**
- * Starts a run below the current run, or in a new trace if `root` is true. The new run does not become the current run:
- * use `withRun` for that. The run stays open until you call `end` or `fail`, or until its `using` block ends.
+ * Starts a run as a child of the current run. If there is no current run or `root` is true, the run starts a new trace.
+ * Use `withRun` to make the new run the current run. The run stays open until you call `end` or `fail`, or until its
+ * `using` block ends.
  */
 export function startRun(options: RunOptions): Run {
   return startRunBelow('startRun', options, currentContext());
 }
 
 /**
- * Calls `fn` and returns its result. `run` is the current run in `fn` and in asynchronous work started by `fn`. `run`
- * can also be a run from `fromHeaders`. If `run` is undefined, the current run does not change.
+ * Calls `fn` with `run` as the current run and returns the result of `fn`. `run` is also the current run in
+ * asynchronous work that `fn` starts. `run` can be a run from `fromHeaders`. If `run` is undefined, the current run
+ * does not change.
  */
 export function withRun<Result>(run: Run | RemoteRun | undefined, fn: () => Result): Result {
   if (run === undefined) return fn();
@@ -29,8 +31,8 @@ export function withRun<Result>(run: Run | RemoteRun | undefined, fn: () => Resu
 }
 
 /**
- * Calls `fn` and returns its result. Runs that start in `fn`, or in asynchronous work started by `fn`, are sent to
- * `exporter` unless a run sets its own `exporter` option.
+ * Calls `fn`, sends the runs that start in `fn` to `exporter`, and returns the result of `fn`. Also applies to
+ * asynchronous work that `fn` starts. A run's own `exporter` option takes precedence.
  */
 export function withExporter<Result>(exporter: RunSink, fn: () => Result): Result {
   if (isSink(exporter)) return enterContext(contextTo(exporter, currentContext()), fn);

@@ -1,10 +1,10 @@
 import type { Channel } from 'node:diagnostics_channel';
 import { channel } from '../base/node.ts';
 
-/** The reason why a run was dropped. */
+/** The reason for which a run was dropped. */
 export type DropReason = 'queue_full' | 'too_large' | 'rejected' | 'expired' | 'corrupt' | 'closed';
 
-/** A dropped run, as passed to `onDrop`. If the run was read from a damaged file, missing fields are empty. */
+/** The dropped run that `onDrop` receives. If the run was read from a damaged file, missing fields are empty. */
 export interface DroppedRun {
   readonly id: string;
   readonly traceId: string;
@@ -14,35 +14,35 @@ export interface DroppedRun {
 }
 
 /**
- * Number of runs at each stage. Each run is counted in exactly one stage:
+ * Number of runs at each stage of delivery. Each run is counted in exactly one stage:
  *
  *     created + recovered = open + queued + inFlight + spooled + sent + dropped
  *
- * `stats()` returns a snapshot, which does not change later.
+ * `stats()` returns a snapshot that does not change later.
  */
 export interface Stats {
   created: number;
-  /** Runs found in files from an earlier process, including unreadable runs. */
+  /** Number of runs found in files from an earlier process, including unreadable runs. */
   recovered: number;
-  /** Runs that have started and not ended. */
+  /** Number of runs that have started but not ended. */
   open: number;
-  /** Ended runs that are waiting to be sent. */
+  /** Number of ended runs that are waiting to be sent. */
   queued: number;
-  /** Ended runs that are being sent. */
+  /** Number of ended runs that are being sent. */
   inFlight: number;
-  /** Ended runs that are stored on disk. */
+  /** Number of ended runs that are stored on disk. */
   spooled: number;
-  /** Runs whose end was accepted by the service. */
+  /** Number of completed runs that the service has accepted. */
   sent: number;
-  /** Runs that were dropped, completely or in part. */
+  /** Number of runs that were dropped, completely or in part. */
   dropped: number;
   /** Number of dropped runs for each reason. */
   droppedByReason: Record<DropReason, number>;
-  /** Runs left out by sampling. Not included in `created`. */
+  /** Number of runs left out by sampling. Not included in `created`. */
   sampledOut: number;
-  /** Number of requests sent, including retries, by kind. */
+  /** Number of requests of each kind, including retries. */
   requests: { multipart: number; simple: number };
-  /** The records in memory that wait to be sent or are being sent. */
+  /** Run data in memory that is waiting to be sent or is being sent. */
   backlog: Backlog;
   /** Request durations. Undefined until the first request has ended. */
   latency: Latency | undefined;
@@ -50,17 +50,17 @@ export interface Stats {
   lastError: DeliveryError | undefined;
 }
 
-/** The run records that wait for delivery. */
+/** The run data that is waiting for delivery. */
 export interface Backlog {
-  /** Total bytes over all exporters. `limits.queueBytes` applies to each exporter separately. */
+  /** Total size across all exporters, in bytes. `limits.queueBytes` applies to each exporter separately. */
   bytes: number;
-  /** Age of the oldest record in any exporter, in milliseconds, or 0 if there are no records. */
+  /** Age of the oldest waiting data in any exporter, in milliseconds. The value is 0 if no data is waiting. */
   oldestMs: number;
 }
 
 /**
- * Durations of each exporter's latest 500 requests. A request ends with the last byte of its response, or when it
- * fails. Percentiles use the nearest rank, so with fewer than 100 requests, `p99Ms` is the maximum.
+ * Durations of each exporter's latest 500 requests. A request ends when its response is complete or the request fails.
+ * Percentiles use the nearest-rank method. With fewer than 100 requests, `p99Ms` is the longest duration.
  */
 export interface Latency {
   p50Ms: number;
@@ -86,11 +86,11 @@ export function currentStats(): Stats | undefined {
 }
 
 /**
- * The messages on each `node:diagnostics_channel` channel, by channel name. Subscribers are called synchronously. An
- * error thrown by a subscriber becomes an uncaught exception.
+ * The message type of each `node:diagnostics_channel` channel, by channel name. Subscribers are called synchronously.
+ * An error thrown by a subscriber becomes an uncaught exception.
  */
 export interface ChannelMessages {
-  /** Published when a request that contains runs has ended, with or without a response. */
+  /** Published when a request with runs has ended, with or without a response. */
   'runspan:request:end': RequestMessage;
   /** Published when a run was dropped. */
   'runspan:run:dropped': DropMessage;
@@ -108,13 +108,13 @@ export interface RequestMessage {
   readonly kind: 'multipart' | 'simple';
   /** The response status, or undefined if no response arrived. */
   readonly status: number | undefined;
-  /** The reason for the failure, or undefined if the service accepted the request. */
+  /** The reason why the request failed, or undefined if the service accepted the request. */
   readonly error: string | undefined;
-  /** Time from sending the request until the response is complete or the request fails, in milliseconds. */
+  /** Time until the response is complete or the request fails, in milliseconds. */
   readonly durationMs: number;
-  /** Number of run records in the request. */
+  /** Number of runs that the request creates or updates. */
   readonly runs: number;
-  /** Number of body bytes that were sent. */
+  /** Size of the request body that was sent, in bytes. */
   readonly bytes: number;
 }
 
@@ -137,11 +137,11 @@ export interface OutageMessage {
 export interface RecoveryMessage {
   /** Origin of the service. */
   readonly endpoint: string;
-  /** Time from the first failed request in the outage to the first accepted request, in milliseconds. */
+  /** Time between the first failed request and the first accepted request, in milliseconds. */
   readonly durationMs: number;
 }
 
-// References each channel, because an unreferenced channel could be garbage-collected together with its subscribers.
+// Channels must be referenced, because an unreferenced channel could be garbage-collected with its subscribers.
 const channels: { readonly [Name in keyof ChannelMessages]: Channel } = {
   'runspan:request:end': channel('runspan:request:end'),
   'runspan:run:dropped': channel('runspan:run:dropped'),
@@ -152,7 +152,7 @@ const channels: { readonly [Name in keyof ChannelMessages]: Channel } = {
 let isPublishing = false;
 
 export function publish<Name extends keyof ChannelMessages>(name: Name, messageOf: () => ChannelMessages[Name]): void {
-  // A traced subscriber's run may publish another message, which would start an endless loop.
+  // If a subscriber is traced, its run may publish another message and start an endless loop.
   if (isPublishing || !channels[name].hasSubscribers) return;
   isPublishing = true;
   try {

@@ -1,4 +1,4 @@
-// Keeps the original `Date`, because tests in an application may replace it.
+// Keeps the original `Date`, because an application's tests may replace the global `Date`.
 const DateOfPlatform = Date;
 
 /** Formats a timestamp, for example `2026-11-20T07:22:40.123456Z`. */
@@ -8,7 +8,7 @@ export function isoTimestamp(us: number): string {
 }
 
 /**
- * Returns a run's dotted order, which is its sort key (interface document, "POST /runs/multipart", rule 6):
+ * Returns a run's dotted order, the sort key of runs (interface document, "POST /runs/multipart", rule 6):
  *
  *     20261120T072240123456Z<root id> . 20261120T072240123460Z<child id> . …
  *     └ start, UTC, microseconds ┘
@@ -26,7 +26,7 @@ export function compactTimestamp(us: number): string {
 
 const THREE_DIGITS: readonly string[] = Array.from({ length: 1_000 }, (_, number) => String(number).padStart(3, '0'));
 
-// Caches the parts of the latest timestamp, because a busy process formats thousands of timestamps per second.
+// Caches parts of the latest timestamp, because a busy process formats thousands of timestamps per second.
 let formattedUs = Number.NaN;
 let second = Number.NaN;
 let isoPrefix = '';
@@ -48,13 +48,15 @@ function format(us: number): void {
   formattedUs = us;
 }
 
-/** A time: a `Date`, milliseconds since 1970 with or without a fraction, or ISO 8601 text, for example with microseconds. */
+/**
+ * A time: a `Date`, a number of milliseconds since 1970, or an ISO 8601 string. Fractions of a millisecond are kept.
+ */
 export type Timestamp = Date | number | string;
 
-/** The year 2255 in microseconds. In microseconds, later times would exceed `Number.MAX_SAFE_INTEGER`. */
+/** The year 2255 in microseconds. Later times would exceed `Number.MAX_SAFE_INTEGER`. */
 const TIME_END_US = DateOfPlatform.UTC(2255, 0) * 1_000;
 
-/** Converts a time to microseconds since 1970. Returns undefined unless the value is a time between 1970 and 2255. */
+/** Converts a time to microseconds since 1970. Returns undefined if the value is not a time between 1970 and 2255. */
 export function timestampUs(value: unknown): number | undefined {
   const us = typeof value === 'string' ? parseIsoTimestamp(value) : Math.round(millisecondsOf(value) * 1_000);
   return us !== undefined && us >= 0 && us < TIME_END_US ? us : undefined;
@@ -84,7 +86,7 @@ export function parseIsoTimestamp(text: string): number | undefined {
   return ms * 1_000 + Number(fraction.slice(0, 6).padEnd(6, '0'));
 }
 
-/** Whether a date exists. (V8 parses 30 February as 2 March.) */
+/** Whether a date exists. V8 parses 30 February as 2 March. */
 function isInCalendar(date: string): boolean {
   return Number(date.slice(8)) <= 28 || new DateOfPlatform(`${date}T00:00:00Z`).toISOString().startsWith(date);
 }
@@ -99,7 +101,7 @@ export interface OrderSegment {
 const SEGMENT =
   /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})(\d{6})Z([0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12})$/i;
 
-/** Parses a dotted order, starting with the root run's segment. Returns undefined if the text is invalid. */
+/** Parses a dotted order into segments, starting with the root run. Returns undefined if the text is invalid. */
 export function parseDottedOrder(text: string): OrderSegment[] | undefined {
   const segments: OrderSegment[] = [];
   for (const part of text.split('.')) {
