@@ -1,13 +1,13 @@
-/** Converts AI SDK messages, for the AI SDK integration and for its spans. */
+/** Converts AI SDK messages for the AI SDK integration and for AI SDK spans. */
 import { toBase64 } from './describe.ts';
 import { defined, type Fields, fieldsOf, filled, isFields, mapped, textOf } from './fields.ts';
 import { contentOfBlocks, toolCall, urlOfBase64 } from './messages.ts';
 
-/** Minimum length of base64 text. Shorter text may be a word or a file id. */
+/** Minimum length of base64 text. Shorter strings may be words or file ids. */
 const BASE64_MIN = 48;
 
 /**
- * Converts AI SDK messages to `{ role, content, tool_calls }`. Each tool result becomes a message of its own. Other
+ * Converts AI SDK messages to `{ role, content, tool_calls }`. Each tool result becomes a separate message. Other
  * values are returned unchanged.
  */
 export function aiSdkMessages(messages: readonly unknown[]): unknown[] {
@@ -35,15 +35,15 @@ function blockOf(part: unknown): unknown {
   return type === 'file' || type === 'image' ? aiSdkFile(part) : part;
 }
 
-/** Converts a tool call. The arguments are `input` since version 5, and `args` in version 4. */
+/** Converts a tool call. The arguments are in `args` in version 4, and in `input` since version 5. */
 export function aiSdkToolCall(part: unknown): Fields {
   const { toolCallId, toolName, input, args } = fieldsOf(part);
   return toolCall(toolCallId, toolName, input ?? args);
 }
 
 /**
- * Converts a tool result. The content of the result is `output`, an object with a type, since version 5, and `result`
- * in version 4.
+ * Converts a tool result. The content is in `result` in version 4. Since version 5, it is in `output`, an object with a
+ * type.
  */
 function toolResultOf(part: Fields): Fields {
   const { toolCallId, toolName, output, result } = part;
@@ -58,8 +58,8 @@ function withDataUri(part: unknown): unknown {
 }
 
 /**
- * Converts a message's file or a generated file. Returns an image part for an image URL or base64 image, and a `file`
- * part for other media.
+ * Converts a file in a message, or a generated file. Returns an image part for an image URL or base64 image. Returns a
+ * `file` part for other media.
  */
 export function aiSdkFile(part: unknown): Fields {
   const { type, mediaType, mimeType, filename, name, data, image, file } = fieldsOf(part);
@@ -83,8 +83,8 @@ function urlOf(data: unknown, mediaType: unknown): unknown {
 }
 
 /**
- * Returns the base64 text for bytes, including bytes that `JSON.stringify` encoded as an object: `{ type: 'Buffer',
- * data: [137, …] }`, or `{ 0: 137, … }` for a `Uint8Array`.
+ * Encodes bytes as base64. Also accepts bytes that `JSON.stringify` turned into an object:
+ * `{ type: 'Buffer', data: [137, …] }` for a `Buffer`, `{ 0: 137, … }` for a `Uint8Array`.
  */
 function base64Of(data: unknown): string | undefined {
   if (data instanceof Uint8Array) return toBase64(data);

@@ -3,12 +3,10 @@ import { BINARY_BYTES_KEPT, fromBase64, isBinary, isBlob, toBase64, viewOf } fro
 import { mayBeDataUri } from './plain.ts';
 import { type Redaction, shownText } from './redact.ts';
 
-/** The bytes of an attachment, or a `Blob` that is read when the run is sent. */
+/** The content of an attachment: bytes, or a `Blob` that is read when the run is sent. */
 export type AttachmentContent = ArrayBufferView | ArrayBufferLike | Blob;
 
-/**
- * An attachment that has not been sent. Blobs are immutable, so their bytes are read only when the attachment is sent.
- */
+/** An attachment that is waiting to be sent. Blobs are immutable, so they are read only when the attachment is sent. */
 export interface HeldAttachment {
   name: string;
   mimeType: string;
@@ -32,7 +30,7 @@ interface AttachmentPolicy {
   readonly payload: { readonly redaction?: Redaction | undefined };
 }
 
-/** Keeps attachment names unique within a run, and limits the number and total size of its attachments. */
+/** Keeps a run's attachment names unique, and limits the number and total size of the attachments. */
 export class RunAttachments implements AttachmentRoom {
   readonly #record: { attachments: HeldAttachment[] | undefined };
   readonly #policy: AttachmentPolicy;
@@ -57,7 +55,7 @@ export class RunAttachments implements AttachmentRoom {
     return this.#names.has(nameOnWire(name));
   }
 
-  /** Adds an attachment. If an argument is invalid or a limit is reached, adds nothing and logs a warning. */
+  /** Adds an attachment. If an argument is invalid or a limit is reached, logs a warning and adds nothing. */
   attach(given: unknown, content: unknown, mimeType: unknown): void {
     const name = typeof given === 'string' ? this.#shown(given) : given;
     const complaint = this.#complaint(name, content, mimeType);
@@ -124,8 +122,8 @@ export class RunAttachments implements AttachmentRoom {
 }
 
 /**
- * Extracts large binary values, Blobs and data URIs from one payload, and replaces them with markers. A value that
- * occurs several times is attached once.
+ * Extracts large binary values, Blobs and data URIs from one payload, and replaces them with markers. If a value occurs
+ * several times, it is attached once.
  */
 export class PayloadAttachments {
   readonly #field: AttachingField;
@@ -136,7 +134,10 @@ export class PayloadAttachments {
   #number = 0;
   #taken: HeldAttachment[] | undefined;
 
-  /** `room` is undefined if the run has no attachments yet. `bytesMax` is then the limit. */
+  /**
+   * `room` is the remaining space for attachments. If the run has no attachments yet, `room` is undefined and
+   * `bytesMax` applies.
+   */
   constructor(field: AttachingField, bytesMax: number, room?: AttachmentRoom) {
     this.#field = field;
     this.#bytesMax = bytesMax;
@@ -155,7 +156,7 @@ export class PayloadAttachments {
     return { type: value.constructor.name, byteLength, attachment: this.#attach(value, byteLength) };
   }
 
-  /** Attaches a long data URI and returns its marker. Returns undefined for any other text. */
+  /** Attaches a long data URI and returns its marker. Returns undefined for other strings. */
   attachText(text: string): string | undefined {
     const uri = parseDataUri(text);
     if (uri === undefined) return undefined;
@@ -170,7 +171,7 @@ export class PayloadAttachments {
     return this.#remember(text, `[Attachment ${name}: ${uri.mimeType}, ${uri.byteLength} bytes]`);
   }
 
-  /** Discards the attachments of a payload that could not be serialized. */
+  /** Discards all attachments, because the payload could not be serialized. */
   clear(): void {
     this.#taken = undefined;
   }
@@ -214,7 +215,7 @@ export class PayloadAttachments {
 /** Maximum number of attachments per run. Services reject runs with more attachments. */
 export const ATTACHMENTS_MAX = 100;
 
-/** Maximum length of an attachment name. Services limit the length of the header line that contains the name. */
+/** Maximum length of an attachment name. Services limit the length of the header line with the name. */
 const NAME_CHARACTERS_MAX = 256;
 
 export const UNKNOWN_TYPE = 'application/octet-stream';
@@ -227,8 +228,8 @@ export function isMimeType(value: unknown): value is string {
 }
 
 /**
- * Whether a value is a valid attachment name. Dots are invalid, because they separate the fields of a multipart
- * request's part names.
+ * Whether a value is a valid attachment name. Dots are invalid, because a dot separates the fields in the part names of
+ * a multipart request.
  */
 export function isAttachmentName(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= NAME_CHARACTERS_MAX && !value.includes('.');
@@ -236,15 +237,15 @@ export function isAttachmentName(value: unknown): value is string {
 
 /**
  * Encodes an attachment name for a multipart request (HTML standard, "Multipart form data"). Encoded names must be
- * unique within a run, because the service does not receive the original names.
+ * unique within a run, because the service receives only encoded names.
  */
 function nameOnWire(name: string): string {
   return safeName(name).toWellFormed().replaceAll('\r', '%0D').replaceAll('\n', '%0A').replaceAll('"', '%22');
 }
 
 /**
- * Escapes NUL characters and trailing backslashes. Header lines must not contain NUL (RFC 9110, 5.5), and RFC 822
- * parsers treat a backslash before the closing quote as an escape.
+ * Escapes NUL characters and trailing backslashes. Header lines must not contain NUL (RFC 9110, 5.5). RFC 822 parsers
+ * treat a backslash before the closing quote as an escape.
  */
 export function safeName(name: string): string {
   let end = name.length;
@@ -261,7 +262,7 @@ export function typeOf({ type }: Blob): string {
   return isMimeType(type) ? type : UNKNOWN_TYPE;
 }
 
-/** Maximum index of the comma in a data URI. */
+/** Maximum position of the comma in a data URI. */
 const TYPE_END_MAX = 256;
 
 const BASE64 = ';base64';
@@ -272,7 +273,7 @@ interface DataUri {
   readonly base64: string;
 }
 
-/** Parses a text of the form `data:<type>;base64,…` if it is long enough to become an attachment. */
+/** Parses a data URI, `data:<type>;base64,…`, if it is long enough to become an attachment. */
 export function parseDataUri(text: string): DataUri | undefined {
   if (!mayBeDataUri(text)) return undefined;
   const head = text.slice('data:'.length, TYPE_END_MAX);

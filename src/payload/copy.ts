@@ -17,30 +17,30 @@ import type { Redaction } from './redact.ts';
 import type { PathMatcher, Step } from './redaction-paths.ts';
 import { isHeaders } from './secret-names.ts';
 
-/** Maximum length of a key that is kept even after a payload has reached its character limit. */
+/** Maximum length of the keys that are kept after a payload has reached its character limit. */
 const KEY_CHARACTERS_KEPT = 256;
 
-/** Passed as `owner` if an object's other properties must not be read, for example if the object is a proxy. */
+/** Used as `owner` if an object's other properties must not be read, for example for a proxy. */
 const NO_OWNER: object = Object.freeze(Object.create(null));
 
 const TOO_MANY = '[Truncated: too many values]';
 const TOO_DEEP = '[Truncated: too deep]';
 
 /**
- * Copies a value into plain data, masks secrets and applies the limits. Reads each property once, and calls getters,
- * `toJSON` and proxy traps no more often than `JSON.stringify` would. A property that throws is replaced with a marker.
+ * Copies a value into plain data, masks secrets and applies the limits. Reads each property once. Calls getters,
+ * `toJSON` and proxy traps at most as often as `JSON.stringify`. If a property throws, a marker is recorded instead.
  * Never changes the original value.
  */
 export class Copier {
   readonly #rules: PayloadRules;
   readonly #redaction: Redaction | undefined;
   readonly #attachments: PayloadAttachments | undefined;
-  /** Whether redaction paths or a replacement function need each value's path. */
+  /** Whether each value's path is needed, for redaction paths or a replacement function. */
   readonly #isTracked: boolean;
   readonly #trail: Step[];
   #matcher: PathMatcher | undefined;
   readonly #ancestors: object[] = [];
-  /** The value of the most recently copied property whose key ends with `headers`. */
+  /** The last copied value whose key ends with `headers`. */
   #headers: unknown;
   #nodesLeft: number;
   #charactersLeft: number;
@@ -149,12 +149,12 @@ export class Copier {
       return this.#properties(keyed, Object.keys(keyed), keyed);
     }
     if (description === undefined) return undefined;
-    // The value has already been counted as a node.
+    // The value was already counted as a node.
     this.#nodesLeft++;
     return this.copy(description);
   }
 
-  /** Copies up to `listed` items and adds a marker for any others. `size` is the total number of items. */
+  /** Copies up to `listed` items, and adds a marker if there are more. `size` is the total number of items. */
   #items(items: readonly unknown[], listed: number, size: number): unknown[] {
     const kept = Math.min(listed, this.#rules.width);
     const names = this.#redaction?.names;
@@ -173,8 +173,8 @@ export class Copier {
   }
 
   /**
-   * Copies an object's properties. Another property of `owner` may mark a value as a secret, as in `{ name: 'password',
-   * value: '…' }`.
+   * Copies an object's properties. Another property of `owner` may show that a value is a secret, as in
+   * `{ name: 'password', value: '…' }`.
    */
   #properties(object: object, keys: readonly string[], owner: object): object {
     const copy = {};
@@ -254,7 +254,7 @@ export class Copier {
 function resultOf(toJson: unknown, value: object): unknown {
   try {
     const result: unknown = Reflect.apply(toJson as () => unknown, value, ['']);
-    // If `toJSON` returned a promise, no other code handles its rejection.
+    // If `toJSON` returned a promise, its rejection must be handled here.
     ignoreRejection(result);
     return result;
   } catch (thrown) {

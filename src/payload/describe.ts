@@ -3,10 +3,10 @@ import type { Stream } from 'node:stream';
 import { nodeModule, types } from '../base/node.ts';
 import { messageOf } from '../base/text.ts';
 
-/** Binary values up to this number of bytes stay in the payload as base64. */
+/** Maximum size of binary values that stay in the payload as base64, in bytes. */
 export const BINARY_BYTES_KEPT = 1_024;
 
-/** The first items of a collection, and its total number of items. */
+/** The first items of a collection and the total number of items. */
 export class Items {
   readonly items: readonly unknown[];
   readonly size: number;
@@ -17,12 +17,12 @@ export class Items {
   }
 }
 
-/** The recorded form of a platform object: a primitive, a list of items, or an object whose properties are recorded. */
+/** The form in which a platform object is recorded: a primitive, a list of items, or an object with properties. */
 export type Description = string | number | boolean | bigint | symbol | Items | Readonly<Record<string, unknown>>;
 
 /**
  * Describes a platform object, for example a `Date` or a stream. Never reads a stream, awaits a promise or changes the
- * object. Reads at most `width` items of a set. Throws if one of the object's getters or methods throws.
+ * object. Reads at most `width` items of a set. Throws if a getter or method of the object throws.
  */
 export function describe(value: object, width: number): Description | undefined {
   if (types.isDate(value)) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
@@ -39,7 +39,7 @@ export function mapEntries(map: ReadonlyMap<unknown, unknown>, width: number): I
   return firstItems(Map.prototype.entries.call(map as Map<unknown, unknown>), Map.prototype, map, width);
 }
 
-/** Whether a value is an Error, possibly from another realm, for example from a test runner. */
+/** Whether a value is an Error. The Error may come from another realm, for example in a test runner. */
 export function isError(value: unknown): value is Error {
   return types.isNativeError(value) || value instanceof Error;
 }
@@ -90,7 +90,7 @@ export function isBlob(value: unknown): value is Blob {
   return typeof Blob === 'function' && value instanceof Blob;
 }
 
-/** Returns a binary value's bytes. Throws if its buffer was transferred to another thread. */
+/** Returns the bytes of a binary value. Throws if the value's buffer was transferred to another thread. */
 export function viewOf(value: ArrayBufferView | ArrayBufferLike): Uint8Array {
   return ArrayBuffer.isView(value)
     ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
@@ -164,7 +164,7 @@ function nodeStream(value: object): Description | undefined {
   return { type, method, path, statusCode, headers: value.getHeaders() };
 }
 
-// Checks properties instead of classes, because importing `node:http` is slow and HTTP/2 has its own classes.
+// Checks properties instead of classes, because importing `node:http` is slow and HTTP/2 uses other classes.
 function isIncoming(stream: Stream): stream is IncomingMessage {
   return Array.isArray((stream as Partial<IncomingMessage>).rawHeaders);
 }
@@ -174,7 +174,7 @@ function isOutgoing(stream: Stream): stream is OutgoingMessage {
   return typeof getHeaders === 'function' && typeof setHeader === 'function';
 }
 
-/** Converts pairs to an object. The values of a repeated key become a list. */
+/** Converts key-value pairs to an object. If a key is repeated, its values become a list. */
 function grouped(pairs: Iterable<readonly [string, unknown]>): Readonly<Record<string, unknown>> {
   const lists = new Map<string, unknown[]>();
   for (const [key, value] of pairs) {

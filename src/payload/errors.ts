@@ -5,7 +5,7 @@ import { failureText, MASK, type Redaction } from './redact.ts';
 import { matcherAt } from './redaction-paths.ts';
 import { serialize } from './serialize.ts';
 
-/** Maximum number of recorded causes. Also ends circular chains of causes. */
+/** Maximum number of recorded causes. The limit also ends circular chains of causes. */
 const CAUSES_MAX = 8;
 
 const CHARACTERS_MAX = 65_536;
@@ -14,13 +14,13 @@ const PATH = ['error'] as const;
 
 const UNREADABLE = '[an error that cannot be read]';
 
-/** Limits for recording a thrown object as JSON if it is not an Error. */
+/** Limits for thrown objects that are not Errors and are recorded as JSON. */
 const OBJECT_LIMITS = { depth: 4, width: 20, nodes: 100, bytes: 2_000 };
 
 /**
- * Returns the text to record for an error: `Name: message`, the stack, and then each cause in the same form. The errors
- * in an AggregateError are recorded as causes. A thrown value that is not an Error is recorded as text, or as JSON if
- * the text is `[object …]`. Never throws, even if one of its getters throws.
+ * Returns the text to record for an error: `Name: message`, then the stack, then each cause in the same form. The
+ * errors in an AggregateError are recorded as causes. Other thrown values are converted to a string, or to JSON if the
+ * string is `[object …]`. Never throws, even if a getter on the error throws.
  */
 export function errorText(thrown: unknown, redaction?: Redaction): string {
   if (redaction?.hidesAll === true) return MASK;
@@ -46,7 +46,9 @@ export function shownError(text: string, redaction: Redaction | undefined): stri
   }
 }
 
-/** Returns a stack's frames. Skips the name and message, which may have changed since the error was created. */
+/**
+ * Returns the frames of a stack. Skips the name and message, because they may have changed since the error was created.
+ */
 export function stackFrames(stack: string): string {
   const start = stack.search(/\n[ \t]+at /);
   return start < 0 ? '' : stack.slice(start);
@@ -57,7 +59,7 @@ export function isAbort(thrown: unknown): boolean {
     if (typeof thrown !== 'object' || thrown === null) return false;
     const { name, code } = thrown as { name?: unknown; code?: unknown };
     if (name === 'AbortError' || code === 'ABORT_ERR') return true;
-    // The OpenAI and Anthropic clients' `APIUserAbortError` has the name `Error`.
+    // In the OpenAI and Anthropic clients, the `name` of an `APIUserAbortError` is `Error`.
     return thrown.constructor?.name === 'APIUserAbortError';
   } catch {
     return false;
@@ -83,7 +85,7 @@ function errorLines(error: Error): string {
   }
 }
 
-/** Returns an error's `name`, or its class name if the class does not set `name`. */
+/** Returns the `name` of an error, or the name of its class if the class does not set `name`. */
 function nameOf(error: Error): string {
   const name = safeText(error.name);
   if (name !== 'Error' || Object.hasOwn(error, 'name')) return name;

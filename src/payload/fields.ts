@@ -3,13 +3,13 @@ import { hasPlainPrototype } from './describe.ts';
 /** An object or function with unknown properties. */
 export type Fields = Record<string, unknown>;
 
-/** Whether a value is an object or a function, but not a list or bytes. */
+/** Whether a value is an object or a function, but not an array or bytes. */
 export function isFields(value: unknown): value is Fields {
   const isObject = (typeof value === 'object' && value !== null) || typeof value === 'function';
   return isObject && !Array.isArray(value) && !ArrayBuffer.isView(value);
 }
 
-/** Whether a value is a plain object and not an instance of a class. */
+/** Whether a value is a plain object, not an instance of a class. */
 export function isPlainObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && hasPlainPrototype(value);
 }
@@ -19,7 +19,7 @@ export function emptyFields(): Fields {
   return Object.create(null) as Fields;
 }
 
-/** Returns objects unchanged, and `{}` for any other value. */
+/** Returns objects unchanged. Returns `{}` for any other value. */
 export function fieldsOf(value: unknown): Fields {
   return isFields(value) ? value : {};
 }
@@ -28,7 +28,10 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** Returns numbers, and undefined for any other value or `NaN`, which some services report for unknown counts. */
+/**
+ * Returns numbers unchanged. Returns undefined for other values and for `NaN`, which some services report for unknown
+ * counts.
+ */
 export function numberOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 }
@@ -37,14 +40,14 @@ export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Maps a list. Returns the same list if no item changes. Returns values other than lists unchanged. */
+/** Maps a list. Returns the same array if no item changes. Values that are not arrays are returned unchanged. */
 export function mapped(list: unknown, map: (item: unknown) => unknown): unknown {
   if (!Array.isArray(list)) return list;
   const items = list.map(map);
   return items.some((item, at) => item !== list[at]) ? items : list;
 }
 
-/** Returns the list, or undefined if it is empty. */
+/** Returns the array, or undefined if the array is empty. */
 export function filled<List extends readonly unknown[]>(items: List): List | undefined {
   return items.length === 0 ? undefined : items;
 }
@@ -75,7 +78,7 @@ export function parsedJson(json: string): unknown {
   }
 }
 
-/** Returns a copy of an object with some values replaced. The object may be frozen. */
+/** Returns a copy of an object with some values replaced. The original object may be frozen. */
 export function copyWith(object: Fields, changes: Fields): Fields {
   const properties = Object.getOwnPropertyDescriptors(object);
   for (const [key, value] of Object.entries(changes)) properties[key] = { ...properties[key], value };

@@ -4,7 +4,7 @@ import type { Redaction } from './redact.ts';
 import type { Trail } from './redaction-paths.ts';
 
 export interface PayloadRules extends PayloadLimits {
-  /** The redaction to apply. Undefined if nothing is masked. */
+  /** The redaction rules to apply. Undefined if nothing is masked. */
   readonly redaction?: Redaction | undefined;
 }
 
@@ -13,19 +13,19 @@ export function payloadRules(limits: Limits, redaction: Redaction | undefined): 
   return { depth, width, nodes, bytes, redaction };
 }
 
-/** Share of a truncated text's kept characters that come from its start. The rest come from its end. */
+/** Share of the characters kept from the start of a truncated text. The other characters are kept from the end. */
 const HEAD_SHARE = 0.75;
 
-/** Number of characters searched beyond each cut, because a secret may extend across the cut. */
+/** Number of characters searched for secrets beyond each cut. A secret may extend across the cut. */
 const MARGIN = 65_536;
 
-/** Shortens a text to `kept` characters from its start and end, with a marker in between. */
+/** Keeps `kept` characters from the start and end of a text, with a marker in between. */
 export function truncate(text: string, kept: number): string {
   const { head, tail } = cutOf(text, Math.max(0, kept));
   return text.slice(0, head) + marker(head, tail) + text.slice(tail);
 }
 
-/** Masks secrets and truncates the text. A secret that extends across a cut is masked or removed. */
+/** Masks secrets and truncates the text. Secrets that extend across a cut are masked or removed. */
 export function redactAndTruncate(text: string, kept: number, redaction: Redaction, trail: Trail): string {
   if (text.length <= kept + 2 * MARGIN) {
     const shown = redaction.maskFound(text, trail);
@@ -34,7 +34,7 @@ export function redactAndTruncate(text: string, kept: number, redaction: Redacti
   const { head, tail } = cutOf(text, Math.max(0, kept));
   const first = redaction.maskFound(text.slice(0, head + MARGIN), trail);
   const last = redaction.maskFound(text.slice(tail - MARGIN), trail);
-  // The margin may contain an incomplete secret.
+  // The margin is removed, because it may contain part of a secret.
   const shownHead = first.slice(0, Math.min(head, Math.max(0, first.length - MARGIN)));
   const shownTail = last.slice(Math.max(MARGIN, last.length - (text.length - tail)));
   return shownHead + marker(head, tail) + shownTail;

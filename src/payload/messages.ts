@@ -1,22 +1,22 @@
-/** Messages in model API format, shared by the integrations and the span mapping. */
+/** Converts messages to the format of model APIs. Used by the integrations and the span mapping. */
 import { UNKNOWN_TYPE } from './attachment.ts';
 import { defined, type Fields, fieldsOf, textOf } from './fields.ts';
 
-/** Returns a message's content: its text if the only block is a text block, else the list of blocks. */
+/** Returns a message's content: the text if the only block is a text block, otherwise the list of blocks. */
 export function contentOfBlocks(blocks: readonly unknown[]): unknown {
   if (blocks.length === 0) return undefined;
   const { type, text } = fieldsOf(blocks[0]);
   return blocks.length === 1 && type === 'text' ? text : blocks;
 }
 
-/** Returns a tool call in model API format, in which the arguments are JSON text. */
+/** Returns a tool call in the format of model APIs, with its arguments as a JSON string. */
 export function toolCall(id: unknown, name: unknown, args: unknown, rest: Fields = {}): Fields {
   return defined({ id, type: 'function', function: defined({ name, arguments: asText(args) }), ...rest });
 }
 
 /**
- * Returns a value as JSON text. Values that JSON cannot represent are returned unchanged, because the payload
- * serializer handles such values.
+ * Encodes a value as JSON. Values that JSON cannot represent are returned unchanged, because the payload serializer
+ * handles them.
  */
 export function asText(value: unknown): unknown {
   if (value === undefined || typeof value === 'string') return value;
@@ -27,7 +27,9 @@ export function asText(value: unknown): unknown {
   }
 }
 
-/** Converts base64 text to a data URI. Returns other text unchanged. A long data URI later becomes an attachment. */
+/**
+ * Converts a base64 string to a data URI. Returns other strings unchanged. A long data URI later becomes an attachment.
+ */
 export function urlOfBase64(text: string, mediaType: unknown): string {
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text)) return text;
   return `data:${textOf(mediaType) || UNKNOWN_TYPE};base64,${text}`;

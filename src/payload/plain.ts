@@ -7,9 +7,9 @@ export interface PayloadLimits {
   readonly depth: number;
   /** Maximum number of items per array or keys per object. */
   readonly width: number;
-  /** Maximum number of values on all levels together. */
+  /** Maximum number of values, counted across all levels. */
   readonly nodes: number;
-  /** Maximum number of characters in all texts and keys together. */
+  /** Maximum total number of characters in strings and keys. */
   readonly bytes: number;
 }
 
@@ -18,22 +18,22 @@ const KEYS_KEPT = 2_000;
 
 const KEY_CHARACTERS_KEPT = 64;
 
-/** Texts up to this length are too short to contain both the name and the value of a secret. */
+/** Strings up to this length are too short to contain the name and value of a secret. */
 const CHARACTERS_HARMLESS = 8;
 
-/** Data URIs with more characters become attachments. */
+/** Maximum length of data URIs in a payload. Longer data URIs become attachments. */
 const DATA_URI_CHARACTERS_MAX = 1_024;
 
-/** Replaces visited objects on the stack, so that the stack does not keep them in memory. */
+/** Replaces visited objects on the stack, because the stack would keep them in memory. */
 const VISITED: object = Object.freeze({});
 
 class KnownKey {
   readonly key: string;
   /** Whether the key's value may need masking or special encoding. */
   readonly isSpecial: boolean;
-  /** The key that most recently followed this one in an object. */
+  /** The key that came after this key in the latest object. */
   next: KnownKey | undefined = undefined;
-  /** The previous value of `next`, because two keys may follow this one in turn. */
+  /** The previous value of `next`, because two keys may alternate after this key. */
   other: KnownKey | undefined = undefined;
 
   constructor(key: string, isSpecial: boolean) {
@@ -44,8 +44,7 @@ class KnownKey {
 
 /**
  * Recognizes plain data that is within the limits and contains no secret. Plain data is encoded with `JSON.stringify`,
- * which reads each property a second time. Values that are not plain data are copied, which is slower but always
- * correct.
+ * which reads each property a second time. Other values are copied first, which is slower but always correct.
  */
 export class PlainCheck {
   readonly #names: SecretNames | undefined;
@@ -53,11 +52,11 @@ export class PlainCheck {
   readonly #known = new Map<string, KnownKey>();
   readonly #first = new KnownKey('', false);
   /**
-   * The stack for the next check to reuse. Undefined during a check, because a getter may start another check, which
-   * needs its own stack.
+   * The stack that the next check reuses. Undefined during a check: if a getter starts another check, that check needs
+   * its own stack.
    */
   #spare: object[] | undefined;
-  /** Number of keys in all objects of the last checked value. */
+  /** Total number of keys in the last checked value. */
   #keys = 0;
 
   /** If `names` is undefined, nothing is masked. */
@@ -76,7 +75,7 @@ export class PlainCheck {
     return this.#texts?.hasSecretUrl(json) === true ? undefined : json;
   }
 
-  /** Whether valid JSON text, which was parsed to `value`, can be recorded unchanged. */
+  /** Whether valid JSON text can be recorded unchanged. `value` is the parsed text. */
   isPlainJson(text: string, value: object, limits: PayloadLimits): boolean {
     if (text.length > limits.bytes || !text.isWellFormed() || hasOddEscape(text)) return false;
     if (this.#texts?.hasSecretUrl(text) === true) return false;
@@ -89,7 +88,7 @@ export class PlainCheck {
   }
 
   /**
-   * Uses a stack, because a recursive call takes longer than checking one object. Depth-first, so that a cycle soon
+   * Uses a stack, because a recursive call takes longer than checking one object. Goes depth-first, so a cycle soon
    * exceeds the depth limit.
    */
   #isPlain(root: object, { depth, width, nodes, bytes }: PayloadLimits): boolean {
@@ -132,7 +131,7 @@ export class PlainCheck {
           } else if (typeof value !== 'boolean' && value !== undefined) return false;
         }
         keys += size;
-        // An iterator is not plain, although it may inherit `constructor` from `Object.prototype`.
+        // Iterators are not plain data, but may inherit `constructor` from `Object.prototype`.
         if (size === 0 && Object.getPrototypeOf(object) !== Object.prototype) return false;
       } else if (type === Array && Array.isArray(object)) {
         size = object.length;
@@ -171,7 +170,7 @@ export class PlainCheck {
     return this.#texts === undefined || !this.#texts.mayMask(text);
   }
 
-  /** Whether a special key's value must be copied, because it may need masking or special encoding. */
+  /** Whether the value of a special key must be copied, because the value may need masking or special encoding. */
   #mayHide(key: string, value: unknown, owner: object): boolean {
     if (isPairValue(key)) return this.#names?.hidesInPair(key, value, owner) === true;
     if (key === 'toJSON' || mayHoldNames(key)) return true;
@@ -216,7 +215,7 @@ export function mayBeDataUri(text: string): boolean {
 
 /**
  * Returns the number of keys in valid JSON text, including duplicate keys. Returns -1 if white space precedes a colon,
- * because that colon may be part of a text.
+ * because that colon may be inside a string.
  */
 function keysIn(json: string): number {
   let keys = 0;
@@ -228,9 +227,9 @@ function keysIn(json: string): number {
   return keys;
 }
 
-/** Whether JSON text may contain an escaped surrogate, or a URL whose slashes are escaped. */
+/** Whether JSON text may contain an escaped surrogate or a URL with escaped slashes. */
 function hasOddEscape(json: string): boolean {
-  // Searching for one character with `indexOf` is several times faster than searching for a longer text.
+  // `indexOf` finds one character several times faster than a longer string.
   if (json.indexOf('\\') < 0) return false;
   return json.includes(':\\/') || (json.includes('\\u') && SURROGATE_ESCAPE.test(json));
 }

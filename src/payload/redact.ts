@@ -12,34 +12,34 @@ import { mayHoldNames, TextSecrets } from './text-secrets.ts';
 /** Options of `redact`. */
 export interface RedactOptions {
   /**
-   * Paths of the values to mask: `inputs.user.email`, `outputs.**.token`, `events.*.kwargs.x`, `**.email`. A path
-   * begins with a field (`inputs`, `outputs`, `events`, `metadata`, `error`, `tags`, `name`, `attachments`) or a
-   * wildcard. `*` matches any key or item, `[*]` matches any item, `**` matches any number of levels, and `["a.b"]`
-   * matches a key that contains a dot.
+   * Paths of the values to mask, for example `inputs.user.email`, `outputs.**.token`, `events.*.kwargs.x` or
+   * `**.email`. A path begins with a wildcard or one of these fields: `inputs`, `outputs`, `events`, `metadata`,
+   * `error`, `tags`, `name`, `attachments`. `*` matches any key or item, `[*]` matches any item, `**` matches any
+   * number of levels, and `["a.b"]` matches a key that contains a dot.
    */
   paths?: readonly string[];
   /**
-   * Patterns for text to mask in payloads and their keys, events, errors, metadata, tags, and the names of runs and
-   * attachments. Each pattern should run in linear time.
+   * Patterns for text to mask. Patterns apply to keys and values in payloads, events and metadata, to errors and tags,
+   * and to the names of runs and attachments. Each pattern should run in linear time.
    */
   patterns?: readonly RegExp[];
   /**
-   * The mask, or a function that returns it. The function receives the text to mask and its path. If the function
-   * throws or does not return text, the whole field is masked.
+   * The mask, or a function that returns the mask. The function receives the text to mask and the path of the text. If
+   * the function throws or does not return a string, the whole field is masked.
    *
    * @default '[Redacted]'
    */
   replace?: string | ((found: string, path: string) => string);
   /**
-   * Whether to mask values under keys such as `authorization`. A list adds its keys to the built-in ones.
+   * Whether to mask the values of keys such as `authorization`. Pass a list to add keys to the built-in keys.
    * @default true
    */
   keys?: boolean | readonly string[];
 }
 
 /**
- * Creates the value for the `redact` option of `configure`, `createExporter` and `recordRuns`. Values are masked before
- * a run is queued. If an option is invalid, every payload is masked and an error is logged.
+ * Creates redaction rules for the `redact` option of `configure`, `createExporter` and `recordRuns`. Values are masked
+ * before a run is queued. If an option is invalid, an error is logged and every payload is masked.
  */
 export function redact(options: RedactOptions = {}): Redaction {
   try {
@@ -58,7 +58,7 @@ type Replacement = string | ((found: string, path: string) => string);
 
 interface RedactionParts {
   readonly names: SecretNames | undefined;
-  /** Names of secrets in chunks of model output. Excludes `token`, because chunks use this key for text. */
+  /** Names of secrets in chunks of model output. Excludes `token`, because in a chunk this key holds text. */
   readonly chunkNames: SecretNames | undefined;
   readonly paths: PathMatcher | undefined;
   readonly patterns: readonly RegExp[];
@@ -72,18 +72,18 @@ type Caller = (replacement: (found: string, path: string) => string, found: stri
 
 let callReplacement: Caller = (replacement, found, path) => replacement(found, path);
 
-/** Sets the function that calls every replacement function with tracing turned off. */
+/** Sets the function through which replacement functions are called with tracing off. */
 export function callReplacementsBy(caller: Caller): void {
   callReplacement = caller;
 }
 
-/** The redaction rules created by `redact`. Pass them as the `redact` option. The class has no public members. */
+/** The redaction rules created by `redact`. Pass the rules as the `redact` option. The class has no public members. */
 export class Redaction {
   /** @internal Whether every payload is masked because the options were invalid. */
   readonly hidesAll: boolean;
   /** @internal Undefined if no paths are configured. */
   readonly root: PathMatcher | undefined;
-  /** @internal Whether the replacement is a function, which needs each value's path. */
+  /** @internal Whether the replacement is a function. Replacement functions receive each value's path. */
   readonly wantsTrail: boolean;
   /** @internal */
   readonly names: SecretNames | undefined;
@@ -114,14 +114,14 @@ export class Redaction {
   }
 
   /**
-   * @internal The redaction rules for chunks of model output. A getter, because a field could reference this object
-   * itself, and JSON cannot contain circular references.
+   * @internal The redaction rules for chunks of model output. This is a getter, because a field could contain the
+   *   object itself, and JSON cannot contain cycles.
    */
   get ofChunks(): Redaction {
     return this.#ofChunks;
   }
 
-  /** @internal Whether a key's name may require masking the key, its value or items of its value. */
+  /** @internal Whether the key's name requires a check of the key, its value or the items of its value. */
   isSpecialKey(key: string): boolean {
     return this.#keys.isSpecial(key);
   }
@@ -131,7 +131,7 @@ export class Redaction {
     return this.#texts !== undefined && mayHoldNames(text) ? this.#texts.masked(text, trail) : text;
   }
 
-  /** @internal Returns the mask for a value. Calls a replacement function only for text and numbers. */
+  /** @internal Returns the mask for a value. Calls a replacement function only for strings and numbers. */
   mask(value: unknown, trail: Trail): string {
     const isShown = typeof value === 'string' || typeof value === 'number';
     return this.wantsTrail && !isShown ? MASK : this.#replaced(isShown ? String(value) : '', trail);
@@ -147,7 +147,7 @@ export class Redaction {
 
   #replaced(found: string, trail: Trail): string {
     if (typeof this.#replacement === 'string') return this.#replacement;
-    // A run started by the replacement function would call that function again in an endless loop.
+    // If the replacement function started a run, the run would call the function again in an endless loop.
     if (this.#isReplacing) throw new RedactionFailure();
     let answer: unknown;
     this.#isReplacing = true;
@@ -172,10 +172,10 @@ export function failureText(thrown: unknown): string | undefined {
   return FAILED;
 }
 
-/** Masks text outside of payloads, for example a name or a tag. */
+/** Masks text outside of payloads, for example the name or a tag of a run. */
 export function shownText(text: string, redaction: Redaction | undefined, path: ValuePath): string {
   if (redaction === undefined) return text;
-  // Names stay visible, because a trace without names is useless.
+  // Run names stay visible, because a trace without names is useless.
   if (redaction.hidesAll) return path[0] === 'name' ? text : MASK;
   if (redaction.plain !== undefined && !mayHoldNames(text)) return text;
   try {
@@ -214,7 +214,7 @@ function isName(key: unknown): boolean {
   return typeof key === 'string' && /[\p{L}\p{N}]/u.test(key);
 }
 
-/** Declared here, because the constructor needs the classes above. */
+/** Declared at the end, because the constructor needs the classes above. */
 export const hideAll: Redaction = new Redaction(undefined);
 
 export function defaultRedaction(): Redaction {

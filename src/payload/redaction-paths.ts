@@ -1,10 +1,10 @@
 /** One step of a path: a key, or the index of an item. */
 export type Step = string | number;
 
-/** The path of a value, which replacement functions receive joined with dots. */
+/** The path of a value. Replacement functions receive the path as a string joined with dots. */
 export type Trail = readonly Step[];
 
-/** The path of a value. The first step is a field of the run, for example `inputs`. An unknown index is undefined. */
+/** The path of a value, starting with a field of the run, for example `inputs`. An unknown index is undefined. */
 export type ValuePath = readonly (Step | undefined)[];
 
 export function trailOf(path: ValuePath): Step[] {
@@ -12,8 +12,8 @@ export function trailOf(path: ValuePath): Step[] {
 }
 
 /**
- * Returns the matcher for the value at `path`. If an ancestor of the value is masked, returns the matcher for the
- * outermost masked ancestor instead.
+ * Returns the matcher for the value at `path`. If an object that contains the value is masked, returns the matcher for
+ * the outermost such object.
  */
 export function matcherAt(root: PathMatcher | undefined, path: ValuePath): PathMatcher | undefined {
   let matcher = root;
@@ -28,7 +28,8 @@ export function matcherAt(root: PathMatcher | undefined, path: ValuePath): PathM
 type Segment = string;
 
 /**
- * Maximum number of levels below each field of a run. Undefined for fields that hold objects, which have no maximum.
+ * Maximum number of levels below each field of a run. Undefined for fields with objects, because objects have no
+ * maximum depth.
  */
 const FIELDS: Readonly<Record<string, number | undefined>> = {
   inputs: undefined,
@@ -44,12 +45,12 @@ const FIELDS: Readonly<Record<string, number | undefined>> = {
 const STEPS_KEPT = 1_000;
 
 /**
- * Matches the value at one path against all redaction paths. Caches the matchers for keys and items, so that a cached
- * step takes the same time for any number of redaction paths.
+ * Matches the value at one path against all redaction paths. Caches the matchers for keys and items, so the time for a
+ * cached step does not depend on the number of redaction paths.
  */
 export class PathMatcher {
   readonly isMatch: boolean;
-  /** The segments that remain to be matched, for each redaction path. */
+  /** The segments of each redaction path that remain to be matched. */
   readonly #rests: readonly (readonly Segment[])[];
   readonly #known = new Map<Step | undefined, PathMatcher | undefined>();
 

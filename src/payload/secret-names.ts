@@ -2,21 +2,21 @@ import { types } from '../base/node.ts';
 import { hasPlainPrototype } from './describe.ts';
 
 /**
- * The kind of a name decides which values are hidden:
+ * The kind of a secret's name decides which of its values are hidden:
  *
  * - `always`: every value except a JSON Schema;
  * - `text`: text, lists and class instances;
- * - `word`: numbers from 1000, and text other than prose;
- * - `look`: text that looks like a credential rather than words or part of a word;
+ * - `word`: numbers from 1000, and text that is not prose;
+ * - `look`: text that looks like a credential, not like words or part of a word;
  * - `mark`: text without spaces that looks like a credential or a digest;
- * - `none`: no value, because the name is harmless although it ends with the name of a secret.
+ * - `none`: no value, because the name only ends like the name of a secret.
  */
 export type NameKind = 'always' | 'text' | 'word' | 'look' | 'mark' | 'none';
 
 /**
- * Names of secrets, split into words. A key matches if it ends with the words of a name, regardless of case and
- * separators: `x-api-key`, `openaiApiKey` and `api_key_2` all match `api key`. If several names match a key, the
- * longest name decides the key's kind.
+ * Names of secrets, split into words. A key matches if it ends with the words of a name. Case and separators are
+ * ignored: `x-api-key`, `openaiApiKey` and `api_key_2` all match `api key`. If several names match a key, the longest
+ * name determines the kind.
  */
 const NAMES: Readonly<Record<NameKind, string>> = {
   always: `authorization, credential, credentials, creds, passphrase, passcode, passwd, password, passwords,
@@ -35,22 +35,22 @@ const NAMES: Readonly<Record<NameKind, string>> = {
   none: 'thought signature, first pass, second pass, third pass, final pass',
 };
 
-/** Words that make a `token` key harmless if they precede it, as in `stop_token` and `nextPageToken`. */
+/** Words before `token` that make a key harmless, as in `stop_token` and `nextPageToken`. */
 const TOKENS_OF_TEXT =
   `bos eos pad unk sep cls mask stop start end special new next previous prev first last per page continuation max min total
   input output prompt completion predicted sampled top best chosen target current image audio video text`.split(/\s+/);
 
-/** Matches only the key `tokens` itself, because longer keys such as `max_tokens` hold counts. */
+/** Only the exact key `tokens` matches, because longer keys such as `max_tokens` hold counts. */
 const TOKENS = 'tokens';
 
 /**
- * The kinds of names that hold secrets in chunks of model output. Excludes the kinds with names such as `token`, which
- * chunks use for pieces of text.
+ * The kinds of names that hold secrets in chunks of model output. Excludes kinds with names such as `token`, because in
+ * a chunk these keys hold pieces of text.
  */
 const KINDS_BESIDE_TEXT: readonly NameKind[] = ['always', 'word', 'mark', 'none'];
 
 /**
- * Names that are secrets only as URL parameters. The value of such a parameter is hidden unless it is short or looks
+ * Names that are secrets only as URL parameters. The parameter's value is hidden unless the value is short or looks
  * like a word.
  */
 export const URL_NAMES: ReadonlySet<string> = new Set(['key', 'sig']);
@@ -62,7 +62,7 @@ const CACHED_MAX = 2_000;
 
 const CACHED_CHARACTERS_MAX = 64;
 
-/** The built-in names of secrets and the names that the application adds. */
+/** The built-in names of secrets, and the names that the application adds. */
 export class SecretNames {
   readonly #kinds = new Map<string, NameKind>();
   readonly #likely: RegExp;
@@ -71,8 +71,8 @@ export class SecretNames {
   readonly lastWords: readonly string[];
 
   /**
-   * `own` contains the names that the application adds. If `takesPieces` is false, names such as `token` are left out,
-   * because chunks of model output hold pieces of text under these names.
+   * `own` contains the names that the application adds. Set `takesPieces` to false for chunks of model output: names
+   * such as `token` are then left out, because in a chunk they hold pieces of text.
    */
   constructor(own: readonly string[], takesPieces: boolean) {
     for (const [kind, names] of Object.entries(NAMES) as [NameKind, string][]) {
@@ -83,7 +83,7 @@ export class SecretNames {
     if (takesPieces) this.#kinds.set(TOKENS, 'look');
     for (const name of own) this.#kinds.set(wordsOf(name).join(' '), 'always');
     this.lastWords = [...new Set([...this.#kinds.keys()].map((name) => name.slice(name.lastIndexOf(' ') + 1)))];
-    // Quickly rejects most keys. Words contain only letters and digits, so the pattern needs no escapes.
+    // The pattern quickly rejects most keys. Words contain only letters and digits, so no escapes are needed.
     this.#likely = new RegExp(`(?:${this.lastWords.join('|')})[^\\p{L}]{0,16}$`, 'iu');
   }
 
@@ -115,14 +115,14 @@ export class SecretNames {
     return this.hidesAfter(dataIn(owner, name) ?? dataIn(owner, otherName), value);
   }
 
-  /** Whether a value is a secret because of the name that precedes it in a list. */
+  /** Whether a value in a list is a secret because of the name before the value. */
   hidesAfter(name: unknown, value: unknown): boolean {
     const kind = typeof name === 'string' ? this.kindOf(name) : undefined;
     return kind !== undefined && isSecret(kind, name as string, value, {});
   }
 
   /**
-   * Whether a list consists of alternating names and values. True for a `[name, value]` pair and for a flat list such as
+   * Whether a list alternates between names and values, like a `[name, value]` pair or a flat list such as
    * `rawHeaders`.
    */
   isNamedList(length: number, parent: unknown, key: unknown): boolean {
@@ -165,8 +165,8 @@ export function isHeaders(key: string): boolean {
 const NESTED_MAX = 100;
 
 /**
- * Whether a key's value is a secret. Empty values, booleans, JSON Schemas, tokens with a log probability, and
- * signatures of model thinking are not secrets.
+ * Whether a key's value is a secret. Not secrets: empty values, booleans, JSON Schemas, tokens with a log probability,
+ * and signatures of model thinking.
  */
 function isSecret(kind: NameKind, key: string, value: unknown, owner: object): boolean {
   if (value === undefined || value === null || value === '' || typeof value === 'boolean') return false;
@@ -183,7 +183,7 @@ function holdsSecret(kind: NameKind, key: string, value: unknown, count: { left:
   if (typeof value === 'number') return kind === 'word' && value >= 1_000;
   if (typeof value !== 'object' || value === null) return false;
   if (isPlainObject(value)) {
-    // Under any other key, for example `session`, each property is examined by its own name.
+    // Under other keys, for example `session`, each property is checked by its own name.
     if (!/(?:cookies?|secrets?|tokens)\d*$/i.test(key)) return false;
   } else if (!Array.isArray(value) || types.isProxy(value)) return true;
   const items = Object.keys(value).map((inner) => dataIn(value, inner));
@@ -203,7 +203,7 @@ function isSecretText(kind: NameKind, key: string, text: string): boolean {
 
 const SCHEMA_TYPES: readonly unknown[] = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'];
 
-/** Whether a value is a JSON Schema, which may describe a secret but does not contain it. */
+/** Whether a value is a JSON Schema. A schema may describe a secret but contains none. */
 function isSchema(value: unknown): boolean {
   if (!isPlainObject(value)) return false;
   const type = dataIn(value, 'type');
@@ -232,7 +232,7 @@ function wordsOf(name: string): string[] {
 /** Matches the number at the end of `password1` or `password_1`. */
 const NUMBER_AT_END = /[^\p{L}]{1,16}$/u;
 
-/** Copies part of a text. A cached slice would keep the whole text in memory. */
+/** Copies part of a string. A cached slice would keep the whole string in memory. */
 function detached(part: string): string {
   return Object.keys({ [part]: true })[0] as string;
 }
@@ -245,18 +245,18 @@ const PIECE =
 const PROSE_WORD =
   /^[^\p{L}\p{N}]{0,8}(?:\p{L}[\p{L}\p{M}'’./-]{0,24}|[\d.,:/%-]{1,16}\p{L}{0,2})?[^\p{L}\p{N}]{0,8}$/u;
 
-/** Matches an authentication scheme, which precedes the credential in a header. */
+/** Matches an authentication scheme, the word before the credential in a header. */
 const SCHEME = /^(?:api-?key|basic|bearer|digest|negotiate|token)$/i;
 
 const CHARACTERS_MAX = 10_000;
 
-/** Whether a text without spaces looks like a word or part of a word rather than a credential. */
+/** Whether a string without spaces looks like a word or part of a word, not like a credential. */
 export function isPiece(text: string): boolean {
   // Every credential contains ASCII letters or digits.
   return !/[A-Za-z\d]/.test(text) || (text.length <= 50 && PIECE.test(text));
 }
 
-/** Whether a text looks like words rather than a credential. */
+/** Whether a text looks like words, not like a credential. */
 export function isPlainText(text: string): boolean {
   const words = text.slice(0, CHARACTERS_MAX).trim().split(/\s+/);
   if (words.length === 1) return isPiece(text);

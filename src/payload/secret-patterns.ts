@@ -1,11 +1,11 @@
 /**
- * Patterns that match API keys of well-known services, access tokens, private keys, and passwords in URLs. Pass the
- * list as the `patterns` option of `redact`. Each pattern runs in linear time.
+ * Patterns that match access tokens, private keys, passwords in URLs, and the API keys of well-known services. Pass
+ * `secretPatterns` as the `patterns` option of `redact`. Each pattern runs in linear time.
  */
-// Most patterns begin with literal characters, which the regex engine finds quickly, followed by a lookbehind that
-// checks the preceding character.
+// Most patterns begin with literal characters, which the regex engine finds quickly. A lookbehind then checks the
+// preceding character.
 export const secretPatterns: readonly RegExp[] = Object.freeze([
-  // OpenAI, Anthropic, OpenRouter, DeepSeek. Letters without a digit may be ordinary words.
+  // OpenAI, Anthropic, OpenRouter, DeepSeek. A digit is required, because letters alone may be ordinary words.
   /sk-(?<![\w-]sk-)(?=[A-Za-z_-]{0,64}\d)[\w-]{20,512}/,
   // LangSmith
   /lsv2_(?<!\wlsv2_)[a-z]{2}_[\da-zA-Z_]{20,128}/,
@@ -27,7 +27,7 @@ export const secretPatterns: readonly RegExp[] = Object.freeze([
   /AIza(?<!\w....)[\w-]{35}(?![\w-])/,
   /GOCSPX-(?<!\w.{7})[\w-]{28}(?![\w-])/,
   /ya29\.(?<!\w.{5})[\w-]{20,2048}/,
-  // Stripe, and services with the same format of webhook secrets
+  // Stripe, and services with webhook secrets in the same format
   /[rs]k_(?:live|test)_(?<!\w.{8})[\da-zA-Z]{16,128}/,
   /whsec_(?<!\w.{6})[\w+/=]{24,128}/,
   // npm
@@ -57,13 +57,13 @@ export const secretPatterns: readonly RegExp[] = Object.freeze([
   // Telegram and Discord bots
   /(?<!\w)\d{8,10}:AA[\w-]{32,35}(?![\w-])/,
   /[MNO](?<![\w-].)[\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w-])/,
-  // Credentials after the authentication scheme in an Authorization header
+  // The credentials after the scheme in an Authorization header
   /Bearer\s(?<!\w.{7})(?=[\w.~+/-]{0,64}\d)[\w.~+/-]{12,4096}={0,2}/i,
   /(?:apikey|basic|bearer|token)\s(?<=authorization\W{1,8}\w{5,6}\s)[\w.~+/-]{6,4096}={0,2}/i,
   // JSON Web Tokens
   /eyJ(?<![\w-]eyJ)[\w-]{10,4096}\.eyJ[\w-]{10,8192}\.[\w-]{0,4096}/,
   // Private keys in PEM format, with or without the end line
   /-----BEGIN [A-Z\d ]{0,32}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-[^-]){0,16384}(?:-----END [A-Z\d ]{0,32}PRIVATE KEY(?: BLOCK)?-----)?/,
-  // User and password in a URL
+  // The user and password in a URL
   /(?<=:\/\/)[^\s/:@"'<>`]{0,256}:[^\s/@"'<>`]{1,256}(?=@)/,
 ]);

@@ -9,14 +9,14 @@ import { failureText, MASK, shownText } from './redact.ts';
 import { matcherAt, type PathMatcher, trailOf, type ValuePath } from './redaction-paths.ts';
 
 /**
- * Returns the JSON text of any value, masked and within the limits. Never throws. Plain data is checked and then
- * encoded with `JSON.stringify`, which reads each property twice. All other values are copied first. The copy contains:
+ * Encodes any value as JSON, with secrets masked and limits applied. Never throws. Plain data is checked and then
+ * encoded with `JSON.stringify`, so each property is read twice. Other values are copied first. The copy contains:
  *
  * - `[Circular]` for a cycle, `[Function name]` for a function, `[Promise]` for a promise, the kind of a stream or
- *   iterator, the description of a symbol, and `[Proxy]` for an unreadable proxy;
+ *   iterator, the description of a symbol, `[Proxy]` for an unreadable proxy;
  * - `123n` for a BigInt, the name of NaN or an infinity, a date in ISO 8601, and a URL without user and password;
  * - an object for Headers or a Map with string keys, a list of pairs for any other Map, and a list for a Set;
- * - an object with name, message, stack, cause and own properties for an Error;
+ * - an object with the name, message, stack, cause and own properties of an Error;
  * - an object with a `type` for a Request, Response, Blob or File;
  * - `{ type, byteLength, base64 }` with at most 1 KiB for binary data;
  * - if `attachments` is set, `{ type, byteLength, attachment }` for larger binary data and for Blobs, and `[Attachment
@@ -49,8 +49,8 @@ interface PayloadPolicy {
 const PATHS: Readonly<Record<AttachingField, ValuePath>> = { inputs: ['inputs'], outputs: ['outputs'] };
 
 /**
- * Encodes a payload as a JSON object. Wraps a value that is not a plain object in an object with the property `input`
- * or `outputs`. `room` is undefined if the run has no attachments yet.
+ * Encodes a payload as a JSON object. If the value is not a plain object, it becomes the property `input` or `outputs`
+ * of an object. `room` is undefined if the run has no attachments yet.
  */
 export function encodePayload(
   field: AttachingField,
@@ -60,7 +60,7 @@ export function encodePayload(
 ): EncodedPayload {
   const given = payloadOf(field, value);
   const plain = plainJson(given, rules, PATHS[field]);
-  // A proxy, or an object with `toJSON`, may be encoded as a string or an array instead of an object.
+  // A proxy or an object with `toJSON` may be encoded as a string or an array.
   if (plain?.charCodeAt(0) === OPENING_BRACE) return { json: plain, attachments: undefined };
   const attachments = new PayloadAttachments(field, attachmentBytes, room);
   const json = copiedJson(given, rules, PATHS[field], attachments);
@@ -95,16 +95,16 @@ export function shownName(name: string, { redaction }: PayloadRules): string {
 
 const CHUNK: ValuePath = ['outputs', 'outputs', undefined];
 
-/** Encodes the chunks of one result. Does not mask the key `token`, which holds text in a chunk, not a secret. */
+/** Encodes the chunks of one result. Does not mask the key `token`, because in a chunk this key holds text. */
 export class ChunkList {
   readonly #rules: PayloadRules;
   readonly #newAttachments: () => PayloadAttachments;
   readonly #keep: (attachments: readonly HeldAttachment[]) => void;
   readonly #json: string[] = [];
-  /** Strings waiting to be encoded together, which is faster than encoding them one at a time. */
+  /** Strings to encode together, because encoding them one at a time is slower. */
   #texts: string[] = [];
 
-  /** `newAttachments` is called for each chunk that must be copied. `keep` receives the chunk's attachments. */
+  /** `newAttachments` is called for each chunk that must be copied. `keep` receives the attachments of that chunk. */
   constructor(
     rules: PayloadRules,
     newAttachments: () => PayloadAttachments,
@@ -117,8 +117,8 @@ export class ChunkList {
 
   /** Adds a chunk and returns the approximate length of its JSON text. */
   add(chunk: unknown): number {
-    // Encodes a string separately if it may be a data URI, which becomes an attachment, or if redaction paths, patterns
-    // or a replacement function are configured.
+    // Strings are encoded separately if redaction paths, patterns or a replacement function are configured. A possible
+    // data URI is also encoded separately, because it may become an attachment.
     if (typeof chunk === 'string' && this.#areTextsAlike && !mayBeDataUri(chunk)) {
       this.#texts.push(chunk);
       return chunk.length + 2;
@@ -156,7 +156,7 @@ export class ChunkList {
 }
 
 /**
- * Whether JSON text can be recorded unchanged, because it is within the limits and needs no masking. `value` is the
+ * Whether JSON text is within the limits and needs no masking, so that it can be recorded unchanged. `value` is the
  * parsed text.
  */
 export function isPlainJson(text: string, value: object, rules: PayloadRules): boolean {
@@ -174,12 +174,12 @@ const OPENING_BRACE = 0x7b;
 const NAME: ValuePath = ['name'];
 const KEYS: Readonly<Record<AttachingField, string>> = { inputs: 'input', outputs: 'outputs' };
 
-/** Name of the event for a chunk of model output, in which the key `token` holds text, not a secret. */
+/** Name of the event for a chunk of model output. In this event, the key `token` holds text, not a secret. */
 const TOKEN_EVENT = 'new_token';
 
 const unmasked = new PlainCheck();
 
-/** Returns the value's JSON text, or undefined if the value must be copied, masked or truncated. */
+/** Encodes plain data as JSON. Returns undefined if the value must be copied, masked or truncated. */
 function plainJson(value: unknown, rules: PayloadRules, path: ValuePath): string | undefined {
   const { redaction } = rules;
   const check = redaction === undefined ? unmasked : redaction.plain;
@@ -209,7 +209,7 @@ function copiedJson(value: unknown, rules: PayloadRules, path: ValuePath, attach
     return JSON.stringify(new Copier(rules, matcher, trail, attachments).copy(value)) ?? 'null';
   } catch (thrown) {
     attachments?.clear();
-    // A value within the limits can still exceed the call stack or the maximum string length.
+    // Even within the limits, a value may exceed the call stack or the maximum string length.
     return jsonText(failureText(thrown) ?? `[Threw: ${messageOf(thrown)}]`);
   }
 }
@@ -221,7 +221,7 @@ function chunkRules(rules: PayloadRules): PayloadRules {
 function payloadOf(field: AttachingField, value: unknown): unknown {
   if (value === undefined) return {};
   if (isLikeObject(value)) return value;
-  // A computed key would more than double the time that this function takes.
+  // A computed key would make this function more than twice as slow.
   return field === 'inputs' ? { input: value } : { outputs: value };
 }
 

@@ -13,17 +13,18 @@ const SMALL_U = 0x75;
 const OPENING_BRACE = 0x7b;
 const BYTE_ORDER_MARK = 0xfeff;
 
-/** Minimum length of a text that can contain both the name and the value of a secret. */
+/** Minimum length of a string with the name and value of a secret. */
 const CHARACTERS_MIN = 9;
 
 /** Maximum number of characters examined at the end of a key in JSON text. */
 const NAME_CHARACTERS_MAX = 128;
 
-/** Maximum number of other characters between a key's last letter and the `"`, `=` or `:` after the key. */
+/** Maximum number of characters between a key's last letter and the next `"`, `=` or `:`. */
 const GAP_MAX = 16;
 
 /**
- * Whether a text may contain names of secrets. True for JSON text, header lines, a URL path and any text with a URL.
+ * Whether a text may contain names of secrets. Returns true for JSON text, header lines, URL paths and any text with a
+ * URL.
  */
 export function mayHoldNames(text: string): boolean {
   if (text.length < CHARACTERS_MIN) return false;
@@ -32,7 +33,7 @@ export function mayHoldNames(text: string): boolean {
   return text.includes('://') || (start === JSON_TEXT && isLikeJson(text));
 }
 
-// Kinds of texts, determined by their first character.
+// Kinds of text, determined by the first character.
 const OTHER = 0;
 const LETTER = 1;
 const PATH = 2;
@@ -49,15 +50,15 @@ function startOf(text: string): number {
   return first === BYTE_ORDER_MARK ? JSON_TEXT : OTHER;
 }
 
-/** Lookup table by character code: 1 if header names may contain the character. */
+/** Lookup table by character code. An entry is 1 if header names may contain the character. */
 const IN_NAME = new Uint8Array(0x80);
 for (let code = 0; code < 0x80; code++) if (/[\w-]/.test(String.fromCharCode(code))) IN_NAME[code] = 1;
 
 const HEADER_NAME_CHARACTERS_MAX = 64;
 
-/** Whether a text begins with a header line or an HTTP start line. The first character must be a letter. */
+/** Whether a text begins with a header line or an HTTP start line. The text must begin with a letter. */
 function startsLikeHead(text: string): boolean {
-  // Most ids and names contain no colon. `includes` rejects them faster than the loop.
+  // Most ids and names contain no colon, and `includes` is faster than the loop.
   if (!text.includes(':')) return false;
   const stop = Math.min(text.length, HEADER_NAME_CHARACTERS_MAX + 1);
   let at = 1;
@@ -68,13 +69,13 @@ function startsLikeHead(text: string): boolean {
   }
   if (code === COLON) return text.charCodeAt(at + 1) === SPACE;
   if ((code !== SPACE && code !== SLASH) || at < 3 || at > 7) return false;
-  // The second letter of an HTTP method is upper-case. This quickly rejects most texts.
+  // The second letter of an HTTP method is upper-case. Checking this letter first rejects most strings quickly.
   return text.charCodeAt(1) <= CAPITAL_Z && METHOD.test(text.slice(0, at));
 }
 
 const METHOD = /^[A-Z]+$/;
 
-/** Whether a text starts like a JSON object or list, or like one that was encoded again as a JSON string. */
+/** Whether a text starts like a JSON object or array, even if the JSON was encoded again as a string. */
 function isLikeJson(text: string): boolean {
   const first = text.charCodeAt(0);
   if (first === OPENING_BRACE || first === OPENING_BRACKET) return true;
@@ -87,7 +88,7 @@ export class TextSecrets {
   readonly #names: SecretNames;
   readonly #mask: Mask;
   readonly #urls: UrlSecrets;
-  /** Lookup table by the result of `endOf`: 1 if the name of a secret may end with these three letters. */
+  /** Lookup table by the result of `endOf`. An entry is 1 if a secret's name may end with these three letters. */
   readonly #ends = new Uint8Array(0x8000);
 
   constructor(names: SecretNames, mask: Mask) {
@@ -106,8 +107,8 @@ export class TextSecrets {
   }
 
   /**
-   * Whether `masked` may change the text. Ignores URLs inside the text, which `hasSecretUrl` finds. Must be fast,
-   * because it checks every text.
+   * Whether `masked` may change the text. Ignores URLs inside the text, because `hasSecretUrl` finds them. Called for
+   * every string, so it must be fast.
    */
   mayMask(text: string): boolean {
     const start = startOf(text);
@@ -121,9 +122,9 @@ export class TextSecrets {
     return this.#urls.areIn(json);
   }
 
-  /** Whether JSON text may contain a secret's name before `"`, `=` or `: `, or an escape in such a name. */
+  /** Whether JSON text may contain a secret's name before `"`, `=` or `: `, or an escape within a name. */
   isLikelyIn(json: string): boolean {
-    // Searching for each of these characters with `indexOf` is several times faster than a loop over the text.
+    // Searching with `indexOf` is several times faster than a loop over the characters.
     for (let at = json.indexOf('"'); at >= 0; at = json.indexOf('"', at + 1)) {
       if (this.#isNameBefore(json, at)) return true;
     }
@@ -172,7 +173,7 @@ export class TextSecrets {
       const shown = this.#copy(value, [...trail]);
       return shown === value ? undefined : text.slice(0, text.search(/[[{"]/)) + JSON.stringify(shown);
     } catch {
-      // The text is not valid JSON, or is nested too deeply for the call stack.
+      // The text is invalid JSON or is nested too deeply for the call stack.
       return this.#urls.masked(this.#maskQuoted(text, trail), trail);
     }
   }
@@ -199,7 +200,7 @@ export class TextSecrets {
     return copy ?? value;
   }
 
-  /** Masks strings and numbers after quoted names in invalid JSON, for example in truncated JSON text. */
+  /** Masks strings and numbers after quoted names in invalid JSON, for example in truncated JSON. */
   #maskQuoted(text: string, trail: Trail): string {
     let shown = '';
     let copied = 0;
@@ -239,17 +240,17 @@ const START_LINE = /(?:[A-Z]{3,7} [^\r\n]* HTTP\/[\d.]{1,3}|HTTP\/[\d.]{1,3} [^\
 
 const HEADER_LINE = /([A-Za-z][\w-]{0,63}): ([^\r\n]*)(\r?\n|$)/y;
 
-/** Whether a header's value is a secret. Text that looks like prose after a colon is not a secret. */
+/** Whether a header's value is a secret. Text that looks like prose is not a secret. */
 function isHeaderSecret(name: string, value: string): boolean {
   if (isPlainText(value)) return false;
   return !/\s/.test(value) || /(?:authorization|cookie)$/i.test(name);
 }
 
-/** Matches from a name's closing `"` to the value's opening `"`, or to the end of a number. */
+/** Matches the text from a name's closing `"` to the value's opening `"`, or to the end of a number. */
 const VALUE = /"\s{0,64}:\s{0,64}(?:(\\{0,256}")|\d{1,64})/y;
 
 /**
- * Returns the start and end index of the string or number after a secret's name. A string without a closing quote
+ * Returns the start and end index of the string or number after a secret's name. If a string has no closing quote, it
  * extends to the end of the text.
  */
 function valueAfter(text: string, quote: number): readonly [start: number, end: number] {
@@ -286,8 +287,8 @@ function nameEnd(text: string, mark: number): number {
 }
 
 /**
- * Packs the three letters that end at index `last` into a number, with five bits per letter. The lower five bits of
- * ASCII letters do not depend on case.
+ * Packs the three letters up to index `last` into a number, with five bits per letter. The lower five bits of an ASCII
+ * letter are the same in upper and lower case.
  */
 function endOf(text: string, last: number): number {
   const code = (at: number): number => (at < 0 ? 0 : text.charCodeAt(at) & 0x1f);
@@ -298,7 +299,7 @@ function isNoLetter(code: number): boolean {
   return code < 0x80 && ((code | 0x20) < 0x61 || (code | 0x20) > 0x7a);
 }
 
-/** Whether an escape may encode a letter in a name (`\u0041` to `\u007a`) or belong to a URL (`:\/\/`). */
+/** Whether an escape may encode a letter in a name (`\u0041` to `\u007a`) or be part of a URL (`:\/\/`). */
 function isEscapeOfName(json: string, at: number): boolean {
   if (json.charCodeAt(at + 1) === SMALL_U) return /^00[4-7]/.test(json.slice(at + 2, at + 5));
   return json.charCodeAt(at + 1) === SLASH && json.startsWith(':\\/\\/', at - 1);

@@ -21,7 +21,7 @@ export class UrlSecrets {
   }
 
   /**
-   * Masks secrets in the URLs within a text. A text that starts with `/` or `?` is treated as a URL without an origin.
+   * Masks secrets in URLs inside a text. If the text starts with `/` or `?`, it is treated as a URL without an origin.
    */
   masked(text: string, trail: Trail): string {
     const first = text.charCodeAt(0);
@@ -43,7 +43,7 @@ export class UrlSecrets {
   }
 
   areIn(json: string): boolean {
-    // `/` is rarer than `:` in JSON text, so this search is several times faster than a search for `://`.
+    // Searching for `//` is several times faster than for `://`, because `/` is rarer than `:` in JSON.
     let end = 0;
     for (let at = json.indexOf('//'); at >= 0; at = json.indexOf('//', Math.max(end, at + 2))) {
       if (json.charCodeAt(at - 1) !== COLON) continue;
@@ -94,7 +94,7 @@ const VALUE_END = /[?&#;]/g;
 /** Matches a URL's user and password. */
 const USER = /(?<=:\/\/)[^\s/?#]{1,4096}(?=@)/g;
 
-/** Lookup table by character code: 1 if the character ends a URL in prose, JSON text or HTML. */
+/** Lookup table by character code. An entry is 1 if the character ends a URL in prose, JSON or HTML. */
 const URL_ENDS = new Uint8Array(0x80).fill(1, 0, SPACE + 1);
 for (const character of '"<>\\`') URL_ENDS[character.charCodeAt(0)] = 1;
 
@@ -107,7 +107,7 @@ function urlEnd(text: string, start: number): number {
   return end;
 }
 
-/** Whether a URL's user information contains a password or looks like a key. */
+/** Whether the user information in a URL contains a password or looks like a key. */
 function isCredential(user: string): boolean {
   return /:./.test(user) || (user.length >= 16 && !isPiece(user));
 }
