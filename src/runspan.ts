@@ -1,6 +1,6 @@
 /**
- * Connects recording and delivery: no other module imports both. Registers the sink factory and keeps the process's
- * exporters.
+ * Connects recording and delivery. No other module imports the code for both. Registers the sink factory and keeps the
+ * process's exporters.
  */
 import { diagnostics } from './base/diagnostics.ts';
 import { FETCH_RECORDER, type FetchRecorder, shared } from './base/shared.ts';
@@ -75,8 +75,8 @@ export function createExporter(options?: ConfigureOptions): Exporter {
 }
 
 /**
- * Waits until all runs recorded before this call are delivered or dropped. Covers all exporters, but does not wait for
- * open runs. Never rejects. After a timeout, `ok` is false and `pending` is the number of undelivered runs.
+ * Waits until all exporters have delivered or dropped the runs recorded before this call. Does not wait for open runs.
+ * Never rejects. After a timeout, `ok` is false and `pending` is the number of undelivered runs.
  */
 export async function flush(limit?: FlushLimit): Promise<FlushResult> {
   return all.flush(limit);
@@ -93,7 +93,7 @@ export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
  * the flush. A web `Response` with a body is returned immediately, and its body ends after the flush. If the platform
  * provides `waitUntil`, the flush runs in `waitUntil` and delays nothing.
  *
- * The flush takes up to `timeoutMs`. The default is 2,000. On AWS Lambda, the flush ends at least 250 ms before the
+ * The flush takes up to `timeoutMs`, by default 2 seconds. On AWS Lambda, the flush ends at least 250 ms before the
  * function's timeout. If the handler returns no promise, the flush continues in the background after the handler
  * returns.
  */

@@ -112,9 +112,9 @@ const OPERATION = 'traceMethods';
 /**
  * Replaces methods of an object or class with traced methods. For a class, `methods` can name static and instance
  * methods. Returns the target. `methods` is an array of names, or an object that maps method names to options.
- * `options` apply to all methods. Each run is named after its method. If a static method and an instance method have
- * the same name, only the instance method is traced. Methods that `traceMethods` has already traced are left unchanged.
- * Logs a warning if a method does not exist.
+ * `options` apply to all methods. Each run is named after its method. If a static and an instance method have the same
+ * name, only the instance method is traced. Methods that `traceMethods` has already traced are left unchanged. Logs a
+ * warning if a method does not exist.
  */
 export function traceMethods<Target extends object>(
   target: Target,
@@ -152,7 +152,7 @@ function ownerOf(target: object, name: PropertyKey): object {
 interface Replacement {
   readonly wrapper: unknown;
   readonly original: unknown;
-  /** Descriptor of the object's own property before the replacement. Undefined if the object inherited the method. */
+  /** Descriptor of the original property, or undefined if the object inherited the method. */
   readonly before: PropertyDescriptor | undefined;
 }
 

@@ -7,7 +7,7 @@ export type Method = (this: unknown, ...args: unknown[]) => unknown;
 
 /** Receives each chunk that a consumer reads from a stream or iterator, then the end, error or cancellation. */
 export interface StreamObserver {
-  /** True while `step` runs. While true, calls that the result makes to its own methods are ignored. */
+  /** True while `step` runs, so that a result's calls to its own methods are not observed. */
   readonly isStepping: boolean;
   /** Whether the observer receives a transform stream's input chunks instead of its output chunks. */
   readonly observesSource?: boolean;
@@ -29,7 +29,7 @@ export interface StreamObserver {
 
 /** Receives the outcome of a promise or thenable. */
 export interface Settlement {
-  /** Called when the application calls a method of the thenable. The thenable is then no longer watched. */
+  /** Called when the application calls a method of the thenable, which then needs no watching. */
   asked?(): void;
   fulfilled(value: unknown): void;
   fail(error: unknown): void;
@@ -46,14 +46,11 @@ export interface Watched {
 }
 
 /**
- * Reports results that are garbage-collected before they end, and results that are not used for `idleMaxMs`. An unused
- * result is reported after twice `idleMaxMs` at the latest.
+ * Reports results that are garbage-collected before they end, or not used for `idleMaxMs`. Unused results are reported
+ * within twice that time.
  */
 class Abandonment {
-  /**
-   * Results created in the current turn of the event loop. Most generators end in the turn that creates them and need
-   * no timer.
-   */
+  /** Results created in the current turn of the event loop. Most generators end in this turn and need no timer. */
   readonly #fresh = new Map<Watched, object>();
   readonly #timers = new Map<Watched, NodeJS.Timeout>();
   readonly #collected = new FinalizationRegistry<Watched>((watched) =>
@@ -98,7 +95,7 @@ class Abandonment {
 
 export const abandonment: Abandonment = new Abandonment();
 
-/** Called in place of a replaced method. `method` is the original method. */
+/** Called in place of a replaced method, with the original method as `method`. */
 export type Interceptor = (method: Method, self: unknown, args: unknown[]) => unknown;
 
 export function interceptOwn(object: object, key: PropertyKey, intercept: Interceptor): boolean {
@@ -139,10 +136,7 @@ export function isObjectOrFunction(value: unknown): value is object {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 
-/**
- * Maximum number of runs that observe one object. The limit is needed because each run wraps the object's methods
- * again.
- */
+/** Maximum number of runs that observe one object. Each run wraps the object's methods again. */
 const CALLS_MAX = 16;
 
 /**

@@ -16,7 +16,7 @@ export type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args
 /** The type of a function's awaited result. For a generator or a stream, an array of its chunks. */
 export type OutcomeOf<Fn> = Fn extends (...args: never[]) => infer Result ? WholeOf<Awaited<Result>> : never;
 
-/** Maps a generator or async iterable type to an array of its chunks. Other types do not change. */
+/** Maps a generator or async iterable type to an array of its chunks. Returns other types unchanged. */
 export type WholeOf<Value> = Value extends
   | Generator<infer Chunk>
   | IterableIterator<infer Chunk>
@@ -53,10 +53,10 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
   /** Combines the chunks of a generator or stream into the value to record. */
   aggregate?(chunks: unknown[]): unknown;
   /**
-   * Callback that selects the stream or generator to trace from the function's result. If the result is
-   * `{ stream, id }`, for example, use `({ stream }) => stream`. The run records the selected stream's chunks as
-   * outputs and ends when the stream ends. If the callback throws or returns another value, the result itself is
-   * recorded. Generator functions ignore this option.
+   * Callback that selects the stream or generator to trace from the function's result. For the result `{ stream, id }`,
+   * for example, pass `({ stream }) => stream`. The run records the selected stream's chunks as outputs and ends when
+   * the stream ends. If the callback throws or returns another value, the result itself is recorded. Generator
+   * functions ignore this option.
    */
   stream?(result: Outcome): unknown;
 }
@@ -68,10 +68,10 @@ export type ChunkOptions = Pick<PlanOptions, 'name' | 'outputs' | 'aggregate'>;
 
 /** The data that an integration records for one method call. */
 export interface CallDescription {
-  /** The run's name, which replaces the plan's name. */
+  /** The run's name, if it differs from the plan's name. */
   readonly name?: string;
   readonly inputs: Readonly<Record<string, unknown>>;
-  /** Metadata of this call, which is added to the plan's metadata. */
+  /** Metadata to add to the plan's metadata for this call. */
   readonly metadata?: Fields;
   /** The OpenTelemetry span that the SDK started for this call. */
   readonly span?: object | undefined;
@@ -122,10 +122,7 @@ export class Plan implements StartOptions {
     Object.assign(this, options);
   }
 
-  /**
-   * Returns a copy of the plan with these options. Tags and metadata are added to those of the plan. Other options
-   * replace those of the plan.
-   */
+  /** Returns a copy of the plan with the given tags and metadata added and the other given options replaced. */
   with(options: Partial<PlanOptions>): Plan {
     const merged = { ...this, ...options };
     if (options.tags !== undefined) merged.tags = [...(this.tags ?? []), ...options.tags];
@@ -209,7 +206,7 @@ export function endWith(run: Run, plan: Plan, value: unknown): void {
   }
 }
 
-/** Returns the object that determines when the run ends: the result, or the stream that the `stream` option selects. */
+/** Returns the object whose end ends the run: the function's result, or the stream selected by the `stream` option. */
 export function followedValue({ stream }: Plan, result: unknown): unknown {
   return (stream && guard('stream', () => stream(result))) ?? result;
 }

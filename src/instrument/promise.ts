@@ -89,13 +89,13 @@ function derivedFrom(promise: Result, settlement: Settlement): Result {
 
 function copyProperties(derived: Result, promise: Result): void {
   for (const key of Reflect.ownKeys(promise)) {
-    // Skips properties that the derived promise already has, for example Node's symbols for the async id and context.
+    // Skips properties that the derived promise already has, for example Node's symbols.
     if (METHODS.has(key) || Object.hasOwn(derived, key)) continue;
     Object.defineProperty(derived, key, Object.getOwnPropertyDescriptor(promise, key) as PropertyDescriptor);
   }
 }
 
-/** Methods that are not copied, because they work only on the original promise. */
+/** Names of methods that are not copied, because they work only on the original promise. */
 const METHODS: ReadonlySet<PropertyKey> = new Set(['then', 'catch', 'finally']);
 
 /**
@@ -145,7 +145,7 @@ function followingCatch(method: Method, settlement: Settlement): Method {
   };
 }
 
-/** Observes the promise that `finally` returns. Unless the callback throws, this promise has the thenable's outcome. */
+/** Observes the promise that `finally` returns. The promise has the thenable's outcome unless the callback throws. */
 function followingFinally(method: Method, settlement: Settlement): Method {
   return function (this: unknown, ...args: unknown[]): unknown {
     settlement.asked?.();

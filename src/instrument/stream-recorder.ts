@@ -127,15 +127,15 @@ const CHUNKS_MAX = 10_000;
 const BINARY_BYTES_MAX = 65_536;
 
 /**
- * The chunks of one result. Each chunk is encoded when the consumer reads it. If `aggregate` or `outputs` is set, the
+ * The chunks of one result. Each chunk is encoded when the consumer reads it. With `aggregate` or `outputs`, the
  * original chunks are kept instead. The total size of the chunks is limited to the maximum payload size.
  */
 export class Chunks implements Collector {
   readonly #options: ChunkOptions;
   readonly #run: Run;
-  /** The chunks to pass to `aggregate` or `outputs`. Undefined if neither option is set. */
+  /** The chunks to pass to `aggregate` or `outputs`, or undefined if neither option is set. */
   #values: unknown[] | undefined;
-  /** The encoded chunks. Undefined if `#values` is set or outputs are not recorded. */
+  /** The encoded chunks, or undefined if `#values` is set or outputs are not recorded. */
   #list: ChunkList | undefined;
   #charactersLeft: number;
   #kept = 0;

@@ -200,7 +200,7 @@ function followPipeTo(method: Method, stream: ReadableStream, args: unknown[], o
 }
 
 /**
- * Observes a transform stream's output instead of its input. The input's end, error or cancellation also reaches the
+ * Observes a transform stream's output instead of its input, because the end or failure of the input reaches the
  * output.
  */
 function followPipeThrough(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
@@ -223,7 +223,7 @@ function followCancel(method: Method, stream: ReadableStream, args: unknown[], o
   return result;
 }
 
-/** Whether a stream is locked. False if the value is not a stream. */
+/** Whether a value is a locked stream. */
 function isLocked(stream: ReadableStream | undefined): boolean {
   return guard('traceable', () => stream?.locked) === true;
 }
@@ -241,7 +241,6 @@ function followValues(method: Method, stream: ReadableStream, args: unknown[], o
   return iterator;
 }
 
-/** The reading progress of one stream's consumers. */
 interface Progress {
   /** Number of chunks read by the consumer that is furthest ahead. */
   chunks: number;

@@ -39,9 +39,9 @@ type Callable = (...args: unknown[]) => unknown;
 /** The type of a traced function: the original function's type plus the method `with`. */
 export type Traceable<Fn> = Fn & {
   /**
-   * Returns the function with other options, for example to set one run's id: `answer.with({ id })(question)`. `tags`
-   * and `metadata` are added to the existing ones. Other options replace the existing ones. If the original function
-   * already has a `with` property, that property is kept.
+   * Returns the function with other options, for example to set one run's id: `answer.with({ id })(question)`. `with`
+   * adds to the existing tags and metadata, and replaces other options. If the original function already has a `with`
+   * property, that property is kept.
    */
   with(options: CallOptions): Fn;
 };
@@ -62,8 +62,8 @@ const wrapped: WeakMap<object, Wrapped> = shared('wrapped', () => new WeakMap())
  * returned function behaves like `fn`: it has the same results, errors, `this` and own properties. Synchronous
  * functions stay synchronous, and generators stay lazy. While tracing is off, `fn` is called directly.
  *
- * If `fn` is already traced, `tags` and `metadata` are added to the existing ones. Other options replace the existing
- * ones. If `fn` is a class or not a function, `traceable` logs a warning and returns `fn` unchanged.
+ * If `fn` is already traced, the new tags and metadata are added, and other options are replaced. If `fn` is a class or
+ * not a function, `traceable` logs a warning and returns `fn` unchanged.
  */
 export function traceable<Fn extends CallableFunction>(
   fn: Fn,
@@ -81,7 +81,7 @@ export function traceable<Fn extends CallableFunction>(
   return wrap(plan, known?.fn ?? original, original) as unknown as Traceable<Fn>;
 }
 
-/** Like `traceable`, but does not validate the options. Used by integrations. */
+/** Traces a function for an integration. Unlike `traceable`, does not validate the options. */
 export function tracedBy(options: PlanOptions, fn: Callable): Callable {
   return wrap(new Plan(options), fn, fn);
 }
@@ -140,10 +140,7 @@ function call(fn: Callable, plan: Plan, self: unknown, args: unknown[], isAsync:
   return isAsync ? followPromise(result as Promise<unknown>, run, plan) : followResult(result, run, plan);
 }
 
-/**
- * Traces a generator function. The inputs and the parent are captured when the function is called. The run starts with
- * the first call to `next()`.
- */
+/** Traces a generator function. The call captures the inputs and the parent. The first `next()` starts the run. */
 function tracedGenerator(fn: Callable, plan: Plan): Callable {
   const wrapper = {
     traced(this: unknown, ...args: unknown[]): unknown {
@@ -167,7 +164,7 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
   return wrapper.traced;
 }
 
-/** Data captured when a traced function is called, before its run starts. */
+/** Data captured when a traced function is called. */
 interface PreparedRun {
   readonly plan: Plan;
   readonly parent: RunContext | undefined;

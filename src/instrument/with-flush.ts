@@ -17,8 +17,7 @@ type Flush = (limit: FlushLimit) => Promise<FlushResult>;
 const FLUSH_TIMEOUT_MS = 2_000;
 
 /**
- * Time reserved for sending the response, in milliseconds. The flush ends before the handler's time limit by this
- * margin.
+ * Time between the end of the flush and the handler's timeout, in milliseconds. The response is sent during this time.
  */
 const RESPONSE_MARGIN_MS = 250;
 
@@ -158,10 +157,7 @@ class BodyObserver implements StreamObserver, Watched {
     });
   }
 
-  /**
-   * Always returns true, so that an idle body is never treated as abandoned. The platform ends the function long before
-   * `idleMaxMs`.
-   */
+  /** Always returns true, so that an idle body is never treated as abandoned. */
   wasUsed(): boolean {
     return true;
   }

@@ -35,16 +35,13 @@ function blockOf(part: unknown): unknown {
   return type === 'file' || type === 'image' ? aiSdkFile(part) : part;
 }
 
-/** Converts a tool call. The arguments are in `args` in version 4, and in `input` since version 5. */
+/** Converts a tool call. AI SDK 4 stores the arguments in `args`, and later versions in `input`. */
 export function aiSdkToolCall(part: unknown): Fields {
   const { toolCallId, toolName, input, args } = fieldsOf(part);
   return toolCall(toolCallId, toolName, input ?? args);
 }
 
-/**
- * Converts a tool result. The content is in `result` in version 4. Since version 5, it is in `output`, an object with a
- * type.
- */
+/** Converts a tool result. AI SDK 4 stores the content in `result`, and later versions in the object `output`. */
 function toolResultOf(part: Fields): Fields {
   const { toolCallId, toolName, output, result } = part;
   const given = isFields(output) && 'value' in output ? output.value : output;
@@ -73,7 +70,7 @@ export function aiSdkFile(part: unknown): Fields {
 
 function urlOf(data: unknown, mediaType: unknown): unknown {
   if (data instanceof URL) return data.href;
-  // Version 7 wraps the data in an object with a type.
+  // AI SDK 7 wraps the data in an object with a `type`.
   const { type, data: inner, url } = fieldsOf(data);
   if (type === 'data') return urlOf(inner, mediaType);
   if (type === 'url') return url instanceof URL ? url.href : url;

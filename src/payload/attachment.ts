@@ -253,7 +253,7 @@ export function safeName(name: string): string {
   return name.slice(0, end).replaceAll('\0', '%00') + '%5C'.repeat(name.length - end);
 }
 
-/** A subclass of Blob may override `size`. */
+/** Reads `size` from `Blob.prototype`, because a subclass may override it. */
 export function sizeOf(content: AttachmentContent): number {
   return isBlob(content) ? (Reflect.get(Blob.prototype, 'size', content) as number) : content.byteLength;
 }

@@ -17,7 +17,7 @@ import type { Redaction } from './redact.ts';
 import type { PathMatcher, Step } from './redaction-paths.ts';
 import { isHeaders } from './secret-names.ts';
 
-/** Maximum length of the keys that are kept after a payload has reached its character limit. */
+/** After a payload reaches its character limit, only keys up to this length are kept. */
 const KEY_CHARACTERS_KEPT = 256;
 
 /** Used as `owner` if an object's other properties must not be read, for example for a proxy. */
@@ -149,7 +149,7 @@ export class Copier {
       return this.#properties(keyed, Object.keys(keyed), keyed);
     }
     if (description === undefined) return undefined;
-    // The value was already counted as a node.
+    // `copy` counts the value as a node again, so the first count is undone.
     this.#nodesLeft++;
     return this.copy(description);
   }

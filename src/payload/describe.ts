@@ -97,7 +97,7 @@ export function viewOf(value: ArrayBufferView | ArrayBufferLike): Uint8Array {
     : new Uint8Array(value);
 }
 
-/** A subclass may override `size`. */
+/** Reads `size` from `prototype`, because a subclass may override it. */
 function firstItems(items: Iterator<unknown>, prototype: object, collection: object, width: number): Items {
   const kept: unknown[] = [];
   while (kept.length < width) {

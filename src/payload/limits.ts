@@ -13,7 +13,7 @@ export function payloadRules(limits: Limits, redaction: Redaction | undefined): 
   return { depth, width, nodes, bytes, redaction };
 }
 
-/** Share of the characters kept from the start of a truncated text. The other characters are kept from the end. */
+/** Share of the kept characters that come from the start of a truncated text. The rest come from the end. */
 const HEAD_SHARE = 0.75;
 
 /** Number of characters searched for secrets beyond each cut. A secret may extend across the cut. */

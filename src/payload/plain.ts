@@ -13,7 +13,6 @@ export interface PayloadLimits {
   readonly bytes: number;
 }
 
-/** Maximum number of cached keys. */
 const KEYS_KEPT = 2_000;
 
 const KEY_CHARACTERS_KEPT = 64;
@@ -170,7 +169,7 @@ export class PlainCheck {
     return this.#texts === undefined || !this.#texts.mayMask(text);
   }
 
-  /** Whether the value of a special key must be copied, because the value may need masking or special encoding. */
+  /** Whether the value of a special key must be copied for masking or special encoding. */
   #mayHide(key: string, value: unknown, owner: object): boolean {
     if (isPairValue(key)) return this.#names?.hidesInPair(key, value, owner) === true;
     if (key === 'toJSON' || mayHoldNames(key)) return true;

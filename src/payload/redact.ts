@@ -72,7 +72,7 @@ type Caller = (replacement: (found: string, path: string) => string, found: stri
 
 let callReplacement: Caller = (replacement, found, path) => replacement(found, path);
 
-/** Sets the function through which replacement functions are called with tracing off. */
+/** Sets a function that calls replacement functions with tracing off. */
 export function callReplacementsBy(caller: Caller): void {
   callReplacement = caller;
 }
@@ -83,7 +83,7 @@ export class Redaction {
   readonly hidesAll: boolean;
   /** @internal Undefined if no paths are configured. */
   readonly root: PathMatcher | undefined;
-  /** @internal Whether the replacement is a function. Replacement functions receive each value's path. */
+  /** @internal Whether the replacement is a function, which receives each value's path. */
   readonly wantsTrail: boolean;
   /** @internal */
   readonly names: SecretNames | undefined;

@@ -4,12 +4,12 @@ import { hasPlainPrototype } from './describe.ts';
 /**
  * The kind of a secret's name decides which of its values are hidden:
  *
- * - `always`: every value except a JSON Schema;
- * - `text`: text, lists and class instances;
- * - `word`: numbers from 1000, and text that is not prose;
- * - `look`: text that looks like a credential, not like words or part of a word;
- * - `mark`: text without spaces that looks like a credential or a digest;
- * - `none`: no value, because the name only ends like the name of a secret.
+ * - `always` hides every value except a JSON Schema.
+ * - `text` hides strings, lists and class instances.
+ * - `word` hides numbers from 1000, and text that is not prose.
+ * - `look` hides text that looks like a credential, not like words or part of a word.
+ * - `mark` hides text without spaces that looks like a credential or a digest.
+ * - `none` hides no value, because the name only ends like the name of a secret.
  */
 export type NameKind = 'always' | 'text' | 'word' | 'look' | 'mark' | 'none';
 
@@ -66,13 +66,13 @@ const CACHED_CHARACTERS_MAX = 64;
 export class SecretNames {
   readonly #kinds = new Map<string, NameKind>();
   readonly #likely: RegExp;
-  /** Cached kinds by key. Null if the key does not name a secret. */
+  /** The cached kind of each key, or null if the key does not name a secret. */
   readonly #known = new Map<string, Exclude<NameKind, 'none'> | null>();
   readonly lastWords: readonly string[];
 
   /**
-   * `own` contains the names that the application adds. Set `takesPieces` to false for chunks of model output: names
-   * such as `token` are then left out, because in a chunk they hold pieces of text.
+   * `own` contains the names that the application adds. If `takesPieces` is false, names such as `token` are left out.
+   * In chunks of model output, these names hold pieces of text.
    */
   constructor(own: readonly string[], takesPieces: boolean) {
     for (const [kind, names] of Object.entries(NAMES) as [NameKind, string][]) {
@@ -161,7 +161,7 @@ export function isHeaders(key: string): boolean {
   return /headers$/i.test(key);
 }
 
-/** Maximum number of values examined below one key. Larger objects and lists are hidden. */
+/** Maximum number of values examined below one key. Objects and lists with more values are hidden. */
 const NESTED_MAX = 100;
 
 /**
@@ -197,7 +197,7 @@ function holdsSecret(kind: NameKind, key: string, value: unknown, count: { left:
 function isSecretText(kind: NameKind, key: string, text: string): boolean {
   if (isPlainText(text)) return kind === 'word' && !/\S\s+\S|^(?:yes|no|ok)$/i.test(text);
   if (kind === 'mark') return /^[^\s()]{6,}$/.test(text);
-  // The environment variable `PWD` contains the working directory.
+  // The environment variable `PWD` contains the working directory, not a password.
   return !(/pwd$/i.test(key) && /^(?:~?\/|[A-Za-z]:\\)/.test(text));
 }
 

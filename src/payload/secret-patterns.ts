@@ -5,7 +5,8 @@
 // Most patterns begin with literal characters, which the regex engine finds quickly. A lookbehind then checks the
 // preceding character.
 export const secretPatterns: readonly RegExp[] = Object.freeze([
-  // OpenAI, Anthropic, OpenRouter, DeepSeek. A digit is required, because letters alone may be ordinary words.
+  // API keys of OpenAI, Anthropic, OpenRouter and DeepSeek. A digit is required, because letters alone may be ordinary
+  // words.
   /sk-(?<![\w-]sk-)(?=[A-Za-z_-]{0,64}\d)[\w-]{20,512}/,
   // LangSmith
   /lsv2_(?<!\wlsv2_)[a-z]{2}_[\da-zA-Z_]{20,128}/,
@@ -27,17 +28,17 @@ export const secretPatterns: readonly RegExp[] = Object.freeze([
   /AIza(?<!\w....)[\w-]{35}(?![\w-])/,
   /GOCSPX-(?<!\w.{7})[\w-]{28}(?![\w-])/,
   /ya29\.(?<!\w.{5})[\w-]{20,2048}/,
-  // Stripe, and services with webhook secrets in the same format
+  // Stripe keys, and webhook secrets in Stripe's format
   /[rs]k_(?:live|test)_(?<!\w.{8})[\da-zA-Z]{16,128}/,
   /whsec_(?<!\w.{6})[\w+/=]{24,128}/,
   // npm
   /npm_(?<!\w....)[\da-zA-Z]{36}(?!\w)/,
   // Hugging Face
   /hf_(?<!\w...)[\da-zA-Z]{34}(?!\w)/,
-  // Groq, xAI, Perplexity
+  // API keys of Groq, xAI and Perplexity
   /(?:gsk_|xai-)(?<!\w....)[\da-zA-Z]{48,128}/,
   /pplx-(?<!\w.{5})[\da-zA-Z]{48}(?!\w)/,
-  // Cerebras, Replicate, Tavily, Pinecone
+  // API keys of Cerebras, Replicate, Tavily and Pinecone
   /csk-(?<![\w-]csk-)[\da-z]{40,64}(?!\w)/,
   /r8_(?<!\w...)[\da-zA-Z]{37}(?!\w)/,
   /tvly-(?<!\w.{5})(?=[A-Za-z-]{0,64}\d)[\w-]{20,128}/,
@@ -48,13 +49,13 @@ export const secretPatterns: readonly RegExp[] = Object.freeze([
   /ntn_(?<!\w....)[\da-zA-Z]{40,60}(?!\w)/,
   /secret_(?<!\w.{7})[\da-zA-Z]{43}(?!\w)/,
   /lin_(?:api|oauth)_(?<!\wlin_(?:api|oauth)_)[\da-zA-Z]{32,128}/,
-  // Supabase, Vercel, DigitalOcean, Docker
+  // Access tokens of Supabase, Vercel, DigitalOcean and Docker
   /sbp_(?<!\w....)[\da-f]{40}(?!\w)/,
   /sb_secret_(?<!\w.{10})[\w-]{20,64}/,
   /vc[aciprk]_(?<!\w....)[\w-]{24,128}/,
   /do[opr]_v1_(?<!\w.{7})[\da-f]{64}(?!\w)/,
   /dckr_[op]at_(?<!\w.{9})[\w-]{20,64}/,
-  // Telegram and Discord bots
+  // Tokens of Telegram and Discord bots
   /(?<!\w)\d{8,10}:AA[\w-]{32,35}(?![\w-])/,
   /[MNO](?<![\w-].)[\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w-])/,
   // The credentials after the scheme in an Authorization header

@@ -10,21 +10,22 @@ import { matcherAt, type PathMatcher, trailOf, type ValuePath } from './redactio
 
 /**
  * Encodes any value as JSON, with secrets masked and limits applied. Never throws. Plain data is checked and then
- * encoded with `JSON.stringify`, so each property is read twice. Other values are copied first. The copy contains:
+ * encoded with `JSON.stringify`, so each property is read twice. Other values are copied first. In the copy:
  *
- * - `[Circular]` for a cycle, `[Function name]` for a function, `[Promise]` for a promise, the kind of a stream or
- *   iterator, the description of a symbol, `[Proxy]` for an unreadable proxy;
- * - `123n` for a BigInt, the name of NaN or an infinity, a date in ISO 8601, and a URL without user and password;
- * - an object for Headers or a Map with string keys, a list of pairs for any other Map, and a list for a Set;
- * - an object with the name, message, stack, cause and own properties of an Error;
- * - an object with a `type` for a Request, Response, Blob or File;
- * - `{ type, byteLength, base64 }` with at most 1 KiB for binary data;
- * - if `attachments` is set, `{ type, byteLength, attachment }` for larger binary data and for Blobs, and `[Attachment
- *   name: type, bytes]` for long data URIs;
- * - `[Threw: message]` for a getter or `toJSON` that throws;
- * - U+FFFD for a lone surrogate, because strict services reject lone surrogates;
- * - a marker such as `[Truncated: 5 more items]` for values beyond a limit;
- * - the mask for each value that must be masked.
+ * - Cycles become `[Circular]`, functions `[Function name]`, promises `[Promise]`, and unreadable proxies `[Proxy]`.
+ *   Streams, iterators and symbols become a short description.
+ * - A BigInt becomes `123n`, and a date becomes an ISO 8601 string. NaN and infinities become their names. URLs lose
+ *   their user and password.
+ * - Headers and Maps with string keys become objects. Other Maps become lists of pairs. Sets become lists.
+ * - An Error becomes an object with its name, message, stack, cause and own properties.
+ * - A Request, Response, Blob or File becomes an object with a `type`.
+ * - Binary data becomes `{ type, byteLength, base64 }` with at most 1 KiB of data.
+ * - If `attachments` is set, Blobs and larger binary data become `{ type, byteLength, attachment }`. Long data URIs
+ *   become `[Attachment name: type, bytes]`.
+ * - If a getter or `toJSON` throws, the value becomes `[Threw: message]`.
+ * - Lone surrogates become U+FFFD, because strict services reject them.
+ * - Values beyond a limit become a marker such as `[Truncated: 5 more items]`.
+ * - Secrets become the mask.
  */
 export function serialize(
   value: unknown,
@@ -49,8 +50,8 @@ interface PayloadPolicy {
 const PATHS: Readonly<Record<AttachingField, ValuePath>> = { inputs: ['inputs'], outputs: ['outputs'] };
 
 /**
- * Encodes a payload as a JSON object. If the value is not a plain object, it becomes the property `input` or `outputs`
- * of an object. `room` is undefined if the run has no attachments yet.
+ * Encodes a payload as a JSON object. If the value is not a plain object, wraps it in an object with the property
+ * `input` or `outputs`. `room` is undefined if the run has no attachments yet.
  */
 export function encodePayload(
   field: AttachingField,

@@ -107,8 +107,8 @@ export class TextSecrets {
   }
 
   /**
-   * Whether `masked` may change the text. Ignores URLs inside the text, because `hasSecretUrl` finds them. Called for
-   * every string, so it must be fast.
+   * Whether `masked` may change the text. Ignores URLs inside the text, because `hasSecretUrl` finds them. This check
+   * must be fast, because it runs for every string.
    */
   mayMask(text: string): boolean {
     const start = startOf(text);

@@ -46,7 +46,8 @@ export class EncodedRun {
   readonly startTime: string;
   readonly project: Project;
   /**
-   * Whether the sink refused the parent run. If so, the sink also refuses this run, so that no trace is sent in part.
+   * Whether the sink refused the parent run. The sink also refuses all children of a refused run, so that no trace is
+   * sent in part.
    */
   readonly refused: boolean;
   name: string;
@@ -65,8 +66,8 @@ export class EncodedRun {
   referenceExampleId: string | undefined = undefined;
   attachments: HeldAttachment[] | undefined = undefined;
   /**
-   * Provides the fields of an open run. Undefined once the fields are read. Most runs end before their start is sent,
-   * so their fields are read only at the end.
+   * Provides the fields of an open run. Undefined once the fields are read. Most runs never use the source, because
+   * they end before their start is sent.
    */
   source: RunSource | undefined = undefined;
   /** State that the sink keeps for this run. A field is faster than a map from runs to states. */

@@ -150,7 +150,7 @@ function jsonOf(text: string | undefined): unknown {
 
 /**
  * Returns the dotted order in a header. If both the application and a propagator set the header, it has two dotted
- * orders. The second one is returned if it continues the first.
+ * orders. The second order is returned if it continues the first.
  */
 function innermostOrder(value: string | undefined): string | undefined {
   const [order, inner, ...more] = value?.split(',').map((part) => part.trim()) ?? [];

@@ -43,9 +43,9 @@ export interface HookedRun {
   /** The recorded error text. Undefined if the run has not failed. */
   readonly error: string | undefined;
   /**
-   * Changes recorded fields of the run. Tags and metadata are added to the existing ones. Other fields are replaced.
-   * Values are copied immediately. In a traced function, `outputs` passed to `set` override the function's result and
-   * its `outputs` option.
+   * Changes recorded fields of the run. Tags and metadata are added to the existing ones, and other fields are
+   * replaced. Values are copied immediately. In a traced function, `outputs` passed to `set` override the function's
+   * result and its `outputs` option.
    */
   set(changes: RunChanges): void;
   /**

@@ -59,8 +59,8 @@ export interface RunOptions extends RunHooks {
   /** The inputs to record. Values are copied immediately. @default no inputs */
   inputs?: Fields;
   /**
-   * Start time of an operation that has already started. If the time is before the parent's start, the parent's start
-   * time is used.
+   * Start time of an operation that has already started. If `startTime` is before the parent's start time, the parent's
+   * start time is used.
    * @default now
    */
   startTime?: Timestamp;
@@ -115,7 +115,7 @@ export const runOptionChecks: Checks<RunOptions> = { ...commonChecks, inputs: ob
 /** The options that `Run.end` and `Run.fail` accept. */
 export interface EndOptions {
   /**
-   * End time of an operation that has already ended. If the time is before the start time, the start time is used.
+   * End time of an operation that has already ended. If `endTime` is before the start time, the start time is used.
    * @default now
    */
   endTime?: Timestamp;

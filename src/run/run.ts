@@ -35,8 +35,8 @@ import { isoTimestamp, timestampUs } from './time.ts';
 
 /**
  * A traced operation, from start to end. `startRun` and `currentRun` return a `Run`. Each call to a traced function
- * creates a `Run`. No method throws. After a run has ended, its methods have no effect. While tracing is off, runs
- * record nothing.
+ * creates a `Run`. No method throws. A run cannot be changed after it has ended. While tracing is off, runs record
+ * nothing.
  */
 export class Run implements HookedRun {
   readonly id: string;

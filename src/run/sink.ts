@@ -11,11 +11,10 @@ export interface CapturePolicy {
   readonly payload: PayloadRules;
   /** Maximum total size of a run's attachments, in bytes. */
   readonly attachmentBytes: number;
-  /** Makes sampling decisions. Undefined if every trace is recorded. */
+  /** Decides which traces are recorded. Undefined if every trace is recorded. */
   readonly sampling: SamplingDecision | undefined;
   /** Time without a read after which a stream is treated as abandoned, in milliseconds. */
   readonly streamIdleMs: number;
-  /** Hooks for all runs, or undefined if there are none. */
   readonly hooks?: RunHooks | undefined;
 }
 
@@ -53,7 +52,9 @@ export interface RunSink {
   readonly capture: CapturePolicy;
   /** @internal True if tracing is off, so that the sink refuses every run. */
   readonly isOff?: true;
-  /** @internal Called once when a run starts. Returns false to refuse the run, for which `end` is then not called. */
+  /**
+   * @internal Called once when a run starts. Returns false to refuse the run. For a refused run, `end` is not called.
+   */
   start(run: EncodedRun): boolean;
   /** @internal Called once when an accepted run has ended and all its data is recorded. */
   end(run: EncodedRun): void;

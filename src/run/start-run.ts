@@ -15,7 +15,7 @@ export function startRun(options: RunOptions): Run {
 }
 
 /**
- * Calls `fn` with `run` as the current run and returns the result of `fn`. `run` is also the current run in
+ * Calls `fn` with `run` as the current run, and returns the result of `fn`. `run` is also the current run in
  * asynchronous work that `fn` starts. `run` can be a run from `fromHeaders`. If `run` is undefined, the current run
  * does not change.
  */
@@ -31,8 +31,8 @@ export function withRun<Result>(run: Run | RemoteRun | undefined, fn: () => Resu
 }
 
 /**
- * Calls `fn`, sends the runs that start in `fn` to `exporter`, and returns the result of `fn`. Also applies to
- * asynchronous work that `fn` starts. A run's own `exporter` option takes precedence.
+ * Calls `fn` and returns its result. Runs that start in `fn`, or in asynchronous work that `fn` starts, are sent to
+ * `exporter`. A run's own `exporter` option takes precedence.
  */
 export function withExporter<Result>(exporter: RunSink, fn: () => Result): Result {
   if (isSink(exporter)) return enterContext(contextTo(exporter, currentContext()), fn);

@@ -1,7 +1,7 @@
 import type { Channel } from 'node:diagnostics_channel';
 import { channel } from '../base/node.ts';
 
-/** The reason for which a run was dropped. */
+/** The reason why a run was dropped. */
 export type DropReason = 'queue_full' | 'too_large' | 'rejected' | 'expired' | 'corrupt' | 'closed';
 
 /** The dropped run that `onDrop` receives. If the run was read from a damaged file, missing fields are empty. */
@@ -38,15 +38,15 @@ export interface Stats {
   dropped: number;
   /** Number of dropped runs for each reason. */
   droppedByReason: Record<DropReason, number>;
-  /** Number of runs left out by sampling. Not included in `created`. */
+  /** Number of runs left out by sampling. These runs are not included in `created`. */
   sampledOut: number;
   /** Number of requests of each kind, including retries. */
   requests: { multipart: number; simple: number };
   /** Run data in memory that is waiting to be sent or is being sent. */
   backlog: Backlog;
-  /** Request durations. Undefined until the first request has ended. */
+  /** Request durations, or undefined until the first request has ended. */
   latency: Latency | undefined;
-  /** The most recent failed request, even if delivery has since recovered. Undefined if no request has failed. */
+  /** The most recent failed request, or undefined if no request has failed. Kept after delivery has recovered. */
   lastError: DeliveryError | undefined;
 }
 
@@ -54,7 +54,7 @@ export interface Stats {
 export interface Backlog {
   /** Total size across all exporters, in bytes. `limits.queueBytes` applies to each exporter separately. */
   bytes: number;
-  /** Age of the oldest waiting data in any exporter, in milliseconds. The value is 0 if no data is waiting. */
+  /** Age of the oldest waiting data in any exporter, in milliseconds, or 0 if no data is waiting. */
   oldestMs: number;
 }
 
@@ -100,7 +100,7 @@ export interface ChannelMessages {
   'runspan:delivery:recovery': RecoveryMessage;
 }
 
-/** The message when a request with runs has ended. */
+/** Message that is published when a request with runs has ended. */
 export interface RequestMessage {
   /** Origin of the service. */
   readonly endpoint: string;
@@ -118,7 +118,7 @@ export interface RequestMessage {
   readonly bytes: number;
 }
 
-/** The message when a run was dropped. */
+/** Message that is published when a run was dropped. */
 export interface DropMessage {
   /** Origin of the service. */
   readonly endpoint: string;
@@ -126,14 +126,14 @@ export interface DropMessage {
   readonly run: DroppedRun;
 }
 
-/** The message when requests start to fail. */
+/** Message that is published when requests start to fail. */
 export interface OutageMessage {
   /** Origin of the service. */
   readonly endpoint: string;
   readonly error: string;
 }
 
-/** The message when the service accepts runs again. */
+/** Message that is published when the service accepts runs again. */
 export interface RecoveryMessage {
   /** Origin of the service. */
   readonly endpoint: string;
