@@ -12,7 +12,7 @@ import { deriveOne, followThenable, thenOf } from './promise.ts';
 
 /**
  * Observes a synchronous or asynchronous iterator by replacing its methods. The iteration ends when the iterator is
- * done or throws, or when the consumer calls `return()`, for example through `break`.
+ * done or throws, or when the consumer calls `return()`.
  */
 export function followIterator(iterator: object, observer: StreamObserver): boolean {
   return replaceSteps(iterator, new Steps(types.isGeneratorObject(iterator), observer));
@@ -26,10 +26,7 @@ export function followLazyGenerator(generator: object, begin: () => StreamObserv
   replaceSteps(generator, new Steps(true, undefined, begin));
 }
 
-/**
- * Observes the iterators that an async iterable returns. Only the iterator that is read first is traced. `key` names
- * the method that returns an iterator.
- */
+/** Observes the iterators that an async iterable returns. Only the iterator that is read first is traced. */
 export function followAsyncIterable(
   iterable: object,
   observer: StreamObserver,

@@ -35,9 +35,7 @@ export interface Settlement {
   fail(error: unknown): void;
 }
 
-/**
- * The state of a watched result. Must not reference the result, because a reference would keep the result in memory.
- */
+/** A `Watched` object must not reference its result, because a reference would keep the result in memory. */
 export interface Watched {
   readonly idleMaxMs: number;
   /** Whether the consumer has used the result since the last call to this method. */

@@ -38,8 +38,8 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
    * Callback that receives the function's arguments and returns the inputs to record. Called before the traced
    * function. If the callback throws or returns a promise, an error text is recorded instead of the inputs.
    *
-   * @default no arguments: `{}`, one plain object: the object itself, one other argument: `{ input }`, several
-   *   arguments: `{ args: […] }`
+   * @default `{}` for no arguments, the argument itself for one plain object, `{ input }` for any other single
+   * argument, `{ args: […] }` for several arguments
    */
   inputs?(args: Args): Fields;
   /**
@@ -77,7 +77,7 @@ export interface CallDescription {
   readonly span?: object | undefined;
   /** Called after the run has started. May throw. */
   readonly started?: ((run: Run) => void) | undefined;
-  /** The caller's abort signal. If the call fails after `signal` is aborted, the run ends as cancelled. */
+  /** If the call fails after this signal is aborted, the run ends as cancelled. */
   readonly signal?: AbortSignal | undefined;
 }
 

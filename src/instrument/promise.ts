@@ -19,8 +19,7 @@ export function thenOf(value: object): Method | undefined {
 /**
  * Reports the outcome of a promise or thenable. Returns the object to pass to the caller: a derived promise, or the
  * thenable itself. Returns undefined if the thenable is frozen. Set `mayRepeat` if several calls may return the same
- * promise, for example from a cache. With `mayRepeat`, all callers receive the same derived promise. Otherwise, each
- * caller receives a new promise.
+ * promise, for example from a cache. With `mayRepeat`, all callers receive the same derived promise.
  */
 export function followThenable(
   value: object,

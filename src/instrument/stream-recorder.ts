@@ -110,7 +110,6 @@ export abstract class StreamRecorder implements StreamObserver, Watched {
     else this.run.fail(error);
   }
 
-  /** Records the collected chunks. Returns the error in the chunks, if any. */
   #record(): unknown {
     abandonment.unwatch(this);
     const collector = this.#collector;

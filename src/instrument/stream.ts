@@ -22,7 +22,7 @@ export function isReadableStream(value: object): value is ReadableStream {
   return typeof getReader === 'function' && typeof tee === 'function' && typeof cancel === 'function';
 }
 
-/** Whether a value is a readable Node stream. Checks the value's methods, like `isReadableStream`. */
+/** Whether a value is a readable Node stream. */
 export function isNodeReadable(value: object): boolean {
   const { emit, on, pipe, read } = value as Partial<Readable>;
   return [emit, on, pipe, read].every((method) => typeof method === 'function');
@@ -199,10 +199,7 @@ function followPipeTo(method: Method, stream: ReadableStream, args: unknown[], o
   return followIfThenable(piped, { fulfilled: () => observer.end(), fail: (error) => observer.fail(error) });
 }
 
-/**
- * Observes a transform stream's output instead of its input, because the end or failure of the input reaches the
- * output.
- */
+/** Observes a transform stream's output instead of its input. The output also ends or fails when the input does. */
 function followPipeThrough(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   if (observer.observesSource && !isLocked(stream)) {
     return Reflect.apply(method, observedStream(stream, observer), args);

@@ -164,7 +164,6 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
   return wrapper.traced;
 }
 
-/** Data captured when a traced function is called. */
 interface PreparedRun {
   readonly plan: Plan;
   readonly parent: RunContext | undefined;

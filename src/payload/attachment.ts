@@ -228,8 +228,8 @@ export function isMimeType(value: unknown): value is string {
 }
 
 /**
- * Whether a value is a valid attachment name. Dots are invalid, because a dot separates the fields in the part names of
- * a multipart request.
+ * Whether a value is a valid attachment name. Dots are invalid, because they separate the fields in multipart part
+ * names.
  */
 export function isAttachmentName(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= NAME_CHARACTERS_MAX && !value.includes('.');

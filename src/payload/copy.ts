@@ -172,10 +172,7 @@ export class Copier {
     return copies;
   }
 
-  /**
-   * Copies an object's properties. Another property of `owner` may show that a value is a secret, as in
-   * `{ name: 'password', value: '…' }`.
-   */
+  /** Another property of `owner` may show that a value is a secret, as in `{ name: 'password', value: '…' }`. */
   #properties(object: object, keys: readonly string[], owner: object): object {
     const copy = {};
     let taken = 0;

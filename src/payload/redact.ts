@@ -14,13 +14,13 @@ export interface RedactOptions {
   /**
    * Paths of the values to mask, for example `inputs.user.email`, `outputs.**.token`, `events.*.kwargs.x` or
    * `**.email`. A path begins with a wildcard or one of these fields: `inputs`, `outputs`, `events`, `metadata`,
-   * `error`, `tags`, `name`, `attachments`. `*` matches any key or item, `[*]` matches any item, `**` matches any
-   * number of levels, and `["a.b"]` matches a key that contains a dot.
+   * `error`, `tags`, `name`, `attachments`. `*` matches any key or item, and `[*]` matches any item. `**` matches any
+   * number of levels. `["a.b"]` matches a key that contains a dot.
    */
   paths?: readonly string[];
   /**
-   * Patterns for text to mask. Patterns apply to keys and values in payloads, events and metadata, to errors and tags,
-   * and to the names of runs and attachments. Each pattern should run in linear time.
+   * Patterns for text to mask. Patterns apply to the keys and values of payloads, events and metadata. Patterns also
+   * apply to errors, tags, run names and attachment names. Each pattern should run in linear time.
    */
   patterns?: readonly RegExp[];
   /**
@@ -115,7 +115,7 @@ export class Redaction {
 
   /**
    * @internal The redaction rules for chunks of model output. This is a getter, because a field could contain the
-   *   object itself, and JSON cannot contain cycles.
+   * object itself, and JSON cannot contain cycles.
    */
   get ofChunks(): Redaction {
     return this.#ofChunks;

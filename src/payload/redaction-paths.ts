@@ -45,8 +45,8 @@ const FIELDS: Readonly<Record<string, number | undefined>> = {
 const STEPS_KEPT = 1_000;
 
 /**
- * Matches the value at one path against all redaction paths. Caches the matchers for keys and items, so the time for a
- * cached step does not depend on the number of redaction paths.
+ * Matches the value at one path against all redaction paths. Caches matchers, so the time for a cached step does not
+ * depend on the number of redaction paths.
  */
 export class PathMatcher {
   readonly isMatch: boolean;

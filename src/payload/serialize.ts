@@ -43,7 +43,6 @@ export interface EncodedPayload {
 
 interface PayloadPolicy {
   readonly payload: PayloadRules;
-  /** Maximum total size of a run's attachments, in bytes. */
   readonly attachmentBytes: number;
 }
 

@@ -226,7 +226,7 @@ export function currentContext(): RunContext | undefined {
   return sources.spans === undefined ? entered : innermostContext(entered, sources.spans.activeSpan());
 }
 
-/** Returns the innermost context. Spans that were active before the run became current are outside the run. */
+/** Spans that were active before the run became current are outside the run. */
 export function innermostContext(
   entered: RunContext | undefined,
   parentSpan: object | undefined,

@@ -93,8 +93,8 @@ const NAMESPACE: Buffer = Buffer.from('efbbad0ad40851189657a2b2ede2c632', 'hex')
 /**
  * Derives a run id from your own id, for example an order id, so that you do not need to store the run id. Pass the
  * result as `id` when you start the run, and again when you send feedback. The same key gives the same id in every
- * process. The id is a UUIDv5 (RFC 9562, section 5.5). If the key is not a string or number, `runIdFrom` logs a warning
- * once and returns a new id for each call.
+ * process. The id is a UUIDv5 (RFC 9562, section 5.5). If the key is not a string or number, each call returns a new
+ * id, and a warning is logged once.
  */
 export function runIdFrom(key: string): string {
   if (!isText(key)) {

@@ -85,8 +85,8 @@ export function addMetadata(metadata: Map<string, string>, added: Fields, rules:
 const EVENTS_MAX = 10_000;
 
 /**
- * The events of one run. Once the run has `EVENTS_MAX` events, or their JSON text reaches the maximum payload size, new
- * events are only counted in `dropped`.
+ * The events of one run. After `EVENTS_MAX` events, or after the maximum payload size, new events are only counted in
+ * `dropped`.
  */
 export class EventList {
   readonly #events: string[] = [];

@@ -16,7 +16,7 @@ export interface RunChanges {
 }
 
 /**
- * The run that a hook receives. The fields contain the recorded data, after redaction and limits. `tags`, `metadata`,
+ * The `Run` that a hook receives. The fields contain the recorded data, after redaction and limits. `tags`, `metadata`,
  * `inputs` and `outputs` return a new copy on each read, so changing a copy does not change the run. After delivery,
  * `metadata`, `inputs`, `outputs` and `error` are empty to free memory.
  */
@@ -25,9 +25,7 @@ export interface HookedRun {
   readonly id: string;
   /** The id of the first run in the trace. */
   readonly traceId: string;
-  /**
-   * The run's position in its trace: the start times and ids of the first run, of each run below it, and of this run.
-   */
+  /** The run's position in its trace: the start time and id of each run from the root to this run. */
   readonly dottedOrder: string;
   readonly parentRunId: string | undefined;
   readonly runType: RunType;

@@ -11,7 +11,6 @@ import { type SamplingResult, sample } from './sampling.ts';
 import type { CapturePolicy, RunSink } from './sink.ts';
 import { parseDottedOrder, type Timestamp, timestampUs } from './time.ts';
 
-/** Data collected before a run starts. */
 export interface RunStart {
   readonly options: StartOptions;
   readonly parent: RunContext | undefined;

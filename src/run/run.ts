@@ -54,7 +54,7 @@ export class Run implements HookedRun {
   modelCall: ModelCall | undefined;
   /**
    * @internal The traced call's abort signal. The reference is weak, because a listener on the signal may reference a
-   *   traced stream and keep the stream in memory.
+   * traced stream and keep the stream in memory.
    */
   signal: WeakRef<AbortSignal> | undefined;
   readonly #record: EncodedRun;

@@ -68,9 +68,9 @@ function isWithin(traceId: string, rate: number): boolean {
 }
 
 /**
- * Maps a lower-case trace id to a number from 0 to 1. Every process and version computes the same number, so all
- * services with the same sample rate record the same traces. The number is the 32-bit FNV-1a hash with MurmurHash3's
- * finaliser, divided by 2^32.
+ * Maps a lower-case trace id to a number from 0 to 1. Every process and version computes the same number, so services
+ * with the same sample rate record the same traces. The number is the 32-bit FNV-1a hash with MurmurHash3's finaliser,
+ * divided by 2^32.
  */
 export function shareOf(traceId: string): number {
   let hash = 0x811c9dc5;

@@ -26,7 +26,6 @@ export interface TraceStart {
   readonly project: string;
 }
 
-/** Decides whether a trace is recorded. Called when the trace's first run starts. */
 export type SamplingDecision = (start: TraceStart) => boolean;
 
 /** Options for a flush. */
