@@ -33,7 +33,7 @@ export abstract class StreamRecorder implements StreamObserver, Watched {
     this.run = run;
   }
 
-  /** Creates the collector. Called for the first chunk, or when a stream ends without chunks. */
+  /** Creates the collector for the first chunk, or when a stream ends without chunks. */
   protected abstract collect(): Collector;
 
   /** Whether the consumer is waiting for the next chunk. */
@@ -103,7 +103,7 @@ export abstract class StreamRecorder implements StreamObserver, Watched {
     abandonment.unwatch(this);
   }
 
-  /** Fails the run if the chunks contain an error. Calls `end` otherwise. */
+  /** Fails the run if the chunks contain an error. Otherwise, calls `end`. */
   #endWith(end: () => void): void {
     const error = this.#record();
     if (error === undefined) end();

@@ -110,7 +110,7 @@ class HandlerCall {
     return new Response(observedStream(response.body as ReadableStream<Uint8Array>, this.#body), response);
   }
 
-  /** Flushes. Returns a promise that the result must wait for, or undefined if the platform waits for the flush. */
+  /** Flushes. Returns a promise for the result to wait for, or undefined if the platform waits for the flush. */
   flushed(): Promise<void> | undefined {
     this.#flushing ??= this.#flushNow();
     return this.#waitUntil?.(this.#flushing) === undefined ? this.#flushing : undefined;

@@ -226,7 +226,7 @@ export class Copier {
     if (copy !== undefined) put(into, shownKey.toWellFormed(), copy);
   }
 
-  /** Copies the value of a property or an item. Masks the value if a redaction path matches. */
+  /** Copies the value of a property or item, or masks the value if a redaction path matches. */
   #below(step: Step, value: unknown): unknown {
     if (!this.#isTracked) return this.copy(value);
     const above = this.#matcher;

@@ -62,7 +62,6 @@ const CACHED_MAX = 2_000;
 
 const CACHED_CHARACTERS_MAX = 64;
 
-/** The built-in names of secrets, and the names that the application adds. */
 export class SecretNames {
   readonly #kinds = new Map<string, NameKind>();
   readonly #likely: RegExp;
@@ -156,7 +155,7 @@ export function isPairValue(key: string): boolean {
   return key === 'value' || key === 'Value';
 }
 
-/** Whether a key may hold a list that alternates between header names and values, for example `rawHeaders`. */
+/** Whether a key may hold a list of alternating header names and values, for example `rawHeaders`. */
 export function isHeaders(key: string): boolean {
   return /headers$/i.test(key);
 }

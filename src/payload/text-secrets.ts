@@ -75,7 +75,7 @@ function startsLikeHead(text: string): boolean {
 
 const METHOD = /^[A-Z]+$/;
 
-/** Whether a text starts like a JSON object or array, even if the JSON was encoded again as a string. */
+/** Whether a text starts like a JSON object or array, or like a JSON string with such JSON inside. */
 function isLikeJson(text: string): boolean {
   const first = text.charCodeAt(0);
   if (first === OPENING_BRACE || first === OPENING_BRACKET) return true;
@@ -178,7 +178,7 @@ export class TextSecrets {
     }
   }
 
-  /** Returns a copy of a value with its secrets masked. A value without secrets is returned unchanged. */
+  /** Returns a copy of a value with its secrets masked, or the value itself if it has no secrets. */
   #copy(value: unknown, trail: (string | number)[], parent?: object): unknown {
     if (typeof value === 'string') return mayHoldNames(value) ? this.masked(value, trail) : value;
     if (typeof value !== 'object' || value === null) return value;

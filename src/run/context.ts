@@ -156,7 +156,7 @@ export function isSameCall(one: ModelCall | undefined, other: ModelCall | undefi
   return one.scope === undefined || one.scope !== other.scope;
 }
 
-/** Gives access to OpenTelemetry spans. Implemented by `otel/`. */
+/** Gives access to OpenTelemetry spans, without importing `otel/`. */
 export interface SpanSource {
   /** Returns the active OpenTelemetry span, regardless of which library created the span. */
   activeSpan(): object | undefined;
@@ -179,7 +179,6 @@ const sources: { spans: SpanSource | undefined; readonly steps: Set<StepSource> 
   steps: new Set(),
 }));
 
-/** Called when the first span processor from `otel/` is created. */
 export function setSpanSource(source: SpanSource | undefined): void {
   sources.spans = source;
 }
@@ -188,7 +187,7 @@ export function replaceSpan(span: object, context: RunContext): void {
   sources.spans?.replace?.(span, context);
 }
 
-/** Adds a framework's step source. Returns a function that removes the source. */
+/** Returns a function that removes the step source. */
 export function addStepSource(source: StepSource): () => void {
   sources.steps.add(source);
   return () => sources.steps.delete(source);

@@ -110,12 +110,12 @@ export function runIdFrom(key: string): string {
   return canonicalId(hash.subarray(0, 16).toString('hex'));
 }
 
-/** Whether a key is a string or a number. The keys `7` and `'7'` give the same run id. */
+/** The keys `7` and `'7'` give the same run id. */
 function isText(key: unknown): boolean {
   return typeof key === 'string' || typeof key === 'bigint' || (typeof key === 'number' && !Number.isNaN(key));
 }
 
-/** Whether a string consists of exactly `digits` lower-case hexadecimal digits. Faster than a regular expression. */
+/** Whether a string consists of exactly `digits` lower-case hexadecimal digits. */
 export function isHex(text: string, digits: number): boolean {
   if (text.length !== digits) return false;
   for (let at = 0; at < digits; at++) {

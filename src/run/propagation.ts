@@ -11,7 +11,7 @@ import { usableOptions } from './run-options.ts';
 import type { RunSink } from './sink.ts';
 import { parseDottedOrder } from './time.ts';
 
-/** Maximum length of the `dotted_order` in a header, in characters. This is enough for about 137 ancestors. */
+/** Maximum length of the `dotted_order` in a header, in characters. Leaves room for about 137 ancestors. */
 const ORDER_MAX = 8_192;
 
 /**

@@ -109,7 +109,7 @@ export function registerPreload(load: () => void): void {
   state.preload = load;
 }
 
-/** Loads the delivery code before the first run. Called when a program wraps an SDK client, usually at startup. */
+/** Loads the delivery code early, when a program wraps an SDK client. */
 export function preloadDelivery(): void {
   state.preload();
 }
