@@ -3,17 +3,18 @@ import { monotonicNowMs, wallNowMs } from './timers.ts';
 export { monotonicNowMs, wallNowMs };
 
 /**
- * Maximum difference between timestamps and the system clock, in microseconds. Timestamps that differ more are set to
- * the system clock again.
+ * Maximum difference between a timestamp and the system clock, in microseconds. If the difference is larger, the clock
+ * is reset to the system time.
  */
 const DEVIATION_MAX_US = 20_000;
 
-/** If the system clock moves back by more than this many microseconds, timestamps move back too. */
+/** Timestamps follow the system clock backwards only if it jumps by more than this, in microseconds. */
 const BACKWARD_MAX_US = 5_000_000;
 
 /**
  * Creates timestamps in whole microseconds since 1970. Each timestamp is greater than the previous one, so runs sort by
- * creation time, unless the system clock moves back by more than 5 s. Durations are measured with the monotonic clock.
+ * creation time. Timestamps move back only if the system clock moves back by more than 5 s. The monotonic clock
+ * measures durations.
  */
 export class Clock {
   readonly #wallMs: () => number;
@@ -46,5 +47,5 @@ export class Clock {
   }
 }
 
-/** The clock for timestamps and ids of runs that this process records. */
+/** The clock for the timestamps and ids of all runs in this process. */
 export const clock: Clock = new Clock();

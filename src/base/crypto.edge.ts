@@ -1,4 +1,4 @@
-// Replaces `crypto.ts` in browsers and on runtimes without Node's modules.
+// Replaces `crypto.ts` in browsers and on runtimes without Node's built-in modules.
 import { sha1 as hashOf } from '@noble/hashes/legacy.js';
 
 export const randomBytes = (bytes: number): Buffer => Buffer.from(crypto.getRandomValues(new Uint8Array(bytes)));

@@ -2,27 +2,28 @@ import { types } from './node.ts';
 import { shared } from './shared.ts';
 import { visible } from './text.ts';
 
-/** The least severe level to log. `silent` turns off logging. */
+/** The minimum level to log. `silent` turns off logging. */
 export type LogLevel = 'silent' | 'error' | 'warn' | 'debug';
 
 /**
- * Where log lines are sent. A level writes lines with this level or a more severe one to standard error. A function
- * receives every line instead, and nothing is written to standard error. Errors thrown by the function are ignored.
+ * A log level or a log function. If `log` is a level, the library writes log lines of at least that level to standard
+ * error. If `log` is a function, the function receives all log lines, and nothing is written to standard error. Errors
+ * thrown by the log function are ignored.
  */
 export type Log = LogLevel | ((level: Exclude<LogLevel, 'silent'>, message: string) => void);
 
 export const LEVELS: readonly LogLevel[] = ['silent', 'error', 'warn', 'debug'];
 
 /**
- * Maximum number of different `place` keys for which `warnOnce` logs a line. Prevents a flood of lines if a loop
+ * Maximum number of lines that `warnOnce` logs, one per `place` key. The limit prevents a flood of log lines if a loop
  * creates new keys.
  */
 const PLACES_MAX = 1_000;
 
-/** Maximum number of values to redact. Each further value replaces the oldest one, which is then no longer redacted. */
+/** Maximum number of values to redact. At the limit, a new value replaces the oldest one. */
 const CONCEALED_MAX = 1_000;
 
-/** Shorter values are not redacted, because ordinary words in a log line could contain them. */
+/** Minimum length of a redacted value. Shorter values could also occur inside ordinary words. */
 const CONCEALED_CHARACTERS_MIN = 6;
 
 const concealed = new Set<string>();
@@ -32,13 +33,13 @@ let isLogSet = false;
 let calling = (call: () => void): void => call();
 
 const own = {
-  /** Sets where log lines are sent, for all exporters in the process. */
+  /** Sets the log level or log function for all exporters in the process. */
   setLog(to: Log): void {
     log = to;
     isLogSet = true;
   },
 
-  /** Sets the function that calls the log function and the console with tracing turned off. */
+  /** Sets a wrapper that turns off tracing while a log line is written. */
   callBy(caller: (call: () => void) => void): void {
     calling = caller;
   },
@@ -47,7 +48,7 @@ const own = {
     return isLogSet;
   },
 
-  /** Redacts these values, for example API keys, in all later log lines. */
+  /** Redacts secrets, for example API keys, in all later log lines. */
   conceal(values: readonly string[]): void {
     for (const value of values) {
       if (value.length < CONCEALED_CHARACTERS_MIN) continue;
@@ -67,17 +68,17 @@ const own = {
     print('warn', message);
   },
 
-  /** Resets `warnOnce` in tests. */
+  /** Resets `warnOnce`. Used in tests. */
   forgetPlaces: (): void => places.clear(),
 };
 
-/** Writes all of the library's log lines, which never contain a payload or an API key. */
+/** Writes the library's log lines. Log lines never contain payloads or API keys. */
 export const diagnostics: typeof own = shared('diagnostics', () => own);
 
 let isPrinting = false;
 
 function print(level: Exclude<LogLevel, 'silent'>, message: string): void {
-  // A traced log function could cause another log line, which would start an endless loop.
+  // If the log function is traced, a call could log another line and start an endless loop.
   if (isPrinting || (typeof log !== 'function' && LEVELS.indexOf(level) > LEVELS.indexOf(log))) return;
   isPrinting = true;
   try {
@@ -91,13 +92,13 @@ function print(level: Exclude<LogLevel, 'silent'>, message: string): void {
       if (types.isPromise(result)) result.catch(() => {});
     });
   } catch {
-    // The log function threw, so no log line can report the error.
+    // The log function threw, so the error cannot be logged.
   } finally {
     isPrinting = false;
   }
 }
 
-/** Redacts concealed values and URL credentials, because error messages from other libraries may contain secrets. */
+/** Redacts secrets and URL credentials. Error messages from other libraries may contain them. */
 function withoutSecrets(message: string): string {
   let shown = message.replace(/(?<=:\/\/)[^\s/?#@]{1,1024}@/g, '[Redacted]@');
   for (const value of concealed) shown = shown.replaceAll(value, '[Redacted]');

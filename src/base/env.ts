@@ -1,7 +1,7 @@
 import { environment } from './node.ts';
 import { safeText } from './text.ts';
 
-/** `docs/configuration.md` describes each variable. */
+/** Names of supported environment variables, which `docs/configuration.md` describes. */
 export type EnvironmentName =
   | 'NODE_EXTRA_CA_CERTS'
   | 'NODE_TLS_REJECT_UNAUTHORIZED'
@@ -49,7 +49,7 @@ export type LangsmithName =
   | 'HIDE_INPUTS'
   | 'HIDE_OUTPUTS';
 
-/** Each of these variables turns the langsmith package's tracing, which LangChain also uses, on or off. */
+/** Each variable turns tracing in LangSmith's SDK on or off. LangChain uses the same SDK. */
 export const LANGSMITH_TRACING: readonly EnvironmentName[] = [
   'LANGSMITH_TRACING',
   'LANGSMITH_TRACING_V2',
@@ -63,12 +63,12 @@ export function langsmithEnv(name: LangsmithName): string | undefined {
   return env(`LANGSMITH_${name}`) ?? env(`LANGCHAIN_${name}`);
 }
 
-/** Whether LangSmith's environment variables set the endpoint, the API key and the workspace. */
+/** Whether the endpoint, API key and workspace come from LangSmith's environment variables. */
 export function usesLangsmithService(): boolean {
   return !hasServiceVariable() && (langsmithEnv('TRACING_V2') === 'true' || langsmithEnv('TRACING') === 'true');
 }
 
-/** Whether a RUNSPAN_ variable sets the endpoint, the API key or the workspace. */
+/** Whether a `RUNSPAN_` variable sets the endpoint, the API key or the workspace. */
 export function hasServiceVariable(): boolean {
   return (env('RUNSPAN_ENDPOINT') ?? env('RUNSPAN_API_KEY') ?? env('RUNSPAN_WORKSPACE_ID')) !== undefined;
 }
@@ -79,22 +79,20 @@ export function env(name: EnvironmentName): string | undefined {
 
 declare const jest: unknown;
 
-/**
- * Whether Jest has loaded this module. Jest reports an error for modules that are loaded after a test file has ended.
- */
+/** Whether this module runs in Jest. Jest reports an error if a module is loaded after a test file has ended. */
 export const isJest: boolean = typeof jest !== 'undefined';
 
 const ON: readonly string[] = ['true', '1', 'yes', 'on'];
 const OFF: readonly string[] = ['false', '0', 'no', 'off'];
 
-/** Parses a boolean. Returns undefined if the text is neither true nor false. */
+/** Parses a boolean. Returns undefined if the value is neither true nor false. */
 export function parseFlag(value: unknown): boolean | undefined {
   const text = safeText(value).toLowerCase();
   if (ON.includes(text)) return true;
   return OFF.includes(text) ? false : undefined;
 }
 
-/** Returns the unmodified value of a variable whose name was given on the command line. */
+/** Returns the value of an environment variable that was named on the command line, unmodified. */
 export function variable(name: string): string | undefined {
   return environment()[name];
 }
@@ -103,7 +101,7 @@ export function variablesWith(prefix: string): string[] {
   return Object.keys(environment()).filter((name) => name.startsWith(prefix));
 }
 
-/** Returns the environment for a child process, without variables that are set to `undefined`. */
+/** Returns the environment variables for a child process. Variables set to `undefined` are omitted. */
 export function environmentWith(variables: Readonly<Record<string, string | undefined>>): NodeJS.ProcessEnv {
   return { ...environment(), ...variables };
 }

@@ -1,6 +1,6 @@
 import { shareInstances } from './shared.ts';
 
-/** The meaning of each error code. A test compares this table with `docs/errors.md`. */
+/** A description of each error code. A test compares the descriptions with `docs/errors.md`. */
 export const errorCodes = {
   RUNSPAN_INVALID_OPTION: 'An option has the wrong type or a value that is out of range.',
   RUNSPAN_RUN_NOT_FOUND: 'The recorder has no run with this name, or has several.',
@@ -33,12 +33,12 @@ export const errorCodes = {
   RUNSPAN_FEEDBACK_REFUSED: 'The feedback address is unknown or has expired, or does not accept this feedback.',
 } as const;
 
-/** A key of `errorCodes`. */
+/** An error code, as listed in `errorCodes`. */
 export type ErrorCode = keyof typeof errorCodes;
 
 /**
- * Base class of all errors that the receiver, the clients and the test kit throw. Tracing never throws. `code` is
- * stable across versions, but `message` is not. `cause` is the underlying error, if any.
+ * Base class of all errors that the receiver, the clients and the test kit throw. Tracing never throws. Error codes are
+ * stable across versions, but messages may change. `cause` is the underlying error, if any.
  */
 export class RunspanError extends Error {
   override readonly name: string = 'RunspanError';

@@ -1,9 +1,9 @@
-// In the build for Workers and Vercel's edge runtime, this file's exports replace the globals with the same names.
+// Replaces globals of the same names in the build for Cloudflare Workers and Vercel's edge runtime.
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** The part of Node's `Buffer` that the library uses. */
+/** The methods of Node's `Buffer` that the library uses. */
 export class Buffer extends Uint8Array {
   static allocUnsafeSlow(bytes: number): Buffer {
     return new Buffer(bytes);
@@ -31,7 +31,7 @@ export class Buffer extends Uint8Array {
     return all;
   }
 
-  /** Writes as many whole characters as fit. Returns the number of bytes written. */
+  /** Writes as many complete characters as fit, and returns the number of bytes written. */
   write(text: string, at: number): number {
     return encoder.encodeInto(text, this.subarray(at)).written;
   }
@@ -49,7 +49,7 @@ export class Buffer extends Uint8Array {
   }
 }
 
-/** Decodes base64. Unlike in Node, any other text results in no bytes. */
+/** Decodes base64. Returns an empty string if the text is invalid, unlike Node. */
 function fromBase64(text: string): string {
   try {
     return atob(text);
@@ -58,9 +58,9 @@ function fromBase64(text: string): string {
   }
 }
 
-// Workers with an early compatibility date have neither of these classes.
+// Cloudflare Workers with an early compatibility date lack `FinalizationRegistry` and `WeakRef`.
 
-/** Without the runtime's own class, results that are not read to the end go unnoticed. */
+/** Without the native class, the library cannot detect results that are never read to the end. */
 const Registry: typeof FinalizationRegistry =
   globalThis.FinalizationRegistry ??
   class {

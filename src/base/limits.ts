@@ -1,82 +1,86 @@
-/** All configurable limits, set with `configure({ limits })`. */
+/** Configurable limits. Set them with `configure({ limits })`. */
 export interface Limits {
-  /** How long a batch's first run waits in the queue for more runs, in milliseconds. */
+  /** Maximum time that an ended run waits for others to join its batch, in milliseconds. */
   lingerMs: number;
   /**
-   * How long a run's start waits for the run's end, in milliseconds, so that both are sent as one record. If the run is
-   * still open afterwards, its start is sent first and its end later. With 0, a start waits only `lingerMs`. `flush`
-   * sends all starts immediately. `RUNSPAN_START_DELAY_MS`
+   * How long the exporter waits for a started run to end, in milliseconds. A run that ends within this time is sent
+   * once. A longer run is sent twice: at its start and at its end. If set to 0, the exporter waits only `lingerMs`.
+   * `flush` sends all started runs immediately. `RUNSPAN_START_DELAY_MS`
    */
   startDelayMs: number;
-  /** Maximum number of runs per request, unless the `/info` response sets another limit. */
+  /** Maximum number of runs per request. A limit in the service's `/info` response takes precedence. */
   batchRuns: number;
   /**
-   * Maximum body bytes per request, unless the `/info` response sets another limit. Larger runs are sent alone, one per
-   * request.
+   * Maximum size of a request body, in bytes. A limit in the service's `/info` response takes precedence. A larger run
+   * is sent in a request of its own.
    */
   batchBytes: number;
-  /** Maximum number of concurrent requests. At the limit, runs wait in the queue. */
+  /** Maximum number of concurrent requests. */
   requestsInFlight: number;
-  /** Maximum number of undelivered runs. At the limit, new traces are refused and counted as `queue_full`. */
+  /** Maximum number of undelivered runs. At the limit, new traces are dropped with the reason `queue_full`. */
   queueRuns: number;
   /**
-   * Maximum total bytes of undelivered runs, where each character counts as one byte. At the limit, new traces are
-   * refused.
+   * Maximum total size of undelivered runs, in bytes. Each character counts as one byte. At the limit, new traces are
+   * dropped with the reason `queue_full`.
    */
   queueBytes: number;
   /** Maximum nesting depth of one payload. Deeper values are replaced with a marker. */
   payloadDepth: number;
-  /** Maximum number of items per array and keys per object. Any others are replaced with one marker. */
+  /** Maximum number of items per array and keys per object. The rest is replaced with one marker. */
   payloadWidth: number;
-  /** Maximum number of values in one payload. Any others are replaced with markers. */
+  /** Maximum number of values in one payload. Further values are replaced with markers. */
   payloadNodes: number;
-  /**
-   * Maximum total characters of text in one payload. A text that would exceed this total is cut in the middle, with a
-   * marker.
-   */
+  /** Maximum number of text characters in one payload. A string that exceeds the limit is shortened in the middle. */
   payloadBytes: number;
   /**
-   * Maximum total bytes of a run's attachments. An attachment that would exceed this total is left out with a warning.
+   * Maximum total size of a run's attachments, in bytes. Attachments beyond this size are omitted, and a warning is
+   * logged.
    */
   attachmentBytes: number;
   /**
-   * Maximum number of open runs. Above `openRuns`, the oldest open run is sent as incomplete. Its end is still sent if
-   * it ends later.
+   * Maximum number of open runs. Above this number, the oldest open run is sent as incomplete. If the run ends later,
+   * its end is still sent.
    */
   openRuns: number;
-  /** Age at which an open run is sent as incomplete, in milliseconds. Its end is still sent if it ends later. */
+  /** Age at which an open run is sent as incomplete, in milliseconds. When the run ends, its end is still sent. */
   openRunAgeMs: number;
   /**
-   * The run of a stream, generator or lazy thenable ends as interrupted after this many milliseconds without a read.
+   * Maximum time between two reads from a traced stream, generator or lazy thenable, in milliseconds. After that, the
+   * run ends as interrupted.
    */
   streamIdleMs: number;
   /** Maximum time to open a connection, in milliseconds. */
   connectTimeoutMs: number;
-  /** Maximum time for a request, from connecting to the last byte of the response, in milliseconds. */
+  /** Maximum time for a request, from connecting to the end of the response, in milliseconds. */
   requestTimeoutMs: number;
-  /** Back-off after the first failure, in milliseconds, with full jitter. Doubles with each further failure. */
+  /**
+   * Retry delay after the first failed request, in milliseconds. The delay doubles with each further failure. Full
+   * jitter is applied.
+   */
   retryDelayMs: number;
-  /** Maximum back-off, in milliseconds. */
+  /** Maximum retry delay, in milliseconds. */
   retryDelayMaxMs: number;
   /**
-   * Age at which an undelivered run is dropped if `durability` is `memory`, in milliseconds. Pauses that the service
-   * requested do not count.
+   * Age at which an undelivered run is dropped, in milliseconds. Applies if `durability` is `memory`. Pauses requested
+   * by the service do not count towards the age.
    */
   ageMs: number;
   /**
-   * How long an outage lasts before queued runs are written to disk, in milliseconds. Not used if `durability` is
-   * `memory`.
+   * How long the service must be unavailable before queued runs are written to disk, in milliseconds. Has no effect if
+   * `durability` is `memory`.
    */
   spillAfterMs: number;
-  /** Maximum bytes on disk per process. At the limit, further runs stay in memory. */
+  /** Maximum disk space per process, in bytes. At the limit, further runs stay in memory. */
   spoolBytes: number;
-  /** Age at which an undelivered run is dropped if `durability` is not `memory`, in milliseconds. */
+  /**
+   * Age at which an undelivered run is dropped, in milliseconds. Applies if `durability` is `spill` or `write-ahead`.
+   */
   spoolAgeMs: number;
-  /** Maximum number of concurrent runs in simple ingestion. */
+  /** Maximum number of concurrent requests to a service without multipart ingestion. */
   simpleInFlight: number;
-  /** Maximum requests per second in simple ingestion. */
+  /** Maximum number of requests per second to a service without multipart ingestion. */
   simpleRequestsPerSecond: number;
-  /** Maximum time by which delivery delays the end of a process that has no other work left, in milliseconds. */
+  /** Maximum time that a finished process stays alive to deliver its runs, in milliseconds. */
   exitFlushMs: number;
 }
 
@@ -111,5 +115,5 @@ export const defaultLimits: Readonly<Limits> = {
   exitFlushMs: 2_000,
 };
 
-/** Maximum delay that `setTimeout` supports. Timers with a longer delay fire immediately. */
+/** Maximum delay for `setTimeout`. Timers with a longer delay fire immediately. */
 export const DELAY_MAX_MS: number = 2 ** 31 - 1;

@@ -7,7 +7,7 @@ export const nodeModule = ((name: string) => {
   throw new RunspanError('RUNSPAN_INVALID_REQUEST', `This call needs ${name}, which browsers do not have`);
 }) as typeof node.nodeModule;
 
-/** Code in a browser cannot detect proxies. */
+/** Browsers cannot detect `Proxy` objects. */
 export const types = {
   isPromise: (value: unknown): value is Promise<unknown> => value instanceof Promise,
   isProxy: (): boolean => false,

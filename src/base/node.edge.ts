@@ -4,10 +4,11 @@ import { SynchronousStorage } from './storage.edge.ts';
 
 export { AsyncResource } from './storage.edge.ts';
 
-// Replaces `node.ts` on Workers and Vercel's edge runtime. Each substitute has only what the library calls.
+// Replaces `node.ts` on Cloudflare Workers and Vercel's edge runtime. Implements only the functions that the library
+// calls.
 
 const modules: Readonly<Record<string, unknown>> = {
-  // Web streams on these runtimes have no such functions, and there are no Node streams.
+  // These runtimes have no Node streams.
   'node:stream': { Stream: class {}, finished() {}, isErrored: () => false },
 };
 
@@ -48,7 +49,8 @@ interface Globals {
 const globals = globalThis as unknown as Globals;
 
 export const createStorage = (() => {
-  // On Workers, the flag `nodejs_compat` provides the module. Vercel's edge runtime has the global.
+  // Cloudflare Workers provide `node:async_hooks` if `nodejs_compat` is set. Vercel's edge runtime has a global
+  // `AsyncLocalStorage`.
   const Storage =
     globals.AsyncLocalStorage ?? globals.process?.getBuiltinModule?.('node:async_hooks')?.AsyncLocalStorage;
   return new (Storage ?? SynchronousStorage)();
@@ -56,7 +58,7 @@ export const createStorage = (() => {
 
 export const channel = ((name: string) => ({ name, hasSubscribers: false })) as unknown as typeof node.channel;
 
-/** A timer with the methods of Node's timers. It ends with its request. */
+/** Adds the methods of Node's timers to a timer id. The timer is cancelled when its request ends. */
 class Timer {
   readonly id: unknown;
 
@@ -77,7 +79,7 @@ export const setTimeout = ((callback: () => void, ms: number) =>
 export const clearTimeout = ((timer: Timer | undefined) =>
   globalThis.clearTimeout(timer?.id as number)) as unknown as typeof node.clearTimeout;
 
-/** Uses a microtask, because it belongs to no request. */
+/** Uses a microtask, because microtasks are not bound to a request. */
 export const setImmediate = ((callback: () => void) => {
   queueMicrotask(callback);
   return { unref() {} };

@@ -1,11 +1,8 @@
-// The parts of Node that the library uses. `node.edge.ts` and `node.browser.ts` replace this file in the builds for
-// runtimes with fetch only and for browsers.
+// Node's functions that the library uses. The builds for edge runtimes and browsers use `node.edge.ts` and
+// `node.browser.ts` instead.
 import type { AsyncLocalStorage } from 'node:async_hooks';
 
-/**
- * Loads a built-in module on demand. An `import` would load the module and read all its exports at startup, which takes
- * milliseconds.
- */
+/** Loads a built-in module on demand. An `import` would slow down startup by milliseconds. */
 export const nodeModule: typeof process.getBuiltinModule = process.getBuiltinModule;
 
 export const types: typeof import('node:util').types = nodeModule('node:util').types;
@@ -19,18 +16,18 @@ export const createStorage = <Store>(): AsyncLocalStorage<Store> =>
 export const channel: typeof import('node:diagnostics_channel').channel =
   nodeModule('node:diagnostics_channel').channel;
 
-// Keeps the original functions, because an application's fake timers would otherwise stop delivery.
+// Saves the original functions. Otherwise, fake timers in a test would stop delivery.
 export const setTimeout: typeof globalThis.setTimeout = globalThis.setTimeout;
 export const setImmediate: typeof globalThis.setImmediate = globalThis.setImmediate;
 export const clearTimeout: typeof globalThis.clearTimeout = globalThis.clearTimeout;
 
 /**
- * Whether timers, connections and promises end with the request that created them, and whether the runtime reads
- * response bodies without calling replaced methods.
+ * True on edge runtimes, where timers, connections and promises end with the request that created them. These runtimes
+ * also read response bodies without calling patched methods.
  */
 export const isPerRequest: boolean = false;
 
-/** The runtime, as recorded with each trace. */
+/** Name, version and platform of the runtime. Recorded with each trace. */
 export const runtime: Readonly<Record<'runtime' | 'runtime_version' | 'platform', string>> = {
   ...(otherRuntime() ?? { runtime: 'node', runtime_version: process.version }),
   platform: `${process.platform}-${process.arch}`,
@@ -40,7 +37,7 @@ export function environment(): NodeJS.ProcessEnv {
   return process.env;
 }
 
-/** Turns off the warning that Node prints when a signal has more than ten listeners. */
+/** Disables Node's warning about more than ten listeners on an `AbortSignal`. */
 export function allowListeners(signal: AbortSignal): void {
   nodeModule('node:events').setMaxListeners(0, signal);
 }

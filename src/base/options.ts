@@ -2,8 +2,8 @@ import { RunspanError } from './errors.ts';
 import { shown } from './text.ts';
 
 /**
- * A check for one option. `expected` describes valid values. `show` describes an invalid value in an error, but is not
- * used for a `secret` option.
+ * Validates one option. `expected` describes valid values. `show` formats an invalid value for the error message. If
+ * `show` is `secret`, the value is not shown.
  */
 export type Check = readonly [
   expected: string,
@@ -13,17 +13,17 @@ export type Check = readonly [
 
 export type Checks<Options> = { readonly [Key in keyof Options]-?: Check };
 
-/** An option that is unknown, invalid or unreadable. `name` is undefined if the options are not an object. */
+/** An unknown, invalid or unreadable option. If the options are not an object, `name` is undefined. */
 export interface OptionMistake {
   readonly name?: string;
   readonly value: unknown;
-  /** The option's check. Undefined if the option is unknown. */
+  /** The check that failed. Undefined if the option is unknown. */
   readonly check?: Check | undefined;
 }
 
 /**
- * Returns a copy of the valid options. Calls `onMistake` for each unknown, invalid or unreadable option, and if `given`
- * is not an object. Omits known options whose value is undefined.
+ * Returns a copy of the valid options, and calls `onMistake` for each other option. Also calls `onMistake` if `given`
+ * is not an object. Options set to undefined are omitted.
  */
 export function validOptions<Options extends object>(
   given: unknown,
@@ -55,10 +55,7 @@ export function validOptions<Options extends object>(
 
 const UNREADABLE = Symbol('unreadable');
 
-/**
- * Returns a copy of the options. Throws if an option is unknown or invalid. `what` names the options in the error
- * message.
- */
+/** Returns a copy of the options. Throws if an option is unknown or invalid. The error message starts with `what`. */
 export function checkedOptions<Options extends object>(
   what: string,
   options: unknown,
@@ -71,14 +68,15 @@ export function checkedOptions<Options extends object>(
 }
 
 /**
- * Copies options to an object without a prototype, so that properties of `Object.prototype` are not read as options.
+ * Copies options to an object without a prototype. Otherwise, properties of `Object.prototype` could be read as
+ * options.
  */
 export function withoutPrototype<Options extends object>(options: Options): Options {
   return Object.assign(Object.create(null), options);
 }
 
 function expectation(what: string, { name, value, check }: OptionMistake, known: readonly string[]): string {
-  // Does not show a string, because the caller may have passed an API key instead of the options.
+  // A string is not shown, because the caller may have passed an API key by mistake.
   if (name === undefined) return `${what} to be an object, got ${typeof value === 'string' ? 'text' : shown(value)}`;
   if (check === undefined) return `${what} to have no more than ${known.join(', ')}, got \`${name}\``;
   const [expected, , show = shown] = check;
@@ -104,20 +102,17 @@ export function wholeFrom(least: number, most?: number): Check {
   return [`a whole number from ${least}${most === undefined ? '' : ` to ${most}`}`, (value) => holds(value as number)];
 }
 
-/**
- * Whether a host name without a port always refers to this machine: `localhost`, an address in 127.0.0.0/8, or `::1`
- * with or without brackets. Other names are not resolved.
- */
+/** Whether a host is `localhost`, in 127.0.0.0/8, `::1` or `[::1]`. Other host names are not resolved. */
 export function isLoopback(host: string): boolean {
   const name = host.toLowerCase();
   if (name.startsWith('127.')) return LOOPBACK.test(name);
   return name === 'localhost' || name === '::1' || name === '[::1]';
 }
 
-/** Returns an endpoint as text, without credentials, query and trailing slashes. */
+/** Returns an endpoint's URL without credentials, query and trailing slashes. */
 export function addressOf({ origin, pathname }: URL): string {
   return origin + pathname.replace(/(?<!\/)\/+$/, '');
 }
 
-/** Matches 127.0.0.0/8 without leading zeros. */
+/** Matches addresses in 127.0.0.0/8. Leading zeros are not allowed. */
 const LOOPBACK = /^127(?:\.(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)){3}$/;

@@ -1,4 +1,4 @@
 import { shared } from './shared.ts';
 
-/** Options objects of the library's own `fetch` calls, which are never recorded. */
+/** Options objects that the library itself passed to `fetch`. These calls are never recorded. */
 export const ownRequests: WeakSet<object> = shared('ownRequests', () => new WeakSet());

@@ -1,4 +1,4 @@
-// Pages load the package in one module format only, so there is no state to share.
+// Browsers load only one copy of the package, so no state needs to be shared.
 
 export const shared = <State>(_: string, create: () => State): State => create();
 

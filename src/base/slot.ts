@@ -1,15 +1,15 @@
-/** Stores one value per object, like a `WeakMap`. */
+/** Stores one value per object, like a `WeakMap` does. */
 export interface Slot<Value> {
   get(object: object): Value | undefined;
   set(object: object, value: Value): void;
 }
 
 /**
- * Creates a slot that stores each value in a private field of the object. Other code cannot see or copy the field. A
- * `WeakMap` would be several times slower per object, mostly because of garbage collection.
+ * Creates a slot that stores each value in a private field of the object. Other code can neither read nor copy a
+ * private field. A `WeakMap` would be several times slower, mainly because of garbage collection.
  */
 export function makeSlot<Value>(): Slot<Value> {
-  /** Values for objects that cannot be extended with a private field. */
+  /** Values for objects that are not extensible. */
   const others = new WeakMap<object, Value>();
   return class Field extends Identity {
     #value: Value;

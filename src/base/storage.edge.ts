@@ -1,4 +1,4 @@
-/** Without an `AsyncLocalStorage`, a store is current only until the first `await`. */
+/** Replaces `AsyncLocalStorage`. The stored value is lost at the first `await`. */
 export class SynchronousStorage {
   #store: unknown;
 
@@ -17,10 +17,7 @@ export class SynchronousStorage {
   }
 }
 
-/**
- * Calls the function in the current context. Browsers have no contexts. On edge runtimes, the context belongs to the
- * request that delivers.
- */
+/** Replaces Node's `AsyncResource`. `runInAsyncScope` calls the function without changing the async context. */
 export class AsyncResource {
   runInAsyncScope<Result, Args extends unknown[]>(fn: (...args: Args) => Result, self: unknown, ...args: Args): Result {
     return Reflect.apply(fn, self, args);

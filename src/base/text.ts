@@ -3,9 +3,8 @@ import { types } from './node.ts';
 export { visible, visibleJson } from './visible.ts';
 
 /**
- * Converts any value to text for a message. Never throws: if the conversion fails, for example for a revoked proxy,
- * returns a placeholder. An array is described by its length, because the text of nested arrays could be arbitrarily
- * long.
+ * Converts any value to text for a message. Never throws. If the conversion fails, for example for a revoked proxy,
+ * returns a placeholder. Shows only an array's length, because nested arrays could produce very long text.
  */
 export function safeText(value: unknown): string {
   try {
@@ -17,9 +16,9 @@ export function safeText(value: unknown): string {
 }
 
 /**
- * Describes a thrown value on one line with at most 300 characters. For an error, uses the message, else the code, else
- * the name. For an AggregateError, which Node throws if it cannot connect to any address of a host, describes the first
- * error.
+ * Describes a thrown value on one line with at most 300 characters. Uses an error's message, code or name, whichever is
+ * set first. For an `AggregateError`, describes the first error. Node throws an `AggregateError` if all addresses of a
+ * host are unreachable.
  */
 export function messageOf(thrown: unknown): string {
   let message: unknown;
@@ -34,7 +33,7 @@ export function messageOf(thrown: unknown): string {
     .slice(0, 300);
 }
 
-/** Describes a value for a message. Shows only an object's kind, not its content. */
+/** Describes a value for an error message. The content of an object is not shown. */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(cut(value, 80));
   if (value === null) return 'null';
@@ -62,12 +61,15 @@ function isList(value: object): boolean {
   }
 }
 
-/** The key of the method that Node's `util.inspect` and `console.log` call to format an object. */
+/** The method name with which an object customizes its output in Node's `util.inspect` and `console.log`. */
 export const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
 
 const BACKSLASH = 0x5c;
 
-/** Whether the character at index `at` in JSON text is escaped, because it follows an odd number of backslashes. */
+/**
+ * Whether a backslash escapes the character at index `at` in JSON text. A character is escaped if an odd number of
+ * backslashes precede it.
+ */
 export function isEscaped(json: string, at: number): boolean {
   let first = at;
   while (json.charCodeAt(first - 1) === BACKSLASH) first--;

@@ -1,16 +1,16 @@
 import { DELAY_MAX_MS } from './limits.ts';
 import { AsyncResource, clearTimeout, setImmediate, setTimeout } from './node.ts';
 
-// Captures the clock functions at load time, so that an application's fake timers do not affect the library.
+// Saves the clock functions at load time, so that an application's fake timers do not affect the library.
 export const wallNowMs: () => number = Date.now;
 export const monotonicNowMs: () => number = performance.now.bind(performance);
 
 export const clearTimer: (timer: NodeJS.Timeout | undefined) => void = clearTimeout;
 
 /**
- * An async resource without an async context. A new resource captures the current context, for example of a request
- * whose handler imports the library. Node has no function that leaves all contexts, so the loop below removes the
- * captured context. The names of the removed properties depend on the Node version.
+ * An `AsyncResource` without an async context. A new `AsyncResource` captures the current context, and Node has no
+ * function that leaves all contexts. The loop below therefore removes the captured context. The property names depend
+ * on the Node version.
  */
 const root = new AsyncResource('runspan');
 for (const key of Object.getOwnPropertySymbols(root)) {
@@ -18,8 +18,8 @@ for (const key of Object.getOwnPropertySymbols(root)) {
 }
 
 /**
- * Calls a function outside any async context. Delivery often starts inside an application's call. In that call's async
- * context, its requests would be traced, and the call's data would stay in memory.
+ * Calls a function outside any async context. Delivery often starts inside a call of the application. Inside that
+ * call's async context, the delivery requests would be traced, and the call's data would stay in memory.
  */
 export function outside<Result, Args extends unknown[]>(fn: (...args: Args) => Result, ...args: Args): Result {
   return root.runInAsyncScope(fn, undefined, ...args);
@@ -27,15 +27,15 @@ export function outside<Result, Args extends unknown[]>(fn: (...args: Args) => R
 
 /**
  * Like `setTimeout`, but outside any async context. The timer keeps the process alive until `unref` is called. A
- * negative `ms` counts as 0, because Node 24 and later warn about negative numbers.
+ * negative `ms` counts as 0, because Node 24 warns about negative delays.
  */
 export function setTimer(callback: () => void, ms: number): NodeJS.Timeout {
   return root.runInAsyncScope(setTimeout<[]>, undefined, callback, Math.max(0, ms));
 }
 
 /**
- * Like `setImmediate`, but outside any async context. Keeps the process alive until `unref` is called or the callback
- * has run.
+ * Like `setImmediate`, but outside any async context. The process stays alive until the callback has run, unless
+ * `unref` is called.
  */
 export function setSoon(callback: () => void): NodeJS.Immediate {
   return root.runInAsyncScope(setImmediate<[]>, undefined, callback);
@@ -58,18 +58,18 @@ export function delay(ms: number, signal: AbortSignal | undefined, holdsProcess 
   });
 }
 
-/** The methods of OpenTelemetry's context manager that `withoutTracing` calls. */
+/** The methods of OpenTelemetry's context manager that this file uses. */
 interface ContextManager {
   active(): { setValue(key: symbol, value: unknown): object };
   with<Result>(context: object, fn: () => Result): Result;
 }
 
-/** The key of the registry that all copies of the OpenTelemetry API 1.x share. */
+/** The global symbol under which all copies of the OpenTelemetry API 1.x share their state. */
 export const OPENTELEMETRY: unique symbol = Symbol.for('opentelemetry.js.api.1');
 
 export const SUPPRESS_TRACING: symbol = Symbol.for('OpenTelemetry SDK Context Key SUPPRESS_TRACING');
 
-/** Sentry's registry, which all copies of its packages share. `acs` is a version's async context strategy. */
+/** The global registry that all copies of Sentry's packages share. `acs` is Sentry's async context strategy. */
 interface SentryRegistry {
   readonly version: string;
   readonly [version: string]: unknown;
@@ -83,14 +83,14 @@ interface SentryScope {
   setSDKProcessingMetadata?(metadata: object): void;
 }
 
-/** Calls `fn` with OpenTelemetry and Sentry tracing suppressed, so that the library's own requests are not recorded. */
+/** Calls `fn` with OpenTelemetry and Sentry tracing suppressed. Used for the library's own requests. */
 export function withoutTracing<Result>(fn: () => Result): Result {
   const manager = (globalThis as { [OPENTELEMETRY]?: { context?: ContextManager } })[OPENTELEMETRY]?.context;
   if (manager === undefined) return withoutSentry(fn);
   return manager.with(manager.active().setValue(SUPPRESS_TRACING, true), () => withoutSentry(fn));
 }
 
-/** Sentry 11 does not read OpenTelemetry's context, and only Sentry's package exports its `suppressTracing`. */
+/** Suppresses Sentry tracing through Sentry's registry. Sentry 11 ignores OpenTelemetry's context. */
 function withoutSentry<Result>(fn: () => Result): Result {
   const registry = (globalThis as { __SENTRY__?: SentryRegistry }).__SENTRY__;
   const { acs } = (registry?.[registry.version] ?? {}) as SentryStrategy;

@@ -1,2 +1,2 @@
-/** The package version. A test compares it with `package.json`. */
+/** The package version. A test checks that `package.json` has the same version. */
 export const version = '0.1.0';

@@ -6,9 +6,9 @@ const JOINED_SCRIPTS = 'Arab Beng Deva Gujr Guru Khmr Knda Mlym Mong Mymr Orya S
 const JOINED_LETTER = JOINED_SCRIPTS.replace(/(\w+) ?/g, String.raw`\p{sc=$1}`);
 
 /**
- * Returns a pattern that matches control characters, line and paragraph separators, lone surrogates, and format
- * characters (Unicode category Cf), which hide or reorder text. Does not match joiners inside an emoji or inside a word
- * in one of the `JOINED_SCRIPTS`.
+ * Matches control characters, line and paragraph separators, lone surrogates and format characters. Format characters
+ * (Unicode category Cf) can hide or reorder text. Zero-width joiners inside emoji, and inside words in one of the
+ * `JOINED_SCRIPTS`, do not match.
  */
 function unsafePattern(): RegExp {
   compiledPattern ??= new RegExp(
@@ -23,8 +23,7 @@ let compiledPattern: RegExp | undefined;
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
 /**
- * Escapes characters that control a terminal, and characters that hide or reorder text. Applied to every log line and
- * to all terminal output.
+ * Escapes characters that control a terminal, hide text or reorder text. Applied to all log lines and terminal output.
  */
 export function visible(text: string): string {
   return text.replace(
@@ -33,10 +32,10 @@ export function visible(text: string): string {
   );
 }
 
-/** Like `visible`, but uses JSON escapes, so that the escaped JSON text still parses to the same value. */
+/** Like `visible`, but uses JSON escapes. The result parses to the same value. */
 export function visibleJson(json: string): string {
   return json.replace(unsafePattern(), (character) =>
-    // Keeps line breaks, which are white space between JSON values. Inside strings, they occur only as escapes.
+    // Keeps line breaks, which are valid white space in JSON.
     character === '\n' ? character : character.split('').map(unitEscapeOf).join(''),
   );
 }
