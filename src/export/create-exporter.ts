@@ -16,7 +16,7 @@ import { Sender } from './wire/sender.ts';
 import { SendGate, ServiceInfo } from './wire/service.ts';
 import { SimpleIngestion } from './wire/simple-ingestion.ts';
 
-/** An exporter's time functions and file-system functions, which tests replace. */
+/** The clock, random and file-system functions of an exporter. Tests replace these functions. */
 export type ExporterTime = Pick<ExporterParts, 'monotonicMs' | 'random' | 'delay'> &
   Pick<SpoolOptions, 'wallMs' | 'fs'>;
 
@@ -61,8 +61,8 @@ export function exporterFor(
 }
 
 /**
- * Applies a new API key to an exporter for the same service. Runs that are waiting because the service rejected the old
- * key are retried immediately.
+ * Sets a new API key for an exporter of the same service. If the service rejected the old key, the exporter retries
+ * immediately.
  */
 export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders }: Settings): void {
   const service = services.get(exporter);
@@ -75,8 +75,8 @@ export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders
 }
 
 /**
- * Where runs on disk are to be sent. Excludes an API key from a function, because the function may return another key
- * later.
+ * Returns the service and tenant to which runs on disk belong. A key returned by an `apiKey` function is not included,
+ * because the key may change.
  */
 export function destinationOf({ endpoint, headers }: Settings): Destination {
   return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };
@@ -87,14 +87,14 @@ function spoolFor(settings: Settings, time: ExporterTime): Spool {
   return new Spool({ ...settings, ...destinationOf(settings), ...time, bytesMax: spoolBytes, ageMaxMs: spoolAgeMs });
 }
 
-/** Delay before undici is loaded. Programs that end within this delay never load undici. */
+/** Delay before loading undici. A program that ends sooner never loads undici. */
 const PRELOAD_DELAY_MS = 10;
 
 let isLoading = false;
 
 /**
- * Loads undici after a short delay. Loading undici only at the first delivery would block the event loop for tens of
- * milliseconds. In Jest, a test file may end before the delay, so only the first delivery loads undici.
+ * Loads undici shortly after startup. Loading undici at the first delivery would block the event loop for tens of
+ * milliseconds. Jest may end a test file before the delay, so in Jest the first delivery loads undici.
  */
 export function preloadSoon(): void {
   if (isLoading || usesFetch || isJest) return;

@@ -7,12 +7,12 @@ import type { DeliveryStates } from './states.ts';
 import { type Outcome, UNSENT } from './wire/outcome.ts';
 import type { Sender } from './wire/sender.ts';
 
-/** Interval at which a flush checks for batches that another request is sending. */
+/** How often a flush checks whether other requests have sent their batches, in milliseconds. */
 const POLL_MS = 20;
 
 /**
- * A batch in flight counts as lost this long after its deadline, because the platform has ended the request that sent
- * it.
+ * A batch counts as lost this many milliseconds after its deadline. The platform has probably ended the request that
+ * sent the batch.
  */
 const LOST_AFTER_MS = 1_000;
 
@@ -24,9 +24,9 @@ interface InFlight {
 }
 
 /**
- * Replaces `delivery-loop.ts` on runtimes where timers, promises and connections belong to a request and end with it. A
- * batch is sent by a flush, or by the call that fills the batch. No request waits for a promise created by another
- * request, and no timer fires between requests.
+ * Replaces `delivery-loop.ts` on runtimes where timers, promises and connections end with their request. A batch is
+ * sent by a flush, or by the call that fills the batch. No request waits for another request's promise. No timers run
+ * between requests.
  */
 export class DeliveryLoop {
   readonly #parts: ExporterParts;
@@ -67,7 +67,7 @@ export class DeliveryLoop {
     if (readyRuns >= batch.runs || bytes >= batch.bytes) this.wake();
   }
 
-  /** Sends a batch if the service accepts requests. Does not wait for the response. */
+  /** Sends a batch without waiting for the response. Does nothing while the service accepts no requests. */
   wake(): void {
     const { gate, limits, monotonicMs } = this.#parts;
     const nowMs = monotonicMs();
@@ -77,9 +77,9 @@ export class DeliveryLoop {
   }
 
   /**
-   * Sends all ended runs, and the starts of runs that have been open for longer than `limits.startDelayMs`. Resolves to
-   * true when all runs that ended before this call are settled. Resolves to false when `limitMs` has passed or the
-   * service asks for a longer pause.
+   * Sends all ended runs, and the runs that have been open for longer than `limits.startDelayMs`. Resolves to true when
+   * all runs that ended before this call are delivered or dropped. Resolves to false after `limitMs`, or if the service
+   * asks for a longer pause.
    */
   async flush(limitMs: number): Promise<boolean> {
     const { gate, monotonicMs } = this.#parts;
@@ -98,7 +98,7 @@ export class DeliveryLoop {
     }
   }
 
-  /** Returns the batches in flight to the queue. */
+  /** Moves batches in flight back to the queue. */
   async stop(): Promise<void> {
     for (const inFlight of [...this.#inFlight]) this.#settle(inFlight, UNSENT);
   }

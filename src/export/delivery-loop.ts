@@ -10,12 +10,10 @@ import type { DeliveryStates } from './states.ts';
 import type { Outcome } from './wire/outcome.ts';
 import type { Sender } from './wire/sender.ts';
 
-/**
- * While a flush waits, failed batches are retried without waiting for their back-off, at most once per this interval.
- */
+/** Retry interval during a flush, in milliseconds. A flush does not wait for the normal retry delay. */
 const END_BACK_OFFS_EVERY_MS = 500;
 
-/** Outside an outage, no new batch is formed while at least this many runs are waiting for a retry. */
+/** No new batch is created while this many runs are waiting for a retry. */
 const RETRIED_RUNS_MAX = 1_000;
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -25,11 +23,11 @@ const FAILED: Outcome = { kind: 'failed', detail: 'the batch could not be sent' 
 export interface LoopHooks {
   readonly spill: Spill | undefined;
   readonly replay: Replay | undefined;
-  /** Called after each response, once every run in the batch is delivered, dropped or queued for a retry. */
+  /** Called after each response, when every run in the batch is delivered, dropped or queued for a retry. */
   readonly changed: () => void;
 }
 
-/** Decides when a batch is formed and sent. One timer fires when the next batch or write to disk is due. */
+/** Decides when a batch is created and sent. A single timer fires when the next batch or disk write is due. */
 export class DeliveryLoop {
   readonly #parts: ExporterParts;
   readonly #states: DeliveryStates;
@@ -37,19 +35,19 @@ export class DeliveryLoop {
   readonly #sender: Sender;
   readonly #settling: Settling;
   readonly #abort = new AbortController();
-  /** An array, because a Set would delay garbage collection of sent batches. */
+  /** Batches in flight. A `Set` would delay garbage collection of sent batches. */
   readonly #inFlight: Batch[] = [];
-  /** How long a run may stay open before its start is sent without its end, in milliseconds. */
+  /** Time after which a run that has not ended is sent, in milliseconds. */
   readonly #startDueMs: number;
-  /** In Jest, a timer could start a delivery after the test file has ended, when undici can no longer be loaded. */
+  /** False in Jest, where a timer could fire after the test file has ended. By then, undici can no longer be loaded. */
   readonly #sendsByTimer = !isJest;
   #stopped = (): void => {};
-  /** Number of pending `flush` and `ready` calls. While a call is pending, records are sent without delay. */
+  /** Number of pending `flush` and `ready` calls. Runs are sent without delay while a call is pending. */
   waiters = 0;
-  /** Time at which ended runs are sent even if they do not fill a batch. */
+  /** Time at which ended runs are sent, even if the batch is not full. */
   #lingerUntilMs = NEVER;
   #backOffsEndedAtMs = Number.NEGATIVE_INFINITY;
-  /** Set while the service is unavailable or `limits.requestsInFlight` is reached. */
+  /** True while the service is unavailable or `limits.requestsInFlight` is reached. */
   #isHeld = false;
   #isPumpScheduled = false;
   #wakesAtMs = NEVER;
@@ -64,7 +62,7 @@ export class DeliveryLoop {
     });
     this.#settling = new Settling(parts, states);
     this.#startDueMs = Math.max(parts.limits.startDelayMs, parts.limits.lingerMs);
-    // Each request in flight adds a listener to the abort signal.
+    // Each request adds a listener to the abort signal, so Node's limit of ten listeners is lifted.
     setMaxListeners(0, this.#abort.signal);
   }
 
@@ -86,7 +84,7 @@ export class DeliveryLoop {
     return [...new Set([...this.#states.queue.all(), ...inFlight])].filter(({ stage }) => stage !== 'settled');
   }
 
-  /** Called whenever a run starts or ends, inside the application's call. */
+  /** Called when a run starts or ends. Runs synchronously in the traced application code. */
   recorded(): void {
     const spillDueMs = this.#hooks.spill?.dueMs ?? NEVER;
     if (spillDueMs !== NEVER) this.#pumpAt(spillDueMs);
@@ -105,9 +103,9 @@ export class DeliveryLoop {
   }
 
   /**
-   * Resolves to true when every record created before this call is settled. Resolves to false when `limitMs` has
-   * passed, and earlier if the service asks for a pause beyond `limitMs` or refuses two probes for the same reason.
-   * Keeps the process alive.
+   * Resolves to true when all runs recorded before this call are delivered or dropped. Resolves to false after
+   * `limitMs`. Resolves to false earlier if the service asks for a longer pause, or refuses two test requests for the
+   * same reason. The process stays alive during the flush.
    */
   async flush(limitMs: number): Promise<boolean> {
     const { gate, monotonicMs } = this.#parts;
@@ -128,7 +126,7 @@ export class DeliveryLoop {
     }
   }
 
-  /** Stops sending. Aborts the requests in flight and resolves when all of them have ended. */
+  /** Stops sending. Aborts the requests in flight, and resolves when all requests have ended. */
   async stop(): Promise<void> {
     this.#sleep?.abort();
     this.#wakesAtMs = Number.NEGATIVE_INFINITY;
@@ -139,7 +137,7 @@ export class DeliveryLoop {
     });
   }
 
-  /** Schedules the next batch. At most one batch is formed per turn of the event loop. */
+  /** Schedules the next batch. At most one batch is created per turn of the event loop. */
   wake(): void {
     if (this.#isPumpScheduled) return;
     this.#isPumpScheduled = true;
@@ -190,7 +188,7 @@ export class DeliveryLoop {
     const { firstStart, bytes } = states.queue;
     let startsUntilMs = Number.NEGATIVE_INFINITY;
     if (this.waiters > 0 || bytes >= info.batch.bytes) startsUntilMs = NEVER;
-    // To save requests, a batch also includes starts that become due within `lingerMs`.
+    // To save requests, the batch includes open runs that would be due within `lingerMs`.
     else if (firstStart !== undefined && firstStart.startedAtMs + this.#startDueMs <= nowMs) {
       startsUntilMs = nowMs - this.#startDueMs + limits.lingerMs;
     }

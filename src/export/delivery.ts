@@ -6,7 +6,7 @@ import type { FlushGroup, RunCounter } from './ledger.ts';
 import type { Segment } from './spool/spool.ts';
 
 /**
- * The stages that a run passes through during delivery. A run has at most one record in delivery at a time:
+ * The stages of a run's delivery. At most one update of a run is in delivery at a time:
  *
  *     start ─► started ──(still open when due)──► posting ──accepted──► posted
  *                 │ end                             │ end                │ end
@@ -18,12 +18,11 @@ import type { Segment } from './spool/spool.ts';
  *                                 settled
  *
  * - Runs in `started`, `incomplete`, `whole` and `patch` wait in the queue. Runs in `posting` and `finishing` are in a
- *   batch, which is in flight or waits for a retry.
- * - `incomplete`: an open run that is sent before its end, because `limits.openRuns` or `limits.openRunAgeMs` was
- *   reached.
- * - `held`: the run has ended, but its post is still in a batch. The run's end is sent as a patch after the post is
- *   accepted.
- * - `kept`: the start of an open run was left on disk when the exporter closed.
+ *   batch that is being sent or waits for a retry.
+ * - `incomplete`: the run is still open, but is sent because `limits.openRuns` or `limits.openRunAgeMs` was reached.
+ * - `held`: the run has ended, but a batch still contains its start. The run's end is sent after the service accepts
+ *   the start.
+ * - `kept`: the exporter closed while the run was open, and left the run's start on disk.
  * - A run can be dropped at any stage.
  */
 export type Stage =
@@ -38,49 +37,51 @@ export type Stage =
   | 'settled'
   | 'kept';
 
-/** The segment that a run was read from. The segment stays on disk until all of its runs are settled. */
+/**
+ * Tracks a segment file from which runs were read. The file is deleted when all runs in the file are delivered or
+ * dropped.
+ */
 export interface Ticket {
   readonly segment: Segment;
-  /** Whether the segment contains undelivered runs, so that it stays on disk for the next process. */
+  /** Whether the file stays on disk for the next process, because it contains undelivered runs. */
   isKept: boolean;
-  /** Called when a run from the segment is delivered. Returns true if a later segment may contain the run's end. */
+  /** Called when a run from the file is delivered. Returns true if a later file may contain the run's end. */
   awaitsEnd(run: EncodedRun): boolean;
   dropped(run: EncodedRun): void;
   settled(run: EncodedRun): void;
 }
 
 /**
- * A run's delivery state, from its start until it is delivered or dropped. `Delivery`, `Item` and `Batch` are classes,
- * because V8 may allocate object literals in the old generation, where payloads stay in memory until the next full
- * garbage collection.
+ * The delivery state of one run. `Delivery`, `Item` and `Batch` are classes for the sake of garbage collection. V8 may
+ * allocate object literals in the old generation, where payloads stay in memory longer.
  */
 export class Delivery {
   readonly run: EncodedRun;
   readonly startedAtMs: number;
-  /** Monotonic time at which the run's undelivered record was queued. */
+  /** Monotonic time at which the run was queued, in milliseconds. */
   queuedAtMs: number;
   /**
-   * `queuedAtMs` in active time, which does not advance during pauses (`SendGate.activeAt`). The age of an undelivered
-   * run is measured from `activeAtMs`.
+   * Time at which the run was queued, measured by a clock that stops during pauses. Used to compute the age of an
+   * undelivered run. See `SendGate.activeAt`.
    */
   activeAtMs: number;
   stage: Stage = 'started';
-  /** Whether the service has accepted the run's post. The run's next record is then a patch. */
+  /** Whether the service knows the run. If so, the rest of the run is sent as a patch. */
   isPosted = false;
-  /** End time that was sent for an incomplete run. */
+  /** The end time sent for an incomplete run. */
   incompleteAt: string | undefined;
-  /** Bytes that count towards the queue limits. */
+  /** The run's size for the queue limits, in bytes. */
   bytes = 0;
-  /** The metadata that `metadataBytes` was measured from, so that unchanged metadata is not measured again. */
+  /** The metadata last measured as `metadataBytes`. Unchanged metadata is not measured again. */
   countedMetadata: EncodedRun['metadata'];
   metadataBytes = 0;
-  /** Flush groups that wait for the run's post and patch to be settled. */
+  /** The flush groups that wait for the run's start and end to be sent. */
   postGroup: FlushGroup | undefined;
   patchGroup: FlushGroup | undefined;
-  /** With `write-ahead`, the segments on disk that contain the run's start and end. */
+  /** The segment files that contain the run's start and end if `durability` is `write-ahead`. */
   startSegment: Segment | undefined;
   endSegment: Segment | undefined;
-  /** The ticket for the segment that the run was read from. Undefined if the run was not read from disk. */
+  /** Tracks the segment file that the run was read from. Undefined if the run was not read from disk. */
   readonly ticket: Ticket | undefined;
   /** The run's neighbours in the linked list of open runs. */
   older: Delivery | undefined;
@@ -95,22 +96,25 @@ export class Delivery {
   }
 }
 
-/** A run's post or patch in a batch. Keeps the payloads that the run had when the batch was formed. */
+/**
+ * The part of a run in one batch. A `post` creates the run, and a `patch` completes the run. Payloads are copied when
+ * the batch is created.
+ */
 export class Item {
   readonly delivery: Delivery;
-  /** Changes from `post` to `patch` if simple ingestion has sent the post but not the end. */
+  /** Changes from `post` to `patch` after the post was sent in a request of its own. */
   op: 'post' | 'patch';
-  /** Whether the record includes the run's end. */
+  /** Whether the run's end is included. */
   readonly isEnded: boolean;
   readonly endOverride: EndOverride | undefined;
   readonly inputs: string | undefined;
   readonly outputs: string | undefined;
   readonly events: string | undefined;
-  /** Attachments that cannot be read are removed. */
+  /** The run's attachments. Unreadable attachments are removed. */
   attachments: readonly HeldAttachment[];
-  /** Whether simple ingestion has sent the post, which contains the inputs. */
+  /** Whether the inputs were already sent in a request of their own. */
   isPosted = false;
-  /** What was removed from a run that is too large for the service. */
+  /** The data that was removed because the run is too large for the service. */
   stripped: 'nothing' | 'attachments' | 'payloads' = 'nothing';
 
   constructor(delivery: Delivery) {
@@ -118,7 +122,7 @@ export class Item {
     const isLast = stage === 'whole' || stage === 'patch';
     this.delivery = delivery;
     this.op = isPosted ? 'patch' : 'post';
-    // A run that an earlier process left on disk may have no end.
+    // If an earlier process left the run on disk, the run may have no end.
     this.isEnded = isLast ? run.endTime !== undefined : incompleteAt !== undefined;
     this.endOverride = incompleteAt === undefined ? undefined : endOverrideOf(incompleteAt, isLast);
     this.inputs = run.inputs;
@@ -131,33 +135,33 @@ export class Item {
 export interface RequestBody {
   readonly boundary: string;
   readonly chunks: readonly Uint8Array[];
-  /** Size before compression, in bytes. */
+  /** Uncompressed size, in bytes. */
   readonly sizeBytes: number;
-  /** Size of `chunks` in memory, in bytes. */
+  /** Memory used by `chunks`, in bytes. */
   readonly heldBytes: number;
   readonly isGzipped: boolean;
 }
 
-/** State shared by all batches that were split from one batch. */
+/** State shared by all batches that result from splitting one batch. */
 export interface SharedState {
   isPartlyAccepted: boolean;
-  /** Whether the original batch was already counted as a batch without an accepted run. */
+  /** Whether the original batch was already counted as refused. */
   isCounted: boolean;
 }
 
-/** Records that are sent in one request. */
+/** Runs that are sent in one request. */
 export class Batch {
   readonly items: readonly Item[];
-  /** The request body. Encoded at the first attempt and reused for retries. */
+  /** The request body. Retries reuse the body of the first attempt. */
   body: RequestBody | undefined;
   brokenUploads = 0;
   attempts = 0;
   notBeforeMs: number;
-  /** Number of failed attempts that one of the batch's runs may have caused. */
+  /** Number of failed attempts that a run in the batch may have caused. */
   suspectFailures: number;
   readonly shared: SharedState;
 
-  /** `origin` is the batch from which these items were split. */
+  /** If the batch results from a split, `origin` is the original batch. */
   constructor(items: readonly Item[], nowMs: number, origin?: Batch) {
     this.items = items;
     this.notBeforeMs = nowMs;
@@ -170,7 +174,7 @@ const INCOMPLETE = 'Incomplete: the run had not ended when its exporter gave up 
 const LEFT_OUT = '{"runspan":"left out: the queue was full"}';
 const NO_ATTACHMENTS: readonly HeldAttachment[] = [];
 
-/** Estimated bytes of a record without its payloads, including the delimiters and headers of all parts. */
+/** Estimated size of a run in a multipart body, without the payloads, in bytes. */
 const RECORD_BYTES = 960;
 
 const ATTACHMENT_BYTES = 256;
@@ -184,7 +188,10 @@ export function isOpen({ stage }: Delivery): boolean {
   return stage === 'started' || stage === 'posted' || stage === 'posting' || stage === 'incomplete';
 }
 
-/** Counts each character as one byte, because counting UTF-8 bytes would slow down the application. */
+/**
+ * Returns a run's estimated size in bytes. Counts each character as one byte, because counting UTF-8 bytes would be too
+ * slow.
+ */
 export function sizeOfContent(delivery: Delivery): number {
   const { run } = delivery;
   if (run.metadata !== delivery.countedMetadata) {
@@ -209,15 +216,15 @@ export function bytesBeyondLength({ run: { inputs, outputs } }: Delivery): numbe
   return bytes;
 }
 
-/** Removes the inputs and attachments of an accepted post, so that the patch does not repeat them. */
+/** Removes the inputs and attachments that the service has accepted, so that the patch does not repeat them. */
 export function releasePosted({ delivery: { run }, inputs, attachments }: Item): void {
   if (run.inputs === inputs) run.inputs = undefined;
   run.attachments = run.attachments?.filter((attachment) => !attachments.includes(attachment));
 }
 
 /**
- * Removes an ended run's payloads. Keeps its attachments while the post is in a batch, because the post may contain
- * them.
+ * Removes an ended run's outputs, events and attachments. Attachments are kept while a batch contains the run's start,
+ * because the batch may still need them.
  */
 export function dropEndPayloads({ run, stage }: Delivery): void {
   if (run.outputs !== undefined) run.outputs = LEFT_OUT;
@@ -237,7 +244,7 @@ export function halves<Element>(items: readonly Element[]): (readonly Element[])
   return [items.slice(0, middle), items.slice(middle)];
 }
 
-/** Shuffles items. If a bad run always came first, the endpoint would seem to refuse every run. */
+/** Shuffles items. If the same bad run always came first, the service would seem to refuse every run. */
 export function shuffled(items: readonly Item[], random: () => number): Item[] {
   const keyed = items.map((item) => ({ item, at: random() }));
   return keyed.sort((a, b) => a.at - b.at).map(({ item }) => item);

@@ -6,14 +6,14 @@ import type { Spool } from './spool/spool.ts';
 import type { Sender, SenderOptions } from './wire/sender.ts';
 import type { SendGate, ServiceInfo } from './wire/service.ts';
 
-/** The parts of an exporter that `DeliveryStates`, `DeliveryLoop`, `Spill` and `Replay` share. */
+/** Objects that the classes of an exporter share. */
 export interface ExporterParts {
   readonly capture: CapturePolicy;
   readonly limits: Limits;
   readonly sender: (heldBytes: SenderOptions['heldBytes']) => Sender;
   readonly info: ServiceInfo;
   readonly gate: SendGate;
-  /** The spool on disk. Undefined if `durability` is `memory`. */
+  /** The folder for undelivered runs. Undefined if `durability` is `memory`. */
   readonly spool: Spool | undefined;
   readonly isWriteAhead: boolean;
   readonly ledger: Ledger;

@@ -18,8 +18,8 @@ import { DeliveryStates } from './states.ts';
 const FLUSH_TIMEOUT_MS = 30_000;
 
 /**
- * Accepts runs and delivers them in the background. `DeliveryStates` stores each run's state, `DeliveryLoop` sends
- * batches, `Settling` handles their outcomes, `Spill` writes runs to disk, and `Replay` reads runs from disk.
+ * Queues runs and delivers them in the background. `DeliveryStates` stores each run's state. `DeliveryLoop` sends
+ * batches, and `Settling` handles the responses. `Spill` writes runs to disk, and `Replay` reads runs from disk.
  */
 export class Exporter implements RunSink {
   readonly capture: CapturePolicy;
@@ -31,9 +31,9 @@ export class Exporter implements RunSink {
   #state: 'open' | 'retiring' | 'closing' | 'closed' = 'open';
   #closing: Promise<FlushResult> | undefined;
   #openRunTimer: NodeJS.Timeout | undefined;
-  /** Resolve functions for the promises that `ready` has returned. */
+  /** Resolve functions of pending `ready` calls. */
   #waiting: (() => void)[] = [];
-  /** Keeps the process alive while a `ready` call is pending. */
+  /** Timer that keeps the process alive while a `ready` call is pending. */
   #waitTimer: NodeJS.Timeout | undefined;
 
   constructor(parts: ExporterParts) {
@@ -53,7 +53,7 @@ export class Exporter implements RunSink {
       replay: this.#replay,
       changed: () => this.#changed(),
     });
-    // Applications pass these methods as callbacks, for example `process.once('SIGTERM', exporter.close)`.
+    // Bound, because applications pass these methods as callbacks, as in `process.once('SIGTERM', exporter.close)`.
     this.flush = this.flush.bind(this);
     this.close = this.close.bind(this);
     this.stats = this.stats.bind(this);
@@ -85,7 +85,7 @@ export class Exporter implements RunSink {
   end(run: EncodedRun): void {
     const delivery = run.sinkState as Delivery | undefined;
     if (delivery === undefined || !isOpen(delivery)) {
-      // The run was dropped and counted before it ended.
+      // The run was already dropped and counted before its end.
       if (delivery?.stage === 'kept') this.#states.endKept(delivery);
       releaseRun(run);
       return;
@@ -105,7 +105,7 @@ export class Exporter implements RunSink {
     if (this.#states.pendingRuns === 0) return { ok: true, pending: 0 };
     try {
       const isInTime = await this.#loop.flush(limitMs);
-      // If the exporter was closed during the flush, some runs may remain undelivered on disk.
+      // If the exporter closed during the flush, undelivered runs may remain on disk.
       const pending = isInTime ? this.#states.keptRuns : this.#states.pendingRuns;
       return { ok: pending === 0, pending };
     } catch (thrown) {
@@ -121,7 +121,7 @@ export class Exporter implements RunSink {
     return new Promise((resolve) => void this.#waiting.push(resolve));
   }
 
-  /** Flushes, then delivers runs from disk until the time limit. Never rejects. */
+  /** Flushes the queue, then delivers runs from disk until the time limit. Never rejects. */
   async finish({ timeoutMs }: Required<FlushLimit>): Promise<FlushResult> {
     const endMs = this.#parts.monotonicMs() + timeoutMs;
     try {
@@ -141,24 +141,26 @@ export class Exporter implements RunSink {
     return this.#states.pendingRuns === 0 && this.#replay?.isBusy !== true;
   }
 
-  /** Takes over the runs that earlier processes left on disk. Called by `runspan spool send`, which records no runs. */
+  /** Starts delivering the runs that earlier processes left on disk. Used by the command `runspan spool send`. */
   recover(): void {
     this.#replay?.search(false);
   }
 
-  /** Flushes, then writes undelivered runs to disk and drops those that cannot be written. Never rejects. */
+  /**
+   * Flushes the queue, then writes undelivered runs to disk. Runs that cannot be written are dropped. Never rejects.
+   */
   close(limit?: FlushLimit): Promise<FlushResult> {
     this.#closing ??= this.#close(limit).catch((thrown) => this.#failed('shutdown', thrown));
     return this.#closing;
   }
 
-  /** If the exporter is waiting after refused requests, sends the next request immediately. */
+  /** Sends the next request immediately if the exporter is waiting because the service refused requests. */
   retryNow(): void {
     this.#parts.gate.unblock(this.#parts.monotonicMs());
     this.#loop.wake();
   }
 
-  /** Accepts runs until every run has ended and is settled, and then closes the exporter. */
+  /** Closes the exporter as soon as every run has ended and is delivered or dropped. */
   retire(): void {
     if (this.#state !== 'open') return;
     this.#state = 'retiring';
@@ -197,7 +199,7 @@ export class Exporter implements RunSink {
     }
   }
 
-  /** Returns the number of runs that were dropped because they could not be written to disk. */
+  /** Writes undelivered runs to disk, and drops runs that cannot be written. Returns the number of dropped runs. */
   #leaveRest(): number {
     let left = this.#loop.unsettled;
     this.#states.clear();
@@ -223,7 +225,7 @@ export class Exporter implements RunSink {
     const states = this.#states;
     if (!states.isFullFor(run)) return undefined;
     if (this.#spill === undefined) return 'queue_full';
-    // Only queued runs can be written to disk. A separate limit applies to runs in batches.
+    // Only queued runs can be written to disk, so runs in batches have a separate limit.
     const { queue } = states;
     while (states.isFullFor(run, queue.freshRuns, queue.freshBytes)) if (!this.#spill.makeRoom()) return 'queue_full';
     return undefined;

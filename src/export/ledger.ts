@@ -19,10 +19,13 @@ export type Counts = Omit<Stats, 'backlog' | 'latency' | 'lastError'>;
 
 export type RunCounter = 'open' | 'queued' | 'inFlight' | 'spooled' | 'sent';
 
-/** An exporter's counters, request durations and last error. Outlives the exporter. */
+/**
+ * An exporter's counters, request durations and last error. The ledger stays in memory after the exporter is
+ * garbage-collected.
+ */
 export class Ledger {
   readonly counts: Counts = noCounts();
-  /** Durations of the latest 500 requests, unsorted. */
+  /** Durations of the last 500 requests in milliseconds, unsorted. */
   readonly durationsMs: number[] = [];
   #requests = 0;
   lastError: DeliveryError | undefined;
@@ -31,7 +34,7 @@ export class Ledger {
     this.durationsMs[this.#requests++ % DURATIONS_MAX] = durationMs;
   }
 
-  /** Adds the data from another ledger, whose exporter was garbage-collected. */
+  /** Adds the data of another ledger. Used after the other exporter was garbage-collected. */
   absorb(other: Ledger): void {
     addInto(this.counts, other.counts);
     for (const ms of other.durationsMs) this.addRequest(ms);
@@ -86,7 +89,7 @@ function addInto(total: object, part: object): void {
   }
 }
 
-/** Returns the latest error. ISO 8601 timestamps sort chronologically as strings. */
+/** Returns the latest error. Timestamps in ISO 8601 can be compared as strings. */
 function latest(ledgers: readonly Ledger[]): DeliveryError | undefined {
   let found: DeliveryError | undefined;
   for (const { lastError } of ledgers) {
@@ -98,15 +101,18 @@ function latest(ledgers: readonly Ledger[]): DeliveryError | undefined {
 // ── Flushes ──
 
 /**
- * Resolves each flush when every record created before it is settled. Records are counted in groups, and each flush
- * starts a new group. A flush resolves when its own group and all older groups are empty.
+ * Resolves a flush when all runs recorded before the flush are delivered or dropped. Undelivered run updates are
+ * counted in groups, and each flush starts a new group. A flush resolves when the groups before the new one are empty.
  */
 export class FlushTracker {
-  /** Groups from oldest to newest. New records are counted in the last group. */
+  /** Groups from oldest to newest. New run updates are counted in the last group. */
   readonly #groups: FlushGroup[] = [{ number: 0, flushes: [], pending: 0 }];
   readonly waiting: Set<Flush> = new Set();
 
-  /** Counts a new record. The caller must pass the returned group to `leave` once the record is settled. */
+  /**
+   * Counts a new run update, and returns its group. The caller passes the group to `leave` after the update is
+   * delivered or dropped.
+   */
   enter(): FlushGroup {
     const group = this.#groups[this.#groups.length - 1] as FlushGroup;
     group.pending++;
@@ -125,7 +131,8 @@ export class FlushTracker {
   }
 
   /**
-   * Whether a flush has seen one refused probe and is waiting for a second probe, which is sent 1 s after the first.
+   * Whether a flush waits for a second test request. A flush sends a second test request 1 s after the service refused
+   * the first one.
    */
   get wantProbe(): boolean {
     return [...this.waiting].some(({ reasons }) => reasons.length === 1);
@@ -165,7 +172,7 @@ export class FlushTracker {
 
 type Groups = Readonly<Record<'postGroup' | 'patchGroup', FlushGroup | undefined>>;
 
-/** Counts the unsettled records that were created between two flushes. */
+/** Counts the undelivered run updates that were created between two flushes. */
 export interface FlushGroup {
   readonly number: number;
   readonly flushes: Flush[];
@@ -176,7 +183,7 @@ class Flush {
   readonly endMs: number;
   readonly done: Promise<boolean>;
   resolve: (isDone: boolean) => void = () => {};
-  /** Reasons why the service refused probes during this flush. */
+  /** Reasons why the service refused test requests during this flush. */
   readonly reasons: string[] = [];
 
   constructor(endMs: number) {
@@ -189,7 +196,7 @@ class Flush {
 
 // ── Reports of dropped runs ──
 
-/** A function that is called for each dropped run. */
+/** Callback for each dropped run. */
 export type OnDrop = (reason: DropReason, run: DroppedRun) => void;
 
 const REPORT_EVERY_MS = 60_000;
@@ -203,7 +210,10 @@ const MEANINGS: Readonly<Record<DropReason, string>> = {
   closed: 'the exporter was closed before delivery',
 };
 
-/** Reports each dropped run to `onDrop` and to a diagnostics channel. Logs dropped runs at most once a minute. */
+/**
+ * Reports each dropped run to `onDrop` and to a diagnostics channel. Logs the number of dropped runs at most once a
+ * minute.
+ */
 export class DropNotice {
   readonly #onDrop: OnDrop | undefined;
   readonly #monotonicMs: () => number;
@@ -225,7 +235,7 @@ export class DropNotice {
     if (onDrop !== undefined) ignoreRejection(guard('onDrop', () => untraced(onDrop, reason, run)));
     publish('runspan:run:dropped', () => ({ endpoint: this.#endpoint, reason, run }));
     if (this.#isScheduled || this.#monotonicMs() - this.#reportedAtMs < REPORT_EVERY_MS) return;
-    // Several runs are often dropped together. Logging in the next turn of the event loop combines them in one line.
+    // Logs in the next turn of the event loop, because several runs are often dropped at once.
     this.#isScheduled = true;
     setSoon(() => this.report());
   }

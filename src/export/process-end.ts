@@ -3,25 +3,24 @@ import { guard } from '../base/guard.ts';
 import { nodeModule } from '../base/node.ts';
 import { setSoon } from '../base/timers.ts';
 
-/** Methods of an exporter that are called when the process ends. */
+/** The exporter methods that are called when the process ends. */
 export interface EndingExporter {
   readonly isSettled: boolean;
   /** Delivers runs for up to `timeoutMs`. Never rejects. */
   finish(limit: { timeoutMs: number }): Promise<{ readonly ok: boolean }>;
-  /** Synchronously writes undelivered runs to disk. Drops runs that cannot be written. */
+  /** Synchronously writes undelivered runs to disk, and drops runs that cannot be written. */
   endProcess(): void;
 }
 
 /**
- * Maximum number of flushes when the process ends. Node emits `beforeExit` again after each flush, so an application
- * that records runs in a `beforeExit` listener would otherwise never end.
+ * Maximum number of flushes when the process ends. Node emits `beforeExit` again after each flush. Without this limit,
+ * an application that records runs in a `beforeExit` listener would never end.
  */
 const FLUSHES_MAX = 3;
 
 /**
- * If the event loop has been idle for longer than this since the last flush, the program has resumed work after
- * `beforeExit`, and the next flush gets the full time limit again. Idle time is used because, unlike elapsed time, it
- * does not depend on the machine's load.
+ * If the event loop was idle for longer than this since the last flush, the program has resumed work. The next flush
+ * then gets the full time limit again. Unlike elapsed time, idle time does not depend on the machine's load.
  */
 const CONTINUED_IDLE_MS = 10;
 
@@ -52,18 +51,18 @@ class Allowance {
   }
 }
 
-/** Bun does not measure idle time. On Bun, all time since the last flush counts as idle. */
+/** Returns the event loop's total idle time. Bun does not measure idle time, so all time counts as idle on Bun. */
 function idleMs(): number {
   return performance.eventLoopUtilization?.().idle ?? monotonicNowMs();
 }
 
-/** Open exporters that have received a run, with their time limits. */
+/** Time limits of all open exporters that have recorded a run. */
 const allowances = new Map<EndingExporter, Allowance>();
 
 /**
- * Flushes the exporter for up to `limitMs` when the process is about to exit. With `handlesSignals`, a signal flushes
- * all exporters and then ends the process. A signal that the application listens for is not handled. When the process
- * exits, undelivered runs are written to disk, and runs that cannot be written are dropped.
+ * Flushes the exporter for up to `limitMs` when the process is about to exit. If `handlesSignals` is true, a signal
+ * flushes all exporters and then ends the process. Signals that the application listens for are ignored. When the
+ * process exits, undelivered runs are written to disk. Runs that cannot be written are dropped.
  */
 export function flushAtEnd(exporter: EndingExporter, limitMs: number, handlesSignals: boolean): void {
   if (allowances.size === 0) {
@@ -71,7 +70,7 @@ export function flushAtEnd(exporter: EndingExporter, limitMs: number, handlesSig
     process.on('exit', exitAll);
   }
   allowances.set(exporter, new Allowance(limitMs));
-  // Only the main thread receives signals. On Windows, a process cannot end itself with a signal.
+  // Only the main thread receives signals, and Windows processes cannot end themselves with a signal.
   if (!handlesSignals || !nodeModule('node:worker_threads').isMainThread || process.platform === 'win32') return;
   signalHandlers.add(exporter);
   for (const signal of SIGNALS) listenFor(signal);
@@ -86,7 +85,7 @@ export function forgetAtEnd(exporter: EndingExporter): void {
   if (signalHandlers.delete(exporter) && signalHandlers.size === 0) removeSignalListeners();
 }
 
-/** Flushes after all other `beforeExit` listeners, so that the runs they record are delivered. */
+/** Flushes after all other `beforeExit` listeners, because the listeners may record runs. */
 function flushAll(): void {
   queueMicrotask(() => {
     for (const [exporter, allowance] of allowances) void allowance.flush(exporter);
@@ -101,7 +100,7 @@ const SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
 
 /** Exporters whose `handleSignals` option is true. */
 const signalHandlers = new Set<EndingExporter>();
-/** The signal that started a flush and afterwards ends the process. */
+/** The signal that started the current flush. After the flush, this signal ends the process. */
 let pendingSignal: NodeJS.Signals | undefined;
 
 function onSignal(signal: NodeJS.Signals): void {
@@ -109,18 +108,18 @@ function onSignal(signal: NodeJS.Signals): void {
   else if (process.listenerCount(signal) > 1) stepAside(signal);
   else {
     pendingSignal = signal;
-    // Also flushes exporters without `handleSignals`, because the signal ends the whole process.
+    // Flushes every exporter, even without `handleSignals`, because the signal ends the whole process.
     const flushes = [...allowances].map(([exporter, { limitMs }]) => exporter.finish({ timeoutMs: limitMs }));
-    // Another copy of the package may have removed its listener until the next turn of the event loop, in which it
-    // listens again and delivers its own runs. This process must not end earlier.
+    // Waits at least until the next turn of the event loop. Another copy of the package may add its listener again in
+    // that turn, and then delivers its own runs.
     const nextTurn = new Promise<void>((resolve) => setSoon(resolve));
     void Promise.allSettled([...flushes, nextTurn]).then(() => endBy(signal));
   }
 }
 
 /**
- * Removes the listener until the next turn of the event loop, because packages such as `signal-exit` end the process
- * only if the signal has no other listener.
+ * Removes the listener until the next turn of the event loop. Packages such as `signal-exit` end the process only if
+ * the signal has no other listeners.
  */
 function stepAside(signal: NodeJS.Signals): void {
   process.off(signal, onSignal);
@@ -130,11 +129,11 @@ function stepAside(signal: NodeJS.Signals): void {
 function endBy(signal: NodeJS.Signals): void {
   if (pendingSignal === undefined) return;
   pendingSignal = undefined;
-  // Signals have no default action for a container's process 1.
+  // In a container, signals do not end the process with id 1.
   if (process.pid === 1) return;
   removeSignalListeners();
   if (process.listenerCount(signal) > 0) {
-    // A listener that was added during the flush, for example by another copy of the package, handles the signal.
+    // A listener that was added during the flush handles the signal.
     setSoon(listenIfAlone).unref();
   } else {
     guard('signal', exitAll);
@@ -143,7 +142,7 @@ function endBy(signal: NodeJS.Signals): void {
   process.kill(process.pid, signal);
 }
 
-/** Turns off the terminal's raw mode. Node restores the terminal only if the signal never had a listener. */
+/** Turns off the terminal's raw mode. Node does this only if the signal never had a listener. */
 function restoreTerminal(): void {
   if (nodeModule('node:tty').isatty(0)) process.stdin.setRawMode(false);
 }
