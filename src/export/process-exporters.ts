@@ -9,16 +9,19 @@ import { type ConfigureOptions, resolveSettings } from './settings.ts';
 
 export class ProcessExporters {
   readonly #open = new Set<Exporter>();
-  /** Counters of all exporters in memory. Includes closed exporters, which count later runs as dropped. */
+  /** Counters of all exporters in memory, including closed exporters. A closed exporter counts new runs as dropped. */
   readonly #ledgers = new Set<Ledger>();
-  /** Total of the counters of garbage-collected exporters. */
+  /** Sum of the counters from all garbage-collected exporters. */
   readonly #settled = new Ledger();
   readonly #gone = new FinalizationRegistry<Ledger>((ledger) => {
     this.#ledgers.delete(ledger);
     this.#settled.absorb(ledger);
   });
 
-  /** Open exporters that `configure` created. If `configure` is called with a new key, these exporters use it too. */
+  /**
+   * Open exporters that `configure` created. If `configure` is called with a new API key, these exporters use the new
+   * key too.
+   */
   readonly #successive = new Set<Exporter>();
   #configured: Exporter | undefined;
 
@@ -30,7 +33,7 @@ export class ProcessExporters {
     return this.#open.size === 0;
   }
 
-  /** Creates the exporter for new traces. The previous exporter delivers its runs and closes. */
+  /** Creates the exporter for new traces. The previous exporter delivers its remaining runs and then closes. */
   configure(options: ConfigureOptions | undefined): Exporter | undefined {
     this.#configured?.retire();
     this.#configured = this.#build(options, true);
@@ -57,7 +60,7 @@ export class ProcessExporters {
   }
 
   #build(options: ConfigureOptions | undefined, isForProcess: boolean): Exporter | undefined {
-    // Getters in the options may throw.
+    // Getters in the options object may throw.
     const settings = guard('configure', () => resolveSettings(options, isForProcess));
     if (settings === undefined) {
       diagnostics.debug('tracing is off: there is no usable endpoint, or it was turned off');

@@ -12,7 +12,7 @@ export interface BatchSize {
  *     ready     e1 e2 e3 …               runs whose end is waiting to be sent, earliest end first
  *     retries   b1 b2 …                  batches that are sent again after `notBeforeMs`
  *
- * `open` is a linked list, because open runs are removed from any position.
+ * `open` is a linked list, because runs may end in any order.
  */
 export class DeliveryQueue {
   oldestOpen: Delivery | undefined;
@@ -22,12 +22,12 @@ export class DeliveryQueue {
   #head = 0;
   readonly retries: Batch[] = [];
   openRuns = 0;
-  /** Number of open runs whose start is waiting to be sent. */
+  /** Number of open runs that are not yet sent. */
   starts = 0;
   readyRuns = 0;
-  /** Total size of the waiting start records and of the runs in `ready`, in bytes. */
+  /** Total size of all runs waiting to be sent, in bytes. Does not include retries. */
   bytes = 0;
-  /** Number and total bytes of the runs in `ready` that cannot be written to disk. */
+  /** Number and total size of the runs in `ready` that cannot be written to disk. */
   #fixedRuns = 0;
   #fixedBytes = 0;
   retriedRuns = 0;
@@ -63,7 +63,7 @@ export class DeliveryQueue {
     this.bytes += delivery.bytes;
   }
 
-  /** Removes the oldest start waiting to be sent. Its run stays in the list of open runs. */
+  /** Removes the oldest waiting start. The run itself stays in the list of open runs. */
   shiftStart(): void {
     const delivery = this.firstStart as Delivery;
     this.firstStart = delivery.newer;
@@ -71,7 +71,7 @@ export class DeliveryQueue {
     this.bytes -= delivery.bytes;
   }
 
-  /** Removes a run from the list of open runs. `isStart` states whether the run's start is waiting to be sent. */
+  /** Removes a run from the list of open runs. Set `isStart` if the run's start has not been sent. */
   removeOpen(delivery: Delivery, isStart: boolean): void {
     if (delivery.older === undefined && this.oldestOpen !== delivery) return;
     if (this.firstStart === delivery) this.firstStart = delivery.newer;
@@ -96,7 +96,7 @@ export class DeliveryQueue {
     this.#fixedBytes += delivery.bytes;
   }
 
-  /** Called when a run queued as `incomplete` ends. From then on, the run can be written to disk. */
+  /** Called when a run queued as `incomplete` ends. The run can then be written to disk. */
   release(delivery: Delivery): void {
     this.#fixedRuns--;
     this.#fixedBytes -= delivery.bytes;
@@ -108,7 +108,7 @@ export class DeliveryQueue {
     if (!isSpillable(delivery)) this.release(delivery);
     this.readyRuns--;
     this.#ready[this.#head++] = undefined;
-    // O(1) on average: copies the array only when half of its slots are empty.
+    // Copies the array only when half of the array is empty, which takes O(1) time on average.
     if (this.#head * 2 >= this.#ready.length) {
       this.#ready = this.#ready.slice(this.#head);
       this.#head = 0;
@@ -116,9 +116,9 @@ export class DeliveryQueue {
   }
 
   /**
-   * Removes and returns runs that can be written to disk, oldest first, while `isWanted` returns true. Returns at most
-   * `bytesMax` bytes of runs, except that a larger first run is returned alone. Runs that cannot be written move to the
-   * end of the queue.
+   * Removes and returns runs that can be written to disk, oldest first. Stops when `isWanted` returns false, or when
+   * the runs would exceed `bytesMax`. Returns at least one run, even if it exceeds `bytesMax`. Runs that cannot be
+   * written move to the end of the queue.
    */
   takeFresh(bytesMax: number, isWanted: () => boolean): Delivery[] {
     const taken: Delivery[] = [];
@@ -141,8 +141,8 @@ export class DeliveryQueue {
   }
 
   /**
-   * Removes and returns the due batch with the fewest attempts. If several batches have equally few attempts, the one
-   * with the fewest runs comes first, so that a bad run is isolated before another batch is split.
+   * Removes and returns the due batch with the fewest attempts. Of several such batches, returns the one with the
+   * fewest runs. Small batches come first so that a bad run is isolated before another batch is split.
    */
   takeRetry(nowMs: number): Batch | undefined {
     let first: Batch | undefined;
@@ -173,7 +173,7 @@ export class DeliveryQueue {
     return all;
   }
 
-  /** Removes all runs waiting to be sent. Open runs whose start was sent stay in `open`. */
+  /** Removes all runs waiting to be sent. An open run stays in `open` if its start was sent. */
   clear(): void {
     while (this.firstStart !== undefined) this.removeOpen(this.firstStart, true);
     this.#ready = [];
@@ -187,7 +187,7 @@ export class DeliveryQueue {
   }
 }
 
-/** Whether a run in `ready` can be written to disk. A run with a `ticket` is already on disk. */
+/** Whether a queued run can be written to disk. A run with a `ticket` is already on disk. */
 function isSpillable({ ticket, stage }: Delivery): boolean {
   return ticket === undefined && stage !== 'incomplete';
 }

@@ -6,14 +6,14 @@ import type { FlushGroup } from './ledger.ts';
 import type { ReadSegment, RunName, Segment, SpooledRecord } from './spool/spool.ts';
 import type { DeliveryStates, Origin } from './states.ts';
 
-/** No segment is read while the queue is fuller than this share of its limits. */
+/** Runs are read from disk only while the queue is less full than this share of its limits. */
 const ROOM_SHARE = 0.125;
 
 const SEARCH_EVERY_MS = 60_000;
 
 /**
- * Delay before the second search for runs that earlier processes left. A process that was killed just before the first
- * search counts as dead only 10 s later, so the first search skips its runs.
+ * Delay before the second search for runs of earlier processes. A killed process counts as dead after 10 s, so the
+ * first search may skip its runs.
  */
 const SECOND_SEARCH_MS = 11_000;
 
@@ -25,27 +25,27 @@ interface Spilled {
 export interface ReplayHooks {
   /** Whether a batch is in flight or waiting for a retry. */
   readonly isSending: () => boolean;
-  /** Called when a segment may be ready to be read. */
+  /** Called when a segment file may be ready to be read. */
   readonly changed: () => void;
 }
 
 /**
- * Decides when runs are read from disk. Runs on disk were left by an earlier process or spilled by this one. Segments
- * are read only while the queue is nearly empty and the service is available.
+ * Decides when runs are read from disk. Runs on disk were written by this process or an earlier one. Segment files are
+ * read only while the queue is nearly empty and the service is available.
  */
 export class Replay {
   readonly #parts: SpoolingParts;
   readonly #states: DeliveryStates;
   readonly #hooks: ReplayHooks;
   readonly #tickets = new Set<SegmentTicket>();
-  /** Segments that this process has spilled and not yet read. */
+  /** Segment files that this process has written but not yet read. */
   readonly spilled: Map<Segment, Spilled> = new Map();
-  /** Ids of runs from earlier processes for which only the start is delivered. A later segment may contain the end. */
-  readonly deliveredStarts: Set<string> = new Set();
   /**
-   * Ids of runs from earlier processes whose start was dropped. If a later segment contains the end of such a run, that
-   * end is skipped.
+   * Ids of runs from earlier processes for which only the start is delivered. A later segment file may contain the
+   * run's end.
    */
+  readonly deliveredStarts: Set<string> = new Set();
+  /** Ids of runs from earlier processes whose start was dropped. The end of such a run is skipped. */
   readonly droppedStarts: Set<string> = new Set();
   #hasSearched = false;
   #timer: NodeJS.Timeout | undefined;
@@ -62,9 +62,9 @@ export class Replay {
   }
 
   /**
-   * Takes over the runs that earlier processes left for this destination, immediately and then every minute. With
-   * `includesOthers`, also logs a command that delivers runs left for other destinations, and deletes runs older than
-   * `limits.spoolAgeMs`.
+   * Takes over the runs that earlier processes left for this service and tenant, now and then every minute. If
+   * `includesOthers` is true, also handles runs for other services. Old runs are deleted, and a command that delivers
+   * the rest is logged.
    */
   search(includesOthers: boolean): void {
     if (this.#isClosed) return;
@@ -84,11 +84,11 @@ export class Replay {
       if (read === undefined) break;
       this.#take(read);
     }
-    // An unreadable segment has no ticket, so `finish` is not called for it.
+    // `finish` is not called for an unreadable segment file.
     this.#settleUnfinished();
   }
 
-  /** Stops reading. The next process takes over all segments. */
+  /** Stops reading. The next process takes over all segment files. */
   close(): void {
     this.#isClosed = true;
     clearTimer(this.#timer);
@@ -97,16 +97,16 @@ export class Replay {
     this.#states.keepSpilled();
   }
 
-  /** Called when all runs in a segment are settled. */
+  /** Called when all runs in a segment file are delivered or dropped. */
   finish(ticket: SegmentTicket): void {
     const { spool } = this.#parts;
     this.#tickets.delete(ticket);
     if (ticket.spilled !== undefined) this.#states.flushes.leave(ticket.spilled.group);
     if (!ticket.isKept) {
       spool.done(ticket.segment);
-      // Counts lost runs only after the file was moved, so that no other process counts the same runs.
+      // Counts lost runs only after moving the file, so that no other process counts the same runs.
       for (const run of ticket.lost) {
-        // A run whose start was dropped has already been counted.
+        // If a run's start was dropped, the run has already been counted.
         if (!this.droppedStarts.has(run.id)) this.#states.lost(run, 'corrupt', this.#originOf(run, ticket));
       }
     }
@@ -114,8 +114,8 @@ export class Replay {
   }
 
   /**
-   * Whether the next segment may be read. No segment is read while a run without an end is in delivery, because the
-   * next segment may contain its end. During an outage, a segment is read only if no request is in flight.
+   * Whether the next segment file may be read. Reading stops while a run without an end is in delivery, because the
+   * next file may contain the end. During an outage, a file is read only if no request is in flight.
    */
   get #mayRead(): boolean {
     const { limits, gate, monotonicMs } = this.#parts;
@@ -134,19 +134,20 @@ export class Replay {
     const ticket = new SegmentTicket(this, segment, spilled);
     this.#tickets.add(ticket);
     const nowMs = monotonicMs();
-    // A run's age includes its time on disk. Runs from earlier processes are sent at least once, whatever their age.
+    // A run's age includes its time on disk. Runs from earlier processes are sent at least once, even if they are too
+    // old.
     const activeAtMs = gate.activeAt(nowMs) - ageMs;
     const deliveries = [...(segment.isForeign ? mergeByRun(records) : records)]
       .filter(({ run }) => !this.droppedStarts.has(run.id))
       .map(({ op, run }) => {
         const delivery = new Delivery(run, nowMs, activeAtMs, ticket);
-        // Posting a run twice would return 409, and the run's end would be lost.
+        // If a run is posted twice, the service responds with 409, and the run's end is lost.
         delivery.isPosted = op === 'patch' || this.deliveredStarts.has(run.id);
         delivery.stage = delivery.isPosted ? 'patch' : 'whole';
         return delivery;
       });
     ticket.starts = deliveries.filter(({ run }) => run.endTime === undefined).length;
-    // The extra 1 keeps the ticket unfinished until all runs are recovered. `leave` below subtracts it.
+    // The extra 1 keeps the ticket open until all runs are queued. `leave` below subtracts the 1.
     ticket.left = deliveries.length + 1;
     for (const delivery of deliveries) states.recovered(delivery, this.#originOf(delivery.run, ticket), isExpired);
     if (spilled === undefined) ticket.lost = lostOf(damagedRuns, records);
@@ -159,7 +160,7 @@ export class Replay {
     return this.deliveredStarts.delete(id) ? 'unfinished' : 'earlier process';
   }
 
-  /** Deletes one expired file per turn of the event loop. */
+  /** Deletes expired files, one per turn of the event loop. */
   #expireNext(files: Iterator<readonly RunName[], unknown>): void {
     const next = this.#isClosed ? undefined : files.next();
     if (next === undefined || next.done === true) return;
@@ -167,7 +168,7 @@ export class Replay {
     setSoon(() => this.#expireNext(files)).unref();
   }
 
-  /** When all segments are settled, counts delivered runs without an end as sent. */
+  /** Counts delivered runs without an end as sent. Waits until no segment files are left. */
   #settleUnfinished(): void {
     if (this.#tickets.size > 0 || !this.#parts.spool.isDrained) return;
     this.#states.sentWithoutEnd(this.deliveredStarts.size);
@@ -176,17 +177,17 @@ export class Replay {
   }
 }
 
-/** A segment whose runs are in delivery. */
+/** A segment file whose runs are in delivery. */
 class SegmentTicket implements Ticket {
   readonly segment: Segment;
-  /** The number of spilled runs and their flush group. Undefined if another process wrote the segment. */
+  /** The number of runs and their flush group. Undefined if another process wrote the file. */
   readonly spilled: Spilled | undefined;
-  /** Number of unsettled runs. */
+  /** Number of runs that are neither delivered nor dropped. */
   left = 0;
-  /** Number of unsettled runs without an end. */
+  /** Number of undelivered runs without an end. */
   starts = 0;
   isKept = false;
-  /** Runs from earlier processes whose records cannot be read. */
+  /** Unreadable runs from earlier processes. */
   lost: readonly RunName[] = [];
   readonly #replay: Replay;
 
@@ -217,15 +218,15 @@ class SegmentTicket implements Ticket {
   }
 }
 
-/** Returns each damaged run once. Omits runs whose ended record can be read, because these runs are not lost. */
+/** Returns each damaged run once. A run is not lost if its end can be read. */
 function lostOf(damaged: readonly RunName[], records: readonly SpooledRecord[]): RunName[] {
   const ids = new Set(records.filter(({ isEnded }) => isEnded).map(({ run }) => run.id));
   return damaged.filter(({ id }) => id === '' || (!ids.has(id) && ids.add(id)));
 }
 
 /**
- * Returns the `count` runs lost in a damaged segment that this process wrote. The fields of unidentified runs are
- * empty.
+ * Returns the `count` runs that were lost in a damaged segment file of this process. The fields of unidentified runs
+ * are empty.
  */
 function missingOf(count: number, damaged: readonly RunName[]): RunName[] {
   return Array.from({ length: Math.max(0, count) }, (_, at) => damaged[at] ?? { id: '', traceId: '', name: '' });

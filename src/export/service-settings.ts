@@ -17,7 +17,7 @@ const KEY_CHARACTERS_MAX = 8_192;
 /** Matches printable ASCII characters without spaces. */
 const KEY = new RegExp(`^[\\x21-\\x7e]{1,${KEY_CHARACTERS_MAX}}$`);
 
-/** Headers that runspan or undici sets. */
+/** Headers that only runspan or undici may set. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
   'host',
   'content-length',
@@ -33,7 +33,7 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
   'user-agent',
 ]);
 
-/** HTTP headers: an object, `Headers`, a `Map`, or a list of pairs. */
+/** HTTP headers, as an object, `Headers`, a `Map` or a list of pairs. */
 export type HeaderFields = Readonly<Record<string, string>> | Iterable<readonly [name: string, value: string]>;
 
 export interface ServiceOptions {
@@ -44,21 +44,21 @@ export interface ServiceOptions {
   readonly allowInsecure?: unknown;
 }
 
-/** The service's address and the headers for all requests. */
+/** The URL of the service and the request headers. */
 export interface Service {
   readonly endpoint: URL;
-  /** The headers known at startup. Excludes headers that an application's function returns. */
+  /** The headers known at startup. Headers returned by a function are not included. */
   readonly headers: Headers;
   /**
-   * The headers for each request: `headers` itself, or a function that adds the result of the `apiKey` or `headers`
-   * function to it.
+   * The headers for each request. If `apiKey` or `headers` is a function, this is a function that calls it and adds the
+   * result to the headers.
    */
   readonly requestHeaders: Headers | HeadersFunction;
 }
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Returns the service. If tracing is off, logs the reason and returns undefined. */
+/** Returns the service, or undefined if tracing is off. Invalid options are logged. */
 export function serviceOf(options: ServiceOptions, isForProcess = true): Service | undefined {
   for (const name of ['endpoint', 'apiKey', 'workspaceId'] as const) {
     const value: unknown = options[name];
@@ -112,14 +112,11 @@ export function serviceOf(options: ServiceOptions, isForProcess = true): Service
 
 interface HeaderSource extends Pick<ServiceOptions, 'apiKey' | 'headers'> {
   readonly origin: string;
-  /** Whether credentials may be sent to `origin`. */
+  /** Whether `origin` may receive credentials. */
   readonly isConfidential: boolean;
 }
 
-/**
- * Returns the headers for one request. Rejects with a SetupError if the application's `apiKey` or `headers` function
- * fails.
- */
+/** Returns the headers for one request. Rejects with a `SetupError` if the `apiKey` or `headers` function fails. */
 async function headersNow(fixed: Headers, source: HeaderSource, progress: Progress): Promise<Headers> {
   const headers: Record<string, string> = {};
   if (typeof source.headers === 'function') {
@@ -158,7 +155,7 @@ async function resultOf(name: string, read: unknown, progress: Progress): Promis
   }
 }
 
-/** Omits the message, which may contain a key. */
+/** Returns the name of an error. The message is omitted, because it may contain an API key. */
 function errorName(thrown: unknown): string {
   try {
     const { name } = thrown as Error;
@@ -175,9 +172,9 @@ interface Address {
 }
 
 /**
- * Options take precedence over RUNSPAN_ variables, which take precedence over LangSmith's variables. RUNSPAN_API_KEY
- * and RUNSPAN_WORKSPACE_ID are sent only to the origin in RUNSPAN_ENDPOINT. LangSmith's variables apply only if no
- * option and no RUNSPAN_ variable sets the endpoint, the API key or the workspace.
+ * Options take precedence over `RUNSPAN_` variables. LangSmith's variables apply only if neither options nor `RUNSPAN_`
+ * variables set the endpoint, API key or workspace. `RUNSPAN_API_KEY` and `RUNSPAN_WORKSPACE_ID` are sent only to the
+ * origin of `RUNSPAN_ENDPOINT`.
  */
 function resolveAddress(options: ServiceOptions, isForProcess: boolean): Address {
   const endpoint = options.endpoint?.trim() || undefined;
@@ -198,7 +195,7 @@ function resolveAddress(options: ServiceOptions, isForProcess: boolean): Address
   }
   return {
     endpoint: endpoint ?? own.endpoint,
-    // If the `apiKey` option is empty, no key is sent, even if RUNSPAN_API_KEY is set.
+    // An empty `apiKey` option overrides `RUNSPAN_API_KEY`, and no key is sent.
     apiKey: (apiKey ?? (isOwn ? own.apiKey : undefined)) || undefined,
     workspaceId: (workspaceId ?? (isOwn ? own.workspaceId : undefined)) || undefined,
   };
@@ -213,7 +210,7 @@ function langsmithAddress(): Address {
   return { endpoint: endpoint ?? LANGSMITH_DEFAULT_ENDPOINT, apiKey, workspaceId: langsmithEnv('WORKSPACE_ID') };
 }
 
-/** Omits the path, which may contain a secret. */
+/** Returns the origin of a URL. The path is omitted, because it may contain a secret. */
 function originOf(address: unknown): string {
   return typeof address === 'string' && URL.canParse(address) ? new URL(address).origin : 'the endpoint';
 }
@@ -230,7 +227,7 @@ function parseEndpoint(text: string): URL | undefined {
     else if (url.search !== '' || url.hash !== '') problem = 'has a query or fragment';
     else if (url.protocol === 'http:' || url.protocol === 'https:') return url;
   } catch {
-    // The text is not a URL.
+    // The endpoint is not a valid URL.
   }
   complain(`the endpoint ${problem}, so tracing is off; expected an address such as http://127.0.0.1:4777`, 'endpoint');
   return undefined;
@@ -242,8 +239,8 @@ const SETTING_HEADERS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Returns the headers that may be sent, and logs all others. Throws a SetupError if an application's function returned
- * an invalid credential.
+ * Returns the headers that may be sent, and logs all other headers. Throws a `SetupError` if a function returned an
+ * invalid credential.
  */
 function customHeaders(
   given: unknown,
@@ -281,8 +278,8 @@ function isCredential(name: string, value: string): boolean {
 }
 
 /**
- * Returns headers as name-value pairs. If the type of `given` is invalid, returns `given` as the only pair, which is
- * then logged as invalid.
+ * Returns headers as name-value pairs. If `given` has an invalid type, returns `given` as the only pair. The caller
+ * then logs the pair as invalid.
  */
 function pairsOf(given: unknown): Iterable<unknown> {
   if (given === undefined) return [];
@@ -290,7 +287,7 @@ function pairsOf(given: unknown): Iterable<unknown> {
   return Symbol.iterator in given ? (given as Iterable<unknown>) : Object.entries(given);
 }
 
-/** Whether the environment turns tracing on. Does not validate the endpoint or API key, and logs nothing. */
+/** Whether environment variables turn tracing on. The endpoint and API key are not validated, and nothing is logged. */
 export function isOnByEnvironment(): boolean {
   const hasService = env('RUNSPAN_ENDPOINT') !== undefined || usesLangsmithService();
   return hasService && parseFlag(env('RUNSPAN_TRACING')) !== false;

@@ -39,12 +39,12 @@ export const VARIABLES: Readonly<Record<SettingName, readonly EnvironmentName[]>
 };
 
 /**
- * Settings that are all read from variables with one prefix, so that an API key is never sent to an endpoint from a
- * variable with another prefix.
+ * Settings that are always read from variables with the same prefix. Otherwise, one vendor's API key could be sent to
+ * another vendor's endpoint.
  */
 const SERVICE: readonly SettingName[] = ['endpoint', 'apiKey', 'workspaceId'];
 
-/** Returns the variable that applies to a setting. Returns undefined if none is set. */
+/** Returns the name of the environment variable for a setting, or undefined if no variable is set. */
 export function variableOf(setting: SettingName): EnvironmentName | undefined {
   const isService = SERVICE.includes(setting);
   return VARIABLES[setting].find(
@@ -53,8 +53,8 @@ export function variableOf(setting: SettingName): EnvironmentName | undefined {
 }
 
 /**
- * Resolves a boolean setting. The option takes precedence over the variable. Returns `misread` if the value is neither
- * true nor false.
+ * Returns a boolean setting. The option takes precedence over the environment variable. An invalid value results in
+ * `misread`.
  */
 export function flag(setting: SettingName, option: unknown, otherwise: boolean, misread: boolean = otherwise): boolean {
   if (typeof option === 'boolean') return option;
@@ -67,7 +67,7 @@ export function flag(setting: SettingName, option: unknown, otherwise: boolean, 
   return value;
 }
 
-/** A configuration problem. `setting` is undefined if the problem is not the value of a variable. */
+/** A configuration problem. `setting` names the setting with an invalid value, if any. */
 export interface SettingProblem {
   readonly setting: SettingName | undefined;
   readonly problem: string;
@@ -75,13 +75,13 @@ export interface SettingProblem {
 
 let collected: SettingProblem[] | undefined;
 
-/** Logs a problem. `problem` must not contain the setting's value, which may be a secret. */
+/** Logs a configuration problem. `problem` must not contain the setting's value, because the value may be a secret. */
 export function complain(problem: string, setting?: SettingName): void {
   if (collected !== undefined) collected.push({ setting, problem });
   else diagnostics.warnOnce(`configuration ${problem}`, `configuration: ${problem}.`);
 }
 
-/** Returns the problems that `resolve` reports, instead of logging them. */
+/** Calls `resolve`, and returns the configuration problems instead of logging them. */
 export function collectProblems(resolve: () => void): readonly SettingProblem[] {
   const problems: SettingProblem[] = [];
   collected = problems;

@@ -28,22 +28,24 @@ import { complain, flag, type SettingName, variableOf } from './setting-variable
 import { hasFiles, spoolFolder } from './spool/fs.ts';
 
 /**
- * Options of `configure` and `createExporter`, all optional. An option takes precedence over the environment variable
- * named in its description. If neither is set, the default applies. Invalid options are logged and ignored.
+ * Options of `configure` and `createExporter`. Each option takes precedence over the environment variable in its
+ * description. Invalid options are logged and ignored.
  */
 export interface ConfigureOptions extends RunHooks {
-  /** URL of the service, for example `http://127.0.0.1:4777`. If not set, tracing is off. `RUNSPAN_ENDPOINT` */
+  /**
+   * URL of the service, for example `http://127.0.0.1:4777`. Tracing is off if no endpoint is set. `RUNSPAN_ENDPOINT`
+   */
   endpoint?: string;
   /**
-   * API key, sent as the `x-api-key` header to the endpoint only. If empty, the header is not sent. A function is
-   * called for each request, with tracing off, and returns the key or a promise of it. If the function throws, rejects
-   * or returns no key, the runs are kept and sent later. `RUNSPAN_API_KEY`
+   * API key, sent to the endpoint as the `x-api-key` header. An empty key is not sent. If `apiKey` is a function, it is
+   * called for each request and returns the key or a promise. Runs are kept and sent later if the function fails.
+   * `RUNSPAN_API_KEY`
    */
   apiKey?: string | (() => string | Promise<string>);
-  /** Id of the workspace. Required if the API key gives access to several workspaces. `RUNSPAN_WORKSPACE_ID` */
+  /** Workspace id. Required if the API key gives access to several workspaces. `RUNSPAN_WORKSPACE_ID` */
   workspaceId?: string;
   /**
-   * Name of the project that runs are recorded in. `RUNSPAN_PROJECT`
+   * Name of the project in which runs are recorded. `RUNSPAN_PROJECT`
    * @default 'default'
    */
   project?: string;
@@ -55,14 +57,14 @@ export interface ConfigureOptions extends RunHooks {
    */
   tracing?: boolean;
   /**
-   * Share of traces to record, from 0 to 1. The decision depends only on the trace id, so all processes record the same
-   * traces, and each trace is recorded completely or not at all. `RUNSPAN_SAMPLE_RATE`
+   * Share of traces to record, from 0 to 1. Each trace is recorded completely or not at all. All processes record the
+   * same traces, because the decision depends only on the trace id. `RUNSPAN_SAMPLE_RATE`
    * @default 1
    */
   sampleRate?: number;
   /**
-   * Called with a trace's first run to decide whether the trace is recorded. If it returns undefined, `sampleRate`
-   * decides.
+   * Function that decides whether to record a trace. Called with the trace's first run. If the function returns
+   * undefined, `sampleRate` decides.
    */
   sampler?: Sampler;
   /**
@@ -76,54 +78,56 @@ export interface ConfigureOptions extends RunHooks {
    */
   hideOutputs?: boolean;
   /**
-   * Rules that mask values in each run, created with `redact`. If `redact` is invalid, all payloads are hidden.
+   * Rules that mask values in each run. Create the rules with `redact`. If the rules are invalid, all payloads are
+   * hidden.
    *
    * @default masks values under names such as `authorization` and `password`
    */
   redact?: Redaction;
   /**
-   * Allows the API key and headers with credentials to be sent over plain HTTP to hosts other than localhost.
+   * Set to `true` to send the API key and other credentials over plain HTTP. Plain HTTP to localhost is always allowed.
    * `RUNSPAN_ALLOW_INSECURE`
    * @default false
    */
   allowInsecure?: boolean;
   /**
-   * Selects which undelivered runs survive the process; see `docs/delivery.md`. With `memory`, none do. With `spill`,
-   * runs are written to disk when the process ends normally or with `process.exit`, and while the service is
-   * unreachable or the queue is half full. With `write-ahead`, everything recorded before a call returns survives, even
-   * `kill -9`. `RUNSPAN_DURABILITY`
+   * Decides which undelivered runs survive the end of the process. See `docs/delivery.md`. If set to `memory`, no
+   * undelivered runs survive. If set to `spill`, undelivered runs are written to disk when the process ends normally or
+   * with `process.exit`. Runs are also written while the service is unreachable or the queue is half full. If set to
+   * `write-ahead`, each run is written to disk as soon as it starts and ends, and survives even `kill -9`.
+   * `RUNSPAN_DURABILITY`
    * @default 'memory'
    */
   durability?: Durability;
   /**
-   * Folder for runs on disk, readable only by the current user. `RUNSPAN_SPOOL_DIR`
+   * Folder for undelivered runs. Only the current user can read the folder. `RUNSPAN_SPOOL_DIR`
    * @default '.runspan/spool' in the home folder
    */
   spoolDir?: string;
   /**
-   * How often files on disk are synced to the device in the background, in milliseconds. A power loss then loses only
-   * runs that started or ended in the last interval. By default, the operating system decides when to sync. Requires
-   * `durability: 'write-ahead'` or `'spill'`.
+   * How often files with undelivered runs are synced to disk, in milliseconds. After a power failure, only runs from
+   * the last interval are lost. By default, the operating system decides when to sync. Has no effect if `durability` is
+   * `memory`.
    *
    * @default no sync
    */
   syncEveryMs?: number;
-  /** Limits for queues, batches, payloads, requests and delays; see `docs/configuration.md`. */
+  /** Limits for queues, batches, payloads, requests and delays. See `docs/configuration.md`. */
   limits?: Partial<Limits>;
   /**
-   * Headers sent with every request: an object, `Headers`, a `Map`, a list of pairs, or a function that returns one of
-   * these or a promise of it. A function is called for each request. Headers with credentials are sent over plain HTTP
-   * only to localhost, unless `allowInsecure` is set.
+   * Headers for every request, as an object, `Headers`, a `Map` or a list of pairs. If `headers` is a function, it is
+   * called for each request and returns the headers or a promise. Credentials are sent over plain HTTP only to
+   * localhost, unless `allowInsecure` is set.
    */
   headers?: HeaderFields | (() => HeaderFields | Promise<HeaderFields>);
-  /** An undici dispatcher for sending requests, for example a `ProxyAgent`. */
+  /** undici dispatcher for all requests, for example a `ProxyAgent`. */
   dispatcher?: Dispatcher;
-  /** Called for each dropped run. An error thrown by `onDrop` is logged once and otherwise ignored. */
+  /** Function that is called for each dropped run. If the function throws, the first error is logged. */
   onDrop?: OnDrop;
   /**
-   * Set to `true` to deliver queued runs when SIGTERM, SIGINT or SIGHUP ends the process. Delivery takes up to
-   * `limits.exitFlushMs`, after which the same signal ends the process. A second signal ends the process immediately.
-   * Has no effect in worker threads, on Windows, or if the application listens for the signal.
+   * Set to `true` to deliver queued runs on SIGTERM, SIGINT or SIGHUP before the process ends. Delivery takes at most
+   * `limits.exitFlushMs`. A second signal ends the process immediately. Has no effect in worker threads, on Windows, or
+   * if the application listens for the signal.
    *
    * @default false
    */
@@ -135,14 +139,14 @@ export interface ConfigureOptions extends RunHooks {
   log?: Log;
 }
 
-/** Selects which undelivered runs survive the process. */
+/** Decides which undelivered runs survive the end of the process. */
 export type Durability = 'memory' | 'spill' | 'write-ahead';
 
 export interface Settings extends Service {
   readonly durability: Durability;
   readonly spoolDir: string;
   readonly syncEveryMs: number | undefined;
-  /** Hash of the destination whose runs on disk are delivered. Defaults to these settings' destination. */
+  /** Hash of the service and tenant whose runs on disk are delivered. By default, computed from these settings. */
   readonly spoolDestination?: string;
   readonly limits: Limits;
   readonly capture: CapturePolicy;
@@ -154,7 +158,7 @@ export interface Settings extends Service {
 
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
 const TEXT: Check = ['text', isText];
-/** A check that accepts any value, for options that other functions validate. */
+/** Accepts any value. Used for options that are validated elsewhere. */
 const LATER: Check = ['valid', () => true];
 
 const DURABILITIES: readonly unknown[] = ['memory', 'spill', 'write-ahead'] satisfies Durability[];
@@ -189,8 +193,8 @@ const CHECKS: Checks<ConfigureOptions> = {
 };
 
 /**
- * Returns the settings, or undefined if tracing is off. Options take precedence over environment variables, which take
- * precedence over defaults. If `isForProcess` is false, only the `log` option replaces a log that is already set.
+ * Returns the settings, or undefined if tracing is off. Options take precedence over environment variables. If
+ * `isForProcess` is false, environment variables do not change an existing `log` setting.
  */
 export function resolveSettings(given: ConfigureOptions | undefined, isForProcess = true): Settings | undefined {
   const mistakes: OptionMistake[] = [];
@@ -215,7 +219,7 @@ function reportInvalidProxy(variable: EnvironmentName): void {
   complain(`${variable} is not an http or https address; the proxy is not used`, 'proxy');
 }
 
-/** Logs an invalid option. If the option hides payloads in another library, returns which payloads to hide. */
+/** Logs an invalid option. If another library uses this option to hide payloads, returns the payloads to hide. */
 function reportMistake({ name, value, check }: OptionMistake, options: object): Hiding | undefined {
   if (name === undefined) {
     complain(`expected the options to be an object, got ${value === null ? 'null' : typeof value}`);
@@ -257,7 +261,7 @@ export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durabil
 
 function applyLog(option: Log | undefined, isForProcess: boolean): void {
   if (option === undefined && !isForProcess && diagnostics.isLogSet) return;
-  // Reads the variable even if the option is set, so that an invalid variable is always logged.
+  // Reads the variable even if the option is set, so that an invalid value is always logged.
   const fromVariable = fromEnvironment<LogLevel>('log', CHECKS.log);
   diagnostics.setLog(option ?? fromVariable ?? 'warn');
 }
@@ -301,7 +305,7 @@ const LIMIT_CHECKS = Object.fromEntries(
 
 function limitsOf(given: unknown = {}): Limits {
   const [, isDelay] = LIMIT_CHECKS.startDelayMs;
-  // `runspan dev` sets this variable for the program that it starts.
+  // The command `runspan dev` sets this variable for the program that it runs.
   const delayMs = fromEnvironment<number>('limits.startDelayMs', ['a whole number of milliseconds', isDelay], Number);
   const limits = validOptions(given, LIMIT_CHECKS, ({ name, value, check }) => {
     if (name === undefined) complain('expected `limits` to be an object; the defaults are used');

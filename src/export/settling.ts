@@ -5,24 +5,24 @@ import type { ExporterParts } from './exporter-parts.ts';
 import type { DeliveryStates } from './states.ts';
 import type { Outcome } from './wire/outcome.ts';
 
-/** After this many failed attempts, a batch is split, because one of its runs may cause the failures. */
+/** A batch is split after this many failed attempts, because one of its runs may cause the failures. */
 const SUSPECT_FAILURES_MAX = 3;
 
-/** After this many consecutive refused batches, the endpoint is considered at fault instead of the runs. */
+/** After this many refused batches in a row, the endpoint is assumed to refuse all runs. */
 const REFUSED_BATCHES_MAX = 2;
 
 const REPORT_EVERY_MS = 60_000;
 
 /**
- * Handles a request's outcome: each run in the batch is counted as delivered, dropped or queued again. A batch that is
- * too large or refused is halved until the run at fault is alone, so that all other runs are delivered.
+ * Handles the result of a request. Each run in the batch is delivered, dropped or queued again. A batch that is too
+ * large or refused is halved until the bad run is alone, so that all other runs are delivered.
  */
 export class Settling {
   readonly #parts: ExporterParts;
   readonly #states: DeliveryStates;
-  /** A run whose delivery has failed is dropped at this age. Pauses do not count towards the age. */
+  /** Age at which a failed run is dropped, in milliseconds. Pauses do not count towards the age. */
   readonly #ageMs: number;
-  /** Number of consecutive batches without an accepted run. */
+  /** Number of refused batches in a row. */
   #refusedBatches = 0;
   #isFailing = false;
   #reportedAtMs = Number.NEGATIVE_INFINITY;
@@ -77,8 +77,8 @@ export class Settling {
   }
 
   /**
-   * Whether an item is the post of a run that was read from disk with its end. An earlier process may already have
-   * delivered its start.
+   * Whether an item is a complete run that was read from disk. An earlier process may already have delivered the run's
+   * start.
    */
   #isHalfKnown({ delivery, op, isEnded }: Item): boolean {
     return delivery.ticket !== undefined && op === 'post' && isEnded;
@@ -99,7 +99,7 @@ export class Settling {
       return;
     }
     const attempts = batch.attempts + 1;
-    // Nothing is sent until a pause ends.
+    // No further delay is needed, because nothing is sent during a pause.
     const delayMs = gate.pausedUntilMs > nowMs ? 0 : gate.backOffMs(attempts);
     this.#putBack(batch, kept, attempts, nowMs + delayMs);
   }
@@ -137,8 +137,8 @@ export class Settling {
   }
 
   /**
-   * Whether the endpoint probably refuses every run, because two consecutive batches were refused. A batch counts as
-   * refused if none of its runs was accepted and one run was refused when sent alone.
+   * Whether the endpoint probably refuses every run, because it refused two batches in a row. A batch counts as refused
+   * if no run was accepted and one run was refused alone.
    */
   #isRefusedWhole(items: readonly Item[], { shared }: Batch): boolean {
     if (shared.isPartlyAccepted) return false;
@@ -160,7 +160,7 @@ export class Settling {
     this.#states.queue.addRetry(new Batch(items, nowMs, batch));
   }
 
-  /** Queues items for a retry. Reuses the request body if no run in the batch was settled. */
+  /** Queues items for a retry. Reuses the request body if the batch still contains all its runs. */
   #putBack(batch: Batch, items: readonly Item[], attempts: number, notBeforeMs: number): void {
     if (items.length === 0) return;
     const isWhole = items.length === batch.items.length;
@@ -184,7 +184,7 @@ export class Settling {
     diagnostics.warn(`delivery to ${endpoint} works again`);
   }
 
-  /** Logs the first failure in an outage, at most one line per minute. */
+  /** Logs the first failure of an outage, at most once a minute. */
   #noteFailure(error: string, consequence: string, nowMs: number): void {
     const { gate, endpoint } = this.#parts;
     if (!gate.isOutage) publish('runspan:delivery:outage', () => ({ endpoint, error }));
@@ -195,7 +195,7 @@ export class Settling {
   }
 }
 
-/** Groups items by the kind of their outcome, accepted items first. */
+/** Groups items by kind of outcome. Accepted items come first. */
 function byKind(items: readonly Item[], outcomes: readonly Outcome[]): [Outcome, Item[]][] {
   const groups: [Outcome, Item[]][] = [];
   for (const [at, outcome] of outcomes.entries()) {

@@ -1,2 +1,2 @@
-/** Never created, because `durability` is always `memory`. */
+/** Never used on edge runtimes, because `durability` is always `memory`. */
 export class Spill {}

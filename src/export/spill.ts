@@ -5,22 +5,22 @@ import type { Replay } from './replay.ts';
 import type { SpooledRecord } from './spool/spool.ts';
 import type { DeliveryStates } from './states.ts';
 
-/**
- * When the queue is fuller than `HIGH_SHARE` of its limits, runs are written to disk until it is down to `LOW_SHARE`.
- */
+/** If the queue exceeds `HIGH_SHARE` of its limits, runs are written to disk until the queue is down to `LOW_SHARE`. */
 const HIGH_SHARE = 0.5;
 const LOW_SHARE = 0.25;
 
-/** Maximum bytes per segment. Writing one blocks the event loop for a few milliseconds. */
+/** Maximum size of a segment file, in bytes. Writing a file blocks the event loop for a few milliseconds. */
 const SLICE_BYTES = 1_024 * 1_024;
 
-/** Minimum interval between two writes during an outage or after a disk error, to prevent one file per run. */
+/**
+ * Minimum time between two writes during an outage or after a disk error, in milliseconds. Prevents one file per run.
+ */
 const REST_MS = 1_000;
 
 /**
  * Decides which runs are written to disk. Ended runs are written when the queue is half full, when the service has been
- * unavailable for `limits.spillAfterMs`, and when the exporter closes. With `write-ahead`, every record is written as
- * soon as it is created.
+ * unavailable for `limits.spillAfterMs`, and when the exporter closes. If `durability` is `write-ahead`, every run is
+ * written at its start and at its end.
  */
 export class Spill {
   readonly #parts: SpoolingParts;
@@ -42,7 +42,8 @@ export class Spill {
   }
 
   /**
-   * Called when a run ends. With `write-ahead`, the run's record on disk is replaced with one that includes the end.
+   * Called when a run ends. If `durability` is `write-ahead`, writes the complete run to disk, which replaces the run's
+   * start.
    */
   ended(delivery: Delivery): void {
     const { isWriteAhead, spool } = this.#parts;
@@ -53,7 +54,7 @@ export class Spill {
     delivery.endSegment = segment;
   }
 
-  /** Time at which the next write to disk is due. Infinity if no write is due. */
+  /** Time of the next write to disk. Infinity if no write is due. */
   get dueMs(): number {
     const { gate, limits } = this.#parts;
     if (this.#isAbove(this.#isDraining ? LOW_SHARE : HIGH_SHARE)) return this.#failsUntilMs;
@@ -72,14 +73,14 @@ export class Spill {
     this.#restsUntilMs = nowMs + REST_MS;
   }
 
-  /** Writes runs to disk to make room in the queue. Returns false if no run was written. */
+  /** Frees space in the queue by writing runs to disk. Returns false if no run was written. */
   makeRoom(): boolean {
     return this.#spill(this.#parts.monotonicMs(), () => true);
   }
 
   /**
-   * Writes runs to disk when the exporter closes, and returns those that could not be written. After failing to write a
-   * single run, skips all remaining runs larger than half of its size.
+   * Writes runs to disk when the exporter closes, and returns the runs that could not be written. If a single run
+   * cannot be written, all remaining runs larger than half its size are skipped.
    */
   keep(deliveries: readonly Delivery[]): Delivery[] {
     const left: Delivery[] = [];

@@ -14,36 +14,36 @@ import { type Counts, type DropReason, type FlushGroup, FlushTracker, type RunCo
 import { type BatchSize, DeliveryQueue } from './queue.ts';
 import type { RunName } from './spool/spool.ts';
 
-/** Child runs, and the payloads of ended runs, may exceed the queue limits by this factor. */
+/** Factor by which child runs and outputs may exceed the queue limits. */
 const ACCEPTED_SHARE = 1.25;
 
 /**
- * Maximum UTF-8 bytes per UTF-16 code unit. A batch's UTF-8 bytes are counted only if it could be too large for a
- * request at this maximum.
+ * Maximum UTF-8 bytes per UTF-16 code unit. Exact bytes are counted only if the batch could exceed the size limit at
+ * this maximum.
  */
 const CHARACTER_BYTES_MAX = 3;
 
-/** `Exporter.ready` resolves when the queue is below this share of its limits. */
+/** `Exporter.ready()` resolves when the queue is below this share of its limits. */
 const ROOM_SHARE = 0.75;
 
 /**
- * Which process wrote a run to disk. `unfinished` means a run from an earlier process whose start was already read from
- * disk and delivered.
+ * The process that wrote a run to disk. `unfinished` is a run of an earlier process whose start this process has
+ * already delivered.
  */
 export type Origin = 'own' | 'earlier process' | 'unfinished';
 
 /**
- * The states of all runs in delivery. Each method moves runs from one stage (`Stage`) to another. Only this class
- * changes a run's stage, the run counters, the queue, and the records that flushes wait for.
+ * Stores the states of all runs in delivery. Each method moves runs from one stage to another. Only this class changes
+ * a run's stage, the counters and the queue.
  */
 export class DeliveryStates {
   readonly queue: DeliveryQueue = new DeliveryQueue();
   readonly flushes: FlushTracker = new FlushTracker();
   readonly #parts: ExporterParts;
   readonly #counts: Counts;
-  /** Number of runs with an undelivered record in memory. */
+  /** Number of undelivered runs in memory. */
   #runs = 0;
-  /** Bytes of undelivered records and request bodies in memory. */
+  /** Memory used by undelivered runs and request bodies, in bytes. */
   bytes = 0;
   #spilledRuns = 0;
   #keptRuns = 0;
@@ -53,12 +53,12 @@ export class DeliveryStates {
     this.#counts = parts.ledger.counts;
   }
 
-  /** Number of this process's runs that have an undelivered record. */
+  /** Number of undelivered runs of this process, in memory and on disk. */
   get pendingRuns(): number {
     return this.#runs + this.#spilledRuns + this.#keptRuns;
   }
 
-  /** Number of runs left on disk when the exporter closed. */
+  /** Number of runs that the exporter left on disk when it closed. */
   get keptRuns(): number {
     return this.#keptRuns;
   }
@@ -69,7 +69,10 @@ export class DeliveryStates {
     return runs >= queueRuns * share || bytes >= queueBytes * share;
   }
 
-  /** Whether the queue is so full that ending runs lose their payloads, unless other runs can be written to disk. */
+  /**
+   * Whether the queue is too full to accept more outputs. Ending runs then lose their payloads, unless other runs can
+   * be written to disk.
+   */
   get isOverfull(): boolean {
     return this.bytes >= this.#parts.limits.queueBytes * ACCEPTED_SHARE;
   }
@@ -84,7 +87,7 @@ export class DeliveryStates {
     batch.body = undefined;
   }
 
-  /** Clears the queue. The caller must pass each run from the queue to `keep` or `drop`. */
+  /** Clears the queue. The caller must pass each removed run to `keep` or `drop`. */
   clear(): void {
     for (const batch of this.queue.retries) this.releaseBody(batch);
     this.queue.clear();
@@ -128,8 +131,8 @@ export class DeliveryStates {
   }
 
   /**
-   * Queues an open run to be sent as incomplete. If a batch contains the run's post, the run is queued only after the
-   * service accepts the post.
+   * Queues an open run to be sent as incomplete. If a batch contains the run's start, the run is queued after the
+   * service accepts the start.
    */
   sendIncomplete(delivery: Delivery, incompleteAt: string): void {
     this.queue.removeOpen(delivery, delivery.stage === 'started');
@@ -153,8 +156,8 @@ export class DeliveryStates {
   }
 
   /**
-   * Takes records for a batch: first the posts of open runs that started by `startsUntilMs`, then the runs in the
-   * queue's `ready` list. Only the first record in a batch may exceed `size`.
+   * Takes runs from the queue for a batch. Open runs that started by `startsUntilMs` come first, then ended runs. A run
+   * that exceeds `size` is sent alone.
    */
   take(size: BatchSize, startsUntilMs: number): Item[] {
     const items: Item[] = [];
@@ -166,7 +169,7 @@ export class DeliveryStates {
       const isStart = start !== undefined && start.startedAtMs <= startsUntilMs;
       const delivery = isStart ? start : this.queue.firstReady;
       if (delivery === undefined) break;
-      // The tags, metadata or attachments may have changed since the start.
+      // The run's tags, metadata or attachments may have changed since its start.
       if (isStart) {
         describeOpenRun(delivery.run);
         this.queue.bytes += this.#measure(delivery);
@@ -214,7 +217,7 @@ export class DeliveryStates {
     }
   }
 
-  /** Drops a run, which must not be in the queue. */
+  /** Drops a run. The run must not be in the queue. */
   drop(delivery: Delivery, reason: DropReason, detail?: string): void {
     if (delivery.stage === 'settled') return;
     this.#counts[counterOf(delivery.stage)]--;
@@ -223,7 +226,7 @@ export class DeliveryStates {
     this.countDrop(delivery.run, reason, detail);
   }
 
-  /** Marks runs as written to disk. Returns the flush group that waits for their segment. */
+  /** Marks runs as written to disk. Returns the flush group that waits for their delivery. */
   spilled(deliveries: readonly Delivery[]): FlushGroup {
     const group = this.flushes.enterOldest(deliveries);
     for (const delivery of deliveries) {
@@ -249,7 +252,7 @@ export class DeliveryStates {
     this.countDrop(run, reason);
   }
 
-  /** Counts a run from an earlier process as sent if its start was delivered and its end is not in any segment. */
+  /** Counts runs from earlier processes as sent if only their start was on disk and was delivered. */
   sentWithoutEnd(runs: number): void {
     this.#counts.spooled -= runs;
     this.#counts.sent += runs;
@@ -272,7 +275,7 @@ export class DeliveryStates {
     this.#spilledRuns = 0;
   }
 
-  /** Drops the end of a run whose start was left on disk. */
+  /** Drops the end of a run whose start stays on disk after the exporter closed. */
   endKept(delivery: Delivery): void {
     delivery.stage = 'settled';
     this.#counts.spooled--;
@@ -304,7 +307,7 @@ export class DeliveryStates {
 
   #settle(delivery: Delivery): void {
     this.queue.removeOpen(delivery, false);
-    // A run in stage `posted` has no undelivered record.
+    // A run in stage `posted` has nothing to deliver.
     if (delivery.stage !== 'posted') this.#runs--;
     this.#measure(delivery, 0);
     delivery.stage = 'settled';

@@ -21,7 +21,7 @@ import {
   UNNEEDED_BODY_MS,
 } from './transport.ts';
 
-/** Sends requests with undici, which is loaded for the first request. */
+/** Sends requests with undici. undici is loaded for the first request. */
 export class HttpClient implements Transport {
   readonly #options: HttpClientOptions;
   readonly #origin: string;
@@ -53,8 +53,8 @@ export class HttpClient implements Transport {
   }
 
   /**
-   * Sends a request once and resolves when the response headers arrive. Reading the body is not part of the deadline,
-   * and its size is not limited. The caller must limit both.
+   * Sends a request once, and resolves when the response headers arrive. The caller must limit the time and size of the
+   * response body.
    */
   async open(request: HttpRequest): Promise<OpenAnswer> {
     const attempt = this.#begin(request.signal, request.timeoutMs ?? this.#options.requestTimeoutMs);
@@ -65,18 +65,18 @@ export class HttpClient implements Transport {
       });
       attempt.endDeadline();
       body.once('close', () => attempt.end());
-      // Without a listener, an error in the body would be an uncaught exception. Readers still receive the error.
+      // Prevents an uncaught exception if the body fails. Readers still receive the error.
       body.on('error', () => {});
       return { status: statusCode, headers, body };
     } catch (thrown) {
       attempt.end();
-      // undici does not destroy a stream before it starts to read it.
+      // undici destroys the request stream only if it has started to read the stream.
       request.stream?.stream.destroy();
       throw thrown;
     }
   }
 
-  /** Closes the client's connections. A dispatcher passed as the `dispatcher` option stays open. */
+  /** Closes all connections. A dispatcher from the `dispatcher` option stays open. */
   async destroy(): Promise<void> {
     this.#isDestroyed = true;
     for (const attempt of this.#attempts) attempt.abort(new NoAnswerError(CLOSED));
@@ -94,7 +94,7 @@ export class HttpClient implements Transport {
     const dispatcher = this.#options.dispatcher ?? (await (this.#pool ?? this.#connect()));
     if (attempt.aborted) throw attempt.reason;
     return new Promise((resolve, reject) => {
-      // Also rejects the promise here, because a custom dispatcher may ignore the signal.
+      // Rejects immediately, because a custom dispatcher may ignore the signal.
       attempt.once('abort', () => reject(attempt.reason));
       send(dispatcher).then(resolve, reject);
     });
@@ -107,14 +107,14 @@ export class HttpClient implements Transport {
     try {
       answer = await this.#dispatch(dispatcher, headers, request, attempt);
     } catch (error) {
-      // The service closed an idle connection. The request is repeated on another connection without a delay.
+      // If the service closed an idle connection, the request is retried immediately on another connection.
       if (!isReusedConnectionError(error)) throw error;
       answer = await this.#dispatch(dispatcher, headers, request, attempt);
     }
     const { statusCode: status } = answer;
     if (request.needsStatusOnly) attempt.endDeadline();
     const text = await (request.needsStatusOnly ? skipBody(answer.body) : readText(answer.body));
-    // If the application replaced the rejected key during the request, the request is retried with the new key.
+    // If the application has changed the API key meanwhile, the request is retried with the new key.
     if ((status === 401 || status === 403) && this.#headers !== source)
       return this.#answer(dispatcher, request, attempt);
     const isKeyless = headers['x-api-key'] === undefined && headers.authorization === undefined;
@@ -128,7 +128,7 @@ export class HttpClient implements Transport {
     attempt: Attempt,
     timeouts?: { headersTimeout: number; bodyTimeout: number },
   ): Promise<Dispatcher.ResponseData> {
-    // Checks the signal here, because undici would open a connection before checking it.
+    // undici would open a connection before checking the signal.
     if (attempt.aborted) throw attempt.reason;
     const options = {
       origin: this.#origin,
@@ -138,7 +138,7 @@ export class HttpClient implements Transport {
       body: bodyOf(request),
       ...timeouts,
       signal: attempt,
-      // Forbids redirects. If a custom dispatcher followed a redirect, another origin could receive the API key.
+      // Forbids redirects. Otherwise, a custom dispatcher could send the API key to another origin.
       maxRedirections: 0,
     } as unknown as Dispatcher.RequestOptions;
     return withoutTracing(() => dispatcher.request(options));
@@ -173,7 +173,7 @@ function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
       bytes += chunk.length;
       if (bytes < ANSWER_BYTES_MAX) return;
       take();
-      // The rest of the body is not needed. Destroying it closes the connection.
+      // The rest of the body is not needed. `destroy` closes the connection.
       body.destroy();
     });
     body.once('end', take);
@@ -190,15 +190,14 @@ function skipBody(body: Dispatcher.ResponseData['body']): Promise<string> {
       clearTimer(timer);
       resolve('');
     });
-    // `resume` would end the body in `setImmediate`, which never fires under fake timers.
+    // `resume` depends on `setImmediate`, which never fires if the application uses fake timers.
     body.on('data', () => {});
   });
 }
 
 /**
- * A request in flight. undici uses the attempt as the request's abort signal. The attempt aborts when the deadline
- * passes, the caller's signal aborts or the client is destroyed. EventEmitter listeners cost less than AbortSignal
- * listeners.
+ * An attempt to send a request. undici uses the attempt as the abort signal. The attempt aborts when the deadline
+ * passes, the caller's signal aborts or the client is destroyed. An `EventEmitter` is faster than an `AbortSignal`.
  */
 class Attempt extends EventEmitter implements Progress {
   aborted = false;

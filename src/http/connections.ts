@@ -13,7 +13,7 @@ export interface ConnectionOptions {
   readonly requestTimeoutMs: number;
   readonly proxies?: Proxies | undefined;
   /**
-   * Whether requests in flight keep the process alive.
+   * Whether pending requests keep the process alive.
    * @default false
    */
   readonly holdsProcess?: boolean;
@@ -21,7 +21,7 @@ export interface ConnectionOptions {
 
 export async function createConnections(options: ConnectionOptions): Promise<Dispatcher> {
   const { buildConnector, Pool, ProxyAgent } = await import('undici');
-  // Bun replaces undici's classes with stubs without methods.
+  // On Bun, undici's classes have no methods.
   if (typeof Pool?.prototype?.dispatch !== 'function') {
     throw new SetupError(
       'the undici of this runtime cannot send requests, so delivery is off; use Node.js 20.19 or later',
@@ -44,17 +44,17 @@ export async function createConnections(options: ConnectionOptions): Promise<Dis
     proxyTls: tls,
     requestTls: tls,
     factory: (origin: string | URL, pool: object) => poolOf(origin, pool),
-    // The timeouts also apply to the proxy. By default, undici waits five minutes for a proxy's response.
+    // Applies the timeouts to the proxy. By default, undici waits 5 minutes for a proxy's response.
     clientFactory: (origin: URL, pool: object) => poolOf(origin, { ...timeouts, ...pool }, true),
   });
 }
 
-/** Errors that occurred on connections which had already received data. */
+/** Errors on connections that had already received data. */
 const reusedConnectionErrors = new WeakSet<Error>();
 
 /**
- * Whether a request failed because the service closed a kept-alive connection just as it was reused. A connection that
- * closes at this moment is normal and does not mean that the service is unavailable.
+ * Whether the service closed a keep-alive connection just before a request reused the connection. This is normal, and
+ * does not mean that the service is unavailable.
  */
 export function isReusedConnectionError(error: unknown): boolean {
   if (!types.isNativeError(error)) return false;
@@ -64,11 +64,10 @@ export function isReusedConnectionError(error: unknown): boolean {
 }
 
 /**
- * Wraps a connector so that its sockets do not keep the process alive, unless `holdsProcess` is set.
+ * Wraps a connector. Sockets do not keep the process alive, unless `holdsProcess` is set.
  *
- * undici reconnects until a request is written. If a proxy closed each connection immediately, undici would reconnect
- * in a tight loop. To prevent this loop, the next connection attempt fails if the proxy closed the last connection
- * without sending data.
+ * If a proxy closes each connection immediately, undici reconnects in a tight loop. To prevent this loop, the next
+ * attempt fails if the proxy closed the last connection without sending data.
  */
 function watched(
   connect: buildConnector.connector,
@@ -83,8 +82,8 @@ function watched(
       queueMicrotask(() => callback(error, null));
       return;
     }
-    // `connect` returns a socket, or a promise if a proxy must first open a tunnel. Its type declaration omits the
-    // return value (undici lib/core/connect.js).
+    // `connect` returns a socket, or a promise if a proxy must first open a tunnel. undici's type declaration omits the
+    // return value.
     const socket = connect(options, (...result) => {
       const [error, connected] = result;
       if (connected) watch(connected, holdsProcess);
@@ -107,8 +106,8 @@ function watch(socket: Socket, holdsProcess: boolean): void {
   watchedSockets.add(socket);
   if (!holdsProcess) {
     socket.unref();
-    // Disables `ref`, which undici calls for each request on a kept-alive socket. A pending request would otherwise
-    // keep the process alive.
+    // undici calls `ref` for each request on a keep-alive socket. Without this change, a pending request would keep the
+    // process alive.
     socket.ref = () => socket;
   }
   socket.on('error', (error) => {
@@ -122,19 +121,19 @@ export interface NamedProxy {
 }
 
 export interface Proxies {
-  /** The proxy for HTTP endpoints, and for HTTPS endpoints if `https` is undefined. */
+  /** Proxy for HTTP endpoints. Also used for HTTPS endpoints if `https` is undefined. */
   readonly http: NamedProxy | undefined;
   readonly https: NamedProxy | undefined;
-  /** Hosts that are reached without a proxy, in the format of `NO_PROXY`. */
+  /** Hosts to connect to without a proxy, in the format of `NO_PROXY`. */
   readonly except: string;
 }
 
-/** The reason why an endpoint is reached without a proxy. */
+/** Reason why no proxy is used for an endpoint. */
 export type NoProxy = 'none is named' | 'this machine' | 'an exception';
 
 /**
- * Returns the proxies set in the environment. Lower-case variable names take precedence, as in curl. Warnings about an
- * invalid address do not quote it, because it may contain credentials.
+ * Returns the proxies from environment variables. Lower-case variable names take precedence, as in curl. Warnings never
+ * contain the proxy URL, because the URL may contain credentials.
  */
 export function environmentProxies(onInvalid: (variable: EnvironmentName) => void = logInvalid): Proxies | undefined {
   const http = proxyOf(['http_proxy', 'HTTP_PROXY'], onInvalid);
@@ -152,8 +151,8 @@ export function proxyFor(endpoint: URL, proxies: Proxies | undefined): NamedProx
 }
 
 /**
- * Whether an endpoint is excluded from the proxy. As in undici, a host name also matches its subdomains, and `*`
- * matches all hosts.
+ * Whether an endpoint is excluded from the proxy. A host name also matches its subdomains, and `*` matches all hosts,
+ * as in undici.
  */
 function isException({ hostname, port, protocol }: URL, except: string): boolean {
   if (except === '*') return true;

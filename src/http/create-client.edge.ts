@@ -1,7 +1,7 @@
 import { FetchClient } from './fetch-client.ts';
 import type { HttpClientOptions, Transport } from './transport.ts';
 
-// Also used in browsers.
+// Replaces `create-client.ts` on edge runtimes and in browsers.
 
 export const usesFetch = true;
 

@@ -3,7 +3,7 @@ import { environmentProxies } from './connections.ts';
 import { FetchClient } from './fetch-client.ts';
 import type { HttpClientOptions, Transport } from './transport.ts';
 
-/** Bun replaces undici's classes with stubs, and Deno implements `fetch` natively. */
+/** Whether requests are sent with `fetch`. On Bun, undici does not work. Deno implements `fetch` natively. */
 export const usesFetch: boolean = 'Bun' in globalThis || 'Deno' in globalThis;
 
 /** Creates a client that uses undici on Node.js and `fetch` on other runtimes. Only undici supports `dispatcher`. */

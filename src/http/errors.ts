@@ -1,4 +1,4 @@
-/** Thrown if no response arrives. The message contains no data from the request. */
+/** Thrown if no response arrives. The message contains no request data. */
 export class NoAnswerError extends Error {
   override readonly name: string = 'NoAnswerError';
 }
@@ -7,7 +7,7 @@ export class DeadlineError extends NoAnswerError {
   override readonly name: string = 'DeadlineError';
 }
 
-/** Thrown if no request can be sent until the configuration changes. The message contains no data from the request. */
+/** Thrown if no request can be sent until the configuration changes. The message contains no request data. */
 export class SetupError extends Error {
   override readonly name: string = 'SetupError';
 }

@@ -6,16 +6,16 @@ export interface ServerSentEvent {
   /** @default 'message' */
   readonly name: string;
   readonly data: string;
-  /** The id of this event, or of the latest earlier event that had one. Empty if no event had an id. */
+  /** Id of this event or, if it has none, of the last event with an id. Empty if no event had an id. */
   readonly id: string;
   readonly hasOwnId: boolean;
 }
 
 export type EventStreamItem =
   | { readonly kind: 'event'; readonly event: ServerSentEvent }
-  /** A comment line. Servers send comments as heartbeats. */
+  /** A comment line. Servers often send comments as heartbeats. */
   | { readonly kind: 'comment'; readonly text: string }
-  /** The server asks the client to wait `ms` milliseconds before reconnecting. */
+  /** The server's reconnection delay, in milliseconds. */
   | { readonly kind: 'retry'; readonly ms: number };
 
 export class EventTooLongError extends Error {
@@ -23,16 +23,16 @@ export class EventTooLongError extends Error {
 }
 
 /**
- * Parses server-sent events from chunks of bytes (WHATWG HTML, 9.2.6). `eventsource-parser` parses the fields. This
- * class splits the chunks into lines, removes a byte order mark and tracks the last id. Ignores an incomplete event at
- * the end of the stream.
+ * Parses server-sent events (WHATWG HTML, 9.2.6) from chunks of bytes. `eventsource-parser` parses the fields. This
+ * class splits chunks into lines, removes the byte order mark and tracks the last event id. An incomplete event at the
+ * end of the stream is ignored.
  */
 export class EventStream {
-  // Without `ignoreBOM`, Node 24 removes two byte order marks if the first chunk ends after the first mark.
+  // Without `ignoreBOM`, Node 24 removes a second byte order mark if the first chunk contains only the first one.
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   readonly #parser: EventSourceParser;
   readonly #charactersMax: number;
-  /** The incomplete line at the end of the last chunk. */
+  /** Incomplete line at the end of the last chunk. */
   #line = '';
   /** Number of characters in the current event's complete lines. */
   #characters = 0;
@@ -40,11 +40,11 @@ export class EventStream {
   #isFirstText = true;
   #endedByCr = false;
   #lastId: string;
-  /** The id that becomes `#lastId` once the current event is complete. */
+  /** Becomes `#lastId` when the current event is complete. */
   #nextId: string;
   #items: EventStreamItem[] = [];
 
-  /** `lastId` is the previous connection's last id. */
+  /** `lastId` is the last event id of the previous connection. */
   constructor(lastId = '', charactersMax: number = EVENT_CHARACTERS_MAX) {
     this.#lastId = lastId;
     this.#nextId = lastId;
@@ -55,8 +55,8 @@ export class EventStream {
       onComment: (text) => this.#items.push({ kind: 'comment', text }),
       onRetry: (ms) => this.#items.push({ kind: 'retry', ms }),
     });
-    // The parser removes a byte order mark from its first chunk. An empty first chunk prevents this, because
-    // `EventStream` removes the mark itself.
+    // `eventsource-parser` removes a byte order mark from its first chunk. The empty chunk prevents this, because
+    // `EventStream` has already removed the mark.
     this.#parser.feed('');
   }
 
@@ -64,15 +64,17 @@ export class EventStream {
     return this.#hasBegun || (this.#line !== '' && !this.#line.startsWith(':'));
   }
 
-  /** Returns the items that this chunk completes. Throws an `EventTooLongError` if an event is too long. */
+  /**
+   * Parses a chunk, and returns all items that are now complete. Throws an `EventTooLongError` if an event is too long.
+   */
   feed(chunk: Uint8Array): EventStreamItem[] {
     this.#items = [];
     let text = this.#decoder.decode(chunk, { stream: true });
-    // The chunk contains only part of a character.
+    // The text is empty if the chunk contains only part of a character.
     if (text === '') return this.#items;
     if (this.#isFirstText && text.startsWith('\uFEFF')) text = text.slice(1);
     this.#isFirstText = false;
-    // CR LF is one line break, even if one chunk ends with CR and the next chunk begins with LF.
+    // CR LF is a single line break, even if a chunk ends between CR and LF.
     if (this.#endedByCr && text.startsWith('\n')) text = text.slice(1);
     this.#endedByCr = text.endsWith('\r');
     const lines = text.split(/\r\n?|\n/);
@@ -89,7 +91,7 @@ export class EventStream {
   #take(line: string): void {
     this.#characters = line === '' ? 0 : this.#characters + (line.startsWith(':') ? 0 : line.length);
     this.#limit(line.startsWith(':') ? line.length : 0);
-    // Reads the last id here, because an event without data also sets it, and the parser does not report such an event.
+    // An event without data also sets the last event id, but `eventsource-parser` does not report such an event.
     const [, id] = /^id(?::[ ]?(.*))?$/s.exec(line) ?? [undefined, undefined];
     if (line === 'id' || (id !== undefined && !id.includes('\0'))) this.#nextId = id ?? '';
     if (line === '') this.#lastId = this.#nextId;

@@ -1,7 +1,7 @@
 import { NoAnswerError, SetupError } from './errors.ts';
 import type * as failure from './failure.ts';
 
-/** Browsers report no error code for failed requests. */
+/** Browsers do not report error codes for failed requests. */
 export const failureOf = ((thrown: unknown) => {
   const isLasting = thrown instanceof SetupError;
   const isKnown = isLasting || thrown instanceof NoAnswerError;

@@ -2,15 +2,15 @@ import { types } from '../base/node.ts';
 import { NoAnswerError, SetupError } from './errors.ts';
 
 export interface Failure {
-  /** The problem and the advice in one text, without payloads, addresses or credentials. */
+  /** A message with the problem and the advice. Contains no payloads, URLs or credentials. */
   readonly detail: string;
   readonly problem: string;
   readonly advice: string | undefined;
-  /** The code of the error or its cause, for example `ECONNREFUSED`. */
+  /** Error code, for example `ECONNREFUSED`. Taken from the error or its cause. */
   readonly code: string | undefined;
-  /** Whether every request fails until the configuration changes, for example because of an untrusted certificate. */
+  /** Whether all requests fail until the configuration changes, for example because of an untrusted certificate. */
   readonly isLasting: boolean;
-  /** Whether the service may have received the request. If so, the request's content may have caused the failure. */
+  /** Whether the service may have received the request. In that case, the request body may have caused the failure. */
   readonly mayHaveArrived: boolean;
   /** Whether the connection failed before any data was sent. */
   readonly isUnsent: boolean;
@@ -39,16 +39,19 @@ const KNOWN: Readonly<Record<string, readonly [problem: string, advice?: string]
 
 const TLS_ERROR = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(GET|VERIFY|DECRYPT)_|ERR_TLS_|ERR_SSL_|UND_ERR_PRX_TLS)/;
 
-/** Matches error codes that occur only before a connection is established. */
+/** Error codes that occur only before a connection is established. */
 const UNSENT =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_(CONNECT_TIMEOUT|INVALID_ARG|PRX_TLS)|ERR_SSL_WRONG_VERSION_NUMBER)|^(?!ERR_SSL_)(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_)/;
 
-/** Matches error codes that may occur after a request was sent. */
+/** Error codes that may occur after a request was sent. */
 const IN_FLIGHT = /^(ECONNRESET|EPIPE|HPE_|UND_ERR_(SOCKET|HEADERS_|BODY_|RES_|RESPONSE))/;
 
 const DEPTH_MAX = 5;
 
-/** Describes a failed request. Omits error messages from other modules, because they may contain request data. */
+/**
+ * Describes a failed request. Error messages from other modules are not included, because they may contain request
+ * data.
+ */
 export function failureOf(thrown: unknown): Failure {
   try {
     if (thrown instanceof NoAnswerError) return failure(thrown.message, { mayHaveArrived: true });
@@ -57,7 +60,7 @@ export function failureOf(thrown: unknown): Failure {
     if (types.isNativeError(thrown) && proxyErrors.has(thrown)) return failureOfProxy(code);
     return tunnelFailure(thrown) ?? parserFailure(thrown) ?? failureOfCode(code, thrown);
   } catch {
-    // An error getter threw.
+    // A getter of the error object threw.
     return failureOfCode(undefined);
   }
 }
@@ -83,7 +86,7 @@ export function isBreak(thrown: unknown): boolean {
 
 function failureOfCode(code: string | undefined, thrown?: unknown): Failure {
   if (code === undefined) {
-    // The name of an error class contains no data of the request.
+    // The class name of an error contains no request data.
     const [name] = /^[A-Z][A-Za-z]{1,50}Error$/.exec(types.isNativeError(thrown) ? String(thrown.name) : '') ?? [];
     return failure(`the request failed for an unknown reason${name === undefined ? '' : ` (${name})`}`);
   }
@@ -100,13 +103,13 @@ function failureOfCode(code: string | undefined, thrown?: unknown): Failure {
 
 function failureOfProxy(code: string | undefined): Failure {
   const found = failureOfCode(code);
-  // The advice about certificates also applies to the proxy's certificate.
+  // Advice about certificates is also valid for the proxy's certificate.
   if (found.isLasting) return found;
   const advice = 'check the proxy, HTTP_PROXY and HTTPS_PROXY';
   return failure('the proxy cannot be reached', { ...found, advice, isUnsent: true });
 }
 
-/** Describes a refusal by the proxy. undici reports the status of the proxy's response only in its error message. */
+/** Describes a request that the proxy refused. undici reports the proxy's status code only in the error message. */
 function tunnelFailure(thrown: unknown): Failure | undefined {
   const [, status] =
     /^Proxy response \((\d{3})\)/.exec(types.isNativeError(thrown) ? String(thrown.message) : '') ?? [];
@@ -115,7 +118,7 @@ function tunnelFailure(thrown: unknown): Failure | undefined {
   return failure(`${problem} (status ${status})`, { isLasting: status.startsWith('4'), isUnsent: true });
 }
 
-/** Describes a response that is not valid HTTP. undici's parser throws an `AssertionError` for a status below 100. */
+/** Describes an invalid HTTP response. undici throws an `AssertionError` if the status is below 100. */
 function parserFailure(thrown: unknown): Failure | undefined {
   if (!types.isNativeError(thrown)) return undefined;
   const isAssertion = (thrown as { code?: unknown }).code === 'ERR_ASSERTION';

@@ -19,8 +19,8 @@ import {
 } from './transport.ts';
 
 /**
- * Sends requests with `fetch`, on runtimes without undici. Connection and proxy options have no effect, because the
- * runtime manages connections.
+ * Sends requests with `fetch` on runtimes without undici. The runtime manages connections, so connection and proxy
+ * options have no effect.
  */
 export class FetchClient implements Transport {
   readonly #options: HttpClientOptions;
@@ -58,7 +58,7 @@ export class FetchClient implements Transport {
       attempt.end();
     }
     const { status } = answer;
-    // If the application replaced the rejected key during the request, the request is retried with the new key.
+    // If the application has changed the API key meanwhile, the request is retried with the new key.
     return (status === 401 || status === 403) && this.#headers !== source ? this.send(request) : answer;
   }
 
@@ -99,15 +99,15 @@ export class FetchClient implements Transport {
       method,
       headers: { ...own, ...headers },
       ...bodyOf(request),
-      // Does not follow redirects, because another origin could receive the API key.
+      // Redirects are not followed, because another origin could receive the API key.
       redirect: 'manual',
       signal,
-      // On Workers with an early compatibility date, `fetch` throws if `cache` is set.
+      // On Cloudflare Workers with an early compatibility date, `fetch` throws if `cache` is set.
       ...(method === 'GET' && 'cache' in Request.prototype && { cache: 'no-store' }),
     } as RequestInit;
     ownRequests.add(init);
     const response = await withoutTracing(() => fetch(this.#address + path, init));
-    // Browsers hide the status of a redirect and set the response type `opaqueredirect`.
+    // In browsers, a redirect has the response type `opaqueredirect`, and its status is hidden.
     if (response.type === 'opaqueredirect')
       throw new SetupError('the service redirects to another address; set the address of the service itself');
     return response;
@@ -115,8 +115,7 @@ export class FetchClient implements Transport {
 }
 
 /**
- * A request, until its response has been read. Aborts when the deadline passes, the caller aborts or the client is
- * closed.
+ * An attempt to send a request. Aborts when the deadline passes, the caller's signal aborts or the client is closed.
  */
 class Attempt implements Progress {
   waitsFor: string | undefined;
@@ -165,7 +164,7 @@ class Attempt implements Progress {
   }
 }
 
-/** Reads a body that is not needed, so that its connection can be reused. Never rejects. */
+/** Reads and discards a response body, so that the connection can be reused. Never rejects. */
 async function skipBody(response: Response): Promise<string> {
   if (response.headers.get('content-length') !== '0') await response.arrayBuffer().catch(() => {});
   return '';
@@ -190,7 +189,7 @@ async function readText(stream: ReadableStream<Uint8Array> | null): Promise<stri
 
 function bodyOf({ body = [], stream }: HttpRequest): Pick<RequestInit, 'body' | 'duplex'> {
   if (stream !== undefined) return { body: nodeModule('node:stream').Readable.toWeb(stream.stream), duplex: 'half' };
-  // A Blob copies its parts.
+  // Creating a `Blob` copies the parts, so a single part is passed as it is.
   return { body: body.length > 1 ? new Blob(body as string[]) : (body[0] ?? null) };
 }
 
@@ -219,8 +218,8 @@ function bodyFrom(stream: ReadableStream<Uint8Array> | null, attempt: Attempt): 
 }
 
 /**
- * Returns the cause of a failed `fetch`. On Bun, the TypeError itself has the code. On Deno, only its cause's message
- * names the problem. In browsers, the TypeError has no cause, and an abort may have no reason.
+ * Returns the cause of a failed `fetch`. On Bun, the `TypeError` itself has an error code. On Deno, the problem is
+ * named only in the message of the `cause`. In browsers, the `TypeError` has no `cause`.
  */
 function causeOf(thrown: unknown, { aborted, reason }: AbortSignal): unknown {
   if (aborted) return reason;

@@ -4,22 +4,23 @@ const RETRY_AFTER_MAX_MS = 300_000;
 const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504, 507]);
 
 /**
- * Whether a later request may succeed after this status. Statuses from 520 are not standardized and count as transient.
+ * Whether a retry may succeed after this status code. Status codes from 520 are not standardized and count as
+ * transient.
  */
 export function isTransient(status: number): boolean {
   return TRANSIENT_STATUSES.has(status) || status < 200 || status >= 520;
 }
 
 /**
- * Parses a `Retry-After` header, which contains whole seconds or an HTTP date (RFC 9110, 10.2.3). Returns milliseconds,
- * limited to between 1 second and 5 minutes, or undefined if the header is missing or malformed. Compares a date with
- * the response's `Date` header, if present, because the clocks of client and service may differ.
+ * Parses a `Retry-After` header with whole seconds or an HTTP date (RFC 9110, 10.2.3). Returns the delay in
+ * milliseconds, between 1 second and 5 minutes. Returns undefined if the header is missing or malformed. A date is
+ * compared with the response's `Date` header, because the clocks of client and service may differ.
  */
 export function parseRetryAfter(header: string | undefined, nowMs: number, serverDate?: string): number | undefined {
   if (header === undefined) return undefined;
   const text = header.trim();
   if (/^\d+$/.test(text)) return clamped(Number(text) * 1_000);
-  // V8 parses "-5" and "1.5" as dates. An HTTP date starts with a weekday and ends with GMT.
+  // An HTTP date starts with a weekday and ends with GMT. Without this check, V8 would parse "-5" and "1.5" as dates.
   if (!/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun).*GMT$/.test(text)) return undefined;
   const until = Date.parse(text);
   if (Number.isNaN(until)) return undefined;
@@ -27,7 +28,10 @@ export function parseRetryAfter(header: string | undefined, nowMs: number, serve
   return clamped(until - (Number.isNaN(serverNow) ? nowMs : serverNow));
 }
 
-/** Returns an exponential back-off with full jitter, in milliseconds. `attempt` counts from 0. */
+/**
+ * Returns the delay before a retry, in milliseconds. Uses exponential back-off with full jitter. `attempt` counts from
+ * 0.
+ */
 export function backoffMs(attempt: number, random: number, firstMs: number, longestMs: number): number {
   return Math.floor(random * Math.min(longestMs, firstMs * 2 ** Math.min(attempt, 30)));
 }
@@ -36,7 +40,7 @@ function clamped(ms: number): number {
   return Math.min(RETRY_AFTER_MAX_MS, Math.max(RETRY_AFTER_MIN_MS, ms));
 }
 
-/** Delays between probes while the service refuses every request. The last delay repeats. */
+/** Delays between requests while the service refuses every request, in milliseconds. The last delay repeats. */
 const PROBE_DELAYS_MS = [1_000, 5_000, 30_000, 120_000, 300_000, 600_000] as const;
 
 export function probeDelayMs(refusals: number, longestMs: number): number {

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 import type { ConnectionOptions } from './connections.ts';
 import { DeadlineError, SetupError } from './errors.ts';
 
-/** Maximum number of response body bytes that `send` reads. */
+/** Maximum number of bytes that `send` reads from a response body. */
 export const ANSWER_BYTES_MAX: number = 64 * 1024;
 
 export type HttpHeaders = Readonly<Record<string, string>>;
@@ -11,35 +11,37 @@ export type HttpHeaders = Readonly<Record<string, string>>;
 export type HeadersFunction = (progress: Progress) => Promise<HttpHeaders>;
 
 export interface Progress {
-  /** Name of the option whose function is running, for example `apiKey`. Undefined if no function is running. */
+  /** Name of the option whose function is being called, for example `apiKey`. Undefined at other times. */
   waitsFor: string | undefined;
 }
 
-/** Maximum time to read a response body that is only read so that the connection can be reused. */
+/**
+ * Maximum time to read an unneeded response body, in milliseconds. Such a body is read only to reuse the connection.
+ */
 export const UNNEEDED_BODY_MS: number = 1_000;
 
-/** Client options. Each request's path is appended to the path of `endpoint`. */
+/** Client options. The path of each request is appended to the path of `endpoint`. */
 export interface HttpClientOptions extends ConnectionOptions {
   /**
-   * Headers sent with every request. Only `endpoint` receives these headers, because redirects are not followed. A
-   * function is called for each request, and its running time counts towards the request's deadline. If the function
-   * throws, the request fails.
+   * Headers for every request. Only `endpoint` receives these headers, because redirects are not followed. If `headers`
+   * is a function, it is called for each request. The time of the function call counts towards the request's deadline.
+   * If the function throws, the request fails.
    */
   readonly headers: HttpHeaders | HeadersFunction;
-  /** The undici dispatcher to use instead of the client's connection pool. Proxy settings then have no effect. */
+  /** undici dispatcher to use instead of a connection pool. If set, proxy settings have no effect. */
   readonly dispatcher?: Dispatcher | undefined;
 }
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
-  /** A path that starts with a slash. */
+  /** Request path, starting with a slash. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: readonly (string | Uint8Array)[];
-  /** A stream to send instead of `body`. Only `open` accepts a stream, because `send` may repeat a request. */
+  /** Stream to send instead of `body`. Only `open` accepts a stream, because `send` may retry the request. */
   readonly stream?: StreamBody;
   readonly signal?: AbortSignal;
-  /** Whether only the status is needed. If true, the response's `text` is empty. */
+  /** Set to `true` if only the status code is needed. The response's `text` is then empty. */
   readonly needsStatusOnly?: boolean;
   /**
    * Timeout for this request, in milliseconds.
@@ -55,7 +57,7 @@ export interface StreamBody {
 
 export interface HttpAnswer {
   readonly status: number;
-  /** Headers by lower-case name. */
+  /** Response headers by lower-case name. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** The first 64 KiB of the response body. */
   readonly text: string;
@@ -63,29 +65,30 @@ export interface HttpAnswer {
   readonly isKeyless?: boolean;
 }
 
-/** A response whose body has not been read. */
+/** A response with an unread body. */
 export interface OpenAnswer {
   readonly status: number;
   readonly headers: HttpAnswer['headers'];
-  /** The caller must read the body to its end or call `destroy`. */
+  /** Response body. The caller must read the body to its end or call `destroy`. */
   readonly body: ResponseBody;
 }
 
-/** The chunks of a response body, which can be read only once. Breaking out of the iteration closes the connection. */
+/** The chunks of a response body. Can be read only once. Leaving the loop early closes the connection. */
 export interface ResponseBody extends AsyncIterable<Uint8Array> {
-  /** Closes the connection. A pending read rejects with the error. */
+  /** Closes the connection. Pending reads reject with `error`. */
   destroy(error?: Error): void;
 }
 
 /**
- * Sends requests to one endpoint. A request resolves with any response status, and rejects if no response arrives
- * before the deadline. Requests are not traced. `client.ts` uses undici, and `fetch-client.ts` uses `fetch`.
+ * Sends requests to one endpoint. A request resolves for every status code, and rejects if no response arrives before
+ * the deadline. Requests are not traced.
  */
 export interface Transport {
-  /** Sends a request and reads up to 64 KiB of the response body. May send the request again. */
+  /** Sends a request and reads up to 64 KiB of the response body. May retry the request. */
   send(request: HttpRequest): Promise<HttpAnswer>;
   /**
-   * Sends a request once and resolves when the response headers arrive. Reading the body is not part of the deadline.
+   * Sends a request once, and resolves when the response headers arrive. The deadline does not apply to the response
+   * body.
    */
   open(request: HttpRequest): Promise<OpenAnswer>;
   setHeaders(headers: HttpClientOptions['headers']): void;

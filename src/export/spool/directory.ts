@@ -15,7 +15,7 @@ import {
 } from './fs.ts';
 
 /**
- * The folders of the spool:
+ * Folder structure of undelivered runs on disk:
  *
  *     <spool>/v1/<destination>/<owner>/owner.json
  *                             │       /000000000001-<token of the owner that wrote the file>.seg
@@ -25,19 +25,19 @@ export const FORMAT_FOLDER = 'v1';
 export const BAD_FOLDER = 'bad';
 const OWNER_FILE = 'owner.json';
 
-/** When the files in the folder `bad` exceed this size, the oldest ones are deleted. */
+/** Maximum total size of the files in `bad`, in bytes. The oldest files are deleted first. */
 export const BAD_BYTES_MAX: number = 10 * 1024 * 1024;
 
 export const HEARTBEAT_MS = 5_000;
 
-/** An owner whose process has ended counts as dead after this many milliseconds without a heartbeat. */
+/** A process that no longer exists counts as dead after this many milliseconds without a heartbeat. */
 const ENDED_SILENCE_MS = 10_000;
-/** An owner whose process cannot be looked up counts as dead after this many milliseconds without a heartbeat. */
+/** A process that cannot be looked up counts as dead after this many milliseconds without a heartbeat. */
 const UNKNOWN_SILENCE_MS = 60_000;
 
 const OWNER_BYTES_MAX = 4_096;
 
-/** The service and the tenant that receive the runs. */
+/** The service and tenant that receive the runs. */
 export interface Destination {
   readonly endpoint: URL;
   readonly workspaceId: string | undefined;
@@ -51,8 +51,8 @@ export interface ClaimedSegment {
 }
 
 /**
- * `ended` means that the owner's process does not exist, but its last heartbeat is less than 10 seconds old. The
- * heartbeat may come from another machine with the same host name, so the owner does not count as dead yet.
+ * State of the process that owns a folder. `ended` means that the process does not exist on this machine, but its last
+ * heartbeat is less than 10 s old. Such a process may run on another machine with the same host name.
  */
 export type OwnerState = 'alive' | 'ended' | 'dead';
 
@@ -76,14 +76,14 @@ export class OwnerFolder {
     this.path = join(this.destinationPath, this.#name);
   }
 
-  /** Creates the folder if it does not exist. Throws an `UnsafeFolder` or a file-system error. */
+  /** Creates the folder if necessary. Throws an `UnsafeFolder` or a file-system error. */
   make(): void {
     this.#ownerJson ??= Buffer.from(`${JSON.stringify(ownProcess(this.fs))}\n`);
     makeFolders(this.fs, this.spoolDir, [FORMAT_FOLDER, this.destinationHash, this.#name]);
     try {
       writeNewFile(this.fs, join(this.path, OWNER_FILE), this.#ownerJson);
     } catch (thrown) {
-      // If the disk has no room for the file, the folder's modification time serves as heartbeat.
+      // If the disk is full, the folder's modification time serves as the heartbeat.
       if (!['EEXIST', 'ENOSPC', 'EDQUOT'].includes(codeOf(thrown))) throw thrown;
     }
   }
@@ -92,16 +92,16 @@ export class OwnerFolder {
     return join(this.path, `${String(sequence).padStart(12, '0')}-${tokenOf(this.#name)}.seg`);
   }
 
-  /** Updates the modification time of `owner.json`, so that no other process takes over the segments. */
+  /** Updates the modification time of `owner.json`. Without heartbeats, other processes would take over the files. */
   heartbeat(): void {
     const seconds = this.#wallMs() / 1_000;
-    // If the disk was full, `owner.json` does not exist, and the folder's modification time is the heartbeat.
+    // `owner.json` does not exist if the disk was full. In that case, the folder's modification time is the heartbeat.
     if (!touch(this.fs, join(this.path, OWNER_FILE), seconds)) touch(this.fs, this.path, seconds);
   }
 
   /**
-   * Deletes the folder if it has no segments. If there are segments, sets the heartbeat to 0, so that the owner counts
-   * as dead.
+   * Deletes the folder if it contains no segment files. Otherwise, sets the heartbeat to 0, so that other processes
+   * take over the files.
    */
   leave(): void {
     if (this.#ownerJson !== undefined && !removeIfEmpty(this.fs, this.path)) {
@@ -110,9 +110,9 @@ export class OwnerFolder {
   }
 
   /**
-   * Moves the segments that dead owners left for the same destination to this folder. Returns the moved segments,
-   * oldest first. If several processes try to move the same segment, only one succeeds. Throws an `UnsafeFolder` or a
-   * file-system error.
+   * Moves segment files that dead processes left for the same destination to this folder. Returns the files, oldest
+   * first. If several processes try to move the same file, only one succeeds. Throws an `UnsafeFolder` or a file-system
+   * error.
    */
   takeOver(): ClaimedSegment[] {
     checkFolders(this.fs, this.spoolDir, [FORMAT_FOLDER, this.destinationHash]);
@@ -126,18 +126,18 @@ export class OwnerFolder {
     return claimed;
   }
 
-  /** Moves a damaged segment to the folder `bad`. Throws an `UnsafeFolder` or a file-system error. */
+  /** Moves a damaged segment file to the folder `bad`. Throws an `UnsafeFolder` or a file-system error. */
   setAside(path: string): void {
     makeFolders(this.fs, this.spoolDir, [FORMAT_FOLDER, this.destinationHash, BAD_FOLDER]);
     const folder = join(this.destinationPath, BAD_FOLDER);
     this.fs.renameSync(path, join(folder, basename(path)));
-    // Another process may delete the same files.
+    // Another process may delete the same files at the same time.
     ignoreErrors(() => deleteOldest(this.fs, folder));
   }
 
   /**
-   * Moves one segment to this folder. Returns an empty list if the move fails or another process has already moved the
-   * segment.
+   * Moves one segment file to this folder. Returns an empty list if the move fails, for example because another process
+   * has moved the file.
    */
   #claim(from: string, file: string): ClaimedSegment[] {
     const path = join(this.path, file);
@@ -170,7 +170,7 @@ export function ownersIn(fs: SpoolFs, destinationPath: string, wallMs: number): 
 
 export function segmentsIn(fs: SpoolFs, folder: string): string[] {
   const names = ifExists(() => fs.readdirSync(folder)) ?? [];
-  // Version 0.1.0 added `.a1` to `.a5` to a segment's name when a process ended while delivering it.
+  // Version 0.1.0 added `.a1` to `.a5` to a file name if a process ended while delivering the file.
   return names.filter((name) => /^\d{12}-[0-9a-f]{16}(?:\.a[1-9])?\.seg$/.test(name)).sort();
 }
 
@@ -185,10 +185,7 @@ export function removeIfEmpty(fs: SpoolFs, folder: string): boolean {
   }
 }
 
-/**
- * Returns a destination's hash. Without a workspace, the hash includes the API key, so that no run is sent with another
- * tenant's key.
- */
+/** Returns a hash of the service and tenant. If no workspace is set, the API key identifies the tenant. */
 export function destinationHash({ endpoint, workspaceId, apiKey }: Destination): string {
   const workspace =
     workspaceId !== undefined ? `workspace ${workspaceId}` : apiKey !== undefined ? `key ${sha256(apiKey)}` : 'none';
@@ -199,13 +196,13 @@ export function isDestination(name: string): boolean {
   return /^[0-9a-f]{32}$/.test(name);
 }
 
-/** Identifies an owner's process. Without `/proc`, the namespace and the start time are unknown. */
+/** Identifies a process. The namespace and the start time are known only if the system has `/proc`. */
 interface OwnerProcess {
   readonly pid: number;
   readonly host: string;
-  /** Process ids are unique only within a namespace. In containers, nearly every program has the id 1. */
+  /** Process ids are unique only within a namespace. In containers, the main program usually has the process id 1. */
   readonly pidNamespace: string | undefined;
-  /** Process start time in clock ticks since boot. Distinguishes a process from a later one with the same id. */
+  /** Process start time in clock ticks since boot. Distinguishes a process from a later process with the same id. */
   readonly startTime: string | undefined;
 }
 
@@ -229,7 +226,7 @@ function stateOf(fs: SpoolFs, folder: string, own: OwnerProcess, wallMs: number)
     return 'alive';
   }
   if (heartbeatAtMs === 0) return 'dead';
-  // A heartbeat in the future must not keep an owner alive forever.
+  // A heartbeat in the future must not keep the folder's owner alive forever.
   const silentMs = Math.abs(wallMs - heartbeatAtMs);
   const { pid, host, pidNamespace, startTime } = owner;
   const isSameNamespace = host === own.host && pidNamespace === own.pidNamespace;
@@ -249,8 +246,8 @@ function isRunning(fs: SpoolFs, pid: number, startTime: string): boolean {
 }
 
 /**
- * Returns a process's start time, which is field 22 in `/proc/<pid>/stat`. Field 2 is the program name, which may
- * contain spaces and parentheses.
+ * Returns a process's start time from field 22 in `/proc/<pid>/stat`. Searches for the last parenthesis, because the
+ * program name in field 2 may contain spaces and parentheses.
  */
 function startTimeOf(fs: SpoolFs, pid: number | 'self'): string | undefined {
   const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8');

@@ -3,33 +3,33 @@ import type { ClaimedSegment, OwnerFolder } from './directory.ts';
 import { appendWhole, createFile, ignoreErrors } from './fs.ts';
 import type { RunName, SpooledRecord } from './segment.ts';
 
-/** A file of records on disk. */
+/** A file with undelivered runs on disk. */
 export interface Segment {
   readonly path: string;
-  /** Whether another owner wrote the segment. */
+  /** Whether another process wrote the file. */
   readonly isForeign: boolean;
 }
 
 export interface ReadSegment {
   readonly segment: Segment;
   readonly records: readonly SpooledRecord[];
-  /** Runs whose records are damaged. If a record's head is damaged, its run id is empty. */
+  /** Runs that cannot be read. If the run id cannot be read, the id is empty. */
   readonly damagedRuns: readonly RunName[];
-  /** Milliseconds since the segment was created or, if another owner wrote it, since the file was last modified. */
+  /** Age of the file in milliseconds. For files from other processes, the time since the last modification. */
   readonly ageMs: number;
-  /** Whether a segment that this process wrote is older than the age limit. Other owners' segments do not expire. */
+  /** Whether the file is older than the age limit. Files from other processes do not expire. */
   readonly isExpired: boolean;
 }
 
-/** A segment in this process's folder. */
+/** A segment file in this process's folder. */
 export interface StoredSegment extends Segment {
-  /** Monotonic time of creation. For another owner's segment, the file's modification time. */
+  /** Monotonic time at which the file was created. For files from other processes, the modification time. */
   readonly writtenAtMs: number;
-  /** File descriptor. -1 if another owner wrote the segment. */
+  /** File descriptor, or -1 if another process wrote the file. */
   readonly fd: number;
   bytes: number;
   appended: number;
-  /** Number of appended records that have not been released with `Spool.release`. */
+  /** Number of records in the file that are still needed. `Spool.release` decreases this number. */
   needed: number;
   isDamaged: boolean;
 }
@@ -37,12 +37,12 @@ export interface StoredSegment extends Segment {
 export interface SegmentFilesOptions {
   readonly folder: OwnerFolder;
   readonly monotonicMs: () => number;
-  /** How often written data is synced to the device, in milliseconds. Undefined if it is not synced. */
+  /** Interval at which written data is synced to disk, in milliseconds. Undefined if data is not synced. */
   readonly syncEveryMs: number | undefined;
   readonly syncFailed: (problem: Error) => void;
 }
 
-/** Creates, writes, counts and deletes an owner's segments. */
+/** Creates, writes, counts and deletes the segment files of this process. */
 export class SegmentFiles {
   readonly #options: SegmentFilesOptions;
   readonly #all = new Set<StoredSegment>();
@@ -50,7 +50,7 @@ export class SegmentFiles {
   readonly #unsynced = new Set<StoredSegment>();
   #syncTimer: NodeJS.Timeout | undefined;
   bytes = 0;
-  /** Segments waiting to be read, in the order in which they were spilled or taken over. */
+  /** Segment files waiting to be read, oldest first. */
   readonly unread: Set<StoredSegment> = new Set();
 
   constructor(options: SegmentFilesOptions) {
@@ -71,7 +71,7 @@ export class SegmentFiles {
 
   create(): StoredSegment {
     const { folder, monotonicMs } = this.#options;
-    // The folder may have been deleted in the meantime.
+    // Creates the folder again if another program has deleted it.
     folder.make();
     const path = folder.segmentPath(++this.#sequence);
     return this.#add({ path, isForeign: false, writtenAtMs: monotonicMs(), fd: createFile(folder.fs, path) }, 0);
@@ -88,7 +88,7 @@ export class SegmentFiles {
     return segment;
   }
 
-  /** Appends all bytes, or throws a file-system error and appends nothing. */
+  /** Appends all bytes. If that fails, appends nothing and throws a file-system error. */
   append(segment: StoredSegment, bytes: Uint8Array): void {
     const { folder, syncEveryMs } = this.#options;
     appendWhole(folder.fs, segment.fd, segment.bytes, bytes);
@@ -102,14 +102,14 @@ export class SegmentFiles {
     }, syncEveryMs).unref();
   }
 
-  /** Ignores errors, because the operating system has already received all records. */
+  /** Closes the file. Errors are ignored, because the operating system has already received all data. */
   close(segment: StoredSegment): void {
     const close = (): void => void ignoreErrors(() => this.#options.folder.fs.closeSync(segment.fd));
     if (this.#unsynced.has(segment)) this.#sync(segment, close);
     else close();
   }
 
-  /** Deletes a segment. If the file cannot be deleted, the next process delivers its records again. */
+  /** Deletes a segment file. If the file cannot be deleted, the next process delivers its runs again. */
   delete(segment: StoredSegment): void {
     ignoreErrors(() => this.#options.folder.fs.unlinkSync(segment.path));
     this.forget(segment);

@@ -1,4 +1,4 @@
-// These runtimes have no file system, so runs are kept in memory only.
+// Edge runtimes have no file system, so runs are kept only in memory.
 
 export const hasFiles = false;
 

@@ -3,7 +3,7 @@ import { nodeModule } from '../../base/node.ts';
 
 const fs: typeof import('node:fs') = nodeModule('node:fs');
 
-/** The functions of `node:fs` that the spool uses. Tests replace these functions to simulate file-system errors. */
+/** File-system functions. Tests replace these functions to simulate errors. */
 export type SpoolFs = typeof fs;
 
 export const systemFs: SpoolFs = fs;
@@ -14,7 +14,7 @@ export function createFile(fs: SpoolFs, path: string): number {
   return fs.openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
 }
 
-/** Appends `bytes` to a file that has `size` bytes. If the write fails, removes the written part and throws. */
+/** Appends `bytes` to a file of `size` bytes. If the write fails, removes the written part and throws. */
 export function appendWhole(fs: SpoolFs, fd: number, size: number, bytes: Uint8Array): void {
   let written = 0;
   try {
@@ -22,7 +22,7 @@ export function appendWhole(fs: SpoolFs, fd: number, size: number, bytes: Uint8A
   } finally {
     if (written < bytes.byteLength) ignoreErrors(() => fs.ftruncateSync(fd, size));
   }
-  // On a full disk, the operating system may write only part of the bytes without returning an error.
+  // If the disk is full, a write may succeed only partly without an error.
   if (written < bytes.byteLength) throw Object.assign(new Error('short write'), { code: 'ENOSPC' });
 }
 
@@ -44,7 +44,7 @@ export function readWhole(
   bytesMax: number,
 ): { bytes: Buffer; modifiedAtMs: number } | undefined {
   if (!fs.lstatSync(path).isFile()) return undefined;
-  // Without O_NONBLOCK, opening a pipe without a writer would block the process.
+  // Without `O_NONBLOCK`, opening a pipe that has no writer would block the process.
   const fd = fs.openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   try {
     const facts = fs.fstatSync(fd);
@@ -55,7 +55,7 @@ export function readWhole(
   }
 }
 
-/** Whether a file no longer exists. Only `ENOENT` means that it was deleted. */
+/** Whether a file no longer exists. Other errors than `ENOENT` do not count as deleted. */
 export function isDeleted(fs: SpoolFs, path: string): boolean {
   return ignoreErrors(() => ifExists(() => fs.lstatSync(path)) === undefined) === true;
 }
@@ -85,15 +85,15 @@ export function codeOf(thrown: unknown): string {
   // In Jest, Node's errors are not instances of the test's `Error`.
   const { code, name, message } = Object(thrown) as Partial<NodeJS.ErrnoException>;
   if (typeof code === 'string') return code;
-  // Deno's errors have no code. Their message names the missing permission.
+  // Deno's errors have no code, but the message names the missing permission.
   const [permission] = /--allow-\w+/.exec(String(message)) ?? [];
   return permission === undefined ? (name ?? 'unknown error') : `${name}: ${permission}`;
 }
 
-/** Thrown if another user may control a folder. */
+/** Thrown if a folder may be controlled by another user. */
 export class UnsafeFolder extends Error {}
 
-/** Creates `spoolDir` and the nested folders `names` below it. Checks each folder. */
+/** Creates `spoolDir` and the nested folders in `names`. Checks that each folder is safe. */
 export function makeFolders(fs: SpoolFs, spoolDir: string, names: readonly string[]): void {
   for (const path of pathsBelow(spoolDir, names)) {
     makeFolder(fs, path, path === resolve(spoolDir));
@@ -113,7 +113,7 @@ export function checkFolder(fs: SpoolFs, path: string): void {
   if (uid !== undefined && facts.uid !== uid) throw new UnsafeFolder(`${path} belongs to another user`);
 }
 
-/** Whether the runtime has a file system. `fs.edge.ts` has none. */
+/** Whether the runtime has a file system. False in `fs.edge.ts`. */
 export const hasFiles: boolean = true;
 
 export function spoolFolder(path: string = defaultSpoolDir()): string {
@@ -121,7 +121,7 @@ export function spoolFolder(path: string = defaultSpoolDir()): string {
 }
 
 export function defaultSpoolDir(): string {
-  // Uses the temporary folder if there is no home folder, as for many users in containers and service accounts.
+  // Many users in containers and many service accounts have no home folder.
   const { homedir, tmpdir } = nodeModule('node:os');
   const home = ignoreErrors(() => (fs.statSync(homedir()).isDirectory() ? homedir() : undefined));
   return home === undefined ? join(tmpdir(), 'runspan-spool') : join(home, '.runspan', 'spool');
@@ -132,7 +132,10 @@ function pathsBelow(spoolDir: string, names: readonly string[]): string[] {
   return [root, ...names.map((_, index) => join(root, ...names.slice(0, index + 1)))];
 }
 
-/** Creates a folder. `mkdirSync` with `recursive` never returns if a parent cannot be created, as in `/proc`. */
+/**
+ * Creates a folder and its parents. `mkdirSync` with `recursive` never returns if a parent cannot be created, as in
+ * `/proc`.
+ */
 function makeFolder(fs: SpoolFs, path: string, makesParents: boolean): void {
   try {
     fs.mkdirSync(path, { mode: 0o700 });

@@ -4,10 +4,10 @@ import { isBlob } from '../../payload/describe.ts';
 import { type EncodedRun, mainJson, parseMainJson } from '../../run/encoded-run.ts';
 import { readWhole, type SpoolFs } from './fs.ts';
 
-/** A post or a patch on disk. Secrets are already masked. */
+/** A run, or the start or end of a run, on disk. Secrets are already masked. */
 export interface SpooledRecord {
   readonly op: 'post' | 'patch';
-  /** Whether the record contains the end of the run. */
+  /** Whether the run's end is included. */
   readonly isEnded: boolean;
   readonly run: EncodedRun;
 }
@@ -24,8 +24,7 @@ export interface SegmentRecords {
 }
 
 /**
- * Returns a segment's records. Returns `undefined` if the path is not a regular file or the file exceeds
- * `SEGMENT_BYTES_MAX`.
+ * Reads a segment file. Returns `undefined` if the path is not a regular file or the file exceeds `SEGMENT_BYTES_MAX`.
  */
 export function readSegment(fs: SpoolFs, path: string): SegmentRecords | undefined {
   const content = readWhole(fs, path, SEGMENT_BYTES_MAX);
@@ -36,7 +35,7 @@ export function readSegment(fs: SpoolFs, path: string): SegmentRecords | undefin
   return { records, damagedRuns, isLaterVersion, bytes: bytes.length, modifiedAtMs };
 }
 
-/** Encodes records as frames in a reused buffer. */
+/** Encodes records for a segment file. The buffer is reused. */
 export class FrameBuffer {
   #bytes: Buffer = Buffer.alloc(0);
   #length = 0;
@@ -45,7 +44,7 @@ export class FrameBuffer {
     return this.#length;
   }
 
-  /** Valid only until the next `add` or `clear`, which reuse the buffer. */
+  /** The encoded records. Valid only until the next call of `add` or `clear`. */
   get bytes(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }
@@ -88,7 +87,7 @@ export class FrameBuffer {
     this.#reserve(LENGTH_BYTES + length);
     const at = this.#bytes.writeUInt32BE(length, this.#length);
     if (typeof section !== 'string') this.#bytes.set(section, at);
-    // ASCII text has the same bytes in Latin-1 and UTF-8, and writing Latin-1 is faster.
+    // ASCII text is written as Latin-1, which is faster and produces the same bytes.
     else this.#bytes.write(section, at, length === section.length ? 'latin1' : 'utf8');
     this.#length = at + length;
   }
@@ -106,17 +105,17 @@ const INITIAL_BYTES = 64 * 1024;
 const KEPT_BYTES_MAX = 2 * 1024 * 1024;
 
 /**
- * A segment is a file of frames. Each frame contains a record. Numbers are big-endian:
+ * Format of a segment file. The file is a sequence of frames with one record each. Numbers are big-endian:
  *
  *     magic 4 | version 1 | zero 3 | ordinal 4 | payload length 4 | run id 36 | payload crc32 4 | head crc32 4 | payload …
  *
- * The head has its own checksum. If only the payload is damaged, the run id is known and the next frame can be read. If
- * the head is damaged, no further record is decoded. The rest of the file is only searched for intact heads, whose
- * ordinals show how many records are lost. Later versions must keep this head, so that version 2 can distinguish later
- * files from damaged files.
+ * The head has its own checksum. If only the payload is damaged, the run id and the next frame can still be read. If
+ * the head is damaged, no further record is decoded. The rest of the file is only searched for intact heads. Their
+ * ordinals show how many records are lost. Later versions must keep this head, so that version 2 can tell later files
+ * from damaged files.
  *
  * In version 1, the head has 16 bytes: magic 4 | version 1 | zero 3 | payload length 4 | crc32 4. The checksum covers
- * the first twelve bytes and the payload.
+ * the first 12 bytes and the payload.
  */
 const MAGIC: Buffer = Buffer.from([0xff, 0x52, 0x53, 0x50]);
 
@@ -130,23 +129,23 @@ const PAYLOAD_CRC_AT = 52;
 const HEAD_CRC_AT = 56;
 const HEAD_BYTES = 60;
 
-/** A payload consists of sections. Each section is preceded by its length in 4 bytes. */
+/** Size of a section's length field. A payload consists of sections, and each section starts with its length. */
 const LENGTH_BYTES = 4;
 
 const PAYLOAD_BYTES_MAX: number = 64 * 1024 * 1024;
 
-/** Larger segments are not read. */
+/** Maximum size of a segment file, in bytes. Larger files are not read. */
 export const SEGMENT_BYTES_MAX: number = 2 * PAYLOAD_BYTES_MAX;
 
 interface SegmentContent {
   readonly records: readonly SpooledRecord[];
-  /** Run ids of the lost records. Ids that cannot be read are empty. */
+  /** Run ids of the lost records. An unreadable id is an empty string. */
   readonly lostIds: readonly string[];
-  /** Whether a later version of runspan wrote the file, which must then not be changed. */
+  /** Whether a later version of runspan wrote the file. Such a file must not be changed. */
   readonly isLaterVersion: boolean;
 }
 
-/** Reads all frames in a file. Never throws, even if the file is damaged. */
+/** Reads all records in a file. Never throws, even if the file is damaged. */
 function readFrames(file: Buffer): SegmentContent {
   if (file[VERSION_AT] === 1 && hasMagic(file, 0)) return readVersion1(file);
   const records: SpooledRecord[] = [];
@@ -190,22 +189,22 @@ function headAt(file: Buffer, at: number): Head | undefined {
 }
 
 /**
- * Returns the run ids of the records in the unreadable rest of a file. `ordinal` is the first lost record's ordinal.
- * Later records are counted but not read, because a payload may contain bytes that look like a frame.
+ * Returns the run ids of the records in the damaged rest of a file. `ordinal` is the position of the first lost record.
+ * Later records are counted but not read, because a payload may contain bytes that look like a record.
  */
 function lostIn(rest: Buffer, ordinal: number): string[] {
   const ids: string[] = [];
   for (let at = rest.indexOf(MAGIC); at !== -1; at = rest.indexOf(MAGIC, at + 1)) {
     const head = headAt(rest, at);
     const index = head === undefined ? -1 : head.ordinal - ordinal;
-    // Each lost record before this head has at least `HEAD_BYTES` bytes, so a head with a greater index cannot belong
-    // to this file.
+    // Each record has at least `HEAD_BYTES` bytes. A head with a higher index than the bytes allow does not belong to
+    // this file.
     if (head === undefined || index < ids.length || index > at / HEAD_BYTES) continue;
     while (ids.length < index) ids.push('');
     ids.push(head.id);
   }
-  // Trailing zeros, for example after a power loss, do not count as a lost record. If no record was readable, at least
-  // one record counts as lost.
+  // Zeros at the end of a file, for example after a power failure, do not count as a lost record. If no record was
+  // readable, at least one record counts as lost.
   const isPadding = ordinal > 0 && rest.every((byte) => byte === 0);
   return ids.length > 0 || isPadding ? ids : [''];
 }
@@ -248,13 +247,13 @@ function sectionsOf(payload: Buffer): Uint8Array[] {
 }
 
 /**
- * Returns a record's sections, which are the same in both versions of the format:
+ * Encodes a record as a list of sections:
  *
  *     {"op":"post","isEnded":true} | main part | inputs | outputs | events | (name | type | bytes) of each attachment
  *
- * The main part has the same JSON format as in multipart ingestion. A record without inputs, outputs or events has an
- * empty section for the missing value. Blobs cannot be read synchronously, so they are omitted and counted in the
- * metadata as `dropped_attachments`.
+ * The main part has the same JSON format as in multipart requests. Missing inputs, outputs or events are empty
+ * sections. Blobs are omitted, because they cannot be read synchronously. The metadata field `dropped_attachments`
+ * counts omitted attachments.
  */
 function encodeRecord({ op, isEnded, run }: SpooledRecord): (string | Uint8Array)[] {
   const stored = withoutBlobs(run);
@@ -304,14 +303,14 @@ function attachmentsOf(sections: readonly Uint8Array[]): HeldAttachment[] {
   const attachments: HeldAttachment[] = [];
   for (let at = 0; at < sections.length; at += 3) {
     const [name, mimeType] = [utf8.decode(sections[at]), utf8.decode(sections[at + 1])];
-    // A view would keep the whole file in memory.
+    // Copies the bytes, because a view would keep the whole file in memory.
     const bytes = Uint8Array.from(sections[at + 2] as Uint8Array);
     attachments.push({ name: checked(name, isAttachmentName), mimeType: checked(mimeType, isMimeType), bytes });
   }
   return attachments;
 }
 
-/** Does not parse the text, because the checksum proves that it is unchanged. */
+/** Checks only the first character. The checksum already proves that the JSON text is unchanged. */
 function payloadOf(payload: string | undefined, opening: '{' | '['): string | undefined {
   if (payload === undefined || payload === '') return undefined;
   return checked(payload, (text) => text.startsWith(opening));

@@ -12,16 +12,16 @@ export type { RunName, SpooledRecord } from './segment.ts';
 
 const RETRY_MS = 60_000;
 
-/** When an appended segment reaches this size, the next record starts a new segment. */
+/** If the open segment file reaches this size in bytes, the next record starts a new file. */
 const SEAL_BYTES = 4 * 1024 * 1024;
 
 const CHUNK_BYTES = 1024 * 1024;
 
 export interface SpoolOptions extends Destination {
   readonly spoolDir: string;
-  /** Hash of the destination whose runs are stored. Defaults to the `destinationHash` of these options. */
+  /** Hash of the service and tenant whose runs are stored. By default, computed from these options. */
   readonly spoolDestination?: string | undefined;
-  /** Maximum bytes of all segments in this spool, including those taken over from other owners. */
+  /** Maximum size of all segment files, in bytes. Includes files taken over from other processes. */
   readonly bytesMax: number;
   readonly ageMaxMs: number;
   readonly syncEveryMs?: number | undefined;
@@ -31,9 +31,8 @@ export interface SpoolOptions extends Destination {
 }
 
 /**
- * Stores records on disk in segments, which are read and deleted as a whole. The folder is created when the first
- * segment is written or taken over. Methods never throw. A disk error is logged once, and the disk is tried again after
- * a minute.
+ * Stores undelivered runs in segment files on disk. Each file is read and deleted as a whole. The folder is created for
+ * the first file. Methods never throw. A disk error is logged once, and the disk is tried again after a minute.
  */
 export class Spool {
   readonly #options: SpoolOptions & Required<Pick<SpoolOptions, 'wallMs' | 'monotonicMs'>>;
@@ -61,24 +60,24 @@ export class Spool {
     return this.#segments.bytes;
   }
 
-  /** Whether all segments have been read. */
+  /** Whether all segment files have been read. */
   get isDrained(): boolean {
     return this.#segments.next === undefined;
   }
 
-  /** Whether a segment can be read now. False for a minute after a read error. */
+  /** Whether a segment file can be read now. False for a minute after a read error. */
   get hasNext(): boolean {
     return !this.#isClosed && !this.isDrained && this.#options.monotonicMs() >= this.#readsFromMs;
   }
 
-  /** Appends a record, which then survives the process. Returns `undefined` if the disk fails or the spool is full. */
+  /** Appends a record to the open segment file. Returns `undefined` if the write fails or the size limit is reached. */
   append(record: SpooledRecord): Segment | undefined {
     return this.#write(() => this.#append(record));
   }
 
   /**
-   * Called when an appended record was delivered, dropped or replaced. Deletes the segment once none of its records is
-   * needed.
+   * Called when an appended record was delivered, dropped or replaced. Deletes the segment file when none of its
+   * records is needed.
    */
   release(segment: Segment): void {
     if (!this.#segments.has(segment) || segment.needed === 0 || --segment.needed > 0) return;
@@ -87,8 +86,8 @@ export class Spool {
   }
 
   /**
-   * Writes records to a new segment, which `next` returns later. Returns `undefined` and writes nothing if the disk
-   * fails, the spool is full or the records exceed 128 MiB.
+   * Writes records to a new segment file, which `next` returns later. If the write fails or a size limit is exceeded,
+   * writes nothing and returns `undefined`.
    */
   spill(records: readonly SpooledRecord[]): Segment | undefined {
     const segment = records.length === 0 ? undefined : this.#write(() => this.#writeSegment(records));
@@ -97,15 +96,15 @@ export class Spool {
   }
 
   /**
-   * Writes records to a new segment for the next process, even if the disk failed within the last minute. Writes all
-   * records or none, and returns whether they were written.
+   * Writes records to a new segment file for the next process, even after a recent disk error. Writes all records or
+   * none. Returns true if the records were written.
    */
   keep(records: readonly SpooledRecord[]): boolean {
     this.#writesFromMs = Number.NEGATIVE_INFINITY;
     return this.#write(() => this.#writeSegment(records)) !== undefined;
   }
 
-  /** Whether a segment's file still exists. */
+  /** Whether a segment file still exists. */
   holds({ path }: Segment): boolean {
     return !isDeleted(this.#folder.fs, path);
   }
@@ -117,7 +116,7 @@ export class Spool {
       for (const segment of claimed) this.#segments.addForeign(segment);
       return claimed.length;
     } catch (thrown) {
-      // The folder does not exist until a process has written a record for this destination.
+      // The folder does not exist until a process has written a run for this service and tenant.
       if (codeOf(thrown) !== 'ENOENT') this.#pauseWriting(thrown);
       return 0;
     } finally {
@@ -130,10 +129,7 @@ export class Spool {
     return expireLeftovers(this.#folder, endpoint, wallMs(), ageMaxMs);
   }
 
-  /**
-   * Reads the next segment, in the order in which segments were spilled or taken over. Returns each segment once. An
-   * unreadable segment has no records.
-   */
+  /** Reads the next segment file, oldest first. Each file is returned once. An unreadable file has no records. */
   next(): ReadSegment | undefined {
     while (this.hasNext) {
       const segment = this.#segments.next as StoredSegment;
@@ -149,13 +145,13 @@ export class Spool {
         }
         this.#segments.forget(segment);
       }
-      // The exporter has already counted this process's runs as spooled.
+      // Returned even if unreadable, because the exporter has already counted these runs as spooled.
       if (!segment.isForeign) return { ...UNREADABLE, segment, ageMs: 0, isExpired: false };
     }
     return undefined;
   }
 
-  /** Called when all runs in a segment are settled. */
+  /** Called when all runs in a segment file are delivered or dropped. */
   done(segment: Segment): void {
     if (!this.#segments.has(segment)) return;
     this.#segments.unread.delete(segment);
@@ -167,10 +163,7 @@ export class Spool {
     this.#delete(segment);
   }
 
-  /**
-   * Closes the spool, which then no longer reads, writes or takes over segments. The next process takes over its
-   * segments.
-   */
+  /** Stops reading and writing. The next process takes over the remaining segment files. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -296,8 +289,8 @@ export class Spool {
     this.#heartbeatTimer = setTimer(() => {
       this.#heartbeatTimer = undefined;
       this.#folder.heartbeat();
-      // The open segment's file is missing if the folder was deleted, or if another process took over the segments
-      // while this process was suspended.
+      // The open file may have been deleted. Another process may also have taken over the file while this process was
+      // suspended.
       if (this.#open !== undefined && isDeleted(this.#folder.fs, this.#open.path)) this.#seal();
       this.#startHeartbeats();
     }, HEARTBEAT_MS).unref();
@@ -306,10 +299,10 @@ export class Spool {
 
 const WRITE_CONSEQUENCE = 'runs are kept in memory only, and writing is retried every minute';
 
-/** The result for a file that is too large, is not a regular file or was deleted. */
+/** The result for a file that is missing, too large or not a regular file. */
 const UNREADABLE = { records: [], damagedRuns: [{ id: '', traceId: '', name: '' }], isLaterVersion: false };
 
-/** Shared by all spools, because records are encoded and written synchronously. */
+/** All spools share this buffer, because records are encoded and written synchronously. */
 const frames = new FrameBuffer();
 
 function warnOf({ path }: Segment, problem: string): void {

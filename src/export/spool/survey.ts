@@ -18,23 +18,23 @@ export interface Files {
   readonly folder: string;
   readonly files: readonly string[];
   readonly bytes: number;
-  /** Time at which the oldest file was last written. Undefined if there are no files. */
+  /** Modification time of the oldest file. Undefined if there are no files. */
   readonly oldestMs: number | undefined;
 }
 
-/** Segments of one owner. */
+/** The segment files of one process. */
 export interface Holding extends Files {
   readonly runs: number;
 }
 
 /**
- * A destination's files. A destination is an endpoint combined with a workspace or, without a workspace, with an API
- * key.
+ * The files for one destination. A destination is an endpoint with a workspace, or with an API key if no workspace is
+ * set.
  */
 export interface DestinationSurvey {
   readonly hash: string;
   readonly owners: readonly (Holding & Pick<Owner, 'name' | 'state'>)[];
-  /** Damaged files. Readable runs in damaged files are not counted, because they were already delivered. */
+  /** Damaged files. Readable runs in these files are not counted, because the runs were already delivered. */
   readonly bad: Files;
 }
 
@@ -49,8 +49,8 @@ export function purge({ folder, files }: Files, fs: SpoolFs = systemFs): void {
 }
 
 /**
- * Moves undelivered segments from `bad` to a new owner folder that is marked as dead, so that the next exporter for the
- * destination takes them over. Resets the age of each moved segment to 0.
+ * Moves undelivered segment files from `bad` to a new folder. The next exporter for the same destination takes over the
+ * files. The age of each file is reset to 0.
  */
 export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: string, wallMs: number): void {
   const owner = new OwnerFolder(fs, spoolDir, destinationHash, () => wallMs);
@@ -60,8 +60,8 @@ export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: strin
     for (const file of segmentsIn(fs, bad)) {
       const path = join(bad, file);
       const { records, damagedRuns } = readSegment(fs, path) ?? { records: [], damagedRuns: [] };
-      // A damaged segment's readable records were delivered before it was moved to `bad`. Version 0.1.0 also moved a
-      // segment to `bad` if five processes had ended while delivering it.
+      // The readable records of a damaged file were delivered before the file was moved to `bad`. Version 0.1.0 also
+      // moved a file to `bad` if five processes had ended while delivering the file.
       const isUndelivered = damagedRuns.length === 0 || file.endsWith('.a5.seg');
       if (records.length === 0 || !isUndelivered) continue;
       owner.make();
@@ -74,9 +74,9 @@ export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: strin
 }
 
 /**
- * Finds the segments for other destinations whose owners are all dead. If an owner's newest segment is older than
- * `ageMaxMs`, deletes the owner's segments, one file per step, and yields each file's runs. Logs once how to deliver
- * the remaining segments.
+ * Finds segment files that dead processes left for other destinations. If a process's newest file is older than
+ * `ageMaxMs`, deletes the process's files one by one, and yields the runs in each file. Logs once how to deliver the
+ * remaining files.
  */
 export function* expireLeftovers(
   { fs, spoolDir, destinationHash }: OwnerFolder,
@@ -84,7 +84,7 @@ export function* expireLeftovers(
   wallMs: number,
   ageMaxMs: number,
 ): Generator<readonly RunName[]> {
-  // All exporters in a process search the same folder, so one search per minute is enough.
+  // All exporters in a process use the same folder, so one search per minute is enough.
   if (Math.abs(wallMs - (searchedAtMs.get(spoolDir) ?? 0)) < SEARCH_EVERY_MS) return;
   searchedAtMs.set(spoolDir, wallMs);
   const hashes = (ignoreErrors(() => destinationsIn(fs, spoolDir)) ?? []).filter((hash) => hash !== destinationHash);
@@ -94,12 +94,12 @@ export function* expireLeftovers(
   for (const leftover of leftovers) if (!waiting.includes(leftover)) yield* deleteLeftover(fs, leftover);
 }
 
-/** A dead owner's segments, for a destination without a live owner. */
+/** Segment files of a dead process, for a destination that no live process uses. */
 interface Leftover {
   readonly destinationHash: string;
   readonly folder: string;
   readonly files: readonly string[];
-  /** Time at which the newest file was written. */
+  /** Modification time of the newest file. */
   readonly writtenAtMs: number;
 }
 
@@ -113,7 +113,7 @@ function* deleteLeftover(fs: SpoolFs, { folder, files }: Leftover): Generator<re
       const runs = [...content.records.map(({ run }) => run), ...content.damagedRuns];
       yield runs.filter(({ id }) => id === '' || (!ids.has(id) && ids.add(id)));
     } catch {
-      // The next search tries again to delete the file.
+      // The next search tries to delete the file again.
     }
   }
   removeIfEmpty(fs, folder);
@@ -142,7 +142,7 @@ const DESTINATIONS_MAX = 5;
 function leftoversOf(fs: SpoolFs, spoolDir: string, destinationHash: string, wallMs: number): Leftover[] {
   checkFolders(fs, spoolDir, [FORMAT_FOLDER, destinationHash]);
   const owners = ownersIn(fs, join(spoolDir, FORMAT_FOLDER, destinationHash), wallMs);
-  // A live owner takes over the segments of its destination's dead owners.
+  // If a live process uses the destination, it takes over the files of dead processes.
   if (owners.some(({ state }) => state !== 'dead')) return [];
   return owners.flatMap(({ path: folder }) => {
     const files = segmentsIn(fs, folder).map((name) => join(folder, name));
@@ -167,7 +167,7 @@ function surveyDestination(fs: SpoolFs, spoolDir: string, hash: string, wallMs: 
   };
 }
 
-/** Counts the segments in a folder. Skips files that another process deletes or moves at the same time. */
+/** Counts the segment files in a folder. Files that another process deletes or moves meanwhile are skipped. */
 function holdingIn(fs: SpoolFs, folder: string): Holding {
   const files: string[] = [];
   const ids = new Set<string>();

@@ -11,7 +11,7 @@ import { dropAttachments, type Item } from '../delivery.ts';
 export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this run too large"}';
 
 /**
- * Returns the body of `POST /runs/multipart` in chunks. Example of a body:
+ * Encodes the request body of `POST /runs/multipart` in chunks. Example:
  *
  *     --<boundary>
  *     Content-Disposition: form-data; name="post.<run id>"
@@ -24,8 +24,8 @@ export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this ru
  *     …
  *     --<boundary>--
  *
- * The first chunk contains all JSON parts. form-data-encoder creates the chunks for attachments without copying their
- * bytes. Returns a promise only if the batch has attachments or is larger than 2 MiB.
+ * The first chunk contains all JSON parts. Attachments follow in further chunks, without copying their bytes. Returns a
+ * promise only if the batch has attachments or is larger than 2 MiB.
  */
 export function encodeMultipart(
   items: readonly Item[],
@@ -43,7 +43,7 @@ async function encodeInSlices(
   attached: readonly Item[],
   signal: AbortSignal,
 ): Promise<Uint8Array[]> {
-  // The run's metadata contains the number of unreadable attachments.
+  // Attachments are read first, because the metadata contains the number of unreadable attachments.
   const attachments = await readAttachments(attached, signal);
   do await new Promise<void>((resolve) => void setSoon(resolve));
   while (!body.addRuns(items));
@@ -51,16 +51,16 @@ async function encodeInSlices(
   return [body.bytes(), ...(await attachmentFrames(attachments, body.boundary))];
 }
 
-/** Maximum bytes encoded in one turn of the event loop. */
+/** Maximum number of bytes to encode per turn of the event loop. */
 const SLICE_BYTES = 2 * 1024 * 1024;
 
-/** Estimated bytes of a run's main part and of the headers of up to four parts. */
+/** Estimated size of a run without its payloads, in bytes. Includes the headers of up to four parts. */
 const RUN_BYTES = 1_600;
 
-/** JSON text up to this length is written together with its header, which is faster. */
+/** JSON text up to this length is written in one call with its header, which is faster. */
 const JOINED_CHARACTERS_MAX = 1_024;
 
-/** Maximum UTF-8 bytes per character. If fewer bytes are free after a write, the written text may be truncated. */
+/** Maximum UTF-8 bytes per character. If fewer bytes are free after a write, the text may have been truncated. */
 const CHARACTER_BYTES_MAX = 4;
 
 const CRLF_BYTES = 2;
@@ -68,7 +68,7 @@ const CRLF_BYTES = 2;
 /** Length of `{}`. */
 const EMPTY_CHARACTERS = 2;
 
-/** A buffer for JSON parts. Grows if the estimated size is too small. */
+/** A growing buffer for the JSON parts of the request body. */
 class PartBuffer {
   readonly boundary: string;
   readonly #frame: string;
@@ -92,7 +92,7 @@ class PartBuffer {
     return this.#runs === items.length;
   }
 
-  /** Returns a view of the buffer. No part may be added afterwards. */
+  /** Returns a view of the buffer. Add no parts afterwards. */
   bytes(): Buffer {
     return this.#buffer.subarray(0, this.#length);
   }
@@ -113,9 +113,9 @@ class PartBuffer {
   }
 
   /**
-   * Adds a part. `Content-Length` is first set to the number of characters, which is correct for ASCII text. For text
-   * that is not ASCII, `Content-Length` is replaced after the part is written, because counting the bytes beforehand is
-   * slower. Empty payloads are not sent (interface document, "POST /runs/multipart", rule 4).
+   * Adds a part, unless the JSON is empty. `Content-Length` is first set to the number of characters, which is correct
+   * for ASCII text. For other text, `Content-Length` is corrected after writing, because counting bytes beforehand is
+   * slower.
    */
   #addPart(name: string, json: string): void {
     if (json.length <= EMPTY_CHARACTERS) return;
@@ -163,7 +163,7 @@ export function strippedPayloads(item: Item): Pick<EncodedRun, 'inputs' | 'outpu
 
 // ── Attachments ──
 
-/** Maximum time to read one Blob, whose file may be on a disk that does not respond. */
+/** Maximum time to read one `Blob`, in milliseconds. The disk with the blob's file may not respond. */
 const READ_MS_MAX = 10_000;
 
 interface AttachmentPart extends Readonly<Attachment> {
@@ -171,8 +171,8 @@ interface AttachmentPart extends Readonly<Attachment> {
 }
 
 /**
- * Reads the items' attachments. Removes a Blob that cannot be read, for example because its file has changed. Rejects
- * when the signal aborts.
+ * Reads the attachments. Unreadable blobs are removed, for example if the file has changed. Rejects if the signal
+ * aborts.
  */
 async function readAttachments(items: readonly Item[], signal: AbortSignal): Promise<AttachmentPart[]> {
   const parts: AttachmentPart[] = [];
@@ -194,12 +194,12 @@ async function readAttachments(items: readonly Item[], signal: AbortSignal): Pro
 
 async function attachmentFrames(parts: readonly AttachmentPart[], boundary: string): Promise<Uint8Array[]> {
   const { FormDataEncoder } = await import('form-data-encoder');
-  // Vercel's edge runtime replaces `Object`, and form-data-encoder then rejects objects that inherit from it.
+  // On Vercel's edge runtime, form-data-encoder accepts only objects without a prototype.
   const options = withoutPrototype({ enableAdditionalHeaders: true });
   const encoder = new FormDataEncoder(formOf(parts), boundary, options);
   const chunks: Uint8Array[] = [];
   for (const chunk of encoder.values()) chunks.push(chunk instanceof Uint8Array ? chunk : (chunk as HeldFile).bytes);
-  // form-data-encoder would end the body with an empty line, which RFC 2046, 5.1.1 does not allow.
+  // Replaces the last chunk, because form-data-encoder adds an empty line that RFC 2046 does not allow.
   chunks[chunks.length - 1] = Buffer.from(`--${boundary}--\r\n`);
   return chunks;
 }
@@ -208,10 +208,7 @@ interface HeldFile extends FileLike {
   readonly bytes: Uint8Array;
 }
 
-/**
- * Returns an object that behaves like `FormData`. A real `FormData` with `File` objects would copy the attachments'
- * bytes.
- */
+/** Returns a minimal `FormData`. A real `FormData` with `File` objects would copy the attachments. */
 function formOf(parts: readonly AttachmentPart[]): FormDataLike {
   const all = parts.map((part): [string, HeldFile] => [part.partName, fileOf(part)]);
   const entries = (): IterableIterator<[string, HeldFile]> => all.values();
@@ -237,9 +234,9 @@ async function bytesOf({ bytes }: HeldAttachment, signal: AbortSignal): Promise<
   }
 }
 
-/** A subclass of Blob may override `arrayBuffer`. */
+/** Reads a blob. Subclasses of `Blob` may override `arrayBuffer`, so the original method is called. */
 function readBlob(blob: Blob, signal: AbortSignal): Promise<Uint8Array> {
-  // The file may be a FIFO. Reading it blocks a thread until another process writes to it.
+  // A blob of size 0 may be a FIFO. Reading a FIFO blocks a thread until another process writes to the FIFO.
   if (sizeOf(blob) === 0) return Promise.resolve(new Uint8Array());
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason);

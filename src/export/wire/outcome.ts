@@ -7,14 +7,14 @@ import { type DropReason, publish } from '../../run/stats.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import type { Ledger } from '../ledger.ts';
 
-/** The result of one attempt to send a run. `detail` is a log text without content from requests or responses. */
+/** The result of one attempt to send a run. `detail` is a log message without request or response content. */
 export type Outcome =
   /** The service has stored the run. `isRepetition` is true if the status was 409. */
   | { readonly kind: 'accepted'; readonly isRepetition?: true }
   | { readonly kind: 'dropped'; readonly reason: DropReason; readonly detail: string }
   /**
-   * A later attempt may succeed. `afterMs` is the delay from the service's `Retry-After`. `isSuspect` is true if a run
-   * in the request may have caused the failure.
+   * A later attempt may succeed. `afterMs` is the delay from the `Retry-After` header. `isSuspect` is true if a run in
+   * the request may have caused the failure.
    */
   | {
       readonly kind: 'failed';
@@ -22,22 +22,20 @@ export type Outcome =
       readonly afterMs?: number | undefined;
       readonly isSuspect?: boolean;
     }
-  /** The service refuses every request until the service or the configuration changes. */
+  /** The service refuses every request until its state or the configuration changes. */
   | { readonly kind: 'misconfigured'; readonly detail: string }
-  /** The service does not support the request's route. */
+  /** The service has no such route. */
   | { readonly kind: 'unsupported'; readonly detail: string }
   /** The batch, or a run that was sent alone, is too large for the service. */
   | { readonly kind: 'too_large'; readonly detail: string }
   /** At least one run in the batch is malformed or already stored. */
   | { readonly kind: 'invalid'; readonly detail: string }
-  /** The run was not sent, because the exporter closed or an earlier run in the batch failed. */
+  /** The run was not sent, because the exporter closed or an earlier request failed. */
   | { readonly kind: 'unsent' };
 
 export const UNSENT: Outcome = { kind: 'unsent' };
 
-/**
- * Status codes which mean that every request fails until the configuration or the service changes. The runs are kept.
- */
+/** Status codes for problems that affect every request, such as a wrong API key. The runs are kept. */
 const BLOCKED: ReadonlyMap<number, string> = new Map([
   [401, 'the API key was rejected'],
   [402, 'the service requires payment'],
@@ -68,8 +66,8 @@ export function outcomeOf({ status, headers, isKeyless = false }: HttpAnswer, ru
     const why = isMissingKey ? 'the service asks for an API key, and none is sent' : cause;
     return { kind: 'misconfigured', detail: `${detail}: ${why}` };
   }
-  // A 409 for a single run means that an earlier attempt delivered it. After a 409 for a batch, some of its runs may
-  // not be stored.
+  // A 409 for a single run means that an earlier attempt delivered the run. A 409 for a batch may mean that only some
+  // runs are stored.
   if (status === 409) return runs === 1 ? { kind: 'accepted', isRepetition: true } : { kind: 'invalid', detail };
   if (status === 400 || status === 422) return { kind: 'invalid', detail };
   if (status === 413) return { kind: 'too_large', detail };
@@ -88,14 +86,14 @@ function first(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** The result of one request. If no response arrives, `status` is undefined and `error` is the thrown error. */
+/** The result of one request. If there is no response, `status` is undefined and `error` is the thrown error. */
 export interface IngestResult {
   readonly outcome: Outcome;
   readonly status: number | undefined;
   readonly error: unknown;
 }
 
-/** Sends requests that contain runs. Records each request in the ledger, with its duration and error. */
+/** Sends requests with runs. Records the duration and error of each request in the ledger. */
 export class IngestClient {
   readonly #client: Transport;
   readonly #ledger: Ledger;
@@ -109,7 +107,7 @@ export class IngestClient {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Sends one request. Never rejects. If the signal aborts the request, the outcome is `unsent`. */
+  /** Sends one request and never rejects. If the signal aborts, the outcome is `unsent`. */
   async send(kind: 'multipart' | 'simple', runs: number, request: HttpRequest): Promise<IngestResult> {
     this.#ledger.counts.requests[kind]++;
     const sentAtMs = this.#monotonicMs();
@@ -119,7 +117,7 @@ export class IngestClient {
       warnOfWebPage(answer);
       result = { outcome: outcomeOf(answer, runs, wallNowMs()), status: answer.status, error: undefined };
     } catch (error) {
-      // An aborted request has no duration and does not count as a service failure.
+      // Aborted requests are not recorded, because the service did not fail.
       if (request.signal?.aborted === true) return { outcome: UNSENT, status: undefined, error };
       result = { outcome: outcomeOfError(error), status: undefined, error };
     }

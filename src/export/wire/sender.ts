@@ -11,16 +11,19 @@ import { type IngestClient, type IngestResult, type Outcome, UNSENT } from './ou
 import type { ServiceInfo } from './service.ts';
 import type { SimpleIngestion } from './simple-ingestion.ts';
 
-/** The fastest gzip level, which compresses JSON to about a fifth of its size. */
+/** The fastest gzip level. Compresses JSON to about a fifth of its size. */
 const GZIP_LEVEL = 1;
 
-/** Minimum upload size for which a broken connection may mean that the batch is too large. */
+/** Minimum upload size in bytes. If a larger upload breaks off, the batch may be too large for the service. */
 const LARGE_UPLOAD_BYTES = 1024 * 1024;
 
-/** After this many broken large uploads, a batch counts as too large, because some gateways never send a 413. */
+/**
+ * After this many broken uploads, a batch counts as too large. Some gateways close the connection instead of sending a
+ * 413.
+ */
 const BROKEN_UPLOADS_MAX = 2;
 
-/** Maximum delay before `/runs/multipart` is tried again on a service that had no such route. */
+/** Maximum delay before `/runs/multipart` is tried again, in milliseconds. Applies if the service had no such route. */
 const FALLBACK_MAX_MS = 600_000;
 
 export interface SenderOptions {
@@ -28,17 +31,17 @@ export interface SenderOptions {
   readonly info: ServiceInfo;
   readonly simple: SimpleIngestion;
   readonly monotonicMs: () => number;
-  /** Called with the difference in bytes when the memory used by request bodies changes. */
+  /** Called when the memory used by request bodies changes. `bytes` is the difference. */
   readonly heldBytes: (bytes: number) => void;
 }
 
 /**
- * Sends batches to `POST /runs/multipart`. If the service has no such route, sends the runs one by one instead, and
- * tries the route again after 1 s, 5 s, 30 s and up to 10 minutes.
+ * Sends batches to `POST /runs/multipart`. If the service has no such route, sends the runs one by one. The route is
+ * tried again after 1 s, 5 s, 30 s, and then after up to 10 minutes.
  */
 export class Sender {
   readonly #options: SenderOptions;
-  /** Number of consecutive attempts that found no multipart route. */
+  /** Number of attempts in a row that found no multipart route. */
   #fallbacks = 0;
   #fallbackUntilMs = Number.NEGATIVE_INFINITY;
 
@@ -47,13 +50,13 @@ export class Sender {
   }
 
   /**
-   * Returns one outcome for all items, or an array with one outcome per item. If the signal aborts a request, the
-   * outcome of its items is `unsent`.
+   * Sends a batch. Returns one outcome for all items, or one outcome per item. If the signal aborts, the outcome is
+   * `unsent`.
    */
   async send(batch: Batch, signal: AbortSignal): Promise<Outcome | Outcome[]> {
     const outcome = this.#isFallingBack ? undefined : await this.#sendMultipart(batch, signal);
     if (outcome !== undefined && outcome.kind !== 'unsupported') return outcome;
-    // Another request may have started the fallback at the same time.
+    // Another concurrent request may already have started the fallback.
     if (outcome !== undefined && !this.#isFallingBack) {
       this.#fallbackUntilMs = this.#options.monotonicMs() + probeDelayMs(this.#fallbacks++, FALLBACK_MAX_MS);
     }
@@ -72,7 +75,7 @@ export class Sender {
       try {
         body = await this.#encode(batch.items, signal);
       } catch (thrown) {
-        // A record could not be encoded. The outcome `invalid` splits the batch until this record is alone.
+        // A run could not be encoded. The outcome `invalid` splits the batch until this run is alone.
         return signal.aborted ? UNSENT : { kind: 'invalid', detail: messageOf(thrown) };
       }
       this.#setBody(batch, body);
@@ -87,7 +90,7 @@ export class Sender {
     if (result.status !== undefined) {
       diagnostics.debug(`${batch.items.length} records sent over multipart: ${outcome.kind}`);
     }
-    // A single run that is too large does not change the batch size limit.
+    // A single oversized run does not change the batch size limit.
     if (outcome.kind === 'too_large' && batch.items.length > 1) info.tooLarge(body.sizeBytes);
     if (outcome.kind === 'accepted') {
       this.#fallbacks = 0;
@@ -104,10 +107,11 @@ export class Sender {
   async #encode(items: readonly Item[], signal: AbortSignal): Promise<RequestBody> {
     const boundary = `runspan-${randomHex(32)}`;
     const encoded = encodeMultipart(items, boundary, signal);
-    // A batch without attachments is sent in the same turn of the event loop.
+    // Avoids `await` for batches without attachments, so that they are sent in the same turn of the event loop.
     const chunks = encoded instanceof Promise ? await encoded : encoded;
     const sizeBytes = bodyBytes(chunks);
-    // Workers limit the CPU time of a request, and Vercel's edge runtime has no `CompressionStream`.
+    // Requests are not compressed on edge runtimes. Cloudflare Workers limit CPU time, and Vercel's edge runtime has no
+    // `CompressionStream`.
     if (isPerRequest || !this.#options.info.takesGzip) {
       return { boundary, chunks, sizeBytes, heldBytes: sizeBytes, isGzipped: false };
     }
@@ -131,7 +135,7 @@ export class Sender {
   }
 
   async #sendSingly(batch: Batch, signal: AbortSignal): Promise<Outcome[]> {
-    // Simple ingestion may change posts to patches.
+    // Discards the multipart body, because sending runs one by one may change posts to patches.
     this.#setBody(batch, undefined);
     const outcomes = await this.#options.simple.send(batch.items, signal, () => !this.#isFallingBack);
     return outcomes.map((outcome) => {
@@ -143,7 +147,7 @@ export class Sender {
   }
 }
 
-/** Returns the outcome of a broken connection. Broken connections never make a single run count as too large. */
+/** Returns the outcome of a broken connection. A run that was sent alone never counts as too large. */
 function outcomeOfBreak(batch: Batch, { sizeBytes }: RequestBody, { outcome, error }: IngestResult): Outcome {
   if (batch.items.length === 1 || sizeBytes < LARGE_UPLOAD_BYTES || !isBreak(error)) return outcome;
   if (++batch.brokenUploads < BROKEN_UPLOADS_MAX) return outcome;

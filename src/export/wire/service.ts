@@ -5,32 +5,32 @@ import { backoffMs, isTransient, probeDelayMs } from '../../http/retry.ts';
 import type { Transport } from '../../http/transport.ts';
 import type { BatchSize } from '../queue.ts';
 
-/** If the service reports a limit outside these bounds, the nearest bound is used. */
+/** Allowed range for limits that the service reports. Limits outside the range are set to the nearest bound. */
 const RUNS = { min: 1, max: 1_000 };
 const BYTES = { min: 64 * 1024, max: 64 * 1024 * 1024 };
 
-/** Runs per batch if neither the service nor the application sets a limit. Larger batches cost less per run. */
+/** Maximum number of runs per batch if neither the service nor the application sets a limit. */
 const UNLIMITED_RUNS = 500;
 
 /**
- * After a refused batch has lowered the size limit, each accepted full batch raises it by this factor. A gateway that
- * limits the size then refuses one in 70 full batches.
+ * Factor by which each accepted full batch raises a lowered size limit. A gateway that limits the body size then
+ * refuses about one in 70 full batches.
  */
 const GROWTH = 1.01;
 
-/** Time limit for the `/info` request. Batches are sent without waiting for its response. */
+/** Timeout of the `/info` request, in milliseconds. Batches do not wait for the `/info` response. */
 const TIMEOUT_MS = 2_000;
 
-/** Delay before a failed `/info` request is repeated. */
+/** Delay before a failed `/info` request is retried, in milliseconds. */
 const RETRY_MS = 60_000;
 
-/** The limits and capabilities that the service reports at `GET /info`. Until a response arrives, defaults apply. */
+/** The limits and features that the service reports at `GET /info`. Defaults apply until the response arrives. */
 export class ServiceInfo {
   readonly #client: Transport;
   readonly #defaults: BatchSize;
   readonly #monotonicMs: () => number;
   #reported: BatchSize;
-  /** Maximum bytes per batch. Infinity until the service refuses a batch as too large. */
+  /** Maximum size of a batch, in bytes. Infinity until the service refuses a batch as too large. */
   #bytesMax = Number.POSITIVE_INFINITY;
   #request: Promise<void> = Promise.resolve();
   #requestAtMs = Number.NEGATIVE_INFINITY;
@@ -47,20 +47,23 @@ export class ServiceInfo {
     this.batch = defaults;
   }
 
-  /** Limits later batches to half the refused batch's size. */
+  /** Limits further batches to half the size of the refused batch. */
   tooLarge(bytes: number): void {
     this.#bytesMax = Math.min(this.#bytesMax, Math.max(BYTES.min, Math.floor(bytes / 2)));
     this.#limit();
   }
 
-  /** If the size limit was lowered, raises it by 1 % for each accepted batch of at least half the limit. */
+  /** Raises a lowered size limit by 1 % if the accepted batch has at least half the limit's size. */
   accepted(bytes: number): void {
     if (this.#bytesMax > this.#reported.bytes || bytes < this.#bytesMax / 2) return;
     this.#bytesMax = Math.ceil(this.#bytesMax * GROWTH);
     this.#limit();
   }
 
-  /** Returns true at most once per `/info` response, so that the sender tries multipart again after a delay. */
+  /**
+   * Whether `/info` reports that multipart is off. Returns true only once per `/info` response, so that multipart is
+   * tried again later.
+   */
   refusesMultipart(): boolean {
     const refuses = this.#refusesMultipart;
     this.#refusesMultipart = false;
@@ -68,7 +71,7 @@ export class ServiceInfo {
   }
 
   /**
-   * Requests `/info` at the first call. A failed request is repeated at the first call after one minute. Never rejects.
+   * Requests `/info` at the first call. A failed request is retried at the earliest after one minute. Never rejects.
    */
   ask(): Promise<void> {
     if (this.#monotonicMs() < this.#requestAtMs) return this.#request;
@@ -124,7 +127,7 @@ const REFUSED_PAUSE_MAX_MS = 300_000;
 
 const FLUSH_PROBE_MS = 1_000;
 
-/** Maximum share by which a pause is randomly extended, so that processes resume at different times. */
+/** Maximum random extension of a pause, as a share of its length. Lets processes resume at different times. */
 const JITTER = 0.1;
 
 const PAST = Number.NEGATIVE_INFINITY;
@@ -133,28 +136,27 @@ const NEVER = Number.POSITIVE_INFINITY;
 type GateOptions = Pick<Limits, 'retryDelayMs' | 'retryDelayMaxMs'> & { readonly random: () => number };
 
 /**
- * Decides when the next request may be sent to a service. Callers pass the current monotonic time.
+ * Decides when the next request may be sent. Callers pass the current monotonic time.
  *
- * - A pause lasts until the time in `Retry-After` or, if the service refuses every request, until the next probe. Runs
- *   do not age during a pause.
- * - An outage lasts from a failed request until a request succeeds. During an outage, each failed request that was sent
- *   after the last back-off starts a longer back-off.
+ * - A pause starts when the service sends `Retry-After` or refuses every request. Runs do not age during a pause.
+ * - An outage lasts from a failed request until a request succeeds. During an outage, the retry delay grows with each
+ *   failure.
  */
 export class SendGate {
   readonly #options: GateOptions;
-  /** Time at which the pause from the last `Retry-After` ends. */
+  /** Time at which the `Retry-After` pause ends. */
   #resumeAtMs = PAST;
   #probeAtMs = PAST;
   #backOffUntilMs = PAST;
   #failures = 0;
   #requestedProbeAtMs = PAST;
-  /** Total time of all pauses, including the rest of the current pause. */
+  /** Total length of all pauses, including the rest of the current pause. */
   #pausedMs = 0;
-  /** Number of consecutive refused probes. While `refusals` is above 0, at most one request is in flight. */
+  /** Number of refused requests in a row. While `refusals` is above 0, at most one request is in flight. */
   refusals = 0;
-  /** Time at which the current pause ends. A back-off after a failed request is not a pause. */
+  /** Time at which the current pause ends. The retry delay after a failed request is not a pause. */
   pausedUntilMs: number = PAST;
-  /** Time at which the current outage started. Infinity if there is no outage. */
+  /** Start of the current outage. Infinity if there is no outage. */
   outageSinceMs: number = NEVER;
 
   constructor(options: GateOptions) {
@@ -173,7 +175,7 @@ export class SendGate {
     return this.outageSinceMs !== NEVER;
   }
 
-  /** Converts monotonic time to active time, which does not advance during pauses. */
+  /** Returns the monotonic time without all pauses. */
   activeAt(nowMs: number): number {
     return nowMs - this.#pausedMs + Math.max(0, this.pausedUntilMs - nowMs);
   }
@@ -183,16 +185,16 @@ export class SendGate {
     return backoffMs(failures - 1, random(), retryDelayMs, retryDelayMaxMs);
   }
 
-  /** Called when the service asks for a pause with `Retry-After`. */
+  /** Called when a response contains `Retry-After`. */
   defer(nowMs: number, ms: number): void {
     const untilMs = nowMs + ms * (1 + JITTER * this.#options.random());
     this.#changePause(nowMs, Math.max(this.#resumeAtMs, untilMs), this.#probeAtMs);
   }
 
   /**
-   * Called when the service refuses every request, for example because of a wrong key. The next probe is sent after 1
-   * s, later probes after 5 s, 30 s and up to 5 minutes. If `isFlushWaiting` is true, the delay is at most 1 s. A
-   * refusal during a pause is ignored, because the refused request was sent before the pause.
+   * Called when the service refuses every request, for example because of a wrong API key. The next request is sent
+   * after 1 s, then after 5 s, 30 s, and up to 5 minutes. If `isFlushWaiting` is true, the delay is at most 1 s.
+   * Refusals during a pause are ignored, because those requests were sent before the pause.
    */
   refused(nowMs: number, isFlushWaiting: boolean): void {
     this.outageSinceMs = Math.min(this.outageSinceMs, nowMs);
@@ -201,7 +203,7 @@ export class SendGate {
     this.#changePause(nowMs, this.#resumeAtMs, nowMs + (isFlushWaiting ? Math.min(delayMs, FLUSH_PROBE_MS) : delayMs));
   }
 
-  /** Called when a request fails. Starts a back-off unless a back-off or a pause is in progress. */
+  /** Called when a request fails. Starts a retry delay, unless a delay or a pause is in progress. */
   failed(nowMs: number): void {
     this.outageSinceMs = Math.min(this.outageSinceMs, nowMs);
     if (nowMs < this.openAtMs) return;
@@ -209,7 +211,7 @@ export class SendGate {
     this.#backOffUntilMs = nowMs + this.backOffMs(this.#failures);
   }
 
-  /** Called when a request is accepted. Ends the outage and the wait for a probe, but not a `Retry-After` pause. */
+  /** Called when a request succeeds. Ends the outage, but not a `Retry-After` pause. */
   accepted(nowMs: number): void {
     this.outageSinceMs = NEVER;
     this.#failures = 0;
@@ -219,7 +221,10 @@ export class SendGate {
     this.unblock(nowMs);
   }
 
-  /** Called when the service may accept requests again. Ends the wait for a probe, but not a `Retry-After` pause. */
+  /**
+   * Called when the service may accept requests again. Ends the pause after refused requests, but not a `Retry-After`
+   * pause.
+   */
   unblock(nowMs: number): void {
     this.#changePause(nowMs, this.#resumeAtMs, PAST);
   }
@@ -228,9 +233,7 @@ export class SendGate {
     this.#backOffUntilMs = PAST;
   }
 
-  /**
-   * Called by a flush. Allows a probe immediately, but no earlier than 1 s after the last probe that a flush requested.
-   */
+  /** Called by a flush. Allows a test request immediately, but not more than once per second. */
   requestProbe(nowMs: number): void {
     const atMs = Math.max(nowMs, this.#requestedProbeAtMs + FLUSH_PROBE_MS);
     if (atMs >= this.#probeAtMs) return;

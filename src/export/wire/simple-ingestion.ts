@@ -8,10 +8,10 @@ import type { Item } from '../delivery.ts';
 import { STRIPPED_PAYLOAD, strippedPayloads } from './multipart.ts';
 import { type IngestClient, type Outcome, UNSENT } from './outcome.ts';
 
-/** After this many consecutive failures, the rest of the batch is not sent. */
+/** After this many failures in a row, the rest of the batch is not sent. */
 const FAILURES_MAX = 3;
 
-/** Maximum retries for a patch that receives a 404. A service may need time to store an accepted run. */
+/** Maximum number of retries for a patch after a 404. A service may need time to store an accepted run. */
 const UNKNOWN_MAX = 3;
 
 export interface SimpleIngestionOptions extends Pick<Limits, 'simpleInFlight' | 'simpleRequestsPerSecond'> {
@@ -21,13 +21,13 @@ export interface SimpleIngestionOptions extends Pick<Limits, 'simpleInFlight' | 
 }
 
 /**
- * Sends single runs with `POST /runs` and `PATCH /runs/{id}` to a service without multipart ingestion. Limits the
- * number of requests per second. Sends a parent before its children, because the service may look up a new child's
+ * Sends runs one by one with `POST /runs` and `PATCH /runs/{id}`. Used for services without multipart ingestion. Limits
+ * the number of requests per second. Parents are sent before their children, because the service may look up the
  * parent. Omits attachments.
  */
 export class SimpleIngestion {
   readonly #options: SimpleIngestionOptions;
-  /** Number of 404 responses to each run's patch. */
+  /** Number of 404 responses per patch. */
   readonly #unknown = new WeakMap<Item, number>();
   #queue: PQueue | undefined;
   #nextRequestAtMs = Number.NEGATIVE_INFINITY;
@@ -37,8 +37,9 @@ export class SimpleIngestion {
   }
 
   /**
-   * Sends each run once. Returns the outcomes in the order of the items. Stops if `isOver` returns true, if the service
-   * asks for a pause or refuses every request, or after three consecutive failures. Remaining runs are `unsent`.
+   * Sends each run once, and returns the outcomes in the order of the items. Stops after three failures in a row, if
+   * the service asks for a pause or refuses every request, or if `isOver` returns true. The outcome of the remaining
+   * runs is `unsent`.
    */
   async send(items: readonly Item[], signal: AbortSignal, isOver: () => boolean): Promise<Outcome[]> {
     const { simpleInFlight: concurrency } = this.#options;
@@ -63,7 +64,7 @@ export class SimpleIngestion {
         return outcome;
       };
       const outcome = queue.add(attempt).catch((thrown): Outcome => {
-        // The record cannot be encoded, for example because its JSON exceeds the maximum string length.
+        // The run cannot be encoded, for example because its JSON exceeds the maximum string length.
         return signal.aborted ? UNSENT : { kind: 'invalid', detail: messageOf(thrown) };
       });
       outcomes.set(item, outcome);
@@ -86,7 +87,7 @@ export class SimpleIngestion {
     return patched.kind === 'unsupported' ? this.#outcomeOfUnknown(item, patched.detail) : patched;
   }
 
-  /** Returns the outcome of a patch whose run the service does not know. */
+  /** Returns the outcome if the service does not know the run. */
   #outcomeOfUnknown(item: Item, detail: string): Outcome {
     const times = (this.#unknown.get(item) ?? 0) + 1;
     this.#unknown.set(item, times);
@@ -102,7 +103,7 @@ export class SimpleIngestion {
     return outcome;
   }
 
-  /** Spaces requests evenly. p-queue's rate limit is not used, because its timer would keep the process alive. */
+  /** Spaces requests evenly. The timer of p-queue's own rate limit would keep the process alive. */
   async #waitForTurn(signal: AbortSignal): Promise<void> {
     const { monotonicMs, simpleRequestsPerSecond, delay } = this.#options;
     const nowMs = monotonicMs();
@@ -112,13 +113,13 @@ export class SimpleIngestion {
   }
 }
 
-/** Whether the batch's remaining requests would probably fail for the same reason. */
+/** Whether the remaining requests would probably fail for the same reason. */
 function stopsBatch(outcome: Outcome): boolean {
   const { kind } = outcome;
   return kind === 'misconfigured' || kind === 'unsupported' || (kind === 'failed' && outcome.afterMs !== undefined);
 }
 
-/** Sorts parents before children. A child's dotted order begins with its parent's dotted order. */
+/** Sorts parents before children. A child's `dotted_order` begins with its parent's `dotted_order`. */
 function parentsFirst(items: readonly Item[]): Item[] {
   return [...items].sort((a, b) => (a.delivery.run.dottedOrder < b.delivery.run.dottedOrder ? -1 : 1));
 }
@@ -129,7 +130,7 @@ function postJson(item: Item): string {
   return `${main.slice(0, -1)},"inputs":${inputs}}`;
 }
 
-/** Returns a patch as JSON text. The service also requires the fields that identify the run. */
+/** Returns the JSON body of a patch. The service also requires the fields that identify the run. */
 function patchJson(item: Item): string {
   const payloads = item.stripped === 'payloads' ? strippedPayloads(item) : item;
   let json = `${mainJson(item.delivery.run, true, item.endOverride).slice(0, -1)},"outputs":${payloads.outputs ?? '{}'}`;
