@@ -8,7 +8,7 @@ export { monotonicNowMs, wallNowMs };
  */
 const DEVIATION_MAX_US = 20_000;
 
-/** Timestamps follow the system clock backwards only if it jumps by more than this, in microseconds. */
+/** Maximum backward jump of the system clock that timestamps ignore, in microseconds. */
 const BACKWARD_MAX_US = 5_000_000;
 
 /**

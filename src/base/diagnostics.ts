@@ -15,15 +15,15 @@ export type Log = LogLevel | ((level: Exclude<LogLevel, 'silent'>, message: stri
 export const LEVELS: readonly LogLevel[] = ['silent', 'error', 'warn', 'debug'];
 
 /**
- * Maximum number of lines that `warnOnce` logs, one per `place` key. The limit prevents a flood of log lines if a loop
- * creates new keys.
+ * Maximum number of lines that `warnOnce` logs, one per `place`. Prevents a flood of log lines if a loop creates new
+ * places.
  */
 const PLACES_MAX = 1_000;
 
 /** Maximum number of values to redact. At the limit, a new value replaces the oldest one. */
 const CONCEALED_MAX = 1_000;
 
-/** Minimum length of a redacted value. Shorter values could also occur inside ordinary words. */
+/** Minimum length of a redacted value. Shorter secrets could also be parts of ordinary words. */
 const CONCEALED_CHARACTERS_MIN = 6;
 
 const concealed = new Set<string>();
@@ -98,7 +98,7 @@ function print(level: Exclude<LogLevel, 'silent'>, message: string): void {
   }
 }
 
-/** Redacts secrets and URL credentials. Error messages from other libraries may contain them. */
+/** Redacts secrets and URL credentials, which error messages from other libraries may contain. */
 function withoutSecrets(message: string): string {
   let shown = message.replace(/(?<=:\/\/)[^\s/?#@]{1,1024}@/g, '[Redacted]@');
   for (const value of concealed) shown = shown.replaceAll(value, '[Redacted]');

@@ -1,7 +1,7 @@
 import { environment } from './node.ts';
 import { safeText } from './text.ts';
 
-/** Names of supported environment variables, which `docs/configuration.md` describes. */
+/** Environment variables that the library reads. See `docs/configuration.md`. */
 export type EnvironmentName =
   | 'NODE_EXTRA_CA_CERTS'
   | 'NODE_TLS_REJECT_UNAUTHORIZED'
@@ -92,7 +92,7 @@ export function parseFlag(value: unknown): boolean | undefined {
   return OFF.includes(text) ? false : undefined;
 }
 
-/** Returns the value of an environment variable that was named on the command line, unmodified. */
+/** Returns the unmodified value of an environment variable that was named on the command line. */
 export function variable(name: string): string | undefined {
   return environment()[name];
 }

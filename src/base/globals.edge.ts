@@ -49,7 +49,7 @@ export class Buffer extends Uint8Array {
   }
 }
 
-/** Decodes base64. Returns an empty string if the text is invalid, unlike Node. */
+/** Decodes base64. Unlike Node, returns an empty string for invalid base64. */
 function fromBase64(text: string): string {
   try {
     return atob(text);

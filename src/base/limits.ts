@@ -1,6 +1,6 @@
 /** Configurable limits. Set them with `configure({ limits })`. */
 export interface Limits {
-  /** Maximum time that an ended run waits for others to join its batch, in milliseconds. */
+  /** Maximum time that an ended run waits until a batch is full, in milliseconds. */
   lingerMs: number;
   /**
    * How long the exporter waits for a started run to end, in milliseconds. A run that ends within this time is sent
@@ -26,7 +26,7 @@ export interface Limits {
   queueBytes: number;
   /** Maximum nesting depth of one payload. Deeper values are replaced with a marker. */
   payloadDepth: number;
-  /** Maximum number of items per array and keys per object. The rest is replaced with one marker. */
+  /** Maximum number of items per array and keys per object. Further items and keys are replaced with one marker. */
   payloadWidth: number;
   /** Maximum number of values in one payload. Further values are replaced with markers. */
   payloadNodes: number;
@@ -38,15 +38,18 @@ export interface Limits {
    */
   attachmentBytes: number;
   /**
-   * Maximum number of open runs. Above this number, the oldest open run is sent as incomplete. If the run ends later,
-   * its end is still sent.
+   * Maximum number of open runs. Above this number, the oldest open run is sent as incomplete. When the run ends, the
+   * exporter sends the run again.
    */
   openRuns: number;
-  /** Age at which an open run is sent as incomplete, in milliseconds. When the run ends, its end is still sent. */
+  /**
+   * Age at which an open run is sent as incomplete, in milliseconds. When the run ends, the exporter sends the run
+   * again.
+   */
   openRunAgeMs: number;
   /**
-   * Maximum time between two reads from a traced stream, generator or lazy thenable, in milliseconds. After that, the
-   * run ends as interrupted.
+   * Maximum time between two reads from a traced stream, generator or lazy thenable, in milliseconds. After this time,
+   * the run ends as interrupted.
    */
   streamIdleMs: number;
   /** Maximum time to open a connection, in milliseconds. */
@@ -54,8 +57,8 @@ export interface Limits {
   /** Maximum time for a request, from connecting to the end of the response, in milliseconds. */
   requestTimeoutMs: number;
   /**
-   * Retry delay after the first failed request, in milliseconds. The delay doubles with each further failure. Full
-   * jitter is applied.
+   * Retry delay after the first failed request, in milliseconds. The delay doubles with each further failure, and is
+   * randomized with full jitter.
    */
   retryDelayMs: number;
   /** Maximum retry delay, in milliseconds. */

@@ -32,7 +32,7 @@ export function visible(text: string): string {
   );
 }
 
-/** Like `visible`, but uses JSON escapes. The result parses to the same value. */
+/** Like `visible`, but uses JSON escapes, so that the JSON text still parses to the same value. */
 export function visibleJson(json: string): string {
   return json.replace(unsafePattern(), (character) =>
     // Keeps line breaks, which are valid white space in JSON.

@@ -39,7 +39,7 @@ export class DeliveryLoop {
   readonly #inFlight: Batch[] = [];
   /** Time after which a run that has not ended is sent, in milliseconds. */
   readonly #startDueMs: number;
-  /** False in Jest, where a timer could fire after the test file has ended. By then, undici can no longer be loaded. */
+  /** False in Jest, where a timer could fire after the test file has ended. undici cannot be loaded at that time. */
   readonly #sendsByTimer = !isJest;
   #stopped = (): void => {};
   /** Number of pending `flush` and `ready` calls. Runs are sent without delay while a call is pending. */
@@ -84,7 +84,7 @@ export class DeliveryLoop {
     return [...new Set([...this.#states.queue.all(), ...inFlight])].filter(({ stage }) => stage !== 'settled');
   }
 
-  /** Called when a run starts or ends. Runs synchronously in the traced application code. */
+  /** Called when a run starts or ends, synchronously in the application's code. */
   recorded(): void {
     const spillDueMs = this.#hooks.spill?.dueMs ?? NEVER;
     if (spillDueMs !== NEVER) this.#pumpAt(spillDueMs);

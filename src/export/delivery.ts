@@ -38,7 +38,7 @@ export type Stage =
   | 'kept';
 
 /**
- * Tracks a segment file from which runs were read. The file is deleted when all runs in the file are delivered or
+ * Tracks the runs that were read from one file on disk. The file is deleted when all of its runs are delivered or
  * dropped.
  */
 export interface Ticket {
@@ -62,17 +62,17 @@ export class Delivery {
   queuedAtMs: number;
   /**
    * Time at which the run was queued, measured by a clock that stops during pauses. Used to compute the age of an
-   * undelivered run. See `SendGate.activeAt`.
+   * undelivered run.
    */
   activeAtMs: number;
   stage: Stage = 'started';
-  /** Whether the service knows the run. If so, the rest of the run is sent as a patch. */
+  /** Whether the service has accepted the run's start. If true, the exporter sends the rest of the run as a patch. */
   isPosted = false;
   /** The end time sent for an incomplete run. */
   incompleteAt: string | undefined;
   /** The run's size for the queue limits, in bytes. */
   bytes = 0;
-  /** The metadata last measured as `metadataBytes`. Unchanged metadata is not measured again. */
+  /** The metadata whose size is stored in `metadataBytes`. Unchanged metadata is not measured again. */
   countedMetadata: EncodedRun['metadata'];
   metadataBytes = 0;
   /** The flush groups that wait for the run's start and end to be sent. */
@@ -97,8 +97,8 @@ export class Delivery {
 }
 
 /**
- * The part of a run in one batch. A `post` creates the run, and a `patch` completes the run. Payloads are copied when
- * the batch is created.
+ * The part of a run in one batch. A `post` creates the run, and a `patch` completes the run. Later changes to the run
+ * do not affect the batch.
  */
 export class Item {
   readonly delivery: Delivery;

@@ -146,9 +146,7 @@ export class Exporter implements RunSink {
     this.#replay?.search(false);
   }
 
-  /**
-   * Flushes the queue, then writes undelivered runs to disk. Runs that cannot be written are dropped. Never rejects.
-   */
+  /** Flushes the queue, then writes undelivered runs to disk or drops them. Never rejects. */
   close(limit?: FlushLimit): Promise<FlushResult> {
     this.#closing ??= this.#close(limit).catch((thrown) => this.#failed('shutdown', thrown));
     return this.#closing;

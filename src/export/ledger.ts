@@ -34,7 +34,7 @@ export class Ledger {
     this.durationsMs[this.#requests++ % DURATIONS_MAX] = durationMs;
   }
 
-  /** Adds the data of another ledger. Used after the other exporter was garbage-collected. */
+  /** Adds the data from the ledger of a garbage-collected exporter. */
   absorb(other: Ledger): void {
     addInto(this.counts, other.counts);
     for (const ms of other.durationsMs) this.addRequest(ms);

@@ -62,7 +62,7 @@ const allowances = new Map<EndingExporter, Allowance>();
 /**
  * Flushes the exporter for up to `limitMs` when the process is about to exit. If `handlesSignals` is true, a signal
  * flushes all exporters and then ends the process. Signals that the application listens for are ignored. When the
- * process exits, undelivered runs are written to disk. Runs that cannot be written are dropped.
+ * process exits, undelivered runs are written to disk or dropped.
  */
 export function flushAtEnd(exporter: EndingExporter, limitMs: number, handlesSignals: boolean): void {
   if (allowances.size === 0) {
@@ -142,7 +142,7 @@ function endBy(signal: NodeJS.Signals): void {
   process.kill(process.pid, signal);
 }
 
-/** Turns off the terminal's raw mode. Node does this only if the signal never had a listener. */
+/** Turns off the terminal's raw mode. Node resets the terminal only if the signal never had a listener. */
 function restoreTerminal(): void {
   if (nodeModule('node:tty').isatty(0)) process.stdin.setRawMode(false);
 }

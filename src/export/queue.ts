@@ -22,7 +22,7 @@ export class DeliveryQueue {
   #head = 0;
   readonly retries: Batch[] = [];
   openRuns = 0;
-  /** Number of open runs that are not yet sent. */
+  /** Number of open runs whose start is queued. */
   starts = 0;
   readyRuns = 0;
   /** Total size of all runs waiting to be sent, in bytes. Does not include retries. */
@@ -63,7 +63,7 @@ export class DeliveryQueue {
     this.bytes += delivery.bytes;
   }
 
-  /** Removes the oldest waiting start. The run itself stays in the list of open runs. */
+  /** Removes the oldest start from the queue. The run stays in the list of open runs. */
   shiftStart(): void {
     const delivery = this.firstStart as Delivery;
     this.firstStart = delivery.newer;
@@ -71,7 +71,7 @@ export class DeliveryQueue {
     this.bytes -= delivery.bytes;
   }
 
-  /** Removes a run from the list of open runs. Set `isStart` if the run's start has not been sent. */
+  /** Removes a run from the list of open runs. Set `isStart` if the run's start is still queued. */
   removeOpen(delivery: Delivery, isStart: boolean): void {
     if (delivery.older === undefined && this.oldestOpen !== delivery) return;
     if (this.firstStart === delivery) this.firstStart = delivery.newer;
@@ -108,7 +108,7 @@ export class DeliveryQueue {
     if (!isSpillable(delivery)) this.release(delivery);
     this.readyRuns--;
     this.#ready[this.#head++] = undefined;
-    // Copies the array only when half of the array is empty, which takes O(1) time on average.
+    // Copies the array only when half of it is empty, so that removal takes O(1) time on average.
     if (this.#head * 2 >= this.#ready.length) {
       this.#ready = this.#ready.slice(this.#head);
       this.#head = 0;

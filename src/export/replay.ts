@@ -45,7 +45,10 @@ export class Replay {
    * run's end.
    */
   readonly deliveredStarts: Set<string> = new Set();
-  /** Ids of runs from earlier processes whose start was dropped. The end of such a run is skipped. */
+  /**
+   * Ids of runs from earlier processes whose start was dropped. If the end of such a run is found later, the end is
+   * skipped.
+   */
   readonly droppedStarts: Set<string> = new Set();
   #hasSearched = false;
   #timer: NodeJS.Timeout | undefined;
@@ -62,9 +65,9 @@ export class Replay {
   }
 
   /**
-   * Takes over the runs that earlier processes left for this service and tenant, now and then every minute. If
-   * `includesOthers` is true, also handles runs for other services. Old runs are deleted, and a command that delivers
-   * the rest is logged.
+   * Takes over the runs that earlier processes left for this service and tenant. Searches immediately, and then every
+   * minute. If `includesOthers` is true, also deletes expired runs for other services, and logs a command that delivers
+   * the others.
    */
   search(includesOthers: boolean): void {
     if (this.#isClosed) return;
@@ -168,7 +171,7 @@ export class Replay {
     setSoon(() => this.#expireNext(files)).unref();
   }
 
-  /** Counts delivered runs without an end as sent. Waits until no segment files are left. */
+  /** After the last segment file, counts delivered runs without an end as sent. */
   #settleUnfinished(): void {
     if (this.#tickets.size > 0 || !this.#parts.spool.isDrained) return;
     this.#states.sentWithoutEnd(this.deliveredStarts.size);

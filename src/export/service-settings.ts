@@ -49,10 +49,7 @@ export interface Service {
   readonly endpoint: URL;
   /** The headers known at startup. Headers returned by a function are not included. */
   readonly headers: Headers;
-  /**
-   * The headers for each request. If `apiKey` or `headers` is a function, this is a function that calls it and adds the
-   * result to the headers.
-   */
+  /** The headers for each request. A function if the `apiKey` or `headers` option is a function. */
   readonly requestHeaders: Headers | HeadersFunction;
 }
 

@@ -53,8 +53,8 @@ export function variableOf(setting: SettingName): EnvironmentName | undefined {
 }
 
 /**
- * Returns a boolean setting. The option takes precedence over the environment variable. An invalid value results in
- * `misread`.
+ * Returns a boolean setting. The option takes precedence over the environment variable. Returns `misread` if the value
+ * is neither true nor false.
  */
 export function flag(setting: SettingName, option: unknown, otherwise: boolean, misread: boolean = otherwise): boolean {
   if (typeof option === 'boolean') return option;

@@ -49,7 +49,7 @@ export interface ConfigureOptions extends RunHooks {
    * @default 'default'
    */
   project?: string;
-  /** Id of the project, as an alternative to its name. `RUNSPAN_PROJECT_ID` */
+  /** Id of the project. Set `projectId` instead of `project`. `RUNSPAN_PROJECT_ID` */
   projectId?: string;
   /**
    * Set to `false` to turn tracing off. `RUNSPAN_TRACING`
@@ -146,7 +146,7 @@ export interface Settings extends Service {
   readonly durability: Durability;
   readonly spoolDir: string;
   readonly syncEveryMs: number | undefined;
-  /** Hash of the service and tenant whose runs on disk are delivered. By default, computed from these settings. */
+  /** Hash of the service and tenant whose runs on disk are delivered. Computed from these settings by default. */
   readonly spoolDestination?: string;
   readonly limits: Limits;
   readonly capture: CapturePolicy;

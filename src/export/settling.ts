@@ -137,8 +137,8 @@ export class Settling {
   }
 
   /**
-   * Whether the endpoint probably refuses every run, because it refused two batches in a row. A batch counts as refused
-   * if no run was accepted and one run was refused alone.
+   * Whether the endpoint refused two batches in a row, and therefore probably refuses every run. A batch counts as
+   * refused if no run was accepted and one run was refused alone.
    */
   #isRefusedWhole(items: readonly Item[], { shared }: Batch): boolean {
     if (shared.isPartlyAccepted) return false;

@@ -13,7 +13,8 @@ const LOW_SHARE = 0.25;
 const SLICE_BYTES = 1_024 * 1_024;
 
 /**
- * Minimum time between two writes during an outage or after a disk error, in milliseconds. Prevents one file per run.
+ * Minimum time between two writes during an outage or after a disk error, in milliseconds. Prevents writing one file
+ * per run.
  */
 const REST_MS = 1_000;
 

@@ -53,8 +53,8 @@ export async function createConnections(options: ConnectionOptions): Promise<Dis
 const reusedConnectionErrors = new WeakSet<Error>();
 
 /**
- * Whether the service closed a keep-alive connection just before a request reused the connection. This is normal, and
- * does not mean that the service is unavailable.
+ * Whether the service closed a keep-alive connection just before a request reused the connection. Such an error does
+ * not mean that the service is unavailable.
  */
 export function isReusedConnectionError(error: unknown): boolean {
   if (!types.isNativeError(error)) return false;
@@ -106,8 +106,8 @@ function watch(socket: Socket, holdsProcess: boolean): void {
   watchedSockets.add(socket);
   if (!holdsProcess) {
     socket.unref();
-    // undici calls `ref` for each request on a keep-alive socket. Without this change, a pending request would keep the
-    // process alive.
+    // undici calls `ref` for each request on a keep-alive socket. `ref` is disabled, so that a pending request does not
+    // keep the process alive.
     socket.ref = () => socket;
   }
   socket.on('error', (error) => {

@@ -40,7 +40,7 @@ export class EventStream {
   #isFirstText = true;
   #endedByCr = false;
   #lastId: string;
-  /** Becomes `#lastId` when the current event is complete. */
+  /** Last event id that applies when the current event is complete. */
   #nextId: string;
   #items: EventStreamItem[] = [];
 

@@ -6,11 +6,11 @@ export interface Failure {
   readonly detail: string;
   readonly problem: string;
   readonly advice: string | undefined;
-  /** Error code, for example `ECONNREFUSED`. Taken from the error or its cause. */
+  /** Code of the error or of its cause, for example `ECONNREFUSED`. */
   readonly code: string | undefined;
   /** Whether all requests fail until the configuration changes, for example because of an untrusted certificate. */
   readonly isLasting: boolean;
-  /** Whether the service may have received the request. In that case, the request body may have caused the failure. */
+  /** Whether the service may have received the request. If true, the request body may have caused the failure. */
   readonly mayHaveArrived: boolean;
   /** Whether the connection failed before any data was sent. */
   readonly isUnsent: boolean;

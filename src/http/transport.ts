@@ -11,12 +11,15 @@ export type HttpHeaders = Readonly<Record<string, string>>;
 export type HeadersFunction = (progress: Progress) => Promise<HttpHeaders>;
 
 export interface Progress {
-  /** Name of the option whose function is being called, for example `apiKey`. Undefined at other times. */
+  /**
+   * Name of the option whose function is being called, for example `apiKey`. Undefined if no function is being called.
+   */
   waitsFor: string | undefined;
 }
 
 /**
- * Maximum time to read an unneeded response body, in milliseconds. Such a body is read only to reuse the connection.
+ * Maximum time to read an unneeded response body, in milliseconds. Reading the whole body allows the connection to be
+ * reused.
  */
 export const UNNEEDED_BODY_MS: number = 1_000;
 

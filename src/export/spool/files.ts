@@ -88,7 +88,7 @@ export class SegmentFiles {
     return segment;
   }
 
-  /** Appends all bytes. If that fails, appends nothing and throws a file-system error. */
+  /** Appends all bytes, or throws a file-system error and appends nothing. */
   append(segment: StoredSegment, bytes: Uint8Array): void {
     const { folder, syncEveryMs } = this.#options;
     appendWhole(folder.fs, segment.fd, segment.bytes, bytes);

@@ -55,7 +55,7 @@ export function readWhole(
   }
 }
 
-/** Whether a file no longer exists. Other errors than `ENOENT` do not count as deleted. */
+/** Whether a file no longer exists. Only the error `ENOENT` means that the file was deleted. */
 export function isDeleted(fs: SpoolFs, path: string): boolean {
   return ignoreErrors(() => ifExists(() => fs.lstatSync(path)) === undefined) === true;
 }

@@ -4,7 +4,7 @@ import { isBlob } from '../../payload/describe.ts';
 import { type EncodedRun, mainJson, parseMainJson } from '../../run/encoded-run.ts';
 import { readWhole, type SpoolFs } from './fs.ts';
 
-/** A run, or the start or end of a run, on disk. Secrets are already masked. */
+/** A complete run, the start of a run or the end of a run, as stored on disk. Secrets are already masked. */
 export interface SpooledRecord {
   readonly op: 'post' | 'patch';
   /** Whether the run's end is included. */
@@ -197,8 +197,7 @@ function lostIn(rest: Buffer, ordinal: number): string[] {
   for (let at = rest.indexOf(MAGIC); at !== -1; at = rest.indexOf(MAGIC, at + 1)) {
     const head = headAt(rest, at);
     const index = head === undefined ? -1 : head.ordinal - ordinal;
-    // Each record has at least `HEAD_BYTES` bytes. A head with a higher index than the bytes allow does not belong to
-    // this file.
+    // Each record has at least `HEAD_BYTES` bytes, so a head with a higher index is part of a payload.
     if (head === undefined || index < ids.length || index > at / HEAD_BYTES) continue;
     while (ids.length < index) ids.push('');
     ids.push(head.id);

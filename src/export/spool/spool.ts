@@ -19,7 +19,7 @@ const CHUNK_BYTES = 1024 * 1024;
 
 export interface SpoolOptions extends Destination {
   readonly spoolDir: string;
-  /** Hash of the service and tenant whose runs are stored. By default, computed from these options. */
+  /** Hash of the service and tenant whose runs are stored. Computed from these options by default. */
   readonly spoolDestination?: string | undefined;
   /** Maximum size of all segment files, in bytes. Includes files taken over from other processes. */
   readonly bytesMax: number;
@@ -145,7 +145,7 @@ export class Spool {
         }
         this.#segments.forget(segment);
       }
-      // Returned even if unreadable, because the exporter has already counted these runs as spooled.
+      // Returns an unreadable file too, because the exporter has already counted its runs as spooled.
       if (!segment.isForeign) return { ...UNREADABLE, segment, ageMs: 0, isExpired: false };
     }
     return undefined;

@@ -54,7 +54,7 @@ async function encodeInSlices(
 /** Maximum number of bytes to encode per turn of the event loop. */
 const SLICE_BYTES = 2 * 1024 * 1024;
 
-/** Estimated size of a run without its payloads, in bytes. Includes the headers of up to four parts. */
+/** Estimated size of a run without its payloads, in bytes. */
 const RUN_BYTES = 1_600;
 
 /** JSON text up to this length is written in one call with its header, which is faster. */

@@ -175,7 +175,7 @@ export class SendGate {
     return this.outageSinceMs !== NEVER;
   }
 
-  /** Returns the monotonic time without all pauses. */
+  /** Returns the monotonic time minus the total length of all pauses. */
   activeAt(nowMs: number): number {
     return nowMs - this.#pausedMs + Math.max(0, this.pausedUntilMs - nowMs);
   }
