@@ -6,18 +6,14 @@ import { visible } from './text.ts';
 export type LogLevel = 'silent' | 'error' | 'warn' | 'debug';
 
 /**
- * A log level or a log function. If `log` is a level, the library writes log lines of at least that level to standard
- * error. If `log` is a function, the function receives all log lines, and nothing is written to standard error. Errors
- * thrown by the log function are ignored.
+ * A log level or a log function. A level writes log lines of at least that level to standard error. A function receives
+ * all log lines instead. Errors thrown by the function are ignored.
  */
 export type Log = LogLevel | ((level: Exclude<LogLevel, 'silent'>, message: string) => void);
 
 export const LEVELS: readonly LogLevel[] = ['silent', 'error', 'warn', 'debug'];
 
-/**
- * Maximum number of lines that `warnOnce` logs, one per `place`. Prevents a flood of log lines if a loop creates new
- * places.
- */
+/** Maximum number of lines that `warnOnce` logs. Prevents a flood of log lines from a loop. */
 const PLACES_MAX = 1_000;
 
 /** Maximum number of values to redact. At the limit, a new value replaces the oldest one. */

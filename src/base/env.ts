@@ -79,7 +79,7 @@ export function env(name: EnvironmentName): string | undefined {
 
 declare const jest: unknown;
 
-/** Whether this module runs in Jest. Jest reports an error if a module is loaded after a test file has ended. */
+/** Whether this module runs in Jest, which does not allow modules to be loaded after a test file has ended. */
 export const isJest: boolean = typeof jest !== 'undefined';
 
 const ON: readonly string[] = ['true', '1', 'yes', 'on'];

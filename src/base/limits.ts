@@ -1,6 +1,6 @@
 /** Configurable limits. Set them with `configure({ limits })`. */
 export interface Limits {
-  /** Maximum time that an ended run waits until a batch is full, in milliseconds. */
+  /** Maximum time that an ended run waits for its batch to fill, in milliseconds. */
   lingerMs: number;
   /**
    * How long the exporter waits for a started run to end, in milliseconds. A run that ends within this time is sent

@@ -4,8 +4,7 @@ import { SynchronousStorage } from './storage.edge.ts';
 
 export { AsyncResource } from './storage.edge.ts';
 
-// Replaces `node.ts` on Cloudflare Workers and Vercel's edge runtime. Implements only the functions that the library
-// calls.
+// Replaces `node.ts` on Cloudflare Workers and Vercel's edge runtime.
 
 const modules: Readonly<Record<string, unknown>> = {
   // These runtimes have no Node streams.

@@ -3,7 +3,7 @@ import { shown } from './text.ts';
 
 /**
  * Validates one option. `expected` describes valid values. `show` formats an invalid value for the error message. If
- * `show` is `secret`, the value is not shown.
+ * `show` is `secret`, the text is not shown.
  */
 export type Check = readonly [
   expected: string,
@@ -22,8 +22,8 @@ export interface OptionMistake {
 }
 
 /**
- * Returns a copy of the valid options, and calls `onMistake` for each other option. Also calls `onMistake` if `given`
- * is not an object. Options set to undefined are omitted.
+ * Returns a copy of the valid options, and calls `onMistake` for each other option. If `given` is not an object, calls
+ * `onMistake` once. Known options set to undefined are omitted.
  */
 export function validOptions<Options extends object>(
   given: unknown,
@@ -55,7 +55,10 @@ export function validOptions<Options extends object>(
 
 const UNREADABLE = Symbol('unreadable');
 
-/** Returns a copy of the options. Throws if an option is unknown or invalid. The error message starts with `what`. */
+/**
+ * Returns a copy of the options. Throws if an option is unknown or invalid. `what` is the name of the options in the
+ * error message.
+ */
 export function checkedOptions<Options extends object>(
   what: string,
   options: unknown,

@@ -18,7 +18,10 @@ export function shared<State>(name: string, create: () => State): State {
 /** Marks a `RunSpanProcessor` or `RunSpanExporter`. All copies and versions of the package recognize the mark. */
 export const SPAN_RECORDER: unique symbol = Symbol.for('runspan.span-recorder');
 
-/** Marks a `fetch` function that the library has patched. `realm` is the global object of the patched function. */
+/**
+ * Marks a `fetch` function that the library has patched. `realm` is the global object of the library copy that patched
+ * `fetch`.
+ */
 export const FETCH_RECORDER: unique symbol = Symbol.for('runspan.fetch-recorder');
 
 export interface FetchRecorder {

@@ -16,9 +16,9 @@ export function safeText(value: unknown): string {
 }
 
 /**
- * Describes a thrown value on one line with at most 300 characters. Uses an error's message, code or name, whichever is
- * set first. For an `AggregateError`, describes the first error. Node throws an `AggregateError` if all addresses of a
- * host are unreachable.
+ * Describes a thrown value on one line with at most 300 characters. Uses an error's message. If the message is empty,
+ * uses the error's code or name. For an `AggregateError`, describes the first error. Node throws an `AggregateError` if
+ * all addresses of a host are unreachable.
  */
 export function messageOf(thrown: unknown): string {
   let message: unknown;

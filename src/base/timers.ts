@@ -18,8 +18,8 @@ for (const key of Object.getOwnPropertySymbols(root)) {
 }
 
 /**
- * Calls a function outside any async context. Delivery often starts inside a call of the application. Inside that
- * call's async context, the delivery requests would be traced, and the call's data would stay in memory.
+ * Calls a function outside any async context. Delivery often starts inside an application's call. In the call's async
+ * context, delivery requests would be traced, and the call's data would stay in memory.
  */
 export function outside<Result, Args extends unknown[]>(fn: (...args: Args) => Result, ...args: Args): Result {
   return root.runInAsyncScope(fn, undefined, ...args);

@@ -1,2 +1,2 @@
-/** The package version. A test checks that `package.json` has the same version. */
+/** The package version. A test compares the version with `package.json`. */
 export const version = '0.1.0';

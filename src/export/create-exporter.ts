@@ -75,8 +75,8 @@ export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders
 }
 
 /**
- * Returns the service and tenant to which runs on disk belong. A key returned by an `apiKey` function is not included,
- * because the key may change.
+ * Returns the service and tenant to which runs on disk belong. Keys from an `apiKey` function are omitted, because they
+ * may change.
  */
 export function destinationOf({ endpoint, headers }: Settings): Destination {
   return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };

@@ -10,10 +10,7 @@ import type { Sender } from './wire/sender.ts';
 /** How often a flush checks whether other requests have sent their batches, in milliseconds. */
 const POLL_MS = 20;
 
-/**
- * A batch counts as lost this many milliseconds after its deadline. The platform has probably ended the request that
- * sent the batch.
- */
+/** A batch counts as lost this many milliseconds after its deadline. */
 const LOST_AFTER_MS = 1_000;
 
 const FAILED: Outcome = { kind: 'failed', detail: 'the batch could not be sent' };
@@ -25,8 +22,7 @@ interface InFlight {
 
 /**
  * Replaces `delivery-loop.ts` on runtimes where timers, promises and connections end with their request. A batch is
- * sent by a flush, or by the call that fills the batch. No request waits for another request's promise. No timers run
- * between requests.
+ * sent by a flush, or by the call that fills the batch. No request waits for another request's promise.
  */
 export class DeliveryLoop {
   readonly #parts: ExporterParts;

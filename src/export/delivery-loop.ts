@@ -13,7 +13,7 @@ import type { Sender } from './wire/sender.ts';
 /** Retry interval during a flush, in milliseconds. A flush does not wait for the normal retry delay. */
 const END_BACK_OFFS_EVERY_MS = 500;
 
-/** No new batch is created while this many runs are waiting for a retry. */
+/** No new batch is created while this many runs are waiting for a retry. Does not apply during an outage. */
 const RETRIED_RUNS_MAX = 1_000;
 
 const NEVER = Number.POSITIVE_INFINITY;

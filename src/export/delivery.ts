@@ -52,8 +52,8 @@ export interface Ticket {
 }
 
 /**
- * The delivery state of one run. `Delivery`, `Item` and `Batch` are classes for the sake of garbage collection. V8 may
- * allocate object literals in the old generation, where payloads stay in memory longer.
+ * The delivery state of one run. `Delivery`, `Item` and `Batch` are classes, because V8 may allocate object literals in
+ * the old generation. Payloads would stay in memory longer there.
  */
 export class Delivery {
   readonly run: EncodedRun;
@@ -104,7 +104,6 @@ export class Item {
   readonly delivery: Delivery;
   /** Changes from `post` to `patch` after the post was sent in a request of its own. */
   op: 'post' | 'patch';
-  /** Whether the run's end is included. */
   readonly isEnded: boolean;
   readonly endOverride: EndOverride | undefined;
   readonly inputs: string | undefined;
@@ -161,7 +160,7 @@ export class Batch {
   suspectFailures: number;
   readonly shared: SharedState;
 
-  /** If the batch results from a split, `origin` is the original batch. */
+  /** `origin` is the original batch if a batch was split. */
   constructor(items: readonly Item[], nowMs: number, origin?: Batch) {
     this.items = items;
     this.notBeforeMs = nowMs;
@@ -188,10 +187,7 @@ export function isOpen({ stage }: Delivery): boolean {
   return stage === 'started' || stage === 'posted' || stage === 'posting' || stage === 'incomplete';
 }
 
-/**
- * Returns a run's estimated size in bytes. Counts each character as one byte, because counting UTF-8 bytes would be too
- * slow.
- */
+/** Returns a run's estimated size in bytes. Counts one byte per character, because counting UTF-8 bytes is too slow. */
 export function sizeOfContent(delivery: Delivery): number {
   const { run } = delivery;
   if (run.metadata !== delivery.countedMetadata) {

@@ -19,8 +19,8 @@ export interface EndingExporter {
 const FLUSHES_MAX = 3;
 
 /**
- * If the event loop was idle for longer than this since the last flush, the program has resumed work. The next flush
- * then gets the full time limit again. Unlike elapsed time, idle time does not depend on the machine's load.
+ * If the event loop was idle for longer than this since the last flush, the next flush gets the full time limit again.
+ * Idle time shows that the program has resumed work, and does not depend on the machine's load.
  */
 const CONTINUED_IDLE_MS = 10;
 
@@ -98,7 +98,6 @@ function exitAll(): void {
 
 const SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
 
-/** Exporters whose `handleSignals` option is true. */
 const signalHandlers = new Set<EndingExporter>();
 /** The signal that started the current flush. After the flush, this signal ends the process. */
 let pendingSignal: NodeJS.Signals | undefined;
@@ -133,7 +132,7 @@ function endBy(signal: NodeJS.Signals): void {
   if (process.pid === 1) return;
   removeSignalListeners();
   if (process.listenerCount(signal) > 0) {
-    // A listener that was added during the flush handles the signal.
+    // A listener that was added during the flush now handles the signal.
     setSoon(listenIfAlone).unref();
   } else {
     guard('signal', exitAll);

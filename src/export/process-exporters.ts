@@ -19,8 +19,8 @@ export class ProcessExporters {
   });
 
   /**
-   * Open exporters that `configure` created. If `configure` is called with a new API key, these exporters use the new
-   * key too.
+   * Open exporters that `configure` created. If `configure` receives a new API key, all of these exporters use the new
+   * key.
    */
   readonly #successive = new Set<Exporter>();
   #configured: Exporter | undefined;

@@ -117,8 +117,8 @@ export class DeliveryQueue {
 
   /**
    * Removes and returns runs that can be written to disk, oldest first. Stops when `isWanted` returns false, or when
-   * the runs would exceed `bytesMax`. Returns at least one run, even if it exceeds `bytesMax`. Runs that cannot be
-   * written move to the end of the queue.
+   * the runs would exceed `bytesMax`. The first run may exceed `bytesMax`. Runs that cannot be written move to the end
+   * of the queue.
    */
   takeFresh(bytesMax: number, isWanted: () => boolean): Delivery[] {
     const taken: Delivery[] = [];

@@ -150,7 +150,7 @@ export class Replay {
         return delivery;
       });
     ticket.starts = deliveries.filter(({ run }) => run.endTime === undefined).length;
-    // The extra 1 keeps the ticket open until all runs are queued. `leave` below subtracts the 1.
+    // The extra 1 keeps the ticket open until all runs are queued and `leave` is called below.
     ticket.left = deliveries.length + 1;
     for (const delivery of deliveries) states.recovered(delivery, this.#originOf(delivery.run, ticket), isExpired);
     if (spilled === undefined) ticket.lost = lostOf(damagedRuns, records);

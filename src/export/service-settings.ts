@@ -44,7 +44,6 @@ export interface ServiceOptions {
   readonly allowInsecure?: unknown;
 }
 
-/** The URL of the service and the request headers. */
 export interface Service {
   readonly endpoint: URL;
   /** The headers known at startup. Headers returned by a function are not included. */
@@ -276,7 +275,7 @@ function isCredential(name: string, value: string): boolean {
 
 /**
  * Returns headers as name-value pairs. If `given` has an invalid type, returns `given` as the only pair. The caller
- * then logs the pair as invalid.
+ * logs this pair as invalid.
  */
 function pairsOf(given: unknown): Iterable<unknown> {
   if (given === undefined) return [];

@@ -92,10 +92,9 @@ export interface ConfigureOptions extends RunHooks {
   allowInsecure?: boolean;
   /**
    * Decides which undelivered runs survive the end of the process. See `docs/delivery.md`. If set to `memory`, no
-   * undelivered runs survive. If set to `spill`, undelivered runs are written to disk when the process ends normally or
-   * with `process.exit`. Runs are also written while the service is unreachable or the queue is half full. If set to
-   * `write-ahead`, each run is written to disk as soon as it starts and ends, and survives even `kill -9`.
-   * `RUNSPAN_DURABILITY`
+   * undelivered runs survive. If set to `spill`, undelivered runs are written to disk when the process exits, during an
+   * outage, or when the queue is half full. If set to `write-ahead`, each run is written to disk as soon as it starts
+   * and ends, and survives even `kill -9`. `RUNSPAN_DURABILITY`
    * @default 'memory'
    */
   durability?: Durability;

@@ -21,7 +21,7 @@ import {
   UNNEEDED_BODY_MS,
 } from './transport.ts';
 
-/** Sends requests with undici. undici is loaded for the first request. */
+/** Sends requests with undici, and loads undici for the first request. */
 export class HttpClient implements Transport {
   readonly #options: HttpClientOptions;
   readonly #origin: string;

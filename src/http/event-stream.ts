@@ -55,8 +55,8 @@ export class EventStream {
       onComment: (text) => this.#items.push({ kind: 'comment', text }),
       onRetry: (ms) => this.#items.push({ kind: 'retry', ms }),
     });
-    // `eventsource-parser` removes a byte order mark from its first chunk. The empty chunk prevents this, because
-    // `EventStream` has already removed the mark.
+    // The empty chunk prevents `eventsource-parser` from removing a byte order mark, which `EventStream` has already
+    // removed.
     this.#parser.feed('');
   }
 

@@ -20,7 +20,7 @@ export function parseRetryAfter(header: string | undefined, nowMs: number, serve
   if (header === undefined) return undefined;
   const text = header.trim();
   if (/^\d+$/.test(text)) return clamped(Number(text) * 1_000);
-  // An HTTP date starts with a weekday and ends with GMT. Without this check, V8 would parse "-5" and "1.5" as dates.
+  // An HTTP date starts with a weekday and ends with GMT. V8 would also parse "-5" and "1.5" as dates.
   if (!/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun).*GMT$/.test(text)) return undefined;
   const until = Date.parse(text);
   if (Number.isNaN(until)) return undefined;

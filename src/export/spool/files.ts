@@ -37,7 +37,7 @@ export interface StoredSegment extends Segment {
 export interface SegmentFilesOptions {
   readonly folder: OwnerFolder;
   readonly monotonicMs: () => number;
-  /** Interval at which written data is synced to disk, in milliseconds. Undefined if data is not synced. */
+  /** Interval at which written data is synced to disk, in milliseconds. */
   readonly syncEveryMs: number | undefined;
   readonly syncFailed: (problem: Error) => void;
 }

@@ -7,7 +7,6 @@ import { readWhole, type SpoolFs } from './fs.ts';
 /** A complete run, the start of a run or the end of a run, as stored on disk. Secrets are already masked. */
 export interface SpooledRecord {
   readonly op: 'post' | 'patch';
-  /** Whether the run's end is included. */
   readonly isEnded: boolean;
   readonly run: EncodedRun;
 }
@@ -35,7 +34,7 @@ export function readSegment(fs: SpoolFs, path: string): SegmentRecords | undefin
   return { records, damagedRuns, isLaterVersion, bytes: bytes.length, modifiedAtMs };
 }
 
-/** Encodes records for a segment file. The buffer is reused. */
+/** Encodes records for a segment file in a reused buffer. */
 export class FrameBuffer {
   #bytes: Buffer = Buffer.alloc(0);
   #length = 0;
@@ -110,9 +109,9 @@ const KEPT_BYTES_MAX = 2 * 1024 * 1024;
  *     magic 4 | version 1 | zero 3 | ordinal 4 | payload length 4 | run id 36 | payload crc32 4 | head crc32 4 | payload …
  *
  * The head has its own checksum. If only the payload is damaged, the run id and the next frame can still be read. If
- * the head is damaged, no further record is decoded. The rest of the file is only searched for intact heads. Their
- * ordinals show how many records are lost. Later versions must keep this head, so that version 2 can tell later files
- * from damaged files.
+ * the head is damaged, no further record is decoded. The rest of the file is only searched for intact heads, which show
+ * how many records are lost. Later versions must keep this head, so that version 2 can tell later files from damaged
+ * files.
  *
  * In version 1, the head has 16 bytes: magic 4 | version 1 | zero 3 | payload length 4 | crc32 4. The checksum covers
  * the first 12 bytes and the payload.

@@ -129,7 +129,7 @@ export class Spool {
     return expireLeftovers(this.#folder, endpoint, wallMs(), ageMaxMs);
   }
 
-  /** Reads the next segment file, oldest first. Each file is returned once. An unreadable file has no records. */
+  /** Reads the next segment file, oldest first. An unreadable file has no records. */
   next(): ReadSegment | undefined {
     while (this.hasNext) {
       const segment = this.#segments.next as StoredSegment;

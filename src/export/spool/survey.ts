@@ -18,7 +18,7 @@ export interface Files {
   readonly folder: string;
   readonly files: readonly string[];
   readonly bytes: number;
-  /** Modification time of the oldest file. Undefined if there are no files. */
+  /** Modification time of the oldest file. */
   readonly oldestMs: number | undefined;
 }
 
@@ -60,8 +60,8 @@ export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: strin
     for (const file of segmentsIn(fs, bad)) {
       const path = join(bad, file);
       const { records, damagedRuns } = readSegment(fs, path) ?? { records: [], damagedRuns: [] };
-      // The readable records of a damaged file were delivered before the file was moved to `bad`. Version 0.1.0 also
-      // moved a file to `bad` if five processes had ended while delivering the file.
+      // The readable records of a damaged file were already delivered. Version 0.1.0 also moved a file to `bad` if five
+      // processes had ended while delivering the file.
       const isUndelivered = damagedRuns.length === 0 || file.endsWith('.a5.seg');
       if (records.length === 0 || !isUndelivered) continue;
       owner.make();

@@ -163,7 +163,7 @@ export function strippedPayloads(item: Item): Pick<EncodedRun, 'inputs' | 'outpu
 
 // ── Attachments ──
 
-/** Maximum time to read one `Blob`, in milliseconds. The disk with the blob's file may not respond. */
+/** Maximum time to read a `Blob` from a disk that may not respond, in milliseconds. */
 const READ_MS_MAX = 10_000;
 
 interface AttachmentPart extends Readonly<Attachment> {

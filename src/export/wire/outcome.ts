@@ -93,7 +93,7 @@ export interface IngestResult {
   readonly error: unknown;
 }
 
-/** Sends requests with runs. Records the duration and error of each request in the ledger. */
+/** Sends requests with runs, and records each request's duration and error in the ledger. */
 export class IngestClient {
   readonly #client: Transport;
   readonly #ledger: Ledger;

@@ -75,7 +75,7 @@ export class Sender {
       try {
         body = await this.#encode(batch.items, signal);
       } catch (thrown) {
-        // A run could not be encoded. The outcome `invalid` splits the batch until this run is alone.
+        // A run could not be encoded. `invalid` splits the batch until this run is alone.
         return signal.aborted ? UNSENT : { kind: 'invalid', detail: messageOf(thrown) };
       }
       this.#setBody(batch, body);

@@ -5,7 +5,7 @@ import { backoffMs, isTransient, probeDelayMs } from '../../http/retry.ts';
 import type { Transport } from '../../http/transport.ts';
 import type { BatchSize } from '../queue.ts';
 
-/** Allowed range for limits that the service reports. Limits outside the range are set to the nearest bound. */
+/** Allowed range for limits that the service reports. Other limits are set to the nearest bound. */
 const RUNS = { min: 1, max: 1_000 };
 const BYTES = { min: 64 * 1024, max: 64 * 1024 * 1024 };
 

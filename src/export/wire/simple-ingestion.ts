@@ -130,7 +130,7 @@ function postJson(item: Item): string {
   return `${main.slice(0, -1)},"inputs":${inputs}}`;
 }
 
-/** Returns the JSON body of a patch. The service also requires the fields that identify the run. */
+/** Returns the JSON body of a patch, including the required fields that identify the run. */
 function patchJson(item: Item): string {
   const payloads = item.stripped === 'payloads' ? strippedPayloads(item) : item;
   let json = `${mainJson(item.delivery.run, true, item.endOverride).slice(0, -1)},"outputs":${payloads.outputs ?? '{}'}`;
