@@ -16,7 +16,7 @@ export const createStorage = <Store>(): AsyncLocalStorage<Store> =>
 export const channel: typeof import('node:diagnostics_channel').channel =
   nodeModule('node:diagnostics_channel').channel;
 
-// Saves the original functions. Otherwise, fake timers in a test would stop delivery.
+// Saves the original functions, because an application's fake timers would stop delivery.
 export const setTimeout: typeof globalThis.setTimeout = globalThis.setTimeout;
 export const setImmediate: typeof globalThis.setImmediate = globalThis.setImmediate;
 export const clearTimeout: typeof globalThis.clearTimeout = globalThis.clearTimeout;

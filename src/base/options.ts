@@ -71,7 +71,7 @@ export function checkedOptions<Options extends object>(
 }
 
 /**
- * Copies options to an object without a prototype. Otherwise, properties of `Object.prototype` could be read as
+ * Copies options to an object without a prototype. Prevents properties of `Object.prototype` from being read as
  * options.
  */
 export function withoutPrototype<Options extends object>(options: Options): Options {

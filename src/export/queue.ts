@@ -141,8 +141,8 @@ export class DeliveryQueue {
   }
 
   /**
-   * Removes and returns the due batch with the fewest attempts. Of several such batches, returns the one with the
-   * fewest runs. Small batches come first so that a bad run is isolated before another batch is split.
+   * Removes and returns the due batch with the fewest attempts. If several batches have the fewest attempts, returns
+   * the smallest batch. Small batches come first so that a bad run is isolated before another batch is split.
    */
   takeRetry(nowMs: number): Batch | undefined {
     let first: Batch | undefined;

@@ -39,8 +39,8 @@ export const VARIABLES: Readonly<Record<SettingName, readonly EnvironmentName[]>
 };
 
 /**
- * Settings that are always read from variables with the same prefix. Otherwise, one vendor's API key could be sent to
- * another vendor's endpoint.
+ * Settings that are always read from variables with the same prefix. Mixing prefixes could send an API key to the wrong
+ * service.
  */
 const SERVICE: readonly SettingName[] = ['endpoint', 'apiKey', 'workspaceId'];
 

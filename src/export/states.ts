@@ -18,8 +18,8 @@ import type { RunName } from './spool/spool.ts';
 const ACCEPTED_SHARE = 1.25;
 
 /**
- * Maximum UTF-8 bytes per UTF-16 code unit. Exact bytes are counted only if the batch could exceed the size limit at
- * this maximum.
+ * Maximum UTF-8 bytes per UTF-16 code unit. The exact size of a batch is computed only if this maximum could exceed the
+ * size limit.
  */
 const CHARACTER_BYTES_MAX = 3;
 
@@ -226,7 +226,7 @@ export class DeliveryStates {
     this.countDrop(delivery.run, reason, detail);
   }
 
-  /** Marks runs as written to disk. Returns the flush group that waits for their delivery. */
+  /** Marks runs as written to disk, and returns the flush group that waits for their delivery. */
   spilled(deliveries: readonly Delivery[]): FlushGroup {
     const group = this.flushes.enterOldest(deliveries);
     for (const delivery of deliveries) {

@@ -138,7 +138,7 @@ export class HttpClient implements Transport {
       body: bodyOf(request),
       ...timeouts,
       signal: attempt,
-      // Forbids redirects. Otherwise, a custom dispatcher could send the API key to another origin.
+      // Forbids redirects, because a custom dispatcher could send the API key to another origin.
       maxRedirections: 0,
     } as unknown as Dispatcher.RequestOptions;
     return withoutTracing(() => dispatcher.request(options));

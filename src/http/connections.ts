@@ -53,8 +53,8 @@ export async function createConnections(options: ConnectionOptions): Promise<Dis
 const reusedConnectionErrors = new WeakSet<Error>();
 
 /**
- * Whether the service closed a keep-alive connection just before a request reused the connection. Such an error does
- * not mean that the service is unavailable.
+ * Whether the service closed a keep-alive connection just before a request reused the connection. A connection that
+ * closes at this moment does not mean that the service is unavailable.
  */
 export function isReusedConnectionError(error: unknown): boolean {
   if (!types.isNativeError(error)) return false;

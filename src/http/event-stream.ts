@@ -6,7 +6,7 @@ export interface ServerSentEvent {
   /** @default 'message' */
   readonly name: string;
   readonly data: string;
-  /** Id of this event or, if it has none, of the last event with an id. Empty if no event had an id. */
+  /** Id of this event, or of the last event with an id. Empty if no event had an id. */
   readonly id: string;
   readonly hasOwnId: boolean;
 }

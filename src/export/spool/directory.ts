@@ -52,7 +52,7 @@ export interface ClaimedSegment {
 
 /**
  * State of the process that owns a folder. `ended` means that the process does not exist on this machine, but its last
- * heartbeat is less than 10 s old. Such a process may run on another machine with the same host name.
+ * heartbeat is less than 10 s old. The process may run on another machine with the same host name.
  */
 export type OwnerState = 'alive' | 'ended' | 'dead';
 
@@ -95,13 +95,13 @@ export class OwnerFolder {
   /** Updates the modification time of `owner.json`. Without heartbeats, other processes would take over the files. */
   heartbeat(): void {
     const seconds = this.#wallMs() / 1_000;
-    // `owner.json` does not exist if the disk was full. In that case, the folder's modification time is the heartbeat.
+    // If the disk was full, `owner.json` does not exist, and the folder's modification time is the heartbeat.
     if (!touch(this.fs, join(this.path, OWNER_FILE), seconds)) touch(this.fs, this.path, seconds);
   }
 
   /**
-   * Deletes the folder if it contains no segment files. Otherwise, sets the heartbeat to 0, so that other processes
-   * take over the files.
+   * Deletes the folder if it contains no segment files. If files remain, sets the heartbeat to 0, so that other
+   * processes take over the files.
    */
   leave(): void {
     if (this.#ownerJson !== undefined && !removeIfEmpty(this.fs, this.path)) {

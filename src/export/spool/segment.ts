@@ -140,7 +140,7 @@ interface SegmentContent {
   readonly records: readonly SpooledRecord[];
   /** Run ids of the lost records. An unreadable id is an empty string. */
   readonly lostIds: readonly string[];
-  /** Whether a later version of runspan wrote the file. Such a file must not be changed. */
+  /** Whether a later version of runspan wrote the file. Files from later versions must not be changed. */
   readonly isLaterVersion: boolean;
 }
 

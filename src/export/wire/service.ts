@@ -5,7 +5,7 @@ import { backoffMs, isTransient, probeDelayMs } from '../../http/retry.ts';
 import type { Transport } from '../../http/transport.ts';
 import type { BatchSize } from '../queue.ts';
 
-/** Allowed range for limits that the service reports. Other limits are set to the nearest bound. */
+/** Allowed range for limits that the service reports. Values outside the range are set to the nearest bound. */
 const RUNS = { min: 1, max: 1_000 };
 const BYTES = { min: 64 * 1024, max: 64 * 1024 * 1024 };
 
@@ -13,8 +13,8 @@ const BYTES = { min: 64 * 1024, max: 64 * 1024 * 1024 };
 const UNLIMITED_RUNS = 500;
 
 /**
- * Factor by which each accepted full batch raises a lowered size limit. A gateway that limits the body size then
- * refuses about one in 70 full batches.
+ * After a refused batch has lowered the size limit, each accepted full batch raises the limit by this factor. A gateway
+ * that limits the body size then refuses about one in 70 full batches.
  */
 const GROWTH = 1.01;
 
