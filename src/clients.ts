@@ -1,4 +1,4 @@
-/** Clients of an agent server, of the control plane, and of feedback endpoints. @packageDocumentation */
+/** Clients for agent servers, the control plane and feedback URLs. @packageDocumentation */
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export { AgentServer, type AgentServerInfo, type AgentSystem } from './clients/agent-server/agent-server.ts';
 export type { AgentServerOptions, PageRequest } from './clients/agent-server/agent-service.ts';

@@ -10,24 +10,24 @@ import { type Store, storeOf } from './store.ts';
 import { openRunStream } from './streams/run-stream.ts';
 import { type Threads, threadsOf } from './threads.ts';
 
-/** Version and features of an agent server. */
+/** An agent server's version and enabled features. */
 export interface AgentServerInfo {
   readonly version: string;
-  /** Enabled features, for example `assistants` and `crons`. */
+  /** Features enabled on the server, for example `assistants` and `crons`. */
   readonly flags: Readonly<Record<string, unknown>>;
   readonly metadata?: Readonly<Record<string, unknown>>;
   readonly [field: string]: unknown;
 }
 
-/** Health and metrics of an agent server. */
+/** Calls that return an agent server's version, health and metrics. */
 export interface AgentSystem {
   info(options?: CallOptions): Promise<AgentServerInfo>;
   /**
-   * Whether the server is ready. `checkDb` also checks the server's database. Rejects if the server does not respond,
-   * and with an ApiError if the response status is unsuccessful, for example 503.
+   * Resolves to true if the server is ready. Set `checkDb` to check the server's database too. Rejects with an ApiError
+   * if the server responds with an error status such as 503, and with another error if the server does not respond.
    */
   ok(options?: CallOptions & { checkDb?: boolean }): Promise<boolean>;
-  /** Returns the metrics as Prometheus text or as JSON. */
+  /** Returns the server's metrics as Prometheus text or JSON. */
   metrics<Format extends 'prometheus' | 'json' = 'prometheus'>(
     options?: CallOptions & { format?: Format },
   ): Promise<Format extends 'json' ? Record<string, unknown> : string>;
@@ -57,15 +57,15 @@ const DOCS: Endpoint = { name: 'docs', method: 'GET', path: '/docs', response: '
 const A2A: Endpoint = { name: 'a2aUrl', method: 'POST', path: '/a2a/{assistant_id}' };
 
 /**
- * A client for a deployment's agent server. Each group of calls is a property, for example `server.threads`. If there
- * is a current run, calls that create runs are recorded as its children.
+ * A client for an agent server. Methods are grouped by resource, for example `server.threads` and `server.runs`. Inside
+ * a traced function, calls that create runs are recorded as child runs.
  */
 export class AgentServer {
   readonly assistants: Assistants;
   readonly threads: Threads;
-  /** Runs on threads. */
+  /** Calls for runs on a thread. */
   readonly runs: AgentRuns;
-  /** Runs without a thread. */
+  /** Calls for runs without a thread. */
   readonly statelessRuns: StatelessRuns;
   readonly crons: Crons;
   readonly store: Store;
@@ -91,7 +91,7 @@ export class AgentServer {
     this.system = systemOf(send);
   }
 
-  /** The deployment's address. */
+  /** Base URL of the deployment. */
   get url(): string {
     return this.#service.api.urlOf('');
   }
@@ -107,12 +107,12 @@ export class AgentServer {
     return (await this.#service.api.send<string>({ ...call, headers: { accept: 'text/html' } })).data;
   }
 
-  /** URL of the server's MCP endpoint. MCP clients must send the same API key. */
+  /** URL of the server's MCP endpoint. MCP clients must send the same API key as this client. */
   get mcpUrl(): string {
     return this.#service.api.urlOf('/mcp/');
   }
 
-  /** Returns the URL of an assistant's A2A endpoint. A2A clients must send the same API key. */
+  /** Returns the URL of an assistant's A2A endpoint. A2A clients must send the same API key as this client. */
   a2aUrl(assistantId: string): string {
     return this.#service.api.urlOf(callOf(A2A, { ids: [assistantId] }).path);
   }

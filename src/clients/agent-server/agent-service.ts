@@ -11,16 +11,16 @@ import { tracedCall, traceHeaders } from '../tracing.ts';
 
 /** Options of `AgentServer`. */
 export interface AgentServerOptions extends ClientOptions {
-  /** The deployment's address, including its path if there is one. */
+  /** Base URL of the deployment, including any path. */
   url: string | URL;
   /**
-   * Maximum time without data before a stream or an awaited response counts as broken, in milliseconds. Once the server
-   * has sent heartbeats in a stream, the maximum is 60 s.
+   * Maximum time to wait for more data from a stream or a pending response, in milliseconds. After the first heartbeat
+   * in a stream, the maximum is 60 seconds.
    * @default 300_000
    */
   idleTimeoutMs?: number | undefined;
   /**
-   * Whether calls that create runs send the current run's trace headers, so that the server's runs join the trace.
+   * Whether calls that create runs send trace headers, which add the server's runs to your trace.
    * @default true
    */
   propagate?: boolean | undefined;
@@ -33,9 +33,9 @@ export const agentServerChecks: Checks<AgentServerOptions> = {
   propagate: TRUE_OR_FALSE,
 };
 
-/** Selects the part of a list to request. */
+/** Page size and offset of a list request. */
 export interface PageRequest {
-  /** Number of items per page, from 1 to 1 000. @default 10 */
+  /** Number of items per page, from 1 to 1000. @default 10 */
   limit?: number;
   /** Number of items to skip. @default 0 */
   offset?: number;
@@ -44,19 +44,19 @@ export interface PageRequest {
 const PAGE_ITEMS = 10;
 
 /**
- * Body or query for list requests. The client validates only `limit` and `offset`, which it needs to request further
- * pages.
+ * Schema for the body or query of a list request. Only `limit` and `offset` are validated, because the client uses them
+ * to request the next page.
  */
 export const PAGE_BODY: BodySchema = v.pipe(
   BODY,
   v.looseObject({ limit: v.optional(whole(1, 1_000)), offset: v.optional(whole(0)) }),
 );
 
-/** Sends calls to an agent server. */
+/** Sends requests to an agent server. */
 export class AgentService {
   readonly api: Api;
   readonly idleTimeoutMs: number;
-  /** Timeout for response headers, in milliseconds, if the server sends them only when the run ends. */
+  /** Timeout for response headers that arrive only when the run ends, in milliseconds. */
   readonly headTimeoutMs: number;
   readonly #options: Partial<AgentServerOptions>;
 
@@ -75,7 +75,7 @@ export class AgentService {
     return endpoint.makesRun ? this.traced(call, send) : send({});
   }
 
-  /** Lists items in pages by offset. A POST request sends the offset in its body, a GET request in its query. */
+  /** Lists items page by page. The offset is sent in the body of a POST request or in the query of a GET request. */
   list<Item>(endpoint: Endpoint, args: Arguments): PageList<Item> {
     const part = endpoint.method === 'GET' ? 'query' : 'body';
     const first = (): { call: PreparedCall; limit: number; offset: number } => {
@@ -86,17 +86,17 @@ export class AgentService {
     return pagesFrom(first, async ({ call, limit, offset }) => {
       const answer = await this.api.send<unknown>({ ...call, [part]: { ...(call[part] as object), limit, offset } });
       const { data } = answer;
-      // Some servers return the bare list instead of an object with `listField`.
+      // Some servers return a plain array instead of an object with the field `listField`.
       const items = Array.isArray(data) || endpoint.listField === undefined ? data : fieldOf(data, endpoint.listField);
       if (!Array.isArray(items)) throw this.api.invalidAnswer(call, answer, 'has no list');
       const next = nextOffset(answer.headers, offset + items.length, items.length >= limit);
-      // Ends the list if the next offset does not advance. Otherwise the same page would be requested forever.
+      // Stop if the next offset does not advance, to avoid requesting the same page forever.
       const isLast = next === undefined || next <= offset;
       return { items, next: isLast ? undefined : { call, limit, offset: next } };
     });
   }
 
-  /** Records a call that creates a run as a child of the current run, if there is one. */
+  /** Records the call as a child of the current run, if there is one. */
   traced<Result>(
     { name, ids, body }: PreparedCall,
     send: (headers: Record<string, string>, run: Run | undefined) => Promise<Result>,
@@ -105,7 +105,7 @@ export class AgentService {
     return tracedCall({ name, runType: 'chain', inputs }, (run) => send(this.traceHeaders(), run));
   }
 
-  /** Returns the headers that propagate the current run. Empty if the `propagate` option is false. */
+  /** Returns the trace headers of the current run, or no headers if `propagate` is false. */
   traceHeaders(): Record<string, string> {
     return this.#options.propagate === false ? {} : traceHeaders(this.#options.headers ?? {});
   }
@@ -116,8 +116,8 @@ export function recordedInputs(ids: PreparedCall['ids'], body: unknown): Record<
 }
 
 /**
- * Returns the next page's offset. If the server omits the header, another page follows each full page, unless the total
- * shows that it was the last.
+ * Returns the offset of the next page. If the server sends no pagination header, a full page means that another page
+ * follows, unless the total has been reached.
  */
 function nextOffset(headers: Answer<unknown>['headers'], end: number, isFull: boolean): number | undefined {
   const next = numberOf(headers['x-pagination-next']);

@@ -30,16 +30,16 @@ export interface Assistant {
   readonly [field: string]: unknown;
 }
 
-/** The fields of a new assistant. Only `graph_id` is required. */
+/** A request to create an assistant. Only `graph_id` is required. */
 export interface AssistantCreate {
   graph_id: string;
-  /** The assistant's id, a UUID. @default a new UUID */
+  /** UUID of the assistant. @default a new UUID */
   assistant_id?: string;
   config?: AgentConfig;
   context?: unknown;
   metadata?: Readonly<Record<string, unknown>>;
   /**
-   * Behaviour if the id already exists. With `raise`, the server responds with 409.
+   * What to do if the id already exists. With `raise`, the server responds with status 409.
    * @default 'raise'
    */
   if_exists?: 'raise' | 'do_nothing';
@@ -47,26 +47,29 @@ export interface AssistantCreate {
   description?: string;
 }
 
-/** Changes to an assistant. Omitted fields stay unchanged, and metadata is merged. */
+/**
+ * Fields of an assistant to change. Omitted fields keep their values. New metadata is merged into the existing
+ * metadata.
+ */
 export type AssistantUpdate = Partial<Omit<AssistantCreate, 'assistant_id' | 'if_exists'>>;
 
-/** Selects assistants. An assistant must match every field that is set. */
+/** Selects assistants that match all of the given fields. */
 export interface AssistantFilter {
   metadata?: Readonly<Record<string, unknown>>;
   graph_id?: string;
-  /** Part of the assistant's name, case-insensitive. */
+  /** Text that the assistant's name must contain, ignoring case. */
   name?: string;
 }
 
-/** A filter, the order and the fields of a search for assistants. */
+/** Filter, sort order and returned fields of a search for assistants. */
 export interface AssistantSearch extends AssistantFilter, PageRequest {
   sort_by?: 'assistant_id' | 'graph_id' | 'created_at' | 'updated_at' | 'name';
   sort_order?: 'asc' | 'desc';
-  /** Fields that the server returns. */
+  /** Names of the fields to return. */
   select?: readonly string[];
 }
 
-/** Selects versions of an assistant by their metadata. */
+/** Selects versions of an assistant by metadata. */
 export interface AssistantVersionSearch extends PageRequest {
   metadata?: Readonly<Record<string, unknown>>;
 }
@@ -78,7 +81,10 @@ export interface AssistantGraph {
   readonly [field: string]: unknown;
 }
 
-/** JSON schemas for a graph. A schema that the server cannot generate is missing or null. */
+/**
+ * JSON schemas of a graph's input, output, state, config and context. Schemas that the server cannot generate are
+ * missing or null.
+ */
 export interface GraphSchemas {
   readonly graph_id?: string;
   readonly input_schema?: unknown;
@@ -89,7 +95,7 @@ export interface GraphSchemas {
   readonly [field: string]: unknown;
 }
 
-/** An agent server's assistants. Each graph has a default assistant, whose id is the graph's name. */
+/** Calls that manage an agent server's assistants. Each graph has a default assistant, whose id is the graph's name. */
 export interface Assistants {
   create(assistant: AssistantCreate, options?: CallOptions): Promise<Assistant>;
   get(assistantId: string, options?: CallOptions): Promise<Assistant>;
@@ -98,19 +104,19 @@ export interface Assistants {
   search(filter?: AssistantSearch, options?: CallOptions): PageList<Assistant>;
   count(filter?: AssistantFilter, options?: CallOptions): Promise<number>;
   /**
-   * Returns the nodes and edges in the assistant's graph. `xray` includes subgraphs: `true` at any depth, a number up
-   * to that depth.
+   * Returns the nodes and edges of the assistant's graph. Set `xray` to include subgraphs: `true` for all levels, or a
+   * number for the maximum depth.
    */
   graph(assistantId: string, options?: CallOptions & { xray?: boolean | number }): Promise<AssistantGraph>;
   schemas(assistantId: string, options?: CallOptions): Promise<GraphSchemas>;
-  /** Returns the schemas of the graph's subgraphs, by name. `recurse` includes nested subgraphs. */
+  /** Returns the JSON schemas of the graph's subgraphs, keyed by name. Set `recurse` to include nested subgraphs. */
   subgraphs(
     assistantId: string,
     options?: CallOptions & { namespace?: string; recurse?: boolean },
   ): Promise<Readonly<Record<string, GraphSchemas>>>;
-  /** Lists the assistant's versions, latest first. */
+  /** Lists the assistant's versions, newest first. */
   versions(assistantId: string, filter?: AssistantVersionSearch, options?: CallOptions): PageList<Assistant>;
-  /** Selects the assistant's version for new runs. */
+  /** Sets the version of the assistant that new runs use. */
   setLatest(assistantId: string, version: number, options?: CallOptions): Promise<Assistant>;
 }
 

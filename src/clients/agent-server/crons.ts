@@ -5,7 +5,7 @@ import { BODY, required, TEXT } from '../schema.ts';
 import type { PageRequest } from './agent-service.ts';
 import type { RunRequest, RunSettings } from './run-request.ts';
 
-/** A schedule that creates runs. */
+/** A cron job, which starts runs on a schedule. */
 export interface Cron {
   readonly cron_id: string;
   readonly assistant_id: string;
@@ -25,36 +25,36 @@ export interface Cron {
   readonly [field: string]: unknown;
 }
 
-/** The schedule on which a cron starts its runs. */
+/** The schedule of a cron job. */
 export interface CronSchedule {
-  /** Cron expression: minute, hour, day of the month, month, day of the week. */
+  /** Cron expression with five fields: minute, hour, day of month, month, day of week. */
   schedule: string;
   /** IANA time zone of the schedule, for example `Europe/Berlin`. @default UTC */
   timezone?: string | null;
-  /** End of the schedule, as an ISO 8601 timestamp. */
+  /** Time at which the schedule ends, as an ISO 8601 timestamp. */
   end_time?: string | null;
   /** @default true */
   enabled?: boolean;
 }
 
-/** A cron that creates a thread for each run. */
+/** A cron job that creates a new thread for each run. */
 export interface CronCreate
   extends CronSchedule,
     Omit<RunSettings, 'command' | 'on_disconnect' | 'feedback_keys' | 'after_seconds'> {
-  /** Whether the thread is deleted when its run ends. @default 'delete' */
+  /** Whether to delete or keep the thread after its run. @default 'delete' */
   on_run_completed?: 'delete' | 'keep';
 }
 
-/** A cron whose runs share one thread. */
+/** A cron job whose runs all use one thread. */
 export interface ThreadCronCreate extends Omit<CronCreate, 'on_run_completed'> {
-  /** Behaviour if the thread already has a run. */
+  /** What to do if another run is active on the thread. */
   multitask_strategy?: NonNullable<RunRequest['multitask_strategy']>;
 }
 
-/** Changes to a cron. Omitted fields stay unchanged. */
+/** Fields of a cron job to change. Omitted fields keep their values. */
 export type CronUpdate = Partial<Omit<CronCreate, 'assistant_id'>>;
 
-/** Selects crons. A cron must match every field that is set. */
+/** Selects cron jobs that match all of the given fields. */
 export interface CronFilter {
   assistant_id?: string;
   thread_id?: string;
@@ -62,15 +62,15 @@ export interface CronFilter {
   metadata?: Readonly<Record<string, unknown>>;
 }
 
-/** A filter, the order and the fields of a search for crons. */
+/** Filter, sort order and returned fields of a search for cron jobs. */
 export interface CronSearch extends CronFilter, PageRequest {
   sort_by?: 'cron_id' | 'assistant_id' | 'thread_id' | 'created_at' | 'updated_at' | 'next_run_date';
   sort_order?: 'asc' | 'desc';
-  /** Fields that the server returns. */
+  /** Names of the fields to return. */
   select?: readonly string[];
 }
 
-/** The crons of an agent server. */
+/** Calls that manage an agent server's cron jobs. */
 export interface Crons {
   create(cron: CronCreate, options?: CallOptions): Promise<Cron>;
   createForThread(threadId: string, cron: ThreadCronCreate, options?: CallOptions): Promise<Cron>;

@@ -5,18 +5,18 @@ import { cut } from '../../base/text.ts';
 import { ApiError, type CallFacts, DETAIL_MAX, requestText } from '../errors.ts';
 import type { RunError } from './streams/agent-event.ts';
 
-/** The ids of an agent server's run and its thread, if known. */
+/** Ids of a run and its thread, if known. */
 export interface RunPlace {
   readonly runId: string | undefined;
   readonly threadId: string | undefined;
 }
 
-/** The agent's run failed, and the server reported its error. */
+/** Thrown when an agent's run fails and the server reports the error. */
 export class RunFailedError extends RunspanError {
   override readonly name: string = 'RunFailedError';
   readonly runId: string | undefined;
   readonly threadId: string | undefined;
-  /** The error's name in the graph, for example `ValueError`. */
+  /** Name of the error that the graph raised, for example `ValueError`. */
   readonly error: string | undefined;
   readonly detail: string | undefined;
 
@@ -38,15 +38,15 @@ function textOf(value: unknown, masked: (text: string) => string): string | unde
   return masked(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
-/** An event, as described in an error. */
+/** Name and id of the last event before an error. */
 export interface LastEvent {
   readonly name: string;
   readonly id: string | undefined;
 }
 
-/** The state of a stream when it broke. */
+/** Details of a broken stream. */
 export interface StreamBreak extends RunPlace {
-  /** The last event that was read. Undefined if the stream broke before its first event. */
+  /** The last event read, or undefined if the stream broke before the first event. */
   readonly lastEvent: LastEvent | undefined;
   /** Why the stream broke. */
   readonly problem: string;
@@ -55,8 +55,8 @@ export interface StreamBreak extends RunPlace {
 }
 
 /**
- * The connection for a stream or an awaited response broke before the run ended, and reading could not continue. The
- * run may still be running. To find out, pass the error's `runId` to `runs.get` or `runs.join`.
+ * Thrown when the connection breaks before the run ends and the client cannot resume reading. The run may still be
+ * running on the server. To check, pass the error's `runId` to `runs.get` or `runs.join`.
  */
 export class StreamError extends RunspanError {
   override readonly name: string = 'StreamError';
@@ -79,7 +79,7 @@ export class StreamError extends RunspanError {
   }
 }
 
-/** Reason why the server refused a command. */
+/** Why the server refused a command. */
 export type CommandErrorReason =
   | 'invalid_argument'
   | 'unknown_command'
@@ -93,11 +93,14 @@ export type CommandErrorReason =
   | 'not_supported'
   | (string & {});
 
-/** The server refused a command with an error that the agent streaming protocol defines. The command had no effect. */
+/**
+ * Thrown when the server refuses a command with an error of the agent streaming protocol. A refused command has no
+ * effect.
+ */
 export class CommandError extends RunspanError {
   override readonly name: string = 'CommandError';
   readonly reason: CommandErrorReason;
-  /** The server's explanation, if the response has one. */
+  /** The server's explanation, if the response contains one. */
   readonly detail: string | undefined;
   /** Name of the command, for example `run.start`. */
   readonly command: string;
@@ -113,7 +116,7 @@ export class CommandError extends RunspanError {
     this.request = request;
   }
 
-  /** @internal Returns a CommandError, or undefined if the body is not a protocol error. */
+  /** @internal Creates a CommandError from a response body. Returns undefined if the body is not a protocol error. */
   static of(
     command: string,
     body: unknown,

@@ -39,13 +39,13 @@ import { allPaths, type ThreadPaths } from './thread-paths.ts';
 /** Options of `AgentThreads`. */
 export interface AgentThreadsOptions extends AgentServerOptions {
   /**
-   * Paths of the calls. By default, the client uses the reference chat application's paths. For an agent server, use
+   * Paths of the service's routes. The defaults are the reference chat application's paths. For an agent server, pass
    * `agentServerPaths`.
    */
   paths?: ThreadPaths | undefined;
 }
 
-/** A thread as returned by `list`. */
+/** A thread, as returned by `AgentThreads.list`. */
 export interface ThreadSummary {
   readonly id: string;
   readonly title: string;
@@ -57,20 +57,20 @@ export interface ThreadSummary {
 /** Options of `AgentThreads.state`. */
 export interface BootstrapOptions extends CallOptions {
   /**
-   * Behaviour if the thread has no state: `true` creates a state without messages, an object creates a state with these
-   * values, and `false` rejects with the server's 404.
+   * What to do if the thread has no state. `true` creates a state without messages. An object creates a state with the
+   * object's values. With `false`, the call rejects with the server's 404.
    * @default true
    */
   bootstrap?: boolean | Readonly<Record<string, unknown>>;
 }
 
-/** Options for reading the events of a new or continued run. */
+/** Options of `AgentThreads.run` and `AgentThreads.resume`. */
 export type RunEventsOptions = Omit<ThreadEventsOptions, 'run' | 'lastEventId'>;
 
 /**
- * A client for the agent streaming protocol, which connects a chat with its agent. Works with the reference chat
- * application and, if you pass `agentServerPaths`, with an agent server. If there is a current run, calls that create
- * runs are recorded as its children.
+ * A client for the agent streaming protocol, which connects a chat page to an agent. The client works with the
+ * reference chat application. To connect to an agent server, pass `agentServerPaths`. Inside a traced function, calls
+ * that create runs are recorded as child runs.
  */
 export class AgentThreads {
   readonly #service: AgentService;
@@ -84,26 +84,26 @@ export class AgentThreads {
     this.#calls = endpointsAt(paths);
   }
 
-  /** The service's address. */
+  /** Base URL of the service. */
   get url(): string {
     return this.#service.api.urlOf('');
   }
 
-  /** Returns a UUIDv7 for a new thread, which the first state or run creates. */
+  /** Returns a UUIDv7 for a new thread. The thread is created by its first state or run. */
   newThreadId(): string {
     return newThreadId();
   }
 
   /**
-   * Lists threads, latest first. The server limits the number of threads per call; the reference chat application
-   * returns at most 100. Set `offset` to request more. For an agent server, use `AgentServer`'s `threads.search`
-   * instead.
+   * Lists threads, most recent first. The server limits the number of threads per call. The reference chat application
+   * returns at most 100 threads per call. To request more threads, set `offset`. For an agent server, use
+   * `AgentServer`'s `threads.search` instead.
    */
   async list(page: PageRequest = {}, options?: CallOptions): Promise<readonly ThreadSummary[]> {
     return this.#service.call(this.#calls.list, { body: page, options });
   }
 
-  /** Returns a thread's latest state. Creates the state if the thread has none. */
+  /** Returns a thread's latest state. If the thread has no state, `bootstrap` decides whether to create one. */
   async state<Values = Record<string, unknown>>(
     threadId: string,
     options?: BootstrapOptions,
@@ -126,13 +126,13 @@ export class AgentThreads {
     const body = { values: bootstrap === true ? { messages: [] } : bootstrap };
     const update = callOf({ ...updateState, name: state.name }, { ids, body, options: call.options });
     const { data } = await api.send<Partial<ThreadState<Values>>>(update);
-    // Requests the state, because some servers return only the new checkpoint.
+    // Some servers return only the new checkpoint, so the state must be requested again.
     return data.values === undefined ? latest() : (data as ThreadState<Values>);
   }
 
   /**
-   * Changes the thread's state as if a node had changed it. Depending on the server, returns the new state or its
-   * checkpoint.
+   * Changes the thread's state as if a node of the graph had changed it. Returns the new state or, on some servers,
+   * only the new checkpoint.
    */
   async updateState<Values = Record<string, unknown>>(
     threadId: string,
@@ -142,7 +142,7 @@ export class AgentThreads {
     return this.#service.call(this.#calls.updateState, { ids: { thread_id: threadId }, body: update, options });
   }
 
-  /** Lists the thread's states, latest first. */
+  /** Lists the thread's states, newest first. */
   history<Values = Record<string, unknown>>(
     threadId: string,
     filter: ThreadHistory = {},
@@ -162,12 +162,14 @@ export class AgentThreads {
     return this.#service.call(this.#calls.delete, { ids: { thread_id: threadId }, options });
   }
 
-  /** Starts a run. Resolves when the server accepts it. Rejects with a CommandError if the server refuses the run. */
+  /**
+   * Starts a run and resolves when the server accepts it. Rejects with a CommandError if the server refuses the run.
+   */
   async start(threadId: string, run: ThreadRunRequest, options?: CallOptions): Promise<StartedRun> {
     return this.#command(this.#calls.start, threadId, run, options) as Promise<StartedRun>;
   }
 
-  /** Sends responses to interrupts, so that the agent continues. */
+  /** Responds to one or more interrupts, which lets the agent continue. */
   async respond(threadId: string, response: ThreadResponse, options?: CallOptions): Promise<CommandedRun> {
     return this.#command(this.#calls.respond, threadId, response, options);
   }
@@ -179,7 +181,7 @@ export class AgentThreads {
   }
 
   /**
-   * Returns a stream of the thread's events: first all stored events, then new ones. Resolves when the stream is open.
+   * Opens a stream that returns the thread's stored events and then each new event. Resolves when the stream is open.
    */
   async events<Values = Record<string, unknown>>(
     threadId: string,
@@ -189,8 +191,8 @@ export class AgentThreads {
   }
 
   /**
-   * Starts a run and returns a stream of its events, which ends with the run. Read or close the stream, because its
-   * connection keeps the process alive. If you do not need the events, use `start` instead.
+   * Starts a run and streams its events until the run ends. Read or close the stream, because an open stream keeps the
+   * process alive. If you do not need the events, use `start` instead.
    */
   async run<Values = Record<string, unknown>>(
     threadId: string,
@@ -200,7 +202,7 @@ export class AgentThreads {
     return this.#runEvents(this.#calls.run, threadId, run, options);
   }
 
-  /** Sends responses to interrupts. Returns a stream of the continued run's events, which ends with the run. */
+  /** Responds to interrupts and streams the continued run's events until the run ends. */
   async resume<Values = Record<string, unknown>>(
     threadId: string,
     response: ThreadResponse,
@@ -242,8 +244,7 @@ export class AgentThreads {
     const { name } = endpoint;
     const call = callOf(endpoint, { ids: { thread_id: threadId }, body, options });
     const requestOf = (run: CommandedRun): PreparedCall => {
-      // Reads only events after the command. An interrupted run may continue with the same id, but its earlier events
-      // are skipped.
+      // Skip events from before the command, because an interrupted run may continue with the same id.
       const since = options?.since ?? run.applied_through_seq;
       return eventsRequest({ ...this.#calls.events, name }, threadId, { ...options, since, run });
     };
@@ -258,10 +259,7 @@ export class AgentThreads {
   }
 }
 
-/**
- * The client's calls, and `create`, which creates a thread. The path of `create` is empty if the server does not need
- * this call.
- */
+/** The client's endpoints. `create` creates a thread. Its path is empty if the server does not need this call. */
 type Calls = Omit<AgentThreads, 'url' | 'close' | 'newThreadId' | symbol> & { create: unknown };
 
 function endpointsAt(given: ThreadPaths): Table<Calls> {
@@ -288,9 +286,7 @@ const BOOTSTRAP: Check = [
   (value) => typeof value === 'boolean' || isObject(value),
 ];
 
-/**
- * Returns the error for a stream that could not be opened although the server created its run. Contains the run's id.
- */
+/** Returns the error for a run that started but whose stream could not be opened. The error contains the run's id. */
 function unopenedStreamError(thrown: unknown, place: RunPlace): unknown {
   const isAnswer = thrown instanceof ApiError || thrown instanceof InvalidAnswerError;
   if (!isAnswer && !(thrown instanceof ConnectionError) && !(thrown instanceof TimeoutError)) return thrown;

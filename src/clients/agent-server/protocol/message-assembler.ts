@@ -1,25 +1,25 @@
 import type { BlockDelta, ContentBlock, MessageData, MessageEvent, MessageUsage, ThreadEvent } from './thread-event.ts';
 
-/** A tool call requested by a message. */
+/** A tool call in a model's message. */
 export interface AssembledToolCall {
   readonly id: string | undefined;
   readonly name: string | undefined;
-  /** The arguments as an object. While the arguments are streaming, the raw JSON text received so far. */
+  /** The parsed arguments once complete, or the raw JSON text received so far. */
   readonly args: unknown;
   readonly isWhole: boolean;
 }
 
-/** An immutable snapshot of a message, which may be incomplete. */
+/** An immutable snapshot of a message that is complete or still streaming. */
 export class AssembledMessage {
   readonly id: string;
   readonly role: 'ai' | 'human' | 'system' | (string & {});
-  /** Path of the subagent that sent the message. Empty if the agent itself sent the message. */
+  /** Path of the subagent that sent the message, or an empty list for the main agent. */
   readonly namespace: readonly string[];
   readonly node: string | undefined;
   readonly status: 'streaming' | 'complete' | 'failed';
   /** Token counts of a complete message, if the model reports them. */
   readonly usage: MessageUsage | undefined;
-  /** The error, if the message failed. */
+  /** Error text of a failed message. */
   readonly error: string | undefined;
   readonly #blocks: ReadonlyMap<number, ContentBlock>;
 
@@ -73,21 +73,21 @@ export class AssembledMessage {
 type MessageParts = Pick<AssembledMessage, 'id' | 'role' | 'namespace' | 'node' | 'status' | 'usage' | 'error'>;
 
 /**
- * Assembles messages from thread events. Pass every event to `take`. Each change creates a new message object, so a
- * page can detect changes by comparing references.
+ * Assembles messages from a thread's streamed events. Pass every event to `take`. Each change creates a new message
+ * object, so you can detect changes by comparing references.
  */
 export class MessageAssembler {
-  /** Messages by namespace and id, in start order. */
+  /** Messages in the order in which they started, keyed by namespace and id. */
   readonly #messages = new Map<string, AssembledMessage>();
-  /** Maps each source to the key of the message that it is currently streaming. */
+  /** Maps each source to the key of the message it is streaming. */
   readonly #current = new Map<string, string>();
 
-  /** All messages, in start order. */
+  /** All messages in the order in which they started. */
   get messages(): readonly AssembledMessage[] {
     return [...this.#messages.values()];
   }
 
-  /** Returns the message that the event changes, or undefined if there is none. */
+  /** Applies an event and returns the changed message, or undefined if no message changed. */
   take(event: ThreadEvent<unknown>): AssembledMessage | undefined {
     if (event.method !== 'messages') return undefined;
     const source = sourceOf(event);
@@ -101,7 +101,7 @@ export class MessageAssembler {
     }
     const key = this.#current.get(source);
     const message = key === undefined ? undefined : this.#messages.get(key);
-    // The message's first event was not passed to `take`, for example because reading began later.
+    // The message's start event was never passed to `take`, for example because reading began later.
     if (key === undefined || message === undefined) return undefined;
     if (data.event === 'message-finish' || data.event === 'error') this.#current.delete(source);
     return this.#put(key, changed(message, data));
@@ -113,7 +113,10 @@ export class MessageAssembler {
   }
 }
 
-/** Returns a key for a message's source: its namespace, node and model call. Sources may stream concurrently. */
+/**
+ * Returns a key for the source of a message: its namespace, node and model call. Several sources may stream
+ * concurrently.
+ */
 function sourceOf({ params: { namespace, node, data } }: MessageEvent): string {
   return JSON.stringify([namespace, node ?? null, typeof data.run_id === 'string' ? data.run_id : null]);
 }

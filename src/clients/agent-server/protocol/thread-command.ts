@@ -10,36 +10,36 @@ import type { RunRequest } from '../run-request.ts';
 
 /** A run to start on a thread. */
 export interface ThreadRunRequest {
-  /** The agent's input. `null` continues from the thread's state. */
+  /** The agent's input. Pass `null` to continue from the thread's state. */
   input: unknown;
-  /** @default '_', the only agent of an application */
+  /** @default '_', the application's only agent */
   assistant_id?: string;
   config?: AgentConfig;
   metadata?: Readonly<Record<string, unknown>>;
   /**
-   * Id of the state to continue from. An earlier state creates a branch in the thread.
+   * Id of the checkpoint to continue from. An earlier checkpoint creates a branch in the thread.
    * @default the latest state
    */
   checkpoint_id?: string;
-  /** Behaviour if the thread already has a run. The default depends on the server. */
+  /** What to do if another run is active on the thread. The default depends on the server. */
   multitask_strategy?: RunRequest['multitask_strategy'];
-  /** Behaviour if the thread does not exist. The default depends on the server. */
+  /** Whether to create a thread that does not exist, or to reject the run. The default depends on the server. */
   if_not_exists?: RunRequest['if_not_exists'];
 }
 
-/** The response to one interrupt. */
+/** A response to one interrupt. */
 export interface InterruptResponse {
-  /** The interrupt's id, from the event `input.requested` or from a task in the thread's state. */
+  /** Id of the interrupt, from an `input.requested` event or from a task in the thread's state. */
   interrupt_id: string;
-  /** Value with which the agent continues. */
+  /** Value to return to the agent. */
   response: unknown;
   /** Namespace of the interrupt. @default [] */
   namespace?: readonly string[];
 }
 
-/** Optional fields that are sent with the responses to interrupts. */
+/** Optional fields to send with a response to interrupts. */
 export interface ResponseFields {
-  /** Changes to the state, applied before the agent continues. */
+  /** State changes to apply before the agent continues. */
   update?: unknown;
   /** The node or nodes to run next. */
   goto?: unknown;
@@ -47,25 +47,25 @@ export interface ResponseFields {
   metadata?: Readonly<Record<string, unknown>>;
 }
 
-/** The response to one interrupt, or a list of responses to all pending interrupts. */
+/** A response to one interrupt, or a list of responses to all pending interrupts. */
 export type ThreadResponse =
   | (InterruptResponse & ResponseFields & { responses?: undefined })
   | (ResponseFields & { responses: readonly InterruptResponse[] });
 
-/** A run, as returned by a command. */
+/** A run that a command started or continued. */
 export interface CommandedRun {
-  /** The run's id. Undefined if the server omits the id, as some servers do when a run continues. */
+  /** Id of the run. Some servers omit the id when a run continues. */
   readonly run_id?: string;
-  /** `seq` of the last event before the command took effect. */
+  /** Sequence number of the last event before the command took effect. */
   readonly applied_through_seq?: number;
 }
 
-/** A run that a command started. The server has sent its id. */
+/** A newly started run, whose id is known. */
 export interface StartedRun extends CommandedRun {
   readonly run_id: string;
 }
 
-/** The body of a command, except for the command's id. */
+/** Body of a command without the command's id. */
 export interface Command {
   readonly method: 'run.start' | 'input.respond';
   readonly params: Readonly<Record<string, unknown>>;
@@ -90,7 +90,7 @@ export const START: BodySchema = v.pipe(
 
 const RESPONSE = v.pipe(
   required<Omit<InterruptResponse, 'response'> & { response?: unknown }>({ interrupt_id: TEXT }),
-  // A response without a value is sent as `null`.
+  // An omitted response is sent as `null`.
   v.transform((one) => ({ namespace: [], ...one, response: one.response ?? null })),
 );
 const RESPONSES = required<{ responses: object[] }>({ responses: listOf<object>(RESPONSE, 1) });
@@ -109,7 +109,7 @@ export async function sendCommand(api: Api, call: Call): Promise<CommandedRun> {
   const { data } = answer;
   const refused = CommandError.of(method, data, api.factsOf(call), (text) => api.masked(text, call));
   if (refused !== undefined) throw refused;
-  // A server may respond with 202 or 204 and no body.
+  // A server may respond with status 202 or 204 and an empty body.
   if (data !== undefined && !isObject(data)) throw api.invalidAnswer(call, answer, 'is not an object');
   const run = runOf(data ?? {});
   if (method === 'run.start' && run.run_id === undefined) throw api.invalidAnswer(call, answer, 'has no run id');

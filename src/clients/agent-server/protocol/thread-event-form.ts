@@ -9,7 +9,9 @@ const INDEX = v.number();
 const CONTENT = v.looseObject({ type: TEXT });
 const kind = v.literal;
 
-/** Schemas for event data, by method. An event whose data does not match gets the method `other`. */
+/**
+ * Schemas for event data, keyed by method. If the data of an event does not match, the event gets the method `other`.
+ */
 const DATA: Readonly<Record<Exclude<ThreadEvent['method'], 'other' | 'malformed'>, v.GenericSchema>> = {
   lifecycle: v.looseObject({ event: TEXT }),
   messages: v.variant('event', [
