@@ -3,7 +3,7 @@ import { required, TEXT } from '../schema.ts';
 import type { AgentConfig } from './assistants.ts';
 import type { Checkpoint, RunCommand } from './thread.ts';
 
-/** Selects the events that a run streams. A run can have several stream modes. */
+/** Type of events that a run streams. A run can use several stream modes. */
 export type StreamMode =
   | 'values'
   | 'messages'
@@ -16,11 +16,11 @@ export type StreamMode =
   | 'custom'
   | 'tools';
 
-/** Fields that every call that creates runs accepts. */
+/** Fields of every request that creates a run. */
 export interface RunSettings {
-  /** Id of an assistant, or name of a graph. */
+  /** Id of an assistant or name of a graph. */
   assistant_id: string;
-  /** The graph's input. `null` continues from the thread's state. */
+  /** The graph's input. Pass `null` to continue from the thread's state. */
   input?: unknown;
   command?: RunCommand;
   metadata?: Readonly<Record<string, unknown>>;
@@ -28,32 +28,32 @@ export interface RunSettings {
   context?: unknown;
   /** URL that the server calls when the run ends. */
   webhook?: string;
-  /** Nodes before which the run stops. `*` means all nodes. */
+  /** Names of the nodes before which the run stops. Use `*` for all nodes. */
   interrupt_before?: '*' | readonly string[];
   interrupt_after?: '*' | readonly string[];
   /** @default 'values' */
   stream_mode?: StreamMode | readonly StreamMode[];
   /**
-   * Whether to stream events from subgraphs too. Their namespace identifies the subgraph.
+   * Whether to include events from subgraphs. The namespace of an event identifies its subgraph.
    * @default false
    */
   stream_subgraphs?: boolean;
   /**
-   * Whether the server stores the events, so that a broken stream can continue.
+   * Whether the server stores events, which lets the client resume a broken stream.
    * @default false
    */
   stream_resumable?: boolean;
   /**
-   * Whether the run is cancelled when the connection ends.
+   * Whether to cancel or continue the run when the connection ends.
    * @default 'continue'
    */
   on_disconnect?: 'cancel' | 'continue';
-  /** Feedback keys. The stream returns a feedback URL for each key. */
+  /** Keys of the feedback to collect. The stream returns a feedback URL for each key. */
   feedback_keys?: readonly string[];
   /** Delay before the run starts, in seconds. */
   after_seconds?: number;
   /**
-   * When the server stores the graph's states.
+   * When the server saves the graph's state.
    * @default 'async'
    */
   durability?: 'sync' | 'async' | 'exit';
@@ -61,19 +61,19 @@ export interface RunSettings {
 
 /** A run on a thread. */
 export interface RunRequest extends RunSettings {
-  /** State to continue from. @default the latest state */
+  /** Checkpoint to continue from. @default the latest checkpoint */
   checkpoint?: Checkpoint;
   checkpoint_id?: string;
-  /** Behaviour if the thread already has a run. The default depends on the server. */
+  /** What to do if another run is active on the thread. The default depends on the server. */
   multitask_strategy?: 'reject' | 'rollback' | 'interrupt' | 'enqueue';
-  /** Behaviour if the thread does not exist. @default 'reject' */
+  /** Whether to create a thread that does not exist, or to reject the run. @default 'reject' */
   if_not_exists?: 'create' | 'reject';
 }
 
 /** A run without a thread. */
 export interface StatelessRunRequest extends RunSettings {
   /**
-   * Whether the server deletes the run's data when the run ends.
+   * Whether to delete or keep the run's data after the run.
    * @default 'delete'
    */
   on_completion?: 'delete' | 'keep';

@@ -13,7 +13,7 @@ import { runErrorOf } from './streams/agent-event.ts';
 import { placeOf, STREAM_OPTIONS, type StreamOptions } from './streams/run-policy.ts';
 import type { RunStream } from './streams/run-stream.ts';
 
-/** Known statuses of a run. Later servers may send other statuses. */
+/** Status of a run. Newer servers may send other statuses. */
 export type RunStatus = 'pending' | 'running' | 'error' | 'success' | 'timeout' | 'interrupted' | (string & {});
 
 /** A run of an assistant. */
@@ -31,22 +31,22 @@ export interface AgentRun {
   readonly [field: string]: unknown;
 }
 
-/** Selects runs of a thread, and the fields to return. */
+/** Selects runs on a thread and the fields to return. */
 export interface RunFilter extends PageRequest {
   status?: AgentRun['status'];
-  /** Fields that the server returns. */
+  /** Names of the fields to return. */
   select?: readonly string[];
 }
 
 /** Options of `Runs.join`. */
 export interface JoinOptions extends CallOptions {
-  /** Whether the run is cancelled when this connection ends. @default false */
+  /** Whether to cancel the run when this connection ends. @default false */
   cancelOnDisconnect?: boolean;
 }
 
 /** Options of `Runs.joinStream`. */
 export interface JoinStreamOptions extends StreamOptions {
-  /** See `cancelOnDisconnect` of `JoinOptions`. @default false */
+  /** Whether to cancel the run when this connection ends. @default false */
   cancelOnDisconnect?: boolean;
   /** Stream modes. @default the run's modes */
   streamMode?: StreamMode | readonly StreamMode[];
@@ -54,13 +54,13 @@ export interface JoinStreamOptions extends StreamOptions {
 
 /** Options of `Runs.cancel`. */
 export interface CancelOptions extends CallOptions {
-  /** Whether the call waits until the run has ended. @default false */
+  /** Whether to wait until the run has ended. @default false */
   wait?: boolean;
-  /** `rollback` deletes the run and its data. @default 'interrupt' */
+  /** How to cancel the run. `rollback` also deletes the run and its data. @default 'interrupt' */
   action?: 'interrupt' | 'rollback';
 }
 
-/** Runs to cancel, selected by status or by ids and thread. */
+/** Selects the runs to cancel, either by status or by thread and run ids. */
 export interface RunCancellation {
   status?: 'pending' | 'running' | 'all';
   thread_id?: string;
@@ -68,15 +68,16 @@ export interface RunCancellation {
 }
 
 /**
- * Runs on threads. Requests that create a run are retried only if the connection could not be opened, or after a 429
- * response.
+ * Calls for runs on threads. Calls that create a run are retried only if the connection could not be opened, or after a
+ * 429 response.
  */
 export interface AgentRuns {
   /** Starts a run in the background. */
   create(threadId: string, run: RunRequest, options?: CallOptions): Promise<AgentRun>;
   /**
-   * Starts a run and waits for its final state, however long the run takes. The response headers must arrive within
-   * `timeoutMs` or, if this option is not set, within `idleTimeoutMs`. Rejects with a RunFailedError if the run fails.
+   * Starts a run and returns its final state. The total time of the run is not limited. The response headers must
+   * arrive within `timeoutMs`, or within `idleTimeoutMs` if `timeoutMs` is not set. Rejects with a RunFailedError if
+   * the run fails.
    */
   wait<Values = Record<string, unknown>>(threadId: string, run: RunRequest, options?: CallOptions): Promise<Values>;
   /** Starts a run and returns a stream of its events. */
@@ -85,14 +86,17 @@ export interface AgentRuns {
     run: RunRequest,
     options?: Omit<StreamOptions, 'lastEventId'>,
   ): Promise<RunStream<Values>>;
-  /** Lists the thread's runs, latest first. */
+  /** Lists the thread's runs, newest first. */
   list(threadId: string, filter?: RunFilter, options?: CallOptions): PageList<AgentRun>;
   get(threadId: string, runId: string, options?: CallOptions): Promise<AgentRun>;
   delete(threadId: string, runId: string, options?: CallOptions): Promise<void>;
-  /** Waits for the final state of an existing run, with the same timeouts and errors as `wait`. */
+  /**
+   * Waits until an existing run ends and returns its final state. The timeouts and errors are the same as for `wait`.
+   */
   join<Values = Record<string, unknown>>(threadId: string, runId: string, options?: JoinOptions): Promise<Values>;
   /**
-   * Streams a run's new events. With `lastEventId`, the stream starts after that event, if the server stores events.
+   * Streams new events from a run. If the server stores events, `lastEventId` selects the event after which the stream
+   * starts.
    */
   joinStream<Values = Record<string, unknown>>(
     threadId: string,
@@ -103,11 +107,11 @@ export interface AgentRuns {
   cancel(threadId: string, runId: string, options?: CancelOptions): Promise<void>;
 }
 
-/** Runs without a thread. Requests that create runs follow the retry rules of `AgentRuns`. */
+/** Calls for runs without a thread. The retry rules are the same as for `AgentRuns`. */
 export interface StatelessRuns {
   /** Starts a run in the background. */
   create(run: StatelessRunRequest, options?: CallOptions): Promise<AgentRun>;
-  /** Starts a run and waits for its final state, with the same timeouts and errors as `runs.wait`. */
+  /** Starts a run and returns its final state. The timeouts and errors are the same as for `runs.wait`. */
   wait<Values = Record<string, unknown>>(run: StatelessRunRequest, options?: CallOptions): Promise<Values>;
   /** Starts a run and returns a stream of its events. */
   stream<Values = Record<string, unknown>>(
@@ -115,12 +119,13 @@ export interface StatelessRuns {
     options?: Omit<StreamOptions, 'lastEventId'>,
   ): Promise<RunStream<Values>>;
   /**
-   * Streams a run's new events. With `lastEventId`, the stream starts after that event, if the server stores events.
+   * Streams new events from a run. If the server stores events, `lastEventId` selects the event after which the stream
+   * starts.
    */
   joinStream<Values = Record<string, unknown>>(runId: string, options?: JoinStreamOptions): Promise<RunStream<Values>>;
-  /** Starts several runs with one HTTP request. Returns the runs in the order in which they were passed. */
+  /** Starts several runs with one HTTP request. The result has the same order as the request. */
   batch(runs: readonly StatelessRunRequest[], options?: CallOptions): Promise<AgentRun[]>;
-  /** Cancels several runs, including runs on threads. `rollback` also deletes the runs and their data. */
+  /** Cancels several runs, with or without a thread. The action `rollback` also deletes the runs and their data. */
   cancel(which: RunCancellation, options?: CallOptions & { action?: 'interrupt' | 'rollback' }): Promise<void>;
 }
 
@@ -166,8 +171,8 @@ export const STATELESS_RUNS: Table<StatelessRuns> = endpoints('statelessRuns', {
 });
 
 /**
- * Waits for a run's result. The server keeps the connection alive with empty lines. `idleTimeoutMs` also applies to the
- * response headers, because they may arrive only with the result.
+ * Waits for a run's result. The server sends empty lines to keep the connection alive. `idleTimeoutMs` also limits the
+ * wait for response headers, which may arrive only with the result.
  */
 export async function waitForRun<Values>(service: AgentService, endpoint: Endpoint, args: Arguments): Promise<Values> {
   const call = callOf(endpoint, args);

@@ -5,7 +5,7 @@ import type { PageList } from '../page.ts';
 import { BODY, RECORD, required, TEXT, TEXTS, value } from '../schema.ts';
 import type { PageRequest } from './agent-service.ts';
 
-/** A stored value. Values are independent of threads. */
+/** A stored value. Stored values do not belong to a thread. */
 export interface StoreItem<Value = Record<string, unknown>> {
   readonly namespace: readonly string[];
   readonly key: string;
@@ -13,7 +13,7 @@ export interface StoreItem<Value = Record<string, unknown>> {
   /** ISO 8601 timestamp. */
   readonly created_at: string;
   readonly updated_at: string;
-  /** Relevance to the search query. */
+  /** Relevance score for the search query. */
   readonly score?: number | null;
   readonly [field: string]: unknown;
 }
@@ -23,34 +23,35 @@ export interface StorePut {
   namespace: readonly string[];
   key: string;
   value: Readonly<Record<string, unknown>>;
-  /** Fields to index for searches. `false` indexes no fields. */
+  /** Fields to index for search. Set `false` to index no fields. */
   index?: false | readonly string[];
-  /** Minutes after which the server deletes the value. */
+  /** Lifetime of the value, in minutes. */
   ttl?: number;
 }
 
-/** Selects values by namespace, by fields or by a text. */
+/** Selects values by namespace, fields or text. */
 export interface StoreSearch extends PageRequest {
   namespace_prefix: readonly string[];
   filter?: Readonly<Record<string, unknown>>;
-  /** Text for a semantic search, if the server supports it. */
+  /** Text for a semantic search. Requires a server with semantic search. */
   query?: string;
 }
 
-/** Selects namespaces by their first or last names. */
+/** Selects namespaces by prefix or suffix. */
 export interface NamespaceSearch extends PageRequest {
   prefix?: readonly string[];
   suffix?: readonly string[];
-  /** Maximum number of names in a returned namespace. Longer namespaces are truncated. */
+  /** Maximum depth of returned namespaces. Deeper namespaces are truncated. */
   max_depth?: number;
 }
 
 /** An agent server's key-value store, which agents use as long-term memory. */
 export interface Store {
-  /** Stores a value. Replaces an existing value that has the same namespace and key. */
+  /** Stores a value and replaces any value with the same namespace and key. */
   put(item: StorePut, options?: CallOptions): Promise<void>;
   /**
-   * Returns a value. If there is none, returns undefined, or rejects with an ApiError if the server responds with 404.
+   * Returns a value, or undefined if it does not exist. Rejects with an ApiError if the server responds with 404
+   * instead.
    */
   get<Value = Record<string, unknown>>(
     namespace: readonly string[],
@@ -62,7 +63,9 @@ export interface Store {
   namespaces(filter?: NamespaceSearch, options?: CallOptions): PageList<readonly string[]>;
 }
 
-/** Validates a namespace. The names in a namespace must not contain dots, because a query joins the names with dots. */
+/**
+ * Validates a namespace. The names in a namespace must not contain dots, because dots separate the names in a query.
+ */
 const NAMESPACE = value<string[]>(
   'a list of names without dots',
   (names) => Array.isArray(names) && names.every((name) => /^[^.]+$/.test(typeof name === 'string' ? name : '')),

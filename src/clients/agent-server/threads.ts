@@ -21,9 +21,9 @@ import type {
 
 /** Options of `Threads.state`. */
 export interface ThreadStateOptions extends CallOptions {
-  /** Id of an earlier state. @default the latest state */
+  /** Id of the checkpoint to return. @default the latest checkpoint */
   checkpointId?: string;
-  /** Checkpoint of an earlier state, which may belong to a subgraph. */
+  /** Checkpoint to return, which may belong to a subgraph. */
   checkpoint?: Checkpoint;
   /** Whether to include the states of subgraph tasks. @default false */
   subgraphs?: boolean;
@@ -32,13 +32,13 @@ export interface ThreadStateOptions extends CallOptions {
 /** Options of `Threads.stream`. */
 export interface ThreadStreamOptions extends StreamOptions {
   /**
-   * Stream modes. `run_modes` streams each run in its own modes.
+   * Types of events to stream. With `run_modes`, each run uses its own stream modes.
    * @default 'run_modes'
    */
   streamModes?: 'run_modes' | 'lifecycle' | 'state_update' | readonly ('run_modes' | 'lifecycle' | 'state_update')[];
 }
 
-/** The threads of an agent server. */
+/** Calls that manage an agent server's threads. */
 export interface Threads {
   create(thread?: ThreadCreate, options?: CallOptions): Promise<Thread>;
   get<Values = Record<string, unknown>>(threadId: string, options?: CallOptions): Promise<Thread<Values>>;
@@ -46,30 +46,33 @@ export interface Threads {
   delete(threadId: string, options?: CallOptions): Promise<void>;
   search<Values = Record<string, unknown>>(filter?: ThreadSearch, options?: CallOptions): PageList<Thread<Values>>;
   count(filter?: ThreadFilter, options?: CallOptions): Promise<number>;
-  /** Copies the thread with all its states. */
+  /** Copies a thread with all its states. */
   copy(threadId: string, options?: CallOptions): Promise<Thread>;
   prune(prune: ThreadPrune, options?: CallOptions): Promise<{ readonly pruned_count: number }>;
   state<Values = Record<string, unknown>>(threadId: string, options?: ThreadStateOptions): Promise<ThreadState<Values>>;
-  /** Changes the thread's state as if a node had changed it. Returns the checkpoint of the new state. */
+  /** Changes the thread's state as if a node of the graph had changed it. Returns the checkpoint of the new state. */
   updateState(
     threadId: string,
     update: ThreadStateUpdate,
     options?: CallOptions,
   ): Promise<{ readonly checkpoint: Checkpoint; readonly [field: string]: unknown }>;
-  /** Lists the thread's states, latest first. */
+  /** Lists the thread's states, newest first. */
   history<Values = Record<string, unknown>>(
     threadId: string,
     filter?: ThreadHistory,
     options?: CallOptions,
   ): PageList<ThreadState<Values>>;
-  /** Streams new events from all of the thread's runs. With `lastEventId`, the stream starts after that event. */
+  /** Streams new events from all runs on the thread. `lastEventId` selects the event after which the stream starts. */
   joinStream<Values = Record<string, unknown>>(
     threadId: string,
     options?: ThreadStreamOptions,
   ): Promise<RunStream<Values>>;
 }
 
-/** The endpoint that lists states. The client validates `limit`, which it needs to recognize the last page. */
+/**
+ * Settings of the endpoint that lists states. The client validates `limit`, because it uses `limit` to detect the last
+ * page.
+ */
 export const HISTORY: Omit<Endpoint, 'name' | 'method' | 'path'> = {
   body: PAGE_BODY,
   response: 'list',
@@ -113,7 +116,7 @@ const THREADS = endpoints<Threads>('threads', {
   ],
 });
 
-/** The endpoint that returns a checkpoint's state, which may belong to a subgraph. */
+/** Endpoint that returns the state at a checkpoint. The checkpoint may belong to a subgraph. */
 const STATE_OF_CHECKPOINT: Endpoint = {
   ...THREADS.state,
   method: 'POST',
@@ -134,15 +137,15 @@ export function threadsOf(send: Send): Threads {
       const path = checkpointId === undefined ? state.path : `${state.path}/{checkpoint_id}`;
       return send({ ...state, path }, { ids: [threadId, checkpointId ?? ''], options });
     },
-    // Sends `before` in the query, where all servers accept a checkpoint id. In a request body, servers expect
-    // different types.
+    // `before` is sent in the query, where all servers accept a checkpoint id. In a body, servers expect different
+    // types.
     history: (threadId, body = {}, options) => statePages(send, history, { ids: [threadId], body, options }, true),
   };
 }
 
 /**
- * Lists states in pages, with a checkpoint as cursor. If `mayQuery` is set, sends a GET request if a query string can
- * express the filter.
+ * Lists states page by page, using a checkpoint as the cursor. With `mayQuery`, simple filters are sent in the query of
+ * a GET request.
  */
 export function statePages<Values>(
   send: Send,
@@ -158,7 +161,7 @@ export function statePages<Values>(
     const items = await send<Promise<ThreadState<Values>[]>>(page, { ...args, body: { ...filter, limit } });
     const last = items.at(-1)?.checkpoint;
     const next = (isQuery || !mayQuery ? last?.checkpoint_id : last) ?? undefined;
-    // Ends the list if the cursor does not advance. Otherwise the same page would be requested forever.
+    // Stop if the cursor does not advance, to avoid requesting the same page forever.
     const isLast = items.length < limit || next === undefined || next === before;
     return { items, next: isLast ? undefined : { ...filter, limit, before: next } };
   });

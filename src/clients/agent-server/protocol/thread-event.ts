@@ -1,6 +1,6 @@
 import { isObject } from '../../../base/options.ts';
 
-/** A kind of event to request. `custom:<name>` requests custom events with this name. */
+/** A type of event to request. Use `custom:<name>` for custom events with that name. */
 export type ThreadChannel =
   | 'values'
   | 'updates'
@@ -13,22 +13,22 @@ export type ThreadChannel =
   | 'custom'
   | (string & {});
 
-/** Fields that all of a thread's events have. */
+/** Fields of every thread event. */
 export interface ThreadEventOf<Method extends string, Data> {
   readonly method: Method;
-  /** The method as sent by the server. Differs from `method` if this version does not recognize the event. */
+  /** Method name sent by the server. For events that the client does not recognize, `name` differs from `method`. */
   readonly name: string;
-  /** The event's id, which stays the same if the server sends the event again. */
+  /** Id of the event. If the server resends an event, the id stays the same. */
   readonly event_id?: string;
-  /** The event's sequence number in its thread. */
+  /** Sequence number of the event within its thread. */
   readonly seq?: number;
   readonly params: {
-    /** Path of the subagent that sent the event. Empty for the agent itself. */
+    /** Path of the subagent that sent the event, or an empty list for the main agent. */
     readonly namespace: readonly string[];
-    /** Time in milliseconds since 1970. */
+    /** Time of the event, in milliseconds since the Unix epoch. */
     readonly timestamp?: number;
     readonly node?: string;
-    /** The run's id, if the server sends it. */
+    /** Id of the run, if the server sends it. */
     readonly run_id?: string;
     readonly data: Data;
     readonly [field: string]: unknown;
@@ -36,10 +36,10 @@ export interface ThreadEventOf<Method extends string, Data> {
   readonly [field: string]: unknown;
 }
 
-/** The state of a run or of a subagent. Servers may send other values. */
+/** Status of a run or subagent. Servers may send other values. */
 export type LifecycleStatus = 'started' | 'running' | 'completed' | 'failed' | 'interrupted' | (string & {});
 
-/** The start or end of a run or subagent. */
+/** Data of a `lifecycle` event. */
 export interface LifecycleData {
   readonly event: LifecycleStatus;
   readonly graph_name?: string;
@@ -50,26 +50,26 @@ export interface LifecycleData {
     readonly from_node?: string;
     readonly [field: string]: unknown;
   };
-  /** The error, if the run failed. */
+  /** Error text of a failed run. */
   readonly error?: string;
   readonly checkpoint?: { readonly id: string; readonly ns?: string };
   readonly run_id?: string;
   readonly [field: string]: unknown;
 }
 
-/** A part of a message. `type` is for example `text`, `reasoning`, `tool_call`, `tool_call_chunk` or `image`. */
+/** One part of a message. Common types are `text`, `reasoning`, `tool_call`, `tool_call_chunk` and `image`. */
 export interface ContentBlock {
   readonly type: string;
   readonly text?: string;
   readonly reasoning?: string;
   readonly id?: string | null;
   readonly name?: string | null;
-  /** The tool call's arguments: incomplete JSON text in a `tool_call_chunk`, an object in a `tool_call`. */
+  /** Arguments of the tool call: partial JSON text in a `tool_call_chunk`, an object in a `tool_call`. */
   readonly args?: unknown;
   readonly [field: string]: unknown;
 }
 
-/** A change to one of a message's content blocks. */
+/** A change to a content block of a message. */
 export type BlockDelta =
   | { readonly type: 'text-delta'; readonly text: string; readonly [field: string]: unknown }
   | { readonly type: 'reasoning-delta'; readonly reasoning: string; readonly [field: string]: unknown }
@@ -81,7 +81,7 @@ export type BlockDelta =
     }
   | { readonly type: 'block-delta'; readonly fields: ContentBlock; readonly [field: string]: unknown };
 
-/** A message's token counts, as reported by the model. */
+/** Token counts that the model reports for a message. */
 export interface MessageUsage {
   readonly input_tokens?: number;
   readonly output_tokens?: number;
@@ -89,15 +89,15 @@ export interface MessageUsage {
   readonly [field: string]: unknown;
 }
 
-/** Fields that all events of a message have. */
+/** Fields of every message event. */
 export interface MessageDataOf<Event extends string> {
   readonly event: Event;
-  /** The model call's id, if the server sends it. Different from the id of the agent's run. */
+  /** Id of the model call, not of the agent's run. Some servers omit this id. */
   readonly run_id?: string;
   readonly [field: string]: unknown;
 }
 
-/** The data of a message event: the start, a content block, a delta, or the end of a message. */
+/** Data of a message event, such as the start of a message or a change to a content block. */
 export type MessageData =
   | (MessageDataOf<'message-start'> & {
       readonly id: string;
@@ -111,60 +111,62 @@ export type MessageData =
   | (MessageDataOf<'message-finish'> & { readonly usage?: MessageUsage | null; readonly reason?: string })
   | (MessageDataOf<'error'> & { readonly message: string; readonly code?: string });
 
-/** Fields that all events of a tool call have. */
+/** Fields of every tool event. */
 export interface ToolDataOf<Event extends string> {
   readonly event: Event;
   readonly tool_call_id: string;
   readonly [field: string]: unknown;
 }
 
-/** The data of a tool event. `tool_call_id` identifies the call. */
+/** Data of a tool event. `tool_call_id` identifies the tool call. */
 export type ToolData =
   | (ToolDataOf<'tool-started'> & { readonly tool_name: string; readonly input?: unknown })
   | (ToolDataOf<'tool-output-delta'> & { readonly delta: string })
   | (ToolDataOf<'tool-finished'> & { readonly output?: unknown })
   | (ToolDataOf<'tool-error'> & { readonly message: string; readonly code?: string });
 
-/** The start or end of a run or of a subagent. */
+/** Reports that a run or subagent has started, ended or changed its status. */
 export type LifecycleEvent = ThreadEventOf<'lifecycle', LifecycleData>;
-/** A chunk of a model's message. See `MessageAssembler`. */
+/** Contains a chunk of a model's message. Use `MessageAssembler` to combine the chunks. */
 export type MessageEvent = ThreadEventOf<'messages', MessageData>;
-/** The start, progress or end of a tool call. */
+/** Reports the start, progress or end of a tool call. */
 export type ToolEvent = ThreadEventOf<'tools', ToolData>;
-/** The complete state after a step. */
+/** Contains the complete state after a step of the graph. */
 export type StateEvent<Values> = ThreadEventOf<'values', Values>;
-/** State changes made by a node. `params.node` is the node's name. */
+/** Contains the state changes made by one node, whose name is in `params.node`. */
 export type StateUpdateEvent = ThreadEventOf<'updates', Readonly<Record<string, unknown>>>;
-/** A stored state, from which a run can start. */
+/** Reports a new checkpoint, from which a run can continue. */
 export type CheckpointEvent = ThreadEventOf<
   'checkpoints',
   {
     readonly id: string;
     readonly parent_id?: string;
-    /** The step's number. The input state has the number -1. */
+    /** Number of the step. The input state is step -1. */
     readonly step?: number;
     readonly source?: 'input' | 'loop' | 'update' | 'fork' | (string & {});
     readonly [field: string]: unknown;
   }
 >;
-/** The start or end of a task. */
+/** Reports the start or end of a task. */
 export type TaskEvent = ThreadEventOf<'tasks', unknown>;
-/** A custom event written by the graph, or a report from the server, such as the one that `missedEvents` reads. */
+/** A custom event from the graph, or a report from the server, for example of missed events. */
 export type ThreadCustomEvent = ThreadEventOf<
   'custom',
   { readonly name?: string; readonly payload?: unknown; readonly [field: string]: unknown }
 >;
-/** The agent requests input. The run waits until `threads.respond` is called. */
+/** Requests input from the user. The run waits until you call `threads.respond`. */
 export type InputRequestedEvent = ThreadEventOf<
   'input.requested',
   { readonly interrupt_id: string; readonly payload?: unknown; readonly [field: string]: unknown }
 >;
-/** An event whose method this version does not know. `name` contains the method. */
+/** An event with an unknown method. The field `name` contains the method. */
 export type OtherThreadEvent = ThreadEventOf<'other', unknown>;
-/** A server-sent event that is not a valid thread event. `params.data` contains its text. */
+/** A server-sent event that is not a valid thread event. `params.data` contains the event's text. */
 export type MalformedThreadEvent = ThreadEventOf<'malformed', string>;
 
-/** An event on a thread. `method` identifies its kind. Some kinds have subtypes in `params.data.event`. */
+/**
+ * An event on a thread. The field `method` is the type of the event. Some types have a subtype in `params.data.event`.
+ */
 export type ThreadEvent<Values = Record<string, unknown>> =
   | LifecycleEvent
   | MessageEvent
@@ -178,13 +180,13 @@ export type ThreadEvent<Values = Record<string, unknown>> =
   | OtherThreadEvent
   | MalformedThreadEvent;
 
-/** A gap in the sequence numbers. The server skipped these events because the reader was too slow. */
+/** A range of sequence numbers that the server skipped because the reader was too slow. */
 export interface MissedEvents {
   readonly after: number;
   readonly before: number;
 }
 
-/** Returns the gap that an event reports. Returns undefined if the event does not report missed events. */
+/** Returns the range of missed events that an event reports. Returns undefined for all other events. */
 export function missedEvents(event: ThreadEvent<unknown>): MissedEvents | undefined {
   if (event.method !== 'custom' || event.params.data.name !== 'missed_events') return undefined;
   const { payload } = event.params.data;

@@ -15,26 +15,26 @@ export interface ThreadEventsOptions extends StreamOptions {
   /** @default all channels of the protocol */
   channels?: readonly ThreadChannel[] | undefined;
   /**
-   * Returns only events at or below one of these namespaces. `[[]]` with `depth: 1` selects the agent and its direct
-   * subagents.
+   * Namespaces whose events are returned, including nested namespaces. Set `[[]]` and `depth: 1` to select the agent
+   * and its direct subagents.
    */
   namespaces?: readonly (readonly string[])[] | undefined;
   /**
-   * Maximum depth of an event's namespace below the selected namespaces.
+   * Maximum number of levels below the selected namespaces.
    * @default unlimited
    */
   depth?: number | undefined;
-  /** Returns only events after the event with this `seq`. */
+  /** Sequence number (`seq`) of the event after which the stream starts. */
   since?: number | undefined;
   /**
-   * Returns only this run's events, and ends the stream with the run. Pass the result of `start` or `respond`. The
-   * channel `lifecycle` is added automatically.
+   * Run whose events are returned: the result of `start` or `respond`. The stream ends when the run ends. The channel
+   * `lifecycle` is added automatically.
    */
   run?: CommandedRun | undefined;
   /**
-   * Called with `reconnecting` when the connection is lost, and with `live` after the stored events. The status `live`
-   * requires a server that sends the comment `live` after the stored events, like the reference chat application.
-   * Errors thrown by `onStatus` are logged.
+   * Called with `reconnecting` when the connection is lost, and with `live` after the last stored event. The status
+   * `live` requires a server that sends a `live` comment after the stored events. The reference chat application sends
+   * this comment. Errors thrown by `onStatus` are logged.
    */
   onStatus?: ((status: StreamStatus) => void) | undefined;
 }
@@ -66,14 +66,14 @@ export const EVENTS_OPTIONS: NonNullable<Endpoint['options']> = {
 };
 
 /**
- * A stream of a thread's events. `for await (const event of events)` reads each event once, when the loop requests it.
- * Leaving the loop closes the connection. The connection keeps the process alive until the stream ends or is closed,
- * for example with `await using`. Closing the stream does not stop the run.
+ * A stream of a thread's events. Read the events with `for await (const event of events)`. Each event is read on
+ * demand, and only once. Leaving the loop closes the connection. An open stream keeps the process alive. To close the
+ * stream automatically, use `await using`. Closing the stream does not stop the run.
  *
- * If the connection breaks or ends, the stream reconnects, and skips events that the server sends again. After five
- * consecutive reconnects without an event, or if no reconnect is possible, the stream throws a StreamError that
- * describes the last event. A stream that was opened for one run ends with that run. If the run fails, the stream
- * throws a RunFailedError after the last event.
+ * If the connection breaks or ends, the stream reconnects and skips repeated events. After five consecutive reconnects
+ * without an event, or if the stream cannot reconnect, it throws a StreamError. The error contains the last event's
+ * name and id. A stream for one run ends when the run ends. If the run fails, the stream throws a RunFailedError after
+ * the last event.
  */
 export class ThreadEvents<Values = Record<string, unknown>> implements AsyncIterable<ThreadEvent<Values>> {
   readonly #source: EventSource<ThreadEvent<Values>>;
@@ -92,18 +92,19 @@ export class ThreadEvents<Values = Record<string, unknown>> implements AsyncIter
   }
 
   /**
-   * Id of the run whose events are read. Undefined for a whole thread's events, and if the server does not send the id.
+   * Id of the run whose events are read. Undefined if the stream reads all of the thread's events or the server omits
+   * the id.
    */
   get runId(): string | undefined {
     return this.#policy.place.runId;
   }
 
-  /** The highest `seq` read so far. To continue reading later, pass it as `since`. */
+  /** Highest sequence number read so far. To continue reading later, pass `lastSeq` as `since`. */
   get lastSeq(): number | undefined {
     return this.#policy.lastSeq;
   }
 
-  /** Id of the last event read. Some servers can continue a stream after this id. */
+  /** Id of the last event read. Some servers can resume a stream after this event. */
   get lastEventId(): string | undefined {
     return this.#source.lastEvent?.id;
   }

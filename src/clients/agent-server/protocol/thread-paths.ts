@@ -1,8 +1,8 @@
 import { type Check, type Checks, checkedOptions } from '../../../base/options.ts';
 
 /**
- * Paths of the calls, relative to the client's address, with the placeholders `{thread_id}` and `{run_id}`. By default,
- * the client uses the reference chat application's paths.
+ * Paths of the service's routes, relative to the base URL. Each path must contain the same placeholders as the default
+ * path. The defaults are the reference chat application's paths.
  */
 export interface ThreadPaths {
   /** @default '/threads/{thread_id}/commands' */
@@ -20,14 +20,13 @@ export interface ThreadPaths {
   /** @default '/threads' */
   readonly list?: string | undefined;
   /**
-   * Path of the call that creates a thread. Set this path if the server requires that a thread is created before its
-   * first state.
+   * Path of the request that creates a thread. Set this path if a thread must exist before its first state.
    * @default none
    */
   readonly create?: string | undefined;
 }
 
-/** An agent server's paths. To list its threads, use `AgentServer`'s `threads.search`. */
+/** Paths of an agent server's routes. To list an agent server's threads, use `AgentServer`'s `threads.search`. */
 export const agentServerPaths: ThreadPaths = {
   stream: '/threads/{thread_id}/stream/events',
   create: '/threads',
@@ -46,7 +45,7 @@ const DEFAULTS: AllPaths = {
   create: undefined,
 };
 
-/** Returns all paths, with defaults for missing paths. Throws a RunspanError if a path is invalid. */
+/** Returns all paths, using the default for each missing path. Throws a RunspanError if a path is invalid. */
 export function allPaths(given: ThreadPaths): AllPaths {
   return { ...DEFAULTS, ...(checkedOptions<ThreadPaths>('`paths`', given, CHECKS) as AllPaths) };
 }
@@ -66,7 +65,7 @@ function pathCheck(placeholders: readonly string[]): Check {
   ];
 }
 
-/** Returns the path's placeholders without duplicates, the thread id first. */
+/** Returns the unique placeholders in a path, with the thread id first. */
 function placeholdersOf(path: string): readonly string[] {
   return [...new Set(path.match(/\{\w+\}/g))].sort().reverse();
 }

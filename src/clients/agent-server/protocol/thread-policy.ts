@@ -9,36 +9,36 @@ import type { CommandedRun } from './thread-command.ts';
 import { type LifecycleData, missedEvents, type ThreadEvent } from './thread-event.ts';
 import { threadEventOf } from './thread-event-form.ts';
 
-/** A connection counts as working after this many heartbeats, even if no event has arrived. */
+/** Number of heartbeats after which a connection counts as working, even without an event. */
 const WORKING_HEARTBEATS = 3;
 
-/** After a reconnect, the last event must arrive again within this time and this number of heartbeats. */
+/** Limits within which the last event must arrive again after a reconnect. */
 const CONFIRMATION_MS = 5_000;
 const CONFIRMATION_HEARTBEATS = 1;
 
-/** Number of recent events whose ids are kept to detect repeats. Older repeats are detected by `seq`. */
+/** Number of recent event ids to keep for detecting repeated events. Older events are detected by `seq`. */
 const WINDOW_EVENTS = 1_000;
 
 interface ThreadStream {
   readonly call: PreparedCall;
-  /** If set, requests only events after this `seq`. */
+  /** Sequence number after which events are requested. */
   readonly since: number | undefined;
-  /** If set, requests only events after the event with this id, provided that the server knows it. */
+  /** Id of the event after which events are requested, if the server knows the id. */
   readonly lastEventId: string | undefined;
-  /** The run with which the stream ends. */
+  /** The run whose end also ends the stream. */
   readonly run: CommandedRun | undefined;
 }
 
 /**
- * Continues a thread's event stream. A server never ends this stream, so the end of a connection is always a break. On
- * each connection, the server first sends the requested stored events.
+ * Resumes a thread's event stream. The server never ends this stream, so a closed connection always counts as a break.
+ * On each connection, the server sends the requested stored events first.
  *
  *     live ──break──→ resuming ──last event arrives first──→ live
  *                        └──other event, silence──→ restarted ──event──→ live
  *
- * `resuming` requests the last event and all later events. A server that still has its events sends the last event
- * first. If the server sends something else, it may have restarted and counts from 1 again, so `restarted` requests all
- * events.
+ * In the state `resuming`, the client requests the last event and all later events. A server that still has the events
+ * sends the last event first. Otherwise, the server may have restarted and be counting from 1 again. In the state
+ * `restarted`, the client requests all events.
  */
 export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
   readonly #stream: ThreadStream;
@@ -58,7 +58,7 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
     this.place = { runId: stream.run?.run_id, threadId: stream.call.ids.thread_id };
   }
 
-  /** The highest `seq` read so far. */
+  /** Highest sequence number read so far. */
   get lastSeq(): number | undefined {
     return this.#seen.latest?.seq;
   }
@@ -109,7 +109,7 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
     this.#heartbeats++;
     if (this.#state === 'resuming' && this.#heartbeats > CONFIRMATION_HEARTBEATS) this.#restart();
     if (this.#heartbeats < WORKING_HEARTBEATS) return false;
-    // After a restart, the server does not know the run and would never send its end.
+    // A restarted server does not know the run and would never send its end.
     if (this.#state === 'restarted' && this.#stream.run !== undefined)
       throw new UnrecoverableError('the server has lost its events');
     return true;
@@ -125,8 +125,8 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
   }
 
   /**
-   * Checks whether the server resumes the stream after the last received event. Ignores events without a `seq`, because their position is
-   * unknown.
+   * Checks whether the server resumes the stream after the last received event. Events without a `seq` are ignored,
+   * because their position is unknown.
    */
   #confirm(event: ThreadEvent<Values>): void {
     const isReport = missedEvents(event) !== undefined;
@@ -147,7 +147,7 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
   }
 }
 
-/** Whether an event belongs to a run. Compares run ids or, if one is missing, `seq`. */
+/** Whether an event belongs to a run. Compares run ids or, if an id is missing, sequence numbers. */
 function isOf({ run_id, applied_through_seq }: CommandedRun, event: ThreadEvent<unknown>): boolean {
   const { params, seq } = event;
   const eventRunId: unknown = params.run_id ?? (event.method === 'lifecycle' ? event.params.data.run_id : undefined);
@@ -155,7 +155,7 @@ function isOf({ run_id, applied_through_seq }: CommandedRun, event: ThreadEvent<
   return applied_through_seq === undefined || seq === undefined || seq > applied_through_seq;
 }
 
-/** Returns the event's data if the event ends a run. Otherwise returns undefined. */
+/** Returns the event's data if the event ends a run, otherwise undefined. */
 function endOf(event: ThreadEvent<unknown>): LifecycleData | undefined {
   if (event.method !== 'lifecycle' || event.params.namespace.length > 0) return undefined;
   return ['completed', 'failed', 'interrupted'].includes(event.params.data.event) ? event.params.data : undefined;
@@ -168,18 +168,18 @@ interface SeenEvent {
 }
 
 /**
- * Detects repeated events in bounded memory: the latest 1 000 by id, and earlier ones by their highest `seq`. Because a
- * restarted server may reuse ids and numbers, an event with a later timestamp counts as new.
+ * Detects repeated events in bounded memory. The latest 1000 events are compared by id, and earlier events by `seq`. An
+ * event with a later timestamp counts as new, because a restarted server may reuse ids and numbers.
  */
 class SeenEvents {
-  /** Each recent event's `seq` by id, oldest first. */
+  /** Maps the id of each recent event to its `seq`, oldest first. */
   readonly #window = new Map<string, number | undefined>();
   #floor: number;
   #latestMs: number | undefined;
   /** The event with the highest `seq`. */
   latest: SeenEvent | undefined;
 
-  /** Events up to `since` count as already added. */
+  /** Treats events up to `since` as already added. */
   constructor(since = -1) {
     this.#floor = since;
   }
@@ -190,14 +190,14 @@ class SeenEvents {
   }
 
   /**
-   * Adds an event. Returns false if it was already added. An event with neither an id nor a `seq` always counts as new.
+   * Adds an event. Returns false if the event was already added. An event without an id and a `seq` always counts as
+   * new.
    */
   add({ event_id, seq, params: { timestamp } }: SeenEvent): boolean {
     const key = event_id ?? (seq === undefined ? undefined : `#${seq}`);
     if (key === undefined) return true;
     const isKnown = this.#window.has(key) || (seq !== undefined && seq <= this.#floor);
-    // Compares timestamps only for events with a `seq`. Other events, such as reports of missed events, are created
-    // anew for each connection.
+    // Timestamps are compared only for events with a `seq`. The server creates other events again for each connection.
     const isLater = seq !== undefined && timestamp !== undefined && timestamp > (this.#latestMs ?? timestamp);
     if (isKnown && !isLater) return false;
     if (isKnown) {

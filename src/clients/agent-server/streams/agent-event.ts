@@ -3,19 +3,19 @@ import type { ServerSentEvent } from '../../../http/event-stream.ts';
 import { parseJson } from '../../errors.ts';
 import type { Interrupt, ThreadTask } from '../thread.ts';
 
-/** Fields that every event in a run's stream has. */
+/** Fields of every event in a run's stream. */
 export interface AgentEventOf<Event extends string, Data> {
   readonly event: Event;
   readonly data: Data;
   /** Name of the server-sent event, for example `updates|researcher:1`. */
   readonly name: string;
-  /** Path of the subgraph that sent the event. Empty for the main graph. */
+  /** Path of the subgraph that sent the event, or an empty list for the main graph. */
   readonly namespace: readonly string[];
-  /** The event's id, after which a stream can continue. Undefined if the server sends none. */
+  /** Id of the event, if the server sends one. A stream can resume after this id. */
   readonly id: string | undefined;
 }
 
-/** A message from a model, a user or a tool, which may be incomplete. */
+/** A complete or partial message from a model, user or tool. */
 export interface AgentMessage {
   readonly type?: 'human' | 'ai' | 'AIMessageChunk' | 'tool' | 'system' | (string & {});
   readonly id?: string | null;
@@ -23,53 +23,53 @@ export interface AgentMessage {
   readonly [field: string]: unknown;
 }
 
-/** The first event of a stream. Its data contains the run's id. */
+/** The first event of a stream, which contains the run's id. */
 export type MetadataEvent = AgentEventOf<'metadata', { readonly run_id: string; readonly [field: string]: unknown }>;
-/** The complete state after a step. */
+/** Contains the complete state after a step of the graph. */
 export type ValuesEvent<Values> = AgentEventOf<'values', Values>;
-/** State changes made in a step, by node name. */
+/** Contains the state changes of one step, keyed by node name. */
 export type UpdatesEvent = AgentEventOf<
   'updates',
   { readonly __interrupt__?: readonly Interrupt[]; readonly [node: string]: unknown }
 >;
-/** Mode `messages-tuple`: a message chunk and its metadata. */
+/** Contains a message chunk and its metadata. Sent in the stream mode `messages-tuple`. */
 export type MessagesEvent = AgentEventOf<
   'messages',
   readonly [message: AgentMessage, metadata: Readonly<Record<string, unknown>>]
 >;
-/** Mode `messages`: incomplete messages. */
+/** Contains partial messages. Sent in the stream mode `messages`. */
 export type MessagesPartialEvent = AgentEventOf<'messages/partial', readonly AgentMessage[]>;
-/** Mode `messages`: complete messages. */
+/** Contains complete messages. Sent in the stream mode `messages`. */
 export type MessagesCompleteEvent = AgentEventOf<'messages/complete', readonly AgentMessage[]>;
-/** Mode `messages`: the messages' metadata by message id. */
+/** Contains message metadata, keyed by message id. Sent in the stream mode `messages`. */
 export type MessagesMetadataEvent = AgentEventOf<'messages/metadata', Readonly<Record<string, unknown>>>;
-/** Mode `events`: an event from one of the graph's components. */
+/** Contains an event from a component of the graph. Sent in the stream mode `events`. */
 export type EventsEvent = AgentEventOf<
   'events',
   { readonly event: string; readonly name?: string; readonly data?: unknown; readonly [field: string]: unknown }
 >;
-/** The start or end of a task. */
+/** Reports the start or end of a task. */
 export type TasksEvent = AgentEventOf<'tasks', ThreadTask>;
-/** A new checkpoint of the thread. */
+/** Contains a new checkpoint of the thread. */
 export type CheckpointsEvent = AgentEventOf<'checkpoints', Readonly<Record<string, unknown>>>;
-/** Debug information about a step of the graph. */
+/** Contains debug information about a step of the graph. */
 export type DebugEvent = AgentEventOf<'debug', Readonly<Record<string, unknown>>>;
-/** A custom event written by the graph. */
+/** A custom event from the graph. */
 export type CustomEvent = AgentEventOf<'custom', unknown>;
-/** The start, progress or end of a tool call. */
+/** Reports the start, progress or end of a tool call. */
 export type ToolsEvent = AgentEventOf<'tools', Readonly<Record<string, unknown>>>;
-/** The run failed. When the stream ends, it throws this error as a RunFailedError. */
+/** Reports that the run failed. At its end, the stream throws a RunFailedError with this error. */
 export type ErrorEvent = AgentEventOf<'error', RunError>;
-/** Feedback URLs by feedback key. Pass a URL to `submitFeedback`. */
+/** Contains feedback URLs, keyed by feedback key. To send feedback, pass a URL to `submitFeedback`. */
 export type FeedbackEvent = AgentEventOf<'feedback', Readonly<Record<string, string>>>;
-/** The last event of a stream, which only some servers send. */
+/** The last event of a stream. Only some servers send this event. */
 export type EndEvent = AgentEventOf<'end', unknown>;
-/** An event that this version does not know. Data that is not JSON is returned as text. */
+/** An event of an unknown type. Data that is not JSON is returned as text. */
 export type OtherEvent = AgentEventOf<'other', unknown>;
-/** A known event whose data is not JSON or has an unexpected type. `data` is the original text. */
+/** An event of a known type with invalid data. The field `data` contains the original text. */
 export type MalformedEvent = AgentEventOf<'malformed', string>;
 
-/** An event in a run's stream. `event` identifies its kind. */
+/** An event in a run's stream. The field `event` is the type of the event. */
 export type AgentEvent<Values = Record<string, unknown>> =
   | MetadataEvent
   | ValuesEvent<Values>
@@ -98,7 +98,7 @@ export interface RunError {
   readonly [field: string]: unknown;
 }
 
-// Matches the names of events that this version knows, by the type of their data.
+// Names of known events, grouped by the type of their data.
 const OBJECT = /^(?:metadata|updates|messages\/metadata|events|tasks|checkpoints|debug|tools|feedback)$/;
 const LIST = /^messages(?:\/(?:partial|complete))?$/;
 const ANY_JSON = /^(?:values|custom)$/;
@@ -120,7 +120,7 @@ export function agentEventOf<Values>({ name, data: text, id }: ServerSentEvent):
   return { event: isKnown ? kind : 'other', data: textOrData, ...common } as AgentEvent<Values>;
 }
 
-/** Returns an error as an object. Some servers send the error as text, or encode it as JSON in `message`. */
+/** Returns an error as an object. Some servers send the error as text or as JSON in `message`. */
 export function runErrorOf(data: unknown): RunError {
   if (!isObject(data)) return { message: typeof data === 'string' ? data : JSON.stringify(data) };
   const inner = typeof data.message === 'string' ? parseJson(data.message) : undefined;

@@ -27,52 +27,54 @@ const LONGEST_DELAY_MS = 5_000;
 const REQUESTED_DELAY_MAX_MS = 30_000;
 
 /**
- * A connection counts as broken after this time without data, once the server has sent heartbeats. Servers send
- * heartbeats every few seconds.
+ * Maximum time without data on a connection whose server sends heartbeats. Servers send heartbeats every few seconds.
  */
 const HEARTBEAT_SILENCE_MS = 60_000;
 
-/** Maximum characters of an event's name or id in an error. */
+/** Maximum length of an event's name or id in an error. */
 const SHOWN_MAX = 200;
 
 const CLOSED = 'the client is closed';
 
-/** The request that opens a connection, and the id of the event after which the stream continues. */
+/** The request for a connection, and the id of the event after which to resume. */
 export interface StreamRequest {
   readonly call: Call;
   readonly lastEventId: string | undefined;
 }
 
-/** Decides where a stream continues after a break, and which events are new. */
+/** Decides where a stream resumes after a break, and which events are new. */
 export interface ResumePolicy<Event> {
-  /** The ids of the stream's run and thread, which may become known only after the stream opens. */
+  /** Ids of the stream's run and thread. The ids may arrive only after the stream opens. */
   readonly place: RunPlace;
   readonly first: StreamRequest;
   /** Called with the headers of the first response. */
   opened?(headers: OpenAnswer['headers'], api: Api): void;
-  /** Called when a connection is open. Returns the last event id, which events without an id inherit. */
+  /** Called when a connection opens. Returns the last event id, which is used for events without an id. */
   connected(): string;
-  /** Converts a received event. Returns undefined if the event is not new. Throws a NoAnswerError to reconnect. */
+  /** Converts a received event. Returns undefined for a repeated event. Throws a NoAnswerError to reconnect. */
   accept(event: ServerSentEvent): Event | undefined;
-  /** Returns the event's name for errors. */
+  /** Returns the event's name for use in errors. */
   nameOf(event: Event): string;
-  /** Returns the event as it is recorded in the trace. */
+  /** Returns the event to record in the trace. */
   recorded(event: Event, sent: ServerSentEvent): ReceivedEvent;
   /**
    * Called for each heartbeat. Returns whether the connection counts as working. Throws a NoAnswerError to reconnect,
    * or an UnrecoverableError to end the stream.
    */
   heartbeat?(): boolean;
-  /** Maximum time to wait for the next event, in milliseconds. The source then calls `silent()` and reconnects. */
+  /**
+   * Maximum time to wait for the next event, in milliseconds. After this time, the source calls `silent()` and
+   * reconnects.
+   */
   readonly silenceMaxMs?: number;
   silent?(): void;
-  /** Returns the request that continues the stream, or the reason why the stream cannot continue. */
+  /** Returns the request that resumes the stream, or the reason why the stream cannot resume. */
   resume(): StreamRequest | string;
   /** Whether the stream is complete when the server ends the connection. */
   readonly isComplete: boolean;
-  /** When the stream ends: not yet, when the connection breaks next, or now. */
+  /** When the stream ends: not yet, at the next break of the connection, or now. */
   readonly end: 'open' | 'at a break' | 'now';
-  /** The run's error, which the stream throws when it ends. */
+  /** Error of the run, which the stream throws at its end. */
   readonly runError: RunError | undefined;
 }
 
@@ -83,9 +85,9 @@ export class UnrecoverableError extends Error {
 
 export interface SourceOptions<Event> {
   readonly policy: ResumePolicy<Event>;
-  /** A connection counts as broken after this time without data, in milliseconds. */
+  /** Maximum time without data before a connection counts as broken, in milliseconds. */
   readonly idleTimeoutMs: number;
-  /** Records the stream as a child of the application's run. */
+  /** Records the stream as a child run. */
   readonly trace?: StreamTrace | undefined;
   readonly onStatus?: ((status: StreamStatus) => void) | undefined;
 }
@@ -94,15 +96,14 @@ export interface SourceOptions<Event> {
 export type StreamStatus = 'live' | 'reconnecting';
 
 /**
- * Closes the sources of garbage-collected streams, so that their recorded runs end as interrupted. Not a static member,
- * because terser moves an unused class's initializer out of the class, where `#release` is a syntax error.
+ * Closes the source of each garbage-collected stream. A static member would not work: terser moves the initializer of
+ * an unused class out of the class, where `#release` is a syntax error.
  */
 const unreachable = new FinalizationRegistry<() => void>((release) => release());
 
 /**
- * Reads an event stream over one or more connections. After a break, the source reconnects with a request from its
- * policy. The source gives up after five consecutive reconnects without an event. A chunk is read only when an event is
- * requested.
+ * Reads an event stream over one or more connections. After a break, the policy returns the request for the next
+ * connection. The source gives up after five consecutive reconnects without an event. Chunks are read on demand.
  *
  *     open → reading ──complete, close──→ closed
  *              │  ↑
@@ -122,7 +123,7 @@ export class EventSource<Event> {
   #sawHeartbeat = false;
   #reconnects = 0;
   #requestedDelayMs = FIRST_DELAY_MS;
-  /** The last event that the iteration returned. */
+  /** The last event that the iterator returned. */
   lastEvent: LastEvent | undefined;
 
   /** Opens a stream. Resolves when the response headers arrive. */
@@ -144,13 +145,13 @@ export class EventSource<Event> {
     this.#api = api;
     this.#options = options;
     this.#signal = options.policy.first.call.options?.signal;
-    // Many streams may share this signal. Without this call, Node would warn about the eleventh listener.
+    // Many streams may share this signal, and Node warns about more than ten listeners.
     if (this.#signal !== undefined) allowListeners(this.#signal);
     this.#signal?.addEventListener('abort', this.#onAbort);
     if (this.#signal?.aborted) this.#onAbort();
   }
 
-  /** Closes the source when `stream` is garbage-collected, because the application can no longer close it. */
+  /** Closes the source when `stream` is garbage-collected. */
   attach(stream: object): void {
     this.#options.trace?.watch(stream, this.#options.policy.place);
     unreachable.register(stream, () => this.#release());
@@ -171,7 +172,7 @@ export class EventSource<Event> {
   }
 
   /**
-   * Iterates over the events. Must be called at most once. Throws a RunFailedError, a StreamError, or the reason of the
+   * Iterates over the events. Call this method only once. Throws a RunFailedError, a StreamError, or the reason of the
    * caller's abort signal.
    */
   async *events(): AsyncGenerator<Event, void, undefined> {
@@ -206,7 +207,7 @@ export class EventSource<Event> {
   }
 
   /**
-   * Reads one connection until it ends. Returns undefined if the stream is complete, otherwise the error that broke the
+   * Reads one connection until it ends. Returns undefined if the stream is complete, or the error that broke the
    * connection.
    */
   async *#read(): AsyncGenerator<Event, unknown, undefined> {
@@ -225,7 +226,7 @@ export class EventSource<Event> {
           const event = this.#eventOf(item);
           if (event === undefined) continue;
           if (policy.end === 'now') {
-            // The reader may never request anything after the last event.
+            // The application may stop reading after the last event.
             this.#settle();
             this.close();
           }
@@ -236,7 +237,7 @@ export class EventSource<Event> {
       }
     } catch (thrown) {
       if (this.#ending.signal.aborted) throw thrown;
-      // Does not reconnect, because the server would send the same event again, which is too long.
+      // Do not reconnect, because the server would send the same oversized event again.
       if (thrown instanceof EventTooLongError || thrown instanceof UnrecoverableError)
         throw this.#error(thrown.message, 'it was ended', thrown);
       return thrown;
@@ -339,8 +340,8 @@ export class EventSource<Event> {
 }
 
 /**
- * Returns an iterator that ends immediately when its reader leaves the loop. A generator would first wait for the
- * pending read.
+ * Returns an iterator that ends as soon as the application leaves the loop. A generator would wait for the pending read
+ * first.
  */
 export function leavable<Event>(
   events: AsyncGenerator<Event, void, undefined>,

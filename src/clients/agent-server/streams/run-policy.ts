@@ -9,11 +9,13 @@ import { type AgentEvent, agentEventOf, type RunError } from './agent-event.ts';
 import type { ResumePolicy, StreamRequest } from './event-source.ts';
 import type { ReceivedEvent } from './stream-trace.ts';
 
-/** Options for calls that return a stream. `timeoutMs` limits only the time until the response headers arrive. */
+/** Options for calls that return a stream. For these calls, `timeoutMs` limits only the wait for response headers. */
 export interface StreamOptions extends CallOptions {
-  /** Id of the event after which the stream starts, if the server stores events. `-1` starts at the first event. */
+  /**
+   * Id of the event after which the stream starts, if the server stores events. Use `-1` to start at the first event.
+   */
   lastEventId?: string;
-  /** See `idleTimeoutMs` of the client. */
+  /** Overrides the client's `idleTimeoutMs` for this stream. */
   idleTimeoutMs?: number;
 }
 
@@ -26,13 +28,13 @@ export interface SentEvent<Values> {
 }
 
 /**
- * Continues a run stream after its last event id. The request goes to the first response's `Location`, or to the run's
- * path.
+ * Resumes a run's stream after the last event id. The request is sent to the `Location` from the first response, or to
+ * the run's path.
  */
 export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
   readonly place: { -readonly [Key in keyof RunPlace]: RunPlace[Key] };
   readonly #call: PreparedCall;
-  /** Whether the stream belongs to one run and throws that run's error. A thread's stream covers many runs. */
+  /** Whether the stream belongs to one run and throws the run's error. A thread's stream contains many runs. */
   readonly #isOfRun: boolean;
   readonly #isStored: boolean;
   /** The path with its query. */
@@ -41,7 +43,7 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
   end: 'open' | 'at a break' = 'open';
   #lastId: string;
   #sawEvent = false;
-  /** The event id after which the connection continues. Empty once the connection has sent an event. */
+  /** Event id after which the connection resumes. Empty after the connection's first event. */
   #continuedId: string | undefined;
 
   constructor(call: PreparedCall) {
@@ -63,7 +65,7 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
     this.#location = resumePath(headers.location, api);
   }
 
-  /** A joined stream's run may have ended before the first event. */
+  /** When joining a stream, the run may already have ended, so no event arrives. */
   get isComplete(): boolean {
     return this.#sawEvent || this.#call.method === 'GET';
   }
@@ -102,7 +104,7 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
     if (path === undefined) return 'the server does not store its events, so it cannot continue';
     if (this.#sawEvent && this.#lastId === '') return 'its last event has no id, so it cannot continue';
     const { name, method, options } = this.#call;
-    // If the connection that started the run broke before its first event, all events are requested.
+    // If the connection broke before the first event of a new run, request all events.
     return {
       call: { name, method: 'GET', path, options },
       lastEventId: this.#lastId === '' && method === 'POST' ? '-1' : this.#lastId,
@@ -118,15 +120,15 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
   }
 }
 
-/** Reads the run and its thread from `Content-Location: /threads/{thread_id}/runs/{run_id}`. */
+/** Reads the run id and thread id from `Content-Location: /threads/{thread_id}/runs/{run_id}`. */
 export function placeOf(header: unknown, known: RunPlace): RunPlace {
   const [, threadId, runId] = /(?:\/threads\/([^/?#]+))?\/runs\/([^/?#]+)/.exec(String(header ?? '')) ?? [];
   return { runId: runId ?? known.runId, threadId: known.threadId ?? threadId };
 }
 
 /**
- * Returns the path in a `Location` header, relative to the client's address. Returns undefined if the header names
- * another origin, because the API key must not be sent there.
+ * Returns the path in a `Location` header, relative to the base URL. Returns undefined for another origin, because the
+ * API key must not be sent there.
  */
 function resumePath(location: unknown, api: Api): string | undefined {
   const base = new URL(api.urlOf(''));

@@ -12,21 +12,21 @@ import type { StreamTrace } from './stream-trace.ts';
 const WAITING_CHARACTERS_MAX = 1024 * 1024;
 
 /**
- * A stream of a run's events. `for await (const event of stream)` reads each event once, when the loop requests it, so
- * a slow reader slows down the server. Leaving the loop closes the connection. If you do not read a stream, close it,
- * for example with `await using`. The run's `on_disconnect` decides whether the run continues after the stream is
- * closed.
+ * A stream of a run's events. Read the events with `for await (const event of stream)`. Each event is read on demand,
+ * and only once. A slow reader slows down the server. Leaving the loop closes the connection. Close a stream that you
+ * do not read, for example with `await using`. The run's `on_disconnect` decides whether the run continues after the
+ * stream is closed.
  *
- * If the run fails, the stream returns an `error` event and throws a RunFailedError at its end. If the connection
- * breaks and the server stores the events (`stream_resumable`), the stream reconnects. Otherwise the stream throws a
- * StreamError that describes the last event.
+ * If the run fails, the stream returns an `error` event and throws a RunFailedError at the end. If the connection
+ * breaks, the stream reconnects, provided that the server stores events (`stream_resumable`). If the stream cannot
+ * resume, it throws a StreamError with the last event's name and id.
  */
 export class RunStream<Values = Record<string, unknown>> implements AsyncIterable<AgentEvent<Values>> {
   readonly #source: EventSource<SentEvent<Values>>;
   readonly #events: AsyncGenerator<SentEvent<Values>, void, undefined>;
   readonly #policy: RunPolicy<Values>;
   /**
-   * Events that `feedback` has read and the iteration has not yet returned. Undefined if `feedback` has dropped events.
+   * Events that `feedback` has read but the iterator has not returned yet. Undefined if `feedback` has dropped events.
    */
   #waiting: SentEvent<Values>[] | undefined = [];
   #waitingCharacters = 0;
@@ -46,8 +46,8 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   }
 
   /**
-   * Id of the run. Undefined until the id arrives in the response headers or the first event, and always undefined for
-   * a thread's stream.
+   * Id of the run. Undefined until the id arrives in the response headers or the first event. For a thread's stream,
+   * the id is always undefined.
    */
   get runId(): string | undefined {
     return this.#policy.place.runId;
@@ -57,7 +57,7 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
     return this.#policy.place.threadId;
   }
 
-  /** Id of the last event read. To continue after this event, pass its id to `joinStream`. */
+  /** Id of the last event read. To resume after this event, pass the id to `joinStream`. */
   get lastEventId(): string | undefined {
     return this.#source.lastEvent?.id;
   }
@@ -84,16 +84,15 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   }
 
   /**
-   * Returns the feedback URLs by key. The URLs arrive in the last event, so `feedback` may take as long as the run.
-   * `feedback` reads the stream even if nobody iterates over the stream, and keeps up to 1 MiB of events for an
-   * iteration. Beyond 1 MiB, `feedback` waits for the iteration, or drops the events if no iteration has started.
-   * Rejects if the stream ends without feedback URLs.
+   * Returns the feedback URLs, keyed by feedback key. The URLs arrive in the last event, so `feedback` may take as long
+   * as the run. `feedback` reads the stream even if no loop does, and buffers up to 1 MiB of events for a loop. If the
+   * buffer is full, `feedback` waits for the loop. If no loop has started, `feedback` drops the events. Rejects if the
+   * stream ends without feedback URLs.
    */
   feedback(): Promise<Readonly<Record<string, string>>> {
     if (this.#feedback === undefined) {
       this.#feedback = this.#readFeedback();
-      // If the iteration throws the error, the caller may never await this promise. The rejection must not be reported
-      // as unhandled.
+      // If the loop throws the error, nobody may await this promise. Avoid an unhandled rejection.
       ignoreRejection(this.#feedback);
     }
     return this.#feedback;

@@ -13,11 +13,11 @@ interface Place {
   readonly threadId?: string | undefined;
 }
 
-/** An event as it is recorded in the trace. */
+/** An event to record in the trace. */
 export interface ReceivedEvent {
   readonly name: string;
   readonly data: unknown;
-  /** Returns the data as JSON. Set only if the event is a state of the main graph. */
+  /** Returns the data as JSON. Set only for events that contain the main graph's state. */
   readonly state?: (() => string) | undefined;
 }
 
@@ -26,9 +26,9 @@ export class StreamTrace implements Watched {
   readonly #run: Run;
   readonly #chunks: Chunks;
   #wasUsed = true;
-  /** Whether a read is pending. A stream with a pending read is in use, however long the read takes. */
+  /** Whether a read is pending. A stream with a pending read counts as in use. */
   #isReading = false;
-  /** Stored as JSON, because the application may change the parsed state. */
+  /** The last state, stored as JSON because the application may change the parsed object. */
   #state: string | undefined;
   #place: Place = {};
 
@@ -48,7 +48,7 @@ export class StreamTrace implements Watched {
   }
 
   /**
-   * Ends the recorded run as interrupted if the stream is garbage-collected. The trace must therefore not reference the
+   * Ends the recorded run as interrupted if the stream is garbage-collected. The trace must not keep a reference to the
    * stream.
    */
   watch(stream: object, place: Place): void {
@@ -74,7 +74,7 @@ export class StreamTrace implements Watched {
       if (this.#state === undefined) guard('clients', () => this.#chunks.push({ event: name, data }));
       return;
     }
-    // Once a state is known, drops the earlier events, because the last state becomes the recorded output.
+    // The last state becomes the recorded output, so earlier events are no longer needed.
     if (this.#state === undefined) this.#chunks.release();
     this.#state = state();
   }
