@@ -30,15 +30,15 @@ import {
 } from './errors.ts';
 import { Secrets, secretsIn } from './secrets.ts';
 
-/** Maximum bytes to read from an unsuccessful response's body. */
+/** Maximum number of bytes to read from the body of an error response. */
 const FAILURE_BYTES_MAX = 256 * 1024;
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 8_000;
 const CLOSED = 'the client was closed';
 
-/** A service's address and its credentials. */
+/** A service's base URL and credentials. */
 export interface Service {
-  /** Name of the option that sets the address. Used in errors. */
+  /** Name of the option that sets the base URL, for use in errors. */
   readonly option: string;
   readonly url: unknown;
   /** Headers that must be sent only to the service. */
@@ -56,11 +56,11 @@ export interface Answer<Data> {
   /** The parsed body. Undefined if the body is empty. */
   readonly data: Data;
   readonly status: number;
-  /** Headers by lower-case name. */
+  /** Response headers, keyed by lower-case name. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
-/** Returns the Api for a service. Throws a RunspanError if the address is invalid. */
+/** Returns the Api for a service. Throws a RunspanError if the base URL is invalid. */
 export function serviceApi({ option, url, credentials }: Service, options: ClientOptions): Api {
   const { apiKey: _, headers: custom = {}, ...rest } = options;
   const own = Object.entries(credentials).flatMap(([name, value]) => (value ? [[name, value.trim()]] : []));
@@ -71,8 +71,8 @@ export function serviceApi({ option, url, credentials }: Service, options: Clien
 }
 
 /**
- * Sends a client's calls, with deadlines, retries and hooks. A call rejects with an ApiError, a ConnectionError, a
- * TimeoutError, an InvalidAnswerError, or the reason of the caller's abort signal.
+ * Sends requests and applies timeouts, retries and hooks. A call rejects with an ApiError, ConnectionError,
+ * TimeoutError or InvalidAnswerError. If the caller's signal aborts, the call rejects with the signal's reason.
  */
 export class Api {
   readonly #options: ApiOptions;
@@ -124,7 +124,7 @@ export class Api {
   }
 
   /**
-   * Sends a call and resolves when the response headers arrive. Reading the body has no deadline. If the caller's
+   * Sends a call and resolves when the response headers arrive. No timeout applies to reading the body. If the caller's
    * signal aborts, reading fails with the signal's reason.
    */
   async open(call: Call): Promise<OpenAnswer> {
@@ -144,17 +144,17 @@ export class Api {
     return { method: call.method, url: this.masked(this.urlOf(call.path), call), attempts: 1 };
   }
 
-  /** Masks the call's keys and secrets in text from the service. */
+  /** Masks the call's API keys and secrets in text from the service. */
   masked(text: string, call: Call): string {
     return this.#secretsOf(call).masked(text);
   }
 
   /**
-   * Waits for `ms` milliseconds. Rejects with the signal's reason if the signal aborts, or with a ConnectionError if
-   * the client closes.
+   * Waits for `ms` milliseconds. If the signal aborts, rejects with the signal's reason. If the client closes, rejects
+   * with a ConnectionError.
    */
   async wait(ms: number, signal?: AbortSignal): Promise<void> {
-    // `AbortSignal.any` leaks memory on Node 20 if one of its signals is long-lived.
+    // On Node 20, `AbortSignal.any` leaks memory if one of the signals is long-lived.
     const ends = new AbortController();
     const abort = (): void => ends.abort(signal?.aborted ? signal.reason : this.closing.reason);
     const signals = [this.closing, ...(signal ? [signal] : [])];
@@ -185,7 +185,7 @@ export class Api {
   async #send<Result>(call: Call, take: Take<Result>): Promise<Result> {
     const options = checkedOptions<CallOptions>(`the options of ${call.name}`, call.options ?? {}, callChecks);
     const { signal, timeoutMs = this.timeoutMs, maxRetries = this.#options.maxRetries ?? 2 } = options;
-    // Many calls may share this signal. Without this call, Node would warn about the eleventh listener.
+    // Many calls may share this signal, and Node warns about more than ten listeners.
     if (signal !== undefined) allowListeners(signal);
     const untilMs = monotonicNowMs() + timeoutMs;
     const leftMs = (): number => untilMs - monotonicNowMs();
@@ -251,8 +251,8 @@ export class Api {
   }
 
   /**
-   * Reads an unsuccessful response's body. Returns an empty string if the connection breaks, because the status alone
-   * is enough to create the error.
+   * Reads the body of an error response. Returns an empty string if the connection breaks, because the status is enough
+   * to create the error.
    */
   async #failureText({ body }: OpenAnswer, { leftMs, options }: Attempt): Promise<string> {
     try {
@@ -285,7 +285,7 @@ const ACCEPT_JSON = { accept: 'application/json' };
 
 interface Attempt {
   readonly call: Call;
-  /** The request body as JSON. */
+  /** Request body as JSON text. */
   readonly body: string | undefined;
   readonly options: CallOptions;
   readonly timeoutMs: number;
@@ -297,7 +297,7 @@ interface Attempt {
 /** Reads a successful response. */
 type Take<Result> = (attempt: Attempt, answer: OpenAnswer) => Promise<Result>;
 
-/** A failed attempt. A lasting failure is not retried. */
+/** A failed attempt to send a request. Permanent failures are not retried. */
 class FailedAttempt extends Error {
   readonly error: ApiError | ConnectionError;
   readonly isLasting: boolean;
@@ -310,9 +310,9 @@ class FailedAttempt extends Error {
 }
 
 /**
- * Returns the delay before the next attempt, in milliseconds, or undefined if the call must not be retried. Calls that
- * are not idempotent are retried only if the service cannot have processed them: if the connection could not be opened,
- * or after 429 (RFC 6585, 4).
+ * Returns the delay before the next attempt in milliseconds, or undefined if the call must not be retried. A call that
+ * is not idempotent is retried only if the service cannot have processed it: if the connection could not be opened, or
+ * after status 429 (RFC 6585, 4).
  */
 function retryDelayMs(call: Call, error: ApiError | ConnectionError, retries: number): number | undefined {
   const { isIdempotent = !['POST', 'PATCH'].includes(call.method) } = call;

@@ -4,17 +4,17 @@ import { DeadlineError } from '../http/errors.ts';
 import type { ResponseBody } from '../http/transport.ts';
 import { type FailedAnswer, parseJson } from './errors.ts';
 
-/** Expected kind of a response body. Only the kind is validated. With `none`, the body is ignored. */
+/** Expected type of a response body. Only the type is validated. With `none`, the body is ignored. */
 type BodyKind = 'object' | 'list' | 'number' | 'any' | 'none' | 'text';
 
 /**
- * Expected kind of a response: `pages` is a page in a list, `events` a stream of events, `result` a run's final state.
+ * Expected type of a response: `pages` is a page of a list, `events` is an event stream, and `result` is a run's final
+ * state.
  */
 export type ResponseKind = BodyKind | 'pages' | 'events' | 'result';
 
 /**
- * A valibot schema. Public declarations use this type, because valibot is bundled and its types are not available to
- * users.
+ * A valibot schema. Public declarations use this type because valibot is bundled, so users do not have valibot's types.
  */
 export interface BodySchema {
   readonly kind: 'schema';
@@ -34,8 +34,8 @@ interface ReadOptions {
 }
 
 /**
- * Reads a body as text. If the body is longer than `bytesMax`, returns undefined, or the truncated text if `truncate`
- * is set. Rejects with a DeadlineError after a timeout.
+ * Reads a body as text. Rejects with a DeadlineError after a timeout. If the body is longer than `bytesMax`, the result
+ * is undefined. If `truncate` is set, the result is the truncated text instead.
  */
 export async function readText(body: ResponseBody, options: ReadOptions): Promise<string | undefined> {
   const { bytesMax, timeoutMs, idleTimeoutMs = 0, truncate = false } = options;
@@ -52,7 +52,7 @@ export async function readText(body: ResponseBody, options: ReadOptions): Promis
         clearTimer(timer);
         timer = startTimer();
       }
-      // Skips leading blank lines. A server sends one per second until the run has finished.
+      // Skip leading blank lines. A server may send one per second until the run has finished.
       if (bytes === 0 && chunk.every((byte) => byte === 0x0a || byte === 0x0d || byte === 0x20)) continue;
       const excess = bytes + chunk.length - bytesMax;
       if (excess > 0 && !truncate) return undefined;

@@ -4,24 +4,28 @@ import { DELAY_MAX_MS } from '../base/limits.ts';
 import { type Check, type Checks, isLoopback, isObject, TRUE_OR_FALSE, wholeFrom } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 
-/** Options that all clients accept. */
+/** Options of all clients. */
 export interface ClientOptions {
-  /** API key, sent as `X-Api-Key`. Redirects are not followed, so the key is sent only to the client's address. */
+  /**
+   * API key, sent as `X-Api-Key`. The client does not follow redirects, so it sends the key only to the service's base
+   * URL.
+   */
   apiKey?: string | undefined;
-  /** Headers to send with every request. A header replaces the client's own header of the same name. */
+  /** Headers to send with every request. Custom headers replace the client's own headers of the same name. */
   headers?: Readonly<Record<string, string>> | undefined;
   /**
-   * Timeout for a call in milliseconds, including its retries and the response body. For a stream, the timeout applies
-   * only until the response headers arrive. After the timeout, the call rejects with a TimeoutError.
+   * Timeout for a call in milliseconds, including retries and the response body. For a stream, the timeout covers only
+   * the wait for response headers. After the timeout, the call rejects with a TimeoutError.
    * @default 60_000
    */
   timeoutMs?: number | undefined;
-  /** Timeout for opening a connection, in milliseconds. Has no effect in browsers. @default 5_000 */
+  /** Timeout for opening a connection, in milliseconds. This option has no effect in browsers. @default 5_000 */
   connectTimeoutMs?: number | undefined;
   /**
-   * Maximum number of retries. A call is retried if no response arrives, or after 408, 429 and 5xx. The delay is
-   * `Retry-After` or, without this header, random: up to 0.5 s before the first retry, doubling with each retry up to 8
-   * s. A call that creates something is retried only if the connection could not be opened, or after 429.
+   * Maximum number of retries per call. A call is retried if no response arrives, or after status 408, 429 or 5xx. The
+   * delay is the value of the `Retry-After` header. Without this header, the delay is random: up to 0.5 s before the
+   * first retry, then doubling up to 8 s. A call that creates something is retried only if the connection could not be
+   * opened, or after status 429.
    * @default 2
    */
   maxRetries?: number | undefined;
@@ -30,31 +34,38 @@ export interface ClientOptions {
    * @default false
    */
   allowInsecure?: boolean | undefined;
-  /** An undici Dispatcher for sending requests, for example a proxy or a custom pool. Has no effect in browsers. */
+  /**
+   * undici Dispatcher that sends the requests, for example a `ProxyAgent` or a custom pool. This option has no effect
+   * in browsers.
+   */
   dispatcher?: Dispatcher | undefined;
-  /** Functions that are called for each attempt to send a request. */
+  /** Functions to call for each attempt to send a request. */
   hooks?: ClientHooks | undefined;
 }
 
-/** Options of one call. They override the client's options. */
+/** Options for a single call, which override the client's options. */
 export interface CallOptions {
-  /** Aborts the call, its retries and its stream. The call rejects with the signal's reason. */
+  /**
+   * Signal that aborts the call, including retries and the stream. An aborted call rejects with the signal's reason.
+   */
   signal?: AbortSignal | undefined;
-  /** See `timeoutMs` of the client. */
+  /** Overrides the client's `timeoutMs` for this call. */
   timeoutMs?: number | undefined;
-  /** See `maxRetries` of the client. */
+  /** Overrides the client's `maxRetries` for this call. */
   maxRetries?: number | undefined;
-  /** Headers for this call. A header replaces the client's header with the same name, and `null` removes it. */
+  /**
+   * Headers for this call, which replace the client's headers of the same name. Set a header to `null` to remove it.
+   */
   headers?: Readonly<Record<string, string | null>> | undefined;
 }
 
 /** Functions that observe a client's requests. An error thrown by a hook is logged and does not affect the call. */
 export interface ClientHooks {
-  /** Called before an attempt is sent. */
+  /** Called before each attempt. */
   onRequest?: ((event: RequestEvent) => void) | undefined;
-  /** Called when response headers arrive, with any status. */
+  /** Called when the headers of a response arrive, whatever the status. */
   onResponse?: ((event: ResponseEvent) => void) | undefined;
-  /** Called before the delay that precedes a retry. */
+  /** Called before the delay of each retry. */
   onRetry?: ((event: RetryEvent) => void) | undefined;
 }
 
@@ -63,7 +74,7 @@ export interface RequestEvent {
   /** Name of the call, for example `deployments.create`. */
   readonly call: string;
   readonly method: string;
-  /** The URL without its query. */
+  /** Request URL without the query string. */
   readonly url: string;
   /** Number of the attempt, starting at 1. */
   readonly attempt: number;
@@ -72,13 +83,13 @@ export interface RequestEvent {
 /** Describes an attempt that received a response. */
 export interface ResponseEvent extends RequestEvent {
   readonly status: number;
-  /** The service's id for the request. Undefined if the response has none. */
+  /** Request id from the response header `x-request-id`, if the service sends one. */
   readonly requestId: string | undefined;
   /** Time until the response headers arrived, in milliseconds. */
   readonly durationMs: number;
 }
 
-/** Describes an attempt that failed and will be retried. */
+/** Describes a failed attempt that will be retried. */
 export interface RetryEvent extends RequestEvent {
   /** Why the attempt failed. */
   readonly error: Error;
@@ -117,14 +128,15 @@ export const callChecks: Checks<CallOptions> = {
   ),
 };
 
-/** Returns the options that all calls share, without any others. */
+/** Returns only the options that all calls share. */
 export function callOptionsOf({ signal, timeoutMs, maxRetries, headers }: CallOptions): CallOptions {
   const options = { signal, timeoutMs, maxRetries, headers };
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
 /**
- * Merges headers by lower-case name. A later header replaces an earlier one with the same name, and `null` removes it.
+ * Merges headers by lower-case name. Later headers replace earlier headers of the same name. The value `null` removes a
+ * header.
  */
 export function mergedHeaders(...sources: readonly (CallOptions['headers'] | undefined)[]): Record<string, string> {
   const headers = new Map<string, string>();
@@ -136,8 +148,8 @@ export function mergedHeaders(...sources: readonly (CallOptions['headers'] | und
 }
 
 /**
- * Parses a service's address. Throws a RunspanError if the value is not an address or contains credentials, a query or
- * a fragment, or if an API key would be sent over plain HTTP to another machine.
+ * Parses a service's base URL. Throws a RunspanError if the URL is invalid or contains credentials, a query or a
+ * fragment. Also throws if an API key would be sent over plain HTTP to another machine.
  */
 export function serviceAddress(
   option: string,
@@ -162,7 +174,9 @@ export function serviceAddress(
   return url;
 }
 
-/** Parses a pre-signed URL, which may have a query. Errors do not show the URL, because it is a credential. */
+/**
+ * Parses a pre-signed URL, which may have a query. Error messages never contain the URL, because it is a credential.
+ */
 export function preSignedUrl(option: string, given: unknown, allowInsecure: boolean | undefined): URL {
   const url = URL.canParse(String(given)) ? new URL(String(given)) : undefined;
   const hasUser = url !== undefined && `${url.username}${url.password}` !== '';
@@ -182,7 +196,7 @@ interface AddressRules {
   readonly secret?: string;
 }
 
-/** Returns the problem with an address. Omits the address itself, which may contain credentials. */
+/** Returns the problem with a base URL. The text does not contain the URL, which may include credentials. */
 function addressProblem(url: URL | undefined): string | undefined {
   if (url === undefined) return 'cannot be parsed';
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'has another protocol';
@@ -197,7 +211,7 @@ function isKey(value: unknown): boolean {
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 /** Matches header values that undici can send. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-/** Matches headers for the connection and the body length, which only undici may set. */
+/** Matches connection and body-length headers, which only undici may set. */
 const RESERVED = /^(?:connection|content-length|expect|keep-alive|transfer-encoding|upgrade)$/i;
 
 function isHeader(name: string, text: unknown): boolean {
@@ -209,8 +223,8 @@ function isHook(name: string, hook: unknown): boolean {
 }
 
 /**
- * Checks each entry of a plain object. Errors name the first invalid entry, without its value. Rejects `Headers` and
- * `Map`, because their entries are not properties.
+ * Checks each entry of a plain object. The error names the first invalid entry, but not the entry's value. `Headers`
+ * and `Map` objects are rejected, because their entries are not properties.
  */
 function entriesCheck(kind: string, expected: string, isValid: (name: string, value: unknown) => boolean): Check {
   const invalidName = (given: object): string | undefined =>

@@ -9,30 +9,27 @@ import { isUuid, parseRequest, wireNameOf } from './schema.ts';
 export const ONE_IF_TRUE = (value: boolean): number | undefined => (value ? 1 : undefined);
 
 export interface Endpoint {
-  /** The call's name in errors, hooks and runs, for example `deployments.create`. */
+  /** Name of the call in errors, hooks and runs, for example `deployments.create`. */
   readonly name: string;
   readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
-  /** Path with placeholders for ids. `{name}` accepts any id, `{name:uuid}` only a UUID. */
+  /** Path with placeholders for ids. `{name}` accepts any id. `{name:uuid}` accepts only a UUID. */
   readonly path: string;
-  /** Schema for the request body. In a GET request, the parsed fields are sent as query parameters instead. */
+  /** Schema for the request body. GET requests send the parsed fields as query parameters instead. */
   readonly body?: BodySchema;
   /** Additional call options that are not sent to the service. */
   readonly options?: Readonly<Record<string, Check>>;
-  /** Additional call options that are sent as query parameters, with names converted to snake case. */
+  /** Additional call options to send as query parameters. The names are converted to snake case. */
   readonly query?: Readonly<Record<string, readonly [check: Check, convert?: (value: never) => QueryValue]>>;
   /** @default 'object' */
   readonly response?: ResponseKind;
-  /** The response field that contains a page's items, if the response is an object. */
+  /** Name of the response field with the page's items, if the response is an object. */
   readonly listField?: string;
   /**
-   * Whether the request may be repeated. By default, all requests may be repeated except POST and PATCH (RFC 9110,
+   * Whether the request may be repeated. By default, all requests except POST and PATCH may be repeated (RFC 9110,
    * 9.2.2).
    */
   readonly isIdempotent?: boolean | ((body: never) => boolean);
-  /**
-   * Whether the call creates a run on the server. If there is a current run, such a call is recorded and propagates the
-   * trace.
-   */
+  /** Whether the call creates a run on the server. Inside a run, such a call is recorded and sends trace headers. */
   readonly makesRun?: boolean;
 }
 
@@ -41,8 +38,8 @@ type Row = readonly [request: `${Endpoint['method']} ${string}`, more?: Omit<End
 export type Table<Group> = Readonly<Record<keyof Group, Endpoint>>;
 
 /**
- * Creates a group's endpoints. In the group `threads`, the row `{ get: ['GET /threads/{thread_id}'] }` defines
- * `threads.get`.
+ * Creates the endpoints of a group. For example, the row `{ get: ['GET /threads/{thread_id}'] }` in the group `threads`
+ * defines `threads.get`.
  */
 export function endpoints<Group>(group: string, rows: Readonly<Record<keyof Group, Row>>): Table<Group> {
   const table = Object.entries<Row>(rows).map(([call, [request, more]]) => {
@@ -56,8 +53,8 @@ export function endpoints<Group>(group: string, rows: Readonly<Record<keyof Grou
 export type Send = <Result>(endpoint: Endpoint, args: Arguments) => Result;
 
 /**
- * Creates a group's methods. The parameters of each method are the ids in the path, the body if the endpoint has a
- * schema for it, and the options.
+ * Creates the methods of a group. The parameters of each method are the ids in the path, the body if the endpoint has a
+ * body schema, and the options.
  */
 export function methodsOf<Group>(table: Table<Group>, send: Send): Group {
   const methods = Object.entries<Endpoint>(table).map(([name, endpoint]) => {
@@ -77,17 +74,17 @@ type OwnOptions = CallOptions & Readonly<Record<string, unknown>>;
 
 type QueryValue = string | number | boolean | readonly string[] | null | undefined;
 
-/** Query parameters. A list is sent as repeated parameters with the same name. */
+/** Query parameters. A list is sent as several parameters with the same name. */
 export type Query = Readonly<Record<string, QueryValue>>;
 
-/** A request that is ready to be sent. */
+/** A request that is ready to send. */
 export interface Call extends Pick<Endpoint, 'name' | 'method' | 'response'> {
-  /** Encoded path, relative to the client's address. */
+  /** Encoded path, relative to the base URL. */
   readonly path: string;
   readonly query?: Query;
   /** Body to send as JSON. */
   readonly body?: unknown;
-  /** Creates the body for an attempt. Used instead of `body`. */
+  /** Creates the body for each attempt. Used instead of `body`. */
   readonly stream?: () => StreamBody;
   readonly headers?: Readonly<Record<string, string>>;
   readonly isIdempotent?: boolean;
@@ -97,16 +94,16 @@ export interface Call extends Pick<Endpoint, 'name' | 'method' | 'response'> {
 }
 
 export interface Arguments {
-  /** Ids for the path's placeholders, as a list in the same order or as an object by name. */
+  /** Ids for the placeholders in the path, as a list in path order or as an object keyed by name. */
   readonly ids?: readonly string[] | Readonly<Record<string, string>>;
   readonly body?: unknown;
   readonly options?: CallOptions | undefined;
 }
 
 export interface PreparedCall extends Call {
-  /** Ids by the name of their placeholder. */
+  /** Ids, keyed by placeholder name. */
   readonly ids: Readonly<Record<string, string>>;
-  /** Options that only this call has. */
+  /** Options that are specific to this call. */
   readonly own: Readonly<Record<string, unknown>>;
 }
 
@@ -143,7 +140,7 @@ export function callOf(endpoint: Endpoint, args: Arguments): PreparedCall {
   };
 }
 
-/** Encodes a path segment, so that an id cannot be used for path traversal. */
+/** Encodes a path segment to prevent path traversal. */
 export function pathOf(segment: string): string {
   // `encodeURIComponent` does not encode dots, and the segment `..` would remove the preceding segment.
   return encoded(segment).replace(/^\.{1,2}$/, (dots) => dots.replaceAll('.', '%2E'));
@@ -159,8 +156,8 @@ export function queryText(query: Query | undefined): string {
 }
 
 /**
- * Rejects empty ids, `.` and `..`, because they would change the path. Encoding the dots does not help, because proxies
- * decode them (RFC 3986, 6.2.2.2).
+ * Rejects empty ids, `.` and `..`, because they would change the path. Encoding the dots would not help, because
+ * proxies decode encoded dots (RFC 3986, 6.2.2.2).
  */
 function idErrors(name: string, value: unknown, uuid: string | undefined): ValidationError[] {
   const loc = ['path', name];
@@ -179,7 +176,7 @@ function queryOf(query: NonNullable<Endpoint['query']>, own: OwnOptions): Query 
   return Object.fromEntries(parameters);
 }
 
-/** Encodes text for a URL. Replaces lone surrogates, because `encodeURIComponent` throws for them. */
+/** Encodes text for a URL. Lone surrogates are replaced, because `encodeURIComponent` throws an error for them. */
 function encoded(text: string): string {
   return encodeURIComponent(text.toWellFormed());
 }

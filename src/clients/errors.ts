@@ -3,41 +3,41 @@ import { isObject } from '../base/options.ts';
 import { shareInstances } from '../base/shared.ts';
 import { cut } from '../base/text.ts';
 
-/** A request, as described in an error. */
+/** Describes the request that caused an error. */
 export interface CallFacts {
   readonly method: string;
-  /** The URL without its query. */
+  /** Request URL without the query string. */
   readonly url: string;
   /** Number of attempts to send the request. */
   readonly attempts: number;
 }
 
-/** A response, as stored in an error. The request's keys and secrets are masked. */
+/** Describes the response that caused an error. API keys and secrets are masked. */
 export interface FailedAnswer {
   readonly status: number;
-  /** Headers by lower-case name. */
+  /** Response headers, keyed by lower-case name. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
 }
 
-/** An invalid field, in the format that the service uses (`HTTPValidationError`). */
+/** Describes an invalid field, in the format of the service's `HTTPValidationError`. */
 export interface ValidationError {
   /**
-   * Path of the field, for example `['body', 'source_config', 'repo_url']` or `['path', 'deployment_id']`. Numbers are
-   * list indexes.
+   * Path of the field, for example `['body', 'source_config', 'repo_url']` or `['path', 'deployment_id']`. Numbers in
+   * the path are list indexes.
    */
   readonly loc: readonly (string | number)[];
   readonly msg: string;
-  /** Kind of the error, for example `missing` or `value_error`. */
+  /** Type of the error, for example `missing` or `value_error`. */
   readonly type: string;
-  /** The invalid value, if the service returns it. Never set in errors that the client creates. */
+  /** The invalid value, if the service returns it. Errors created by the client never contain the value. */
   readonly input?: unknown;
   readonly ctx?: Readonly<Record<string, unknown>>;
 }
 
 /**
- * An argument is invalid, so no request was sent. `errors` lists every invalid field in the service's format, without
- * the values.
+ * Thrown when an argument is invalid. No request has been sent. `errors` lists every invalid field, but not the invalid
+ * values.
  */
 export class InvalidRequestError extends RunspanError {
   override readonly name: string = 'InvalidRequestError';
@@ -60,25 +60,25 @@ const CODES: Readonly<Record<number, ErrorCode>> = {
   429: 'RUNSPAN_RATE_LIMITED',
 };
 
-/** Maximum characters of the service's explanation in an error message. */
+/** Maximum length of the service's explanation in an error message, in characters. */
 export const DETAIL_MAX = 500;
 
 /**
- * The service responded with an unsuccessful status. `code` depends on the status, for example `RUNSPAN_NOT_FOUND` for
- * 404 and `RUNSPAN_SERVER_ERROR` for 500 and above. The request's keys and secrets are masked, even if the response
- * repeats them.
+ * Thrown when the service responds with an error status. `code` depends on the status, for example `RUNSPAN_NOT_FOUND`
+ * for 404 and `RUNSPAN_SERVER_ERROR` for 500 and above. API keys and secrets of the request are masked, even if the
+ * response contains them.
  */
 export class ApiError extends RunspanError {
   override readonly name: string = 'ApiError';
   readonly status: number;
-  /** The service's explanation as text. Undefined if the response contains none. */
+  /** The service's explanation as text, if the response contains one. */
   readonly detail: string | undefined;
-  /** The invalid fields in a 422 response. Empty for other responses. */
+  /** Invalid fields reported by a 422 response. Empty for other responses. */
   readonly errors: readonly ValidationError[];
-  /** The parsed response body, or its text if it is not JSON. */
+  /** Parsed JSON body of the response, or the body text if it is not JSON. */
   readonly body: unknown;
   readonly headers: FailedAnswer['headers'];
-  /** The service's id for the request, by which the service's operators can find it. */
+  /** Request id from the service, which helps its operators to find the request. */
   readonly requestId: string | undefined;
   readonly request: CallFacts;
 
@@ -100,7 +100,7 @@ export class ApiError extends RunspanError {
   }
 }
 
-/** The response is invalid: it is not JSON, too long, or not of the expected kind. */
+/** Thrown when a response is not JSON, is too long or has an unexpected type. */
 export class InvalidAnswerError extends RunspanError {
   override readonly name: string = 'InvalidAnswerError';
   readonly status: number;
@@ -116,10 +116,10 @@ export class InvalidAnswerError extends RunspanError {
   }
 }
 
-/** No response arrived, because the service cannot be reached or the connection broke. */
+/** Thrown when no response arrives, because the service cannot be reached or the connection breaks. */
 export class ConnectionError extends RunspanError {
   override readonly name: string = 'ConnectionError';
-  /** Whether the service may have received the request despite the failure. */
+  /** Whether the service may have received the request. */
   readonly mayHaveArrived: boolean;
   readonly request: CallFacts;
 
@@ -130,7 +130,7 @@ export class ConnectionError extends RunspanError {
   }
 }
 
-/** A call took longer than its timeout. The service may still have received the request. */
+/** Thrown when a call takes longer than its timeout. The service may still have received the request. */
 export class TimeoutError extends RunspanError {
   override readonly name: string = 'TimeoutError';
   readonly request: CallFacts;
@@ -166,7 +166,8 @@ function codeOf(status: number): ErrorCode {
 }
 
 /**
- * Returns a response's explanation: the text in a common field, or the body itself if it is plain text. Ignores markup.
+ * Returns the explanation in an error response: the text of a common field, or the body if it is plain text. Markup is
+ * ignored.
  */
 function detailOf(body: unknown, depthMax = 3): string | undefined {
   if (typeof body === 'string') return body === '' || /^\s*</.test(body) ? undefined : body;
@@ -191,13 +192,13 @@ function oneLine(text: string): string {
   return text.replace(/[\p{Cc}\s]+/gu, ' ').trim();
 }
 
-/** Formats an error as one line, for example `body.source_config.repo_url: Field required`. */
+/** Formats a validation error as one line, for example `body.source_config.repo_url: Field required`. */
 function validationText({ loc, msg }: ValidationError): string {
   const place = loc.map((step) => (typeof step === 'number' ? `[${step}]` : `.${cut(step, 100)}`)).join('');
   return `${place.replace(/^\./, '')}: ${msg}`;
 }
 
-/** Returns the field errors from a FastAPI or Zod response. Zod 4 encodes its issues as JSON in `message`. */
+/** Returns the validation errors from a FastAPI or Zod response. Zod 4 encodes its issues as JSON in `message`. */
 function validationErrorsOf(body: unknown): ValidationError[] {
   const { detail, error } = isObject(body) ? body : {};
   if (Array.isArray(detail)) return detail.filter(isValidationError);
@@ -215,7 +216,7 @@ function isValidationError(value: unknown): value is ValidationError {
   return value.loc.every((step) => typeof step === 'string' || typeof step === 'number');
 }
 
-/** Makes an error's properties non-enumerable, so that a logged error does not show its message twice. */
+/** Makes properties of an error non-enumerable, so that a logged error does not show the message twice. */
 export function hide(error: object, names: readonly string[]): void {
   for (const name of names) Object.defineProperty(error, name, { enumerable: false });
 }

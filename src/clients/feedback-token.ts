@@ -6,21 +6,21 @@ import { callOf, type Endpoint } from './endpoint.ts';
 import { listOf, rule, type Schema, strictRequest, TEXT, UUID, value } from './schema.ts';
 import { tracedCall } from './tracing.ts';
 
-/** A request for a feedback token. */
+/** A request for a feedback URL. */
 export interface FeedbackTokenRequest {
   /** Id of the run to give feedback on. */
   runId: string;
-  /** Key of the feedback, from 1 to 180 characters long. */
+  /** Key of the feedback, 1 to 180 characters long. */
   key: string;
-  /** The feedback's id, a UUID. Replaces earlier feedback with the same id. */
+  /** UUID of the feedback. New feedback replaces earlier feedback with the same id. */
   feedbackId?: string;
-  /** The URL's lifetime. The service's default is three hours. */
+  /** Lifetime of the URL. The service's default is three hours. */
   expiresIn?: { readonly days?: number; readonly hours?: number; readonly minutes?: number };
-  /** Expiry time as an ISO 8601 timestamp. Set either `expiresAt` or `expiresIn`. */
+  /** Expiry time of the URL, as an ISO 8601 timestamp. Set either `expiresAt` or `expiresIn`. */
   expiresAt?: string;
 }
 
-/** A URL for submitting feedback. Anyone who has `url` can submit feedback. */
+/** A feedback URL and its expiry time. Anyone who has `url` can submit feedback. */
 export interface FeedbackToken {
   readonly id: string;
   readonly url: string;
@@ -29,11 +29,11 @@ export interface FeedbackToken {
   readonly feedback_key?: string;
 }
 
-/** The service that stores the run, and the key for it. */
+/** Address and API key of the service that stores the run. */
 export interface FeedbackServiceOptions extends ClientOptions, Pick<CallOptions, 'signal'> {
-  /** The service's address, as for trace ingestion. The client appends `/feedback/tokens`. */
+  /** Base URL of the service, the same as for sending runs. The client appends `/feedback/tokens`. */
   url: string | URL;
-  /** Id of the workspace. Set this option if the API key belongs to several workspaces. */
+  /** Id of the workspace. Required if the API key belongs to several workspaces. */
   workspaceId?: string | undefined;
 }
 
@@ -45,7 +45,7 @@ export async function createFeedbackToken(
   return create(CREATE_ONE, request, service);
 }
 
-/** Creates several pre-signed feedback URLs with one HTTP request. Returns them in the order of `requests`. */
+/** Creates several pre-signed feedback URLs with one HTTP request. The result has the same order as `requests`. */
 export async function createFeedbackTokens(
   requests: readonly FeedbackTokenRequest[],
   service: FeedbackServiceOptions,
@@ -86,7 +86,7 @@ const CREATE_ONE: Endpoint = {
   method: 'POST',
   path: '/feedback/tokens',
   body: TOKEN_REQUEST,
-  // A retry may create a second token, which does no harm.
+  // If a retry creates a second token, no harm is done.
   isIdempotent: true,
 };
 
@@ -105,7 +105,7 @@ async function create<Tokens>(endpoint: Endpoint, body: object, options: Feedbac
   const credentials = { 'x-api-key': checked.apiKey, 'x-tenant-id': workspaceId };
   const api = serviceApi({ option: 'url', url, credentials }, client);
   try {
-    // The URLs are credentials.
+    // The URLs are credentials, so they are not recorded.
     const run = { name, runType: 'tool', inputs: () => ({ body: call.body }), outputs: () => ({}) } as const;
     return await tracedCall(run, async () => {
       const answer = await api.send<Tokens>(call);

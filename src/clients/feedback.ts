@@ -14,17 +14,17 @@ import { ApiError, InvalidRequestError, type ValidationError } from './errors.ts
 import { secretsIn } from './secrets.ts';
 import { tracedCall } from './tracing.ts';
 
-/** An end user's feedback on a run. Every field is optional. */
+/** Feedback from an end user on a run. All fields are optional. */
 export interface FeedbackSubmission {
-  /** A rating that makes runs comparable, for example 1 or -1. `true` counts as 1 and `false` as 0. */
+  /** Numeric rating, for example 1 or -1. `true` counts as 1 and `false` as 0. */
   score?: number | boolean | null;
-  /** The user's choice, if a number cannot express it. */
+  /** The user's answer, if a number cannot express it. */
   value?: number | boolean | string | Readonly<Record<string, unknown>> | null;
-  /** A text written by the user. */
+  /** Text comment from the user. */
   comment?: string | null;
   /** The answer that the run should have given. */
   correction?: Readonly<Record<string, unknown>> | string | null;
-  /** Other data about the feedback. Requires the method `POST`. */
+  /** Additional data about the feedback. Requires the method `POST`. */
   metadata?: Readonly<Record<string, unknown>> | null;
 }
 
@@ -33,15 +33,15 @@ export interface SubmitFeedbackOptions
   extends CallOptions,
     Pick<ClientOptions, 'connectTimeoutMs' | 'allowInsecure' | 'dispatcher' | 'hooks'> {
   /**
-   * `GET` sends the feedback in the URL's query string.
+   * HTTP method. `GET` sends the feedback in the URL's query string.
    * @default 'POST'
    */
   method?: 'POST' | 'GET';
-  /** Origin that the URL must have. Set it if the URL comes from an untrusted source. */
+  /** Required origin of the URL. Set `origin` if the URL comes from an untrusted source. */
   origin?: string;
 }
 
-/** Reason why the service refused feedback. */
+/** Why the service refused the feedback. */
 export type FeedbackRefusal = 'unknown' | 'expired' | 'invalid';
 
 const REFUSALS: Readonly<Record<number, FeedbackRefusal>> = {
@@ -58,7 +58,7 @@ const REFUSAL_TEXTS: Readonly<Record<FeedbackRefusal, string>> = {
   invalid: 'The service does not accept this feedback',
 };
 
-/** The service refused the feedback, because the URL is unknown or has expired, or because the feedback is invalid. */
+/** Thrown when the service refuses feedback. The URL is unknown or expired, or the feedback is invalid. */
 export class FeedbackError extends RunspanError {
   override readonly name: string = 'FeedbackError';
   readonly reason: FeedbackRefusal;
@@ -70,7 +70,7 @@ export class FeedbackError extends RunspanError {
     this.reason = reason;
   }
 
-  /** @internal Converts a refusal to a FeedbackError. Returns any other error unchanged. */
+  /** @internal Converts a refusal by the service to a FeedbackError. Returns any other error unchanged. */
   static of(thrown: unknown): unknown {
     const reason = thrown instanceof ApiError ? REFUSALS[thrown.status] : undefined;
     return reason === undefined ? thrown : new FeedbackError(reason, thrown as ApiError);
@@ -80,9 +80,9 @@ export class FeedbackError extends RunspanError {
 shareInstances({ FeedbackError });
 
 /**
- * Sends feedback to a pre-signed URL from a run's `feedback` event or from `createFeedbackToken`. No key is sent,
- * because the URL is the credential. Rejects with a FeedbackError if the service refuses the feedback. Retried only if
- * the service cannot have received the request, so that feedback is never stored twice.
+ * Sends feedback to a pre-signed URL from a run's `feedback` event or from `createFeedbackToken`. No API key is sent,
+ * because the URL is the credential. Rejects with a FeedbackError if the service refuses the feedback. To avoid storing
+ * feedback twice, a request is retried only if the service cannot have received it.
  */
 export async function submitFeedback(
   url: string | URL,
@@ -100,14 +100,14 @@ export async function submitFeedback(
     name,
     method,
     path: address.pathname + (method === 'GET' ? withQuery(address, fields) : address.search),
-    // Each request, even a GET, stores the feedback again.
+    // Every request stores the feedback again, even a GET.
     isIdempotent: false,
     options: callOptionsOf(checked),
     ...(method === 'POST' && { body: fields }),
   };
   try {
     await tracedCall({ name, runType: 'tool', inputs: () => fields }, async () => {
-      // Ignores the response body. A service may respond to a GET request with a page that thanks the user.
+      // The response body is ignored. A service may respond to a GET request with a thank-you page.
       const { body } = await api.open(call);
       body.destroy();
     });
@@ -119,10 +119,10 @@ export async function submitFeedback(
 }
 
 /**
- * Returns a link for an email or a chat: the URL with the feedback in its query string. On a runspan receiver, the link
+ * Returns a link for an email or chat message, with the feedback in the query string. On a runspan receiver, the link
  * opens a page with a button that stores the feedback. Other services may store the feedback as soon as a link preview
- * or a mail scanner opens the link. Throws an InvalidRequestError if the feedback has metadata or its value is an
- * object, because links cannot contain metadata or objects.
+ * or mail scanner opens the link. Throws an InvalidRequestError if the feedback has metadata or an object as its value,
+ * because links cannot contain them.
  */
 export function feedbackLink(url: string | URL, feedback: FeedbackSubmission): string {
   const address = feedbackUrl(url, true, undefined);
@@ -166,7 +166,7 @@ function checkedFields(call: string, place: 'body' | 'query', feedback: Feedback
   return fields;
 }
 
-/** Adds the feedback to the URL's query string. Objects are encoded as JSON. */
+/** Adds feedback to a URL's query string. Objects are encoded as JSON. */
 function withQuery({ searchParams }: URL, fields: Record<string, unknown>): string {
   const query = new URLSearchParams(searchParams);
   for (const [name, given] of Object.entries(fields))
@@ -175,8 +175,8 @@ function withQuery({ searchParams }: URL, fields: Record<string, unknown>): stri
 }
 
 /**
- * Parses a feedback URL, which may have a query. Throws a RunspanError if the text is not a URL or has another origin
- * than required.
+ * Parses a feedback URL, which may have a query. Throws a RunspanError if the URL is invalid or does not have the
+ * required origin.
  */
 function feedbackUrl(given: string | URL, allowInsecure: boolean | undefined, origin: string | undefined): URL {
   const url = preSignedUrl('url', given, allowInsecure);
@@ -191,7 +191,7 @@ function originOf(address: string): string {
   return URL.canParse(address) ? new URL(address).origin : '';
 }
 
-/** Returns a feedback URL's secret parts: the last path segment and the query values. */
+/** Returns the secret parts of a feedback URL: the last path segment and the query values. */
 function secretsOf({ pathname, searchParams }: URL): string[] {
   const token = pathname.split('/').findLast((segment) => segment !== '') ?? '';
   return [token, ...searchParams.values()];

@@ -12,7 +12,7 @@ export class Page<Item> implements AsyncIterable<Item> {
     this.#next = next;
   }
 
-  /** Whether another page may follow, which may be empty. */
+  /** Whether there may be another page. The next page may be empty. */
   get hasNext(): boolean {
     return this.#next !== undefined;
   }
@@ -22,7 +22,7 @@ export class Page<Item> implements AsyncIterable<Item> {
     return this.#next?.();
   }
 
-  /** Iterates over the items on this page and all later pages. Requests each page when the iteration reaches it. */
+  /** Iterates over the items of this page and all later pages. Each page is requested on demand. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Item, void, undefined> {
     let page: Page<Item> | undefined = this;
     while (page !== undefined) {
@@ -33,8 +33,8 @@ export class Page<Item> implements AsyncIterable<Item> {
 }
 
 /**
- * A list that is requested lazily. `await list` returns the first page, which is requested only once. `for await (const
- * item of list)` iterates over all items, and requests every page again.
+ * A paginated list whose pages are requested on demand. `await list` returns the first page and requests it only once.
+ * `for await (const item of list)` iterates over all items. Each loop requests all pages again.
  */
 export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<Item> {
   readonly #ask: () => Promise<Page<Item>>;
@@ -58,7 +58,7 @@ export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<It
     yield* await this.#ask();
   }
 
-  /** Iterates over the pages instead of the items. */
+  /** Iterates over pages instead of items. */
   async *pages(): AsyncGenerator<Page<Item>, void, undefined> {
     for (let page: Page<Item> | undefined = await this.#ask(); page !== undefined; page = await page.next()) yield page;
   }
@@ -78,13 +78,13 @@ export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<It
   }
 }
 
-/** A page's items, and the offset or cursor of the next page. */
+/** Items of a page, and the offset or cursor of the next page. */
 interface PagePart<Item, Cursor> {
   readonly items: readonly Item[];
   readonly next: Cursor | undefined;
 }
 
-/** Returns a list that requests its pages with `load`. If `first` throws, awaiting the list rejects with that error. */
+/** Returns a list that requests pages with `load`. If `first` throws, awaiting the list rejects with that error. */
 export function pagesFrom<Item, Cursor>(
   first: () => Cursor,
   load: (cursor: Cursor) => Promise<PagePart<Item, Cursor>>,

@@ -11,8 +11,9 @@ type RequiredFields<T> = FieldSchemas<Pick<T, RequiredKeys<T>>>;
 type OptionalFields<T> = FieldSchemas<Omit<T, RequiredKeys<T>>>;
 
 /**
- * Returns a schema that validates an interface's required fields. Leaves other fields to the service, because a later
- * version may support more. Rejects field names in camel case, because the service would ignore them.
+ * Returns a schema that validates only the required fields of an interface. Newer services may support more fields, so
+ * the service validates all other fields. Field names in camel case are rejected, because the service would ignore
+ * them.
  */
 export function required<T extends object>(fields: RequiredFields<T>): Schema<T> {
   return v.pipe(
@@ -45,18 +46,18 @@ export function wireNameOf(name: string): string {
 }
 
 /**
- * Returns a schema that validates all fields in an interface and rejects unknown fields. Optional fields may be null.
- * If `needed` and the optional fields differ from the interface, the code does not compile.
+ * Returns a schema that validates all fields of an interface and rejects unknown fields. Optional fields may be null.
+ * The code compiles only if `needed` and `optional` match the interface.
  */
 export function strictRequest<T extends object>(needed: RequiredFields<T>, optional: OptionalFields<T>): Schema<T> {
   const nullable = Object.entries<v.GenericSchema>(optional).map(([name, field]) => [name, v.nullish(field)]);
-  // valibot looks up fields with `in` and would otherwise find `toString`.
+  // Without a null prototype, valibot would find inherited fields such as `toString`.
   const entries = Object.assign(Object.create(null), needed, Object.fromEntries(nullable));
   const unknownField = v.undefined('Unknown field, or a field that this request cannot set');
   return v.pipe(RECORD, v.objectWithRest(entries, unknownField)) as unknown as Schema<T>;
 }
 
-/** Parses a value. Returns the parsed value or a list of errors, whose paths start with `place`. */
+/** Parses a value. Returns the parsed value or a list of errors. Each error's path starts with `place`. */
 export function parseRequest(
   schema: BodySchema,
   value: unknown,
@@ -66,7 +67,7 @@ export function parseRequest(
   return { value: success ? output : value, errors: issues?.map((issue) => errorOf(issue, place)) ?? [] };
 }
 
-/** Throws if an argument that is not sent to the service is not an object. */
+/** Throws an InvalidRequestError if an argument is not an object. */
 export function checkObject(call: string, name: string, given: unknown): void {
   if (!isObject(given))
     throw new InvalidRequestError(call, [{ loc: [name], msg: 'Expected an object', type: 'object' }]);
@@ -90,16 +91,16 @@ export const TRUE_OR_FALSE: Schema<boolean> = v.boolean('Expected true or false'
 const UUID_FORMAT = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 export const UUID: Schema<string> = v.custom(isUuid, 'Expected a UUID');
 export const RECORD: Schema<Record<string, unknown>> = v.custom(isObject, 'Expected an object');
-/** Schema for a request body whose fields only the service validates. */
+/** Schema for a request body whose fields the client does not validate. */
 export const BODY: Schema<object> = required<object>({});
-/** Schema for a field that only the service validates. */
+/** Schema for a field that the client does not validate. */
 export const ANY: Schema<never> = v.unknown() as Schema<never>;
 
 export function isUuid(value: unknown): value is string {
   return typeof value === 'string' && UUID_FORMAT.test(value);
 }
 
-/** Returns an object that maps each given field name to the same schema. */
+/** Returns an object that maps each field name to the same schema. */
 export function each<const Name extends string, T>(
   schema: Schema<T>,
   ...names: readonly Name[]
@@ -125,7 +126,10 @@ export function whole(least: number, most: number = Number.MAX_SAFE_INTEGER): Sc
   return value(expected, holds);
 }
 
-/** Schema for any value for which `holds` returns true. `expected` follows the word "Expected" in the error message. */
+/**
+ * Returns a schema that accepts values for which `holds` returns true. In the error message, `expected` follows the
+ * word "Expected".
+ */
 export function value<T>(expected: string, holds: (value: unknown) => boolean): Schema<T> {
   return v.custom<T>(holds, `Expected ${expected}`);
 }

@@ -2,12 +2,12 @@ import { SecretNames } from '../payload/secret-names.ts';
 
 export const MASK = '[secret]';
 
-/** Minimum length of values to mask. Masking shorter values would also mask parts of ordinary words. */
+/** Minimum length of a value to mask. Masking shorter values would mask parts of ordinary words. */
 const LENGTH_MIN = 4;
 
 /**
- * Matches short words and numbers such as `true`, `prod` and `8080`. Such values are settings rather than secrets, and
- * masking them would make errors unreadable.
+ * Matches short words and numbers such as `true`, `prod` and `8080`. These values are settings, not secrets. Masking
+ * these values would make errors unreadable.
  */
 const PLAIN_SETTING = /^(?:[a-z]{1,7}|\d{1,7})$/i;
 
@@ -17,7 +17,7 @@ export function hasSecretName(name: unknown): boolean {
   return typeof name === 'string' && secretNames.kindOf(name) !== undefined;
 }
 
-/** Returns the values of headers whose names indicate a secret, without a scheme such as `Bearer`. */
+/** Returns the values of headers with a secret-looking name. A scheme such as `Bearer` is removed. */
 export function secretsIn(headers: Readonly<Record<string, string | null>> | undefined): string[] {
   return Object.entries(headers ?? {}).flatMap(([name, value]) => {
     if (value === null || !hasSecretName(name)) return [];
@@ -25,14 +25,14 @@ export function secretsIn(headers: Readonly<Record<string, string | null>> | und
   });
 }
 
-/** Masks secrets in text, both as they are and encoded for JSON, URLs, forms or base64. */
+/** Masks secrets in text, including secrets encoded for JSON, URLs, forms or base64. */
 export class Secrets {
   readonly #secrets: readonly string[];
   readonly #forms: readonly string[];
 
   constructor(secrets: readonly string[]) {
     this.#secrets = secrets.filter((text) => text.length >= LENGTH_MIN && !PLAIN_SETTING.test(text));
-    // Longer forms first, because one secret may contain another.
+    // Replace longer forms first, because one secret may contain another.
     this.#forms = [...new Set(this.#secrets.flatMap(formsOf))].sort((one, other) => other.length - one.length);
   }
 
@@ -44,7 +44,7 @@ export class Secrets {
     return this.#forms.reduce((left, form) => left.replaceAll(form, MASK), text);
   }
 
-  /** Masks secrets in a JSON body. Parses the body first, because JSON can escape a character in several ways. */
+  /** Masks secrets in a JSON body. The body is parsed first, because JSON can escape a character in several ways. */
   maskedBody(text: string): string {
     if (this.#forms.length === 0) return text;
     try {
@@ -75,7 +75,7 @@ function formsOf(text: string): string[] {
   const ascii = json.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
   const url = encodeURIComponent(text.toWellFormed());
   const form = new URLSearchParams([['', text]]).toString().slice(1);
-  // If other bytes follow the secret, the padding and the character before it change.
+  // Omit the padding and the character before it, because both change if more bytes follow the secret.
   const base64 = btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join('')).replace(
     /.?={1,2}$/,
     '',

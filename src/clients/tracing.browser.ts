@@ -1,7 +1,7 @@
 import { newRunId } from '../run/ids.ts';
 import type * as tracing from './tracing.ts';
 
-// In browsers there is no current run, so calls are not recorded.
+// Browsers have no current run, so calls are not recorded.
 
 export const tracedCall: typeof tracing.tracedCall = (_, call) => call(undefined);
 

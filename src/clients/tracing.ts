@@ -7,11 +7,11 @@ import type { Run } from '../run/run.ts';
 import { currentRun, startRun, withRun } from '../run/start-run.ts';
 import { StreamTrace } from './agent-server/streams/stream-trace.ts';
 
-// The clients use tracing only through this file, which `tracing.browser.ts` replaces in builds for browsers.
+// The clients use tracing only through this file. Browser builds replace it with `tracing.browser.ts`.
 
 export { recordPlace } from './agent-server/streams/stream-trace.ts';
 
-/** How to record a call as a run. The inputs and outputs must not contain keys or secrets. */
+/** Describes how to record a call as a run. The inputs and outputs must not contain API keys or secrets. */
 interface CallRun<Result> {
   readonly name: string;
   readonly runType: 'chain' | 'tool';
@@ -32,8 +32,8 @@ export function tracedCall<Result>(
 
 /**
  * Opens a stream and records it as a child of the current run until the stream ends. The run's outputs are the last
- * state, or the list of events if there is no state. Payload size limits apply. Without a current run, the stream is
- * not recorded.
+ * state, or the list of events if no state arrives. Payload size limits apply. Without a current run, the stream is not
+ * recorded.
  */
 export async function tracedStream<Stream>(
   name: string,
@@ -50,10 +50,7 @@ export async function tracedStream<Stream>(
   }
 }
 
-/**
- * Returns the headers that propagate the current run. The trace is sent under two header names, because servers read
- * either one.
- */
+/** Returns the trace headers of the current run. The trace is sent in two headers, because servers read either one. */
 export function traceHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
   if (!isInRun()) return {};
   const all = toHeaders(undefined, headers);
@@ -68,7 +65,7 @@ export function newThreadId(): string {
   return newRunId(clock.nowUs());
 }
 
-/** Whether calls are recorded, because there is a current run. A client never starts a trace itself. */
+/** Whether there is a current run to record calls in. A client never starts a trace by itself. */
 function isInRun(): boolean {
   return currentContext()?.id !== undefined;
 }
