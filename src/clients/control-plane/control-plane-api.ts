@@ -7,7 +7,7 @@ import { tracedCall } from '../tracing.ts';
 import { hideSecretValues, secretValuesOf, withoutSecretValues } from './secret-values.ts';
 import type { SpellingTable } from './spelling.ts';
 
-/** Selects the part of a list to request. */
+/** Page size and offset of a list request. */
 export interface ListOptions extends CallOptions {
   /** Number of items per page, at most 100. @default 20 */
   limit?: number;
@@ -23,8 +23,8 @@ export const LIST_OPTIONS: NonNullable<Endpoint['options']> = {
 const PAGE_ITEMS = 20;
 
 /**
- * Sends a ControlPlane's calls. Translates between the names in the interface and the service's names. Records each
- * call if there is a current run.
+ * Sends the requests of a ControlPlane. Names are translated between the interface and the service. Inside a run, each
+ * call is recorded.
  */
 export class ControlPlaneApi {
   readonly api: Api;
@@ -57,7 +57,7 @@ export class ControlPlaneApi {
     return { ...answer, data: this.#read(answer.data) as Result };
   }
 
-  /** Lists items in pages. Each response contains the next page's offset. */
+  /** Lists items page by page. Each response contains the offset of the next page. */
   #list<Item>(endpoint: Endpoint, args: Arguments): PageList<Item> {
     const first = (): { call: PreparedCall; offset: number } => {
       const call = callOf(endpoint, args);
@@ -68,7 +68,7 @@ export class ControlPlaneApi {
       const answer = await this.traced<Resources<Item>>({ ...call, query: { ...call.query, limit, offset } });
       const { resources, offset: next } = answer.data;
       if (!Array.isArray(resources)) throw this.api.invalidAnswer(call, answer, 'has no list of resources');
-      // Ends the list if the next offset does not advance. Otherwise the same page would be requested forever.
+      // Stop if the next offset does not advance, to avoid requesting the same page forever.
       const isLast = resources.length < limit || typeof next !== 'number' || !(next > offset);
       return { items: resources, next: isLast ? undefined : { call, offset: next } };
     });

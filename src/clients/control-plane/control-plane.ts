@@ -9,21 +9,21 @@ import { LISTENERS, type Listeners } from './listeners.ts';
 import { REVISIONS, type Revisions } from './revision.ts';
 import { isSpelling, type Spelling, SpellingTable } from './spelling.ts';
 
-/** A control plane's address and credentials. */
+/** Options of `ControlPlane`. */
 export interface ControlPlaneOptions extends ClientOptions {
-  /** The service's address, including its path if there is one. The client appends paths such as `/v2/deployments`. */
+  /** Base URL of the service, including any path. The client appends paths such as `/v2/deployments`. */
   baseUrl: string | URL;
-  /** Id of the workspace, sent as `X-Tenant-Id`. Set this option if the API key belongs to several workspaces. */
+  /** Id of the workspace, sent as `X-Tenant-Id`. Required if the API key belongs to several workspaces. */
   tenantId?: string | undefined;
   /** Token to send as `Authorization: Bearer …`. */
   bearerToken?: string | undefined;
-  /** The service's names, if they differ from the names in the interface. */
+  /** Names that the service uses, if they differ from the names in the interface. */
   spelling?: Spelling | undefined;
 }
 
 /**
- * A client for the service that deploys agent servers. Validates requests before sending them: an invalid request
- * rejects with an InvalidRequestError that lists every invalid field.
+ * A client for the control plane, the service that deploys agent servers. The client validates each request before
+ * sending it. An invalid request rejects with an InvalidRequestError that lists every invalid field.
  */
 export class ControlPlane {
   readonly deployments: Deployments;

@@ -17,31 +17,31 @@ export interface WaitOptions extends Pick<CallOptions, 'signal' | 'headers'> {
   /** Id of the revision to wait for. @default the latest revision */
   revisionId?: string;
   /**
-   * Timeout for the wait in milliseconds, including its first request.
+   * Timeout for the whole wait, including the first request, in milliseconds.
    * @default 900_000
    */
   timeoutMs?: number;
-  /** Time between two polls in milliseconds. By default, it grows from 1 s to 5 s. */
+  /** Delay between two polls, in milliseconds. By default, the delay grows from 1 s to 5 s. */
   intervalMs?: number;
   /**
-   * Called with the first response and after each change in the revision's status. If it returns a promise, the wait
-   * awaits it. If it throws, the wait ends.
+   * Called with the first response and after each change of the revision's status. A returned promise is awaited. If
+   * `onStatus` throws, the wait ends.
    */
   onStatus?: (revision: Revision) => void;
   /**
    * Called when a later revision replaces the awaited revision. Return `'follow'` to wait for the later revision, or
-   * `'stay'` to keep waiting for this one. Otherwise the wait rejects with a RevisionError.
+   * `'stay'` to keep waiting for the original one. For any other result, the wait rejects with a RevisionError.
    */
   onSuperseded?: (event: SupersededEvent) => 'follow' | 'stay' | undefined;
 }
 
-/** The ids of the awaited revision and of the later revision that replaces it. */
+/** Ids of the awaited revision and of the later revision that replaces it. */
 export interface SupersededEvent {
   readonly revisionId: string;
   readonly latestRevisionId: string;
 }
 
-/** A deployment and its deployed revision. Its URL is `deployment.source_config.custom_url`. */
+/** A deployment and its deployed revision. The deployment's URL is `deployment.source_config.custom_url`. */
 export interface Deployed {
   readonly deployment: Deployment;
   readonly revision: Revision;
@@ -58,12 +58,12 @@ const FIRST_DELAY_MS = 1_000;
 const LONGEST_DELAY_MS = 5_000;
 const POLL_TIMEOUT_MS = 30_000;
 
-/** For this long after a change, the service may still return a 404 or the old revision. */
+/** Time after a change during which the service may still return a 404 or the old revision. */
 const GRACE_MS = 5_000;
 
 const FAILED: ReadonlySet<string> = new Set(['CREATE_FAILED', 'BUILD_FAILED', 'DEPLOY_FAILED']);
 
-/** Statuses that a revision can get because a later revision replaced it. */
+/** Statuses of a revision that may have been replaced by a later revision. */
 const GIVEN_UP: ReadonlySet<string> = new Set(['SKIPPED', 'INTERRUPTED']);
 
 type Waited = Omit<WaitOptions, 'revisionId'>;
@@ -98,7 +98,7 @@ export async function updateAndWait(
   options?: Waited,
 ): Promise<Updated> {
   return waiting<Updated>(api, 'deployments.updateAndWait', call.ids, options, async (wait) => {
-    // The update created a revision if the latest revision afterwards differs from this one.
+    // Compare the latest revision before and after the update, to detect whether the update created a revision.
     const before = createsRevision(call.body as DeploymentPatch) && (await wait.latestRevision(deploymentId));
     const { data } = await wait.change<Deployment>(call);
     if (before === false) return { deployment: data, revision: undefined };
@@ -125,7 +125,7 @@ export async function redeployAndWait(
 const GET_REVISION: Endpoint = { ...REVISIONS.get, name: 'deployments.waitUntilDeployed' };
 const GET_DEPLOYMENT: Endpoint = { ...GET_REVISION, path: '/v2/deployments/{deployment_id:uuid}' };
 
-/** Validates the options and waits. If there is a current run, records the wait as one child run, without its polls. */
+/** Validates the options and waits. Inside a run, the whole wait is recorded as one child run, without the polls. */
 function waiting<Result extends Updated>(
   api: ControlPlaneApi,
   name: string,
@@ -163,9 +163,9 @@ class RevisionWait {
   #revision: Revision | undefined;
   /** Time at which the awaited revision became the latest. */
   #newSinceMs: number = this.#startedMs;
-  /** Whether the service has responded. Before the first response, a failure suggests that the address is wrong. */
+  /** Whether the service has responded. Before the first response, a failure suggests a wrong base URL. */
   #isReached = false;
-  /** The later revision that was last reported to `onSuperseded`. */
+  /** The later revision most recently passed to `onSuperseded`. */
   #reportedLatest: string | undefined;
   #retryAfterMs = 0;
   #lastError: unknown;
@@ -184,8 +184,8 @@ class RevisionWait {
   }
 
   /**
-   * Called when the service accepts a change. Shortly afterwards, the service may still return an earlier revision as
-   * the latest.
+   * Called when the service accepts a change. For a short time, the service may still return an earlier revision as the
+   * latest.
    */
   responded(): this {
     this.#isReached = true;
@@ -206,8 +206,8 @@ class RevisionWait {
   }
 
   /**
-   * Waits until the deployment's latest revision differs from `before`, and returns the deployment. Returns undefined
-   * if the revision does not change.
+   * Waits until the deployment's latest revision differs from `before`. Returns the deployment, or undefined if the
+   * revision does not change.
    */
   async changed(deploymentId: string, before: string | null): Promise<Deployment | undefined> {
     this.#deploymentId = deploymentId;
@@ -242,7 +242,7 @@ class RevisionWait {
       } catch (thrown) {
         this.#options.signal?.throwIfAborted();
         if (!this.#isTemporary(thrown)) throw thrown;
-        // An earlier error is more informative than a timeout.
+        // Keep an earlier error, which is more informative than a timeout.
         if (!(thrown instanceof TimeoutError) || this.#lastError === undefined) this.#lastError = thrown;
       }
       await this.#pause(Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 1.5 ** Math.min(polls, 30)));
@@ -253,7 +253,7 @@ class RevisionWait {
     this.#revisionId ??= (await this.#getDeployment()).latest_revision_id ?? undefined;
     if (this.#revisionId === undefined) return undefined;
     const known = this.#revision;
-    // After a failure to read the deployment, reads only the deployment again.
+    // If only reading the deployment failed, the revision is not read again.
     const revision = known?.status === 'DEPLOYED' ? known : await this.#get<Revision>(GET_REVISION, this.#revisionId);
     const isChange = revision.status !== known?.status;
     this.#revision = revision;
@@ -266,7 +266,7 @@ class RevisionWait {
     return undefined;
   }
 
-  /** Whether the wait continues with a later revision. */
+  /** Decides whether to wait for a later revision instead. */
   #follows(latestRevisionId: string | null | undefined): boolean {
     const revisionId = this.#revisionId;
     if (revisionId === undefined || latestRevisionId === null || latestRevisionId === undefined) return false;
@@ -284,8 +284,8 @@ class RevisionWait {
 
   #isTemporary(thrown: unknown): boolean {
     if (thrown instanceof TimeoutError) return true;
-    // A web page may come from a proxy that is restarting, or from a wrong address. An earlier valid response rules out
-    // a wrong address.
+    // A web page may come from a restarting proxy or a wrong base URL. An earlier valid response rules out a wrong base
+    // URL.
     if (thrown instanceof InvalidAnswerError) return this.#isReached;
     if (thrown instanceof ConnectionError) return this.#isReached || this.#isEarly;
     if (!(thrown instanceof ApiError)) return false;
@@ -312,7 +312,7 @@ class RevisionWait {
 
   async #get<Resource>(endpoint: Endpoint, ...ids: readonly string[]): Promise<Resource> {
     const call = callOf(endpoint, { ids: [this.#deploymentId, ...ids] });
-    // The next poll serves as the retry.
+    // Retries are not needed, because the next poll follows soon.
     const options = { ...this.#callOptions(POLL_TIMEOUT_MS), maxRetries: 0 };
     const { data } = await this.#api.send<Resource>({ ...call, options });
     this.#isReached = true;
@@ -333,8 +333,8 @@ class RevisionWait {
 }
 
 /**
- * Returns the reason for a revision's status, or an empty string. The interface does not specify which field contains
- * the reason.
+ * Returns the reason for a revision's status, or an empty string. The API does not specify which field contains the
+ * reason.
  */
 function reasonOf({ status_message, message, error }: Revision): string {
   const reason = [status_message, message, error].find((text) => typeof text === 'string' && text.trim() !== '');

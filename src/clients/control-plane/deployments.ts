@@ -24,15 +24,15 @@ import {
   type UploadUrl,
 } from './upload/source-upload.ts';
 
-/** Filter for the deployments to list. */
+/** Selects the deployments to list. */
 export interface ListDeploymentsOptions extends ListOptions {
   /** Returns only deployments whose name contains this text. */
   nameContains?: string;
   /** Returns only deployments with this status. */
   status?: DeploymentStatus;
-  /** The service's filter `remote_reconciled`. */
+  /** Value of the service's filter `remote_reconciled`. */
   remoteReconciled?: boolean;
-  /** Returns only deployments that have one of these tag values. */
+  /** Returns only deployments with one of these tag values. */
   tagValueIds?: readonly string[];
   /** Returns only deployments with this image version. */
   imageVersion?: string;
@@ -53,48 +53,50 @@ export interface DeleteDeploymentOptions extends CallOptions {
 
 /** Result of `deleteMany`. */
 export interface DeletedDeployments {
-  /** Whether the service failed to delete some of the deployments. */
+  /** Whether some of the deployments could not be deleted. */
   readonly isPartial: boolean;
-  /** The service's response, whose format is not specified. */
+  /** Response of the service. The format is not specified. */
   readonly answer: unknown;
 }
 
 /** `/v2/deployments` */
 export interface Deployments {
-  /** Creates a deployment and its first revision. Retried only if the service cannot have received the request. */
+  /**
+   * Creates a deployment and its first revision. The request is retried only if the service cannot have received it.
+   */
   create(deployment: DeploymentCreate, options?: CallOptions): Promise<Deployment>;
   get(deploymentId: string, options?: CallOptions): Promise<Deployment>;
   list(options?: ListDeploymentsOptions): PageList<Deployment>;
-  /** Updates a deployment. `latest_revision_id` changes if the patch creates a revision (see `createsRevision`). */
+  /** Updates a deployment. If the patch creates a revision, `latest_revision_id` changes (see `createsRevision`). */
   update(deploymentId: string, patch: DeploymentPatch, options?: CallOptions): Promise<Deployment>;
   delete(deploymentId: string, options?: DeleteDeploymentOptions): Promise<void>;
   /** Deletes up to 100 deployments with one request. */
   deleteMany(deploymentIds: readonly string[], options?: CallOptions): Promise<DeletedDeployments>;
   /**
    * Requests a URL for uploading the source of an `internal_source` deployment. Keep `upload_url` secret, because
-   * anyone who has this URL can upload.
+   * anyone who has the URL can upload.
    */
   uploadUrl(deploymentId: string, options?: CallOptions): Promise<UploadUrl>;
   /**
-   * Uploads the source of an `internal_source` deployment: a directory, without its ignored files, or a `.tar.gz` file.
-   * To deploy the source, pass the result as an update's `source_revision_config`.
+   * Uploads the source of an `internal_source` deployment: a directory without ignored files, or a `.tar.gz` file. To
+   * deploy the source, pass the result to `update` as `source_revision_config`.
    */
   uploadSource(deploymentId: string, path: string | URL, options?: UploadSourceOptions): Promise<UploadedSource>;
   /**
-   * Waits until a revision is deployed, by default the latest. Rejects with a RevisionError if the revision fails
-   * (`RUNSPAN_REVISION_FAILED`), is replaced by a later revision (`RUNSPAN_REVISION_SUPERSEDED`) or is not deployed in
-   * time (`RUNSPAN_TIMEOUT`). Broken connections and statuses 429 and 5xx do not end the wait.
+   * Waits until a revision is deployed, by default the latest revision. Rejects with a RevisionError if the revision
+   * fails (`RUNSPAN_REVISION_FAILED`), is replaced by a later revision (`RUNSPAN_REVISION_SUPERSEDED`) or is not
+   * deployed in time (`RUNSPAN_TIMEOUT`). Broken connections and responses with status 429 or 5xx do not end the wait.
    */
   waitUntilDeployed(deploymentId: string, options?: WaitOptions): Promise<Deployed>;
   /** Creates a deployment and waits for its first revision. */
   createAndWait(deployment: DeploymentCreate, options?: Omit<WaitOptions, 'revisionId'>): Promise<Deployed>;
-  /** Updates a deployment. If the patch creates a revision, waits until it is deployed. */
+  /** Updates a deployment. If the patch creates a revision, waits until the revision is deployed. */
   updateAndWait(
     deploymentId: string,
     patch: DeploymentPatch,
     options?: Omit<WaitOptions, 'revisionId'>,
   ): Promise<Updated>;
-  /** Deploys a revision again. Waits for the revision that the service returns as the latest. */
+  /** Deploys a revision again and waits until the new revision is deployed. */
   redeployAndWait(
     deploymentId: string,
     revisionId: string,

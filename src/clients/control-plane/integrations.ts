@@ -2,9 +2,9 @@ import type { CallOptions } from '../client-options.ts';
 import { endpoints, methodsOf } from '../endpoint.ts';
 import type { ControlPlaneApi } from './control-plane-api.ts';
 
-/** An installation of the platform's app on a git host. */
+/** An installation of the platform's app on a git host such as GitHub. */
 export interface Integration {
-  /** Id to use as `source_config.integration_id`. */
+  /** Id to set as `source_config.integration_id`. */
   id: string;
   installation_id?: number;
   name: string;
@@ -17,15 +17,15 @@ export interface Repository {
   id: number;
   name: string;
   owner: string;
-  /** URL to use as `source_config.repo_url`. */
+  /** URL to set as `source_config.repo_url`. */
   url: string;
   default_branch: string;
   readonly [field: string]: unknown;
 }
 
 /**
- * Calls for the endpoints below `/v1/integrations/<git_host>`, which list the repositories that `git_host` deployments
- * can use.
+ * Calls for the endpoints under `/v1/integrations/<git_host>`. The endpoints list repositories for `git_host`
+ * deployments.
  */
 export interface Integrations {
   /** Returns the installed integrations. */

@@ -4,7 +4,7 @@ import type { PageList } from '../page.ts';
 import { oneOf, strictRequest, TEXT, TEXTS } from '../schema.ts';
 import { LIST_OPTIONS, type ListOptions } from './control-plane-api.ts';
 
-/** A program that runs in your own cluster and deploys to it. */
+/** A program that runs in your own Kubernetes cluster and deploys to it. */
 export interface Listener {
   id: string;
   version?: string | null;
@@ -18,7 +18,7 @@ export interface Listener {
   readonly [field: string]: unknown;
 }
 
-/** The fields of a new listener. */
+/** A request to create a listener. */
 export interface ListenerCreate {
   version?: string | null;
   compute_type: 'k8s';
@@ -27,19 +27,21 @@ export interface ListenerCreate {
   compute_config: ComputeConfig;
 }
 
-/** Changes to a listener. Omitted fields stay unchanged. */
+/** Fields of a listener to change. Omitted fields keep their values. */
 export interface ListenerPatch {
   version?: string | null;
   compute_config?: ComputeConfig | null;
 }
 
-/** The configuration of a listener's cluster. */
+/** Configuration of a listener's cluster. */
 export interface ComputeConfig {
-  /** Namespaces to which the listener can deploy. */
+  /** Kubernetes namespaces to which the listener can deploy. */
   k8s_namespaces?: string[] | null;
 }
 
-/** Calls for the endpoints below `/v2/listeners`. A listener is a program that deploys to your own cluster. */
+/**
+ * Calls for the endpoints under `/v2/listeners`. A listener is a program that deploys to your own Kubernetes cluster.
+ */
 export interface Listeners {
   list(options?: ListOptions): PageList<Listener>;
   get(listenerId: string, options?: CallOptions): Promise<Listener>;

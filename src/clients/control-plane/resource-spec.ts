@@ -1,9 +1,10 @@
 import { checkObject } from '../schema.ts';
 
 /**
- * Resources for an `external_container` deployment. CPU is in cores, and the service rounds it to one decimal. Memory
- * is in MB. `redis_*` configures the cache, `db_*` the database, `queue_*` the queue, and `core_*` the core process in
- * sidecar mode. `effectiveResources` fills in the defaults of missing fields.
+ * Resources for an `external_container` deployment. CPU is measured in cores, rounded to one decimal. Memory is
+ * measured in MB. The prefix of a field names the component: `redis_*` for the cache, `db_*` for the database,
+ * `queue_*` for the queue, and `core_*` for the core process in sidecar mode. Call `effectiveResources` to fill in
+ * default values.
  */
 export interface ResourceSpec {
   min_scale?: number | null;
@@ -28,7 +29,7 @@ export interface ResourceSpec {
   core_memory_limit_mb?: number | null;
   labels?: Record<string, string> | null;
   annotations?: Record<string, string> | null;
-  /** Name of a service account, which must exist in the namespace. */
+  /** Name of an existing service account in the namespace. */
   service_account_name?: string | null;
   image_pull_secrets?: LocalObjectReference[] | null;
   volumes?: Volume[] | null;
@@ -46,14 +47,14 @@ export interface ResourceSpec {
   db_max_connections?: number | null;
 }
 
-/** A secret in the namespace that contains credentials for an image registry. */
+/** Refers to a secret with credentials for an image registry. The secret must be in the same namespace. */
 export interface LocalObjectReference {
   name: string;
 }
 
 /** A Kubernetes volume. */
 export interface Volume {
-  /** A DNS label that is unique among the volumes. */
+  /** Name of the volume: a DNS label, unique among the volumes. */
   name: string;
   configMap?: Record<string, unknown> | null;
   secret?: Record<string, unknown> | null;
@@ -65,7 +66,7 @@ export interface Volume {
   csi?: Record<string, unknown> | null;
 }
 
-/** A mount of a Kubernetes volume in a container. */
+/** Mounts a Kubernetes volume in a container. */
 export interface VolumeMount {
   /** Name of the volume to mount. */
   name: string;
@@ -82,7 +83,7 @@ export interface Container {
   name: string;
   image: string;
   imagePullPolicy?: 'Always' | 'Never' | 'IfNotPresent' | (string & {}) | null;
-  /** Command and arguments, which no shell interprets. */
+  /** Command and arguments to run without a shell. */
   command?: string[] | null;
   args?: string[] | null;
   workingDir?: string | null;
@@ -91,21 +92,21 @@ export interface Container {
   resources?: ResourceRequirements | null;
   volumeMounts?: VolumeMount[] | null;
   securityContext?: Record<string, unknown> | null;
-  /** Allowed only for sidecars. */
+  /** Restart policy of the container. Allowed only for sidecars. */
   restartPolicy?: 'Always' | 'OnFailure' | (string & {}) | null;
 }
 
 /** An environment variable of a container. */
 export interface EnvVar {
-  /** Name of the variable, a C identifier. */
+  /** Name of the variable, which must be a C identifier. */
   name: string;
   /** @default '' */
   value?: string | null;
-  /** Source of the value, used instead of `value`. */
+  /** Source of the variable's value, used instead of `value`. */
   valueFrom?: Record<string, unknown> | null;
 }
 
-/** The requested resources and the limits of a container, in Kubernetes units. */
+/** Resource requests and limits of a container, in Kubernetes units. */
 export interface ResourceRequirements {
   limits?: Record<string, string> | null;
   requests?: Record<string, string> | null;
@@ -116,8 +117,8 @@ type NumberField = {
 }[keyof ResourceSpec];
 
 /**
- * Each field's default, as a multiple (`factor`) of another field (`base`), which may itself have a default from an
- * earlier row.
+ * Default of each field, as a multiple (`factor`) of another field (`base`). The default of the base field must come
+ * from an earlier row.
  */
 const DEFAULTS: readonly (readonly [field: NumberField, base: NumberField, factor: number])[] = [
   ['cpu_limit', 'cpu', 2],
@@ -139,8 +140,8 @@ const DEFAULTS: readonly (readonly [field: NumberField, base: NumberField, facto
 const CPU_FIELDS = ['cpu', 'queue_cpu', 'redis_cpu', 'core_cpu', 'db_cpu'] as const;
 
 /**
- * Returns the resources that the service uses. Missing or null fields get their defaults, and CPU is rounded to one
- * decimal. A field stays missing if its default depends on another missing field.
+ * Returns the resources that the service uses. Missing or null fields get default values. CPU values are rounded to one
+ * decimal. If a default depends on another missing field, the field stays missing.
  */
 export function effectiveResources(spec: ResourceSpec): ResourceSpec {
   checkObject('effectiveResources', 'spec', spec);

@@ -8,7 +8,7 @@ import type { PageList } from '../page.ts';
 import { LIST_OPTIONS, type ListOptions } from './control-plane-api.ts';
 import type { Deployment, DeploymentSource, SourceRevisionConfig } from './deployment.ts';
 
-/** The status of a revision. The service may send other values. */
+/** Status of a revision. The service may send other values. */
 export type RevisionStatus =
   | 'CREATING'
   | 'QUEUED'
@@ -25,7 +25,7 @@ export type RevisionStatus =
   | 'UNKNOWN'
   | (string & {});
 
-/** A revision as returned by the service, including fields that this version does not know. */
+/** A revision, as returned by the service. Unknown fields are included. */
 export interface Revision {
   id: string;
   /** ISO 8601 timestamp. */
@@ -38,20 +38,20 @@ export interface Revision {
   readonly [field: string]: unknown;
 }
 
-/** Filter for the revisions to list. */
+/** Selects the revisions to list. */
 export interface ListRevisionsOptions extends ListOptions {
   /** Returns only revisions with one of these statuses. */
   status?: readonly RevisionStatus[];
-  /** The service's filter `remote_reconciled`. */
+  /** Value of the service's filter `remote_reconciled`. */
   remoteReconciled?: boolean;
 }
 
-/** Calls for the endpoints below `/v2/deployments/{deployment_id}/revisions`. */
+/** Calls for the endpoints under `/v2/deployments/{deployment_id}/revisions`. */
 export interface Revisions {
-  /** Lists the deployment's revisions, latest first. */
+  /** Lists the deployment's revisions, newest first. */
   list(deploymentId: string, options?: ListRevisionsOptions): PageList<Revision>;
   get(deploymentId: string, revisionId: string, options?: CallOptions): Promise<Revision>;
-  /** Deploys a revision again. The returned deployment's `latest_revision_id` is the new revision's id. */
+  /** Deploys a revision again. In the returned deployment, `latest_revision_id` is the id of the new revision. */
   redeploy(deploymentId: string, revisionId: string, options?: CallOptions): Promise<Deployment>;
 }
 
@@ -73,11 +73,11 @@ export const REVISIONS: Table<Revisions> = endpoints('revisions', {
   redeploy: ['POST /v2/deployments/{deployment_id:uuid}/revisions/{revision_id:uuid}/redeploy'],
 });
 
-/** A revision's state at the end of a wait. */
+/** State of a revision at the end of a wait. */
 export interface RevisionFacts {
   readonly deploymentId: string;
   readonly revisionId: string | undefined;
-  /** The last response about the revision. */
+  /** The revision, as last returned by the service. */
   readonly revision: Revision | undefined;
 }
 
@@ -85,18 +85,18 @@ export interface RevisionFacts {
 export type RevisionErrorCode = 'RUNSPAN_REVISION_FAILED' | 'RUNSPAN_REVISION_SUPERSEDED' | 'RUNSPAN_TIMEOUT';
 
 /**
- * The awaited revision was not deployed: it failed, was skipped or interrupted (`RUNSPAN_REVISION_FAILED`), or a later
- * revision replaced it (`RUNSPAN_REVISION_SUPERSEDED`). If the wait timed out (`RUNSPAN_TIMEOUT`), the revision may
- * still be deployed.
+ * Thrown when the awaited revision is not deployed. With the code `RUNSPAN_REVISION_FAILED`, the revision failed, was
+ * skipped or was interrupted. With `RUNSPAN_REVISION_SUPERSEDED`, a later revision replaced it. With `RUNSPAN_TIMEOUT`,
+ * the wait timed out and the revision may still be deployed.
  */
 export class RevisionError extends RunspanError {
   override readonly name: string = 'RevisionError';
   declare readonly code: RevisionErrorCode;
   readonly deploymentId: string;
   readonly revisionId: string | undefined;
-  /** The revision's last known status. Undefined if the service never returned the revision. */
+  /** Last known status of the revision, or undefined if the service never returned the revision. */
   readonly status: RevisionStatus | undefined;
-  /** The last response about the revision. */
+  /** The revision, as last returned by the service. */
   readonly revision: Revision | undefined;
 
   constructor(code: RevisionErrorCode, facts: RevisionFacts, problem: string, options?: ErrorOptions) {

@@ -50,7 +50,7 @@ const C_IDENTIFIER: Schema<string> = v.pipe(
 );
 const IMMUTABLE: Schema<never> = v.never('Cannot be changed');
 
-/** Schema for a number of CPU cores. The bounds apply before the service rounds the number to one decimal. */
+/** Returns a schema for a number of CPU cores. The limits apply to the number before rounding. */
 function cores(least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY): Schema<number> {
   return v.pipe(
     value<number>('a number', Number.isFinite),
@@ -176,8 +176,8 @@ const GIT = ['git_host'];
 const EXTERNAL = ['external_container'];
 
 /**
- * The deployment sources that allow each field. Both container sources allow `image_uri`, because the platform's own
- * command sets it for both.
+ * Maps each field to the deployment sources that allow it. Both container sources allow `image_uri`, because the
+ * platform's own CLI sets the field for both.
  */
 const SOURCES_OF: Readonly<Record<string, readonly string[]>> = {
   secret_references: EXTERNAL,

@@ -3,8 +3,8 @@ import { INSPECT } from '../../base/text.ts';
 import { hasSecretName, MASK } from '../secrets.ts';
 
 /**
- * Returns the secret values in a request, so that errors can mask them. Container environment variables count as secret
- * if their names look like the name of a secret.
+ * Returns the secret values in a request, for masking in errors. A container's environment variable counts as a secret
+ * if its name looks like the name of a secret.
  */
 export function secretValuesOf(resource: unknown): string[] {
   const values: string[] = [];
@@ -14,7 +14,7 @@ export function secretValuesOf(resource: unknown): string[] {
   return values;
 }
 
-/** Returns a copy to record, in which the values of secrets and environment variables are masked. */
+/** Returns a copy with masked values of secrets and environment variables, for recording. */
 export function withoutSecretValues(resource: unknown, list?: string): unknown {
   if (Array.isArray(resource)) return resource.map((item) => withoutSecretValues(item, list));
   if (!isObject(resource)) return resource;
@@ -27,7 +27,7 @@ export function withoutSecretValues(resource: unknown, list?: string): unknown {
 }
 
 /**
- * Hides secret values from `util.inspect`, and therefore from most logs. Reading the fields still returns the values.
+ * Hides secret values from `util.inspect`, which keeps them out of most logs. Reading a field still returns the value.
  */
 export function hideSecretValues<Resource>(resource: Resource): Resource {
   visit(resource, (variable) => {
@@ -38,8 +38,8 @@ export function hideSecretValues<Resource>(resource: Resource): Resource {
 }
 
 /**
- * Calls `variable` for each variable in a resource. Not recursive, because a response may be nested too deeply for the
- * call stack.
+ * Calls `variable` for each variable in a resource. A loop replaces recursion, because deep nesting could overflow the
+ * stack.
  */
 function visit(resource: unknown, variable: (variable: Record<string, unknown>, list: string) => void): void {
   const left: [value: unknown, list: string | undefined][] = [[resource, undefined]];

@@ -1,6 +1,6 @@
 import { isObject } from '../../base/options.ts';
 
-/** A service's own names for values that the interface names differently. */
+/** Names that a service uses instead of the interface's names. */
 export interface Spelling {
   git_host?: string;
   external_container?: string;
@@ -10,7 +10,7 @@ export interface Spelling {
 
 const NAMES: readonly string[] = ['git_host', 'external_container', 'internal_container', 'graph_config_path'];
 
-/** Translates the names in requests to the service's names, and the names in responses back. */
+/** Translates names in requests to the service's names, and names in responses back. */
 export class SpellingTable {
   readonly #toWire: ReadonlyMap<unknown, string>;
   readonly #fromWire: ReadonlyMap<unknown, string>;
@@ -44,8 +44,8 @@ export function isSpelling(value: unknown): boolean {
 }
 
 /**
- * Translates only the three fields that contain these names, so that other text, such as a label with the same value,
- * does not change.
+ * Translates only the three fields that contain these names. Other text stays unchanged, for example a label with the
+ * same value.
  */
 function translated<Resource>(resource: Resource, names: ReadonlyMap<unknown, string>): Resource {
   if (names.size === 0 || !isObject(resource)) return resource;

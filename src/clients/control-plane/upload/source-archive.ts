@@ -13,8 +13,8 @@ import { sourceFiles } from './source-files.ts';
 export const ARCHIVE_BYTES_MAX: number = 200 * 1024 * 1024;
 
 /**
- * Modification time for all files in the archive, so that archives of the same source are identical. npm uses this time
- * too.
+ * Modification time of all files in the archive. With a fixed time, archives of the same source are identical. npm uses
+ * the same time.
  */
 const FILE_TIME = new Date('1985-10-26T08:15:00Z');
 
@@ -30,7 +30,7 @@ export interface SourceArchive {
 
 /**
  * Packs a directory, or returns an existing tarball unchanged. Rejects with an InvalidRequestError if the path is
- * neither.
+ * neither a directory nor a tarball.
  */
 export async function sourceArchive(
   call: string,
@@ -92,7 +92,9 @@ async function packDirectory(
   }
 }
 
-/** Creates a reproducible archive, whose bytes depend only on the files' paths, contents and execute permissions. */
+/**
+ * Creates a reproducible archive. The bytes depend only on the paths, contents and execute permissions of the files.
+ */
 async function tarball(directory: string, paths: readonly string[]): Promise<NodeJS.ReadableStream> {
   const { packTar } = await import('modern-tar/fs');
   const owner = { uid: 0, gid: 0, uname: '', gname: '' };

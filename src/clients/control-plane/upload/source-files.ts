@@ -6,11 +6,11 @@ import type { ValidationError } from '../../errors.ts';
 interface SourceFiles {
   /** Sorted paths of files and links, relative to the directory, with forward slashes. */
   readonly paths: readonly string[];
-  /** Errors for links whose target is outside the directory. */
+  /** Errors for links that point outside the directory. */
   readonly errors: readonly ValidationError[];
 }
 
-/** Lists a directory's files, except those that an ignore file excludes. Does not follow links. */
+/** Lists the files in a directory, except ignored files. Links are not followed. */
 export async function sourceFiles(directory: string, signal: AbortSignal | undefined): Promise<SourceFiles> {
   const root = await realpath(directory);
   const paths: string[] = [];
@@ -36,7 +36,7 @@ export async function sourceFiles(directory: string, signal: AbortSignal | undef
 async function leadsOut(root: string, path: string): Promise<boolean> {
   const target = await readlink(join(root, path));
   if (isAbsolute(target) || isOutside(root, resolve(root, dirname(path), target))) return true;
-  // A link whose target does not exist is packed as it is.
+  // A link to a missing target is packed unchanged.
   const real = await realpath(join(root, path)).catch(() => undefined);
   return real !== undefined && isOutside(root, real);
 }
@@ -58,14 +58,14 @@ async function textOf(path: string): Promise<string> {
 type MakeIgnore = typeof ignore;
 type Matcher = ReturnType<MakeIgnore>;
 
-/** The build does not need `.git` and installs `node_modules` itself. */
+/** Directories to skip: the build does not need `.git` and installs `node_modules` itself. */
 const NEVER: ReadonlySet<string> = new Set(['.git', 'node_modules']);
 
 const CASE = { ignorecase: false };
 
 /**
- * The ignore rules for one directory, from the root's `.dockerignore` and from the `.gitignore` files in the directory
- * and its parents.
+ * Ignore rules for one directory. The rules come from the root's `.dockerignore` and from all `.gitignore` files from
+ * the root down to the directory.
  */
 class IgnoreRules {
   readonly #make: MakeIgnore;
@@ -104,14 +104,11 @@ class IgnoreRules {
     return NEVER.has(name) || this.#gitIgnores(path) === true || this.#dockerIgnores(path);
   }
 
-  /**
-   * Like git, applies the `.gitignore` file that has a matching rule and is closest to the path. Returns undefined if
-   * no rule matches.
-   */
+  /** Applies the closest `.gitignore` file with a matching rule, like git. Returns undefined if no rule matches. */
   #gitIgnores(path: string): boolean | undefined {
     const below = path.slice(this.#directory.length);
     const parent = below.replace(/[^/]+\/?$/, '');
-    // Only directories that are not ignored are visited. If this file ignores the parent directory, a closer file must
+    // Ignored directories are never visited. If this file ignores the parent directory, a closer `.gitignore` file must
     // have included it again.
     const isIncluded = parent !== '' && this.#git.test(parent).ignored;
     const { ignored, unignored } = isIncluded ? { ignored: false, unignored: false } : this.#git.test(below);
@@ -119,10 +116,10 @@ class IgnoreRules {
     return this.#above === undefined ? undefined : this.#above.#gitIgnores(path);
   }
 
-  /** Like Docker, applies the last matching rule. A rule for a directory also applies to its files. */
+  /** Applies the last matching rule, like Docker. A rule for a directory also applies to the files in it. */
   #dockerIgnores(path: string): boolean {
     const isIgnored = this.#docker.findLast(({ matcher }) => matcher.ignores(path))?.isNegative === false;
-    // A negated rule may include a file in an ignored directory again.
+    // A negated rule may re-include a file in an ignored directory.
     return isIgnored && !(path.endsWith('/') && this.#docker.some(({ isNegative }) => isNegative));
   }
 }
@@ -132,7 +129,7 @@ interface DockerRule {
   readonly isNegative: boolean;
 }
 
-/** Parses a line in `.dockerignore`. Unlike git's patterns, Docker's patterns are relative to the root. */
+/** Parses a line in `.dockerignore`. Docker's patterns are relative to the root, unlike git's. */
 function dockerRule(make: MakeIgnore, line: string): DockerRule[] {
   const text = line.trim();
   if (text === '' || text.startsWith('#')) return [];

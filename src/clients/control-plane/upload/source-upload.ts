@@ -21,35 +21,33 @@ export interface UploadSourceOptions extends CallOptions {
   /** Timeout for sending the archive, in milliseconds. @default 600_000 */
   timeoutMs?: number;
   /**
-   * Called when the archive is packed and after each chunk is sent. A retry starts again at 0. If it returns a promise,
-   * the upload awaits it. If it throws, the upload ends.
+   * Called once the archive is packed, and after each chunk is sent. A retry starts again at 0. A returned promise is
+   * awaited. If `onProgress` throws, the upload ends.
    */
   onProgress?: (progress: UploadProgress) => void;
 }
 
-/** The progress of an upload, as passed to `onProgress`. */
+/** Progress of an upload, as passed to `onProgress`. */
 export interface UploadProgress {
   /** Size of the archive in bytes. */
   readonly bytes: number;
   readonly sentBytes: number;
 }
 
-/** An uploaded source. To deploy the source, pass this object as an update's `source_revision_config`. */
+/** An uploaded source. To deploy the source, pass this object to `update` as `source_revision_config`. */
 export interface UploadedSource {
   readonly source_tarball_path: string;
 }
 
 /** A URL for uploading a source. */
 export interface UploadUrl {
-  /** Upload URL. Keep the URL secret, because anyone who has it can upload. */
+  /** Upload URL. Keep this URL secret, because anyone who has the URL can upload. */
   upload_url: string;
-  /** Path to pass as `source_revision_config.source_tarball_path` after the upload. */
+  /** Path to set as `source_revision_config.source_tarball_path` after the upload. */
   object_path: string;
 }
 
-/**
- * Client options that also apply to uploads. Excludes keys and headers, because they must not be sent with an upload.
- */
+/** Client options that also apply to uploads. API keys and headers are excluded, because uploads must not send them. */
 export type UploadConnection = Pick<
   ClientOptions,
   'dispatcher' | 'hooks' | 'connectTimeoutMs' | 'maxRetries' | 'allowInsecure'
@@ -66,14 +64,14 @@ const UPLOAD_URL: Endpoint = {
   name: 'deployments.uploadUrl',
   method: 'POST',
   path: '/v2/deployments/{deployment_id:uuid}/upload-url',
-  // A retry may request a second URL, which does no harm.
+  // If a retry requests a second URL, no harm is done.
   isIdempotent: true,
 };
 
 /**
- * Uploads a deployment's source to a URL that the service returns. The API description lists the path for requesting
- * this URL without a version, but also says that every path includes a version. The client tries both paths, starting
- * with the one that last worked.
+ * Uploads a deployment's source to a URL that the service returns. The API description is unclear about whether the
+ * path for requesting this URL includes a version. The client tries both paths, starting with the path that last
+ * worked.
  */
 export class SourceUpload {
   readonly #api: ControlPlaneApi;
@@ -105,7 +103,7 @@ export class SourceUpload {
     const request = async (isVersioned: boolean): Promise<UploadUrl> => {
       const path = isVersioned ? UPLOAD_URL.path : UPLOAD_URL.path.replace('/v2', '');
       const call = callOf({ ...UPLOAD_URL, path }, { ids: [deploymentId], options });
-      // The upload URL is a credential.
+      // The upload URL is a credential, so it is not recorded.
       const answer = await this.#api.traced<UploadUrl>(call, () => ({}));
       this.#isVersioned = isVersioned;
       const { upload_url, object_path } = answer.data;
@@ -120,14 +118,14 @@ export class SourceUpload {
   }
 
   /**
-   * Uploads the archive without the client's API key and headers: the URL belongs to another service, and the URL
-   * itself is the credential.
+   * Uploads the archive without the client's API key and headers. The upload URL belongs to another service and is
+   * itself the credential.
    */
   async #put(uploadUrl: string, archive: SourceArchive, options: UploadSourceOptions): Promise<void> {
     const { onProgress, signal, timeoutMs = UPLOAD_TIMEOUT_MS, maxRetries } = options;
     const { allowInsecure, dispatcher, hooks, connectTimeoutMs, maxRetries: retriesOfClient } = this.#connection;
     const { origin, pathname, search, searchParams } = preSignedUrl('upload_url', uploadUrl, allowInsecure);
-    // The query contains a signature.
+    // The query contains a signature, so errors must mask it.
     const encoded = search.split(/[?&]/).map((pair) => pair.slice(pair.indexOf('=') + 1));
     const secrets = [search, ...encoded, ...searchParams.values()];
     const connection = { dispatcher, hooks, connectTimeoutMs, maxRetries: retriesOfClient };
@@ -142,7 +140,7 @@ export class SourceUpload {
     };
     const stream = (): Readable => {
       const chunks = nodeModule('node:stream').Readable.from(chunksOf(archive.path, report), { objectMode: false });
-      // The call itself rejects with the error. This listener only prevents an uncaught exception.
+      // The call already rejects with this error. The listener only prevents an uncaught exception.
       return chunks.on('error', () => undefined);
     };
     try {
@@ -162,7 +160,7 @@ export class SourceUpload {
   }
 }
 
-/** Yields an archive in chunks. Reports progress before the first chunk and after each chunk. */
+/** Yields the chunks of an archive. Reports the progress before the first chunk and after each chunk. */
 async function* chunksOf(path: string, report: (sentBytes: number) => Promise<void>): AsyncGenerator<Buffer> {
   let sentBytes = 0;
   await report(sentBytes);
@@ -173,7 +171,10 @@ async function* chunksOf(path: string, report: (sentBytes: number) => Promise<vo
   }
 }
 
-/** Whether a 404 or 405 means that the path is unknown. If the deployment is unknown, the 404 contains its id. */
+/**
+ * Whether a 404 or 405 response means that the path is unknown. If the deployment is unknown, the 404 contains the
+ * deployment's id.
+ */
 function isUnknownPath(thrown: unknown, deploymentId: string): boolean {
   if (!(thrown instanceof ApiError)) return false;
   return thrown.status === 405 || (thrown.status === 404 && !thrown.detail?.includes(deploymentId));
