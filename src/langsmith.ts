@@ -1,4 +1,6 @@
-/** The names of LangSmith's JavaScript package. See `docs/from-langsmith.md`. @packageDocumentation */
+/**
+ * Replacements for the exports of LangSmith's JavaScript package. See `docs/from-langsmith.md`. @packageDocumentation
+ */
 import './runspan.ts';
 
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';

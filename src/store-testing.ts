@@ -1,4 +1,4 @@
-/** Test cases for your own store of a receiver. @packageDocumentation */
+/** Test cases for your own implementation of a receiver's store. @packageDocumentation */
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { Feedback, FeedbackFigures, FeedbackToken } from './receiver/feedback/feedback.ts';
 export type * from './receiver/query/query.ts';

@@ -1,4 +1,4 @@
-/** Records runs in memory, with matchers and snapshots for tests. @packageDocumentation */
+/** Records runs in memory for tests, and provides matchers and snapshots. @packageDocumentation */
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { Limits } from './base/limits.ts';
 export type { HeldAttachment } from './payload/attachment.ts';

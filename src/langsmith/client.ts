@@ -14,25 +14,25 @@ import { patchRun, postOnce } from './posting.ts';
 import type { KVMap, RunCreate } from './types.ts';
 import { unsupportedMembers } from './unsupported.ts';
 
-/** Options of `Client`. LangSmith's other options have no effect, for example its queue options. */
+/** Options of `Client`. Other LangSmith options have no effect, for example the queue options. */
 export interface ClientConfig {
   /**
-   * The service's URL.
+   * URL of the service.
    * @default the endpoint of `configure` or the environment
    */
   apiUrl?: string | undefined;
   apiKey?: string | undefined;
   workspaceId?: string | undefined;
   headers?: Record<string, string> | undefined;
-  /** If true or a function, no inputs are recorded. The function is not called, and a warning is logged. */
+  /** Set `true` or a function to record no inputs. A function is not called, but logs a warning. */
   hideInputs?: boolean | ((inputs: KVMap) => KVMap | Promise<KVMap>) | undefined;
-  /** If true or a function, no outputs are recorded. The function is not called, and a warning is logged. */
+  /** Set `true` or a function to record no outputs. A function is not called, but logs a warning. */
   hideOutputs?: boolean | ((outputs: KVMap) => KVMap | Promise<KVMap>) | undefined;
-  /** If true or a function, metadata values are masked. The function is not called, and a warning is logged. */
+  /** Set `true` or a function to mask metadata values. A function is not called, but logs a warning. */
   hideMetadata?: boolean | ((metadata: KVMap) => KVMap | Promise<KVMap>) | undefined;
   /**
-   * Hides payloads and metadata. The function is not called, and a warning is logged. Use `configure`'s `redact` option
-   * instead.
+   * Hides inputs, outputs and metadata. The function is not called, but logs a warning. Use `configure`'s `redact`
+   * option instead.
    */
   anonymizer?: ((values: KVMap) => KVMap | Promise<KVMap>) | undefined;
   tracingSamplingRate?: number | undefined;
@@ -40,7 +40,7 @@ export interface ClientConfig {
   readonly [other: string]: unknown;
 }
 
-/** The feedback that `Client.createFeedback` stores. */
+/** Feedback to store with `Client.createFeedback`. */
 export interface FeedbackCreate {
   score?: number | boolean | null | undefined;
   value?: unknown;
@@ -55,7 +55,7 @@ export interface FeedbackCreate {
   traceId?: string | undefined;
 }
 
-/** The feedback that `Client.createFeedback` has sent. */
+/** Feedback that `Client.createFeedback` has sent. */
 export interface Feedback {
   id: string;
   run_id: string;
@@ -69,9 +69,9 @@ export interface Feedback {
 }
 
 /**
- * LangSmith's client, reduced to recording runs, flushing and feedback. By default, runs go to the exporter of
- * `configure`. With `apiUrl`, `apiKey` or an option that hides payloads, the client has its own exporter. Every other
- * method or property of LangSmith's client throws a RunspanError that names the alternative.
+ * Replaces the parts of LangSmith's client that record runs, flush and send feedback. By default, the client uses the
+ * exporter set up by `configure`. If `apiUrl`, `apiKey` or an option that hides payloads is set, the client creates its
+ * own exporter. All other methods and properties of LangSmith's client throw a RunspanError that names an alternative.
  */
 export class Client {
   static {
@@ -79,8 +79,8 @@ export class Client {
   }
 
   /**
-   * @internal The client's own exporter, which refuses runs while tracing is off. Undefined if the client uses the
-   * exporter of `configure`.
+   * @internal The client's own exporter, which refuses runs while tracing is off. Undefined if the client uses
+   *   `configure`'s exporter.
    */
   readonly exporter: RunSink | undefined;
   /** @internal Like `exporter`, but does not check whether tracing is on. */
@@ -94,17 +94,19 @@ export class Client {
     this.exporter = this.forcedExporter && whileTracingIsOn(this.forcedExporter);
   }
 
-  /** Records a run's start, and its end if `run` has an end time. */
+  /** Records the start of a run. If `run` has an end time, also records the end. */
   async createRun(run: RunCreate): Promise<void> {
     guard('Client.createRun', () => postOnce(run, this.exporter));
   }
 
-  /** Records changes to a run that `createRun` started. The run ends if `run` has an end time or an error. */
+  /** Records changes to a run that `createRun` started. If `run` has an end time or an error, the run ends. */
   async updateRun(runId: string, run: Partial<RunCreate>): Promise<void> {
     guard('Client.updateRun', () => patchRun(runId, run));
   }
 
-  /** Waits until all recorded runs are delivered or dropped. Does not wait for open runs. Never rejects. */
+  /**
+   * Waits until all recorded runs are delivered or dropped. Does not wait for open runs. The promise never rejects.
+   */
   async flush(): Promise<void> {
     await flush();
   }
@@ -166,7 +168,7 @@ export class Client {
         path: '/feedback',
         body: feedback,
         options: definedOrNone({ timeoutMs: this.#config.timeout_ms }),
-        // A repeated request does not store the feedback twice, because it contains the feedback's id.
+        // The feedback has an id, so a retry does not store the feedback twice.
         isIdempotent: true,
         response: 'none',
       });
@@ -176,7 +178,7 @@ export class Client {
   }
 }
 
-/** Returns the exporter for a run with these options. Returns undefined if the run uses the exporter of `configure`. */
+/** Returns the exporter for a run with these options, or undefined if the run uses `configure`'s exporter. */
 export function exporterOf(options: {
   readonly client?: Client | undefined;
   readonly tracingEnabled?: boolean | undefined;
@@ -186,7 +188,10 @@ export function exporterOf(options: {
   return tracingEnabled === true ? client?.forcedExporter : client?.exporter;
 }
 
-/** Returns a sink that refuses runs while tracing is off. Like LangSmith, reads the variables for each run. */
+/**
+ * Returns a sink that refuses runs while tracing is off. The environment variables are read for each run, as in
+ * LangSmith.
+ */
 function whileTracingIsOn(exporter: RunSink): RunSink {
   return {
     capture: exporter.capture,
@@ -210,8 +215,8 @@ function isTracingOn(): boolean {
 }
 
 /**
- * Returns the service that LangSmith's variables set, even if LANGSMITH_TRACING is not set, because feedback is sent
- * even while tracing is off. Returns no service if a runspan option or variable sets one.
+ * Returns the service from LangSmith's environment variables. `LANGSMITH_TRACING` is ignored, because feedback is sent
+ * even while tracing is off. If a runspan option or variable sets a service, the result is empty.
  */
 function langsmithService({ apiUrl, apiKey, workspaceId }: ClientConfig): ServiceOptions {
   const [endpoint, key] = [langsmithEnv('ENDPOINT'), langsmithEnv('API_KEY')];

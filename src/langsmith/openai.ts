@@ -14,12 +14,12 @@ export interface OpenAIType {
   completions: { create: AnyFunction };
 }
 
-/** Options for one call, passed in the OpenAI SDK's request options. */
+/** Options for a single call, passed in the request options of the OpenAI SDK. */
 export interface LangSmithExtra {
   langsmithExtra?: Pick<Partial<RunTreeConfig>, 'name' | 'metadata' | 'tags'>;
 }
 
-/** The overloads of `create`: for a whole response, for a stream and for both. */
+/** Overloads of `create` for a complete response, for a stream and for both. */
 export type WithExtra<Create> = Create extends {
   (body: infer B1, options?: infer O1): infer R1;
   (body: infer B2, options?: infer O2): infer R2;
@@ -38,7 +38,7 @@ export type PatchedOpenAIClient<Client extends OpenAIType> = Client & {
   completions: { create: WithExtra<Client['completions']['create']> };
 };
 
-/** The request parameters that LangSmith records as `ls_invocation_params`. */
+/** Request parameters that LangSmith records as `ls_invocation_params`. */
 const PARAMETERS: ReadonlySet<string> = new Set(
   `frequency_penalty n logit_bias logprobs modalities parallel_tool_calls prediction presence_penalty prompt_cache_key
   reasoning reasoning_effort response_format seed service_tier stream_options top_logprobs top_p truncation user verbosity
@@ -46,8 +46,8 @@ const PARAMETERS: ReadonlySet<string> = new Set(
 );
 
 /**
- * Traces the calls of an `openai` package client, with LangSmith's names and payloads: the request body as inputs and
- * the response as outputs. Like `wrapOpenAI` in `runspan/openai`, changes the client in place and also traces
+ * Traces the calls of an OpenAI client in LangSmith's format. The request body is recorded as inputs, and the response
+ * as outputs. Like `wrapOpenAI` in `runspan/openai`, this function changes the client in place and also traces
  * embeddings and images.
  */
 export function wrapOpenAI<Client extends OpenAIType>(
@@ -73,7 +73,7 @@ function methodsWith(name: string | undefined): Sdk['methods'] {
   };
 }
 
-/** Returns a copy of `call` that records the name, inputs, outputs and metadata that LangSmith records. */
+/** Returns a copy of `call` that records the same name, inputs, outputs and metadata as LangSmith. */
 function asLangSmith(call: CallReader, name: string, parameters?: Fields): CallReader {
   return {
     ...call,

@@ -11,20 +11,22 @@ import { startRun, withRun } from '../run/start-run.ts';
 import { dottedOrder, parseDottedOrder, timestampUs } from '../run/time.ts';
 import type { Attachments, KVMap, RunCreate } from './types.ts';
 
-/** Maximum number of open posted runs. Posting one more interrupts the run that was posted first. */
+/** Maximum number of open posted runs. Above this number, the oldest open run is interrupted. */
 const OPEN_MAX = 10_000;
 
 interface PostedRun {
-  /** Undefined if the handler of `runspan/langchain` records the run. */
+  /** Undefined if the `runspan/langchain` handler records the run. */
   readonly run: Run | undefined;
-  /** Number of recorded events. LangChain sends all of a run's events again when the run ends. */
+  /** Number of recorded events. When a run ends, LangChain sends all of the run's events again. */
   events: number;
 }
 
-/** Open runs that were posted by hand, by id. */
+/** Open runs that were posted manually, keyed by id. */
 const open: Map<string, PostedRun> = shared('langsmithRuns', () => new Map());
 
-/** Records a run's start, and its end if `create` has an end time. `parent` is the parent run, if known. */
+/**
+ * Records the start of a run. If `create` has an end time, also records the end. `parent` is the parent run, if known.
+ */
 export function postRun(create: RunCreate, exporter: RunSink | undefined, parent?: Run): Run {
   const { name, inputs, extra, ...changes } = create;
   const { id, start_time, dotted_order, parent_run_id } = changes;
@@ -43,12 +45,12 @@ export function postRun(create: RunCreate, exporter: RunSink | undefined, parent
     root: above === undefined,
   });
   const run = withRun(above, () => startRun({ ...options, name }));
-  // Sets tags after the start, so that nested runs do not inherit them.
+  // Set tags after the start, because nested runs inherit tags that are set at the start.
   update(run.id, keep(run.id, run), changes);
   return run;
 }
 
-/** Records a run's start, unless the `runspan/langchain` handler records the run as a LangChain step. */
+/** Records the start of a run, unless the `runspan/langchain` handler records the run. */
 export function postOnce(create: RunCreate, exporter: RunSink | undefined): void {
   if (create.id !== undefined && runOfStep(create.id) !== undefined) keep(create.id, undefined);
   else postRun(create, exporter);
@@ -65,7 +67,7 @@ function keep(id: string, run: Run | undefined): PostedRun {
   return posted;
 }
 
-/** Records changes to a posted run. The run ends if the changes contain an end time or an error. */
+/** Records changes to a posted run. If the changes contain an end time or an error, the run ends. */
 export function patchRun(id: string, changes: Partial<RunCreate>): void {
   const posted = open.get(id);
   if (posted !== undefined) update(id, posted, changes);
@@ -94,7 +96,8 @@ function update(id: string, posted: PostedRun, changes: Partial<RunCreate>): voi
 }
 
 /**
- * Converts a class instance, for example a LangChain message, which would otherwise be recorded under a key of its own.
+ * Converts a class instance such as a LangChain message to a plain object. Otherwise the instance would be recorded
+ * under an extra key.
  */
 function plain(payload: KVMap | undefined): KVMap | undefined {
   if (payload === undefined || payload === null || isPlainObject(payload)) return payload ?? undefined;
@@ -112,10 +115,7 @@ export function attachAll(run: Run, attachments: Attachments | undefined): void 
   }
 }
 
-/**
- * Returns a run that was not recorded in this process, for use as a parent. Nested runs inherit its project and
- * metadata.
- */
+/** Returns a run from outside this process, for use as a parent. Nested runs inherit the project and metadata. */
 export function remoteRun(fields: {
   readonly dotted_order?: string | undefined;
   readonly project_name?: string | undefined;
@@ -130,8 +130,8 @@ export function remoteRun(fields: {
 }
 
 /**
- * Returns a dotted order in which no run starts before its parent, as in the runs that this package records. LangChain
- * and LangSmith count in milliseconds, so their runs may start before ours.
+ * Returns a dotted order in which no run starts before its parent. LangChain and LangSmith measure time in
+ * milliseconds, so a nested run may seem to start before a runspan parent.
  */
 export function orderedTimes(order: string): string {
   let earliestUs = 0;
@@ -148,7 +148,7 @@ export function uuid7(): string {
   return newRunId(clock.nowUs());
 }
 
-/** Returns a new UUIDv7 for a time in milliseconds or as ISO 8601 text. */
+/** Returns a new UUIDv7 for a time, given in milliseconds or as ISO 8601 text. */
 export function uuid7FromTime(timestamp: number | string): string {
   return runIdAt(timestampUs(timestamp) ?? clock.nowUs());
 }

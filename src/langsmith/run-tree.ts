@@ -21,7 +21,7 @@ import { attachAll, orderedTimes, patchRun, postRun, recordEvent, remoteRun } fr
 import type { Attachments, KVMap, RunCreate } from './types.ts';
 import { type Unsupported, unsupported } from './unsupported.ts';
 
-/** Fields for a new `RunTree`. Only `name` is required. */
+/** Fields of a new `RunTree`. Only `name` is required. */
 export interface RunTreeConfig extends RunCreate {
   parent_run?: RunTree | undefined;
   child_runs?: RunTree[] | undefined;
@@ -42,22 +42,22 @@ export interface RunEvent {
   [key: string]: unknown;
 }
 
-/** Headers with methods, for example a `Headers` object. */
+/** Headers with `get` and `set` methods, for example a `Headers` object. */
 export interface HeadersLike {
   get(name: string): string | null;
   set(name: string, value: string): void;
 }
 
-/** Metadata key that hides a run in one of LangSmith's views. */
+/** Metadata key that hides a run from LangSmith's message view. */
 export const LS_MESSAGE_VIEW_EXCLUDE = 'ls_message_view_exclude';
 
-/** Trees by run, for runs whose tree a program has requested. */
+/** Maps each run to its tree, if the program has requested the tree. */
 const trees = new WeakMap<Run, RunTree>();
 
 /**
- * A run as LangSmith represents it: an object whose fields the program changes, and whose methods record them.
- * `postRun` records the start, and `patchRun` records later changes. A traced function's tree is recorded without these
- * calls: changes to `name`, `tags`, `metadata` and `outputs` are recorded when the function ends.
+ * A run in LangSmith's format: set the fields, then call a method to record the fields. `postRun` records the start,
+ * and `patchRun` records later changes. In a traced function, these calls are not needed: changes to `name`, `tags`,
+ * `metadata` and `outputs` are recorded when the function ends.
  */
 export class RunTree {
   static #sharedClient: Client | undefined;
@@ -90,7 +90,7 @@ export class RunTree {
   #run: Run | undefined;
   /** Whether the run belongs to a traced function, which ends it. */
   #isTraced = false;
-  /** The metadata and outputs that have been recorded. */
+  /** Metadata and outputs that have been recorded. */
   #recorded: { metadata?: KVMap; outputs?: KVMap | undefined } = {};
 
   constructor(config: RunTreeConfig | RunTree) {
@@ -129,7 +129,7 @@ export class RunTree {
     return this.extra?.metadata ?? {};
   }
 
-  /** Adds metadata to the existing metadata. */
+  /** Merges new metadata into the existing metadata. */
   set metadata(metadata: KVMap) {
     this.extra = { ...this.extra, metadata: { ...this.metadata, ...metadata } };
   }
@@ -139,7 +139,9 @@ export class RunTree {
     return RunTree.#sharedClient;
   }
 
-  /** Creates a nested run with this run's metadata and project. `postRun` records its start. */
+  /**
+   * Creates a nested run with the same metadata and project. To record the nested run's start, call `postRun` on it.
+   */
   createChild(config: RunTreeConfig): RunTree {
     const { project_name, client, tracingEnabled } = this;
     const child = new RunTree({ ...config, parent_run: this, project_name, client, tracingEnabled });
@@ -148,7 +150,7 @@ export class RunTree {
     return child;
   }
 
-  /** Sets the outputs, the error and the end time, unless they are already set. `patchRun` records them. */
+  /** Sets the outputs, error and end time, unless already set. To record these fields, call `patchRun`. */
   async end(outputs?: KVMap, error?: string, endTime: number = Date.now(), metadata?: KVMap): Promise<void> {
     this.outputs ??= outputs;
     this.error ??= error;
@@ -161,16 +163,18 @@ export class RunTree {
     guard('RunTree.postRun', () => {
       if (this.#run !== undefined) return;
       const { parent_run, client, tracingEnabled } = this;
-      // The parent may be a tree from LangSmith's own package, which LangChain creates.
+      // The parent may be a tree that LangChain created with LangSmith's own package.
       const above = parent_run !== undefined && #run in parent_run ? parent_run.#run : undefined;
-      // The tree of a traced function that has ended has `tracingEnabled: false`.
+      // After a traced function ends, its tree has `tracingEnabled: false`.
       const options = above === undefined ? this : { client, tracingEnabled: tracingEnabled || undefined };
       this.#run = postRun(this.toJSON(), exporterOf(options), above);
       trees.set(this.#run, this);
     });
   }
 
-  /** Records changed fields, and the run's end if the run has an end time. Inputs are recorded by `postRun`. */
+  /**
+   * Records changed fields, but not inputs, which `postRun` records. If the run has an end time, also records the end.
+   */
   async patchRun(options: { excludeInputs?: boolean } = {}): Promise<void> {
     guard('RunTree.patchRun', () => {
       this.child_runs = [];
@@ -199,7 +203,7 @@ export class RunTree {
     return { id, name, run_type, start_time, end_time, ...payload, ...place };
   }
 
-  /** Returns the headers that propagate the run to another process, and sets them in `headers`. */
+  /** Returns headers that propagate the run to another process. If `headers` is given, also sets the headers there. */
   toHeaders(headers?: HeadersLike): { 'langsmith-trace': string; baggage: string } {
     const result = { 'langsmith-trace': this.dotted_order, baggage: baggageOf(this) };
     for (const [name, value] of Object.entries(result)) headers?.set(name, value);
@@ -207,8 +211,8 @@ export class RunTree {
   }
 
   /**
-   * Returns another process's run for use as a parent, with the project, tags and metadata from the headers. Returns
-   * undefined if the headers contain no run.
+   * Returns a run from another process for use as a parent. The headers contain the run's project, tags and metadata.
+   * Returns undefined if the headers contain no run.
    */
   static fromHeaders(
     headers: Record<string, string | string[]> | HeadersLike,
@@ -240,7 +244,7 @@ export class RunTree {
     'pass the configuration as the first argument of a traced function',
   );
 
-  /** @internal Returns the tree for a run that this process records. */
+  /** @internal Returns the tree of a run that this process records. */
   static of(run: Run): RunTree {
     const known = trees.get(run);
     if (known !== undefined) return known;
@@ -256,7 +260,7 @@ export class RunTree {
       tags: run.tags,
       metadata: run.metadata,
       project_name: project === undefined ? undefined : projectText(project),
-      // LangChain's tracer records its steps in the tree while the run is open.
+      // LangChain's tracer records steps in the tree while the run is open.
       tracingEnabled: run.isOpen,
     });
     tree.#run = run;
@@ -267,7 +271,7 @@ export class RunTree {
     return tree;
   }
 
-  /** @internal Returns a tree for a context that another process records. */
+  /** @internal Returns a tree for a run that another process records. */
   static ofContext({ id, traceId, dottedOrder, project, metadata }: RunContext): RunTree {
     const entries = [...(metadata ?? [])].map(([key, json]) => [key, JSON.parse(json)] as const);
     return new RunTree({
@@ -280,13 +284,13 @@ export class RunTree {
     });
   }
 
-  /** @internal Returns the current run's metadata, including metadata that the program has set in its tree. */
+  /** @internal Returns the metadata that the program has set in the current run's tree, plus the run's own metadata. */
   static inheritedMetadata(): KVMap | undefined {
     const run = currentRun();
     return run && trees.get(run)?.metadata;
   }
 
-  /** @internal Sets a traced function's result and calls `on_end`. Called when the function ends. */
+  /** @internal Sets the result of a traced function and calls `on_end`. Called when the function ends. */
   ended(onEnd: (runTree: RunTree) => void): void {
     const run = this.#run as Run;
     this.outputs = run.outputs;
@@ -298,14 +302,14 @@ export class RunTree {
   }
 
   /**
-   * @internal Returns a tree's run for use as a parent: the recorded run, or a reference to a run that LangSmith's own
-   * package or another process records.
+   * @internal Returns the run of a tree for use as a parent. If LangSmith's own package or another process records the
+   *   run, returns a reference to it.
    */
   static parentOf(tree: RunTree): Run | RemoteRun | undefined {
     return (#run in tree ? tree.#run : undefined) ?? remoteRun(tree);
   }
 
-  /** Records the fields that the program has changed since they were last recorded. */
+  /** Records the fields that have changed since the last recording. */
   #keepChanges(): void {
     const run = this.#run as Run;
     const { metadata: seen = {}, outputs } = this.#recorded;
@@ -325,7 +329,7 @@ export class RunTree {
   }
 }
 
-/** Returns whether a value is a run tree, of this package or of LangSmith's. */
+/** Returns whether a value is a run tree from this package or from LangSmith's package. */
 export function isRunTree(value: unknown): value is RunTree {
   const { createChild, postRun } = (value ?? {}) as Partial<RunTree>;
   return typeof createChild === 'function' && typeof postRun === 'function';
@@ -337,7 +341,7 @@ export function getDefaultProjectName(): string {
   return project === undefined ? 'default' : projectText(project);
 }
 
-/** Encodes a run's fields like LangSmith does. Omits metadata that JSON cannot contain. */
+/** Encodes a run's fields in LangSmith's format. If the metadata cannot be encoded as JSON, it is omitted. */
 function baggageOf({ metadata, tags = [], project_name: project }: RunTree): string {
   const json = guard('RunTree.toHeaders', () => JSON.stringify(metadata));
   const members = Object.entries({ metadata: json === '{}' ? '' : json, tags: tags.join(','), project });

@@ -12,8 +12,8 @@ import type { AnyFunction } from './types.ts';
 export type WrapSDKOptions = Partial<RunTreeConfig & { runName: string }>;
 
 /**
- * Returns a proxy of an SDK client that records an `llm` run for each method call, including methods of nested objects.
- * Results do not change, so a synchronous method still returns a value instead of a promise.
+ * Returns a proxy of an SDK client that records an `llm` run for each method call. Methods of nested objects are also
+ * recorded. Return values stay the same, so a synchronous method still returns a value and not a promise.
  */
 export function wrapSDK<Sdk extends object>(sdk: Sdk, options: WrapSDKOptions = {}): Sdk {
   const { name, runName, ...others } = options;
@@ -26,7 +26,7 @@ function proxyOf<Target extends object>(target: Target, name: string, config: Pa
       const value: unknown = Reflect.get(target, key);
       const path = `${name}.${String(key)}`;
       const own = Reflect.getOwnPropertyDescriptor(target, key);
-      // A proxy must return the value of a read-only property unchanged.
+      // A proxy must return the original value of a read-only property.
       if (own?.configurable === false && own.writable === false) return value;
       if (typeof value === 'function') {
         const metadata = { ...RunTree.inheritedMetadata(), ...config.metadata };
@@ -38,7 +38,7 @@ function proxyOf<Target extends object>(target: Target, name: string, config: Pa
   });
 }
 
-/** Options of `wrapAISDK`, and of one call's `providerOptions.langsmith`. */
+/** Options of `wrapAISDK` and of `providerOptions.langsmith` in a single call. */
 export type WrapAISDKConfig = Partial<
   Pick<RunTreeConfig, 'name' | 'id' | 'tags' | 'metadata' | 'project_name' | 'client' | 'tracingEnabled'>
 > & { readonly [option: string]: unknown };
@@ -46,9 +46,9 @@ export type WrapAISDKConfig = Partial<
 const FUNCTIONS = ['generateText', 'streamText', 'generateObject', 'streamObject'];
 
 /**
- * Returns the AI SDK with traced functions and LangSmith's options. Payloads are recorded as by `wrapAISDK` in
- * `runspan/ai`. With an option that processes payloads, for example `processInputs`, calls are not traced and a warning
- * is logged.
+ * Returns the AI SDK with traced functions that accept LangSmith's options. Inputs and outputs are recorded in the same
+ * format as by `wrapAISDK` in `runspan/ai`. If an option such as `processInputs` is set, calls are not traced and a
+ * warning is logged.
  */
 export function wrapAISDK<Sdk extends object>(ai: Sdk, config: WrapAISDKConfig = {}): Sdk {
   const wrapped = wrapSdk(ai);
@@ -59,7 +59,7 @@ export function wrapAISDK<Sdk extends object>(ai: Sdk, config: WrapAISDKConfig =
   return members.length === 0 ? ai : { ...wrapped, ...Object.fromEntries(members) };
 }
 
-/** Returns options for an AI SDK call's `providerOptions.langsmith`. */
+/** Returns options to pass as `providerOptions.langsmith` in an AI SDK call. */
 export function createLangSmithProviderOptions<_Fn extends AnyFunction = AnyFunction>(
   config: WrapAISDKConfig = {},
 ): Record<string, never> {
@@ -100,7 +100,7 @@ function callOptions({ name, id, tags, metadata, project_name, client, tracingEn
   return defined({ name, id, tags, metadata, project: project_name, exporter });
 }
 
-/** Returns LangSmith's name for a call: its provider or its model id. */
+/** Returns LangSmith's name for a call: the provider or the model id. */
 function displayName(model: unknown): string {
   const { config, modelId } = fieldsOf(model);
   return textOf(model) ?? textOf(fieldsOf(config).provider) ?? textOf(modelId) ?? 'unknown';

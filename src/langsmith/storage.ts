@@ -8,9 +8,9 @@ import { remoteRun } from './posting.ts';
 import { isRunTree, RunTree } from './run-tree.ts';
 import type { AnyFunction } from './types.ts';
 
-/** The storage in which LangChain and LangSmith's own package keep their current run. */
+/** Key of the storage in which LangChain and LangSmith's own package keep the current run. */
 const KEY = Symbol.for('ls:tracing_async_local_storage');
-/** Variables of LangChain, which nested stores inherit. */
+/** Key of LangChain's context variables, which nested stores inherit. */
 const VARIABLES = Symbol.for('lc:context_variables');
 
 interface Store {
@@ -26,8 +26,9 @@ const state: { getStore: (() => Store | undefined) | undefined } = shared('langs
 }));
 
 /**
- * Makes the current run visible to LangChain. LangChain's tracer then records steps below the run, with the run's
- * client. Changes the storage instead of entering it for each call, so that programs without LangChain pay nothing.
+ * Makes the current run visible to LangChain. LangChain's tracer then records steps as children of the run, using the
+ * run's client. Patching the storage once costs nothing in programs without LangChain, unlike entering the storage for
+ * each call.
  */
 export function shareCurrentRun(): void {
   if (state.getStore !== undefined) return;
@@ -47,7 +48,7 @@ export function shareCurrentRun(): void {
   };
 }
 
-/** Returns LangChain's current step or the current run, whichever is nested more deeply. */
+/** Returns LangChain's current step or the current run, whichever is nested deeper. */
 function currentStore(): Store | undefined {
   const store = state.getStore?.();
   const run = currentRun();
@@ -57,22 +58,22 @@ function currentStore(): Store | undefined {
   return variables === undefined ? tree : Object.assign(tree, { [VARIABLES]: variables });
 }
 
-/** Returns LangChain's current step, if LangChain records it and it is inside the current run. */
+/** Returns LangChain's current step if LangChain records the step and the step is inside the current run. */
 function stepIn(store: Store | undefined): RunTree | undefined {
   if (!isRunTree(store) || store.tracingEnabled !== true) return undefined;
   const run = currentRun();
   return run === undefined || store.dotted_order.includes(run.id) ? store : undefined;
 }
 
-/** Calls `fn` below LangChain's current step, if there is one inside the current run. */
+/** Calls `fn` inside LangChain's current step, if the current run contains such a step. */
 export function inStep<Result>(fn: () => Result): Result {
   const step = stepIn(state.getStore?.());
   return step === undefined ? fn() : withRun(remoteRun(step), fn);
 }
 
 /**
- * Returns the current run's tree. Without a current run, throws an error, or returns undefined if `permitAbsent` is
- * true. While tracing is off, returns a tree that records nothing.
+ * Returns the tree of the current run. If there is no current run, throws an error, or returns undefined if
+ * `permitAbsent` is true. While tracing is off, returns a tree that records nothing.
  */
 export function getCurrentRunTree(): RunTree;
 export function getCurrentRunTree(permitAbsent: false): RunTree;
@@ -97,7 +98,7 @@ export async function withRunTree<Fn extends AnyFunction>(runTree: RunTree, fn: 
   return withRun(RunTree.parentOf(runTree), () => fn());
 }
 
-/** Whether runs are recorded, because an endpoint is set and tracing is on. */
+/** Returns whether runs are recorded: an endpoint is set and tracing is on. */
 export function isTracingEnabled(tracingEnabled?: boolean): boolean {
   const sink = currentSink();
   return tracingEnabled ?? (sink !== undefined && sink.isOff !== true);

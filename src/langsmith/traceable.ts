@@ -14,14 +14,14 @@ import type { AnyFunction, Attachments, KVMap } from './types.ts';
 /** Pass `ROOT` as the first argument of a traced function to start a new trace. */
 export const ROOT: unique symbol = Symbol.for('langsmith:traceable:root');
 
-/** LangChain's configuration for a call, with the callbacks that trace it. */
+/** LangChain's configuration for a call, including the callbacks that trace the call. */
 export interface RunnableConfigLike {
   tags?: string[];
   metadata?: Record<string, unknown>;
   callbacks?: KVMap | unknown[];
 }
 
-/** Maps a function's arguments to the inputs that `processInputs` receives. */
+/** Type of the inputs that `processInputs` receives for a function's arguments. */
 export type ProcessInputs<Args extends unknown[]> = Args extends []
   ? Record<string, never>
   : Args extends [infer Input]
@@ -32,35 +32,45 @@ export type ProcessInputs<Args extends unknown[]> = Args extends []
       : { input: Input }
     : { args: Args };
 
-/** Maps a function's result to the outputs that `processOutputs` receives. */
+/** Type of the outputs that `processOutputs` receives for a function's result. */
 export type ProcessOutputs<Result> = Result extends KVMap
   ? Result extends Iterable<infer Item> | AsyncIterable<infer Item>
     ? { outputs: Item[] }
     : Result
   : { outputs: Result };
 
-/** Options of `traceable`, with LangSmith's names and meanings. Every option is optional. */
+/** Options of `traceable`, which have the same names and meanings as in LangSmith. All options are optional. */
 export type TraceableConfig<Func extends AnyFunction> = Partial<Omit<RunTreeConfig, 'inputs' | 'outputs'>> & {
-  /** Combines the chunks from a generator or stream into the outputs to record. Must not return a promise. */
+  /**
+   * Combines the chunks from a generator or stream into the outputs to record. The function must not return a promise.
+   */
   aggregator?: (chunks: Parameters<AnyFunction>) => unknown;
-  /** Position of the argument, or of the property in an argument, that contains the call's options. */
+  /**
+   * Position of the argument that contains the call's options. A second element names the property in that argument.
+   */
   argsConfigPath?: [number] | [number, string];
   on_start?: (runTree: RunTree | undefined) => void;
-  /** The property in the result that is the stream to follow. */
+  /** Name of the property in the result that contains the stream to record. */
   __finalTracedIteratorKey?: string;
   extractAttachments?: (...args: Parameters<Func>) => [Attachments | undefined, KVMap];
   /** Returns metadata about a model call, for example `ls_model_name`. */
   getInvocationParams?: (...args: Parameters<Func>) => KVMap | undefined;
-  /** Returns the inputs to record. If the function throws or returns a promise, a marker is recorded instead. */
+  /**
+   * Returns the inputs to record. If the function throws an error or returns a promise, a placeholder is recorded
+   * instead.
+   */
   processInputs?: (inputs: Readonly<ProcessInputs<Parameters<Func>>>) => KVMap;
-  /** Returns the outputs to record. If the function throws or returns a promise, a marker is recorded instead. */
+  /**
+   * Returns the outputs to record. If the function throws an error or returns a promise, a placeholder is recorded
+   * instead.
+   */
   processOutputs?: (outputs: Readonly<ProcessOutputs<Awaited<ReturnType<Func>>>>) => KVMap;
 };
 
-/** The result type of a traced function: a promise, unless the function returns an async iterable. */
+/** Result type of a traced function: a promise, unless the function returns an async iterable. */
 export type SmartPromise<Result> = Result extends AsyncIterable<unknown> | Promise<unknown> ? Result : Promise<Result>;
 
-/** One signature of a traced function. The first argument may be a run tree or a LangChain configuration. */
+/** A signature of a traced function. The first argument may be a run tree or a LangChain configuration. */
 export type TraceableSignature<Args extends unknown[], Result> = Args extends [RunTree, ...infer Rest]
   ? {
       (runTree: RunTree | typeof ROOT, ...args: Rest): SmartPromise<Result>;
@@ -79,7 +89,7 @@ export type UnionToIntersection<Union> = (Union extends unknown ? (value: Union)
   ? All
   : never;
 
-/** The signatures of a traced function with up to five overloads. */
+/** Signatures of a traced function with up to four overloads. */
 export type Overloads<Func> = Func extends {
   (...args: infer A1): infer R1;
   (...args: infer A2): infer R2;
@@ -99,9 +109,9 @@ type Config = Partial<RunTreeConfig> & Omit<TraceableConfig<AnyFunction>, keyof 
 const MARK = 'langsmith:traceable';
 
 /**
- * Returns a function that records a run for each call to `wrappedFunc`, with the options of LangSmith's `traceable`.
- * The returned function returns a promise, unless `wrappedFunc` returns an async iterable. A `RunTree`, `ROOT` or
- * LangChain's call configuration as the first argument determines the run's parent.
+ * Wraps a function to record a run for each call, using the options of LangSmith's `traceable`. The traced function
+ * returns a promise, unless `wrappedFunc` returns an async iterable. To set the run's parent, pass a `RunTree`, `ROOT`
+ * or LangChain's call configuration as the first argument.
  */
 export function traceable<Func extends AnyFunction>(
   wrappedFunc: Func,
@@ -126,7 +136,7 @@ export function traceable<Func extends AnyFunction>(
     }
   }
   const shown = disguised(wrapper, wrappedFunc);
-  // Configurable, because tracing the function again copies the property and then sets it.
+  // The property must be configurable, because tracing the function again copies and then redefines the property.
   Object.defineProperty(shown, MARK, { value: options, configurable: true });
   return shown as unknown as TraceableFunction<Func>;
 }
@@ -136,7 +146,7 @@ export function isTraceableFunction(value: unknown): value is TraceableFunction<
   return typeof value === 'function' && MARK in value;
 }
 
-/** Whether a value is LangChain's configuration for a traced call. */
+/** Returns whether a value is LangChain's configuration for a traced call. */
 export function isRunnableConfigLike(value: unknown): value is RunnableConfigLike {
   const { callbacks } = fieldsOf(value);
   const handlers: unknown = Array.isArray(callbacks) ? callbacks : fieldsOf(callbacks).handlers;
@@ -149,9 +159,9 @@ const TRACERS: readonly unknown[] = ['langchain_tracer', 'runspan_callback_handl
 interface Call {
   readonly args: unknown[];
   readonly config?: Config;
-  /** Whether the function receives its run's tree as the first argument. */
+  /** Whether to pass the run's tree to the function as the first argument. */
   readonly treeFirst?: boolean;
-  /** The parent. Undefined starts a new trace. */
+  /** Parent of the run. An undefined parent starts a new trace. */
   readonly parent?: RunTree | undefined;
 }
 
@@ -168,8 +178,7 @@ function callOf(given: unknown[], options: Config): Call {
 }
 
 /**
- * Returns the arguments without this call's LangSmith options, and these options. `path` is the position of the options
- * in the arguments.
+ * Separates the call's LangSmith options from its arguments. `path` is the position of the options in the arguments.
  */
 function withoutConfig(given: unknown[], path: Config['argsConfigPath']): { args: unknown[]; config?: Config } {
   if (path === undefined) return { args: given };
@@ -189,10 +198,10 @@ function parentIn({ callbacks }: RunnableConfigLike): RunTree | undefined {
   return typeof fieldsOf(step).dotted_order === 'string' ? new RunTree(step as RunTree) : undefined;
 }
 
-/** Returns the function for a call with options of its own. Returns undefined if the call has none. */
+/** Returns a traced function for a call with its own options, or undefined if the call has no options. */
 function tracedForCall(fn: AnyFunction, options: Config, { config, parent, ...call }: Call): AnyFunction | undefined {
   const { treeFirst = false } = call;
-  // A run inherits the metadata that the program has added to its parent's tree.
+  // A run inherits metadata that the program has added to the parent's tree.
   const inherited = treeFirst ? parent?.metadata : RunTree.inheritedMetadata();
   if (config === undefined && !treeFirst && inherited === undefined) return undefined;
   const merged = { ...options, ...config, metadata: { ...inherited, ...options.metadata, ...config?.metadata } };
@@ -205,9 +214,7 @@ function withTree(fn: AnyFunction): AnyFunction {
   }, fn);
 }
 
-/**
- * Returns a promise for `result`, unless `result` is an async iterable or a promise, or contains the stream to follow.
- */
+/** Wraps `result` in a promise, unless `result` is a promise or async iterable, or contains the stream to record. */
 function promised(result: unknown, { __finalTracedIteratorKey: key }: Config): unknown {
   if (typeof result !== 'object' || result === null) return Promise.resolve(result);
   if (typeof Reflect.get(result, 'then') === 'function' || Symbol.asyncIterator in result) return result;
@@ -256,14 +263,14 @@ function describe(args: unknown[], config: Config & { name: string }): CallDescr
     inputs: (process === undefined ? inputs : userValue('inputs', name, process, inputs)) as KVMap,
     metadata: guard('getInvocationParams', () => getInvocationParams?.(...args)) ?? {},
     started(run) {
-      // Sets tags after the start, so that nested runs do not inherit them.
+      // Set tags after the start, because nested runs inherit tags that are set at the start.
       if (tags !== undefined) run.set({ tags });
       attachAll(run, attachments);
     },
   };
 }
 
-/** Returns a call's recorded inputs, which do not depend on how many parameters the function has. */
+/** Returns the inputs to record for a call. The inputs do not depend on the number of declared parameters. */
 function inputsOf(args: unknown[]): KVMap {
   const [first] = args;
   if (first === null) return { inputs: null };

@@ -1,5 +1,5 @@
-// LangSmith's types use `any`: programs read `tree.inputs.question` without a cast, and the parameters of an inline
-// function passed to `traceable` need no types.
+// LangSmith's types use `any`. Programs can read `tree.inputs.question` without a cast. Inline functions passed to
+// `traceable` need no parameter types.
 
 /** An object with values of any type. */
 // biome-ignore lint/suspicious/noExplicitAny: see above
@@ -9,19 +9,19 @@ export type KVMap = Record<string, any>;
 // biome-ignore lint/suspicious/noExplicitAny: see above
 export type AnyFunction = (...args: any[]) => any;
 
-/** Attachments by name, each with its MIME type and bytes. */
+/** Attachments, keyed by name. Each attachment has a MIME type and bytes. */
 export type Attachments = Record<
   string,
   [mimeType: string, data: Uint8Array | ArrayBuffer] | { mimeType: string; data: Uint8Array | ArrayBuffer }
 >;
 
-/** The run fields that `Client.createRun` and `RunTree.postRun` record. Only `name` is required. */
+/** Run fields that `Client.createRun` and `RunTree.postRun` record. Only `name` is required. */
 export interface RunCreate {
   name: string;
   /** @default 'chain' */
   run_type?: string | undefined;
   /**
-   * The run id, a UUID.
+   * UUID of the run.
    * @default a new UUIDv7
    */
   id?: string | undefined;
@@ -29,12 +29,12 @@ export interface RunCreate {
   outputs?: KVMap | undefined;
   error?: string | undefined;
   /**
-   * Milliseconds since 1970 or ISO 8601 text.
+   * Start time, in milliseconds since the Unix epoch or as ISO 8601 text.
    * @default now
    */
   start_time?: number | string | undefined;
   end_time?: number | string | undefined;
-  /** Only `extra.metadata` is recorded. */
+  /** Extra data, of which only `extra.metadata` is recorded. */
   extra?: KVMap | undefined;
   tags?: string[] | undefined;
   events?: KVMap[] | undefined;
@@ -42,7 +42,7 @@ export interface RunCreate {
   trace_id?: string | undefined;
   dotted_order?: string | undefined;
   session_name?: string | undefined;
-  /** @default the project of the parent, or of the exporter if there is no parent */
+  /** @default the parent's project, or the exporter's project for a root run */
   project_name?: string | undefined;
   reference_example_id?: string | undefined;
   attachments?: Attachments | undefined;

@@ -1,6 +1,6 @@
 import { EVALUATION, PLATFORM, type Unsupported, unsupported } from './unsupported.ts';
 
-// The LangSmith functions that `runspan/langsmith` exports only to name their alternatives.
+// LangSmith functions that are not supported. They are exported to throw an error that names an alternative.
 
 const TESTS = 'use `recordRuns` of `runspan/testing`';
 const OTEL = 'use `RunSpanProcessor` or `RunSpanExporter` of `runspan/otel`';
@@ -58,7 +58,10 @@ export const PromptCache: Unsupported = unsupported('PromptCache', PLATFORM);
 export const configureGlobalPromptCache: Unsupported = unsupported('configureGlobalPromptCache', PLATFORM);
 export const SandboxClient: Unsupported = unsupported('SandboxClient', PLATFORM);
 
-/** Also exported under the names of LangSmith's other error classes. `instanceof` returns false. */
+/**
+ * LangSmith's base error class, also exported under the names of the other error classes. `instanceof` always returns
+ * false.
+ */
 export const LangsmithError: Unsupported = unsupported('LangsmithError', ERRORS);
 export {
   LangsmithError as APIConnectionError,

@@ -1,15 +1,15 @@
 import { RunspanError } from '../base/errors.ts';
 
 /**
- * A function of LangSmith's package that `runspan/langsmith` does not have. A call throws a RunspanError with the code
- * `RUNSPAN_UNSUPPORTED`, whose message names an alternative.
+ * A LangSmith function that `runspan/langsmith` does not support. Calling the function throws a RunspanError with the
+ * code `RUNSPAN_UNSUPPORTED`. The error message names an alternative.
  */
 export type Unsupported = (...args: unknown[]) => never;
 
 export const EVALUATION = 'keep `langsmith` for evaluations; the functions that they call may be traced with `runspan`';
 export const PLATFORM = 'keep `langsmith` for this part of the platform';
 
-/** Methods of LangSmith's client that `Client` lacks, with their alternatives. */
+/** Methods of LangSmith's client that `Client` does not support, grouped by alternative. */
 const METHODS: Readonly<Record<string, string>> = {
   [PLATFORM]: `readRun listRuns listGroupRuns readThread listThreads getRunStats getRunUrl shareRun unshareRun
     readRunSharedLink listSharedRuns createProject updateProject hasProject readProject getProjectUrl getDatasetUrl
@@ -30,14 +30,17 @@ const METHODS: Readonly<Record<string, string>> = {
   'use `createRun`': 'batchIngestRuns multipartIngestRuns',
 };
 
-/** Properties of LangSmith's client that contain methods and that `Client` lacks, with their alternatives. */
+/**
+ * Properties of LangSmith's client that `Client` does not support, grouped by alternative. Each property contains
+ * methods.
+ */
 const PROPERTIES: Readonly<Record<string, string>> = {
   [PLATFORM]: `agents annotationQueues fleet info issues onlineEvaluators productFeedback promptWebhooks public runs
     sandboxes sessions sql threads traces`,
   [EVALUATION]: 'datasets evaluators',
 };
 
-/** Defines the unsupported methods, which throw when called, and the unsupported properties, which throw when read. */
+/** Defines unsupported methods that throw when called, and unsupported properties that throw when read. */
 export function unsupportedMembers(prototype: object): void {
   for (const [alternative, names] of Object.entries(METHODS)) {
     for (const name of names.split(/\s+/)) {
@@ -55,7 +58,7 @@ export function unsupportedMembers(prototype: object): void {
   }
 }
 
-/** Returns a function that throws when called, including with `new`. */
+/** Returns a function that throws an error when called, with or without `new`. */
 export function unsupported(name: string, alternative: string): Unsupported {
   return function unsupportedFunction(): never {
     throw new RunspanError('RUNSPAN_UNSUPPORTED', `runspan/langsmith has no \`${name}\`: ${alternative}.`);

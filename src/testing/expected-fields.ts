@@ -4,7 +4,7 @@ import { cut } from '../base/text.ts';
 import { hasPlainPrototype } from '../payload/describe.ts';
 import type { RunFacts } from './recorded-run.ts';
 
-/** The parts of `this` that the matchers use. vitest and jest supply them. */
+/** The parts of `this` that the matchers use. vitest and Jest provide `this`. */
 export interface MatcherContext {
   equals(a: unknown, b: unknown, customTesters?: Tester[]): boolean;
   readonly customTesters?: Tester[];
@@ -15,31 +15,31 @@ export interface MatcherContext {
   };
 }
 
-/** A custom equality tester. The parameter types are left open, because each test framework declares its own. */
+/** A custom equality tester. The parameter types are open, because each test framework declares different types. */
 export type Tester = (...values: never[]) => boolean | undefined;
 
-/** A matcher such as `expect.anything()`. */
+/** An asymmetric matcher such as `expect.anything()`. */
 export interface AsymmetricMatcher {
   asymmetricMatch(actual: unknown): boolean;
 }
 
 /**
- * The expected fields of a run. Omitted fields are not compared. A field set to `undefined` must be absent from the
- * run. The run's objects may have additional keys at every level, but its lists must match completely. Any value may be
- * an asymmetric matcher.
+ * Expected fields of a run. Omitted fields are not compared. A field set to `undefined` must be missing from the run.
+ * Objects in the run may have additional keys at every level. Lists must match completely. Any value may be an
+ * asymmetric matcher.
  */
 export interface ExpectedFields {
   name?: string | RegExp | AsymmetricMatcher;
   runType?: string | AsymmetricMatcher;
   inputs?: object;
   outputs?: object | undefined;
-  /** Compared with the first line of the run's error, `Name: message`. */
+  /** Expected first line of the run's error, in the format `Name: message`. */
   error?: string | RegExp | AsymmetricMatcher | undefined;
   tags?: readonly (string | AsymmetricMatcher)[] | AsymmetricMatcher | undefined;
   metadata?: object | undefined;
-  /** The run's events. Each event is compared as an object with `name` and `data`. */
+  /** Expected events, each as an object with `name` and `data`. */
   events?: readonly object[] | AsymmetricMatcher | undefined;
-  /** The run's attachments. Each attachment is compared as an object with `name`, `mimeType` and `size` in bytes. */
+  /** Expected attachments, each as an object with `name`, `mimeType` and `size` in bytes. */
   attachments?: readonly object[] | AsymmetricMatcher | undefined;
   project?: string | AsymmetricMatcher;
   /** Whether the run is still open. */
@@ -66,8 +66,7 @@ export const fieldChecks: Checks<ExpectedFields> = {
 };
 
 /**
- * Validates an expectation. Throws a RunspanError if the expectation is invalid. `expected` may be a name instead of an
- * object.
+ * Validates an expectation, which is an object or a run's name. Throws a RunspanError if the expectation is invalid.
  */
 export function checkedExpectation<Expected extends ExpectedFields>(
   what: string,
@@ -76,7 +75,7 @@ export function checkedExpectation<Expected extends ExpectedFields>(
 ): Partial<Expected> {
   const fields = typeof expected === 'string' ? { name: expected } : expected;
   if (isObject(fields) && kindOf(fields) !== 'Object') {
-    // A RegExp or a Map has no keys to compare, so it would match any run.
+    // A RegExp or Map has no keys to compare, so it would match any run.
     const advice = fields instanceof RegExp ? `; write { name: ${fields} }` : '';
     throw invalid(`${what} to be a plain object, got a ${kindOf(fields)}${advice}`);
   }
@@ -85,10 +84,13 @@ export function checkedExpectation<Expected extends ExpectedFields>(
   return fields as Partial<Expected>;
 }
 
-/** Fields whose values are compared key by key at every level. */
+/** Fields with values that are compared key by key at every level. */
 const DATA_FIELDS = ['inputs', 'outputs', 'metadata', 'tags', 'events', 'attachments'] as const;
 
-/** Throws if the expected data contains an object without keys, such as a Map, because it would match any value. */
+/**
+ * Throws an error if the expected data contains an object without keys, such as a Map. Such an object would match any
+ * value.
+ */
 function checkData(path: string, expected: unknown, seen: Set<object>): void {
   if (typeof expected !== 'object' || expected === null || isAsymmetric(expected) || seen.has(expected)) return;
   seen.add(expected);
@@ -105,7 +107,10 @@ function invalid(expectation: string): RunspanError {
   return new RunspanError('RUNSPAN_INVALID_OPTION', `Expected ${expectation}`);
 }
 
-/** Whether a value is a plain object. Recognizes objects from other realms, because test frameworks may use several. */
+/**
+ * Whether a value is a plain object. Objects from other realms count too, because test frameworks may use several
+ * realms.
+ */
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
@@ -119,10 +124,10 @@ function isAsymmetric(value: unknown): value is AsymmetricMatcher {
   return typeof (value as Partial<AsymmetricMatcher> | null)?.asymmetricMatch === 'function';
 }
 
-/** Maximum number of characters of a value in a failure message. */
+/** Maximum length of a value in a failure message, in characters. */
 const VALUE_MAX = 300;
 
-/** Compares and prints values in the same way as `toMatchObject`, including asymmetric matchers. */
+/** Compares and prints values like `toMatchObject`, including asymmetric matchers. */
 export class Comparison {
   readonly #context: MatcherContext;
   readonly #testers: Tester[];
@@ -147,10 +152,10 @@ export class Comparison {
       .flatMap((field) => {
         const [actual, wanted] = [facts[field], expected[field]];
         if (wanted instanceof RegExp && typeof actual === 'string') {
-          // Uses `search`, because `test` depends on the `lastIndex` of a pattern with the flag `g`.
+          // `search` ignores `lastIndex`, unlike `test` with the flag `g`.
           return actual.search(wanted) >= 0 ? [] : [`${field}: expected ${wanted}, got ${this.shown(actual)}`];
         }
-        // An expected empty list matches a missing field, for example `tags`.
+        // An expected empty list matches a missing field such as `tags`.
         const isNone = actual === undefined && Array.isArray(wanted) && wanted.length === 0;
         return isNone ? [] : this.#differences(field, actual, wanted);
       });
@@ -170,8 +175,8 @@ export class Comparison {
 }
 
 /**
- * An equality tester that rejects values of different kinds. Without this tester, `{}` would match any value, because
- * subset equality compares only keys.
+ * Rejects values of different types, such as an object and a list. Otherwise `{}` would match any value, because subset
+ * equality compares only keys.
  */
 function differentKinds(actual: unknown, expected: unknown): false | undefined {
   if (typeof expected !== 'object' || expected === null || isAsymmetric(expected)) return undefined;
@@ -187,7 +192,7 @@ function onOneLine(text: string): string {
     .replace(/,(?= [}\]])/g, '');
 }
 
-/** Pairs the values that have the same key in two plain objects, or the same index in two lists of equal length. */
+/** Pairs values with the same key in two plain objects, or with the same index in two lists of equal length. */
 function commonKeys(
   actual: unknown,
   expected: unknown,

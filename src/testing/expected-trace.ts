@@ -10,25 +10,27 @@ import {
 } from './expected-fields.ts';
 import { factsOf } from './recorded-run.ts';
 
-/** An expected run and its child runs. A string stands for a run with this name and no child runs. */
+/** An expected run and its child runs. A string means a run with this name and no child runs. */
 export type ExpectedTrace = string | ExpectedNode;
 
 /** An expected run and its expected child runs. */
 export interface ExpectedNode extends ExpectedFields {
   name: string | RegExp | AsymmetricMatcher;
-  /** The expected child runs. @default none */
+  /** Expected child runs. @default none */
   children?: readonly ExpectedTrace[];
 }
 
 /** Options of `toMatchTrace`. */
 export interface TraceMatchOptions {
-  /** Whether additional runs are a failure. `false` allows additional runs at every level. @default true */
+  /**
+   * Whether additional runs make the assertion fail. Set `false` to allow additional runs at every level. @default true
+   */
   complete?: boolean;
-  /** Whether siblings must have the expected order. `false` allows any order. @default true */
+  /** Whether siblings must be in the expected order. Set `false` to allow any order. @default true */
   ordered?: boolean;
 }
 
-/** An expectation that has been validated. */
+/** A validated expectation. */
 interface Node extends ExpectedNode {
   readonly children: readonly Node[];
 }
@@ -55,13 +57,13 @@ export function checkedMatchOptions(options: unknown): Required<TraceMatchOption
   return { complete: true, ordered: true, ...checkedOptions('the options', options, OPTION_CHECKS) };
 }
 
-/** For each expected run, the index of the recorded run paired with it. */
+/** Index of the recorded run that is paired with each expected run. */
 type Pairs = (number | undefined)[];
 
 export class TraceComparison {
   readonly #comparison: Comparison;
   readonly #options: Required<TraceMatchOptions>;
-  /** Caches differences by expected and recorded run, because the same two runs may be compared several times. */
+  /** Caches differences, because the same two runs may be compared several times. */
   readonly #known = new Map<Node, Map<Tree, readonly string[]>>();
 
   constructor(comparison: Comparison, options: Required<TraceMatchOptions>) {
@@ -69,7 +71,7 @@ export class TraceComparison {
     this.#options = options;
   }
 
-  /** Returns one line per difference. Each line starts with the run's path. */
+  /** Returns one line per difference. Each line starts with the path of the run. */
   differences(recorded: readonly Tree[], expected: readonly Node[], path = ''): string[] {
     const { complete, ordered } = this.#options;
     const prefix = path === '' ? '' : `${path}: `;
@@ -92,8 +94,8 @@ export class TraceComparison {
   }
 
   /**
-   * Pairs each expected run with a matching recorded run. If there is none, pairs it with a recorded run of the same
-   * name, so that their differences are reported.
+   * Pairs each expected run with a matching recorded run. If no recorded run matches, a run with the same name is used,
+   * to report the differences.
    */
   #pairs(recorded: readonly Tree[], expected: readonly Node[], paths: readonly string[]): Pairs {
     const { complete, ordered } = this.#options;
@@ -125,8 +127,8 @@ export class TraceComparison {
 }
 
 /**
- * Returns the path of each sibling, for example `answer > search`, and `answer > search #2` for the second run of this
- * name.
+ * Returns the path of each sibling, for example `answer > search`. The path of the second run with this name is
+ * `answer > search #2`.
  */
 function pathsOf(siblings: readonly Tree[], parentPath: string): string[] {
   const counts = new Map<string, number>();
@@ -152,8 +154,9 @@ function pairsInOrder(matches: readonly (readonly boolean[])[]): Pairs {
 }
 
 /**
- * Finds as many pairs as possible. If all matches of an expected run are taken, moves one of their partners to another
- * match (an augmenting path, https://en.wikipedia.org/wiki/Hopcroft–Karp_algorithm#Augmenting_paths).
+ * Finds as many pairs as possible. If all matches of an expected run are taken, one of the taken runs is paired again
+ * with another match. This is an augmenting path:
+ * https://en.wikipedia.org/wiki/Hopcroft–Karp_algorithm#Augmenting_paths
  */
 function pairsInAnyOrder(matches: readonly (readonly boolean[])[]): Pairs {
   const pairs: Pairs = matches.map(() => undefined);

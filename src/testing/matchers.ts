@@ -18,34 +18,37 @@ import { factsOf, runsOf } from './recorded-run.ts';
 import { recordedText } from './snapshot.ts';
 import { steadyForest } from './steady-text.ts';
 
-/** The fields, the parent and the number of the runs that `toHaveRun` expects. */
+/** Fields, parent and number of the runs that `toHaveRun` expects. */
 export interface ExpectedRun extends ExpectedFields {
-  /** The expected parent run, by name or by fields. `null` expects a run without a parent. */
+  /** Expected parent run, given by name or by fields. Set `null` to expect a root run. */
   parent?: string | RegExp | ExpectedFields | null;
   /** Exact number of runs that must match. @default one or more */
   times?: number;
 }
 
 /**
- * Types of the matchers for `expect`. `Result` is the type that an assertion returns. For vitest, add `declare module
- * 'vitest' { interface Matchers<T> extends RunMatchers {} }`.
+ * Types of the matchers for `expect`. `Result` is the return type of an assertion. For vitest, add
+ * `declare module 'vitest' { interface Matchers<T> extends RunMatchers {} }`.
  */
 export interface RunMatchers<Result = void> {
-  /** Expects a run with these fields. A string is the run's name. */
+  /** Expects a run with these fields. A string is the name of the run. */
   toHaveRun(expected: string | ExpectedRun): Result;
-  /** Expects exactly these trees of runs, in this order. The options can allow additional runs and any order. */
+  /**
+   * Expects exactly these trees of runs in this order. Set `complete` or `ordered` to `false` to allow additional runs
+   * or any order.
+   */
   toMatchTrace(expected: ExpectedTrace | readonly ExpectedTrace[], options?: TraceMatchOptions): Result;
 }
 
-/** The result of a matcher, as vitest and Jest expect it. */
+/** Result of a matcher, in the format that vitest and Jest expect. */
 export interface MatcherResult {
   pass: boolean;
   message: () => string;
 }
 
 /**
- * Matchers for `expect.extend` in vitest and jest. Each matcher accepts the result of `recordRuns()`, a list of
- * recorded runs, or one run. An invalid expectation throws a RunspanError, even after `not`.
+ * Matchers for `expect.extend` in vitest and Jest. Each matcher accepts the result of `recordRuns()`, a list of
+ * recorded runs, or one run. An invalid expectation throws a RunspanError, even with `not`.
  */
 export const matchers: {
   toHaveRun(this: MatcherContext, received: unknown, expected: unknown): MatcherResult;
@@ -86,7 +89,7 @@ const RUN_CHECKS: Checks<ExpectedRun> = {
 };
 
 interface RunExpectation extends Omit<ExpectedRun, 'parent'> {
-  /** The expected parent. Undefined if parents are not compared. */
+  /** Expected parent, or undefined to ignore parents. */
   readonly parent: ExpectedFields | null | undefined;
 }
 
@@ -127,19 +130,19 @@ function candidatesOf(
   }));
 }
 
-/** Maximum number of runs whose differences a failure message lists. */
+/** Maximum number of runs with differences in a failure message. */
 const NEAREST_MAX = 3;
-/** Maximum number of lines of differences in a failure message. */
+/** Maximum number of differences in a failure message. */
 const LINES_MAX = 30;
 
-/** Returns the message for a failed assertion. `pass` is true if the assertion was negated with `not`. */
+/** Returns the message of a failed assertion. For an assertion negated with `not`, `pass` is true. */
 function report(pass: boolean, head: string, lines: readonly string[], runs: readonly RunRecord[]): string {
   const shown = lines.slice(0, LINES_MAX);
   if (lines.length > shown.length) shown.push(`… and ${lines.length - shown.length} more`);
   return `expect(recorded)${pass ? '.not' : ''}.${head}\n\n${shown.join('\n')}\n\n${recordedText(runs)}`;
 }
 
-/** Returns the differences of runs with the expected name, starting with the most similar run. */
+/** Returns the differences of runs with the expected name, most similar run first. */
 function nearestLines(candidates: readonly Candidate[], { name }: ExpectedFields, comparison: Comparison): string[] {
   const nearest = candidates.filter(
     ({ run, differences }) => differences.length > 0 && comparison.isNamed(factsOf(run), name),
@@ -154,7 +157,7 @@ function nearestLines(candidates: readonly Candidate[], { name }: ExpectedFields
 
 /** Returns the names of the run and its ancestors, for example `answer > search`. */
 function pathOf(run: RunRecord, byId: ReadonlyMap<string, RunRecord>): string {
-  // A set ends the loop if parents form a cycle.
+  // The set ends the loop if the parents form a cycle.
   const path = new Set<RunRecord>();
   for (let at: RunRecord | undefined = run; at !== undefined && !path.has(at); ) {
     path.add(at);

@@ -10,22 +10,21 @@ import { type CapturePolicy, type FlushLimit, type FlushResult, overrideSink, ty
 import { recordedText } from './snapshot.ts';
 
 /**
- * Options of `recordRuns`, with the same meaning as in `configure`. By default, runs are recorded with their inputs and
- * outputs.
+ * Options of `recordRuns`, which have the same meaning as in `configure`. By default, inputs and outputs are recorded.
  */
 export interface RecordOptions {
   /**
-   * Project for runs that do not set one.
+   * Project of runs that do not set a project.
    * @default 'default'
    */
   project?: string;
   /**
-   * Whether to omit inputs.
+   * Whether to omit inputs from recorded runs.
    * @default false
    */
   hideInputs?: boolean;
   /**
-   * Whether to omit outputs.
+   * Whether to omit outputs from recorded runs.
    * @default false
    */
   hideOutputs?: boolean;
@@ -34,17 +33,17 @@ export interface RecordOptions {
    * @default masks values under names such as `authorization`
    */
   redact?: Redaction;
-  /** Limits of payloads and attachments. @default the limits of `configure` */
+  /** Size limits of payloads and attachments. @default the limits of `configure` */
   limits?: Partial<CaptureLimits>;
 }
 
-/** The limits that apply to recorded payloads and attachments. */
+/** Limits of recorded payloads and attachments. */
 export type CaptureLimits = Pick<
   Limits,
   'payloadDepth' | 'payloadWidth' | 'payloadNodes' | 'payloadBytes' | 'attachmentBytes'
 >;
 
-/** A run with its attachments. */
+/** A recorded run, including attachments. */
 export interface RecordedRun extends RunRecord {
   attachments?: HeldAttachment[];
 }
@@ -52,19 +51,17 @@ export interface RecordedRun extends RunRecord {
 /** The result of `recordRuns`. */
 export interface RunRecorder {
   /**
-   * The recorded runs as a service would receive them. Parents come before their children. Open runs have no
+   * Recorded runs, in the format that a service receives. Parents come before their children. Open runs have no
    * `end_time`.
    */
   readonly runs: RecordedRun[];
-  /** Returns the run with this name. Throws `RUNSPAN_RUN_NOT_FOUND` if no run or more than one run has this name. */
+  /** Returns the run with this name. Throws `RUNSPAN_RUN_NOT_FOUND` unless exactly one run has the name. */
   run(name: string): RecordedRun;
-  /**
-   * The recorder's exporter. To record only selected runs, pass this exporter to these runs as the `exporter` option.
-   */
+  /** Exporter of the recorder. To record only selected runs, pass it as the `exporter` option of these runs. */
   readonly exporter: RunSink;
   /** Removes the recorded runs. */
   clear(): void;
-  /** Stops recording and restores the previous state of tracing. */
+  /** Stops recording and restores the previous tracing configuration. */
   stop(): void;
   /** Calls `stop` when a `using` block ends. */
   [Symbol.dispose](): void;
@@ -87,8 +84,8 @@ const LIMIT_CHECKS: Checks<CaptureLimits> = {
 };
 
 /**
- * Records this process's runs in memory until `stop` is called, for tests of traced code. Nothing is sent, and no
- * endpoint is needed. Throws a RunspanError if an option is invalid.
+ * Records the runs of this process in memory until `stop` is called. Use `recordRuns` to test traced code. Nothing is
+ * sent, and no endpoint is needed. Throws a RunspanError if an option is invalid.
  */
 export function recordRuns(options: RecordOptions = {}): RunRecorder {
   const sink = new MemorySink(capturePolicy(options));

@@ -4,10 +4,10 @@ import { shown } from '../base/text.ts';
 import { sizeOf } from '../payload/attachment.ts';
 import type { RunRecord, RunType } from '../run/record.ts';
 
-/** Recorded runs: the result of `recordRuns()`, a list such as `await receiver.runs()`, or one run. */
+/** Recorded runs: the result of `recordRuns()`, a list of runs such as `await receiver.runs()`, or one run. */
 export type Recorded = { readonly runs: readonly RunRecord[] } | readonly RunRecord[] | RunRecord;
 
-/** Returns the list of recorded runs. Throws a RunspanError if `recorded` is not one of the types of `Recorded`. */
+/** Returns the list of recorded runs. Throws a RunspanError if `recorded` is not of type `Recorded`. */
 export function runsOf(recorded: unknown): readonly RunRecord[] {
   const runs = isObject(recorded) && Array.isArray(recorded.runs) ? recorded.runs : recorded;
   const list: readonly unknown[] = Array.isArray(runs) ? runs : [runs];
@@ -28,7 +28,7 @@ function isRecord(value: unknown): value is RunRecord {
   );
 }
 
-/** The parts of a run that tests compare. */
+/** Parts of a run that tests compare. */
 export interface RunFacts {
   name: string;
   runType: RunType;
@@ -37,7 +37,7 @@ export interface RunFacts {
   open: boolean;
   inputs: Record<string, unknown>;
   outputs: Record<string, unknown> | undefined;
-  /** The first line of the run's error, `Name: message`. */
+  /** First line of the run's error, in the format `Name: message`. */
   error: string | undefined;
   events: EventFacts[] | undefined;
   tags: string[] | undefined;
@@ -80,7 +80,7 @@ export function factsOf(run: RunRecord): RunFacts {
   };
 }
 
-/** An attachment as a recorder or a receiver returns it. */
+/** An attachment, as returned by a recorder or a receiver. */
 type AnyAttachment =
   | { readonly name: string; readonly mimeType: string; readonly bytes: Uint8Array | Blob }
   | { readonly name: string; readonly mime_type: string; readonly size: number };

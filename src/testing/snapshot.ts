@@ -5,23 +5,21 @@ import type { RunRecord, RunType } from '../run/record.ts';
 import { type AttachmentFacts, type EventFacts, factsOf, type Recorded, runsOf } from './recorded-run.ts';
 import { type SteadyText, steadyForest, steadyText, steadyValue } from './steady-text.ts';
 
-/**
- * A run and its child runs, reduced to data that is the same in every execution of a program. Empty fields are omitted.
- */
+/** A run and its child runs, without data that differs between executions. Empty fields are omitted. */
 export interface RunSnapshot {
   name: string;
   runType: RunType;
   /**
-   * The run's project. Set if the run's project differs from the parent's project or, for a root run, from `default`.
+   * Project of the run, if different from the parent's project. For a root run, set if the project is not `default`.
    */
   project?: string;
   /** Set if the run is still open. */
   open?: true;
-  /** Set if the run's parent is missing. */
+  /** Set if the run's parent was not recorded. */
   orphan?: true;
   inputs?: Record<string, unknown>;
   outputs?: Record<string, unknown>;
-  /** The first line of the run's error, `Name: message`. */
+  /** First line of the run's error, in the format `Name: message`. */
   error?: string;
   events?: EventFacts[];
   tags?: string[];
@@ -33,8 +31,8 @@ export interface RunSnapshot {
 /** Options of `snapshotOf` and `outlineOf`. */
 export interface SnapshotOptions {
   /**
-   * Whether siblings are sorted by start. Set `ordered` to `false` for concurrent runs, whose start order varies.
-   * Siblings are then sorted by name and content.
+   * Whether to sort siblings by start time. For concurrent runs, set `ordered` to `false`, because the start order
+   * varies. Siblings are then sorted by name and content.
    *
    * @default true
    */
@@ -44,19 +42,19 @@ export interface SnapshotOptions {
 const CHECKS: Checks<SnapshotOptions> = { ordered: TRUE_OR_FALSE };
 
 /**
- * Returns the runs as plain nested data that is the same in every execution, for `toMatchSnapshot`, `t.assert.snapshot`
- * and `deepEqual`. Times, stacks and runtime information are omitted. Keys are sorted. Labels replace run ids (`[id of
- * search]`), the current folder (`[cwd]`) and the home folder (`[home]`) in all texts. Siblings are sorted by start, or
- * by content if they started in the same microsecond.
+ * Returns the runs as nested plain data that is the same in every execution. Pass the result to `toMatchSnapshot`,
+ * `t.assert.snapshot` or `deepEqual`. Times, stack traces and runtime information are omitted. Keys are sorted. In all
+ * texts, labels replace run ids (`[id of search]`), the current directory (`[cwd]`) and the home directory (`[home]`).
+ * Siblings are sorted by start time, then by content.
  *
- * Payloads may still contain times, random numbers and other ids, which are not replaced.
+ * Times, random numbers and other ids in payloads are not replaced.
  */
 export function snapshotOf(recorded: Recorded, options: SnapshotOptions = {}): RunSnapshot[] {
   const { ordered = true } = checkedOptions('the options', options, CHECKS);
   const trees = steadyForest(runsOf(recorded), ordered);
   const text = steadyText([...depthFirst(trees)].map(([{ run }]) => run));
   const roots: RunSnapshot[] = [];
-  // Not recursive, because a long chain of runs would exceed the call stack.
+  // A loop replaces recursion, because a long chain of runs would overflow the stack.
   const pending = trees.map((tree) => ({ tree, siblings: roots, project: 'default' as string | undefined }));
   for (const { tree, siblings, project } of pending) {
     const snapshot = snapshotOfRun(tree, project, text);
@@ -87,15 +85,15 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
 }
 
-/** Maximum number of runs in an outline. A longer outline ends with the number of omitted runs. */
+/** Maximum number of runs in an outline. Longer outlines end with the number of omitted runs. */
 const LINES_MAX = 1_000;
-/** Maximum number of characters of a name or an error in an outline. */
+/** Maximum length of a name or error in an outline, in characters. */
 const TEXT_MAX = 200;
 
 /**
- * Returns one line per run, indented below its parent, for example `search (tool): Error: no`. Like a snapshot, the
- * text is the same in every execution. Failed matchers print it. The text shows at most 1 000 runs, and then how many
- * more there are.
+ * Returns one line per run, indented below its parent, for example `search (tool): Error: no`. The text is the same in
+ * every execution, like a snapshot. Failed matchers print this text. At most 1000 runs are shown, followed by the
+ * number of omitted runs.
  */
 export function outlineOf(recorded: Recorded, options: SnapshotOptions = {}): string {
   const runs = [...depthFirst(snapshotOf(recorded, options))];
@@ -104,7 +102,7 @@ export function outlineOf(recorded: Recorded, options: SnapshotOptions = {}): st
   return lines.join('\n');
 }
 
-/** Returns the last part of an error message, which shows the recorded runs. */
+/** Returns the part of an error message that shows the recorded runs. */
 export function recordedText(runs: readonly RunRecord[]): string {
   return `Recorded:\n  ${runs.length === 0 ? 'nothing' : outlineOf(runs).replaceAll('\n', '\n  ')}`;
 }

@@ -4,13 +4,13 @@ import { compareText, depthFirst, forestOf, type Tree } from '../run/forest.ts';
 import type { RunRecord } from '../run/record.ts';
 import { factsOf } from './recorded-run.ts';
 
-/** A function that replaces the parts of a text that differ between executions. */
+/** Replaces the parts of a text that differ between executions. */
 export type SteadyText = (text: string) => string;
 
 /**
- * Returns a function that replaces run ids with `[id of <name>]`, even within other text. It also replaces the runs'
- * dotted orders and OpenTelemetry ids, the current folder (`[cwd]`) and the home folder (`[home]`), and removes stack
- * lines. Runs with the same name are numbered, so `runs` must have the same order in each execution.
+ * Returns a function that replaces run ids with `[id of <name>]`, even inside other text. The function also replaces
+ * dotted orders, OpenTelemetry ids, the current directory (`[cwd]`) and the home directory (`[home]`). Lines of stack
+ * traces are removed. Runs with the same name are numbered, so `runs` must have the same order in each execution.
  */
 export function steadyText(runs: readonly RunRecord[]): SteadyText {
   const counts = new Map<string, number>();
@@ -21,19 +21,19 @@ export function steadyText(runs: readonly RunRecord[]): SteadyText {
   });
 }
 
-/** Applies `text` to all strings in a JSON value, and sorts its keys. */
+/** Applies `text` to all strings in a JSON value and sorts the keys. */
 export function steadyValue(value: unknown, text: SteadyText): unknown {
   if (typeof value === 'string') return text(value);
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => steadyValue(item, text));
   const entries = Object.entries(value).map(([key, item]) => [text(key), steadyValue(item, text)] as const);
-  // `fromEntries` creates an own property even for `__proto__`. Assignment would not.
+  // Unlike assignment, `fromEntries` creates an own property for `__proto__`.
   return Object.fromEntries(entries.sort(([a], [b]) => compareText(a, b)));
 }
 
 /**
- * Returns trees whose siblings have the same order in each execution. Siblings are sorted by start if `isByStart` is
- * set, then by name and content. Ignores ids, because they are random.
+ * Returns trees whose siblings have the same order in each execution. Siblings are sorted by start time if `isByStart`
+ * is set, then by name and content. Ids are ignored, because they are random.
  */
 export function steadyForest(runs: readonly RunRecord[], isByStart: boolean): Tree[] {
   const text = replacing(runs, () => 'a run');
@@ -62,17 +62,17 @@ function replacing(runs: readonly RunRecord[], labelOf: (run: RunRecord) => stri
 }
 
 const FRAME_LINE = /\n[ \t]+at [^\n]*/g;
-/** Matches the end of a stack line: a position, or one of these words. */
+/** Matches the end of a line in a stack trace. */
 const FRAME_END = /(?::\d+:\d+|<anonymous>|\bindex \d+|\bnative)\)?$/;
 
 const UUID = '[\\da-f]{8}(?:-[\\da-f]{4}){3}-[\\da-f]{12}';
 const ORDER = `\\d{8}T\\d{12}Z${UUID}(?:\\.\\d{8}T\\d{12}Z${UUID})*`;
-/** Matches dotted orders, run ids, and OpenTelemetry's trace ids and span ids. */
+/** Matches dotted orders, run ids, and OpenTelemetry trace and span ids. */
 const IDS = new RegExp(`${ORDER}|${UUID}|\\b[\\da-f]{32}\\b|\\b[\\da-f]{16}\\b`, 'gi');
 const UUID_LENGTH = 36;
 const TRACE_ID_LENGTH = 32;
 
-/** Returns the label that replaces an id. Ids that do not belong to a run are returned unchanged. */
+/** Returns the label that replaces an id. Other ids are returned unchanged. */
 function replacement(id: string, owners: ReadonlyMap<string, string>): string {
   const owner = owners.get(id.slice(-UUID_LENGTH).toLowerCase());
   if (owner === undefined) return id;
@@ -91,7 +91,7 @@ function ownersOf(runs: readonly RunRecord[], labelOf: (run: RunRecord) => strin
     add(otelOf(run).span_id, owners.get(run.id));
     add(otelOf(run).trace_id, owners.get(run.trace_id));
   }
-  // Parents and links may refer to runs in other processes, which were not recorded.
+  // Parents and links may refer to runs that other processes recorded.
   for (const run of runs) {
     const { links, parent_span_id: parent } = otelOf(run);
     for (const id of [run.trace_id, run.parent_run_id, parent]) add(id);
@@ -100,7 +100,7 @@ function ownersOf(runs: readonly RunRecord[], labelOf: (run: RunRecord) => strin
   return owners;
 }
 
-/** Returns patterns for this machine's paths. Longer paths come first, because one path may contain another. */
+/** Returns patterns for the paths of this machine. Longer paths come first, because one path may contain another. */
 function machinePaths(): (readonly [path: RegExp, label: string])[] {
   const folders = [
     [folder(() => pathToFileURL(process.cwd()).href), '[cwd]'],
@@ -109,7 +109,7 @@ function machinePaths(): (readonly [path: RegExp, label: string])[] {
   ] as const;
   return (
     folders
-      // The root folder is not replaced, because every path starts with it.
+      // Skip the root directory, because every path starts with it.
       .filter(([path]) => /[/\\][^/\\]+$/.test(path))
       .sort(([a], [b]) => b.length - a.length)
       .map(([path, label]) => {
@@ -120,8 +120,8 @@ function machinePaths(): (readonly [path: RegExp, label: string])[] {
 }
 
 /**
- * Returns a folder's path, or an empty string if it is unknown: the current folder may have been deleted, and a user
- * may have no home folder.
+ * Returns the path of a directory, or an empty string if the path is unknown. For example, the current directory may
+ * have been deleted.
  */
 function folder(read: () => string): string {
   try {

@@ -72,7 +72,8 @@ export interface DeploymentCreate {
   source_revision_config: SourceRevisionConfig;
   /** @default [] */
   secrets?: Secret[];
-  /** Environment variables whose values come from cluster secrets. Only for `external_container`. */ secret_references?: SecretReference[] | null;
+  /** Environment variables whose values come from cluster secrets. Requires the source `external_container`. */
+  secret_references?: SecretReference[] | null;
   image_version?: string | null;
   deployment_tier?: DeploymentTier | null;
 }
@@ -95,18 +96,22 @@ export interface DeploymentPatch {
 
 /** Source of a deployment, which all revisions share. */
 export interface SourceConfig {
-  /** Id of an integration from `integrations.list()`. Only for `git_host`. Cannot be changed later. */
+  /** Id of an integration from `integrations.list()`. Requires the source `git_host`. Cannot be changed later. */
   integration_id?: string | null;
-  /** URL of the git repository. Only for `git_host`. Cannot be changed later. */ repo_url?: string | null;
-  /** Type of the deployment. Only for `git_host`. Cannot be changed later. */ deployment_type?: DeploymentType | null;
-  /** Whether to deploy each push to the branch `repo_ref`. Only for `git_host`. */
+  /** URL of the git repository. Requires the source `git_host`. Cannot be changed later. */
+  repo_url?: string | null;
+  /** Type of the deployment. Requires the source `git_host`. Cannot be changed later. */
+  deployment_type?: DeploymentType | null;
+  /** Whether to deploy each push to the branch `repo_ref`. Requires the source `git_host`. */
   build_on_push?: boolean | null;
-  /** URL of the deployment. Requests can set the URL only for `external_container`. */
+  /** URL of the deployment. Requests can set the URL only if the source is `external_container`. */
   custom_url?: string | null;
-  /** Resources of the deployment. Only for `external_container`. */ resource_spec?: ResourceSpec | null;
-  /** Id of a listener from `listeners.list()`. Only for `external_container`. Cannot be changed later. */
+  /** Resources of the deployment. Requires the source `external_container`. */
+  resource_spec?: ResourceSpec | null;
+  /** Id of a listener from `listeners.list()`. Requires the source `external_container`. Cannot be changed later. */
   listener_id?: string | null;
-  /** Settings for the listener. Only for `external_container`. */ listener_config?: ListenerConfig | null;
+  /** Settings for the listener. Requires the source `external_container`. */
+  listener_config?: ListenerConfig | null;
   /**
    * Install command for a JavaScript project, run in the root of the repository. By default, the service detects the
    * package manager.
@@ -124,13 +129,13 @@ export interface ListenerConfig {
 
 /** Source of a single revision. */
 export interface SourceRevisionConfig {
-  /** Branch such as `main`, or tag such as `refs/tags/v1`. Only for `git_host`. */
+  /** Branch such as `main`, or tag such as `refs/tags/v1`. Requires the source `git_host`. */
   repo_ref?: string | null;
-  /** Path of the graph configuration. Required for `git_host` and `internal_source`. Must be null for other sources. */
+  /** Path of the graph configuration. Required for the sources `git_host` and `internal_source`, null for other sources. */
   graph_config_path?: string | null;
   /** URI of a container image. */
   image_uri?: string | null;
-  /** Path returned by `uploadSource`. Only for `internal_source`. */
+  /** Path returned by `uploadSource`. Requires the source `internal_source`. */
   source_tarball_path?: string | null;
   /** Commit of the revision, set by the service. */
   repo_commit_sha?: string | null;
