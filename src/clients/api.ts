@@ -53,7 +53,7 @@ export interface ApiOptions extends Omit<ClientOptions, 'apiKey'> {
 
 /** The data and headers of a successful response. */
 export interface Answer<Data> {
-  /** The parsed body. Undefined if the body is empty. */
+  /** Parsed body, or undefined if the body is empty. */
   readonly data: Data;
   readonly status: number;
   /** Response headers, keyed by lower-case name. */
@@ -96,7 +96,7 @@ export class Api {
       dispatcher,
       holdsProcess: true,
     });
-    // Every call, upload and wait adds a listener to this signal.
+    // Every call adds a listener to this signal, and Node warns about more than ten listeners.
     allowListeners(this.#closing.signal);
   }
 
@@ -311,8 +311,8 @@ class FailedAttempt extends Error {
 
 /**
  * Returns the delay before the next attempt in milliseconds, or undefined if the call must not be retried. A call that
- * is not idempotent is retried only if the service cannot have processed it: if the connection could not be opened, or
- * after status 429 (RFC 6585, 4).
+ * is not idempotent is retried only if the connection could not be opened, or after status 429 (RFC 6585, 4). In both
+ * cases, the service has not processed the call.
  */
 function retryDelayMs(call: Call, error: ApiError | ConnectionError, retries: number): number | undefined {
   const { isIdempotent = !['POST', 'PATCH'].includes(call.method) } = call;

@@ -4,11 +4,11 @@ import { DeadlineError } from '../http/errors.ts';
 import type { ResponseBody } from '../http/transport.ts';
 import { type FailedAnswer, parseJson } from './errors.ts';
 
-/** Expected type of a response body. Only the type is validated. With `none`, the body is ignored. */
+/** Expected type of a response body. The fields of the body are not validated. With `none`, the body is ignored. */
 type BodyKind = 'object' | 'list' | 'number' | 'any' | 'none' | 'text';
 
 /**
- * Expected type of a response: `pages` is a page of a list, `events` is an event stream, and `result` is a run's final
+ * Expected type of a response. `pages` is a page of a list, `events` is an event stream, and `result` is a run's final
  * state.
  */
 export type ResponseKind = BodyKind | 'pages' | 'events' | 'result';
@@ -52,7 +52,7 @@ export async function readText(body: ResponseBody, options: ReadOptions): Promis
         clearTimer(timer);
         timer = startTimer();
       }
-      // Skip leading blank lines. A server may send one per second until the run has finished.
+      // Skip leading blank lines. A server may send one blank line per second until the run has finished.
       if (bytes === 0 && chunk.every((byte) => byte === 0x0a || byte === 0x0d || byte === 0x20)) continue;
       const excess = bytes + chunk.length - bytesMax;
       if (excess > 0 && !truncate) return undefined;

@@ -4,7 +4,7 @@ import { DELAY_MAX_MS } from '../base/limits.ts';
 import { type Check, type Checks, isLoopback, isObject, TRUE_OR_FALSE, wholeFrom } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 
-/** Options of all clients. */
+/** Options shared by all clients. */
 export interface ClientOptions {
   /**
    * API key, sent as `X-Api-Key`. The client does not follow redirects, so it sends the key only to the service's base
@@ -24,7 +24,7 @@ export interface ClientOptions {
   /**
    * Maximum number of retries per call. A call is retried if no response arrives, or after status 408, 429 or 5xx. The
    * delay is the value of the `Retry-After` header. Without this header, the delay is random: up to 0.5 s before the
-   * first retry, then doubling up to 8 s. A call that creates something is retried only if the connection could not be
+   * first retry, then doubling up to 8 s. A call that creates a resource is retried only if the connection could not be
    * opened, or after status 429.
    * @default 2
    */
@@ -63,7 +63,7 @@ export interface CallOptions {
 export interface ClientHooks {
   /** Called before each attempt. */
   onRequest?: ((event: RequestEvent) => void) | undefined;
-  /** Called when the headers of a response arrive, whatever the status. */
+  /** Called when response headers arrive, for any status code. */
   onResponse?: ((event: ResponseEvent) => void) | undefined;
   /** Called before the delay of each retry. */
   onRetry?: ((event: RetryEvent) => void) | undefined;
@@ -190,13 +190,13 @@ interface AddressRules {
   readonly hasKey: boolean;
   readonly allowInsecure: boolean | undefined;
   /**
-   * Names what is not sent over plain HTTP, for example `The API key`. Used in error messages.
+   * Name of the secret in error messages about plain HTTP.
    * @default 'a key'
    */
   readonly secret?: string;
 }
 
-/** Returns the problem with a base URL. The text does not contain the URL, which may include credentials. */
+/** Returns the problem with a base URL. The result does not contain the URL, which may include credentials. */
 function addressProblem(url: URL | undefined): string | undefined {
   if (url === undefined) return 'cannot be parsed';
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'has another protocol';

@@ -18,7 +18,7 @@ export interface Endpoint {
   readonly body?: BodySchema;
   /** Additional call options that are not sent to the service. */
   readonly options?: Readonly<Record<string, Check>>;
-  /** Additional call options to send as query parameters. The names are converted to snake case. */
+  /** Additional call options to send as query parameters. Option names are converted to snake case. */
   readonly query?: Readonly<Record<string, readonly [check: Check, convert?: (value: never) => QueryValue]>>;
   /** @default 'object' */
   readonly response?: ResponseKind;
@@ -53,8 +53,8 @@ export function endpoints<Group>(group: string, rows: Readonly<Record<keyof Grou
 export type Send = <Result>(endpoint: Endpoint, args: Arguments) => Result;
 
 /**
- * Creates the methods of a group. The parameters of each method are the ids in the path, the body if the endpoint has a
- * body schema, and the options.
+ * Creates the methods of a group. Each method takes the ids in the path, the body if the endpoint has a body schema,
+ * and the options.
  */
 export function methodsOf<Group>(table: Table<Group>, send: Send): Group {
   const methods = Object.entries<Endpoint>(table).map(([name, endpoint]) => {
@@ -84,7 +84,7 @@ export interface Call extends Pick<Endpoint, 'name' | 'method' | 'response'> {
   readonly query?: Query;
   /** Body to send as JSON. */
   readonly body?: unknown;
-  /** Creates the body for each attempt. Used instead of `body`. */
+  /** Creates the body for each attempt, instead of `body`. */
   readonly stream?: () => StreamBody;
   readonly headers?: Readonly<Record<string, string>>;
   readonly isIdempotent?: boolean;

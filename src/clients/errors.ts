@@ -73,7 +73,7 @@ export class ApiError extends RunspanError {
   readonly status: number;
   /** The service's explanation as text, if the response contains one. */
   readonly detail: string | undefined;
-  /** Invalid fields reported by a 422 response. Empty for other responses. */
+  /** Invalid fields reported by a 422 response, or an empty list for other responses. */
   readonly errors: readonly ValidationError[];
   /** Parsed JSON body of the response, or the body text if it is not JSON. */
   readonly body: unknown;

@@ -24,7 +24,7 @@ export interface FeedbackSubmission {
   comment?: string | null;
   /** The answer that the run should have given. */
   correction?: Readonly<Record<string, unknown>> | string | null;
-  /** Additional data about the feedback. Requires the method `POST`. */
+  /** Additional data about the feedback, which can be sent only with the method `POST`. */
   metadata?: Readonly<Record<string, unknown>> | null;
 }
 

@@ -65,7 +65,7 @@ export function newThreadId(): string {
   return newRunId(clock.nowUs());
 }
 
-/** Whether there is a current run to record calls in. A client never starts a trace by itself. */
+/** Returns whether there is a current run. A client never starts a trace by itself. */
 function isInRun(): boolean {
   return currentContext()?.id !== undefined;
 }

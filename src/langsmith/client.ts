@@ -24,14 +24,23 @@ export interface ClientConfig {
   apiKey?: string | undefined;
   workspaceId?: string | undefined;
   headers?: Record<string, string> | undefined;
-  /** Set `true` or a function to record no inputs. A function is not called, but logs a warning. */
+  /**
+   * Set `true` or a function to record no inputs. If you pass a function, a warning is logged and the function is not
+   * called.
+   */
   hideInputs?: boolean | ((inputs: KVMap) => KVMap | Promise<KVMap>) | undefined;
-  /** Set `true` or a function to record no outputs. A function is not called, but logs a warning. */
+  /**
+   * Set `true` or a function to record no outputs. If you pass a function, a warning is logged and the function is not
+   * called.
+   */
   hideOutputs?: boolean | ((outputs: KVMap) => KVMap | Promise<KVMap>) | undefined;
-  /** Set `true` or a function to mask metadata values. A function is not called, but logs a warning. */
+  /**
+   * Set `true` or a function to mask metadata values. If you pass a function, a warning is logged and the function is
+   * not called.
+   */
   hideMetadata?: boolean | ((metadata: KVMap) => KVMap | Promise<KVMap>) | undefined;
   /**
-   * Hides inputs, outputs and metadata. The function is not called, but logs a warning. Use `configure`'s `redact`
+   * Hides inputs, outputs and metadata. The function is not called, and a warning is logged. Use `configure`'s `redact`
    * option instead.
    */
   anonymizer?: ((values: KVMap) => KVMap | Promise<KVMap>) | undefined;

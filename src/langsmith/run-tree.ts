@@ -55,9 +55,9 @@ export const LS_MESSAGE_VIEW_EXCLUDE = 'ls_message_view_exclude';
 const trees = new WeakMap<Run, RunTree>();
 
 /**
- * A run in LangSmith's format: set the fields, then call a method to record the fields. `postRun` records the start,
- * and `patchRun` records later changes. In a traced function, these calls are not needed: changes to `name`, `tags`,
- * `metadata` and `outputs` are recorded when the function ends.
+ * A run in LangSmith's format. Set the fields of the object, then call a method to record the changes. `postRun`
+ * records the start, and `patchRun` records later changes. A traced function does not need these calls. Changes to
+ * `name`, `tags`, `metadata` and `outputs` are recorded when the function ends.
  */
 export class RunTree {
   static #sharedClient: Client | undefined;
@@ -86,7 +86,7 @@ export class RunTree {
   attachments: Attachments | undefined;
   execution_order = 1;
   child_execution_order = 1;
-  /** The recorded run. Undefined until the start is recorded. */
+  /** The recorded run, or undefined until the start is recorded. */
   #run: Run | undefined;
   /** Whether the run belongs to a traced function, which ends it. */
   #isTraced = false;

@@ -108,8 +108,8 @@ function invalid(expectation: string): RunspanError {
 }
 
 /**
- * Whether a value is a plain object. Objects from other realms count too, because test frameworks may use several
- * realms.
+ * Returns whether a value is a plain object. Objects from other realms count too, because test frameworks may use
+ * several realms.
  */
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -23,8 +23,9 @@ export interface AgentServerInfo {
 export interface AgentSystem {
   info(options?: CallOptions): Promise<AgentServerInfo>;
   /**
-   * Resolves to true if the server is ready. Set `checkDb` to check the server's database too. Rejects with an ApiError
-   * if the server responds with an error status such as 503, and with another error if the server does not respond.
+   * Resolves to true if the server is ready. Set `checkDb` to include a check of the server's database. Rejects with an
+   * ApiError for an error status such as 503. If the server does not respond, rejects with a ConnectionError or
+   * TimeoutError.
    */
   ok(options?: CallOptions & { checkDb?: boolean }): Promise<boolean>;
   /** Returns the server's metrics as Prometheus text or JSON. */
@@ -63,9 +64,9 @@ const A2A: Endpoint = { name: 'a2aUrl', method: 'POST', path: '/a2a/{assistant_i
 export class AgentServer {
   readonly assistants: Assistants;
   readonly threads: Threads;
-  /** Calls for runs on a thread. */
+  /** Starts and manages runs on a thread. */
   readonly runs: AgentRuns;
-  /** Calls for runs without a thread. */
+  /** Starts and manages runs without a thread. */
   readonly statelessRuns: StatelessRuns;
   readonly crons: Crons;
   readonly store: Store;

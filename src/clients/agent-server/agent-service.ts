@@ -14,8 +14,8 @@ export interface AgentServerOptions extends ClientOptions {
   /** Base URL of the deployment, including any path. */
   url: string | URL;
   /**
-   * Maximum time to wait for more data from a stream or a pending response, in milliseconds. After the first heartbeat
-   * in a stream, the maximum is 60 seconds.
+   * Maximum time to wait for more data from a stream or a pending response, in milliseconds. For streams with
+   * heartbeats, the maximum is 60 seconds.
    * @default 300_000
    */
   idleTimeoutMs?: number | undefined;
@@ -116,8 +116,8 @@ export function recordedInputs(ids: PreparedCall['ids'], body: unknown): Record<
 }
 
 /**
- * Returns the offset of the next page. If the server sends no pagination header, a full page means that another page
- * follows, unless the total has been reached.
+ * Returns the offset of the next page. Without a pagination header, a full page means that another page follows, unless
+ * the total has been reached.
  */
 function nextOffset(headers: Answer<unknown>['headers'], end: number, isFull: boolean): number | undefined {
   const next = numberOf(headers['x-pagination-next']);

@@ -39,7 +39,7 @@ export interface AssistantCreate {
   context?: unknown;
   metadata?: Readonly<Record<string, unknown>>;
   /**
-   * What to do if the id already exists. With `raise`, the server responds with status 409.
+   * What to do if an assistant with this id already exists. With `raise`, the server responds with status 409.
    * @default 'raise'
    */
   if_exists?: 'raise' | 'do_nothing';

@@ -92,5 +92,5 @@ export const STREAM_MODES: readonly StreamMode[] = [
   'tools',
 ];
 
-/** Validates only `assistant_id`. The server validates all other fields. */
+/** Schema that validates only `assistant_id`. The server validates all other fields. */
 export const RUN: BodySchema = required<RunSettings>({ assistant_id: TEXT });

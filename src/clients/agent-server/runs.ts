@@ -48,7 +48,7 @@ export interface JoinOptions extends CallOptions {
 export interface JoinStreamOptions extends StreamOptions {
   /** Whether to cancel the run when this connection ends. @default false */
   cancelOnDisconnect?: boolean;
-  /** Stream modes. @default the run's modes */
+  /** Stream modes to use. @default the run's stream modes */
   streamMode?: StreamMode | readonly StreamMode[];
 }
 

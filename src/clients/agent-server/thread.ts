@@ -20,7 +20,7 @@ export interface Interrupt {
   readonly [field: string]: unknown;
 }
 
-/** A conversation with a state, which runs on the thread change. */
+/** A conversation with a state that runs can change. */
 export interface Thread<Values = Record<string, unknown>> {
   readonly thread_id: string;
   /** ISO 8601 timestamp. */
@@ -58,7 +58,7 @@ export interface ThreadTask {
 /** State of a thread at a checkpoint. */
 export interface ThreadState<Values = Record<string, unknown>> {
   readonly values: Values;
-  /** Names of the nodes to run next. Empty if the thread is waiting for input. */
+  /** Names of the nodes to run next. The list is empty if the thread is waiting for input. */
   readonly next: readonly string[];
   readonly tasks: readonly ThreadTask[];
   /** Checkpoint of the state, or null before the first run. */
@@ -79,7 +79,7 @@ export interface ThreadCreate {
   thread_id?: string;
   metadata?: Readonly<Record<string, unknown>>;
   /**
-   * What to do if the id already exists. With `raise`, the server responds with status 409.
+   * What to do if a thread with this id already exists. With `raise`, the server responds with status 409.
    * @default 'raise'
    */
   if_exists?: 'raise' | 'do_nothing';
@@ -116,7 +116,7 @@ export interface ThreadSearch extends ThreadFilter, PageRequest {
 /** A request to delete threads or their earlier states. */
 export interface ThreadPrune {
   thread_ids: readonly string[];
-  /** `delete` deletes the threads. `keep_latest` deletes all but the latest state of each thread. */
+  /** Set `delete` to delete the threads, or `keep_latest` to keep only the latest state of each thread. */
   strategy: 'delete' | 'keep_latest';
 }
 
@@ -133,7 +133,7 @@ export interface ThreadStateUpdate {
 export interface ThreadHistory {
   /** Number of states per page. @default 10 */
   limit?: number;
-  /** Checkpoint or checkpoint id. Only earlier states are returned. */
+  /** Checkpoint or checkpoint id before which to list states. */
   before?: string | Checkpoint;
   metadata?: Readonly<Record<string, unknown>>;
   checkpoint?: Checkpoint;

@@ -137,8 +137,8 @@ export function threadsOf(send: Send): Threads {
       const path = checkpointId === undefined ? state.path : `${state.path}/{checkpoint_id}`;
       return send({ ...state, path }, { ids: [threadId, checkpointId ?? ''], options });
     },
-    // `before` is sent in the query, where all servers accept a checkpoint id. In a body, servers expect different
-    // types.
+    // `before` is sent in the query, where all servers accept a checkpoint id. In a request body, servers expect
+    // different types.
     history: (threadId, body = {}, options) => statePages(send, history, { ids: [threadId], body, options }, true),
   };
 }

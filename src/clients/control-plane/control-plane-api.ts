@@ -23,8 +23,8 @@ export const LIST_OPTIONS: NonNullable<Endpoint['options']> = {
 const PAGE_ITEMS = 20;
 
 /**
- * Sends the requests of a ControlPlane. Names are translated between the interface and the service. Inside a run, each
- * call is recorded.
+ * Sends the requests of a ControlPlane. Translates between this package's names and the service's names. Each call
+ * inside a traced function is recorded.
  */
 export class ControlPlaneApi {
   readonly api: Api;

@@ -17,7 +17,7 @@ export interface ControlPlaneOptions extends ClientOptions {
   tenantId?: string | undefined;
   /** Token to send as `Authorization: Bearer …`. */
   bearerToken?: string | undefined;
-  /** Names that the service uses, if they differ from the names in the interface. */
+  /** Names that the service uses instead of the default names. */
   spelling?: Spelling | undefined;
 }
 

@@ -24,8 +24,8 @@ export interface WaitOptions extends Pick<CallOptions, 'signal' | 'headers'> {
   /** Delay between two polls, in milliseconds. By default, the delay grows from 1 s to 5 s. */
   intervalMs?: number;
   /**
-   * Called with the first response and after each change of the revision's status. A returned promise is awaited. If
-   * `onStatus` throws, the wait ends.
+   * Called with the first response and after each change of the revision's status. If `onStatus` returns a promise, the
+   * wait awaits the promise. If `onStatus` throws an error, the wait ends.
    */
   onStatus?: (revision: Revision) => void;
   /**
@@ -161,7 +161,7 @@ class RevisionWait {
   #deploymentId = '';
   #revisionId: string | undefined;
   #revision: Revision | undefined;
-  /** Time at which the awaited revision became the latest. */
+  /** Time at which the awaited revision became the latest revision. */
   #newSinceMs: number = this.#startedMs;
   /** Whether the service has responded. Before the first response, a failure suggests a wrong base URL. */
   #isReached = false;

@@ -31,7 +31,7 @@ export type DeploymentTier =
 /** Type of a deployment. The service may send other values. */
 export type DeploymentType = 'dev_free' | 'dev' | 'prod' | 'dev_zero' | 'dev_free_zero' | (string & {});
 
-/** A deployment, as returned by the service. Unknown fields are included. */
+/** A deployment, as returned by the service, including unknown fields. */
 export interface Deployment {
   name: string;
   source: DeploymentSource | (string & {});
@@ -96,11 +96,11 @@ export interface DeploymentPatch {
 
 /** Source of a deployment, which all revisions share. */
 export interface SourceConfig {
-  /** Id of an integration from `integrations.list()`. Requires the source `git_host`. Cannot be changed later. */
+  /** Id of an integration from `integrations.list()`, which cannot be changed later. Requires the source `git_host`. */
   integration_id?: string | null;
-  /** URL of the git repository. Requires the source `git_host`. Cannot be changed later. */
+  /** URL of the git repository, which cannot be changed later. Requires the source `git_host`. */
   repo_url?: string | null;
-  /** Type of the deployment. Requires the source `git_host`. Cannot be changed later. */
+  /** Type of the deployment, which cannot be changed later. Requires the source `git_host`. */
   deployment_type?: DeploymentType | null;
   /** Whether to deploy each push to the branch `repo_ref`. Requires the source `git_host`. */
   build_on_push?: boolean | null;
@@ -108,7 +108,9 @@ export interface SourceConfig {
   custom_url?: string | null;
   /** Resources of the deployment. Requires the source `external_container`. */
   resource_spec?: ResourceSpec | null;
-  /** Id of a listener from `listeners.list()`. Requires the source `external_container`. Cannot be changed later. */
+  /**
+   * Id of a listener from `listeners.list()`, which cannot be changed later. Requires the source `external_container`.
+   */
   listener_id?: string | null;
   /** Settings for the listener. Requires the source `external_container`. */
   listener_config?: ListenerConfig | null;
@@ -121,9 +123,9 @@ export interface SourceConfig {
   build_command?: string | null;
 }
 
-/** Settings of a deployment for its listener. */
+/** Settings that a deployment passes to its listener. */
 export interface ListenerConfig {
-  /** Kubernetes namespace to deploy to. Only for listeners of type `k8s`. Cannot be changed later. */
+  /** Kubernetes namespace to deploy to, which cannot be changed later. Requires a listener of type `k8s`. */
   k8s_namespace?: string | null;
 }
 
@@ -131,7 +133,10 @@ export interface ListenerConfig {
 export interface SourceRevisionConfig {
   /** Branch such as `main`, or tag such as `refs/tags/v1`. Requires the source `git_host`. */
   repo_ref?: string | null;
-  /** Path of the graph configuration. Required for the sources `git_host` and `internal_source`, null for other sources. */
+  /**
+   * Path of the graph configuration. The sources `git_host` and `internal_source` require this field. For other
+   * sources, it must be null.
+   */
   graph_config_path?: string | null;
   /** URI of a container image. */
   image_uri?: string | null;

@@ -30,7 +30,7 @@ export interface ListDeploymentsOptions extends ListOptions {
   nameContains?: string;
   /** Returns only deployments with this status. */
   status?: DeploymentStatus;
-  /** Value of the service's filter `remote_reconciled`. */
+  /** Filters deployments by the service's field `remote_reconciled`. */
   remoteReconciled?: boolean;
   /** Returns only deployments with one of these tag values. */
   tagValueIds?: readonly string[];
@@ -55,7 +55,7 @@ export interface DeleteDeploymentOptions extends CallOptions {
 export interface DeletedDeployments {
   /** Whether some of the deployments could not be deleted. */
   readonly isPartial: boolean;
-  /** Response of the service. The format is not specified. */
+  /** Response of the service, in an unspecified format. */
   readonly answer: unknown;
 }
 
@@ -84,8 +84,9 @@ export interface Deployments {
   uploadSource(deploymentId: string, path: string | URL, options?: UploadSourceOptions): Promise<UploadedSource>;
   /**
    * Waits until a revision is deployed, by default the latest revision. Rejects with a RevisionError if the revision
-   * fails (`RUNSPAN_REVISION_FAILED`), is replaced by a later revision (`RUNSPAN_REVISION_SUPERSEDED`) or is not
-   * deployed in time (`RUNSPAN_TIMEOUT`). Broken connections and responses with status 429 or 5xx do not end the wait.
+   * fails, is replaced by a later revision or is not deployed in time. The error codes are `RUNSPAN_REVISION_FAILED`,
+   * `RUNSPAN_REVISION_SUPERSEDED` and `RUNSPAN_TIMEOUT`. Broken connections and responses with status 429 or 5xx do not
+   * end the wait.
    */
   waitUntilDeployed(deploymentId: string, options?: WaitOptions): Promise<Deployed>;
   /** Creates a deployment and waits for its first revision. */

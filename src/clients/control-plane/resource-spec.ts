@@ -2,8 +2,8 @@ import { checkObject } from '../schema.ts';
 
 /**
  * Resources for an `external_container` deployment. CPU is measured in cores, rounded to one decimal. Memory is
- * measured in MB. The prefix of a field names the component: `redis_*` for the cache, `db_*` for the database,
- * `queue_*` for the queue, and `core_*` for the core process in sidecar mode. Call `effectiveResources` to fill in
+ * measured in MB. Fields that start with `redis_` configure the cache, `db_` the database, and `queue_` the queue.
+ * Fields that start with `core_` configure the core process in sidecar mode. Call `effectiveResources` to fill in
  * default values.
  */
 export interface ResourceSpec {
@@ -92,7 +92,7 @@ export interface Container {
   resources?: ResourceRequirements | null;
   volumeMounts?: VolumeMount[] | null;
   securityContext?: Record<string, unknown> | null;
-  /** Restart policy of the container. Allowed only for sidecars. */
+  /** Restart policy of the container, allowed only for sidecars. */
   restartPolicy?: 'Always' | 'OnFailure' | (string & {}) | null;
 }
 

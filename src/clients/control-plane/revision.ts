@@ -25,7 +25,7 @@ export type RevisionStatus =
   | 'UNKNOWN'
   | (string & {});
 
-/** A revision, as returned by the service. Unknown fields are included. */
+/** A revision, as returned by the service, including unknown fields. */
 export interface Revision {
   id: string;
   /** ISO 8601 timestamp. */
@@ -42,7 +42,7 @@ export interface Revision {
 export interface ListRevisionsOptions extends ListOptions {
   /** Returns only revisions with one of these statuses. */
   status?: readonly RevisionStatus[];
-  /** Value of the service's filter `remote_reconciled`. */
+  /** Filters revisions by the service's field `remote_reconciled`. */
   remoteReconciled?: boolean;
 }
 
@@ -86,8 +86,8 @@ export type RevisionErrorCode = 'RUNSPAN_REVISION_FAILED' | 'RUNSPAN_REVISION_SU
 
 /**
  * Thrown when the awaited revision is not deployed. With the code `RUNSPAN_REVISION_FAILED`, the revision failed, was
- * skipped or was interrupted. With `RUNSPAN_REVISION_SUPERSEDED`, a later revision replaced it. With `RUNSPAN_TIMEOUT`,
- * the wait timed out and the revision may still be deployed.
+ * skipped or was interrupted. With `RUNSPAN_REVISION_SUPERSEDED`, a later revision replaced the awaited revision. With
+ * `RUNSPAN_TIMEOUT`, the wait timed out and the revision may still be deployed.
  */
 export class RevisionError extends RunspanError {
   override readonly name: string = 'RevisionError';

@@ -54,7 +54,7 @@ function visit(resource: unknown, variable: (variable: Record<string, unknown>, 
   }
 }
 
-/** Whether a field contains a list of `{ name, value }` objects. */
+/** Returns whether a field contains a list of `{ name, value }` objects. */
 function isVariableList(field: string | undefined): field is string {
   return field === 'secrets' || field === 'env';
 }

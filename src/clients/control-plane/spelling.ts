@@ -1,6 +1,6 @@
 import { isObject } from '../../base/options.ts';
 
-/** Names that a service uses instead of the interface's names. */
+/** Names that a service uses instead of the default names. */
 export interface Spelling {
   git_host?: string;
   external_container?: string;

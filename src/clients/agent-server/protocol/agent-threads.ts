@@ -58,7 +58,7 @@ export interface ThreadSummary {
 export interface BootstrapOptions extends CallOptions {
   /**
    * What to do if the thread has no state. `true` creates a state without messages. An object creates a state with the
-   * object's values. With `false`, the call rejects with the server's 404.
+   * object's values. With `false`, the call rejects with the server's 404 error.
    * @default true
    */
   bootstrap?: boolean | Readonly<Record<string, unknown>>;
@@ -259,7 +259,7 @@ export class AgentThreads {
   }
 }
 
-/** The client's endpoints. `create` creates a thread. Its path is empty if the server does not need this call. */
+/** The client's endpoints. `create` creates a thread, and has an empty path if the server does not need this call. */
 type Calls = Omit<AgentThreads, 'url' | 'close' | 'newThreadId' | symbol> & { create: unknown };
 
 function endpointsAt(given: ThreadPaths): Table<Calls> {

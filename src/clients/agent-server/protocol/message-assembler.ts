@@ -4,7 +4,7 @@ import type { BlockDelta, ContentBlock, MessageData, MessageEvent, MessageUsage,
 export interface AssembledToolCall {
   readonly id: string | undefined;
   readonly name: string | undefined;
-  /** The parsed arguments once complete, or the raw JSON text received so far. */
+  /** Arguments of the tool call: an object once complete, or the raw JSON text received so far. */
   readonly args: unknown;
   readonly isWhole: boolean;
 }
@@ -114,7 +114,7 @@ export class MessageAssembler {
 }
 
 /**
- * Returns a key for the source of a message: its namespace, node and model call. Several sources may stream
+ * Returns a key for the source of a message: its namespace, node and model call. Several sources may stream messages
  * concurrently.
  */
 function sourceOf({ params: { namespace, node, data } }: MessageEvent): string {

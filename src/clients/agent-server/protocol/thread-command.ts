@@ -18,7 +18,7 @@ export interface ThreadRunRequest {
   metadata?: Readonly<Record<string, unknown>>;
   /**
    * Id of the checkpoint to continue from. An earlier checkpoint creates a branch in the thread.
-   * @default the latest state
+   * @default the latest checkpoint
    */
   checkpoint_id?: string;
   /** What to do if another run is active on the thread. The default depends on the server. */

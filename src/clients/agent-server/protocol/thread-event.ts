@@ -125,17 +125,17 @@ export type ToolData =
   | (ToolDataOf<'tool-finished'> & { readonly output?: unknown })
   | (ToolDataOf<'tool-error'> & { readonly message: string; readonly code?: string });
 
-/** Reports that a run or subagent has started, ended or changed its status. */
+/** An event that reports that a run or subagent has started, ended or changed its status. */
 export type LifecycleEvent = ThreadEventOf<'lifecycle', LifecycleData>;
-/** Contains a chunk of a model's message. Use `MessageAssembler` to combine the chunks. */
+/** An event with a chunk of a model's message. Use `MessageAssembler` to combine the chunks. */
 export type MessageEvent = ThreadEventOf<'messages', MessageData>;
-/** Reports the start, progress or end of a tool call. */
+/** An event that reports the start, progress or end of a tool call. */
 export type ToolEvent = ThreadEventOf<'tools', ToolData>;
-/** Contains the complete state after a step of the graph. */
+/** An event with the complete state after a step of the graph. */
 export type StateEvent<Values> = ThreadEventOf<'values', Values>;
-/** Contains the state changes made by one node, whose name is in `params.node`. */
+/** An event with the state changes made by one node, whose name is in `params.node`. */
 export type StateUpdateEvent = ThreadEventOf<'updates', Readonly<Record<string, unknown>>>;
-/** Reports a new checkpoint, from which a run can continue. */
+/** An event that reports a new checkpoint, from which a run can continue. */
 export type CheckpointEvent = ThreadEventOf<
   'checkpoints',
   {
@@ -147,19 +147,19 @@ export type CheckpointEvent = ThreadEventOf<
     readonly [field: string]: unknown;
   }
 >;
-/** Reports the start or end of a task. */
+/** An event that reports the start or end of a task. */
 export type TaskEvent = ThreadEventOf<'tasks', unknown>;
 /** A custom event from the graph, or a report from the server, for example of missed events. */
 export type ThreadCustomEvent = ThreadEventOf<
   'custom',
   { readonly name?: string; readonly payload?: unknown; readonly [field: string]: unknown }
 >;
-/** Requests input from the user. The run waits until you call `threads.respond`. */
+/** An event that requests input from the user. The run waits until you call `threads.respond`. */
 export type InputRequestedEvent = ThreadEventOf<
   'input.requested',
   { readonly interrupt_id: string; readonly payload?: unknown; readonly [field: string]: unknown }
 >;
-/** An event with an unknown method. The field `name` contains the method. */
+/** An event with an unknown method, which is in the field `name`. */
 export type OtherThreadEvent = ThreadEventOf<'other', unknown>;
 /** A server-sent event that is not a valid thread event. `params.data` contains the event's text. */
 export type MalformedThreadEvent = ThreadEventOf<'malformed', string>;

@@ -27,7 +27,7 @@ export interface ThreadEventsOptions extends StreamOptions {
   /** Sequence number (`seq`) of the event after which the stream starts. */
   since?: number | undefined;
   /**
-   * Run whose events are returned: the result of `start` or `respond`. The stream ends when the run ends. The channel
+   * Run whose events are read, as returned by `start` or `respond`. The stream ends when the run ends. The channel
    * `lifecycle` is added automatically.
    */
   run?: CommandedRun | undefined;
@@ -70,10 +70,10 @@ export const EVENTS_OPTIONS: NonNullable<Endpoint['options']> = {
  * demand, and only once. Leaving the loop closes the connection. An open stream keeps the process alive. To close the
  * stream automatically, use `await using`. Closing the stream does not stop the run.
  *
- * If the connection breaks or ends, the stream reconnects and skips repeated events. After five consecutive reconnects
- * without an event, or if the stream cannot reconnect, it throws a StreamError. The error contains the last event's
- * name and id. A stream for one run ends when the run ends. If the run fails, the stream throws a RunFailedError after
- * the last event.
+ * If the connection breaks or ends, the stream reconnects and skips repeated events. The stream throws a StreamError if
+ * it cannot reconnect, or after five consecutive reconnects without an event. The error contains the last event's name
+ * and id. A stream for one run ends when the run ends. If the run fails, the stream throws a RunFailedError after the
+ * last event.
  */
 export class ThreadEvents<Values = Record<string, unknown>> implements AsyncIterable<ThreadEvent<Values>> {
   readonly #source: EventSource<ThreadEvent<Values>>;
@@ -92,8 +92,8 @@ export class ThreadEvents<Values = Record<string, unknown>> implements AsyncIter
   }
 
   /**
-   * Id of the run whose events are read. Undefined if the stream reads all of the thread's events or the server omits
-   * the id.
+   * Id of the run whose events are read. `runId` is undefined if the stream reads all of the thread's events or the
+   * server omits the id.
    */
   get runId(): string | undefined {
     return this.#policy.place.runId;
@@ -128,7 +128,7 @@ export class ThreadEvents<Values = Record<string, unknown>> implements AsyncIter
   }
 }
 
-/** Creates the request for an event stream. Throws if an option is invalid. */
+/** Creates the request for an event stream. Throws an error if an option is invalid. */
 export function eventsRequest(endpoint: Endpoint, threadId: string, options: ThreadEventsOptions = {}): PreparedCall {
   const call = callOf(endpoint, { ids: { thread_id: threadId }, options });
   const { channels = ALL_CHANNELS, namespaces, depth, run }: ThreadEventsOptions = call.own;

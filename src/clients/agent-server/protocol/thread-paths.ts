@@ -50,7 +50,9 @@ export function allPaths(given: ThreadPaths): AllPaths {
   return { ...DEFAULTS, ...(checkedOptions<ThreadPaths>('`paths`', given, CHECKS) as AllPaths) };
 }
 
-/** Matches paths without a query. Rejects the segments `.` and `..`, because they would resolve to another path. */
+/**
+ * Matches paths without a query. The segments `.` and `..` are rejected, because they would resolve to another path.
+ */
 const PATH = /^(?:\/(?!\.{1,2}(?:\/|$))(?:[\w.~!$&'()*+,;=:@-]|%[\da-f]{2}|\{(?:thread|run)_id\})+)+$/i;
 
 const CHECKS = Object.fromEntries(

@@ -147,7 +147,7 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
   }
 }
 
-/** Whether an event belongs to a run. Compares run ids or, if an id is missing, sequence numbers. */
+/** Returns whether an event belongs to a run. Compares run ids or, if an id is missing, sequence numbers. */
 function isOf({ run_id, applied_through_seq }: CommandedRun, event: ThreadEvent<unknown>): boolean {
   const { params, seq } = event;
   const eventRunId: unknown = params.run_id ?? (event.method === 'lifecycle' ? event.params.data.run_id : undefined);

@@ -25,42 +25,42 @@ export interface AgentMessage {
 
 /** The first event of a stream, which contains the run's id. */
 export type MetadataEvent = AgentEventOf<'metadata', { readonly run_id: string; readonly [field: string]: unknown }>;
-/** Contains the complete state after a step of the graph. */
+/** An event with the complete state after a step of the graph. */
 export type ValuesEvent<Values> = AgentEventOf<'values', Values>;
-/** Contains the state changes of one step, keyed by node name. */
+/** An event with the state changes of one step, keyed by node name. */
 export type UpdatesEvent = AgentEventOf<
   'updates',
   { readonly __interrupt__?: readonly Interrupt[]; readonly [node: string]: unknown }
 >;
-/** Contains a message chunk and its metadata. Sent in the stream mode `messages-tuple`. */
+/** An event with a message chunk and its metadata, sent in the stream mode `messages-tuple`. */
 export type MessagesEvent = AgentEventOf<
   'messages',
   readonly [message: AgentMessage, metadata: Readonly<Record<string, unknown>>]
 >;
-/** Contains partial messages. Sent in the stream mode `messages`. */
+/** An event with partial messages, sent in the stream mode `messages`. */
 export type MessagesPartialEvent = AgentEventOf<'messages/partial', readonly AgentMessage[]>;
-/** Contains complete messages. Sent in the stream mode `messages`. */
+/** An event with complete messages, sent in the stream mode `messages`. */
 export type MessagesCompleteEvent = AgentEventOf<'messages/complete', readonly AgentMessage[]>;
-/** Contains message metadata, keyed by message id. Sent in the stream mode `messages`. */
+/** An event with message metadata, keyed by message id, sent in the stream mode `messages`. */
 export type MessagesMetadataEvent = AgentEventOf<'messages/metadata', Readonly<Record<string, unknown>>>;
-/** Contains an event from a component of the graph. Sent in the stream mode `events`. */
+/** An event with an event from a component of the graph, sent in the stream mode `events`. */
 export type EventsEvent = AgentEventOf<
   'events',
   { readonly event: string; readonly name?: string; readonly data?: unknown; readonly [field: string]: unknown }
 >;
-/** Reports the start or end of a task. */
+/** An event that reports the start or end of a task. */
 export type TasksEvent = AgentEventOf<'tasks', ThreadTask>;
-/** Contains a new checkpoint of the thread. */
+/** An event with a new checkpoint of the thread. */
 export type CheckpointsEvent = AgentEventOf<'checkpoints', Readonly<Record<string, unknown>>>;
-/** Contains debug information about a step of the graph. */
+/** An event with debug information about a step of the graph. */
 export type DebugEvent = AgentEventOf<'debug', Readonly<Record<string, unknown>>>;
 /** A custom event from the graph. */
 export type CustomEvent = AgentEventOf<'custom', unknown>;
-/** Reports the start, progress or end of a tool call. */
+/** An event that reports the start, progress or end of a tool call. */
 export type ToolsEvent = AgentEventOf<'tools', Readonly<Record<string, unknown>>>;
-/** Reports that the run failed. At its end, the stream throws a RunFailedError with this error. */
+/** An event that reports that the run failed. At its end, the stream throws a RunFailedError with this error. */
 export type ErrorEvent = AgentEventOf<'error', RunError>;
-/** Contains feedback URLs, keyed by feedback key. To send feedback, pass a URL to `submitFeedback`. */
+/** An event with feedback URLs, keyed by feedback key. To send feedback, pass a URL to `submitFeedback`. */
 export type FeedbackEvent = AgentEventOf<'feedback', Readonly<Record<string, string>>>;
 /** The last event of a stream. Only some servers send this event. */
 export type EndEvent = AgentEventOf<'end', unknown>;
@@ -115,7 +115,7 @@ export function agentEventOf<Values>({ name, data: text, id }: ServerSentEvent):
     (LIST.test(kind) && !Array.isArray(data)) ||
     (ANY_JSON.test(kind) && data === undefined);
   if (isMalformed) return { event: 'malformed', data: text, ...common };
-  // The data of `end` may be empty.
+  // The data of an `end` event may be empty.
   const isKnown = [OBJECT, LIST, ANY_JSON, /^end$/].some((kinds) => kinds.test(kind));
   return { event: isKnown ? kind : 'other', data: textOrData, ...common } as AgentEvent<Values>;
 }

@@ -96,8 +96,8 @@ export interface SourceOptions<Event> {
 export type StreamStatus = 'live' | 'reconnecting';
 
 /**
- * Closes the source of each garbage-collected stream. A static member would not work: terser moves the initializer of
- * an unused class out of the class, where `#release` is a syntax error.
+ * Closes the source of each garbage-collected stream. This is not a static member, because terser may move the
+ * initializer out of the class, where `#release` is a syntax error.
  */
 const unreachable = new FinalizationRegistry<() => void>((release) => release());
 
@@ -226,7 +226,7 @@ export class EventSource<Event> {
           const event = this.#eventOf(item);
           if (event === undefined) continue;
           if (policy.end === 'now') {
-            // The application may stop reading after the last event.
+            // Close now, because the application may stop reading after the last event.
             this.#settle();
             this.close();
           }

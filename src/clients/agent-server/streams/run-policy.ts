@@ -9,7 +9,7 @@ import { type AgentEvent, agentEventOf, type RunError } from './agent-event.ts';
 import type { ResumePolicy, StreamRequest } from './event-source.ts';
 import type { ReceivedEvent } from './stream-trace.ts';
 
-/** Options for calls that return a stream. For these calls, `timeoutMs` limits only the wait for response headers. */
+/** Options for calls that return a stream. For a stream, `timeoutMs` limits only the wait for response headers. */
 export interface StreamOptions extends CallOptions {
   /**
    * Id of the event after which the stream starts, if the server stores events. Use `-1` to start at the first event.
@@ -37,13 +37,13 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
   /** Whether the stream belongs to one run and throws the run's error. A thread's stream contains many runs. */
   readonly #isOfRun: boolean;
   readonly #isStored: boolean;
-  /** The path with its query. */
+  /** Path and query from which to resume. */
   #location: string | undefined;
   runError: RunError | undefined;
   end: 'open' | 'at a break' = 'open';
   #lastId: string;
   #sawEvent = false;
-  /** Event id after which the connection resumes. Empty after the connection's first event. */
+  /** Event id after which the connection resumes. The id is empty after the connection's first event. */
   #continuedId: string | undefined;
 
   constructor(call: PreparedCall) {

@@ -46,8 +46,8 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   }
 
   /**
-   * Id of the run. Undefined until the id arrives in the response headers or the first event. For a thread's stream,
-   * the id is always undefined.
+   * Id of the run. `runId` is undefined until the id arrives in the response headers or the first event. For a thread's
+   * stream, the id is always undefined.
    */
   get runId(): string | undefined {
     return this.#policy.place.runId;
@@ -92,7 +92,7 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   feedback(): Promise<Readonly<Record<string, string>>> {
     if (this.#feedback === undefined) {
       this.#feedback = this.#readFeedback();
-      // If the loop throws the error, nobody may await this promise. Avoid an unhandled rejection.
+      // Avoid an unhandled rejection if the loop throws the error and nobody awaits this promise.
       ignoreRejection(this.#feedback);
     }
     return this.#feedback;

@@ -68,7 +68,7 @@ export class StreamTrace implements Watched {
     this.#wasUsed = true;
     this.#isReading = false;
     if (!this.#run.isOpen) return;
-    // These events may contain feedback URLs, which are credentials.
+    // Do not record these events, because feedback URLs are credentials.
     if (/^(?:metadata|feedback|end)(?:\||$)/.test(name)) return;
     if (state === undefined) {
       if (this.#state === undefined) guard('clients', () => this.#chunks.push({ event: name, data }));

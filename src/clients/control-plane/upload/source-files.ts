@@ -32,7 +32,7 @@ export async function sourceFiles(directory: string, signal: AbortSignal | undef
   return { paths: paths.sort(), errors };
 }
 
-/** Whether a link points outside the directory, directly or through other links. */
+/** Returns whether a link points outside the directory, directly or through other links. */
 async function leadsOut(root: string, path: string): Promise<boolean> {
   const target = await readlink(join(root, path));
   if (isAbsolute(target) || isOutside(root, resolve(root, dirname(path), target))) return true;
@@ -98,7 +98,7 @@ class IgnoreRules {
     return new IgnoreRules(this.#make, this, directory, gitignore, this.#docker);
   }
 
-  /** Whether a path is ignored. Directory paths must end with a slash. */
+  /** Returns whether a path is ignored. Directory paths must end with a slash. */
   ignores(path: string): boolean {
     const name = path.replace(/\/$/, '').split('/').at(-1) ?? '';
     return NEVER.has(name) || this.#gitIgnores(path) === true || this.#dockerIgnores(path);

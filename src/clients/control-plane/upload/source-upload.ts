@@ -21,8 +21,8 @@ export interface UploadSourceOptions extends CallOptions {
   /** Timeout for sending the archive, in milliseconds. @default 600_000 */
   timeoutMs?: number;
   /**
-   * Called once the archive is packed, and after each chunk is sent. A retry starts again at 0. A returned promise is
-   * awaited. If `onProgress` throws, the upload ends.
+   * Called once the archive is packed, and after each chunk is sent. A retry starts again at 0 bytes. If `onProgress`
+   * returns a promise, the upload awaits the promise. If `onProgress` throws an error, the upload ends.
    */
   onProgress?: (progress: UploadProgress) => void;
 }
@@ -172,8 +172,8 @@ async function* chunksOf(path: string, report: (sentBytes: number) => Promise<vo
 }
 
 /**
- * Whether a 404 or 405 response means that the path is unknown. If the deployment is unknown, the 404 contains the
- * deployment's id.
+ * Returns whether a 404 or 405 response means that the path is unknown. If the deployment is unknown, the 404 contains
+ * the deployment's id.
  */
 function isUnknownPath(thrown: unknown, deploymentId: string): boolean {
   if (!(thrown instanceof ApiError)) return false;
