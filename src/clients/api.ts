@@ -285,7 +285,6 @@ const ACCEPT_JSON = { accept: 'application/json' };
 
 interface Attempt {
   readonly call: Call;
-  /** Request body as JSON text. */
   readonly body: string | undefined;
   readonly options: CallOptions;
   readonly timeoutMs: number;
@@ -294,7 +293,6 @@ interface Attempt {
   readonly secrets: Secrets;
 }
 
-/** Reads a successful response. */
 type Take<Result> = (attempt: Attempt, answer: OpenAnswer) => Promise<Result>;
 
 /** A failed attempt to send a request. Permanent failures are not retried. */

@@ -29,7 +29,10 @@ export interface Endpoint {
    * 9.2.2).
    */
   readonly isIdempotent?: boolean | ((body: never) => boolean);
-  /** Whether the call creates a run on the server. Inside a run, such a call is recorded and sends trace headers. */
+  /**
+   * Whether the call creates a run on the server. Inside a traced function, such a call is recorded and sends trace
+   * headers.
+   */
   readonly makesRun?: boolean;
 }
 

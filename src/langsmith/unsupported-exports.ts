@@ -59,8 +59,8 @@ export const configureGlobalPromptCache: Unsupported = unsupported('configureGlo
 export const SandboxClient: Unsupported = unsupported('SandboxClient', PLATFORM);
 
 /**
- * LangSmith's base error class, also exported under the names of the other error classes. `instanceof` always returns
- * false.
+ * LangSmith's base error class, also exported under the names of the other error classes. An `instanceof` check with
+ * this class always returns false.
  */
 export const LangsmithError: Unsupported = unsupported('LangsmithError', ERRORS);
 export {

@@ -10,7 +10,7 @@ import {
 } from './expected-fields.ts';
 import { factsOf } from './recorded-run.ts';
 
-/** An expected run and its child runs. A string means a run with this name and no child runs. */
+/** An expected run and its child runs. Pass a string to expect a run with this name and no child runs. */
 export type ExpectedTrace = string | ExpectedNode;
 
 /** An expected run and its expected child runs. */
@@ -30,7 +30,6 @@ export interface TraceMatchOptions {
   ordered?: boolean;
 }
 
-/** A validated expectation. */
 interface Node extends ExpectedNode {
   readonly children: readonly Node[];
 }

@@ -31,7 +31,7 @@ export interface ExpectedRun extends ExpectedFields {
  * `declare module 'vitest' { interface Matchers<T> extends RunMatchers {} }`.
  */
 export interface RunMatchers<Result = void> {
-  /** Expects a run with these fields. A string is the name of the run. */
+  /** Expects a run with these fields. Pass a string to match the run's name. */
   toHaveRun(expected: string | ExpectedRun): Result;
   /**
    * Expects exactly these trees of runs in this order. Set `complete` or `ordered` to `false` to allow additional runs
@@ -102,7 +102,6 @@ function checkedRun(given: unknown): RunExpectation {
   return { ...expected, parent: checkedExpectation('`parent`', fields, fieldChecks) };
 }
 
-/** A run and its differences from the expectation. */
 interface Candidate {
   readonly run: RunRecord;
   readonly differences: readonly string[];

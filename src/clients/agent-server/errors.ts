@@ -56,7 +56,7 @@ export interface StreamBreak extends RunPlace {
 
 /**
  * Thrown when the connection breaks before the run ends and the client cannot resume reading. The run may still be
- * running on the server. To check, pass the error's `runId` to `runs.get` or `runs.join`.
+ * running on the server. To check the run, pass the error's `runId` to `runs.get` or `runs.join`.
  */
 export class StreamError extends RunspanError {
   override readonly name: string = 'StreamError';

@@ -125,7 +125,7 @@ export async function redeployAndWait(
 const GET_REVISION: Endpoint = { ...REVISIONS.get, name: 'deployments.waitUntilDeployed' };
 const GET_DEPLOYMENT: Endpoint = { ...GET_REVISION, path: '/v2/deployments/{deployment_id:uuid}' };
 
-/** Validates the options and waits. Inside a run, the whole wait is recorded as one child run, without the polls. */
+/** Inside a traced function, the whole wait is recorded as one child run, without the polls. */
 function waiting<Result extends Updated>(
   api: ControlPlaneApi,
   name: string,
@@ -176,7 +176,6 @@ class RevisionWait {
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
   }
 
-  /** Sends a request that changes the deployment. */
   async change<Resource>(call: PreparedCall): Promise<Answer<Resource>> {
     const answer = await this.#api.traced<Resource>({ ...call, options: this.#callOptions(this.#api.api.timeoutMs) });
     this.responded();

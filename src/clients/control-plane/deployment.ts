@@ -72,7 +72,9 @@ export interface DeploymentCreate {
   source_revision_config: SourceRevisionConfig;
   /** @default [] */
   secrets?: Secret[];
-  /** Environment variables whose values come from cluster secrets. Requires the source `external_container`. */
+  /**
+   * Environment variables whose values come from cluster secrets. Allowed only if the source is `external_container`.
+   */
   secret_references?: SecretReference[] | null;
   image_version?: string | null;
   deployment_tier?: DeploymentTier | null;
@@ -96,23 +98,27 @@ export interface DeploymentPatch {
 
 /** Source of a deployment, which all revisions share. */
 export interface SourceConfig {
-  /** Id of an integration from `integrations.list()`, which cannot be changed later. Requires the source `git_host`. */
+  /**
+   * Id of an integration from `integrations.list()`, which cannot be changed later. Allowed only if the source is
+   * `git_host`.
+   */
   integration_id?: string | null;
-  /** URL of the git repository, which cannot be changed later. Requires the source `git_host`. */
+  /** URL of the git repository, which cannot be changed later. Allowed only if the source is `git_host`. */
   repo_url?: string | null;
-  /** Type of the deployment, which cannot be changed later. Requires the source `git_host`. */
+  /** Type of the deployment, which cannot be changed later. Allowed only if the source is `git_host`. */
   deployment_type?: DeploymentType | null;
-  /** Whether to deploy each push to the branch `repo_ref`. Requires the source `git_host`. */
+  /** Whether to deploy each push to the branch `repo_ref`. Allowed only if the source is `git_host`. */
   build_on_push?: boolean | null;
   /** URL of the deployment. Requests can set the URL only if the source is `external_container`. */
   custom_url?: string | null;
-  /** Resources of the deployment. Requires the source `external_container`. */
+  /** Resources of the deployment. Allowed only if the source is `external_container`. */
   resource_spec?: ResourceSpec | null;
   /**
-   * Id of a listener from `listeners.list()`, which cannot be changed later. Requires the source `external_container`.
+   * Id of a listener from `listeners.list()`, which cannot be changed later. Allowed only if the source is
+   * `external_container`.
    */
   listener_id?: string | null;
-  /** Settings for the listener. Requires the source `external_container`. */
+  /** Settings for the listener. Allowed only if the source is `external_container`. */
   listener_config?: ListenerConfig | null;
   /**
    * Install command for a JavaScript project, run in the root of the repository. By default, the service detects the
@@ -125,13 +131,13 @@ export interface SourceConfig {
 
 /** Settings that a deployment passes to its listener. */
 export interface ListenerConfig {
-  /** Kubernetes namespace to deploy to, which cannot be changed later. Requires a listener of type `k8s`. */
+  /** Kubernetes namespace to deploy to, which cannot be changed later. Allowed only for listeners of type `k8s`. */
   k8s_namespace?: string | null;
 }
 
 /** Source of a single revision. */
 export interface SourceRevisionConfig {
-  /** Branch such as `main`, or tag such as `refs/tags/v1`. Requires the source `git_host`. */
+  /** Branch such as `main`, or tag such as `refs/tags/v1`. Allowed only if the source is `git_host`. */
   repo_ref?: string | null;
   /**
    * Path of the graph configuration. The sources `git_host` and `internal_source` require this field. For other
@@ -140,7 +146,7 @@ export interface SourceRevisionConfig {
   graph_config_path?: string | null;
   /** URI of a container image. */
   image_uri?: string | null;
-  /** Path returned by `uploadSource`. Requires the source `internal_source`. */
+  /** Path returned by `uploadSource`. Allowed only if the source is `internal_source`. */
   source_tarball_path?: string | null;
   /** Commit of the revision, set by the service. */
   repo_commit_sha?: string | null;

@@ -4,7 +4,7 @@ import type { PageList } from '../page.ts';
 import { oneOf, strictRequest, TEXT, TEXTS } from '../schema.ts';
 import { LIST_OPTIONS, type ListOptions } from './control-plane-api.ts';
 
-/** A program that runs in your own Kubernetes cluster and deploys to it. */
+/** A program in your own Kubernetes cluster that deploys agent servers to the cluster. */
 export interface Listener {
   id: string;
   version?: string | null;
@@ -39,9 +39,7 @@ export interface ComputeConfig {
   k8s_namespaces?: string[] | null;
 }
 
-/**
- * Calls for the endpoints under `/v2/listeners`. A listener is a program that deploys to your own Kubernetes cluster.
- */
+/** Calls for the endpoints under `/v2/listeners`. A listener deploys agent servers to your own Kubernetes cluster. */
 export interface Listeners {
   list(options?: ListOptions): PageList<Listener>;
   get(listenerId: string, options?: CallOptions): Promise<Listener>;

@@ -57,8 +57,8 @@ export interface ThreadSummary {
 /** Options of `AgentThreads.state`. */
 export interface BootstrapOptions extends CallOptions {
   /**
-   * What to do if the thread has no state. `true` creates a state without messages. An object creates a state with the
-   * object's values. With `false`, the call rejects with the server's 404 error.
+   * What to do if the thread has no state. Pass `true` to create a state without messages, or an object to create a
+   * state with the object's values. With `false`, the call rejects with the server's 404 error.
    * @default true
    */
   bootstrap?: boolean | Readonly<Record<string, unknown>>;

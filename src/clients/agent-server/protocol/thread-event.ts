@@ -57,7 +57,10 @@ export interface LifecycleData {
   readonly [field: string]: unknown;
 }
 
-/** One part of a message. Common types are `text`, `reasoning`, `tool_call`, `tool_call_chunk` and `image`. */
+/**
+ * A content block is one part of a message. Common types are `text`, `reasoning`, `tool_call`, `tool_call_chunk` and
+ * `image`.
+ */
 export interface ContentBlock {
   readonly type: string;
   readonly text?: string;

@@ -20,7 +20,7 @@ export interface ThreadEventsOptions extends StreamOptions {
    */
   namespaces?: readonly (readonly string[])[] | undefined;
   /**
-   * Maximum number of levels below the selected namespaces.
+   * Maximum depth of the returned events, in levels below the selected namespaces.
    * @default unlimited
    */
   depth?: number | undefined;

@@ -16,7 +16,7 @@ const WORKING_HEARTBEATS = 3;
 const CONFIRMATION_MS = 5_000;
 const CONFIRMATION_HEARTBEATS = 1;
 
-/** Number of recent event ids to keep for detecting repeated events. Older events are detected by `seq`. */
+/** Number of recent event ids to keep for detecting repeated events. */
 const WINDOW_EVENTS = 1_000;
 
 interface ThreadStream {

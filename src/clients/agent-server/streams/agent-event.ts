@@ -11,7 +11,7 @@ export interface AgentEventOf<Event extends string, Data> {
   readonly name: string;
   /** Path of the subgraph that sent the event, or an empty list for the main graph. */
   readonly namespace: readonly string[];
-  /** Id of the event, if the server sends one. A stream can resume after this id. */
+  /** Id of the event, if the server sends one. To resume a stream after this event, pass the id as `lastEventId`. */
   readonly id: string | undefined;
 }
 
@@ -58,7 +58,7 @@ export type DebugEvent = AgentEventOf<'debug', Readonly<Record<string, unknown>>
 export type CustomEvent = AgentEventOf<'custom', unknown>;
 /** An event that reports the start, progress or end of a tool call. */
 export type ToolsEvent = AgentEventOf<'tools', Readonly<Record<string, unknown>>>;
-/** An event that reports that the run failed. At its end, the stream throws a RunFailedError with this error. */
+/** An event that reports that the run failed. The stream throws the error as a RunFailedError when the stream ends. */
 export type ErrorEvent = AgentEventOf<'error', RunError>;
 /** An event with feedback URLs, keyed by feedback key. To send feedback, pass a URL to `submitFeedback`. */
 export type FeedbackEvent = AgentEventOf<'feedback', Readonly<Record<string, string>>>;

@@ -26,9 +26,7 @@ const LONGEST_DELAY_MS = 5_000;
 /** Maximum reconnect delay that a server can request with a `retry` field, in milliseconds. */
 const REQUESTED_DELAY_MAX_MS = 30_000;
 
-/**
- * Maximum time without data on a connection whose server sends heartbeats. Servers send heartbeats every few seconds.
- */
+/** Maximum time without data on a connection whose server sends heartbeats. */
 const HEARTBEAT_SILENCE_MS = 60_000;
 
 /** Maximum length of an event's name or id in an error. */

@@ -21,7 +21,6 @@ export interface StreamOptions extends CallOptions {
 
 export const STREAM_OPTIONS: NonNullable<Endpoint['options']> = { lastEventId: TEXT_OPTION, idleTimeoutMs: TIMEOUT };
 
-/** An event and the length of its data in characters. */
 export interface SentEvent<Values> {
   readonly event: AgentEvent<Values>;
   readonly characters: number;

@@ -13,7 +13,6 @@ interface Place {
   readonly threadId?: string | undefined;
 }
 
-/** An event to record in the trace. */
 export interface ReceivedEvent {
   readonly name: string;
   readonly data: unknown;

@@ -12,10 +12,7 @@ import { sourceFiles } from './source-files.ts';
 /** Maximum archive size that the service accepts, in bytes. */
 export const ARCHIVE_BYTES_MAX: number = 200 * 1024 * 1024;
 
-/**
- * Modification time of all files in the archive. With a fixed time, archives of the same source are identical. npm uses
- * the same time.
- */
+/** Modification time of all files in the archive. With a fixed time, archives of the same source are identical. */
 const FILE_TIME = new Date('1985-10-26T08:15:00Z');
 
 const GZIP = [0x1f, 0x8b];
