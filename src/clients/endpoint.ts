@@ -85,13 +85,11 @@ export interface Call extends Pick<Endpoint, 'name' | 'method' | 'response'> {
   /** Encoded path, relative to the base URL. */
   readonly path: string;
   readonly query?: Query;
-  /** Body to send as JSON. */
   readonly body?: unknown;
   /** Creates the body for each attempt, instead of `body`. */
   readonly stream?: () => StreamBody;
   readonly headers?: Readonly<Record<string, string>>;
   readonly isIdempotent?: boolean;
-  /** Values to mask in errors. */
   readonly secrets?: readonly string[];
   readonly options?: CallOptions | undefined;
 }

@@ -166,7 +166,6 @@ function checkedFields(call: string, place: 'body' | 'query', feedback: Feedback
   return fields;
 }
 
-/** Adds feedback to a URL's query string. Objects are encoded as JSON. */
 function withQuery({ searchParams }: URL, fields: Record<string, unknown>): string {
   const query = new URLSearchParams(searchParams);
   for (const [name, given] of Object.entries(fields))

@@ -24,9 +24,7 @@ interface PostedRun {
 /** Open runs that were posted manually, keyed by id. */
 const open: Map<string, PostedRun> = shared('langsmithRuns', () => new Map());
 
-/**
- * Records the start of a run. If `create` has an end time, also records the end. `parent` is the parent run, if known.
- */
+/** Records the start of a run. If `create` has an end time, also records the end. */
 export function postRun(create: RunCreate, exporter: RunSink | undefined, parent?: Run): Run {
   const { name, inputs, extra, ...changes } = create;
   const { id, start_time, dotted_order, parent_run_id } = changes;

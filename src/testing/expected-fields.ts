@@ -138,7 +138,6 @@ export class Comparison {
     this.#testers = [...customTesters, differentKinds, utils.iterableEquality, utils.subsetEquality];
   }
 
-  /** Formats a value on one line. */
   shown(value: unknown): string {
     if (value === undefined) return 'nothing';
     const text = typeof value === 'string' ? JSON.stringify(value) : onOneLine(this.#context.utils.stringify(value));

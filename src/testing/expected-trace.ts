@@ -41,7 +41,6 @@ const NODE_CHECKS: Checks<ExpectedNode> = {
 
 const OPTION_CHECKS: Checks<TraceMatchOptions> = { complete: TRUE_OR_FALSE, ordered: TRUE_OR_FALSE };
 
-/** Validates expected traces. Throws a RunspanError if a trace is invalid. */
 export function checkedTrace(expected: unknown): readonly Node[] {
   return (Array.isArray(expected) ? expected : [expected]).map((given) => {
     const node = checkedExpectation('a run of the tree', given, NODE_CHECKS);

@@ -85,7 +85,7 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
 }
 
-/** Maximum number of runs in an outline. Longer outlines end with the number of omitted runs. */
+/** Maximum number of runs in an outline. */
 const LINES_MAX = 1_000;
 /** Maximum length of a name or error in an outline, in characters. */
 const TEXT_MAX = 200;

@@ -4,7 +4,6 @@ import { compareText, depthFirst, forestOf, type Tree } from '../run/forest.ts';
 import type { RunRecord } from '../run/record.ts';
 import { factsOf } from './recorded-run.ts';
 
-/** Replaces the parts of a text that differ between executions. */
 export type SteadyText = (text: string) => string;
 
 /**

@@ -52,7 +52,6 @@ export const PAGE_BODY: BodySchema = v.pipe(
   v.looseObject({ limit: v.optional(whole(1, 1_000)), offset: v.optional(whole(0)) }),
 );
 
-/** Sends requests to an agent server. */
 export class AgentService {
   readonly api: Api;
   readonly idleTimeoutMs: number;

@@ -79,7 +79,6 @@ export async function waitUntilDeployed(
   return waiting(api, name, ids, options, (wait) => wait.deployed(deploymentId, revisionId));
 }
 
-/** Creates a deployment and waits for its first revision. */
 export async function createAndWait(api: ControlPlaneApi, call: PreparedCall, options?: Waited): Promise<Deployed> {
   const { name } = call.body as DeploymentCreate;
   return waiting(api, 'deployments.createAndWait', { name }, options, async (wait) => {
@@ -90,7 +89,6 @@ export async function createAndWait(api: ControlPlaneApi, call: PreparedCall, op
   });
 }
 
-/** Updates a deployment and waits for the new revision, if the update creates one. */
 export async function updateAndWait(
   api: ControlPlaneApi,
   deploymentId: string,

@@ -58,7 +58,6 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
     this.place = { runId: stream.run?.run_id, threadId: stream.call.ids.thread_id };
   }
 
-  /** Highest sequence number read so far. */
   get lastSeq(): number | undefined {
     return this.#seen.latest?.seq;
   }
@@ -176,7 +175,6 @@ class SeenEvents {
   readonly #window = new Map<string, number | undefined>();
   #floor: number;
   #latestMs: number | undefined;
-  /** The event with the highest `seq`. */
   latest: SeenEvent | undefined;
 
   /** Treats events up to `since` as already added. */

@@ -85,7 +85,6 @@ export interface SourceOptions<Event> {
   readonly policy: ResumePolicy<Event>;
   /** Maximum time without data before a connection counts as broken, in milliseconds. */
   readonly idleTimeoutMs: number;
-  /** Records the stream as a child run. */
   readonly trace?: StreamTrace | undefined;
   readonly onStatus?: ((status: StreamStatus) => void) | undefined;
 }
@@ -114,14 +113,12 @@ export class EventSource<Event> {
   readonly #options: SourceOptions<Event>;
   readonly #signal: AbortSignal | undefined;
   readonly #onAbort = (): void => this.#ending.abort(this.#signal?.reason);
-  /** Aborts the source's requests and delays. */
   readonly #ending = new AbortController();
   #body: ResponseBody | undefined;
   #isClosed = false;
   #sawHeartbeat = false;
   #reconnects = 0;
   #requestedDelayMs = FIRST_DELAY_MS;
-  /** The last event that the iterator returned. */
   lastEvent: LastEvent | undefined;
 
   /** Opens a stream. Resolves when the response headers arrive. */
@@ -149,13 +146,11 @@ export class EventSource<Event> {
     if (this.#signal?.aborted) this.#onAbort();
   }
 
-  /** Closes the source when `stream` is garbage-collected. */
   attach(stream: object): void {
     this.#options.trace?.watch(stream, this.#options.policy.place);
     unreachable.register(stream, () => this.#release());
   }
 
-  /** Ends the connection and the iteration. */
   close(): void {
     if (this.#isClosed) return;
     this.#release();

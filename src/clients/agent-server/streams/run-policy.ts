@@ -33,7 +33,7 @@ export interface SentEvent<Values> {
 export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
   readonly place: { -readonly [Key in keyof RunPlace]: RunPlace[Key] };
   readonly #call: PreparedCall;
-  /** Whether the stream belongs to one run and throws the run's error. A thread's stream contains many runs. */
+  /** Whether the stream belongs to one run and throws the run's error. */
   readonly #isOfRun: boolean;
   readonly #isStored: boolean;
   /** Path and query from which to resume. */
