@@ -141,7 +141,7 @@ export interface SourceRevisionConfig {
   repo_ref?: string | null;
   /**
    * Path of the graph configuration. The sources `git_host` and `internal_source` require this field. For other
-   * sources, it must be null.
+   * sources, the field must be null.
    */
   graph_config_path?: string | null;
   /** URI of a container image. */
