@@ -112,15 +112,16 @@ function nodeParts({ major, measuredOn, machine: { cpu, cores, platform, node },
   const packages = Object.entries(versions).map(([name, version]) => `\`${name}\` ${version}`);
   return [
     `## Node ${major}`,
-    `Measured on ${measuredOn} with Node ${node} (${cpu}, ${cores} cores, ${platform}) and ${packages.join(', ')}.`,
+    `These tables were measured on ${measuredOn} with Node ${node} on ${cores} cores (${cpu}, ${platform}). ` +
+      `Package versions: ${packages.join(', ')}.`,
     ...cells.flatMap((cell) => [`### ${cell.title}, Node ${major}`, commandOf(cell, major), cellTable(cell)]),
   ];
 }
 
 function commandOf({ name, rounds }, major) {
   const command = `\`npm run bench:full -- --node ${major} --only ${name}\``;
-  const medians = rounds > 1 ? ` Medians of ${rounds} rounds.` : '';
-  return `Repeat with ${command}.${medians}`;
+  const medians = rounds > 1 ? ` Each figure is the median of ${rounds} rounds.` : '';
+  return `To repeat this benchmark, run ${command}.${medians}`;
 }
 
 function cellTable({ name: cell, drivers, figures }) {
