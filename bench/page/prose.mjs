@@ -20,10 +20,11 @@ export const METHOD = `## Method
   OpenTelemetry rows.
 - The other libraries run with their default configuration, except for larger queues. With the default queues, OpenTelemetry and langfuse
   (2 048 spans) and braintrust (15 000 rows) would drop runs, and dropped runs cost no CPU time. In the benchmarks, each queue holds up
-  to 1 000 000 entries, and OpenTelemetry's exporter up to 10 000 requests. braintrust records all stream chunks. By default, braintrust
-  records no chunks of streams with more than 1 000 chunks.
+  to 1 000 000 entries, and OpenTelemetry's exporter up to 10 000 requests. The benchmarks configure braintrust to
+  record all stream chunks. By default, braintrust records no chunks of streams with more than 1 000 chunks.
 - Slow libraries run fewer turns. The column *runs* shows the number of runs. In the benchmark of 2 s model calls, 3 000 calls start per
-  second, but only 600 with braintrust and 300 with langsmith. Benchmarks that would take minutes leave out braintrust and langsmith.
+  second, but only 600 with braintrust and 300 with langsmith. Benchmarks that would take minutes with braintrust and langsmith leave
+  them out.
 - langfuse uses the newest OpenTelemetry SDK that it supports.`;
 
 export const HOW_TO_READ = `## How to read the tables
@@ -32,5 +33,6 @@ export const HOW_TO_READ = `## How to read the tables
 - *call*: the duration of one turn of the traced program, including the program's own work.
 - *loop p99* and *longest*: the delay of timers. In an idle program, timers fire about 1 ms late.
 - *peak*: the highest resident memory of the process.
-- *import*: the time that importing the package adds to the start of an empty program. runspan loads its HTTP client at the first request.
+- *import*: the time that importing the package adds to the start of an empty program. The HTTP client of
+  runspan is loaded with the first request.
 - Ignore differences that are smaller than the spread of the rounds.`;
