@@ -120,8 +120,8 @@ function nodeParts({ major, measuredOn, machine: { cpu, cores, platform, node },
 
 function commandOf({ name, rounds }, major) {
   const command = `\`npm run bench:full -- --node ${major} --only ${name}\``;
-  const medians = rounds > 1 ? ` Each figure is the median of ${rounds} rounds.` : '';
-  return `To repeat this benchmark, run ${command}.${medians}`;
+  const note = rounds > 1 ? ` (${rounds} rounds)` : '';
+  return `To repeat this benchmark${note}, run ${command}.`;
 }
 
 function cellTable({ name: cell, drivers, figures }) {
