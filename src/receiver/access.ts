@@ -14,18 +14,18 @@ interface AccessRules {
 }
 
 /**
- * Which clients may send requests to a route. `anyone`: every client, including pages from other origins. `open`: every
- * client except pages from other origins. `write`: clients with the key or the write key. `key` (default): clients with
- * the key. Without a configured key, `write` and `key` mean the same as `open`.
+ * The clients that may send requests to a route. `anyone`: all clients, including web pages from other origins. `open`:
+ * all clients except web pages from other origins. `write`: clients that send the API key or the write key. `key`
+ * (default): clients that send the API key. If no key is configured, `write` and `key` mean the same as `open`.
  */
 export type Admission = 'anyone' | 'open' | 'write' | 'key';
 
 const SESSION_SECONDS = 30 * 24 * 60 * 60;
-/** Maximum number of sessions. At the maximum, each login ends the oldest session. */
+/** Maximum number of login sessions. Beyond this number, each login ends the oldest session. */
 const SESSIONS_MAX = 1_000;
 /**
- * Maximum number of wrong keys per time window, counted over all clients. Further wrong keys get 429. The correct key
- * is always accepted.
+ * Maximum number of wrong keys from all clients per time window. Requests with further wrong keys get status 429. The
+ * correct key is always accepted.
  */
 const WRONG_KEYS_MAX = 10;
 const WRONG_KEYS_WINDOW_MS = 60_000;
@@ -35,7 +35,7 @@ export class Access {
   readonly #rules: AccessRules;
   readonly #isExposed: boolean;
   readonly #names: ReadonlySet<string>;
-  /** Each session's expiry time in milliseconds, by random session token, oldest session first. */
+  /** Maps session tokens to expiry times in milliseconds, oldest session first. */
   readonly #sessions = new Map<string, number>();
   #wrongKeys = 0;
   #wrongKeysResetMs = 0;
@@ -47,9 +47,10 @@ export class Access {
   }
 
   /**
-   * Throws 403 for an unknown `Host`. The check prevents DNS rebinding: a web page whose host name resolves to
-   * 127.0.0.1 could otherwise send requests to this receiver. If other machines can reach the receiver, the check
-   * accepts any IP address as host, because IP addresses cannot be rebound, and any port, because ports may be mapped.
+   * Throws an HTTP 403 error if the `Host` header is unknown. This check prevents DNS rebinding. Without the check, a
+   * web page whose host name resolves to 127.0.0.1 could send requests to this receiver. If other machines can reach
+   * the receiver, every IP address is accepted, because IP addresses cannot be rebound. Every port is accepted as well,
+   * because ports may be mapped.
    */
   checkHost({ headers, socket }: IncomingMessage): void {
     const port = socket.localPort ?? 0;
@@ -79,7 +80,7 @@ export class Access {
     }
   }
 
-  /** Starts a session and returns its `Set-Cookie` header. Throws a HttpError if the key is wrong. */
+  /** Starts a login session and returns its `Set-Cookie` header. Throws an HttpError if the key is wrong. */
   login(key: unknown, request: IncomingMessage): string {
     const { apiKey, writeKey } = this.#rules;
     if (typeof key === 'string' && writeKey !== undefined && isSame(key, writeKey)) {
@@ -94,7 +95,10 @@ export class Access {
     return cookie(request, token, SESSION_SECONDS) + (isSecure ? '; Secure' : '');
   }
 
-  /** Ends a request's session. Returns the `Set-Cookie` header that deletes the session cookie. */
+  /**
+   * Ends the login session whose cookie the request contains. Returns the `Set-Cookie` header that deletes the session
+   * cookie.
+   */
   logout(request: IncomingMessage): string {
     this.#sessions.delete(cookieOf(request) ?? '');
     return cookie(request, '', 0);
@@ -121,8 +125,7 @@ export class Access {
     const token = cookieOf(request);
     if (token === undefined) throw unauthorized('The key is missing: send it as x-api-key');
     if (Date.now() >= (this.#sessions.get(token) ?? 0)) throw unauthorized('The session has ended: log in again');
-    // Browsers send the cookie with every request, so it does not prove that our page sent a write. The `Origin` header
-    // does.
+    // Browsers send the session cookie with every request, so a write also needs an `Origin` header.
     if (method !== 'GET' && headers.origin === undefined) {
       throw new HttpError(403, 'A request that writes with a cookie must have an Origin header');
     }
@@ -143,20 +146,19 @@ export class Access {
 }
 
 /**
- * Whether a browser sends the request for a page on another site, or on another port of this machine (`same-site`).
- * Also covers requests for images and scripts, which have no `Origin` header but whose response times the page could
- * measure.
+ * Returns whether a page on another site, or on another port of this machine, caused the request. Requests for images
+ * and scripts have no `Origin` header, but a page could measure their response times.
  */
 function isOfAnotherSite({ headers }: IncomingMessage): boolean {
   return headers['sec-fetch-site'] === 'cross-site' || headers['sec-fetch-site'] === 'same-site';
 }
 
-/** Whether a browser sends the request to open a link in a tab. */
+/** Returns whether a browser sent the request to open a link in a tab. */
 function isNavigation({ method, headers }: IncomingMessage): boolean {
   return method === 'GET' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
 }
 
-/** Whether the authority in a `Host` or `Origin` header is a loopback address with this port. */
+/** Returns whether a `Host` or `Origin` header contains a loopback address with this port. */
 function isOwnAuthority(authority: string | undefined, port: number): boolean {
   const [, host = '', ownPort = '80'] = AUTHORITY.exec(authority ?? '') ?? [];
   return isLoopback(host) && Number(ownPort) === port;
@@ -172,14 +174,15 @@ function unauthorized(detail: string): HttpError {
   return new HttpError(401, detail, { 'www-authenticate': 'Bearer' });
 }
 
-/** Compares two texts in constant time. */
+/** Compares two strings in constant time. */
 function isSame(given: string, expected: string): boolean {
   const [a, b] = [given, expected].map((text) => createHash('sha256').update(text).digest());
   return a !== undefined && b !== undefined && timingSafeEqual(a, b);
 }
 
 /**
- * Returns the session cookie's name. The name contains the port, because browsers share cookies between a host's ports.
+ * Returns the session cookie's name. The name contains the port, because browsers share cookies between all ports of a
+ * host.
  */
 function cookieName({ socket }: IncomingMessage): string {
   return `runspan-${socket.localPort ?? 0}`;

@@ -1,19 +1,19 @@
 import type { ChangeFeed, Scope } from './store/store.ts';
 
-/** Changes within this time are combined into one event. */
+/** Time within which changes are combined into one event, in milliseconds. */
 const GATHER_MS = 100;
-/** Interval of comments that keep an idle connection open. */
+/** Interval between comments that keep an idle connection open, in milliseconds. */
 const HEARTBEAT_MS = 15_000;
 /**
- * Maximum number of traces in an event. If more traces have changed, the event lists none of them, and the client
- * reloads everything.
+ * Maximum number of traces in one event. If more traces have changed, the event lists none, and the client reloads
+ * everything.
  */
 const TRACES_MAX = 1_000;
 
 /**
  * Yields a store's changes as server-sent events until the signal aborts. The first event is `ready` with the current
- * cursor. If the client sends a cursor and traces have changed since then, the first event is a `change` with those
- * traces instead.
+ * cursor. If traces have changed since the client's cursor, the first event is a `change` event with those traces
+ * instead.
  */
 export async function* changeStream(
   store: ChangeFeed,
@@ -57,7 +57,7 @@ function event(name: string, cursor: string, traceIds: readonly string[] | undef
   return `event: ${name}\nid: ${cursor}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** Resolves after `ms` milliseconds, when the signal aborts, or when the function passed to `onStart` is called. */
+/** Resolves after `ms` milliseconds, or earlier if the signal aborts or the function passed to `onStart` is called. */
 function pause(ms: number, signal: AbortSignal, onStart: (done: () => void) => void = () => {}): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {

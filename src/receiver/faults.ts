@@ -4,31 +4,32 @@ import { HttpError, ValidationIssues } from './http-error.ts';
 import type { RunOperation } from './store/store.ts';
 
 /**
- * Faults that a receiver simulates, for testing clients. Faults apply only to valid requests that contain runs.
- * Requests without runs, for example `GET /info`, get normal responses. The receiver stores nothing from a request that
- * it makes fail.
+ * Faults that the receiver simulates to test clients. Faults apply only to valid requests that contain runs. Requests
+ * without runs, such as `GET /info`, get normal responses. If a fault makes a request fail, the receiver stores nothing
+ * from the request.
  */
 export interface ReceiverFaults {
-  /** Makes requests fail with an error response. */
+  /** Error response that requests get. */
   fail?: ReceiverFailure;
   /**
-   * Delay before each response in milliseconds, at most 60 000.
+   * Delay before each response, in milliseconds. Maximum: 60,000.
    * @default 0
    */
   delayMs?: number;
   /**
-   * Called with each operation in a request. If `reject` returns true, the request gets 422 as if the run were invalid,
-   * and the response contains the run's id. If it throws, the request gets 500.
+   * Function that is called with each post and patch in a request. If `reject` returns true, the request fails with
+   * status 422, as for an invalid run. The response then contains the run's id. If `reject` throws, the request fails
+   * with status 500.
    */
   reject?: (operation: RunOperation) => boolean;
 }
 
 /** An error response to simulate. */
 export interface ReceiverFailure {
-  /** HTTP status of the response, from 400 to 599. */
+  /** HTTP status code, from 400 to 599. */
   status: number;
   /**
-   * Number of requests to make fail.
+   * Number of requests that get this response.
    * @default all
    */
   times?: number;
@@ -55,7 +56,7 @@ export class Faults {
   #failure: ReceiverFailure | undefined;
   #failuresLeft = 0;
 
-  /** Replaces the faults. If a fault is invalid, throws a RunspanError and keeps the previous faults. */
+  /** Replaces the current faults. If a fault is invalid, throws a RunspanError and keeps the previous faults. */
   set(faults: ReceiverFaults): void {
     const { fail, ...given } = checkedOptions('the faults', faults, CHECKS);
     const failure = fail && { ...checkedOptions('`fail`', fail, FAILURE_CHECKS), status: fail.status };
@@ -64,7 +65,7 @@ export class Faults {
     this.#failuresLeft = failure?.times ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Applies the faults to a request. Called before the request's operations are stored. */
+  /** Applies the faults to a request. Call this method before storing the request's operations. */
   async apply(operations: readonly RunOperation[]): Promise<void> {
     const { delayMs = 0, reject } = this.#given;
     const failure = this.#failuresLeft > 0 ? this.#failure : undefined;

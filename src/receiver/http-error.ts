@@ -1,7 +1,7 @@
 import { cut } from '../base/text.ts';
 import { StoreError } from './store/store.ts';
 
-/** Path to a field in a request, as in a 422 response's `loc`. */
+/** Path to a field in a request, as in `loc` of a 422 response. */
 export type Location = readonly (string | number)[];
 
 /** An element of `detail` in a 422 response (interface, "ValidationError"). */
@@ -11,10 +11,10 @@ interface ValidationError {
   readonly type: string;
 }
 
-/** The `detail` in an error response: a sentence, or a list of invalid fields. */
+/** `detail` of an error response: a message or a list of invalid fields. */
 type Detail = string | readonly ValidationError[];
 
-/** An error that the receiver converts to an error response. */
+/** An error that the receiver sends to the client as an error response. */
 export class HttpError extends Error {
   readonly status: number;
   readonly detail: Detail;
@@ -30,7 +30,7 @@ export class HttpError extends Error {
 
 const STORE_STATUS = { busy: 429, unavailable: 503, too_large: 413 };
 
-/** Converts an error to an HttpError if the client must know about it. Returns undefined for internal errors. */
+/** Converts an error to an HttpError if the client should see it. Returns undefined for internal errors. */
 export function toHttpError(error: unknown): HttpError | undefined {
   if (error instanceof HttpError) return error;
   if (!(error instanceof StoreError)) return undefined;
@@ -42,12 +42,12 @@ export function toHttpError(error: unknown): HttpError | undefined {
   );
 }
 
-/** Maximum number of reported issues, so that the response stays small. */
+/** Maximum number of invalid fields to report. The limit keeps the response small. */
 const ERRORS_MAX = 100;
-/** Maximum length of a name in `loc`. Clients can send unknown fields with names of any length. */
+/** Maximum length of a field name in `loc`. Clients can send unknown fields with names of any length. */
 const LOC_LENGTH_MAX = 120;
 
-/** Collects all invalid fields in a request, so that one response reports them all. */
+/** Collects the invalid fields in a request, to report all of them in one response. */
 export class ValidationIssues {
   readonly #errors: ValidationError[] = [];
 

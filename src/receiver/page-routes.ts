@@ -17,8 +17,8 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Content security policy. Allows scripts, styles and requests only for this origin, so that a payload's content cannot
- * run code or send data elsewhere.
+ * Content Security Policy that allows scripts, styles and requests only for this origin. Content in a payload can
+ * therefore neither run code nor send data elsewhere.
  */
 const POLICY: string = [
   "default-src 'none'",
@@ -31,11 +31,11 @@ const POLICY: string = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** `Cache-Control` for assets, which never change because their names contain a hash of their content. */
+/** `Cache-Control` header for assets. An asset never changes, because its name contains a hash of its content. */
 const IMMUTABLE = 'public, max-age=31536000, immutable';
 
 /**
- * Routes for the page. These routes require no key, because the page itself contains no data. The page asks the user
+ * HTTP routes that serve the page. No key is required, because the page itself contains no data. The page asks the user
  * for the key and exchanges the key for a cookie.
  */
 export const pageRoutes: readonly Route[] = [
@@ -62,7 +62,7 @@ function logout({ access, request }: Call): RouteResponse {
   return { status: 200, body: {}, headers: { 'set-cookie': access.logout(request) } };
 }
 
-/** The page's files, by their path in the folder. The receiver serves no other files. */
+/** Files of the page, by path in the folder. The receiver serves no other files. */
 let files: ReadonlyMap<string, Uint8Array> = new Map();
 
 function fileAnswer(path: string, caching: string): RouteResponse {

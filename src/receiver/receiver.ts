@@ -23,65 +23,65 @@ import { DEFAULT_SCOPE, STORE_METHODS, type Store } from './store/store.ts';
 /** Options of `createReceiver`. All options are optional. */
 export interface ReceiverOptions {
   /**
-   * Address to listen on. Anything other than 127.0.0.0/8, ::1 and localhost requires an `apiKey`.
+   * Address to listen on. Addresses other than 127.0.0.0/8, ::1 and localhost require an `apiKey`.
    * @default '127.0.0.1'
    */
   host?: string;
   /**
-   * Port to listen on. 0 selects a free port.
+   * Port to listen on. `0` selects a free port.
    * @default 0
    */
   port?: number;
   /**
-   * Store for the runs. The receiver does not close it.
+   * Store for the runs. The receiver does not close the store.
    * @default a new MemoryStore
    */
   store?: Store;
   /**
    * Whether to accept only requests that follow the documented interface. A strict receiver rejects other requests with
-   * 400 or 422, and `detail` describes the violation. By default, the receiver also accepts requests from LangSmith
-   * clients and OTLP exporters.
+   * status 400 or 422, and describes the violation in `detail`. By default, the receiver also accepts requests from
+   * LangSmith clients and OTLP exporters.
    * @default false
    */
   strict?: boolean;
   /**
-   * Key that clients need to send and read data. Must have 1 to 512 visible ASCII characters, or at least 16 if other
-   * machines can reach the receiver. Clients send the key as `x-api-key` or `Authorization: Bearer`, or exchange it for
-   * a cookie at `POST /login`. Requests without the key get 401. Feedback by token, `GET /info` and the page's files
-   * require no key.
+   * Key that clients must send to write or read data. The key must have 1 to 512 visible ASCII characters. If other
+   * machines can reach the receiver, the minimum is 16 characters. Clients send the key in the header `x-api-key` or
+   * `Authorization: Bearer`, or exchange the key for a cookie at `POST /login`. Requests without the key get status
+   * 401. Feedback tokens, `GET /info` and the page's files require no key.
    * @default no key is required, and a key that a client sends is ignored
    */
   apiKey?: string;
   /**
-   * A second key, with which clients can only send runs, spans and feedback, and create feedback tokens. Other requests
-   * with this key get 403. Has the same format as `apiKey`, and can be set only together with it.
+   * A second key that allows clients only to send runs, spans and feedback, and to create feedback tokens. Other
+   * requests with the write key get status 403. The write key has the same format as `apiKey` and requires `apiKey`.
    * @default no write key
    */
   writeKey?: string;
   /**
-   * Id of the receiver's workspace. Requests with a different `x-tenant-id` get 403.
+   * Id of the receiver's workspace. Requests with a different `x-tenant-id` header get status 403.
    * @default every workspace is accepted
    */
   workspaceId?: string;
   /**
-   * Additional host names for reaching the receiver, without port, for example a reverse proxy's name. Requests with
-   * any other `Host` get 403.
+   * Additional host names that clients may use to reach the receiver, for example the name of a reverse proxy. Omit the
+   * port. Requests with any other `Host` header get status 403.
    * @default none
    */
   allowedHosts?: readonly string[];
 }
 
-/** A server that receives runs over HTTP and gives access to the stored runs. */
+/** A server that receives runs over HTTP and lets you read the stored runs. */
 export interface Receiver {
   /** The receiver's URL, for example `http://127.0.0.1:4777`. Use it as `RUNSPAN_ENDPOINT`. */
   readonly url: string;
   /** Returns copies of the runs that match the query, sorted by `dotted_order`. Without a query, returns all runs. */
   runs(query?: RunQuery): Promise<StoredRun[]>;
-  /** Returns a trace's runs, parents before children. Empty if the trace is unknown. */
+  /** Returns the runs in a trace, parents before children. Returns an empty list if the trace is unknown. */
   trace(traceId: string): Promise<StoredRun[]>;
   /**
-   * Sets the faults that the receiver simulates for requests with runs. Replaces earlier faults, so `{}` removes all.
-   * Throws `RUNSPAN_INVALID_OPTION` if a fault is invalid.
+   * Sets the faults that the receiver simulates for requests with runs. Replaces all earlier faults. Pass `{}` to
+   * remove all faults. Throws `RUNSPAN_INVALID_OPTION` if a fault is invalid.
    */
   setFaults(faults: ReceiverFaults): void;
   /** Stops listening and waits up to 2 seconds for pending requests. */
@@ -89,8 +89,9 @@ export interface Receiver {
 }
 
 /**
- * Starts a receiver. Rejects with `RUNSPAN_INVALID_OPTION` if an option is invalid, with `RUNSPAN_ADDRESS_IN_USE` if
- * another program uses the port, and with `RUNSPAN_LISTEN_FAILED` if listening fails for another reason.
+ * Starts a receiver. Rejects with `RUNSPAN_INVALID_OPTION` if an option is invalid. Rejects with
+ * `RUNSPAN_ADDRESS_IN_USE` if another program uses the port, or with `RUNSPAN_LISTEN_FAILED` if listening fails for
+ * another reason.
  */
 export async function createReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
   const given = checkedOptions('the options', options, CHECKS);

@@ -4,8 +4,8 @@ import type { Scope, Store } from '../store/store.ts';
 import type { Feedback } from './feedback.ts';
 
 /**
- * Maximum time to wait for the run, in milliseconds. Clients send runs in batches, so a run may arrive after its
- * feedback.
+ * Maximum time to wait for the run that feedback belongs to, in milliseconds. Clients send runs in batches, so a run
+ * may arrive after its feedback.
  */
 const ARRIVAL_MS = 1_000;
 
@@ -22,7 +22,7 @@ export async function addFeedback(store: Store, scope: Scope, feedback: Feedback
   }, ARRIVAL_MS);
   try {
     for (;;) {
-      // Created before the store is called, so that a change during the call is not missed.
+      // Start listening before calling the store, so that no change is missed.
       const change = new Promise<void>((resolve) => {
         notify = resolve;
       });
@@ -36,7 +36,7 @@ export async function addFeedback(store: Store, scope: Scope, feedback: Feedback
   }
 }
 
-/** Stores a batch's feedback. Logs feedback whose run is missing. Returns the number of items stored. */
+/** Stores all feedback in a batch. Logs feedback whose run is missing. Returns the number of stored feedback items. */
 export async function addFeedbackBatch(store: Store, scope: Scope, feedback: readonly Feedback[]): Promise<number> {
   const isStored = await Promise.all(feedback.map((one) => addFeedback(store, scope, one)));
   const missing = feedback.filter((_, index) => !isStored[index]);

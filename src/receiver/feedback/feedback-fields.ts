@@ -18,7 +18,7 @@ import {
 } from '../validation.ts';
 import type { Feedback, FeedbackToken } from './feedback.ts';
 
-/** Feedback fields that a client sends. */
+/** Feedback fields that a client may set. */
 type FeedbackInput = Pick<Feedback, 'score' | 'value' | 'comment' | 'correction' | 'metadata'>;
 
 export const FEEDBACK_BYTES_MAX: number = 1024 * 1024;
@@ -58,9 +58,9 @@ export function readFeedbackInput(body: unknown, strict: boolean): FeedbackInput
 const QUERY_FIELDS: readonly string[] = ['score', 'value', 'comment', 'correction'];
 
 /**
- * Validates the fields in a query string, where all values are text and `correction` may be JSON text. Ignores unknown
- * parameters, because mail services add their own to links. If all parameters are unknown, throws 422, because a link
- * with a misspelled one would replace earlier feedback with nothing.
+ * Validates the feedback fields in a query string. All values are text, and `correction` may be JSON text. Ignores
+ * unknown parameters, because mail services add parameters to links. Throws an HTTP 422 error if all parameters are
+ * unknown. Otherwise, a link with a misspelled parameter would replace earlier feedback with nothing.
  */
 export function readFeedbackQuery(search: URLSearchParams, strict: boolean): FeedbackInput {
   const parameters = [...search].filter(([name]) => QUERY_FIELDS.includes(name));
@@ -89,7 +89,7 @@ export function readFeedback(value: unknown, loc: Location): Feedback {
   return feedbackOf(withoutNulls(fields) as FeedbackInput, runId, ownKey, ownId ?? randomUUID());
 }
 
-/** Creates feedback from validated fields, with the current time. */
+/** Creates feedback with the current time from validated fields. */
 export function feedbackOf(input: FeedbackInput, runId: string, ownKey: string, ownId: string): Feedback {
   const now = isoTimestamp(Date.now() * 1_000);
   return { id: ownId, run_id: runId, key: ownKey, ...input, created_at: now, modified_at: now };
@@ -102,7 +102,7 @@ function scoreOf(value: string): unknown {
   return NUMBER.test(value) ? Number(value) : value;
 }
 
-/** Returns the parsed object if the text is a JSON object, otherwise the text. */
+/** Parses the text if it is a JSON object. Otherwise, returns the text unchanged. */
 function correctionOf(value: string): unknown {
   try {
     const json = new JsonReader().parse(Buffer.from(value), 'It').value;
@@ -119,7 +119,7 @@ const UNITS_US: Readonly<Record<string, number>> = {
   minutes: MINUTE_US,
 };
 const EXPIRES_IN_US = 180 * MINUTE_US;
-/** Maximum lifetime of a token: ten years. */
+/** Maximum lifetime of a feedback token: ten years. */
 const EXPIRES_IN_US_MAX = 3_650 * 1_440 * MINUTE_US;
 
 const tokenSchema = v.pipe(

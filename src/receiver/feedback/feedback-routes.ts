@@ -21,7 +21,7 @@ const PAGE_ITEMS_MAX = 1_000;
 const TOKENS = '/feedback/tokens';
 const TOKEN = `${TOKENS}/:id`;
 
-/** Routes for feedback tokens, which are part of the documented interface. */
+/** Documented HTTP routes for feedback tokens. */
 export const tokenRoutes: readonly Route[] = [
   { method: 'POST', path: TOKENS, admission: 'write', handle: createTokens },
   { method: 'GET', path: TOKENS, handle: listTokens },
@@ -30,13 +30,13 @@ export const tokenRoutes: readonly Route[] = [
   { method: 'OPTIONS', path: TOKEN, admission: 'anyone', handle: () => PREFLIGHT },
 ];
 
-/** Routes for feedback without a token, which LangSmith clients send. */
+/** HTTP routes that LangSmith clients use to send feedback without a token. */
 export const feedbackRoutes: readonly Route[] = [
   { method: 'POST', path: '/feedback', admission: 'write', handle: postFeedback },
   { method: 'GET', path: '/feedback', handle: listFeedback },
 ];
 
-/** Stores the feedback in a JSON body. */
+/** Stores feedback from a JSON request body. */
 export async function postFeedback(call: Call): Promise<RouteResponse> {
   const feedback = readFeedback(await readJson(call, FEEDBACK_BYTES_MAX), ['body']);
   if (!(await call.store.addFeedback(call.scope, feedback))) throw withoutRun(feedback.run_id);
@@ -46,7 +46,7 @@ export async function postFeedback(call: Call): Promise<RouteResponse> {
 const PAGE_PARAMETERS: readonly string[] = ['offset', 'limit'];
 
 async function listFeedback({ store, scope, search }: Call): Promise<RouteResponse> {
-  // Accepts the source, which LangSmith clients may send. It is not stored.
+  // LangSmith clients may send `source`. The receiver accepts `source`, but does not store it.
   refuseUnknownParameters(search, ['run', 'key', 'source', ...PAGE_PARAMETERS]);
   const ids = idsIn(search, 'run');
   const all = await Promise.all(ids.map(async (id) => (await store.details(scope, id))?.feedback ?? []));
@@ -71,14 +71,16 @@ async function listTokens({ request, search, store, scope }: Call): Promise<Rout
   return { status: 200, body: itemsOfPage(items, search) };
 }
 
-/** Returns a parameter's values. Throws 422 if there is none, or if one is not a UUID. */
+/**
+ * Returns all values of a URL parameter. Throws an HTTP 422 error if the parameter is missing or a value is not a UUID.
+ */
 function idsIn(search: URLSearchParams, parameter: string): string[] {
   const [ids, loc] = [search.getAll(parameter), ['query', parameter]];
   if (ids.length === 0) throw new HttpError(422, [{ loc, msg: `\`${parameter}\` is missing`, type: 'missing' }]);
   return ids.map((id) => validated(uuid(true), id, loc));
 }
 
-/** Returns the response for a new token. The token's URL starts with the request's base URL. */
+/** Returns the response body for a new feedback token. The token's URL starts with the request's base URL. */
 function tokenBody({ id, expires_at, feedback_key }: FeedbackToken, { headers }: IncomingMessage): object {
   const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http';
   return { id, url: `${scheme}://${headers.host}/api/v1/feedback/tokens/${id}`, expires_at, feedback_key };
@@ -117,7 +119,7 @@ function withoutRun(runId: string): HttpError {
   return new HttpError(404, `The run ${runId} has not arrived or is no longer stored`);
 }
 
-/** Matches user agents of programs that fetch links to show a preview, but do not request HTML. */
+/** Matches the user agents of link preview bots that do not request HTML. */
 const PREVIEW_AGENTS = new RegExp(
   [
     'slackbot|slack-imgproxy|twitterbot|facebookexternalhit|facebot|linkedinbot|discordbot|telegrambot|whatsapp',
@@ -127,10 +129,7 @@ const PREVIEW_AGENTS = new RegExp(
   'i',
 );
 
-/**
- * Whether a GET request may come from a program that opens links before the user does, for example a link preview or a
- * mail scanner.
- */
+/** Returns whether a link preview bot or a mail scanner may have sent the GET request. */
 function isPreview({ headers }: IncomingMessage): boolean {
   const purpose = headers['sec-purpose'] ?? headers.purpose ?? headers['x-purpose'] ?? headers['x-moz'];
   if (purpose !== undefined || PREVIEW_AGENTS.test(headers['user-agent'] ?? '')) return true;
@@ -138,8 +137,8 @@ function isPreview({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Whether a POST request comes from the form in `CONFIRMATION`. That form has no fields, and its URL contains the
- * link's query string.
+ * Returns whether the form in `CONFIRMATION` sent the POST request. The form has no fields. Its URL contains the query
+ * string of the feedback link.
  */
 function isConfirmation({ headers }: IncomingMessage): boolean {
   const isUrlEncoded = /^application\/x-www-form-urlencoded\b/i.test(headers['content-type'] ?? '');
@@ -159,7 +158,7 @@ function htmlPage(title: string, body: string): RouteResponse {
   };
 }
 
-/** Headers for all responses to clients that use a token. Pages from any origin may use one. */
+/** Headers for all responses to requests with a feedback token. Web pages from any origin may use a token. */
 const FOR_ANYONE: Readonly<Record<string, string>> = {
   'access-control-allow-origin': '*',
   'cross-origin-resource-policy': 'cross-origin',

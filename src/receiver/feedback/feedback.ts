@@ -2,7 +2,7 @@
 export interface Feedback {
   id: string;
   run_id: string;
-  /** What the feedback is about, for example `user_liked`. At most 180 characters. */
+  /** Name of the feedback, for example `user_liked`. Maximum length: 180 characters. */
   key: string;
   score?: number | boolean;
   value?: number | boolean | string | Record<string, unknown>;
@@ -13,7 +13,10 @@ export interface Feedback {
   modified_at: string;
 }
 
-/** A token for giving feedback on a run. Until the token expires, anyone who knows its id can give feedback. */
+/**
+ * A token that allows feedback on a run without a key. Until the token expires, anyone who knows its id can give
+ * feedback.
+ */
 export interface FeedbackToken {
   id: string;
   run_id: string;
@@ -24,10 +27,10 @@ export interface FeedbackToken {
   expires_at: string;
 }
 
-/** Summary of a run's feedback for one key. */
+/** Summary of all feedback with the same key. */
 export interface FeedbackFigures {
   key: string;
   count: number;
-  /** Average of the numeric scores. Absent if there are none. */
+  /** Average of all numeric scores. Absent if no score is a number. */
   average_score?: number;
 }

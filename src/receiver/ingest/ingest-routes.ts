@@ -12,7 +12,7 @@ import { boundaryOf, parseMultipart } from './multipart.ts';
 import { type Batch, readBatch } from './multipart-batch.ts';
 import { readRun } from './run-message.ts';
 
-/** The documented interface's routes for sending runs, and `GET /info`. */
+/** Documented HTTP routes for sending runs, and `GET /info`. */
 export const interfaceRoutes: readonly Route[] = [
   { method: 'GET', path: '/info', admission: 'open', handle: () => ({ status: 200, body: INFO }) },
   { method: 'POST', path: '/runs', admission: 'write', handle: (call) => ingestRecord(call, 'post') },
@@ -20,24 +20,27 @@ export const interfaceRoutes: readonly Route[] = [
   { method: 'POST', path: '/runs/multipart', admission: 'write', handle: postMultipart },
 ];
 
-/** Further routes for sending runs, which LangSmith clients use. */
+/** Additional HTTP routes that LangSmith clients use to send runs. */
 export const fieldRoutes: readonly Route[] = [
   { method: 'POST', path: '/runs/batch', admission: 'write', handle: postBatch },
   { method: 'POST', path: '/runs/query', handle: queryRuns },
 ];
 
-/** Response to `GET /info`, from which clients read the batch limits. */
+/** Response to `GET /info`. Clients read the batch limits from this response. */
 const INFO = {
   version,
   batch_ingest_config: { use_multipart_endpoint: true, size_limit: 100, size_limit_bytes: 20 * 1024 * 1024 },
-  // Tells clients not to compress bodies. Compression saves no time if client and receiver are on the same machine.
+  // Tells clients not to compress request bodies. Compression saves no time if client and receiver run on the same
+  // machine.
   instance_flags: { gzip_body_enabled: false },
 };
 
-/** Maximum number of posts and patches per batch. After a 413 for a larger batch, the client splits the batch. */
+/**
+ * Maximum number of posts and patches per batch. A larger batch gets status 413, and the client then splits the batch.
+ */
 const BATCH_RECORDS_MAX = 1_000;
 
-/** Stores a request's operations, after applying simulated faults. */
+/** Applies the simulated faults, then stores the operations in a request. */
 export async function ingest({ store, scope, faults }: Call, operations: readonly RunOperation[]): Promise<void> {
   await faults.apply(operations);
   await store.apply(scope, operations);
@@ -64,7 +67,7 @@ async function postMultipart(call: Call): Promise<RouteResponse> {
   return { status: 202, body: { accepted, feedback: await addFeedbackBatch(store, scope, feedback) } };
 }
 
-/** Stores the runs in `{ "post": [record, …], "patch": [record, …] }`. */
+/** Stores the runs in a body of the form `{ "post": [record, …], "patch": [record, …] }`. */
 async function postBatch(call: Call): Promise<RouteResponse> {
   const batch = jsonObject(await readJson(call));
   const records = (['post', 'patch'] as const).flatMap((kind) =>

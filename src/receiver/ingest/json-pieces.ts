@@ -3,8 +3,8 @@ import { setSoon } from '../../base/timers.ts';
 const PIECE_LENGTH = 256 * 1024;
 
 /**
- * Yields the JSON text for an object with a long list in pieces. The list's items are JSON text. Other requests are
- * processed between pieces, and no string exceeds the engine's limit.
+ * Serializes an object that contains a long list, and yields the JSON text in pieces. The list's items are JSON text
+ * already. The server can process other requests between pieces. No piece exceeds the maximum string length.
  */
 export async function* jsonPieces(
   fields: Readonly<Record<string, unknown>>,
@@ -20,8 +20,7 @@ export async function* jsonPieces(
     if (piece.length < PIECE_LENGTH) continue;
     yield piece;
     piece = '';
-    // Yields to the event loop. Otherwise, a fast socket would accept all pieces in one turn, and other requests would
-    // have to wait.
+    // Yield to the event loop. A fast socket would otherwise accept all pieces in one turn and delay other requests.
     await new Promise<void>((resolve) => void setSoon(resolve));
   }
   yield `${piece}]}`;

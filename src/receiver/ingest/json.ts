@@ -4,8 +4,8 @@ import { HttpError } from '../http-error.ts';
 /** Maximum nesting depth of JSON. Serializing or copying deeper values would overflow the call stack. */
 const DEPTH_MAX = 512;
 /**
- * Maximum number of JSON values per request. A parsed value can use 30 times as much memory as its JSON text, so a body
- * full of brackets could exhaust the heap even within the size limit.
+ * Maximum number of JSON values per request. Parsed JSON can use 30 times as much memory as its text. Without this
+ * limit, a body full of brackets could exhaust the heap.
  */
 export const VALUES_MAX = 2_000_000;
 
@@ -16,11 +16,11 @@ export interface Json {
   readonly text: string;
 }
 
-/** Parses the JSON texts in one request. */
+/** Parses all JSON texts in one request. */
 export class JsonReader {
   #valuesLeft = VALUES_MAX;
 
-  /** Parses UTF-8 JSON. Throws 400 or 413. `what` is the subject of the error message. */
+  /** Parses UTF-8 JSON. Throws an HTTP 400 or 413 error. `what` names the JSON text in the error message. */
   parse(bytes: Buffer, what: string): Json {
     try {
       const text = utf8.decode(bytes);
@@ -33,7 +33,7 @@ export class JsonReader {
   }
 
   /**
-   * Checks the limits before parsing. The counts may be wrong for invalid JSON, but `JSON.parse` rejects such text
+   * Checks the limits before parsing. For invalid JSON, the counts may be wrong, but `JSON.parse` rejects the text
    * anyway.
    */
   #checkLimits(text: string, what: string): void {

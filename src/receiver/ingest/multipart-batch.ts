@@ -13,14 +13,14 @@ import { readRun } from './run-message.ts';
 
 /** The runs and feedback in a multipart request. */
 export interface Batch {
-  /** Operations, in the order in which their parts first appear. */
+  /** Run operations, in the order in which their first parts appear. */
   readonly operations: RunOperation[];
   readonly feedback: Feedback[];
 }
 
 /**
- * Converts a request's parts to operations. Throws 400 if a part is malformed or contradicts another part, and 422 if a
- * field is invalid.
+ * Converts the parts of a multipart request to run operations. Throws 400 if a part is malformed or contradicts another
+ * part, and 422 if a field is invalid.
  */
 export function readBatch(parts: readonly Part[], strict: boolean): Batch {
   const reader = new BatchReader(strict);
@@ -28,12 +28,12 @@ export function readBatch(parts: readonly Part[], strict: boolean): Batch {
   return reader.end();
 }
 
-/** An operation whose parts are being collected. */
+/** A run operation whose parts are still being collected. */
 interface Draft {
   readonly kind: 'post' | 'patch';
   readonly id: string;
   record?: Record<string, unknown>;
-  /** Values of the fields that were sent in separate parts. */
+  /** Field values that were sent in separate parts. */
   readonly payloads: Record<string, unknown>;
   readonly texts: Record<string, string>;
   readonly attachments: Attachment[];
@@ -44,7 +44,7 @@ class BatchReader {
   readonly #json = new JsonReader();
   readonly #issues = new ValidationIssues();
   readonly #names = new Set<string>();
-  /** Drafts by kind and run id. */
+  /** Draft operations by kind and run id. */
   readonly #drafts = new Map<string, Draft>();
   readonly #attachments: { readonly part: Part; readonly id: string; readonly name: string }[] = [];
   readonly #feedback: Feedback[] = [];
@@ -79,8 +79,8 @@ class BatchReader {
   }
 
   /**
-   * Validates a part's length. A wrong Content-Length is always rejected. Strict mode also requires a Content-Length
-   * for each JSON part, and rejects a length in Content-Type, which LangSmith clients send.
+   * Validates the length in a part's headers. A wrong `Content-Length` is always rejected. In strict mode, each JSON
+   * part must have a `Content-Length`. Strict mode rejects a length in `Content-Type`, which LangSmith clients send.
    */
   #checkLength({ name, contentType = '', contentLength, bytes }: Part, kind: PartName['kind']): void {
     if (this.#strict && LENGTH_PARAMETER.test(contentType)) {
@@ -110,7 +110,8 @@ class BatchReader {
     if (this.#strict && isEmpty(value)) {
       this.#issues.add(['body', part.name], 'empty', 'Send this part only if its value is not empty');
     }
-    // Drops `serialized`, in which LangSmith clients describe model objects, because run records have no such field.
+    // LangSmith clients describe model objects in `serialized`. Run records have no such field, so `serialized` is
+    // dropped.
     if (value === null || field === 'serialized') return;
     draft.payloads[field] = value;
     if (field !== 'extra' && field !== 'error') draft.texts[field] = text;
@@ -119,7 +120,7 @@ class BatchReader {
   #addFeedback(part: Part, id: string): void {
     if (part.bytes.length > FEEDBACK_BYTES_MAX) throw new HttpError(413, `Part ${part.name} is larger than 1 MiB`);
     const { value } = this.#parse(part);
-    // Feedback on a whole trace has no `run_id`, so it is stored for the root run, whose id is the trace id.
+    // Feedback on a whole trace has no `run_id`. The root run gets this feedback, because its id is the trace id.
     const given = isObject(value) ? { ...value, id, run_id: value.run_id ?? value.trace_id } : value;
     this.#feedback.push(readFeedback(given, ['body', part.name]));
   }
@@ -149,8 +150,8 @@ class BatchReader {
  *     <post|patch>.<run id>.<inputs|outputs|events>   a payload
  *     attachment.<run id>.<name>                      an attachment, whose name may contain dots
  *
- * LangSmith clients also send `<post|patch>.<run id>.<extra|error|serialized>` and `feedback.<feedback id>`. Strict
- * mode rejects these names.
+ * LangSmith clients also send `<post|patch>.<run id>.<extra|error|serialized>` and `feedback.<feedback id>`, which
+ * strict mode rejects.
  */
 interface PartName {
   readonly kind: 'post' | 'patch' | 'attachment' | 'feedback';

@@ -7,18 +7,18 @@ export interface Part {
   readonly contentType: string | undefined;
   readonly contentLength: string | undefined;
   readonly hasFilename: boolean;
-  /** The part's content, as a view of the request body. */
+  /** Content of the part, as a view into the request body. */
   readonly bytes: Buffer;
 }
 
 /**
- * Maximum number of parts per request. A request with more parts gets 413, and the client then splits the batch. A
- * LangSmith client's batch of 100 runs has up to 700 parts.
+ * Maximum number of parts per request. A request with more parts gets status 413, and the client then splits the batch.
+ * A LangSmith client's batch of 100 runs has up to 700 parts.
  */
 const PARTS_MAX = 1_000;
 /**
- * Maximum length of a part name. JSON parts need 60 bytes. Attachment parts contain a name that the application chose,
- * which may be longer.
+ * Maximum length of a part name. The names of JSON parts have at most 60 bytes. Attachment names come from the
+ * application and may be longer.
  */
 const PART_NAME_BYTES_MAX = 1_000;
 const HEADER_BYTES_MAX = 16 * 1024;
@@ -42,12 +42,12 @@ export function boundaryOf(contentType = ''): string {
 }
 
 /**
- * Returns the parts of a multipart body in order. Throws 400 if the body is malformed or incomplete. In strict mode, a
- * preamble or an epilogue is rejected.
+ * Returns the parts of a multipart body in order. Throws 400 if the body is malformed or incomplete. Strict mode
+ * rejects a preamble or an epilogue.
  *
  *     preamble ␍␊--boundary␍␊ header ␍␊␍␊ bytes ␍␊--boundary␍␊ header … bytes ␍␊--boundary-- epilogue
  *
- * The line break before a delimiter belongs to the delimiter, unless the body starts with it.
+ * The line break before a delimiter belongs to the delimiter, unless the body starts with the delimiter.
  */
 export function parseMultipart(body: Buffer, boundary: string, strict: boolean): Part[] {
   const delimiter = Buffer.from(`\r\n--${boundary}`);
@@ -89,8 +89,8 @@ function firstPart(body: Buffer, delimiter: Buffer, strict: boolean): number {
 const HEADER_LINE = /^([^\s:][^:]*):([^\r\n]*)$/;
 
 /**
- * Parses a part's headers. `text` starts directly after the delimiter, so its first line contains the rest of the
- * delimiter's line.
+ * Parses a part's headers. `text` starts directly after the delimiter, so the first line in `text` is the rest of the
+ * delimiter line.
  */
 function parseHeader(text: string, position: number): Omit<Part, 'bytes'> {
   const [padding = '', ...lines] = text.split(LINE_BREAK);
@@ -118,8 +118,8 @@ function parseHeader(text: string, position: number): Omit<Part, 'bytes'> {
 const PARAMETER = /\s*;\s*([\w*-]+)=(?:"([^"]*)"|([^\s;"]*))\s*/y;
 
 /**
- * Parses a Content-Disposition header. Returns undefined if the header is malformed or has no name. In names, `%22`,
- * `%0D` and `%0A` stand for quotes and line breaks. There are no other escapes (HTML standard, "Multipart form data").
+ * Parses a Content-Disposition header. Returns undefined if the header is malformed or has no name. The only escapes in
+ * names are `%22`, `%0D` and `%0A`, for quotes and line breaks (HTML standard, "Multipart form data").
  */
 function parseDisposition(text: string): { name: string; hasFilename: boolean } | undefined {
   if (!/^form-data\b/i.test(text)) return undefined;

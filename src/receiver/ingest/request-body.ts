@@ -8,13 +8,13 @@ export interface BodyLimits {
   /** Maximum size of a received body in bytes, compressed or not. */
   readonly wireBytesMax: number;
   /**
-   * Maximum size of a decompressed body in bytes. Decompression stops beyond this size. The compression ratio is not
-   * limited, because spans that repeat a long prompt legitimately compress by more than 1000 : 1.
+   * Maximum size of a decompressed body in bytes. Decompression stops at this size. The compression ratio is not
+   * limited, because spans that repeat a long prompt compress by more than 1000 : 1.
    */
   readonly decodedBytesMax: number;
   /**
-   * Maximum total size of all bodies in memory, in bytes. A request that would exceed this size gets 429, and the
-   * client can retry.
+   * Maximum total size of all request bodies in memory, in bytes. A request that would exceed this size gets status
+   * 429, and the client can retry.
    */
   readonly inFlightBytesMax: number;
 }
@@ -22,12 +22,12 @@ export interface BodyLimits {
 const MIB = 1024 * 1024;
 const LIMITS: BodyLimits = { wireBytesMax: 64 * MIB, decodedBytesMax: 128 * MIB, inFlightBytesMax: 256 * MIB };
 
-/** Memory overhead per chunk. A body that arrives in tiny chunks uses a hundred times its size. */
+/** Memory overhead per body chunk, in bytes. A body in tiny chunks uses a hundred times its size in memory. */
 const CHUNK_OVERHEAD_BYTES = 256;
 
 const RETRY_AFTER_S = 1;
 
-/** Reads a server's request bodies, and limits their total size in memory. */
+/** Reads request bodies and limits their total size in memory. */
 export class RequestBodies {
   readonly #limits: BodyLimits;
   #inFlightBytes = 0;
@@ -37,9 +37,10 @@ export class RequestBodies {
   }
 
   /**
-   * Passes a request's decompressed body to `use`. The body counts as in flight until `use` ends. `bytesMax` can lower
-   * the limit for the decompressed size. Throws 413 if the body exceeds a limit, 429 if too many bytes are in flight,
-   * 415 if the encoding is unknown, and 400 if the body is invalid or incomplete.
+   * Passes a request's decompressed body to `use`. The body counts towards `inFlightBytesMax` until `use` ends.
+   * `bytesMax` can lower the maximum decompressed size. Throws an HTTP 413 error if the body exceeds a limit, or a 429
+   * error if all bodies together are too large. Throws a 415 error if the encoding is unknown, or a 400 error if the
+   * body is invalid or incomplete.
    */
   async read<Result>(
     request: IncomingMessage,
@@ -80,7 +81,7 @@ export class RequestBodies {
       });
       const [first] = chunks;
       const body = first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks);
-      // Allows the chunks to be garbage-collected while the body is in use.
+      // Lets the garbage collector free the chunks while the body is in use.
       chunks.length = 0;
       return await use(body);
     } finally {
@@ -91,8 +92,8 @@ export class RequestBodies {
 }
 
 /**
- * Yields a decompressed body's chunks, without a size limit. Throws 400 if the body is invalid or incomplete, and 415
- * if the encoding is unknown.
+ * Decompresses a request body of any size and yields its chunks. Throws 400 if the body is invalid or incomplete, and
+ * 415 if the encoding is unknown.
  */
 export async function* decompressed(request: IncomingMessage): AsyncGenerator<Buffer> {
   const { source, failureOf, close } = openBody(request, Number.POSITIVE_INFINITY);
@@ -112,9 +113,9 @@ function tooLarge(bytesMax: number, when = ''): HttpError {
 interface OpenBody {
   /** The decompressed body, or the request itself if the body is not compressed. */
   readonly source: Readable;
-  /** Converts an error from `source` to an error response. */
+  /** Converts an error from `source` to an HttpError. */
   readonly failureOf: (error: unknown) => HttpError;
-  /** Reads and discards the rest of the body, because clients send the whole body before they read the response. */
+  /** Discards the rest of the body, because clients send the whole body before they read the response. */
   readonly close: () => void;
 }
 
@@ -144,8 +145,8 @@ function openBody(request: IncomingMessage, wireBytesMax: number): OpenBody {
 }
 
 /**
- * The zstd functions, which Node has since 22.15. These functions accept a truncated frame, but the body's parser
- * detects the truncation.
+ * Node's zstd functions, available since Node 22.15. They accept a truncated frame, but the body's parser detects the
+ * truncation.
  */
 const { createZstdDecompress, constants } = zlib as typeof zlib & {
   createZstdDecompress?: (options: { chunkSize: number; params: Record<number, number> }) => Transform;
@@ -153,8 +154,8 @@ const { createZstdDecompress, constants } = zlib as typeof zlib & {
 };
 
 /**
- * Maximum zstd window over HTTP: 8 MiB (RFC 9659). Without this limit, a small frame could make the decoder allocate a
- * much larger window.
+ * Maximum size of a zstd window over HTTP: 8 MiB (RFC 9659). Without this limit, a small frame could make the decoder
+ * allocate a much larger window.
  */
 const ZSTD_WINDOW_LOG_MAX = 23;
 

@@ -6,21 +6,21 @@ import { filledText, object, parsed, type Schema, text } from '../validation.ts'
 
 type RunField = keyof RunRecord;
 
-/** Which spellings are accepted. The documented interface and LangSmith clients use different ones. */
+/** Accepted formats of ids and times. LangSmith clients use formats that the documented interface does not allow. */
 interface Spellings {
-  /** Accepts ids of 32 hex digits without hyphens. */
+  /** Whether to accept ids of 32 hex digits without hyphens. */
   readonly hexIds: boolean;
   /** Whether to accept times in milliseconds since 1970, and null for an absent field. */
   readonly loose: boolean;
 }
 
-/** The ids in a validated `dotted_order`, in lower case with hyphens. The root run's id comes first. */
+/** Ids from a validated `dotted_order`, root run first. Ids are in lower case with hyphens. */
 export interface DottedOrder {
   readonly text: string;
   readonly ids: readonly string[];
 }
 
-/** Returns the schemas for a run record's fields, which validate all request formats. */
+/** Returns the schemas that validate a run's fields in all request formats. */
 export function runFields({ hexIds, loose }: Spellings): Readonly<Record<RunField, Schema<unknown>>> {
   const id = uuid(hexIds);
   const time = timestamp(loose);
@@ -56,7 +56,7 @@ export function uuid(hexIds: boolean): Schema<string> {
 
 const UUID = /^[0-9a-f]{8}(-?)[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{12}$/i;
 
-/** Returns the id in lower case with hyphens. Returns undefined if the text is not a UUID. */
+/** Returns a UUID in lower case with hyphens. Returns undefined if the text is not a UUID. */
 export function parseUuid(text: string, hexIds: boolean): string | undefined {
   const [match, hyphen] = UUID.exec(text) ?? [];
   if (match === undefined || (hyphen === '' && !hexIds)) return undefined;
@@ -64,11 +64,11 @@ export function parseUuid(text: string, hexIds: boolean): string | undefined {
 }
 
 /**
- * Matches the format that `isoTimestamp` returns. Such times are stored unchanged, because formatting them again would
- * be slower than this test.
+ * Matches timestamps in the format of `isoTimestamp`. These timestamps are stored unchanged, because this test is
+ * faster than formatting them again.
  */
 const CANONICAL_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/;
-/** Latest accepted time in microseconds. In microseconds, later times would exceed `Number.MAX_SAFE_INTEGER`. */
+/** Latest accepted time, in microseconds since 1970. Later times would exceed `Number.MAX_SAFE_INTEGER`. */
 const TIME_MAX_US = Date.UTC(2255, 0) * 1_000;
 
 function timestamp(loose: boolean): Schema<string> {
@@ -86,11 +86,11 @@ function timestamp(loose: boolean): Schema<string> {
  * sends n² / 2 segments.
  */
 const ORDER_LEVELS_MAX = 1_000;
-/** Length of a segment: a timestamp, an id with hyphens, and a dot. */
+/** Length of a segment in a `dotted_order`: a timestamp, an id with hyphens, and a dot. */
 const SEGMENT_LENGTH = 22 + 36 + 1;
 
 function parseOrder(text: string, hexIds: boolean): DottedOrder | undefined {
-  // Checks the length before splitting the text, because a text of dots would result in one segment per byte.
+  // Check the length before splitting, because a text of dots would produce one segment per byte.
   if (text.length >= ORDER_LEVELS_MAX * SEGMENT_LENGTH) return undefined;
   const segments = parseDottedOrder(text);
   if (segments === undefined || segments.length > ORDER_LEVELS_MAX) return undefined;

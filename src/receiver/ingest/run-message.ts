@@ -5,7 +5,7 @@ import type { RunFields, RunOperation } from '../store/store.ts';
 import { checkKnownFields, type Schema, validate, withoutNulls } from '../validation.ts';
 import { type DottedOrder, runFields } from './run-fields.ts';
 
-/** Determines which fields a run record requires and accepts. */
+/** Kind of request, which determines the required and the accepted fields of a run. */
 interface RunFormat {
   /** `simple` is `POST /runs` and `PATCH /runs/{id}`. `batch` is `POST /runs/batch`, which LangSmith clients use. */
   readonly format: 'multipart' | 'simple' | 'batch';
@@ -13,23 +13,23 @@ interface RunFormat {
   readonly strict: boolean;
 }
 
-/** A post or patch of a run. */
+/** A message that creates a run (post) or updates a run (patch). */
 interface RunMessage {
   readonly record: Readonly<Record<string, unknown>>;
   readonly loc: Location;
   /**
-   * Id of the run, from the part name or the path.
+   * Run id from the part name or the URL path.
    * @default the `id` of the record
    */
   readonly id?: string | undefined;
   /**
    * Fields that were sent in separate parts named `<main part>.<field>`. Fields in separate parts take precedence over
-   * those in `record`, the main part.
+   * fields in the main part, `record`.
    */
   readonly payloads?: Readonly<Record<string, unknown>>;
 }
 
-/** Validates a message. Use the result only if no issue was added. */
+/** Validates a post or patch. The result is valid only if no issue was added. */
 export function readRun(format: RunFormat, message: RunMessage, issues: ValidationIssues): RunOperation {
   const { kind, strict } = format;
   const { record, loc, payloads = {} } = message;
@@ -47,7 +47,7 @@ export function readRun(format: RunFormat, message: RunMessage, issues: Validati
   return { kind, id, fields: presentFields(input), attachments: [] };
 }
 
-/** A record's validated fields. Null fields count as absent. */
+/** Validated fields of a run. Null fields count as absent. */
 type RunInput = { readonly [Field in Exclude<keyof RunFields, 'dotted_order'>]?: RunFields[Field] | null } & {
   readonly id?: string | null;
   readonly dotted_order?: DottedOrder | null;
@@ -100,7 +100,7 @@ function checkRelations(
   }
 }
 
-/** Returns the fields that are present. `dotted_order` also determines the trace and the parent. */
+/** Returns the fields that are present. A `dotted_order` also determines the trace id and the parent's id. */
 function presentFields({ id: _id, dotted_order: order, ...input }: RunInput): RunFields {
   const fields = withoutNulls(input) as RunFields;
   if (!order) return fields;
@@ -116,7 +116,7 @@ function presentFields({ id: _id, dotted_order: order, ...input }: RunInput): Ru
 
 type RunSchema = Schema<RunInput> & { readonly entries: object };
 
-/** Schemas that have been created. A receiver uses only a few, so each is created on first use. */
+/** Cache of schemas. A receiver uses only a few schemas, so each is created on first use. */
 const schemas = new Map<string, RunSchema>();
 
 function schemaOf(format: RunFormat): RunSchema {
@@ -137,10 +137,10 @@ function createSchema({ format, kind, strict }: RunFormat): RunSchema {
 
 type Fields = readonly (keyof RunInput)[];
 
-/** The fields that are always required, and the additional fields that strict mode requires. */
+/** Fields that are always required, and fields that only strict mode requires. */
 const REQUIRED: Readonly<Record<`${RunFormat['format']} ${RunFormat['kind']}`, readonly [Fields, Fields]>> = {
   'simple post': [['id', 'name', 'run_type', 'inputs', 'start_time'], []],
-  // Does not require `outputs`, because a failed run has none.
+  // `outputs` is not required, because a failed run has none.
   'simple patch': [[], ['end_time']],
   'batch post': [['id', 'name', 'run_type', 'start_time'], []],
   'batch patch': [['id'], []],

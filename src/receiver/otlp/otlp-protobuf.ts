@@ -3,16 +3,16 @@ import { messageOf } from '../../base/text.ts';
 import { HttpError } from '../http-error.ts';
 import { VALUES_MAX } from '../ingest/json.ts';
 
-/** Maximum nesting depth of messages. */
+/** Maximum nesting depth of protobuf messages. */
 const DEPTH_MAX = 200;
 
-/** A protobuf field. `type` is an encoding that `MessageReader` implements, or a message name. */
+/** A protobuf field. `type` is either an encoding in `MessageReader` or the name of a message. */
 type Field = readonly [nameInJson: string, type: string, repeated?: 'repeated'];
 
 const ATTRIBUTES: Field = ['attributes', 'KeyValue', 'repeated'];
 
 /**
- * The fields to read, by message and field number, as defined in `trace.proto`, `common.proto` and `resource.proto` of
+ * Fields to read, by message name and field number. See `trace.proto`, `common.proto` and `resource.proto` in
  * opentelemetry-proto.
  */
 const MESSAGES: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
@@ -56,19 +56,19 @@ const MESSAGES: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
 };
 
 /**
- * Each encoding's wire type. Encodings that are not listed, and messages, are length-delimited. Fields with a different
- * wire type are skipped.
+ * Wire type of each encoding. Messages and encodings that are not listed are length-delimited. The reader skips fields
+ * with an unexpected wire type.
  */
 const WIRE_TYPES: Readonly<Record<string, number>> = { bool: 0, int: 0, double: 1, fixed64: 1, fixed32: 5 };
 const LENGTH_DELIMITED = 2;
 
-/** Creates a `Pbf`. The package is loaded when the first protobuf body arrives. */
+/** Creates a `Pbf`. The `pbf` package is loaded when the first protobuf request arrives. */
 async function newPbf(bytes?: Uint8Array): Promise<Pbf> {
   const { default: Reader } = await import('pbf');
   return new Reader(bytes);
 }
 
-/** Parses an `ExportTraceServiceRequest` and returns its JSON form. Throws 400 or 413. */
+/** Parses an `ExportTraceServiceRequest` and returns its JSON form. Throws an HTTP 400 or 413 error. */
 export async function readProtobufRequest(bytes: Buffer): Promise<unknown> {
   const reader = new MessageReader(await newPbf(bytes), bytes);
   try {
@@ -88,7 +88,7 @@ export async function protobufResponse(rejected: number, reason: string): Promis
   return pbf.finish();
 }
 
-/** Encodes a `google.rpc.Status` with only a message, which OTLP permits. */
+/** Encodes a `google.rpc.Status` that contains only a message, as OTLP permits. */
 export async function protobufStatus(message: string): Promise<Uint8Array> {
   const pbf = await newPbf();
   pbf.writeStringField(2, message);
@@ -102,7 +102,8 @@ function unreadable(why: string): HttpError {
 /** Converts protobuf messages to objects. Skips unknown fields. */
 class MessageReader {
   readonly #pbf: Pbf;
-  // The bytes from which fixed-length numbers are read, because `pbf` ignores a view's byte offset when it reads them.
+  // Fixed-length numbers are read from these bytes, because `pbf` ignores a view's byte offset when reading such
+  // numbers.
   readonly #bytes: Buffer;
   #valuesLeft = VALUES_MAX;
 
@@ -128,7 +129,7 @@ class MessageReader {
       else result[name] = [value];
     };
     this.#pbf.readFields(readField, undefined, end);
-    // Also detects a nested field that ends beyond this message.
+    // This check also detects a nested field that ends after this message.
     if (this.#pbf.pos !== end) throw unreadable('it ends within a field');
     return result;
   }

@@ -13,10 +13,10 @@ export const otlpRoutes: readonly Route[] = ['/v1/traces', '/otel/v1/traces'].ma
   return { method: 'POST', path, admission: 'write', handle: postTraces };
 });
 
-/** Number of spans to convert before other requests are processed. */
+/** Number of spans to convert before the server processes other requests. */
 const SPANS_AT_ONCE = 200;
 
-/** An encoding of OTLP requests and responses. */
+/** An encoding for OTLP requests and responses: JSON or protobuf. */
 interface Encoding {
   read(body: Buffer): unknown;
   response(rejected: number, reason: string): Promise<Uint8Array> | string;
@@ -33,7 +33,7 @@ const ENCODINGS: ReadonlyMap<string, Encoding> = new Map<string, Encoding>([
           rejectedSpans === 0 ? {} : { partialSuccess: { rejectedSpans: `${rejectedSpans}`, errorMessage } },
         );
       },
-      // Adds `detail`, because the receiver's other error responses have it.
+      // `detail` is added because all other error responses contain it.
       status: (message) => JSON.stringify({ message, detail: message }),
     },
   ],
@@ -77,8 +77,8 @@ async function ingestSpans(call: Call, request: unknown): Promise<{ rejected: nu
 }
 
 /**
- * Converts a span to a run. The project comes from the span attributes, the header or the resource, in this order. The
- * store derives the position in the trace from the parent span.
+ * Converts a span to a run. The project comes from the span attributes, the request header or the resource, in this
+ * order. The store derives the run's position in the trace from the parent span.
  */
 function operationOf({ span, hasEnded, project = 'default' }: OtlpSpan, header: unknown): RunOperation {
   const run = finishedRun(span, typeof header === 'string' ? header : project, hasEnded);

@@ -5,32 +5,32 @@ import { HttpError, ValidationIssues } from '../http-error.ts';
 import { parsed, validate } from '../validation.ts';
 
 /**
- * Maximum number of spans per request. By default, exporters send up to 512 and collectors up to 8192, and neither
- * splits a rejected request.
+ * Maximum number of spans per request. By default, OpenTelemetry exporters send up to 512 spans, and collectors up to
+ * 8192. Neither splits a rejected request.
  */
 const SPANS_MAX = 10_000;
 
 export interface OtlpSpan {
   readonly span: SpanLike;
   readonly hasEnded: boolean;
-  /** Project from the resource attributes, usually the service name. */
+  /** Project name from the resource attributes, usually the service name. */
   readonly project: string | undefined;
 }
 
-/** A request's valid spans, and the number of its invalid spans. */
+/** The valid spans in a request, and the number of invalid spans. */
 interface OtlpSpans {
   readonly spans: readonly OtlpSpan[];
   readonly rejected: number;
-  /** The first problem with the first invalid span. Empty if all spans are valid. */
+  /** Error message for the first invalid span. Empty if all spans are valid. */
   readonly reason: string;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * Reads an `ExportTraceServiceRequest` in its JSON form, in which ids are hexadecimal and 64-bit numbers are text, or
- * bigints if the request was protobuf. Throws 400 if the value is not such a request, and 413 if it contains too many
- * spans.
+ * Reads an `ExportTraceServiceRequest` in its JSON form. Ids are hexadecimal. 64-bit numbers are text, or bigints if
+ * the request was protobuf. Throws an HTTP 400 error if the value has another form, or a 413 error if it contains too
+ * many spans.
  */
 export function readOtlpSpans(request: unknown): OtlpSpans {
   const spans: OtlpSpan[] = [];
@@ -38,7 +38,7 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
   let rejected = 0;
   for (const resourceSpans of listIn(objectIn(request, 'The body'), 'resourceSpans')) {
     const attributes = attributesIn(isObject(resourceSpans.resource) ? resourceSpans.resource.attributes : []);
-    // All spans from a resource share this object, because the mapping caches the resource's metadata by object.
+    // All spans of a resource share this object, because the mapping caches metadata by resource object.
     const resource = { attributes };
     const project = resourceProject(attributes);
     for (const scopeSpans of listIn(resourceSpans, 'scopeSpans')) {
@@ -61,7 +61,7 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
   return { spans, rejected, reason: issues.first ?? '' };
 }
 
-/** Matches the service name that SDKs set by default. */
+/** Matches the default service name of OpenTelemetry SDKs. */
 const UNNAMED = /^unknown_service(:|$)/;
 
 function resourceProject(attributes: Fields): string | undefined {
@@ -72,7 +72,7 @@ function resourceProject(attributes: Fields): string | undefined {
 
 const TIME = 'nanoseconds between 1970 and 2255';
 
-/** Schema for the fields that a span must have to be stored. Invalid values in other fields are ignored. */
+/** Schema for the required fields of a span. Invalid values in other fields are ignored. */
 const identitySchema = v.object({
   traceId: parsed('32 hexadecimal digits, not all zero', (value) => parseId(value, 32)),
   spanId: parsed('16 hexadecimal digits, not all zero', (value) => parseId(value, 16)),
@@ -97,12 +97,12 @@ function spanOf(
   const { traceId, spanId, parentSpanId: parentId, startTimeUnixNano: start, endTimeUnixNano: end } = identity;
   const flags = countOrZero(given.flags);
   const ids: SpanContextLike = { traceId, spanId, traceFlags: flags & 0xff };
-  // Bit 9 states whether the parent is remote, but is valid only if bit 8 is set.
+  // Bit 9 is set if the parent span is remote, but is valid only if bit 8 is set.
   const isRemote = (flags & 0x300) === 0x300;
   const { code, message } = isObject(given.status) ? given.status : {};
   return {
     name: textOf(given.name) || 'span',
-    // The numbers in the OpenTelemetry API are one lower, because the API has no UNSPECIFIED.
+    // Span kinds are one lower in the OpenTelemetry API than in OTLP, because the API has no `UNSPECIFIED`.
     kind: Math.max(0, enumOf(given.kind, KINDS) - 1),
     spanContext: () => ids,
     ...(parentId && { parentSpanContext: { ...ids, spanId: parentId, isRemote } }),
@@ -131,7 +131,7 @@ function spanOf(
   };
 }
 
-/** Names of the enum values in protojson, in numerical order. */
+/** Names of the enum values in protobuf's JSON format, in numerical order. */
 const KINDS = ['UNSPECIFIED', 'INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'].map(
   (name) => `SPAN_KIND_${name}`,
 );
@@ -147,10 +147,10 @@ function parseId(value: unknown, length: number): string | undefined {
 }
 
 const NANOSECONDS = BigInt(1_000_000_000);
-/** Latest accepted time in seconds. In microseconds, later times would exceed the safe integers. */
+/** Latest accepted time, in seconds since 1970. In microseconds, later times would exceed `Number.MAX_SAFE_INTEGER`. */
 const SECONDS_MAX = BigInt(Date.UTC(2255, 0) / 1_000);
 
-/** Parses a time. Returns seconds and nanoseconds, or undefined if the value is invalid. */
+/** Parses a timestamp to seconds and nanoseconds. Returns undefined if the value is invalid. */
 function parseTime(value: unknown): [number, number] | undefined {
   const isInteger = typeof value === 'bigint' || Number.isInteger(value) || /^\d{1,20}$/.test(textOf(value));
   if (!isInteger) return undefined;
@@ -160,8 +160,8 @@ function parseTime(value: unknown): [number, number] | undefined {
 }
 
 /**
- * Converts a list of `KeyValue` to an object. `fromEntries` defines own properties, so a key such as `__proto__` is
- * ordinary data.
+ * Converts a list of `KeyValue` to an object. `Object.fromEntries` defines own properties, so even the key `__proto__`
+ * is safe.
  */
 function attributesIn(list: unknown): Record<string, unknown> {
   const all: readonly unknown[] = Array.isArray(list) ? list : [];
@@ -173,7 +173,7 @@ function attributesIn(list: unknown): Record<string, unknown> {
   );
 }
 
-/** Returns an `AnyValue`'s content as SDKs represent it, or undefined if it is empty. */
+/** Converts an `AnyValue` to the value that OpenTelemetry SDKs use. Returns undefined if the `AnyValue` is empty. */
 function anyValueOf(value: unknown): unknown {
   if (!isObject(value)) return undefined;
   const { stringValue, boolValue, intValue, doubleValue, arrayValue, kvlistValue, bytesValue } = value;
@@ -189,8 +189,8 @@ function anyValueOf(value: unknown): unknown {
 }
 
 /**
- * Returns an integer as a number, or as text if it exceeds the safe integers. Returns undefined if the text is not an
- * integer.
+ * Returns an integer as a number, or as text if the integer is not a safe integer. Returns undefined if the text is not
+ * an integer.
  */
 function intOf(value: number | string): number | string | undefined {
   if (typeof value === 'string' && !/^-?\d{1,20}$/.test(value)) return undefined;

@@ -22,8 +22,8 @@ export const attachmentRoutes: readonly Route[] = [
 const SHOWN = /^(?:image\/(?:png|jpeg|gif|webp|avif)|(?:audio|video)\/[a-z0-9][a-z0-9.+-]*)$/;
 
 /**
- * Returns the response for an attachment. Attachments are untrusted, so the headers prevent the browser from running
- * the content, from guessing its type, and from using a folder in its file name.
+ * Returns the response for an attachment. Attachments are untrusted. The headers keep the browser from running the
+ * content, guessing its type, or using a folder in its file name.
  */
 function attachmentResponse({ name, mimeType, bytes }: Attachment): RouteResponse {
   const type = mimeType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
@@ -39,7 +39,10 @@ function attachmentResponse({ name, mimeType, bytes }: Attachment): RouteRespons
   };
 }
 
-/** Returns the parameters `filename` and `filename*` (RFC 6266, 4.3). `filename` contains only safe characters. */
+/**
+ * Returns the `Content-Disposition` parameters `filename` and `filename*` (RFC 6266, 4.3). `filename` contains only
+ * safe characters.
+ */
 function fileName(name: string): string {
   const plain = name.replaceAll(/[^\w.-]/g, '_').replace(/^\.+/, '_');
   return `filename="${plain}"; filename*=UTF-8''${percentEncoded(name)}`;

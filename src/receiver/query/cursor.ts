@@ -3,19 +3,19 @@ import type { ListQuery, Page } from './query.ts';
 
 /** An item's position in a sorted list. Items with equal values keep the order in which they were stored. */
 interface Position {
-  /** The item's sort value. Items without one have null and come last. */
+  /** Value by which the item is sorted. Items without a value have null and come last. */
   readonly value: number | null;
   readonly n: number;
 }
 
 export const PAGE_ITEMS = 50;
 
-/** Encodes the position of a page's last item. */
+/** Encodes the position of a page's last item as a cursor. */
 export function cursorOf({ value, n }: Position): string {
   return Buffer.from(JSON.stringify([value, n])).toString('base64url');
 }
 
-/** Decodes a cursor. Throws a RunspanError if the text is not a cursor. */
+/** Decodes a cursor. Throws a RunspanError if the cursor is invalid. */
 export function positionOf(cursor: string): Position {
   const [value, n] = parse(cursor);
   if ((value === null || Number.isFinite(value)) && Number.isSafeInteger(n)) {

@@ -3,7 +3,7 @@ import { JsonReader } from '../ingest/json.ts';
 
 const ENTRY_BYTES_MAX = 256 * 1024 * 1024;
 
-/** A field in an object, or an element in a field that is an array. */
+/** A field of an object, or an element of a field that is an array. */
 interface Entry {
   readonly key: string;
   /** JSON text of the entry's value. */
@@ -18,8 +18,8 @@ const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACKET_END, BRACE, BRACE_END] =
 const BLANKS = Buffer.from(' \t\r\n');
 
 /**
- * Splits an object's JSON text, which arrives in chunks, into entries. Throws 400 if the text around the entries is not
- * valid JSON. The caller parses the entries.
+ * Splits the JSON text of an object into entries while the text arrives. Throws 400 if the text around the entries is
+ * not valid JSON. Parsing the entries is up to the caller.
  */
 export class ExportReader {
   #depth = 0;
@@ -77,7 +77,7 @@ export class ExportReader {
     this.#push(chunk.subarray(start));
   }
 
-  /** Throws if the object is incomplete, or if text follows it. */
+  /** Throws if the object is incomplete or followed by text. */
   end(): void {
     if (!this.#isEnded) throw notAnExport('it is incomplete');
     check(this.#parts.every(isBlank));

@@ -9,9 +9,9 @@ interface Slice {
 }
 
 /**
- * Yields a trace's events as JSON text in Perfetto's and Chrome's "Trace Event Format" (complete events). Viewers draw
- * a lane's slices correctly only if they are nested, so overlapping runs are in different lanes. A pending run lasts
- * until the trace's latest time.
+ * Yields the JSON text of a trace in the "Trace Event Format" of Perfetto and Chrome, as complete events. Viewers can
+ * only draw nested slices in a lane, so overlapping runs get different lanes. A pending run extends to the latest time
+ * in the trace.
  */
 export function* perfettoEvents(runs: readonly RunOutline[]): Generator<string> {
   const slices = slicesOf(runs);
@@ -27,7 +27,7 @@ export function* perfettoEvents(runs: readonly RunOutline[]): Generator<string> 
   }
 }
 
-/** Returns the slices sorted by start. An outer slice precedes the slices within it. */
+/** Returns the slices sorted by start time. An outer slice comes before the slices inside it. */
 function slicesOf(runs: readonly RunOutline[]): Slice[] {
   const timed = runs.map((run) => ({ run, ...timesOf(run) }));
   const lastUs = timed.reduce((last, { startUs, latencyUs = 0 }) => Math.max(last, startUs + latencyUs), 0);
@@ -41,14 +41,14 @@ function slicesOf(runs: readonly RunOutline[]): Slice[] {
 }
 
 /**
- * Returns each slice's lane. A slice gets its parent's lane if it fits into the innermost open slice there, otherwise a
- * free lane.
+ * Assigns a lane to each slice. A slice gets its parent's lane if it fits into the innermost open slice in that lane.
+ * Otherwise, the slice gets a free lane.
  */
 function lanesOf(slices: readonly Slice[]): number[] {
-  /** For each lane, the end times of its open slices, outermost first. */
+  /** End times of the open slices in each lane, outermost slice first. */
   const open: number[][] = [];
   const free: number[] = [];
-  /** The lanes in use. The lane whose outermost slice ends last comes first. */
+  /** Lanes in use, sorted by the end of their outermost slice, latest first. */
   const used: { readonly lane: number; readonly endUs: number }[] = [];
   const laneOfRun = new Map<string, number>();
   return slices.map(({ run, startUs, endUs }) => {

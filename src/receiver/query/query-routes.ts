@@ -115,13 +115,15 @@ export const queryRoutes: readonly Route[] = [
 ];
 
 /**
- * Maximum number of change streams. Each stream uses one of the server's 1 000 connections, and the other connections
+ * Maximum number of open change streams. Each stream uses one of the server's 1,000 connections. The other connections
  * are reserved for clients that send runs.
  */
 const STREAMS_MAX = 100;
 const STREAM_RETRY_S = 5;
 
-/** Counts a stream until its connection closes. Throws 503 if too many streams are open. */
+/**
+ * Counts a change stream as open until its connection closes. Throws an HTTP 503 error if too many streams are open.
+ */
 function countStream(streams: Set<Socket>, socket: Socket): void {
   if (streams.size >= STREAMS_MAX) {
     const detail = `All ${STREAMS_MAX} change streams are in use: close a page, or try again later`;
@@ -131,7 +133,7 @@ function countStream(streams: Set<Socket>, socket: Socket): void {
   socket.once('close', () => streams.delete(socket));
 }
 
-/** Responds with a page, or with 422 if the store rejects the cursor. */
+/** Responds with a page of results, or with status 422 if the store rejects the cursor. */
 async function pageResponse(page: Promise<Page<unknown>>): Promise<RouteResponse> {
   try {
     return { status: 200, body: await page };

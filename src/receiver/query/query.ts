@@ -1,21 +1,21 @@
 import type { RunStatus, Usage } from '../store/run-view.ts';
 
-/** Selects the runs that match all fields. */
+/** Selects the runs that match all given fields. */
 export interface RunQuery {
   /** Name or id of the project. */
   project?: string;
   traceId?: string;
-  /** Name of the run, which must match completely. */
+  /** Exact name of the run. */
   name?: string;
   runType?: string;
   model?: string;
-  /** Matches runs with any of these statuses. */
+  /** Matches runs that have any of these statuses. */
   status?: RunStatus | readonly RunStatus[];
-  /** Matches runs with all of these tags. */
+  /** Matches runs that have all of these tags. */
   tag?: string | readonly string[];
   /**
-   * Matches runs whose `extra.metadata` contains these keys and values. Metadata values other than strings are compared
-   * as JSON text. `null` matches any value.
+   * Matches runs whose `extra.metadata` contains these keys and values. Values other than strings are compared as JSON
+   * text. `null` matches any value.
    */
   metadata?: Readonly<Record<string, string | null>>;
   /** Earliest start time, inclusive, as an ISO 8601 timestamp. */
@@ -25,12 +25,12 @@ export interface RunQuery {
   /** Minimum latency in milliseconds, inclusive. Pending runs have no latency and do not match. */
   latencyMsMin?: number;
   latencyMsMax?: number;
-  /** Minimum number of total tokens, inclusive. Lists of traces compare the whole trace's tokens. */
+  /** Minimum total number of tokens, inclusive. For a list of traces, the tokens of the whole trace count. */
   tokensMin?: number;
   tokensMax?: number;
   /**
-   * Words to search in the run's name, error, inputs, outputs, tags and metadata values. Each word matches the
-   * beginning of a word in the run, regardless of case and accents. Words in double quotes must be adjacent.
+   * Words to search for in the run's name, error, inputs, outputs, tags and metadata values. Each word also matches
+   * longer words that start with it. Case and accents are ignored. Words in double quotes must be adjacent.
    */
   text?: string;
   /** Maximum number of runs to return. */
@@ -38,34 +38,33 @@ export interface RunQuery {
 }
 
 /**
- * A range of start times in microseconds since 1970. `fromUs` is inclusive, `beforeUs` exclusive. Both may be infinite.
+ * A range of start times, in microseconds since 1970. `fromUs` is inclusive, `beforeUs` is exclusive, and both may be
+ * infinite.
  */
 export interface TimeRange {
   readonly fromUs: number;
   readonly beforeUs: number;
 }
 
-/** A query with an explicit time range, as `ranged` creates it and stores receive it. */
+/** A query with an explicit time range. `ranged` creates such queries, and stores receive them. */
 export type Ranged<Query extends RunQuery | ListQuery | StatisticsQuery> = Omit<
   Query,
   'startedFrom' | 'startedBefore'
 > & { readonly range: TimeRange };
 
 /**
- * The value that sorts a list. Runs without this value come last in both orders. In lists of traces, `tokens` and
- * `cost` are the whole trace's totals.
+ * The value by which a list is sorted. Runs without this value come last in either order. In a list of traces, `tokens`
+ * and `cost` are totals for the whole trace.
  */
 export type SortKey = 'start_time' | 'latency' | 'tokens' | 'cost';
 
-/** Selects a page of a list. */
+/** Selects one page of a list. */
 export interface ListQuery extends Omit<RunQuery, 'limit'> {
   /** @default 'start_time' */
   sort?: SortKey;
   /** @default 'descending' */
   order?: 'ascending' | 'descending';
-  /**
-   * The previous page's `next`. Apart from `cursor`, all fields must be the same as in the query for the previous page.
-   */
+  /** `next` from the previous page. All other fields must be the same as in the query for the previous page. */
   cursor?: string;
   /**
    * Maximum number of items on the page, from 1 to 1000.
@@ -84,7 +83,7 @@ export interface Page<Item> {
 /** The run field by which statistics are grouped. */
 export type GroupKey = 'name' | 'model' | 'run_type' | 'project' | 'status';
 
-/** Selects the runs of statistics, and their groups and time buckets. */
+/** Selects the runs for statistics, and sets the groups and the time buckets. */
 export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {
   /** @default 'name' */
   groupBy?: GroupKey;
@@ -94,8 +93,8 @@ export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {
    */
   groups?: number;
   /**
-   * Maximum number of time buckets, from 1 to 500. There may be fewer, because buckets begin at multiples of their
-   * length, for example at whole minutes, hours or days in UTC.
+   * Maximum number of time buckets, from 1 to 500. The result may have fewer buckets, because each bucket starts at a
+   * whole minute, hour or day, for example.
    * @default 60
    */
   buckets?: number;
@@ -107,17 +106,17 @@ export interface Figures {
   pending: number;
   /** Number of runs with the status `error`. */
   errors: number;
-  /** Latency percentiles and maximum for the runs that have ended, accurate to 1 %. Absent if no run has ended. */
+  /**
+   * Latency percentiles and maximum latency of the runs that have ended, accurate to 1 %. Absent if no run has ended.
+   */
   latency_ms?: { p50: number; p90: number; p95: number; p99: number; max: number };
-  /** Sums of tokens and costs. Sums of 0 are omitted. Absent if all sums are 0. */
+  /** Total tokens and costs. Totals of 0 are omitted. Absent if all totals are 0. */
   usage?: Usage;
 }
 
 /** Statistics about the selected runs: in total, by group and over time. */
 export interface Statistics {
-  /**
-   * Start of the query's time range, or the first run's start if the query sets no start. Absent if there are no runs.
-   */
+  /** Start of the query's time range, or start of the first run if the query sets none. Absent if there are no runs. */
   from?: string;
   to?: string;
   total: Figures;

@@ -10,7 +10,7 @@ import { checkKnownParameters, jsonObject, validated } from '../validation.ts';
 import type { ListQuery, RunQuery, StatisticsQuery } from './query.ts';
 import { GROUP_KEYS, SORT_KEYS } from './query-keys.ts';
 
-/** Maximum number of statuses, of tags and of metadata keys in a query. */
+/** Maximum number of statuses in a query. The same limit applies to tags and to metadata keys. */
 const CONDITIONS_MAX = 20;
 
 const TEXT: Check = ['text', (value) => typeof value === 'string'];
@@ -73,7 +73,7 @@ const STATISTICS_CHECKS: Checks<StatisticsQuery> = {
   buckets: wholeFrom(1, 500),
 };
 
-/** Validates a query. Throws a RunspanError that names the invalid field. */
+/** Validates a query. If a field is invalid, throws a RunspanError that names the field. */
 export function checkedQuery(query: RunQuery): RunQuery {
   return spelled(checkedOptions('the query', query, RUN_CHECKS));
 }
@@ -105,7 +105,7 @@ const bodySchema = v.object({
   limit: v.optional(v.custom<number>(isCount, COUNT), RUNS_MAX),
 });
 
-/** Returns the id in lower case with hyphens. */
+/** Validates a trace id and returns it in lower case with hyphens. */
 export function checkedTraceId(traceId: unknown): string {
   const id = uuidOf(traceId);
   if (id !== undefined) return id;
@@ -120,7 +120,7 @@ function uuidOf(value: unknown): string | undefined {
   return typeof value === 'string' ? parseUuid(value, true) : undefined;
 }
 
-/** Parameters that may be repeated. */
+/** URL parameters that may be repeated. */
 const REPEATABLE: readonly string[] = ['status', 'tag', 'metadata'];
 const NUMBERS: readonly string[] = [
   'latencyMsMin',
@@ -133,8 +133,8 @@ const NUMBERS: readonly string[] = [
 ];
 
 /**
- * Reads query fields from URL parameters, whose names are in snake case. `metadata` has the form `key=value`, or `key`
- * to match any value.
+ * Reads query fields from URL parameters with snake-case names. The `metadata` parameter has the form `key=value`, or
+ * `key` to match any value.
  */
 function readParameters<Query extends object>(search: URLSearchParams, checks: Checks<Query>): Query {
   const issues = new ValidationIssues();

@@ -8,8 +8,8 @@ export const FORMAT = 'runspan-trace';
 export const VERSION = 1;
 
 /**
- * Yields a trace as JSON text in pieces, with all its data and with attachments in base64. Returns undefined if the
- * trace is unknown.
+ * Yields the JSON text of a trace in pieces. The text contains all data, with attachments in base64. Returns undefined
+ * if the trace is unknown.
  */
 export async function exportPieces(
   store: Store,
@@ -39,7 +39,7 @@ async function* exportedRuns(
   others: AsyncIterator<string>,
 ): AsyncGenerator<string> {
   for (let next = first; next.done !== true; next = await others.next()) {
-    // To save time, a run is parsed only if it contains this text, which may also occur in a payload.
+    // To save time, only runs that contain this text are parsed. Payloads may also contain this text.
     yield next.value.includes('"attachments":[') ? await withAttachments(store, scope, next.value) : next.value;
   }
 }

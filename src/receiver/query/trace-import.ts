@@ -15,8 +15,7 @@ import { ExportReader, notAnExport } from './export-reader.ts';
 import { FORMAT, VERSION } from './trace-export.ts';
 
 /**
- * Number of runs to store in one call. If a larger export turns out to be invalid, some of its runs may already be
- * stored.
+ * Number of runs to store at once. If a larger export turns out to be invalid, some of its runs may already be stored.
  */
 const BATCH_RUNS = 5_000;
 const BATCH_BYTES = 16 * 1024 * 1024;
@@ -28,7 +27,8 @@ interface Imported {
 }
 
 /**
- * Imports the request body while it arrives. Throws 400 if the body is not an export, and 422 if a field is invalid.
+ * Imports a trace export while the request body arrives. Throws 400 if the body is not an export, and 422 if a field is
+ * invalid.
  */
 export async function importTrace(call: Call): Promise<Imported> {
   checkJsonType(call.request);
@@ -54,7 +54,7 @@ function checkHeader({ format, version }: Header): void {
   throw new HttpError(400, `${detail}: import it with the version of runspan that exported it`);
 }
 
-/** An import in progress, which receives the export's entries one at a time. */
+/** An import in progress. The entries of the export are added one at a time. */
 class TraceImport {
   readonly #call: Call;
   readonly #issues = new ValidationIssues();
@@ -69,13 +69,13 @@ class TraceImport {
     this.#call = call;
   }
 
-  /** Adds an entry from the export: a field, or an element of an array. */
+  /** Adds an entry of the export: a field or an array element. */
   async add(key: string, bytes: Buffer, index: number | undefined): Promise<void> {
     const isList = key === 'runs' || key === 'feedback';
     if (isList && index === undefined) throw new HttpError(400, `Expected \`${key}\` to be an array`);
     const { value } = new JsonReader().parse(bytes, isList ? `${key}.${index}` : 'The body');
     if (index === undefined) {
-      // Ignores other fields, because the body has no size limit.
+      // Other fields are ignored, because the body has no size limit.
       if (key === 'format' || key === 'version') this.#header[key] = value;
     } else if (key === 'runs') await this.#addRun(value, index, bytes.length);
     else if (key === 'feedback') this.#addFeedback(value, index);
@@ -113,7 +113,7 @@ class TraceImport {
   }
 
   async #store(): Promise<void> {
-    // The header may follow the runs.
+    // The header may come after the runs.
     checkHeader({ format: FORMAT, version: VERSION, ...this.#header });
     this.#issues.throwIfAny();
     await this.#call.store.apply(this.#call.scope, this.#batch);
@@ -124,7 +124,7 @@ class TraceImport {
 
 /**
  * Removes a `dotted_order` that the exporting store derived because the run's parent was missing. The importing store
- * derives it again. If the run has the same id as its trace, removes `trace_id` too.
+ * derives `dotted_order` again. Also removes `trace_id` if it equals the run's id.
  */
 function withoutDerivedPlace(record: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const { dotted_order: order, trace_id: traceId, parent_run_id: parentId, ...others } = record;
@@ -134,7 +134,7 @@ function withoutDerivedPlace(record: Readonly<Record<string, unknown>>): Readonl
   return { ...others, ...trace, parent_run_id: parentId };
 }
 
-/** Reads feedback and keeps its original times. */
+/** Reads feedback from an export and keeps its original times. */
 function importedFeedback(value: unknown, loc: Location): Feedback {
   const feedback = readFeedback(value, loc);
   const { created_at: created, modified_at: modified } = value as Record<string, unknown>;
