@@ -4,7 +4,7 @@ import { StoreError } from './store/store.ts';
 /** Path to a field in a request, as in `loc` of a 422 response. */
 export type Location = readonly (string | number)[];
 
-/** An element of `detail` in a 422 response (interface, "ValidationError"). */
+/** An invalid field in the `detail` list of a 422 response. */
 interface ValidationError {
   readonly loc: Location;
   readonly msg: string;

@@ -119,7 +119,7 @@ async function runsOf(store: Store, query: RunQuery): Promise<StoredRun[]> {
 
 const KEY_LENGTH_MIN = 16;
 
-/** Checks that the keys have a valid length and differ. Error messages must not contain a key. */
+/** Validates the length of both keys and checks that the keys differ. Error messages must not contain a key. */
 function checkKeys({ apiKey, writeKey }: ReceiverOptions, host: string): void {
   const fail = (expected: string): never => {
     throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected ${expected}`);

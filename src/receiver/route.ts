@@ -9,24 +9,24 @@ import { uuid } from './ingest/run-fields.ts';
 import type { Scope, Store } from './store/store.ts';
 import { validated } from './validation.ts';
 
-/** A response with either `body`, sent as JSON, or `content` in another format. */
+/** An HTTP response. Contains either `body`, which is sent as JSON, or `content` in another format. */
 export interface RouteResponse {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: unknown;
   /**
-   * The response body, or a function that streams it. The signal aborts when the client disconnects or the receiver
-   * closes.
+   * The response body, or a function that streams it. The signal passed to the function aborts when the client
+   * disconnects or the receiver closes.
    */
   readonly content?: Uint8Array | string | ((ended: AbortSignal) => AsyncIterable<string>);
 }
 
-/** A request, and the parts of the receiver that a route needs to handle it. */
+/** A request, and the parts of the receiver that routes use. */
 export interface Call {
   readonly request: IncomingMessage;
-  /** Removes the request's time limit, for a body of any size. */
+  /** Removes the time limit of the request, so that the body may have any size. */
   readonly liftTimeout: () => void;
-  /** The path's decoded parameters. */
+  /** Decoded parameters from the URL path. */
   readonly parameters: Readonly<Record<string, string>>;
   readonly search: URLSearchParams;
   readonly bodies: RequestBodies;
@@ -34,14 +34,14 @@ export interface Call {
   readonly scope: Scope;
   readonly faults: Faults;
   readonly access: Access;
-  /** The connections that have an open change stream. */
+  /** Connections with an open change stream. */
   readonly streams: Set<Socket>;
   readonly strict: boolean;
 }
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'OPTIONS';
-  /** The route's path. Segments that start with `:` are parameters. */
+  /** URL path of the route. Segments that start with `:` are parameters. */
   readonly path: string;
   /** @default 'key' */
   readonly admission?: Admission;
@@ -49,21 +49,21 @@ export interface Route {
   readonly handle: (call: Call) => RouteResponse | Promise<RouteResponse>;
 }
 
-/** Returns an id from the path, in lower case with hyphens. Throws 422 if the id is not a UUID. */
+/** Returns an id from the URL path, in lower case with hyphens. Throws 422 if the id is not a UUID. */
 export function idOf({ parameters }: Call, name = 'id'): string {
   return validated(uuid(true), parameters[name], ['path', name]);
 }
 
 /**
- * Parses a JSON body. Throws 415 if the body has another type, 400 if the JSON is invalid, and 413 if the body is too
- * large.
+ * Parses a JSON body. Throws an HTTP 415 error if the body has another type. Throws a 400 error if the JSON is invalid,
+ * or a 413 error if the body is too large.
  */
 export async function readJson({ request, bodies }: Call, bytesMax?: number): Promise<unknown> {
   checkJsonType(request);
   return bodies.read(request, (body) => new JsonReader().parse(body, 'The body').value, bytesMax);
 }
 
-/** Throws 415 if the Content-Type of the request is not JSON. */
+/** Throws an HTTP 415 error if the request's `Content-Type` is not JSON. */
 export function checkJsonType({ headers }: IncomingMessage): void {
   const contentType = headers['content-type'] ?? '';
   if (/^application\/json\s*(;|$)/i.test(contentType)) return;

@@ -18,10 +18,7 @@ export type Routes = (request: IncomingMessage, liftTimeout: () => void) => Prom
 
 /** Path prefix that LangSmith clients use. */
 const PREFIX = '/api/v1';
-/**
- * Strict mode accepts the prefix only for paths that begin with this text, because the documented interface defines
- * them with the prefix.
- */
+/** In strict mode, only paths that begin with this text may have the prefix, as documented. */
 const PREFIXED = `${PREFIX}/feedback/tokens`;
 
 export function createRoutes(store: Store, strict: boolean, faults: Faults, access: Access): Routes {
@@ -62,14 +59,14 @@ export function createRoutes(store: Store, strict: boolean, faults: Faults, acce
   };
 }
 
-/** The routes that share a path. */
+/** Routes that share a path. */
 interface Endpoint {
-  /** Pattern that matches the path, with a named group for each path parameter. */
+  /** Regular expression that matches the path, with a named group for each path parameter. */
   readonly pattern: RegExp;
   readonly routes: readonly Route[];
 }
 
-/** Groups routes by path. Paths without parameters come first, so that they take precedence. */
+/** Groups routes by path. Paths without parameters come first and take precedence. */
 function endpointsOf(routes: readonly Route[]): Endpoint[] {
   const paths = [...new Set(routes.map(({ path }) => path))];
   const sorted = [...paths.filter((path) => !path.includes(':')), ...paths.filter((path) => path.includes(':'))];
@@ -79,7 +76,7 @@ function endpointsOf(routes: readonly Route[]): Endpoint[] {
   }));
 }
 
-/** Whether the request is a HEAD request for an open route. Proxies send such requests as health checks. */
+/** Returns whether the request is a HEAD request for an open route. Proxies send HEAD requests as health checks. */
 function isProbe({ method, admission }: Route, request: IncomingMessage): boolean {
   return request.method === 'HEAD' && method === 'GET' && admission === 'open';
 }
@@ -93,11 +90,11 @@ function parametersIn(path: string, endpoint: Endpoint | undefined): Record<stri
   }
 }
 
-/** Parses a request's target, which is a path or an absolute URL of this receiver. */
+/** Parses the request target, which is either a path or an absolute URL of this receiver. */
 function targetOf({ url = '', headers }: IncomingMessage): URL {
   const own = `http://${headers.host}`;
   const target = url.startsWith(`${own}/`) ? url.slice(own.length) : url;
   if (!target.startsWith('/')) throw new HttpError(400, 'The URL of the request is not a URL of this receiver');
-  // The `Host` header is already checked; a constant host makes every path valid.
+  // The `Host` header has already been checked. A constant host makes every path a valid URL.
   return new URL(`http://receiver${target}`);
 }

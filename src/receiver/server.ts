@@ -11,16 +11,16 @@ import type { RouteResponse } from './route.ts';
 import type { Routes } from './routes.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
-/** Maximum time until a request has arrived completely, in milliseconds. Routes may lift this limit. */
+/** Maximum time to receive a complete request, in milliseconds. A route can remove this limit. */
 const REQUEST_TIMEOUT_MS = 60_000;
 /**
- * Timeout for idle connections, in milliseconds. Closing idle connections frees the memory of responses that clients do
- * not read.
+ * Timeout for idle connections, in milliseconds. Closing idle connections frees the memory of responses that no client
+ * reads.
  */
 const IDLE_TIMEOUT_MS = 120_000;
 const HEADER_BYTES_MAX = 16 * 1024;
 const CONNECTIONS_MAX = 1_000;
-/** Maximum time for which `close` waits for pending requests, in milliseconds. */
+/** Maximum time that `close` waits for pending requests, in milliseconds. */
 const CLOSE_MS = 2_000;
 
 /** Default response headers, which a route may override. */
@@ -38,7 +38,7 @@ interface Listening {
   close(): Promise<void>;
 }
 
-/** Starts a server. Rejects with a RunspanError if it cannot listen. */
+/** Starts an HTTP server. Rejects with a RunspanError if the server cannot listen. */
 export async function listen(
   routes: Routes,
   host: string,
@@ -48,12 +48,12 @@ export async function listen(
   const closing = new AbortController();
   allowListeners(closing.signal);
   let pending = 0;
-  // Ends idle connections here, because `server.close` does not end connections that have never sent a request.
+  // `server.close` does not close connections that never sent a request, so this function closes them.
   const endIdleConnections = (): void => {
     if (closing.signal.aborted && pending === 0) server.closeAllConnections();
   };
   const server = createServer(
-    // Node cannot lift `requestTimeout` for a single request.
+    // Node's `requestTimeout` cannot be removed for a single request.
     { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: 0, maxHeaderSize: HEADER_BYTES_MAX },
     (request, response) => {
       pending += 1;
@@ -93,7 +93,7 @@ export async function listen(
 function bind(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.on('error', (error: NodeJS.ErrnoException) => {
-      // An error after the start affects only one connection, for example because no file descriptor is free.
+      // After the start, an error affects only one connection, for example if no file descriptor is free.
       if (server.listening) diagnostics.error(`the receiver could not accept a connection: ${messageOf(error)}`);
       else reject(listenError(error, host, port));
     });
@@ -111,8 +111,8 @@ function listenError(error: NodeJS.ErrnoException, host: string, port: number): 
 }
 
 /**
- * Returns the receiver's URL. If the receiver listens on an unspecified address, uses the loopback address, because
- * clients cannot connect to an unspecified one.
+ * Returns the receiver's URL. Replaces an unspecified address such as 0.0.0.0 with the loopback address, because
+ * clients cannot connect to an unspecified address.
  */
 function urlOf({ address, family, port }: AddressInfo): string {
   if (family === 'IPv6') return `http://[${address === '::' ? '::1' : address}]:${port}`;
@@ -133,7 +133,7 @@ async function respond(found: Promise<RouteResponse>, response: ServerResponse, 
   const end = (): void => ended.abort();
   closing.addEventListener('abort', end);
   response.on('close', end);
-  // If the client disconnected while the response was computed, `close` has already been emitted.
+  // If the client has already disconnected, `close` was emitted before this listener was added.
   if (closing.aborted || response.destroyed) end();
   try {
     await pipeline(content(ended.signal), response);
@@ -145,11 +145,11 @@ async function respond(found: Promise<RouteResponse>, response: ServerResponse, 
   }
 }
 
-/** Returns the response. `content` contains the JSON text of `body`. */
+/** Returns the response with the JSON text of `body` as `content`. */
 async function answer(found: Promise<RouteResponse>): Promise<RouteResponse> {
   try {
     const response = await found;
-    // `stringify` may throw, for example if the text is too long.
+    // `JSON.stringify` may throw, for example if the text is too long.
     return { ...response, content: response.content ?? JSON.stringify(response.body) };
   } catch (error) {
     const known = toHttpError(error);
@@ -172,7 +172,7 @@ const STATUS_LINES: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
 };
 
-/** Responds to a client that sent something other than a valid HTTP request. */
+/** Responds to a client that sent an invalid HTTP request. */
 function respondToInvalid(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable) {
     socket.destroy();

@@ -14,8 +14,8 @@ export interface Feedback {
 }
 
 /**
- * A token that allows feedback on a run without a key. Until the token expires, anyone who knows its id can give
- * feedback.
+ * A token that lets clients without a key give feedback on a run. Until the token expires, anyone who knows its id can
+ * give feedback.
  */
 export interface FeedbackToken {
   id: string;

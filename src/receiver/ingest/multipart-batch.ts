@@ -144,7 +144,7 @@ class BatchReader {
 }
 
 /**
- * A parsed part name. Part names have these forms (interface, "POST /runs/multipart", rules 3 and 4):
+ * A parsed part name. Part names have these forms:
  *
  *     <post|patch>.<run id>                           the run record
  *     <post|patch>.<run id>.<inputs|outputs|events>   a payload

@@ -62,7 +62,7 @@ function checkPlaces({ format, kind }: RunFormat, record: object, loc: Location,
   else if (kind === 'post') add('outputs', 'in `PATCH /runs/{run_id}`');
 }
 
-/** Adds issues for fields that contradict each other (interface, "POST /runs/multipart", rules 5 and 6). */
+/** Adds an issue for each field that contradicts another field or the run id. */
 function checkRelations(
   { format, kind, strict }: RunFormat,
   id: string,

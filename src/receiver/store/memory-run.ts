@@ -7,10 +7,10 @@ import { type SpanKeys, spanKeysOf, type TreeNode } from './run-tree.ts';
 import { type AttachmentInfo, PAYLOAD_FIELDS, type PayloadField, type TraceSummary, type Usage } from './run-view.ts';
 import type { RunFields, RunOperation } from './store.ts';
 
-/** A run: its merged messages, and the data derived from them. */
+/** A run in memory: the merged fields of its messages, and data derived from them. */
 export class MemoryRun {
   readonly id: string;
-  /** The run's number in arrival order. */
+  /** Sequence number of the run, in arrival order. */
   readonly n: number;
   readonly attachments: Map<string, Attachment> = new Map();
   readonly feedback: Map<string, Feedback> = new Map();
@@ -18,7 +18,7 @@ export class MemoryRun {
   facts: PayloadFacts = {};
   spans: SpanKeys = spanKeysOf({});
   sizeBytes = 0;
-  // Posts and patches are kept apart, because a late post must not replace a patch's fields.
+  // Posts and patches are stored separately, because a late post must not replace the fields of a patch.
   #posted: RunFields = {};
   #patched: RunFields = {};
 
@@ -71,7 +71,7 @@ export class MemoryRun {
   }
 }
 
-/** Determines the parent and trace of each of a tenant's runs. */
+/** Determines the parent and the trace of every run in a tenant. */
 export class Places {
   readonly #runs: ReadonlyMap<string, MemoryRun>;
   #bySpan: ReadonlyMap<string | undefined, MemoryRun> | undefined;
@@ -80,7 +80,7 @@ export class Places {
     this.#runs = runs;
   }
 
-  /** Returns the id of a run's parent, which may not have arrived yet. */
+  /** Returns the id of the parent run. The parent may not have arrived yet. */
   parentIdOf({ id, fields, spans }: MemoryRun): string | undefined {
     if (fields.parent_run_id !== undefined || spans.parentSpan === undefined) return fields.parent_run_id;
     this.#bySpan ??= new Map([...this.#runs.values()].map((run) => [run.spans.span, run]));
@@ -89,8 +89,8 @@ export class Places {
   }
 
   /**
-   * Returns the id of a run's trace: its own `trace_id`, that of the closest ancestor that has one, or else the topmost
-   * ancestor's id.
+   * Returns the trace id of a run. If the run has no `trace_id`, uses the `trace_id` of the closest ancestor that has
+   * one, or else the id of the topmost ancestor.
    */
   traceIdOf(run: MemoryRun): string {
     const path = new Set<MemoryRun>();
@@ -103,7 +103,7 @@ export class Places {
     }
   }
 
-  /** Groups runs by trace. Traces are in the order in which their first runs arrived. */
+  /** Groups runs by trace. Traces are sorted by the arrival of their first run. */
   runsByTrace(): Map<string, MemoryRun[]> {
     const traces = new Map<string, MemoryRun[]>();
     for (const run of this.#runs.values()) {
@@ -124,7 +124,7 @@ export interface TracedRun extends TreeNode, FilteredRun {
 /** The visible runs of one trace. */
 export class MemoryTrace {
   readonly runs: readonly TracedRun[];
-  /** The run whose id is the trace id, or the first run if there is none. */
+  /** The run whose id is the trace id. If that run is missing, the first run. */
   readonly root: TracedRun | undefined;
   readonly #idsAboveUsage = new Set<string>();
 
@@ -140,7 +140,7 @@ export class MemoryTrace {
     }
   }
 
-  /** Returns a run's usage if it counts towards sums. */
+  /** Returns the run's usage if the usage counts towards totals. */
   countedUsage({ id, summary }: TracedRun): Usage | undefined {
     return countsUsage(summary.run_type, this.#idsAboveUsage.has(id)) ? summary.usage : undefined;
   }
@@ -180,7 +180,10 @@ function figuresOf(feedback: readonly Feedback[]): FeedbackFigures[] {
   });
 }
 
-/** Estimated memory overhead of a run, an attachment, a JSON value, and a JSON array or object. */
+/**
+ * Estimated memory overhead in bytes. The constants apply to a run, an attachment, a JSON value, and a JSON array or
+ * object.
+ */
 const RUN_BYTES = 1_500;
 const ATTACHMENT_BYTES = 300;
 const VALUE_BYTES = 16;

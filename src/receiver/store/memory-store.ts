@@ -31,14 +31,14 @@ export interface MemoryStoreOptions {
    */
   runsMax?: number;
   /**
-   * Maximum size in bytes: fields as JSON text, attachments, and an overhead for each value, run and attachment. Heap
-   * usage is about the same for text and messages, and up to 2.5 times as high for objects with different keys. At
-   * least 4096, so that a small run fits.
+   * Maximum size in bytes. The size includes fields as JSON text, attachments, and an overhead for each value, run and
+   * attachment. Heap usage is about the same as this size for text and messages, and up to 2.5 times as high for
+   * objects with different keys. Minimum: 4096.
    * @default 268435456 (256 MiB)
    */
   bytesMax?: number;
   /**
-   * Token prices, for calculating the cost of runs that report none.
+   * Token prices, used to calculate the cost of runs that report no cost.
    * @default none
    */
   prices?: Prices;
@@ -52,25 +52,26 @@ const CHECKS: Checks<MemoryStoreOptions> = {
 };
 
 /**
- * Additional fraction of a limit to free once it is exceeded. Without this slack, every request to a full store would
+ * Additional fraction of a limit to free when the limit is exceeded. Otherwise, every request to a full store would
  * have to search for old traces.
  */
 const SLACK = 0.05;
-/** Maximum time for which a query blocks the event loop while it reads payloads, in milliseconds. */
+/** Maximum time that a query blocks the event loop while reading payloads, in milliseconds. */
 const TURN_MS = 10;
 
 /** The runs and other data of one tenant. */
 class Tenant {
   readonly runs = new Map<string, MemoryRun>();
   readonly tokens = new Map<string, FeedbackToken>();
-  /** Sequence number of each trace's latest change. */
+  /** Sequence number of the latest change to each trace. */
   readonly changed = new Map<string, number>();
 }
 
 /**
- * A store that keeps runs in memory. `MemoryStore` is the reference implementation of `Store`: it has no indexes, and
- * derives traces from their runs for each query. Each `apply` enforces the limits by deleting traces, starting with the
- * one whose first run arrived first. If another message for a deleted run arrives, the store creates the run again.
+ * A store that keeps runs in memory. `MemoryStore` is the reference implementation of `Store`. It has no indexes, and
+ * derives traces from their runs for each query. Each call to `apply` enforces the limits by deleting the oldest
+ * traces, sorted by the arrival of their first run. If a later message belongs to a deleted run, the store creates the
+ * run again.
  */
 export class MemoryStore implements Store {
   readonly #limits: typeof DEFAULTS;
@@ -102,7 +103,7 @@ export class MemoryStore implements Store {
     const applied = operations.flatMap(({ id }) => runs.get(id) ?? []);
     const after = new Places(runs);
     for (const run of applied) touched.add(after.traceIdOf(run));
-    // A run without a `trace_id` formed its own trace until its parent arrived.
+    // Until its parent arrived, a run without a `trace_id` formed its own trace.
     const arrived = new Set(applied.flatMap(keysOf).filter((key) => !keysBefore.has(key)));
     for (const { id, fields, spans } of arrived.size === 0 ? [] : runs.values()) {
       if (fields.trace_id !== undefined || arrived.has(id)) continue;
@@ -201,7 +202,7 @@ export class MemoryStore implements Store {
       return { cursor: `${this.#seq}`, traceIds: undefined };
     }
     const later = [...this.#tenant(scope).changed].filter(([, seq]) => seq > afterSeq).sort(([, a], [, b]) => a - b);
-    // All traces in one change are returned together, because they share a cursor.
+    // All traces in one change share a cursor, so they are returned together.
     const last = later.length > limit ? (later[limit - 1]?.[1] ?? this.#seq) : this.#seq;
     return { cursor: `${last}`, traceIds: later.filter(([, seq]) => seq <= last).map(([id]) => id) };
   }
@@ -247,7 +248,7 @@ export class MemoryStore implements Store {
     return tenant;
   }
 
-  /** Returns all of a tenant's traces, or only `traceId` if it is set. */
+  /** Returns all traces in a tenant, or only the trace `traceId` if `traceId` is set. */
   #traces(scope: Scope, traceId?: string): MemoryTrace[] {
     const places = new Places(this.#tenant(scope).runs);
     const traces = [...places.runsByTrace()].filter(([id]) => traceId === undefined || id === traceId);
@@ -299,7 +300,10 @@ export class MemoryStore implements Store {
     this.#subscribers.report({ tenant: scope.tenant, ...change });
   }
 
-  /** Deletes the oldest traces above a limit: first those of the request's tenant, then those of other tenants. */
+  /**
+   * Deletes the oldest traces until the store is within its limits. Traces in the request's tenant are deleted before
+   * traces in other tenants.
+   */
   #forget(tenantName: string, touched: Set<string>): StoreChange['forgotten'] {
     let [runsLeft, bytesLeft] = [0, 0];
     for (const { runs } of this.#tenants.values()) {
@@ -314,7 +318,7 @@ export class MemoryStore implements Store {
     for (const name of [tenantName, ...others]) {
       const tenant = this.#tenant({ tenant: name });
       for (const [traceId, runs] of new Places(tenant.runs).runsByTrace()) {
-        // Traces in this request are deleted only to get below the limit, not to free the additional fraction.
+        // Traces in the current request are deleted only to meet the limit, not to free the additional fraction.
         if (isWithin(touched.has(traceId) ? 1 : 1 - SLACK)) return forgotten;
         for (const { id, sizeBytes } of runs) {
           tenant.runs.delete(id);

@@ -2,12 +2,12 @@ import { isObject } from '../../base/options.ts';
 import { cut } from '../../base/text.ts';
 
 const LENGTH_MAX = 200;
-/** Maximum number of nested levels to search for text, and of items to search at the end of an array. */
+/** Maximum number of nested levels, and of items at the end of an array, that are searched for text. */
 const LEVELS_MAX = 8;
 const ITEMS_MAX = 20;
 
 /**
- * Names of fields that contain the text in payloads from chat models, chains and functions. Earlier names take
+ * Names of fields that contain text in the payloads of chat models, chains and functions. Earlier names take
  * precedence.
  */
 const TEXT_KEYS: readonly string[] = [
@@ -30,22 +30,19 @@ const TEXT_KEYS: readonly string[] = [
 ];
 
 /**
- * Returns a one-line preview of a payload with up to 200 characters: the last message in a conversation, an object's
- * text field, or otherwise the beginning of the JSON text. Returns undefined if the payload is empty.
+ * Returns a one-line preview of a payload, with at most 200 characters. The preview is the last message of a
+ * conversation, the text field of an object, or the beginning of the JSON. Returns undefined if the payload is empty.
  */
 export function previewOf(payload: unknown): string | undefined {
   if (payload === undefined || (isObject(payload) && Object.keys(payload).length === 0)) return undefined;
   const text = textIn(payload, LEVELS_MAX) ?? JSON.stringify(payload);
-  // The beginning of the text is usually long enough. If it is mostly white space, a longer part is used.
+  // Usually, the beginning of the text is long enough. If the beginning is mostly white space, a longer part is used.
   const beginning = lineOf(text.slice(0, 2 * LENGTH_MAX));
   const line = beginning.length > LENGTH_MAX ? beginning : lineOf(text.slice(0, 8 * LENGTH_MAX));
   return line === '' ? undefined : cut(line, LENGTH_MAX);
 }
 
-/**
- * Joins a text's lines. Single spaces are not matched: they are the most frequent white space, and replacing them
- * changes nothing.
- */
+/** Joins the lines of a text. For speed, single spaces are not matched: replacing them would change nothing. */
 function lineOf(text: string): string {
   return text.replace(/\s{2,}|[^\S ]/g, ' ').trim();
 }

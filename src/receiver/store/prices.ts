@@ -3,14 +3,14 @@ import { isObject } from '../../base/options.ts';
 import { shown } from '../../base/text.ts';
 import type { RunSummary, UnpricedUsage } from './run-view.ts';
 
-/** Prices per million tokens, all in the same currency. */
+/** Prices per million tokens. All prices use the same currency. */
 export interface Price {
   input: number;
   output: number;
 }
 
 /**
- * Prices by model name. A price also applies to versions of the model: the price of `gpt-x` applies to
+ * Prices by model name. A price also applies to versions of the model. For example, the price of `gpt-x` applies to
  * `gpt-x-2026-01-31`.
  */
 export type Prices = Readonly<Record<string, Price>>;
@@ -19,7 +19,7 @@ const TOKENS = 1_000_000;
 /** Matches the character between a model's name and its version. */
 const VERSION = /^[-@:]/;
 
-/** Adds the cost to a run if the run reports none and its model's price is known. */
+/** Adds the cost to a run if the run reports no cost and the price of its model is known. */
 export function withCost(summary: RunSummary & { usage?: UnpricedUsage }, prices: Prices): RunSummary {
   const { model, usage: unpriced } = summary;
   if (unpriced === undefined) return summary;
@@ -28,7 +28,7 @@ export function withCost(summary: RunSummary & { usage?: UnpricedUsage }, prices
   return { ...summary, usage: price === undefined ? usage : { ...usage, total_cost: costOf(unpriced, price) } };
 }
 
-/** Validates prices. Throws a RunspanError that names the model with the invalid price. */
+/** Validates prices. If a price is invalid, throws a RunspanError that names the model. */
 export function checkedPrices(given: unknown): Prices {
   if (!isObject(given)) throw invalid(`Expected \`prices\` to be an object, got ${shown(given)}`);
   for (const [model, price] of Object.entries(given)) {
@@ -41,8 +41,8 @@ export function checkedPrices(given: unknown): Prices {
 }
 
 /**
- * Returns a model's price. Without a price for the whole name, uses the longest listed name that the model name extends
- * by a version.
+ * Returns the price of a model. If the full name has no price, uses the longest listed name that is followed by a
+ * version.
  */
 function priceOf(model: string, prices: Prices): Price | undefined {
   if (Object.hasOwn(prices, model)) return prices[model];

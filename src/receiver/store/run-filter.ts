@@ -5,9 +5,12 @@ import type { RunStatus, RunSummary, Usage } from './run-view.ts';
 import { parseSearch, type Search } from './search-words.ts';
 import type { Scope } from './store.ts';
 
-/** A parsed query. The search text is split into words, and single values are converted to lists. */
+/** A parsed query. The search text is split into words. Single values are converted to lists. */
 export interface RunFilter {
-  /** The projects that the scope and the query name. A run must belong to each of these projects, by name or by id. */
+  /**
+   * Projects from the scope and from the query. A run matches if the name or the id of its project equals each of these
+   * projects.
+   */
   readonly projects: readonly string[];
   readonly traceId: string | undefined;
   readonly name: string | undefined;
@@ -22,13 +25,13 @@ export interface RunFilter {
   readonly search: Search | undefined;
 }
 
-/** A range of numbers that includes both ends. */
+/** A range of numbers. Both ends are inclusive. */
 export interface Range {
   readonly min: number;
   readonly max: number;
 }
 
-/** The properties of a run that filters compare. */
+/** Properties of a run that filters compare. */
 export interface FilteredRun {
   readonly summary: RunSummary;
   readonly startUs: number;
@@ -77,8 +80,8 @@ export function filterOf({ project: own }: Scope, query: Ranged<Omit<RunQuery, '
 }
 
 /**
- * Whether a run matches all of the filter's conditions except `search`. In a list of traces, `usage` is the whole
- * trace's usage.
+ * Returns whether a run matches every condition of the filter except `search`. In a list of traces, `usage` is the
+ * usage of the whole trace.
  */
 export function isAmong(filter: RunFilter, run: FilteredRun, usage: Usage | undefined): boolean {
   const { summary, startUs, latencyUs, metadata } = run;
@@ -98,7 +101,7 @@ export function isAmong(filter: RunFilter, run: FilteredRun, usage: Usage | unde
   );
 }
 
-/** Returns the run's sort key in a list, or null if the run has none. */
+/** Returns the value by which a list sorts the run, or null if the run has no such value. */
 export function sortValueOf(
   sort: SortKey,
   { startUs, latencyUs }: FilteredRun,
@@ -116,10 +119,10 @@ export function sortValueOf(
   }
 }
 
-/** Project of runs that name none. */
+/** Default project for runs that do not specify one. */
 const DEFAULT_PROJECT = 'default';
 
-/** Returns the name of a run's project, or the project's id if the run does not contain the name. */
+/** Returns the name of a run's project, or the project's id if the name is unknown. */
 export function projectOf({ session_name, session_id }: Pick<SmallFields, 'session_name' | 'session_id'>): string {
   return session_name ?? session_id ?? DEFAULT_PROJECT;
 }
@@ -128,7 +131,7 @@ export function isOfProject(summary: RunSummary, project: string): boolean {
   return projectOf(summary) === project || summary.session_id === project;
 }
 
-/** Whether the metadata contains the key with this value. A null `value` matches any value. */
+/** Returns whether the metadata contains the key with this value. If `value` is null, any value matches. */
 export function hasMetadata(metadata: FilteredRun['metadata'], key: string, value: string | null): boolean {
   if (metadata === undefined || !Object.hasOwn(metadata, key)) return false;
   const found = metadata[key];

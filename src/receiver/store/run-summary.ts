@@ -18,12 +18,12 @@ export type SmallFields = Omit<RunFields, 'inputs' | 'outputs' | 'events'>;
 
 const FIRST_TOKEN_EVENT = 'new_token';
 
-/** Beginning of the error in runs that the exporter sent as incomplete. */
+/** Prefix of the error in runs that the exporter sent as incomplete. */
 const INCOMPLETE = 'Incomplete: ';
 
 const ERROR_LENGTH_MAX = 200;
 
-/** Returns the metadata about the payloads in these fields. */
+/** Returns metadata about a run's payloads. */
 export function payloadFacts(fields: RunFields): PayloadFacts {
   return { ...previewsIn(fields), ...usageFacts(fields) };
 }
@@ -35,7 +35,7 @@ export function previewsIn({ inputs, outputs }: RunFields): PayloadFacts {
   return facts;
 }
 
-/** Returns the metadata about the payloads, without previews. */
+/** Returns metadata about a run's payloads, without previews. */
 export function usageFacts({ outputs, events }: RunFields): PayloadFacts {
   const facts: PayloadFacts = {};
   set(facts, 'outputs_usage', usageOf(outputs?.usage_metadata) ?? usageOf(outputs?.usage));
@@ -45,7 +45,7 @@ export function usageFacts({ outputs, events }: RunFields): PayloadFacts {
   return facts;
 }
 
-/** Returns a run as it appears in a list. Returns undefined if its name, type or start time is missing. */
+/** Returns a run as it appears in a list. Returns undefined if the name, type or start time is missing. */
 export function summaryOf(
   id: string,
   traceId: string,
@@ -68,7 +68,7 @@ export function summaryOf(
 }
 
 /**
- * Returns a run as it appears in an outline. Copies each field explicitly, because that is faster and a trace may have
+ * Returns a run as it appears in a trace's outline. For speed, copies each field explicitly, because a trace may have
  * 100,000 runs.
  */
 export function outlineOf(summary: RunSummary): RunOutline {
@@ -94,8 +94,8 @@ function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
 export const MODEL_TYPES: readonly string[] = ['llm', 'embedding'];
 
 /**
- * Whether a run's usage counts towards sums. Runs other than model calls often repeat nested model calls' usage, so
- * theirs counts only if no nested run has usage.
+ * Returns whether the usage of a run counts towards totals. Runs that are not model calls often repeat the usage of
+ * nested model calls. Their usage counts only if no nested run has usage.
  */
 export function countsUsage(runType: string, hasUsageBelow: boolean): boolean {
   return MODEL_TYPES.includes(runType) || !hasUsageBelow;
@@ -111,7 +111,7 @@ export function sumOfUsage(a: Usage | undefined, b: Usage | undefined): Usage | 
 }
 
 /**
- * Merges the fields from two of a run's messages, or from its merged posts and its merged patches. `later` takes
+ * Merges the fields of two messages for the same run, or of its merged posts and merged patches. `later` takes
  * precedence.
  */
 export function merged<Fields extends Pick<RunFields, 'extra'>>(earlier: Fields, later: Fields): Fields {
@@ -128,14 +128,14 @@ export function merged<Fields extends Pick<RunFields, 'extra'>>(earlier: Fields,
 export const USAGE_KEYS: readonly (keyof Usage)[] = ['input_tokens', 'output_tokens', 'total_tokens', 'total_cost'];
 
 /**
- * Surcharges for Anthropic's cache writes, as a factor of the input price. A cache write with an unknown lifetime
- * counts as 5 minutes.
+ * Surcharges for Anthropic's cache writes, as a factor of the input price. If the cache lifetime is unknown, 5 minutes
+ * are assumed.
  */
 const CACHE_SURCHARGES: readonly (readonly [detail: string, factor: number])[] = [
   ['cache_creation', 0.25],
   ['ephemeral_5m_input_tokens', 0.25],
   ['ephemeral_1hr_input_tokens', 1],
-  // LangChain uses this name.
+  // LangChain's name for the same count.
   ['ephemeral_1h_input_tokens', 1],
 ];
 
@@ -160,8 +160,8 @@ function surchargeOf(details: unknown): number | undefined {
 }
 
 /**
- * Returns a token count, or undefined if it is invalid. Numbers beyond the safe integers are invalid, because sums with
- * such numbers would be inexact.
+ * Returns a token count, or undefined if the count is invalid. Unsafe integers are invalid, because their sums would be
+ * inexact.
  */
 function countOf(value: unknown): number | undefined {
   return typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER ? value : undefined;
@@ -182,7 +182,7 @@ function modelOf({ extra }: SmallFields): string | undefined {
 }
 
 function firstLine(error: string): string {
-  // Searches only the beginning of the error, which may be megabytes long.
+  // An error may be megabytes long, so only its beginning is searched.
   const [line = ''] = error
     .slice(0, 4 * ERROR_LENGTH_MAX)
     .trimStart()

@@ -3,15 +3,15 @@ import { dottedOrder, parseIsoTimestamp } from '../../run/time.ts';
 import type { RunFields } from './store.ts';
 
 /**
- * Maximum number of levels in a derived order, which limits its length. A more deeply nested run becomes a sibling of
- * its ancestor at this level.
+ * Maximum number of levels in a derived `dotted_order`. A more deeply nested run becomes a sibling of its ancestor at
+ * this level.
  */
 const LEVELS_MAX = 64;
 
-/** Keys of a run's OpenTelemetry span and of its parent span. */
+/** Keys of a run's OpenTelemetry span and of the parent span. */
 export interface SpanKeys {
   readonly span: string | undefined;
-  /** The parent span's key. Undefined if the run has a `parent_run_id` or a `dotted_order`, which take precedence. */
+  /** Key of the parent span. Undefined if the run has a `parent_run_id` or a `dotted_order`, which take precedence. */
   readonly parentSpan: string | undefined;
 }
 
@@ -20,8 +20,8 @@ const TRACE_ID = /^[0-9a-f]{32}$/i;
 const SPAN_ID = /^[0-9a-f]{16}$/i;
 
 /**
- * Returns the span keys from the ids in `extra.metadata.otel`. A key consists of the trace id's last 16 hex digits and
- * the span id's 16 hex digits.
+ * Returns the span keys from the ids in `extra.metadata.otel`. A span key is the last 16 hex digits of the trace id,
+ * followed by the 16 hex digits of the span id.
  */
 export function spanKeysOf({ extra, parent_run_id, dotted_order }: RunFields): SpanKeys {
   const otel = extra?.metadata?.otel;
@@ -41,17 +41,17 @@ function matches(pattern: RegExp, value: unknown): value is string {
   return typeof value === 'string' && pattern.test(value);
 }
 
-/** A run as a node in the tree of its trace. */
+/** A run as a node in the tree of a trace. */
 export interface TreeNode {
   readonly id: string;
   readonly parentId: string | undefined;
   readonly startUs: number;
-  /** The `dotted_order` that the run's messages contain, if any. */
+  /** The `dotted_order` in the run's messages, if any. */
   readonly order: string | undefined;
 }
 
 /**
- * Returns the dotted order of each run in a trace. If a run's messages contain none, its order is derived from its
+ * Returns the `dotted_order` of each run in a trace. If a run's messages contain no `dotted_order`, derives it from the
  * parent's. A run without a parent becomes a root.
  */
 export function ordersOf(runs: readonly TreeNode[]): Map<string, string> {
@@ -60,7 +60,7 @@ export function ordersOf(runs: readonly TreeNode[]): Map<string, string> {
   for (const run of runs) {
     const path = new Set<TreeNode>();
     let above: TreeNode | undefined = run;
-    // If parents form a cycle, the first run that the loop reaches twice becomes a root.
+    // If parents form a cycle, the first run that this loop reaches twice becomes a root.
     while (above !== undefined && !orders.has(above.id) && !path.has(above)) {
       path.add(above);
       above = above.order === undefined ? nodes.get(above.parentId ?? '') : undefined;
@@ -84,7 +84,7 @@ function levelsOf(order: string): number {
   return levels;
 }
 
-/** Sorts runs by dotted order, with parents before their children. */
+/** Sorts runs by `dotted_order`, parents before children. */
 export function inOrder<Run extends TreeNode>(runs: readonly Run[]): { run: Run; order: string }[] {
   const orders = ordersOf(runs);
   return runs

@@ -1,7 +1,7 @@
 import type { RunRecord, UsageMetadata } from '../../run/record.ts';
 import type { Feedback, FeedbackFigures } from '../feedback/feedback.ts';
 
-/** Fields that may be megabytes long and that lists omit. */
+/** Fields that lists omit, because they may be megabytes long. */
 export type PayloadField = 'inputs' | 'outputs' | 'events';
 
 export const PAYLOAD_FIELDS: readonly PayloadField[] = ['inputs', 'outputs', 'events'];
@@ -16,15 +16,18 @@ export interface AttachmentInfo {
 
 /** A run as a store returns it. */
 export interface StoredRun extends RunRecord {
-  /** The run's attachments without their bytes, which `Store.attachment` returns. Absent if there are none. */
+  /**
+   * Attachments of the run, without their bytes. `Store.attachment` returns the bytes. Absent if the run has no
+   * attachments.
+   */
   attachments?: AttachmentInfo[];
 }
 
 /**
  * A run's status. `pending`: the run has not ended. `cancelled`: the caller cancelled the run. `interrupted`: the run
- * was abandoned, so nothing could end it anymore. Both `cancelled` and `interrupted` come from
- * `extra.metadata.end_reason`. `incomplete`: the exporter stopped waiting for the run's end, and the run may still
- * continue. `error`: any other run with an `error`.
+ * was abandoned and can no longer end. `cancelled` and `interrupted` are read from `extra.metadata.end_reason`.
+ * `incomplete`: the exporter stopped waiting for the run's end, but the run may still continue. `error`: any other run
+ * with an `error`.
  */
 export type RunStatus = 'pending' | 'success' | 'error' | 'cancelled' | 'interrupted' | 'incomplete';
 
@@ -40,13 +43,13 @@ export const RUN_STATUSES: readonly RunStatus[] = [
 /** Tokens and costs. */
 export type Usage = Pick<UsageMetadata, 'input_tokens' | 'output_tokens' | 'total_tokens' | 'total_cost'>;
 
-/** Usage whose cost has not been computed yet. */
+/** Token usage whose cost has not been calculated yet. */
 export interface UnpricedUsage extends Usage {
   /** Surcharge for cache writes, as a number of input tokens. */
   cache_surcharge_tokens?: number;
 }
 
-/** A run as it appears in a trace's outline. Fields that the run does not have are absent. */
+/** A run as it appears in a trace's outline. Fields without a value are absent. */
 export interface RunOutline {
   id: string;
   parent_run_id?: string;
@@ -55,11 +58,11 @@ export interface RunOutline {
   status: RunStatus;
   start_time: string;
   end_time?: string;
-  /** First line of the error, at most 200 characters. */
+  /** First line of the error. Maximum length: 200 characters. */
   error?: string;
   /** Model name: `ls_model_name` in the metadata, or `model` in the call parameters. */
   model?: string;
-  /** Token counts and costs from this run's outputs or metadata. Nested runs are not included. */
+  /** Token counts and costs from this run's outputs or metadata, without those of nested runs. */
   usage?: Usage;
   /** Time at which the first token of a streamed response arrived. */
   first_token_time?: string;
@@ -71,24 +74,27 @@ export interface RunSummary extends RunOutline {
   session_name?: string;
   session_id?: string;
   tags?: string[];
-  /** Preview of the inputs, at most 200 characters: their text, or otherwise their JSON. */
+  /** Preview of the inputs, as text or as JSON. Maximum length: 200 characters. */
   inputs_preview?: string;
   outputs_preview?: string;
 }
 
-/** A trace as it appears in a list. Contains the root run's fields, or the first run's until the root arrives. */
+/**
+ * A trace as it appears in a list, with the fields of its root run. Until the root run arrives, the fields are those of
+ * the first run.
+ */
 export interface TraceSummary extends RunSummary {
-  /** Totals over all runs of the trace. */
+  /** Totals over all runs in the trace. */
   trace: {
     runs: number;
     pending: number;
     /** Number of runs with the status `error`. */
     errors: number;
-    /** The latest end time of a run in the trace. */
+    /** Latest end time of all runs in the trace. */
     end_time?: string;
     /**
-     * Usage summed over model calls. Runs that are not model calls count only if none of their nested runs has usage,
-     * because they often repeat that usage.
+     * Total usage of all model calls. A run that is not a model call counts only if no nested run has usage, because it
+     * often repeats that usage.
      */
     usage?: Usage;
     feedback?: FeedbackFigures[];
@@ -98,10 +104,10 @@ export interface TraceSummary extends RunSummary {
 /** All fields of a run except its payloads. */
 export interface RunDetails extends RunSummary {
   dotted_order: string;
-  /** The complete error: `Name: message` on the first line, then the stack and the causes. */
+  /** The complete error. The first line is `Name: message`. The stack and the causes follow. */
   error?: string;
   extra?: NonNullable<RunRecord['extra']>;
-  /** Size of each payload as JSON, in bytes. */
+  /** Size of each payload as JSON text, in bytes. */
   payload_sizes: Partial<Record<PayloadField, number>>;
   attachments?: AttachmentInfo[];
   feedback?: Feedback[];
@@ -109,9 +115,9 @@ export interface RunDetails extends RunSummary {
 
 /** A project as it appears in a list. */
 export interface ProjectSummary {
-  /** The project's name, or its id if the name is unknown. Runs without a project belong to `default`. */
+  /** Name of the project, or its id if the name is unknown. Runs without a project belong to `default`. */
   name: string;
   traces: number;
-  /** Start time of the project's latest trace. */
+  /** Start time of the latest trace in the project. */
   last_start_time: string;
 }

@@ -2,13 +2,13 @@ import type { RunFields } from './store.ts';
 
 /** A parsed search. */
 export interface Search {
-  /** Prefixes that must each match the beginning of a word in the run. */
+  /** Prefixes. For each prefix, the run must contain a word that starts with it. */
   readonly prefixes: readonly string[];
-  /** Phrases, whose words must be adjacent in the run. */
+  /** Phrases. The words of a phrase must be adjacent in the run. */
   readonly phrases: readonly (readonly string[])[];
 }
 
-/** Separates two texts' words, so that no phrase matches across them. Not a word itself. */
+/** Separates the words of two texts, so that no phrase matches across both. Not a word itself. */
 const BREAK = '|';
 
 /** Maximum length of a word. Longer words are truncated. */
@@ -19,7 +19,10 @@ const TEXT_LENGTH_MAX = 1024 * 1024;
 const WORD = /[\p{L}\p{N}_]+/gu;
 const MARK = /\p{M}+/gu;
 const ASCII = /^[\0-\x7f]*$/;
-/** Matches characters from scripts that do not separate words with spaces. Each such character counts as a word. */
+/**
+ * Matches characters in scripts without spaces between words, such as Chinese. Each of these characters counts as a
+ * word.
+ */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/gu;
 
@@ -29,11 +32,11 @@ function wordsOf(text: string): string[] {
   return (plain.toLowerCase().match(WORD) ?? []).map((word) => word.slice(0, WORD_LENGTH_MAX));
 }
 
-/** Parses the text of a query. Returns undefined if the text contains no words. */
+/** Parses a search text. Returns undefined if the text contains no words. */
 export function parseSearch(text: string): Search | undefined {
   const prefixes: string[] = [];
   const phrases: string[][] = [];
-  // Pieces with an odd index were between quotes. An unclosed quote is ignored.
+  // Pieces with an odd index were in quotes. An unclosed quote is ignored.
   for (const [at, piece] of text.split('"').entries()) {
     const words = wordsOf(piece);
     if (at % 2 === 1 && words.length > 1) phrases.push(words);
@@ -42,14 +45,14 @@ export function parseSearch(text: string): Search | undefined {
   return prefixes.length + phrases.length === 0 ? undefined : { prefixes, phrases };
 }
 
-/** Returns a run's searchable words, with a `BREAK` after each text. */
+/** Returns the searchable words of a run, with a `BREAK` after each text. */
 export function runWords(fields: RunFields): string[] {
   return runTexts(fields).flatMap((text) => [...wordsOf(text), BREAK]);
 }
 
 /**
- * Returns the text to index for a run. The index splits ASCII text itself, which is faster than `wordsOf`. Text that
- * contains a NUL is split here, because SQLite would stop at the NUL.
+ * Returns the text to index for a run. SQLite's index splits ASCII text itself, because that is faster than `wordsOf`.
+ * Text with a NUL character is split here, because SQLite would stop at the NUL.
  */
 export function indexText(fields: RunFields): string {
   return runTexts(fields)

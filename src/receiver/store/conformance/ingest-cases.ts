@@ -123,7 +123,7 @@ const merging: StoreCase[] = [
   },
 ];
 
-/** Returns each run's trace and `dotted_order`. */
+/** Returns the trace and the `dotted_order` of each run. */
 async function places(store: Store): Promise<string[]> {
   return (await runsOf(store)).map((run) => `${numberOf(run.trace_id)}: ${run.dotted_order}`);
 }
@@ -133,7 +133,9 @@ const order = (...numbers: number[]): string => numbers.map(stamp).join('.');
 const CHAIN_LENGTH = 70;
 const chain = Array.from({ length: CHAIN_LENGTH }, (_, at) => simple(at, at === 0 ? {} : { parent: at - 1 }));
 
-/** Returns an operation for an OpenTelemetry span, with span ids instead of parent and trace ids. */
+/**
+ * Returns a run operation for an OpenTelemetry span. The operation has span ids instead of a parent id and a trace id.
+ */
 function span(number: number, parent?: number, traceId = 'a'.repeat(32)): RunOperation {
   const spanId = (of: number): string => of.toString(16).padStart(16, '0');
   const otel = {
@@ -190,7 +192,7 @@ const trees: StoreCase[] = [
     async (store, [, operations, expected]) => {
       await applyEach(store, operations);
       equal(await places(store), expected);
-      // Applying the same messages again must not change the runs.
+      // Applying the same operations again must not change the runs.
       await applyEach(store, operations.toReversed());
       equal(await places(store), expected);
     },

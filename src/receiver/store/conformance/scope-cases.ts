@@ -15,7 +15,7 @@ import {
   token,
 } from './support.ts';
 
-/** Numbers of a run and of a token. */
+/** The number of a run, and the number of a token. */
 interface Given {
   readonly run: number;
   readonly token: number;
@@ -23,7 +23,7 @@ interface Given {
 
 const OWN: Given = { run: 1, token: 500 };
 
-/** Stores a run with an attachment and feedback, and a token for run 1. */
+/** Stores a run with an attachment and feedback. Also stores a token for run 1. */
 async function fill(store: Store, scope: Scope, given: Given): Promise<void> {
   const name = given === OWN ? 'own' : 'other';
   const run = post(given.run, { name, session_name: scope.project ?? 'shop', inputs: { name } });
@@ -35,7 +35,7 @@ async function fill(store: Store, scope: Scope, given: Given): Promise<void> {
 
 type Read = (store: Store, scope: Scope) => Promise<unknown>;
 
-/** Methods that read the runs in a tenant, or in one of its projects. */
+/** Methods that read runs from a tenant or from one of the tenant's projects. */
 const RUN_READS: Readonly<Record<string, Read>> = {
   runs: (store, scope) => runsOf(store, {}, scope),
   attachment: (store, scope) => store.attachment(scope, id(1), 'a'),
@@ -49,7 +49,7 @@ const RUN_READS: Readonly<Record<string, Read>> = {
   feedback: (store, scope) => store.feedback(scope, id(1)),
 };
 
-/** Methods that read a tenant's tokens, whatever the project. */
+/** Methods that read a tenant's tokens. The project does not matter. */
 const TOKEN_READS: typeof RUN_READS = {
   token: (store, scope) => store.token(scope, id(OWN.token)),
   tokens: (store, scope) => store.tokens(scope, id(1)),
@@ -65,7 +65,7 @@ export const scopeCases: readonly StoreCase[] = [
   ...table<[string, Scope, Scope, typeof RUN_READS, Given]>(
     'Each method separates the data of',
     [
-      // Run 1 in the other tenant has the same id, but is another run.
+      // Run 1 of the other tenant is another run with the same id.
       ['two tenants', SCOPE, { tenant: 'other' }, { ...RUN_READS, ...TOKEN_READS }, { run: 1, token: 501 }],
       [
         'two projects',

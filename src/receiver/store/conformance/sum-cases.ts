@@ -24,8 +24,8 @@ const model = (tokens: number) => ({ run_type: 'llm', ...agent(tokens) });
 const asPatch = (operation: RunOperation): RunOperation => ({ ...operation, kind: 'patch' });
 
 /**
- * Title, requests and expected tokens. Tokens are summed over model calls. Runs that are not model calls count only if
- * none of their nested runs has usage.
+ * Title, requests and expected number of tokens. Tokens are summed over model calls. Other runs count only if none of
+ * their nested runs has usage.
  */
 const USAGE: [string, RunOperation[][], number][] = [
   ['a chain that repeats its model', [[post(1, agent(5)), simple(2, { parent: 1, ...model(5) })]], 5],
@@ -109,8 +109,8 @@ const statistics: StoreCase[] = [
       const { total, groups } = await statisticsOf(store);
       const usage = { input_tokens: 10, output_tokens: 20, total_tokens: 30, total_cost: 2.5 };
       matches(total, { runs: 12, pending: 1, errors: 1, usage });
-      // The 11 latencies are 5, 10, 20, … 100. By nearest rank, p50 is the 6th, p90 the 10th, and the other percentiles
-      // are the 11th.
+      // The 11 latencies are 5, 10, 20, … 100. By nearest rank, p50 is the 6th value, p90 is the 10th, and the other
+      // percentiles are the 11th.
       for (const [name, expected] of [
         ['p50', 50],
         ['p90', 90],

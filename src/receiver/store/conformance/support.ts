@@ -8,13 +8,13 @@ import { DEFAULT_SCOPE, type RunFields, type RunOperation, type Scope, type Stor
 /** A rule that every store must follow. */
 export interface StoreCase {
   readonly title: string;
-  /** Tests the rule with an empty store. Rejects with an AssertionError if the store breaks the rule. */
+  /** Tests the rule. The store must be empty. Rejects with an AssertionError if the store breaks the rule. */
   readonly run: (store: Store) => Promise<void>;
 }
 
 export const SCOPE: Scope = DEFAULT_SCOPE;
 
-/** Returns a run id for this number. Ids sort in the same order as their numbers. */
+/** Returns the run id for a number. Ids sort in the same order as numbers. */
 export function id(number: number): string {
   return `0193b3a0-0000-7000-8000-${number.toString(16).padStart(12, '0')}`;
 }
@@ -25,7 +25,7 @@ export function numberOf(runId: string): number {
 
 const FIRST_MS = Date.UTC(2026, 10, 20, 7);
 
-/** Returns a timestamp `number` seconds after a fixed start. */
+/** Returns the timestamp that is `number` seconds after a fixed time. */
 export function second(number: number): string {
   return new Date(FIRST_MS + number * 1_000).toISOString().replace('Z', '000Z');
 }
@@ -35,13 +35,13 @@ export function stamp(number: number): string {
 }
 
 interface RunOptions extends RunFields {
-  /** Number of the parent, which is the trace's root. */
+  /** Number of the parent run. The parent is the root of the trace. */
   readonly parent?: number;
   /** Latency in milliseconds. Omit it for a run that has not ended. */
   readonly ms?: number;
 }
 
-/** Returns a run's post as an exporter sends it. The run starts at `second(number)`. */
+/** Returns a post for a run, as an exporter sends it. The run starts at `second(number)`. */
 export function post(number: number, { parent, ms, ...fields }: RunOptions = {}): RunOperation {
   const line = parent === undefined ? [number] : [parent, number];
   const operation = simple(number, ms === undefined ? fields : { ms, ...fields });
@@ -57,7 +57,7 @@ export function post(number: number, { parent, ms, ...fields }: RunOptions = {})
 }
 
 /**
- * Returns a run's post without `dotted_order` and `trace_id`, as in `POST /runs`. `parent` is the parent run's number.
+ * Returns a post without `dotted_order` and `trace_id`, as in `POST /runs`. `parent` is the number of the parent run.
  */
 export function simple(number: number, { parent, ms, ...fields }: RunOptions = {}): RunOperation {
   const end = ms === undefined ? {} : { end_time: second(number + ms / 1_000) };
@@ -119,7 +119,7 @@ export function statisticsOf(
   return store.statistics(scope, ranged(query));
 }
 
-/** Asserts that two values have the same JSON text. */
+/** Asserts that two values serialize to the same JSON. */
 export function equal(actual: unknown, expected: unknown, message?: string): void {
   deepStrictEqual(normalized(actual), normalized(expected), message);
 }

@@ -10,28 +10,31 @@ import { type Retention, SqliteRetention } from './retention.ts';
 import { SqliteIndex } from './search.ts';
 import { SqliteWriter } from './writer.ts';
 
-/** No further calls are added to a transaction after this time, in milliseconds. */
+/** Time after which no more calls are added to a transaction, in milliseconds. */
 const GROUP_MS = 50;
-/** Delay between a write and the next background step, in milliseconds, so that several runs are indexed together. */
+/**
+ * Delay between a write and the next background step, in milliseconds. The delay lets the store index several runs
+ * together.
+ */
 const BACKGROUND_DELAY_MS = 300;
-/** Duration of a background step, in milliseconds. A write that arrives during the step waits until the step ends. */
+/** Duration of a background step, in milliseconds. Writes that arrive during a step wait until the step ends. */
 const STEP_MS = 50;
 /**
- * A background step begins after this time without writes, in milliseconds. Each step ends with a commit, so a few long
- * steps in pauses cost less than many short steps between writes.
+ * Time without writes after which a background step begins, in milliseconds. Each step ends with a commit, so a few
+ * long steps during pauses cost less than many short steps between writes.
  */
 const PAUSE_MS = 10;
-/** Maximum time for which an indexing step waits for a pause, in milliseconds. */
+/** Maximum time that an indexing step waits for a pause in writes, in milliseconds. */
 const PAUSE_WAIT_MAX_MS = 300;
-/** Duration of an indexing step shortly after a write (within `BACKGROUND_DELAY_MS`), in milliseconds. */
+/** Duration of an indexing step within `BACKGROUND_DELAY_MS` after a write, in milliseconds. */
 const BUSY_INDEX_MS = 20;
 /**
- * Duration of an indexing step while more than `UNINDEXED_MAX` runs are not indexed, in milliseconds. Long, because a
- * search must read unindexed runs one by one.
+ * Duration of an indexing step while more than `UNINDEXED_MAX` runs are not indexed, in milliseconds. The step is long,
+ * because a search must read unindexed runs one by one.
  */
 const LATE_INDEX_MS = 200;
 const UNINDEXED_MAX = 100_000;
-/** How often the store checks for traces that are too old, in milliseconds. */
+/** Interval at which the store checks for expired traces, in milliseconds. */
 const AGE_MS = 60_000;
 
 interface WaitingCall {
@@ -42,8 +45,8 @@ interface WaitingCall {
 
 /**
  * Executes all writes to a store. Calls that arrive during a commit are combined into the next commit. Each call is
- * committed completely or not at all. Between commits, background steps delete traces above the limits, index runs, and
- * release free pages.
+ * committed completely or not at all. Between commits, background steps delete traces to stay within the limits, index
+ * runs, and release free pages.
  */
 export class SqliteCommits {
   readonly #connection: SqliteConnection;
@@ -99,7 +102,7 @@ export class SqliteCommits {
     return this.#call(() => setOwner(this.#connection, owner));
   }
 
-  /** Executes the pending calls. Runs that are not indexed yet are indexed when the store is opened again. */
+  /** Executes all pending calls. Runs that are not indexed yet are indexed when the store is next opened. */
   close(): void {
     clearTimer(this.#backgroundTimer);
     clearTimer(this.#ageTimer);
@@ -119,7 +122,7 @@ export class SqliteCommits {
     this.#commitCalls();
     this.#writtenAtMs = performance.now();
     if (this.#calls.length > 0) this.#turn = setSoon(() => this.#work());
-    // Checking the limits here keeps the store within them even if writes never pause.
+    // Check the limits here, so that they are enforced even if writes never pause.
     if (this.#retention.isDue(this.#nowMs())) this.#runStep();
     else this.#plan(BACKGROUND_DELAY_MS);
   }
@@ -152,7 +155,7 @@ export class SqliteCommits {
       this.#plan(0);
     } catch (error) {
       if (!isOfTheFile(error)) throw error;
-      // Only retries the step, because writes report a file that is currently unusable.
+      // The step is only retried. If the file is unusable, the next write reports the error.
       this.#plan(BACKGROUND_DELAY_MS);
     }
   }
@@ -200,8 +203,8 @@ export class SqliteCommits {
   }
 
   /**
-   * Runs a call and undoes its changes if it fails. Returns a function that settles the call's promise and must be
-   * called after the commit.
+   * Runs a call and undoes its changes if the call fails. Returns a function that settles the call's promise. Call this
+   * function after the commit.
    */
   #settlement({ work, resolve, reject }: WaitingCall): () => void {
     const [changes, counted] = [this.#changes.length, this.#writer.counters.pending];
@@ -232,7 +235,7 @@ export class SqliteCommits {
       try {
         this.#connection.exec('ROLLBACK');
       } catch {
-        // SQLite has already rolled back the transaction, for example because the disk is full.
+        // SQLite may have rolled back the transaction already, for example if the disk is full.
       }
       throw error;
     }

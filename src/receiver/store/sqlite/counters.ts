@@ -4,7 +4,7 @@ import { addUsage, compactLatencies, type Latencies, latenciesOf, type UsageSums
 import type { SqliteConnection, SqlValue } from './database.ts';
 import { countedUsageIn, type RunRow } from './run-row.ts';
 
-/** Counter periods in minutes. Each is a multiple of the previous one. */
+/** Counter periods, in minutes. Each period is a multiple of the previous one. */
 export const PERIODS: readonly number[] = [1, 10, 60, 360];
 
 /** Sums over several counters. */
@@ -24,12 +24,12 @@ interface CounterChange {
   latencies: Latencies;
 }
 
-/** Latencies with more characters are compacted. Most counters then have a fraction of them. */
+/** Length in characters from which a counter's latencies are compacted. Most counters have shorter latencies. */
 const COMPACTED_LENGTH_MIN = 2_048;
 
 export const MINUTE_US = 60_000_000;
 
-/** Collects a transaction's counter changes, so that each changed counter is updated once. */
+/** Collects the counter changes in a transaction and updates each changed counter once. */
 export class Counters {
   readonly #connection: SqliteConnection;
   readonly #changes: { readonly run: RunRow; readonly sign: 1 | -1 }[] = [];
@@ -46,12 +46,12 @@ export class Counters {
     return this.#changes.length;
   }
 
-  /** Drops all pending changes after the first `kept`. */
+  /** Drops all pending changes except the first `kept` changes. */
   drop(kept: number): void {
     this.#changes.length = kept;
   }
 
-  /** Writes all pending changes. Called before the transaction is committed. */
+  /** Writes all pending changes. Call this method before committing the transaction. */
   flush(): void {
     const changes = new Map<string, CounterChange>();
     for (const { run, sign } of this.#changes) {
@@ -91,7 +91,7 @@ export class Counters {
   }
 }
 
-/** A counter's run count, and its latencies if they must be compacted. */
+/** The run count of a counter, and its latencies if they need compacting. */
 interface UpdatedRow {
   readonly runs: number;
   readonly longLatencies: Latencies | null;

@@ -4,7 +4,7 @@ import { messageOf } from '../../../base/text.ts';
 export type SqlValue = null | number | bigint | string | Uint8Array;
 export type Row = Record<string, SqlValue>;
 
-/** The part of `DatabaseSync` that both Node's module and the SQLite package implement. */
+/** The part of `DatabaseSync` that both `node:sqlite` and the SQLite package implement. */
 interface Database {
   prepare(sql: string): Statement;
   exec(sql: string): void;
@@ -24,7 +24,7 @@ export interface Engine {
 }
 
 /**
- * Loads Node's built-in SQLite if it supports full-text indexes, as builds from nodejs.org do since 22.16. Otherwise
+ * Loads Node's built-in SQLite if it supports full-text indexes, as in builds from nodejs.org since 22.16. Otherwise,
  * loads the SQLite package.
  */
 export async function loadEngine(): Promise<Engine> {
@@ -39,7 +39,7 @@ export async function loadEngine(): Promise<Engine> {
   }
 }
 
-/** Creates the full-text index of the words in runs. */
+/** SQL statement that creates the full-text index. */
 export const WORDS_TABLE = `CREATE VIRTUAL TABLE words USING fts5 (
     text, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '_'"
   )`;
@@ -56,10 +56,10 @@ function canIndexWords({ DatabaseSync }: Engine): boolean {
   }
 }
 
-/** Maximum number of prepared statements to keep. Filters produce many different statements. */
+/** Maximum number of prepared statements to cache. Filters produce many different statements. */
 const STATEMENTS_MAX = 500;
 
-/** A connection that caches prepared statements. Read each result of `each` completely before the next call. */
+/** An SQLite connection that caches prepared statements. Read all results of `each` before the next call. */
 export class SqliteConnection {
   readonly #database: Database;
   readonly #statements = new Map<string, Statement>();
@@ -81,17 +81,17 @@ export class SqliteConnection {
   }
 
   run(sql: string, ...values: SqlValue[]): void {
-    // Uses `get` instead of `run`, which reads `last_insert_rowid`. FTS5 sets it to a value beyond 2^53 on deletion,
-    // and Node 26 then throws.
+    // `run` would read `last_insert_rowid`. FTS5 sets that value above 2^53 on deletion, and Node 26 then throws. So
+    // use `get`.
     this.#statement(sql).get(...values);
   }
 
-  /** Inserts a row and returns its key. */
+  /** Inserts a row and returns the row's key. */
   insert(sql: string, ...values: SqlValue[]): number {
     return Number(this.#statement(sql).run(...values).lastInsertRowid);
   }
 
-  /** Updates a row's changed columns. Leaves out unchanged columns, because updating an index costs time. */
+  /** Updates only the changed columns of a row, because updating an index costs time. */
   update(table: string, n: number, before: Readonly<Record<string, SqlValue>>, after: typeof before): void {
     const changed = Object.entries(after).filter(([column, value]) => !isSame(before[column], value));
     if (changed.length === 0) return;
@@ -132,7 +132,7 @@ function isSame(a: SqlValue | undefined, b: SqlValue): boolean {
   return a === b;
 }
 
-/** Returns an id's 16 bytes, which sort in the same order as its text. */
+/** Converts an id to 16 bytes. The bytes sort in the same order as the text. */
 export function idBytes(id: string): Uint8Array {
   return Buffer.from(id.replaceAll('-', ''), 'hex');
 }
@@ -142,7 +142,7 @@ export function idText(bytes: Uint8Array): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** SQLite's result codes for problems with the file or the machine (https://sqlite.org/rescode.html). */
+/** SQLite result codes for problems with the file or the machine. See https://sqlite.org/rescode.html. */
 const CODES = {
   permission: 3,
   busy: 5,
@@ -159,7 +159,7 @@ const OF_THE_FILE: readonly number[] = Object.values(CODES);
 
 function resultCodeOf(error: unknown): number | undefined {
   const { errcode } = (error ?? {}) as { errcode?: unknown };
-  // The higher bits contain details about the error.
+  // The lowest 8 bits are the result code. The higher bits contain details.
   return typeof errcode === 'number' ? errcode & 0xff : undefined;
 }
 
@@ -171,12 +171,12 @@ export function isNoDatabase(error: unknown): boolean {
   return resultCodeOf(error) === CODES.noDatabase;
 }
 
-/** Whether an error means that the file is currently unusable. */
+/** Returns whether the error means that the file is currently unusable. */
 export function isOfTheFile(error: unknown): boolean {
   return OF_THE_FILE.includes(resultCodeOf(error) ?? -1);
 }
 
-/** Converts a SQLite error or a system error to a RunspanError with advice. Returns other errors unchanged. */
+/** Converts an SQLite error or a system error to a RunspanError with advice. Returns other errors unchanged. */
 export function toStoreError(error: unknown, path: string): unknown {
   if (!isOfTheFile(error) && !isOfTheSystem(error)) return error;
   const code = resultCodeOf(error);

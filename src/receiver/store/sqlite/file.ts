@@ -23,27 +23,27 @@ export interface StoreOwner {
   readonly pid: number;
   /** ISO 8601 timestamp. */
   readonly started_at: string;
-  /** Address of the process's receiver, if known. */
+  /** Address of the receiver in this process, if known. */
   readonly address?: string;
 }
 
-/** A store that is open for writing, and its lock. */
+/** A store file that is open for writing, and its lock. */
 interface OpenFile {
   readonly connection: SqliteConnection;
   readonly lock: StoreLock;
 }
 
-/** Maximum time for which a statement waits for another connection, in milliseconds. */
+/** Maximum time that a statement waits for another connection, in milliseconds. */
 const BUSY_MS = 5_000;
-/** Size to which the WAL is truncated after a checkpoint, in bytes. */
+/** Size to which the write-ahead log (WAL) is truncated after a checkpoint, in bytes. */
 const WAL_BYTES = 64 * 1024 * 1024;
 const READER_PRAGMAS = `PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA cache_size = -${64 * 1024}; PRAGMA temp_store = MEMORY`;
 const WRITER_PRAGMAS = `${READER_PRAGMAS};
   PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = ${WAL_BYTES}`;
 
 /**
- * Returns a store's path without symbolic links, even if the file does not exist yet. All processes must use this path,
- * because the lock, the WAL and the copy that replaces the file are next to it.
+ * Returns the path of a store without symbolic links, even if the file does not exist yet. All processes must use this
+ * path, because the lock, the WAL and the upgraded copy are in the same folder.
  */
 export function realPathOf(path: string): string {
   try {
@@ -55,7 +55,7 @@ export function realPathOf(path: string): string {
 
 function resolvedPath(path: string): string {
   if (statSync(path, { throwIfNoEntry: false }) !== undefined) return realpathSync(path);
-  // A drive of Windows may be missing.
+  // On Windows, the drive may be missing.
   if (dirname(path) === path) return path;
   const folder = resolvedPath(dirname(path));
   const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
@@ -63,8 +63,8 @@ function resolvedPath(path: string): string {
 }
 
 /**
- * Opens a store for writing. Creates the file if it is missing, and upgrades an earlier format. If the file is not a
- * runspan store or is open in another process, throws a RunspanError and does not change the file.
+ * Opens a store for writing. Creates the file if it is missing, and upgrades a file in an earlier format. If the file
+ * is not a store or another process has it open, throws a RunspanError and leaves the file unchanged.
  */
 export function openToWrite(engine: Engine, path: string): OpenFile {
   try {
@@ -86,8 +86,8 @@ export function openToWrite(engine: Engine, path: string): OpenFile {
 }
 
 /**
- * Creates a folder and its parents. Does not use `mkdirSync`'s `recursive` option, because Node retries forever if
- * `mkdir` fails with ENOENT although the parent exists, as in `/proc`.
+ * Creates a folder and its parent folders. `mkdirSync` with the option `recursive` would retry forever if `mkdir` fails
+ * with ENOENT although the parent exists, as in `/proc`.
  */
 function makeFolder(path: string): void {
   const found = statSync(path, { throwIfNoEntry: false });
@@ -155,7 +155,7 @@ export function currentOwner(engine: Engine, path: string): StoreOwner | undefin
   return undefined;
 }
 
-/** Records in the file which process has it open for writing. */
+/** Records in the store file which process has the file open for writing. */
 export function setOwner(connection: SqliteConnection, owner: StoreOwner): void {
   connection.run("INSERT OR REPLACE INTO meta VALUES ('owner', ?)", JSON.stringify(owner));
 }
@@ -171,7 +171,7 @@ function ownerOf(engine: Engine, path: string): StoreOwner | undefined {
     const row = withConnection(engine, path, read, { readOnly: true });
     return row && JSON.parse(row.value);
   } catch {
-    // The file is just being created, or it cannot be read.
+    // The file is still being created, or cannot be read.
     return undefined;
   }
 }
@@ -184,7 +184,7 @@ function inUse(path: string, owner: StoreOwner | undefined): RunspanError {
 }
 
 /**
- * Creates and fills a store in a temporary file, then renames the file, so that an incomplete store never appears at
+ * Creates and fills a store in a temporary file, then renames the file. This way, an incomplete store never appears at
  * the path.
  */
 function create(engine: Engine, path: string, fill: (connection: SqliteConnection) => void): void {
@@ -204,18 +204,18 @@ function create(engine: Engine, path: string, fill: (connection: SqliteConnectio
 /** Replaces a store in an earlier format with a copy in the current format. */
 function upgradeFile(engine: Engine, path: string): void {
   withConnection(engine, path, (earlier) => {
-    // Moves the WAL's content into the file. Otherwise, the remaining WAL would be applied to the new file.
+    // Move the WAL's content into the file. A remaining WAL would otherwise be applied to the new file.
     earlier.exec(`PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA journal_mode = DELETE`);
     create(engine, path, (connection) => upgrade(earlier, connection));
   });
 }
 
-/** Creates an empty file that only its owner can read. Throws if the file already exists. */
+/** Creates an empty file that only the file's owner can read. Throws if the file already exists. */
 function makeEmpty(path: string): void {
   closeSync(openSync(path, 'wx', 0o600));
 }
 
-/** Opens a connection and calls `prepare` with it. If `prepare` throws, closes the connection. */
+/** Opens a connection and passes it to `prepare`. Closes the connection if `prepare` throws. */
 function connect(
   engine: Engine,
   path: string,
@@ -246,7 +246,7 @@ function withConnection<Result>(
   }
 }
 
-/** Returns a store's format version. Throws if this version of runspan does not support the format. */
+/** Returns the format version of a store. Throws if this version of runspan does not support the format. */
 function checkedVersion(connection: SqliteConnection, path: string): number {
   if (connection.number('PRAGMA application_id') !== APPLICATION_ID) throw notOurs(path);
   const version = connection.number('PRAGMA user_version');
@@ -256,10 +256,10 @@ function checkedVersion(connection: SqliteConnection, path: string): number {
 }
 
 /**
- * Returns a file's format version. Throws if the file belongs to another application or has a later version. Reads the
- * file through an immutable connection, which takes no lock and creates no files next to the database. Node's file
- * functions must not be used: when a process closes any descriptor of a file, POSIX releases all of the process's locks
- * on it, and SQLite can account only for its own descriptors.
+ * Returns the format version of a file. Throws if the file belongs to another application or has a later version. Reads
+ * the file through an immutable SQLite connection, which takes no lock and creates no files. Do not use Node's file
+ * functions here. When a process closes any descriptor of a file, POSIX releases all locks that the process holds on
+ * that file. SQLite can work around this only for its own descriptors.
  */
 function headerVersion(engine: Engine, path: string): number {
   if (sizeOf(path) === 0) return FORMAT_VERSION;
@@ -268,8 +268,8 @@ function headerVersion(engine: Engine, path: string): number {
     return withConnection(engine, uri, (connection) => checkedVersion(connection, path), { readOnly: true });
   } catch (error) {
     if (isNoDatabase(error)) throw notOurs(path);
-    // Because this connection takes no lock, the file may appear damaged while another connection writes to it. The
-    // next connection, which takes locks, reports real damage.
+    // This connection takes no lock, so the file may appear damaged while another connection writes to it. Real damage
+    // is reported by the next connection, which takes locks.
     if (!isOfTheFile(error)) throw error;
     return FORMAT_VERSION;
   }
@@ -281,14 +281,15 @@ function notOurs(path: string): RunspanError {
 }
 
 /**
- * Returns the size of a file, or 0 if it does not exist. Throws if the path is not a regular file with a single name.
+ * Returns the size of a file, or 0 if the file does not exist. Throws if the path is not a regular file or the file has
+ * hard links.
  */
 function sizeOf(path: string): number {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) return 0;
   if (found.isDirectory()) throw failed(`${path} is a folder: use the path of a file`);
   if (!found.isFile()) throw failed(`${path} is not a regular file: use the path of a file`);
-  // A process that opens the file under another name has another lock and another WAL.
+  // A process that opened the file under another name would use a different lock and WAL.
   if (found.nlink > 1)
     throw failed(`${path} has ${found.nlink} hard links: delete the other links, or use another file`);
   return found.size;
@@ -300,10 +301,10 @@ interface StoreLock {
 
 /**
  * Locks a store with an operating system lock on a small file next to it. The lock is released when the process ends,
- * even if it is killed. Returns undefined if another process holds the lock.
+ * even if the process is killed. Returns undefined if another process holds the lock.
  */
 function takeLock(engine: Engine, path: string): StoreLock | undefined {
-  // Never deletes the lock file. Otherwise, two processes could each lock a different file with this name.
+  // Never delete the lock file. Otherwise, two processes could each lock a different file with this name.
   const file = `${path}-lock`;
   makeLockFile(file);
   try {
@@ -317,8 +318,8 @@ function takeLock(engine: Engine, path: string): StoreLock | undefined {
 }
 
 /**
- * Creates the lock file so that only its owner can read it. SQLite would create it readable by other users. An existing
- * file is not opened, because closing it would release a lock that another thread in this process holds.
+ * Creates a lock file that only the owner can read. SQLite would create a lock file that other users can read. An
+ * existing file is not opened, because closing it would release a lock that another thread in this process holds.
  */
 function makeLockFile(file: string): void {
   try {

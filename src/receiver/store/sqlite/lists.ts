@@ -8,15 +8,15 @@ import { idBytes, idText, type SqliteConnection, type SqlValue } from './databas
 import { factsIn, readPayload } from './payloads.ts';
 import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 
-/** An SQL condition on `runs`, with the values of its parameters. */
+/** An SQL condition on the table `runs`, with parameter values. */
 export interface Condition {
   readonly sql: string;
   readonly values: readonly SqlValue[];
 }
 
 /**
- * Returns the SQL conditions for a filter, except for `search`. `tokens` is the column to compare with the filter's
- * token limits.
+ * Returns the SQL conditions for a filter, except for `search`. `tokens` names the column that is compared with the
+ * filter's token limits.
  */
 export function conditionsOf(
   connection: SqliteConnection,
@@ -26,8 +26,8 @@ export function conditionsOf(
 ): Condition[] {
   const { traceId, statuses, range, latencyUs } = filter;
   return [
-    // The plus sign makes SQLite use the index on the trace, because it prevents the use of indexes that begin with the
-    // tenant.
+    // The plus sign keeps SQLite from using indexes that begin with the tenant. SQLite then uses the index on the
+    // trace.
     { sql: traceId === undefined ? 'runs.tenant = ?' : '+runs.tenant = ?', values: [tenant] },
     { sql: 'runs.start_us IS NOT NULL', values: [] },
     ...filter.projects.map((project) => ofProject(connection, tenant, project)),
@@ -45,7 +45,7 @@ export function conditionsOf(
   ];
 }
 
-/** SQL expression for a run's latency. Null if the run has not ended. */
+/** SQL expression for the latency of a run. Null if the run has not ended. */
 const LATENCY_US = 'max(0, runs.end_us - runs.start_us)';
 
 /** Combines conditions with AND. */
@@ -70,19 +70,19 @@ const METADATA_COLUMNS: Readonly<Record<string, string>> = { thread_id: 'runs.th
 
 function ofMetadata(key: string, value: string | null): Condition[] {
   const column = METADATA_COLUMNS[key];
-  // The column contains only strings. Numbers and other JSON values are not stored in it.
+  // The column contains only strings, without numbers or other JSON values.
   const isText = column !== undefined && value !== null && !/^(?:[-\d[{"]|null$|true$|false$)/.test(value);
   const needles = [JSON.stringify(key), ...(value === null ? [] : [value, JSON.stringify(value)])];
-  // For speed, searches the JSON text for the key and the value before parsing it. In JSON text, text values have
-  // quotes and other values do not.
+  // For speed, search the JSON text for the key and the value before parsing it. In JSON, strings have quotes and other
+  // values do not.
   const texts = ['instr(fields, ?)', ...(value === null ? [] : ['(instr(fields, ?) OR instr(fields, ?))'])];
   const sql = `EXISTS (SELECT 1 FROM details WHERE details.n = runs.n AND ${texts.join(' AND ')} AND has_metadata(fields, ?, ?))`;
   return [...(isText ? [{ sql: `${column} = ?`, values: [value] }] : []), { sql, values: [...needles, key, value] }];
 }
 
 /**
- * Returns a condition on the project. Compares `session_id` only if the project is an id, because a condition on two
- * columns prevents the use of an index.
+ * Returns a condition on the project. `session_id` is compared only if the project is an id, because SQLite cannot use
+ * an index for a condition on two columns.
  */
 function ofProject(connection: SqliteConnection, tenant: number, project: string): Condition {
   return isSessionId(connection, tenant, project)
@@ -90,15 +90,15 @@ function ofProject(connection: SqliteConnection, tenant: number, project: string
     : { sql: 'runs.project = ?', values: [project] };
 }
 
-/** Whether the text is some run's project id. */
+/** Returns whether the text is the project id of any run. */
 export function isSessionId(connection: SqliteConnection, tenant: number, text: string): boolean {
   const sql = 'SELECT 1 FROM runs WHERE tenant = ? AND session_id = ? AND session_id <> project LIMIT 1';
   return connection.one(sql, tenant, text) !== undefined;
 }
 
 /**
- * Returns a condition on the status. Includes the partial index's condition, because SQLite would otherwise not use
- * that index.
+ * Returns a condition on the status. The condition repeats the condition of the partial index, because SQLite would
+ * otherwise not use that index.
  */
 function statusAmong(statuses: readonly string[]): Condition {
   const { sql, values } = among('runs.status', statuses);
@@ -133,7 +133,7 @@ export const TRACE_SORTS: Readonly<Record<SortKey, string>> = {
   cost: 'traces.total_cost',
 };
 
-/** Reads a page of rows. First selects and sorts only keys, then reads the page's other columns. */
+/** Reads a page of rows. First selects and sorts only the keys, then reads the other columns. */
 export function rowsOfPage(
   connection: SqliteConnection,
   { sort = 'start_time', order = 'descending', cursor, limit = PAGE_ITEMS }: Ranged<ListQuery>,
@@ -144,7 +144,7 @@ export function rowsOfPage(
   const value = sorts[sort];
   const direction = order === 'descending' ? 'DESC' : 'ASC';
   const { sql, values } = all(cursor === undefined ? conditions : [...conditions, following(cursor, value, order)]);
-  // A visible run's start time is never null. Without `IS NULL`, the index returns the rows in order.
+  // The start time of a visible run is never null. Without `IS NULL`, the index returns the rows in order.
   const orderBy = `${sort === 'start_time' ? '' : `${value} IS NULL, `}${value} ${direction}, runs.n ${direction}`;
   const keys = connection.all<{ n: number; value: number | null }>(
     `SELECT runs.n AS n, ${value} AS value FROM ${from} WHERE ${sql} ORDER BY ${orderBy} LIMIT ?`,
@@ -166,7 +166,7 @@ function following(cursor: string, column: string, order: ListQuery['order']): C
 }
 
 /**
- * Returns a run as it appears in a list. Large payloads have stored previews. Other previews are created from the
+ * Returns a run as it appears in a list. Previews of large payloads are stored. Other previews are created from the
  * payload.
  */
 export function summaryIn(connection: SqliteConnection, row: SelectedRun): RunSummary {

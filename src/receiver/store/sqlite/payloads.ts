@@ -5,18 +5,18 @@ import { PAYLOAD_FIELDS, type PayloadField } from '../run-view.ts';
 import type { RunOperation } from '../store.ts';
 import type { SqliteConnection } from './database.ts';
 
-/** Payloads longer than this are compressed. */
+/** Length above which payloads are compressed. */
 const COMPRESSED_LENGTH_MIN = 1_024;
 const PREVIEW_LENGTH_MIN = 8_192;
 const PLAIN = 0;
 const DEFLATED = 1;
 
-/** A payload as JSON text, and the metadata to store about it. */
+/** A payload as JSON text, and the metadata to store about the payload. */
 export interface EncodedPayload {
   readonly field: PayloadField;
   readonly text: string;
   /**
-   * Metadata about the payload. Omits the preview of a short payload, because lists can create the preview from such a
+   * Metadata about the payload. Short payloads have no stored preview, because lists create the preview from the
    * payload.
    */
   readonly facts: PayloadFacts | undefined;
@@ -25,7 +25,7 @@ export interface EncodedPayload {
 /** Metadata about each of a run's payloads. */
 export type StoredFacts = { readonly [Field in PayloadField]?: PayloadFacts | undefined };
 
-/** An operation as it is sent to the writer thread. */
+/** A run operation as it is sent to the writer thread. */
 export interface EncodedOperation {
   readonly kind: RunOperation['kind'];
   readonly id: string;
@@ -53,8 +53,8 @@ export function encodedOperation({ kind, id, fields, texts, attachments }: RunOp
 }
 
 /**
- * Copies an attachment's bytes if they are part of a larger buffer, because a message to another thread would include
- * the whole buffer.
+ * Copies the bytes of an attachment if they are part of a larger buffer. A message to another thread would otherwise
+ * include the whole buffer.
  */
 function withOwnBuffer({ name, mimeType, bytes }: Attachment): Attachment {
   return { name, mimeType, bytes: bytes.byteLength === bytes.buffer.byteLength ? bytes : Uint8Array.from(bytes) };
@@ -73,24 +73,24 @@ export function writePayload(connection: SqliteConnection, n: number, field: Pay
   const sql = 'INSERT OR REPLACE INTO payloads VALUES (?, ?, ?, ?)';
   if (text.length > COMPRESSED_LENGTH_MIN) {
     const bytes = Buffer.from(text);
-    // The output is shorter than the input, so it fits into one chunk of this size. With the default chunk size of 16
+    // The output is shorter than the input, so one chunk of this size can hold it. With the default chunk size of 16
     // KiB, compression takes about 10 % longer.
     const data = deflateRawSync(bytes, { level: 1, chunkSize: bytes.length });
     connection.run(sql, key, DEFLATED, bytes.length, data);
   } else connection.run(sql, key, PLAIN, Buffer.byteLength(text), text);
 }
 
-/** Returns a payload's JSON text. */
+/** Returns the JSON text of a payload. */
 export function readPayload(connection: SqliteConnection, n: number, field: PayloadField): string | undefined {
   const sql = 'SELECT codec, size, data FROM payloads WHERE n = ?';
   const row = connection.one<{ codec: number; size: number; data: string | Uint8Array }>(sql, payloadKey(n, field));
   if (row === undefined) return undefined;
   if (row.codec === PLAIN) return String(row.data);
-  // The output fits into one chunk. If it filled the chunk, Node would allocate a second one.
+  // The output fits into one chunk. If the output filled the chunk, Node would allocate a second chunk.
   return inflateRawSync(row.data as Uint8Array, { chunkSize: row.size + 1 }).toString();
 }
 
-/** Returns the size of each of a run's payloads as JSON, in bytes. */
+/** Returns the size of each payload of a run as JSON text, in bytes. */
 export function payloadSizes(connection: SqliteConnection, n: number): Partial<Record<PayloadField, number>> {
   const sql = 'SELECT n, size FROM payloads WHERE n >= ? AND n < ? ORDER BY n';
   const rows = connection.all<{ n: number; size: number }>(sql, n * 4, n * 4 + 4);

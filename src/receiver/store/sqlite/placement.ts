@@ -7,8 +7,8 @@ import { COUNTS_USAGE, countedUsageIn, type RunRow, SELECT_RUNS, type SelectedRu
 import { deleteRun, SqliteRun } from './sqlite-run.ts';
 
 /**
- * Holds the runs and traces that a call changes. Places each run in its trace and below its parent, even if the parent
- * arrives later, and updates the traces' sums.
+ * Holds the runs and traces that a call changes. Assigns each run to its trace and its parent, even if the parent
+ * arrives later. Updates the totals of each trace.
  */
 export class Placement {
   readonly #connection: SqliteConnection;
@@ -33,8 +33,8 @@ export class Placement {
     if (known !== undefined) return known;
     const row = this.#connection.one<SelectedRun>(BY_ID, this.#tenant, idBytes(id));
     if (row?.evicted === 1) {
-      // The run's trace is being deleted, so the run is deleted now and counts as unknown. Its next message creates it
-      // again.
+      // The trace is being deleted, so the run is deleted now and counts as unknown. The next message for the run
+      // creates it again.
       deleteRun(this.#connection, this.#counters, row.n);
       return undefined;
     }
@@ -49,14 +49,14 @@ export class Placement {
     return run;
   }
 
-  /** Returns a trace in order to change it. */
+  /** Returns a trace that may be changed. */
   trace(id: string): StoredTrace {
     const trace = this.#traces.get(id) ?? StoredTrace.open(this.#connection, this.#tenant, id);
     this.#traces.set(id, trace);
     return trace;
   }
 
-  /** Writes the runs that received messages, and all runs that change with them. */
+  /** Writes the runs that received messages, and all runs that changed as a result. */
   write(received: ReadonlySet<SqliteRun>): void {
     for (const run of received) {
       const { span } = run.spans;
@@ -69,7 +69,7 @@ export class Placement {
       if (this.#hasLeftUsage(run)) for (const id of [run.storedTraceId, run.traceId]) recounted.add(this.trace(id));
       if (run.waitsFor === undefined) this.#spreadUsage(run);
     }
-    // Writes received runs first, because lists show runs with equal values in arrival order.
+    // Write received runs first, because lists show runs with equal values in arrival order.
     for (const run of new Set([...received, ...this.#changed])) this.#write(run);
     for (const trace of recounted) this.#recountUsage(trace);
   }
@@ -80,7 +80,10 @@ export class Placement {
     return [...this.#traces.keys()];
   }
 
-  /** Places a run. `path` contains the runs that are being placed, each the child of the next. */
+  /**
+   * Assigns a run to its trace and its parent. `path` contains the runs that are being assigned, each the child of the
+   * next.
+   */
   #place(run: SqliteRun, received: ReadonlySet<SqliteRun>, path: Set<SqliteRun>): void {
     if (this.#placed.has(run)) return;
     path.add(run);
@@ -143,7 +146,7 @@ export class Placement {
     }
   }
 
-  /** Moves a run to another trace, together with its descendants that name no trace. */
+  /** Moves a run to another trace. Descendants without a `trace_id` move with the run. */
   #move(run: SqliteRun, traceId: string): void {
     const { trace: from, traceId: fromId } = run;
     const { n: to } = this.trace(traceId);
@@ -157,7 +160,7 @@ export class Placement {
     if (from !== undefined) this.trace(fromId);
   }
 
-  /** Returns a run's descendants in a trace. Excludes runs that name the trace, and their descendants. */
+  /** Returns a run's descendants in a trace. Excludes runs with a `trace_id`, and their descendants. */
   #unnamedBelow(run: SqliteRun, trace: number): SqliteRun[] {
     const rows = this.#connection.all<{ id: Uint8Array }>(UNNAMED, trace);
     for (const { id } of rows) this.find(idText(id));
@@ -172,7 +175,7 @@ export class Placement {
     });
   }
 
-  /** Whether a run's previous ancestors may no longer have usage below them. */
+  /** Returns whether the run's previous ancestors may have lost their last descendant with usage. */
   #hasLeftUsage({ row, trace, parentId, hasUsage }: SqliteRun): boolean {
     if (row === undefined) return false;
     const hasMoved = row.trace !== trace || (row.parent !== null && idText(row.parent) !== parentId);
@@ -205,7 +208,7 @@ export class Placement {
     this.#counters.add(after, 1);
   }
 
-  /** Determines anew which of a trace's runs have a descendant with usage. */
+  /** Recalculates which runs in a trace have a descendant with usage. */
   #recountUsage({ n: trace }: StoredTrace): void {
     const rows = this.#connection.all<{ id: Uint8Array; parent: Uint8Array | null; below: number; has: number }>(
       USAGE_OF_RUNS,
@@ -233,7 +236,7 @@ const UNNAMED = 'SELECT id FROM runs WHERE trace = ? AND is_named = 0 AND parent
 const USAGE_OF_RUNS = `SELECT id, parent, below, start_us IS NOT NULL AND
   coalesce(input_tokens, output_tokens, total_tokens, total_cost) IS NOT NULL AS has FROM runs WHERE trace = ?`;
 
-/** The columns of `traces` that are derived from runs. */
+/** Columns of the table `traces` that are derived from runs. */
 type TraceRow = {
   readonly n: number;
   readonly root: number | null;
@@ -244,18 +247,18 @@ type TraceRow = {
 };
 
 /**
- * A trace that is being changed. Each changed run updates the trace's sums incrementally, so that a change in a large
- * trace costs no more than in a small one.
+ * A trace that is being changed. Changes to runs update the trace's totals incrementally, so changes cost the same in
+ * large and small traces.
  */
 class StoredTrace {
   readonly id: string;
   readonly n: number;
   readonly #row: TraceRow;
   #usage: Usage | undefined;
-  /** Whether the end time and the usage must be computed again from all runs. */
+  /** Whether the end time and the usage must be recalculated from all runs. */
   #isStale = false;
 
-  /** Reads a trace. Creates it if it does not exist. */
+  /** Reads a trace. Creates the trace if it does not exist. */
   static open(connection: SqliteConnection, tenant: number, id: string): StoredTrace {
     const select = 'SELECT * FROM traces WHERE tenant = ? AND id = ?';
     const row = connection.one<TraceRow>(select, tenant, idBytes(id));
@@ -272,8 +275,8 @@ class StoredTrace {
   }
 
   /**
-   * Updates the sums for a run that changes (both rows given), joins the trace (`before` is undefined) or leaves it
-   * (`after` is undefined).
+   * Updates the totals for a changed run. `before` is undefined if the run joins the trace. `after` is undefined if the
+   * run leaves the trace.
    */
   change(before: RunRow | undefined, after: RunRow | undefined): void {
     const sums = this.#row;
@@ -288,7 +291,7 @@ class StoredTrace {
     else if (USAGE_KEYS.some((key) => usageBefore[key] !== usageAfter?.[key])) this.#isStale = true;
   }
 
-  /** Writes the trace, or deletes it if it has no runs. Its runs must already be written. */
+  /** Writes the trace, or deletes a trace without runs. The runs must be written first. */
   write(connection: SqliteConnection, seq: number, nowMs: number): void {
     const { n } = this;
     const root = this.#findRoot(connection);
@@ -309,7 +312,7 @@ class StoredTrace {
     connection.run(UPDATE_TRACE, seq, nowMs, root ?? null, runs, pending, errors, end_us, ...usage, n);
   }
 
-  /** Finds the run whose id is the trace id, or the first run if there is none. */
+  /** Returns the run whose id is the trace id. If that run is missing, returns the first run. */
   #findRoot(connection: SqliteConnection): number | undefined {
     const own = connection.one<{ n: number }>(OWN_ROOT, this.n, idBytes(this.id));
     return (own ?? connection.one<{ n: number }>(FIRST_ROOT, this.n))?.n;

@@ -33,7 +33,7 @@ import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 import { SqliteSearch } from './search.ts';
 import { statisticsIn } from './statistics.ts';
 
-/** A run's key, and its derived order if no message contains one. */
+/** Key of a run, and its derived `dotted_order` if no message contains one. */
 type RunKey = readonly [n: number, derivedOrder: string | undefined];
 
 /** Answers queries over a read-only connection. */
@@ -50,7 +50,7 @@ export class SqliteReader {
     defineFilterFunctions(connection);
   }
 
-  /** Returns the keys of matching runs, trace by trace, parents before children. */
+  /** Returns the keys of matching runs, grouped by trace, parents before children. */
   runKeys(scope: Scope, query: Ranged<RunQuery>): RunKey[] {
     const { sql, values } = all(this.#conditionsOf(this.#tenant(scope), filterOf(scope, query)));
     const select = `SELECT n, trace FROM runs WHERE ${sql}`;
@@ -64,7 +64,7 @@ export class SqliteReader {
     return keys.slice(0, query.limit);
   }
 
-  /** Returns run records as JSON texts. Omits runs that have been deleted. */
+  /** Returns runs as JSON texts. Omits runs that have been deleted. */
   runTexts(keys: readonly RunKey[]): string[] {
     return keys.flatMap(([n, order]) => {
       const row = this.#connection.one<SelectedRun>(`${SELECT_RUNS} WHERE runs.n = ?`, n);
@@ -176,7 +176,7 @@ export class SqliteReader {
     const changed = (lastSeq: number, count: number) =>
       this.#connection.all<{ id: Uint8Array; seq: number }>(CHANGED, Number(after), lastSeq, tenant, count);
     const later = changed(-1, limit + 1);
-    // All traces in one change are returned together, because they share a cursor.
+    // All traces in one change share a cursor, so they are returned together.
     const last = later.length > limit ? later[limit - 1]?.seq : undefined;
     const rows = last === undefined ? later : changed(last, -1);
     return { cursor: `${last ?? seq}`, traceIds: rows.map(({ id }) => idText(id)) };
@@ -214,7 +214,7 @@ export class SqliteReader {
     return this.#connection.one<{ n: number }>(sql, tenant, idBytes(id))?.n;
   }
 
-  /** Returns a run if it is visible and belongs to the scope. */
+  /** Returns a run if the run is visible and within the scope. */
   #find(scope: Scope, runId: string): SelectedRun | undefined {
     const row = this.#connection.one<SelectedRun>(BY_ID, this.#tenant(scope), idBytes(runId));
     return scope.project === undefined || [row?.project, row?.session_id].includes(scope.project) ? row : undefined;
@@ -226,8 +226,8 @@ export class SqliteReader {
   }
 
   /**
-   * Returns an SQL clause that selects an index on root runs. Without this clause, the query planner might use an index
-   * on all runs.
+   * Returns an SQL clause that makes SQLite use an index on root runs. Without this clause, the query planner might use
+   * an index on all runs.
    */
   #rootIndex(tenant: number, filter: RunFilter, { sort = 'start_time' }: Ranged<ListQuery>): string {
     const { projects, name, traceId, model, metadata, tags, search } = filter;
@@ -239,7 +239,7 @@ export class SqliteReader {
     return 'INDEXED BY roots_by_project';
   }
 
-  /** Returns a trace's runs as tree nodes. */
+  /** Returns the runs in a trace as tree nodes. */
   #nodes(trace: number): (TreeNode & { readonly n: number })[] {
     return this.#connection
       .all<{ n: number; id: Uint8Array; parent: Uint8Array | null; start_us: number; own: string | null }>(NODES, trace)

@@ -16,9 +16,9 @@ interface EvictedTrace {
   readonly runs: number;
 }
 
-/** Number of runs to delete before the time is checked again. */
+/** Number of runs to delete between checks of the time limit. */
 const STEP_RUNS = 50;
-/** Number of free pages that the file keeps, and number of pages that one step releases. */
+/** Number of free pages that the file keeps. One step also releases this number of pages. */
 const FREE_PAGES = 1_024;
 const STEP_PAGES = 512;
 
@@ -32,8 +32,8 @@ interface OldestTrace {
 }
 
 /**
- * Deletes the traces that changed least recently, so that the store stays within its limits. Deleting a large trace
- * takes several steps.
+ * Deletes the least recently changed traces to keep the store within its limits. Deleting a large trace takes several
+ * steps.
  */
 export class SqliteRetention {
   readonly #connection: SqliteConnection;
@@ -53,8 +53,8 @@ export class SqliteRetention {
   }
 
   /**
-   * Deletes runs for about `limitMs` milliseconds, in the caller's transaction. Returns the traces whose deletion began
-   * in this step.
+   * Deletes runs for about `limitMs` milliseconds within the caller's transaction. Returns the traces whose deletion
+   * began in this step.
    */
   step(nowMs: number, limitMs: number): EvictedTrace[] {
     const evicted: EvictedTrace[] = [];
@@ -69,19 +69,19 @@ export class SqliteRetention {
     return evicted;
   }
 
-  /** Whether the file has more free pages than it should keep. */
+  /** Whether the file has too many free pages. */
   get isLoose(): boolean {
     return this.#connection.number('PRAGMA freelist_count') > FREE_PAGES;
   }
 
-  /** Releases free pages. Must be called outside a transaction. */
+  /** Releases free pages. Call this method outside a transaction. */
   shrink(): void {
     this.#connection.exec(`PRAGMA incremental_vacuum(${STEP_PAGES})`);
   }
 
   /**
-   * Begins deleting a trace by removing it from lists. The trace gets a random id, so that later messages with the old
-   * id create a new trace.
+   * Begins to delete a trace by hiding it from lists. The trace gets a random id, so later messages with the old id
+   * create a new trace.
    */
   #evict({ n, id, root, tenant }: OldestTrace): EvictedTrace {
     this.#connection.run('UPDATE traces SET seq = -1, id = ? WHERE n = ?', randomBytes(16), n);
@@ -89,7 +89,7 @@ export class SqliteRetention {
     return { tenant, traceId: idText(id), runs: this.#connection.number(COUNT_OF_TRACE, n) };
   }
 
-  /** Returns the trace to delete next, preferably one whose deletion has already begun. */
+  /** Returns the next trace to delete. Traces whose deletion has begun come first. */
   #due(nowMs: number): OldestTrace | undefined {
     const trace = this.#connection.one<OldestTrace>(OLDEST);
     if (trace === undefined) return undefined;
