@@ -7,8 +7,8 @@ import { HttpError, type Location, ValidationIssues } from './http-error.ts';
 export type Schema<Output> = v.GenericSchema<unknown, Output>;
 
 /**
- * Validates a value. Returns the schema's output, or undefined if the value is invalid. Adds an issue for each missing
- * or invalid field. `locate` overrides the location reported for a field.
+ * Validates a value against a schema. Returns the schema's output, or undefined if the value is invalid. Adds an issue
+ * for each missing or invalid field. `locate` can change the location that is reported for a field.
  */
 export function validate<Output>(
   schema: Schema<Output>,
@@ -29,7 +29,8 @@ export function validate<Output>(
 }
 
 /**
- * Validates the value at this location in the request. Returns the schema's output. Throws 422 if the value is invalid.
+ * Validates a value from a request against a schema. Returns the schema's output. Throws an HTTP 422 error if the value
+ * is invalid.
  */
 export function validated<Output>(schema: Schema<Output>, value: unknown, loc: Location): Output {
   const issues = new ValidationIssues();
@@ -38,7 +39,7 @@ export function validated<Output>(schema: Schema<Output>, value: unknown, loc: L
   return output as Output;
 }
 
-/** Returns a schema that converts values with `parse`, which returns undefined for an invalid value. */
+/** Returns a schema that converts values with `parse`. `parse` must return undefined for an invalid value. */
 export function parsed<Output>(expected: string, parse: (value: unknown) => Output | undefined): Schema<Output> {
   return v.pipe(
     v.unknown(),
@@ -51,7 +52,7 @@ export function parsed<Output>(expected: string, parse: (value: unknown) => Outp
   );
 }
 
-/** Returns a JSON value that must be an object. Throws 400 if it is not. */
+/** Returns the value if it is an object. Otherwise, throws an HTTP 400 error. */
 export function jsonObject(value: unknown, loc: Location = ['body']): Record<string, unknown> {
   if (isObject(value)) return value;
   throw new HttpError(400, `${loc.slice(1).join('.') || 'The body'} is not a JSON object`);
@@ -87,7 +88,7 @@ export function checkKnownParameters(
   }
 }
 
-/** Throws 422 if a query string has unknown parameters. */
+/** Throws an HTTP 422 error if a query string contains unknown parameters. */
 export function refuseUnknownParameters(search: URLSearchParams, known: readonly string[]): void {
   const issues = new ValidationIssues();
   checkKnownParameters(search, known, issues);

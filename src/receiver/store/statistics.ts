@@ -7,7 +7,7 @@ import type { RunStatus, Usage } from './run-view.ts';
 const GROUPS = 50;
 const BUCKETS = 60;
 
-/** Sums of token counts and costs, in the order of `USAGE_KEYS`. */
+/** Total token counts and costs, in the order of `USAGE_KEYS`. */
 export type UsageSums = number[];
 
 export function usageSumsOf(usage: Usage | undefined): UsageSums {
@@ -21,42 +21,45 @@ export function addUsage(to: UsageSums, sums: UsageSums, sign: 1 | -1): void {
 /** A run, or the sum of several runs, to add to statistics. */
 interface Counted {
   readonly startUs: number;
-  /** The value by which runs are grouped. Undefined if the run has no such value. */
+  /** Value by which runs are grouped. Undefined if the run has no such value. */
   readonly group: string | undefined;
   readonly status: RunStatus;
   readonly runs: number;
-  /** Usage that counts towards sums. */
+  /** Usage that counts towards totals. */
   readonly usage: UsageSums;
   readonly latencies: Latencies;
 }
 
-/** Logarithm of a latency bucket's width. Each bucket begins 2 % above the previous one. */
+/** Logarithm of the width of a latency bucket. Each bucket begins 2 % above the previous one. */
 const BUCKET_LOG = Math.log(1.02);
 /** Number of latency buckets. The last bucket contains all latencies above 10,000 years. */
 const LATENCY_BUCKETS = 2_048;
 
 /**
- * Run counts by latency bucket, encoded as pairs of characters. The first character's code is the bucket's index + 1.
- * The second character's code is a number of runs + 2. A bucket's pairs are summed. When a run leaves a bucket, a pair
- * with -1 runs is appended. The numbers are encoded as text, because concatenating them in SQLite is much faster
- * than reading separate rows in JavaScript.
+ * Number of runs in each latency bucket, encoded as pairs of characters. The code of the first character is the bucket
+ * index + 1. The code of the second character is a number of runs + 2. All pairs for the same bucket are added up. When
+ * a run leaves a bucket, a pair with -1 runs is appended. The encoding is text, because concatenating text in SQLite is
+ * much faster than reading separate rows in JavaScript.
  */
 export type Latencies = string;
 
-/** Maximum number of runs in a pair, because some higher character codes are surrogates. */
+/** Maximum number of runs in a pair. Some higher character codes are surrogates. */
 const PAIR_RUNS_MAX = 30_000;
 
-/** Returns the pair that adds a run, or removes it if `sign` is -1. Runs that have not ended have no latency. */
+/**
+ * Returns the pair that adds a run. If `sign` is -1, the pair removes the run. Runs that have not ended have no
+ * latency.
+ */
 export function latenciesOf(latencyUs: number | undefined, sign: 1 | -1 = 1): Latencies {
   return latencyUs === undefined ? '' : latencyPair(latencyBucketOf(latencyUs), sign);
 }
 
-/** `runs` is from -1 to `PAIR_RUNS_MAX`. */
+/** `runs` must be between -1 and `PAIR_RUNS_MAX`. */
 function latencyPair(bucket: number, runs: number): Latencies {
   return String.fromCharCode(bucket + 1, runs + 2);
 }
 
-/** Encodes the same numbers in as few pairs as possible. */
+/** Encodes the same latencies in as few pairs as possible. */
 export function compactLatencies(latencies: Latencies): Latencies {
   let pairs = '';
   for (const [bucket, runs] of countsOf([latencies]).entries()) {
@@ -65,7 +68,7 @@ export function compactLatencies(latencies: Latencies): Latencies {
   return pairs;
 }
 
-/** Returns the number of runs in each bucket. */
+/** Returns the number of runs in each latency bucket. */
 function countsOf(parts: readonly Latencies[]): Float64Array {
   const counts = new Float64Array(LATENCY_BUCKETS);
   for (const pairs of parts) {
@@ -82,8 +85,7 @@ function latencyBucketOf(latencyUs: number): number {
 }
 
 /**
- * Returns a bucket's latency: the geometric mean of its bounds, which differs from every latency in the bucket by at
- * most 1 %.
+ * Returns the geometric mean of a bucket's bounds. This value differs from every latency in the bucket by at most 1 %.
  */
 function latencyUsOf(bucket: number): number {
   return bucket === 0 ? 0 : Math.round(Math.exp((bucket - 0.5) * BUCKET_LOG));
@@ -95,7 +97,7 @@ export interface StartRange {
   readonly lastUs: number;
 }
 
-/** Computes statistics from the runs that match a query. The order of the runs does not matter. */
+/** Calculates statistics from the runs that match a query. The runs may be in any order. */
 export function statisticsOf(
   runs: readonly (FilteredRun & { readonly usage: Usage | undefined })[],
   query: Ranged<StatisticsQuery>,
@@ -115,7 +117,7 @@ export function statisticsOf(
   return tally.statistics();
 }
 
-/** Possible lengths of time buckets in milliseconds. Longer buckets span a whole number of days. */
+/** Possible lengths of time buckets, in milliseconds. Longer buckets span a whole number of days. */
 const STEPS_MS: readonly number[] = [
   ...[1, 2, 5, 10, 20, 50, 100, 200, 500],
   ...[1, 2, 5, 10, 20, 30].map((seconds) => seconds * 1_000),
@@ -123,13 +125,13 @@ const STEPS_MS: readonly number[] = [
 ];
 const DAY_US = 86_400_000_000;
 
-/** The time buckets in statistics. Each bucket except the first begins at a multiple of the bucket length. */
+/** Time buckets for statistics. Each bucket except the first begins at a multiple of the bucket length. */
 class TimeBuckets {
   readonly fromUs: number;
   readonly toUs: number;
   readonly stepUs: number;
 
-  /** Selects the shortest bucket length that results in at most `countMax` buckets. `toUs` is exclusive. */
+  /** Selects the shortest bucket length that needs at most `countMax` buckets. `toUs` is exclusive. */
   constructor(fromUs: number, toUs: number, countMax: number) {
     this.fromUs = fromUs;
     this.toUs = toUs;
@@ -139,7 +141,7 @@ class TimeBuckets {
     this.stepUs = stepUs;
   }
 
-  /** Returns the number of buckets of this length. */
+  /** Returns the number of buckets needed for this length. */
   countOf(stepUs: number): number {
     const lastUs = Math.max(this.fromUs, this.toUs - 1);
     return indexOf(lastUs, stepUs) - indexOf(this.fromUs, stepUs) + 1;
@@ -158,7 +160,10 @@ function indexOf(startUs: number, stepUs: number): number {
   return Math.floor(startUs / stepUs);
 }
 
-/** Returns a query's time buckets. Without a start time, the first run sets the start. Without an end time, the last run sets the end. */
+/**
+ * Returns the time buckets for a query. If the query has no start or end time, the start of the first or last run is
+ * used.
+ */
 function timeBucketsOf(
   { buckets = BUCKETS, range: { fromUs, beforeUs } }: Ranged<StatisticsQuery>,
   range: StartRange | undefined,
@@ -168,10 +173,10 @@ function timeBucketsOf(
   return from === undefined || to === undefined ? undefined : new TimeBuckets(from, Math.max(from, to), buckets);
 }
 
-/** Sums up runs in total, by group and by time bucket. */
+/** Adds up runs in total, by group and by time bucket. */
 export class StatisticsTally {
   readonly #groupsMax: number;
-  /** The time buckets. Undefined if there are no runs and the query has no time range. */
+  /** Time buckets. Undefined if there are no runs and the query has no time range. */
   readonly #time: TimeBuckets | undefined;
   readonly #total = new FiguresTally();
   readonly #groups = new Map<string, FiguresTally>();
@@ -183,12 +188,12 @@ export class StatisticsTally {
     this.#buckets = Array.from({ length: this.bucketsOf(this.stepUs) }, () => new FiguresTally());
   }
 
-  /** The length of the time buckets. 0 if there are none. */
+  /** Length of the time buckets, or 0 if there are none. */
   get stepUs(): number {
     return this.#time?.stepUs ?? 0;
   }
 
-  /** Returns the number of time buckets that would have this length. */
+  /** Returns the number of time buckets needed for this length. */
   bucketsOf(stepUs: number): number {
     return this.#time?.countOf(stepUs) ?? 0;
   }
@@ -227,8 +232,8 @@ class FiguresTally {
   #errors = 0;
   readonly #usage: UsageSums = usageSumsOf(undefined);
   /**
-   * Latencies that are not yet summed. Summing latencies once at the end is faster, and saves the work for omitted
-   * groups.
+   * Latencies that are not added up yet. Adding up latencies once at the end is faster, and skips groups that are
+   * omitted.
    */
   readonly #latencies: Latencies[] = [];
 
@@ -251,8 +256,8 @@ class FiguresTally {
 }
 
 /**
- * Returns percentiles by nearest rank: the p-th percentile is the smallest latency that at least p percent of the runs
- * do not exceed. Returns undefined if there are no latencies.
+ * Returns nearest-rank percentiles. The p-th percentile is the smallest latency that at least p percent of the runs do
+ * not exceed. Returns undefined if there are no latencies.
  */
 function percentilesOf(parts: readonly Latencies[]): Figures['latency_ms'] {
   if (parts.length === 0) return undefined;

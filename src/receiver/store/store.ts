@@ -4,12 +4,12 @@ import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, Ti
 import type { PayloadField, ProjectSummary, RunDetails, RunSummary, TraceSummary } from './run-view.ts';
 
 /**
- * Limits a call to one tenant and optionally one project. Tenants are separate: the same id in two tenants identifies
- * two runs. `ChangeFeed` and `TokenStore` ignore the project.
+ * Limits a call to one tenant, and optionally to one project. The same id in two tenants identifies two different runs.
+ * `ChangeFeed` and `TokenStore` ignore the project.
  */
 export interface Scope {
   readonly tenant: string;
-  /** Name or id of a project. Queries return only this project's runs. Writes are not affected. */
+  /** Name or id of a project. Queries return only runs in this project. Writes ignore the project. */
   readonly project?: string;
 }
 
@@ -17,29 +17,30 @@ export interface Scope {
 export const DEFAULT_SCOPE: Scope = { tenant: 'default' };
 
 /**
- * A run's validated fields. Ids are in lower case with hyphens. Times are ISO 8601 timestamps in UTC with microseconds.
+ * Validated fields of a run. Ids are in lower case with hyphens. Times are ISO 8601 timestamps in UTC with
+ * microseconds.
  */
 export type RunFields = Partial<Omit<RunRecord, 'id'>>;
 
 /**
  * A message that creates or updates a run. If `fields` contains a `dotted_order`, then `fields` also contains the
- * `trace_id` and `parent_run_id` from that order.
+ * `trace_id` and the `parent_run_id` that follow from it.
  */
 export interface RunOperation {
   readonly kind: 'post' | 'patch';
   readonly id: string;
   readonly fields: RunFields;
-  /** JSON text of the payloads in `fields`, so that a store does not have to serialize them. */
+  /** JSON text of the payloads in `fields`. Spares the store from serializing the payloads. */
   readonly texts?: Readonly<Partial<Record<PayloadField, string>>>;
   readonly attachments: readonly Attachment[];
 }
 
-/** A change to one or more traces. Deleting a trace is a change too. */
+/** A change to one or more traces, including their deletion. */
 export interface StoreChange {
-  /** Opaque cursor for this change. `ChangeFeed.changes` returns the changes that follow a cursor. */
+  /** Opaque cursor for this change. Pass the cursor to `ChangeFeed.changes` to get later changes. */
   readonly cursor: string;
   readonly traceIds: readonly string[];
-  /** Number of runs and traces that the store deleted to stay within its limits. */
+  /** Numbers of runs and traces that the store deleted to stay within its limits. */
   readonly forgotten?: { readonly runs: number; readonly traces: number };
 }
 
@@ -47,23 +48,23 @@ export interface StoreChange {
 export interface Changes {
   readonly cursor: string;
   /**
-   * Ids of the changed traces. Undefined if the store cannot list these traces, for example because the cursor comes
-   * from another store.
+   * Ids of the changed traces. Undefined if the store cannot list them, for example if the cursor is from another
+   * store.
    */
   readonly traceIds: readonly string[] | undefined;
 }
 
 /**
- * Maximum number of attachments per run. If a run has more, the store rejects the request with a `StoreError` whose
- * reason is `too_large`.
+ * Maximum number of attachments per run. If a run has more attachments, the store rejects the request with a
+ * `StoreError` whose reason is `too_large`.
  */
 export const ATTACHMENTS_MAX = 100;
-/** Maximum number of feedback tokens per tenant. Above this number, the oldest are deleted. */
+/** Maximum number of feedback tokens per tenant. Above this number, the store deletes the oldest tokens. */
 export const TOKENS_MAX = 10_000;
 
 /**
- * Thrown by a store if the client must know why its request failed. The receiver responds with 429 for `busy`, 503 for
- * `unavailable` and 413 for `too_large`. After 429 and 503, clients retry after `retryAfterS` seconds.
+ * Error that a store throws to tell the client why a request failed. The receiver responds with status 429 for `busy`,
+ * 503 for `unavailable` and 413 for `too_large`. Clients retry after `retryAfterS` seconds if the status is 429 or 503.
  */
 export class StoreError extends Error {
   override readonly name: string = 'StoreError';
@@ -78,58 +79,59 @@ export class StoreError extends Error {
 }
 
 /**
- * Stores the runs in requests.
+ * Stores the runs that clients send.
  *
- * A run's messages can arrive in any order and more than once. Messages are merged field by field, and within `extra`
- * and `extra.metadata` key by key. Patches take precedence over posts, and later messages over earlier ones of the same
- * kind. A run becomes visible when its name, type and start time are known.
+ * The posts and patches of a run can arrive in any order and more than once. The store merges them field by field, and
+ * within `extra` and `extra.metadata` key by key. Patches take precedence over posts. Later messages take precedence
+ * over earlier messages of the same kind. A run becomes visible when its name, type and start time are known.
  *
- * A run belongs to the trace `trace_id`. A run without a `trace_id` belongs to its parent's trace, or forms its own
- * trace until the parent arrives. The parent is the run with the id `parent_run_id`. If a run has neither
- * `parent_run_id` nor `dotted_order`, its parent is the run for the span that `parent_span_id` in `extra.metadata.otel`
- * identifies.
+ * A run belongs to the trace with the id `trace_id`. A run without a `trace_id` belongs to its parent's trace. Until
+ * the parent arrives, the run forms its own trace. The parent is the run with the id `parent_run_id`. If a run has
+ * neither `parent_run_id` nor `dotted_order`, the parent is found by the `parent_span_id` in `extra.metadata.otel`.
  */
 export interface IngestStore {
   /**
-   * Applies a request's operations. When the promise resolves, the operations are durable, but queries may return them
-   * only later. After a rejection, the client sends the whole request again, so applying operations must be idempotent.
+   * Applies the operations in a request. When the promise resolves, the operations are durable, but queries may not
+   * return them yet. After a rejection, the client sends the whole request again, so applying operations must be
+   * idempotent.
    */
   apply(scope: Scope, operations: readonly RunOperation[]): Promise<void>;
 }
 
-/** Answers queries. Results are copies of the stored data. */
+/** Answers queries about stored runs. Results are copies of the stored data. */
 export interface QueryStore {
   /**
-   * Yields each matching run with its payloads, as a `StoredRun`'s JSON text: trace by trace, parents before children.
+   * Yields each matching run with its payloads, as the JSON text of a `StoredRun`. Runs are grouped by trace, parents
+   * before children.
    */
   runs(scope: Scope, query: Ranged<RunQuery>): AsyncIterable<string>;
   attachment(scope: Scope, runId: string, name: string): Promise<Attachment | undefined>;
-  /** Returns the projects with traces that start in the range, sorted by name. */
+  /** Returns the projects that have traces within the range, sorted by name. */
   projects(scope: Scope, range: TimeRange): Promise<ProjectSummary[]>;
   /**
-   * Returns the traces whose root run matches the query. Only `text` may match any run in the trace. Each store defines
-   * its own cursor format, and rejects an invalid cursor with the code `RUNSPAN_INVALID_OPTION`.
+   * Returns the traces whose root run matches the query. The condition `text` may match any run in the trace. Each
+   * store defines its own cursor format. Rejects with `RUNSPAN_INVALID_OPTION` if the cursor is invalid.
    */
   traces(scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>>;
   /** Returns the runs that match the query, including nested runs. */
   list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>>;
   /**
-   * Returns all runs in a trace without their payloads, as JSON text of `RunOutline`, parents before children. Empty if
-   * the trace is unknown.
+   * Returns all runs in a trace without their payloads, parents before children. Each run is the JSON text of a
+   * `RunOutline`. Returns an empty list if the trace is unknown.
    */
   outline(scope: Scope, traceId: string): Promise<string[]>;
   details(scope: Scope, runId: string): Promise<RunDetails | undefined>;
-  /** Returns a payload as JSON text, or undefined if the run does not have it. */
+  /** Returns a payload of a run as JSON text, or undefined if the run has no such payload. */
   payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined>;
   statistics(scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics>;
 }
 
-/** Reports changes to traces. */
+/** Reports changes to stored traces. */
 export interface ChangeFeed {
   /** Calls the listener after each change. Call the returned function to unsubscribe. */
   subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void;
   /**
-   * Returns about `limit` traces that have changed after the cursor, earliest change first. Without a cursor, returns
+   * Returns about `limit` traces that changed after the cursor, earliest change first. If no cursor is given, returns
    * only the current cursor.
    */
   changes(scope: Scope, after: string | undefined, limit: number): Promise<Changes>;
@@ -148,17 +150,17 @@ export interface FeedbackStore {
 
 /** Stores feedback tokens. */
 export interface TokenStore {
-  /** Adds tokens. A token's run may arrive later. */
+  /** Adds feedback tokens. The run that a token belongs to may arrive later. */
   addTokens(scope: Scope, tokens: readonly FeedbackToken[]): Promise<void>;
   token(scope: Scope, id: string): Promise<FeedbackToken | undefined>;
-  /** Returns a run's tokens in creation order. */
+  /** Returns the feedback tokens for a run in creation order. */
   tokens(scope: Scope, runId: string): Promise<FeedbackToken[]>;
 }
 
-/** A store for runs, attachments, feedback and feedback tokens. */
+/** Stores runs, attachments, feedback and feedback tokens. */
 export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStore, TokenStore {}
 
-/** Names of all `Store` methods. The compiler verifies that the list is complete. */
+/** Names of all methods of `Store`. The compiler checks that the list is complete. */
 export const STORE_METHODS: readonly (keyof Store)[] = Object.keys({
   apply: 0,
   runs: 0,

@@ -9,7 +9,7 @@ export interface TenantChange extends StoreChange {
   readonly tenant: string;
 }
 
-/** Reports changes to a tenant's listeners, and logs how many traces the store deleted to stay within its limits. */
+/** Reports changes to the listeners of a tenant. Logs how many traces the store deleted to stay within its limits. */
 export class Subscribers {
   readonly #listeners = new Map<symbol, { readonly tenant: string; readonly call: (change: StoreChange) => void }>();
   readonly #limits: string;

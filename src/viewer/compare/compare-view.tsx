@@ -14,7 +14,7 @@ import { visible } from '../elements/visible-text.ts';
 import { type DiffLine, diffLines, linesOf } from './line-diff.ts';
 
 const ROW_HEIGHT = 18;
-/** Number of equal lines shown before and after a difference. */
+/** Number of equal lines to show before and after a difference. */
 const CONTEXT = 3;
 
 interface ShownLine {
@@ -22,7 +22,7 @@ interface ShownLine {
   readonly text: string;
 }
 
-/** The view that shows the differences between two runs' payloads. */
+/** View that shows the differences between the payloads of two runs. */
 export default function CompareView(): JSX.Element {
   const { base, run } = address.value;
   const [field, setField] = useState<'inputs' | 'outputs'>('inputs');
@@ -145,7 +145,7 @@ function PayloadDiff({
 
 const SIGNS = { same: ' ', removed: '−', added: '+', gap: '⋯' } as const;
 
-/** Replaces equal lines that are far from any difference with a line that states their number. */
+/** Replaces equal lines far from any difference with one line that shows their number. */
 function withContext(lines: readonly DiffLine[]): ShownLine[] {
   const isNear = new Uint8Array(lines.length);
   for (const [index, { kind }] of lines.entries()) {

@@ -1,18 +1,18 @@
 import { diffArrays } from 'diff';
 
-/** A line that occurs in one or both of the compared values. */
+/** A line from one or both of the compared values. */
 export interface DiffLine {
   readonly kind: 'same' | 'removed' | 'added';
   readonly text: string;
 }
 
-/** Maximum line length. Without wrapping, one changed word would mark a whole prompt as changed. */
+/** Length at which lines are wrapped. Without wrapping, one changed word would mark a whole prompt as changed. */
 const LINE_LENGTH = 120;
 /** Maximum number of lines to compare per value. Further lines are dropped. */
 export const LINES_MAX = 20_000;
 /**
- * Maximum number of changed lines. Values with more changes count as completely different, because comparison time
- * grows quadratically.
+ * Maximum number of changed lines. Comparison time grows quadratically, so values with more changes count as completely
+ * different.
  */
 const EDITS_MAX = 1_500;
 
@@ -62,7 +62,9 @@ function appendItems(lines: string[], value: object, indent: string, before: str
   lines.push(`${indent}${close}${after}`);
 }
 
-/** Appends a text, wrapped at the maximum length. Wraps after a space if the second half of the line has one. */
+/**
+ * Appends a text, wrapped at the maximum line length. Wraps after a space if the second half of the line contains one.
+ */
 function appendText(lines: string[], line: string, indent: string): void {
   let rest = line;
   while (rest.length > LINE_LENGTH && lines.length <= LINES_MAX) {

@@ -3,7 +3,7 @@ import { GROUP_KEYS, SORT_KEYS } from '../../receiver/query/query-keys.ts';
 
 export type View = 'traces' | 'runs' | 'statistics' | 'compare';
 
-/** The part of the page's state that is stored in its URL. */
+/** The part of the page state that is stored in the URL. */
 export interface Address {
   readonly view: View;
   readonly project?: string | undefined;
@@ -12,7 +12,7 @@ export interface Address {
   readonly sort: SortKey;
   readonly order: 'ascending' | 'descending';
   readonly groupBy: GroupKey;
-  /** Id of the open trace, which covers the view. */
+  /** Id of the open trace. The trace covers the view. */
   readonly trace?: string | undefined;
   /** Id of the selected run, or of the second run in a comparison. */
   readonly run?: string | undefined;
@@ -22,7 +22,7 @@ export interface Address {
 
 const VIEWS: readonly View[] = ['traces', 'runs', 'statistics', 'compare'];
 
-/** Parses the URL's query. Replaces unknown values with defaults, so that old links still work. */
+/** Parses the query string of the URL. Replaces unknown values with defaults, so that old links still work. */
 export function readAddress(search: string): Address {
   const query = new URLSearchParams(search);
   return {
@@ -38,7 +38,7 @@ export function readAddress(search: string): Address {
   };
 }
 
-/** Names of the URL parameters, in the order in which they are written. */
+/** Names of the URL parameters, in the order in which they appear in the URL. */
 const PARAMETERS: readonly (readonly [string, keyof Address])[] = [
   ['view', 'view'],
   ['project', 'project'],
@@ -51,7 +51,7 @@ const PARAMETERS: readonly (readonly [string, keyof Address])[] = [
   ['run', 'run'],
 ];
 
-/** Returns the URL path and query for an address. Omits default values. */
+/** Returns the path and query string for an address. Omits default values. */
 export function writeAddress(address: Address): string {
   const defaults = readAddress('');
   const query = new URLSearchParams();

@@ -10,10 +10,10 @@ import type {
   TraceSummary,
 } from '../../receiver/store/run-view.ts';
 
-/** Whether the receiver requires a key that the browser has not sent yet. */
+/** Whether the receiver requires a key that the user has not entered yet. */
 export const isLocked: Signal<boolean> = signal(false);
 
-/** The receiver responded with a status other than 2xx. */
+/** Error for a response whose status is not 2xx. */
 export class ApiError extends Error {
   readonly status: number;
 
@@ -53,7 +53,7 @@ export function exportUrl(traceId: string, format: 'runspan' | 'perfetto'): stri
   return `/query/traces/${encodeURIComponent(traceId)}/export?format=${format}`;
 }
 
-/** Returns the message to show for a failed request. Returns undefined if the page itself aborted the request. */
+/** Returns the error message to show for a failed request. Returns undefined if the page aborted the request. */
 export function problemOf(error: unknown): string | undefined {
   if (error instanceof DOMException && error.name === 'AbortError') return undefined;
   if (error instanceof ApiError) return error.message;

@@ -1,21 +1,21 @@
 import { type Signal, signal } from '@preact/signals';
 import { api, isLocked } from './api.ts';
 
-/** State of the event stream. `off` means that the user has paused it. */
+/** State of the event stream. `off` means that the user paused the stream. */
 export const live: Signal<'connecting' | 'on' | 'lost' | 'off'> = signal('connecting');
 
-/** Receives the ids of the changed traces, or undefined if the ids are unknown. */
+/** Function that receives the ids of the changed traces, or undefined if the ids are unknown. */
 type Listener = (traceIds: ReadonlySet<string> | undefined) => void;
 
-/** Delay before opening a refused stream again, in milliseconds. Browsers do not retry a refused stream. */
+/** Delay before retrying a stream that the receiver refused, in milliseconds. Browsers do not retry refused streams. */
 const RETRY_MS = 3_000;
-/** Maximum time for which the first view waits for the stream, in milliseconds. */
+/** Maximum time that the first view waits for the event stream, in milliseconds. */
 const OPENING_MS_MAX = 1_000;
 
 const listeners = new Set<Listener>();
 let source: EventSource | undefined;
 let retry: ReturnType<typeof setTimeout> | undefined;
-/** Whether the page may have missed changes. */
+/** Whether the page may have missed changes to traces. */
 let isBehind = false;
 
 /** Adds a listener. Returns a function that removes the listener. */
@@ -25,9 +25,9 @@ export function onChanges(listener: Listener): () => void {
 }
 
 /**
- * Opens the event stream unless it is paused. If the page is hidden, closes the stream instead, because browsers allow
- * only six connections per origin across all tabs. Call this function again when the visibility changes. Resolves when
- * the stream is open, has failed, or takes longer than `OPENING_MS_MAX`.
+ * Opens the event stream unless it is paused. If the page is hidden, closes the stream instead. Browsers allow only six
+ * connections per origin across all tabs. Call this function again when the visibility of the page changes. Resolves
+ * when the stream is open, has failed, or takes longer than `OPENING_MS_MAX`.
  */
 export async function listen(): Promise<void> {
   if (live.value === 'off') return;
@@ -82,8 +82,8 @@ function opened(stream: EventSource): Promise<void> {
 }
 
 /**
- * Opens the stream again after a delay. First calls the API to find out whether a key is required, because a refused
- * stream does not report its status. If so, the stream opens after the login.
+ * Opens the event stream again after a delay. A refused stream does not report its status, so an API call first checks
+ * whether a key is required. If a key is required, the stream opens after the login.
  */
 async function retryLater(): Promise<void> {
   await api.projects().catch(() => undefined);

@@ -4,11 +4,11 @@ import type { Address } from './address.ts';
 export interface Term {
   /** The condition as text. */
   readonly text: string;
-  /** Name of the receiver's query parameter. */
+  /** Name of the query parameter in the receiver's API. */
   readonly parameter: string;
   /** Value of the query parameter. `queryOf` resolves relative times. */
   readonly value: string;
-  /** Why the condition is ignored. */
+  /** Reason why the condition is ignored. */
   readonly problem?: string | undefined;
 }
 
@@ -16,7 +16,7 @@ interface FilterKey {
   /** Key and separator as the user types them, for example `status:`. */
   readonly key: string;
   readonly about: string;
-  /** The query parameter that this key sets. */
+  /** Query parameter that this key sets. */
   readonly parameter?: string;
   /** Values to suggest for this key. */
   readonly values?: readonly string[];
@@ -26,7 +26,7 @@ const STATUSES = ['error', 'pending', 'success', 'cancelled', 'interrupted', 'in
 const RUN_TYPES = ['llm', 'chain', 'tool', 'retriever', 'embedding', 'prompt', 'parser'];
 const AGES = ['15m', '1h', '24h', '7d'];
 
-/** The keys in the filter syntax, with descriptions for the help and for suggestions. */
+/** Keys in the filter syntax, with descriptions for the help dialog and for suggestions. */
 export const KEYS: readonly FilterKey[] = [
   { key: 'status:', about: STATUSES.join(', '), parameter: 'status', values: STATUSES },
   { key: 'type:', about: RUN_TYPES.join(', '), parameter: 'run_type', values: RUN_TYPES },
@@ -42,10 +42,7 @@ export const KEYS: readonly FilterKey[] = [
   { key: 'trace:', about: 'the id of a trace', parameter: 'trace_id' },
 ];
 
-/**
- * Parameters that a query may contain several times. If a query repeats a parameter that is not in this list, only the
- * last condition applies.
- */
+/** Query parameters that may be repeated. If any other parameter is repeated, only the last condition applies. */
 const REPEATABLE: ReadonlySet<string> = new Set(['status', 'tag', 'text']);
 
 const QUOTED = '"(?:[^"\\\\]|\\\\.)*"?';
@@ -57,7 +54,7 @@ const TOKEN = new RegExp(
   'g',
 );
 
-/** Parses a filter. Text that is not a condition becomes a search term. */
+/** Parses a filter text. Text that is not a condition becomes a search term. */
 export function parseFilter(text: string): Term[] {
   return [...text.matchAll(TOKEN)].map(({ 0: source, groups = {} }) => termOf(source, groups));
 }
@@ -70,7 +67,7 @@ export function metadataCondition(key: string, value: string): string {
   return `meta.${quoted(key)}=${quoted(value)}`;
 }
 
-/** Adds conditions to a filter, replacing existing conditions on the same fields. */
+/** Adds conditions to a filter. Replaces existing conditions on the same fields. */
 export function withTerms(filter: string, added: string): string {
   const terms = new Map(parseFilter(filter).map((term) => [slotOf(term), term.text]));
   for (const term of parseFilter(added)) {
@@ -85,7 +82,7 @@ export function withoutTerms(filter: string, isRemoved: (term: Term) => boolean)
   return kept.map(({ text }) => text).join(' ');
 }
 
-/** Converts the filter and the project to query parameters. `nowMs` is the base for relative times. */
+/** Converts the filter and the project to query parameters. Relative times are relative to `nowMs`. */
 export function queryOf({ filter, project }: Pick<Address, 'filter' | 'project'>, nowMs: number): URLSearchParams {
   const query = new URLSearchParams();
   for (const { parameter, value, problem } of parseFilter(filter)) {
@@ -99,7 +96,7 @@ export function queryOf({ filter, project }: Pick<Address, 'filter' | 'project'>
   return query;
 }
 
-/** Returns a condition's slot. A new condition replaces an existing one in the same slot. */
+/** Returns the slot of a condition. A new condition replaces an existing condition in the same slot. */
 function slotOf({ text, parameter, value }: Term): string {
   if (REPEATABLE.has(parameter)) return `${parameter} ${text}`;
   return parameter === 'metadata' ? `metadata ${value.split('=', 1)}` : parameter;
@@ -129,8 +126,8 @@ function termOf(text: string, groups: Readonly<Record<string, string | undefined
 }
 
 /**
- * Returns a condition with a lower or upper bound. Adjusts `>` and `<` by one token or one microsecond, because the
- * API's bounds are inclusive.
+ * Returns a condition with a lower or upper bound. The API's bounds are inclusive, so `>` and `<` are adjusted by one
+ * token or one microsecond.
  */
 function boundOf(text: string, key: string, operator: string, limit: string): Term {
   const isLatency = key === 'latency';
@@ -145,7 +142,7 @@ function boundOf(text: string, key: string, operator: string, limit: string): Te
   return { text, parameter, value: `${Math.max(0, Number((amount + (isMin ? step : -step)).toFixed(3)))}` };
 }
 
-/** Returns a description of the values that the receiver accepts, or undefined if it accepts this one. */
+/** Returns undefined if the receiver accepts the value. Otherwise, returns a description of accepted values. */
 function expectedValue(field: string, value: string): string | undefined {
   if (value === '') return 'a value';
   if (field === 'status' && !STATUSES.includes(value)) return `one of ${STATUSES.join(', ')}`;
@@ -172,7 +169,7 @@ const UNITS_MS: Readonly<Record<string, number>> = {
   w: 7 * 86_400_000,
 };
 
-/** Parses `2s` or `1.5m`. A number without a unit is in seconds. */
+/** Parses a duration such as `2s` or `1.5m`. The default unit is seconds. */
 function parseDuration(text: string): number | undefined {
   const [, amount, unit = 's'] = /^(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d|w)?$/.exec(text) ?? [];
   return amount === undefined ? undefined : Number(amount) * (UNITS_MS[unit] ?? 1);
@@ -184,7 +181,7 @@ function toIsoTime(text: string, nowMs: number): string | undefined {
     return new Date(Math.max(0, nowMs - (parseDuration(text) ?? 0))).toISOString();
   }
   if (!/^\d{4}-\d\d-\d\d/.test(text)) return undefined;
-  // `Date` reads a date without a time as UTC, but a date with a time as local time.
+  // `Date` parses a date without a time as UTC, but a date with a time as local time.
   const date = new Date(text.length === 10 ? `${text}T00:00` : text);
   return Number.isNaN(date.getTime()) ? undefined : date.toISOString();
 }

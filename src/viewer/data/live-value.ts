@@ -3,15 +3,13 @@ import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { problemOf } from './api.ts';
 import { onChanges } from './changes.ts';
 
-/**
- * Length of the pause after a read, as a multiple of the read's duration. Slow values are therefore read less often.
- */
+/** Pause after a read, as a multiple of the read's duration. Slow values are therefore read less often. */
 const PAUSE_FACTOR = 3;
 const PAUSE_MS_MIN = 100;
 
 /**
- * Runs a task, but never twice at the same time. All requests during a run or the pause after it are combined into one
- * further run.
+ * Runs a task, but never twice at the same time. All requests during a run or the following pause are combined into one
+ * more run.
  */
 export class Refresh {
   readonly #task: (signal: AbortSignal) => Promise<void>;
@@ -55,20 +53,23 @@ export class Refresh {
 }
 
 export interface LiveOptions {
-  /** Whether a change to these traces makes the value stale. If `isStale` is missing, the value is read only once. */
+  /**
+   * Returns whether a change to these traces makes the value stale. If `isStale` is missing, the value is read only
+   * once.
+   */
   readonly isStale?: (traceIds: ReadonlySet<string> | undefined) => boolean;
-  /** Delay before the first read, in milliseconds, for keys that change often. */
+  /** Delay before the first read, in milliseconds. Useful if the key changes often. */
   readonly delayMs?: number;
 }
 
-/** Returns an `isStale` function for a value that depends on one trace. */
+/** Returns an `isStale` function for a value that depends on a single trace. */
 export function changesOf(traceId: string): (traceIds: ReadonlySet<string> | undefined) => boolean {
   return (traceIds) => traceIds === undefined || traceIds.has(traceId);
 }
 
 /**
- * A value from the API that is read again after changes. If a read fails, keeps the last value and reads again on
- * reconnect.
+ * A value from the API that is read again after changes. If a read fails, the last value is kept until the stream
+ * reconnects.
  */
 export class LiveValue<Value> {
   readonly value: Signal<Value | undefined>;
@@ -119,8 +120,8 @@ export interface Live<Value> {
 }
 
 /**
- * Reads a value for a component, and reads it again when `key` changes. Returns the previous value until the new one
- * arrives. If `key` is undefined, nothing is read.
+ * Reads a value for a component, and reads the value again when `key` changes. Returns the previous value until the new
+ * value arrives. If `key` is undefined, nothing is read.
  */
 export function useLive<Value>(
   key: string | undefined,

@@ -3,17 +3,19 @@ import { type Address, readAddress, writeAddress } from './address.ts';
 
 const initial = readAddress(location.search);
 
-/** The page's current address. */
+/** Current address of the page. */
 export const address: Signal<Address> = signal(initial);
 
-/** The run that is remembered for the next comparison. */
+/** The run that is selected for the next comparison. */
 export const compared: Signal<{ readonly id: string; readonly name: string } | undefined> = signal(undefined);
 
 addEventListener('popstate', () => {
   address.value = readAddress(location.search);
 });
 
-/** Changes the address, following the rules of `changed`. If `replace` is set, overwrites the current history entry. */
+/**
+ * Changes the address according to the rules in `changed`. If `replace` is set, overwrites the current history entry.
+ */
 export function go(change: Partial<Address>, { replace = false }: { replace?: boolean } = {}): void {
   const next = changed(address.peek(), change);
   const url = writeAddress(next);
@@ -23,7 +25,7 @@ export function go(change: Partial<Address>, { replace = false }: { replace?: bo
   address.value = next;
 }
 
-/** State of a history entry that follows another entry of this page. */
+/** State of a history entry that comes after another entry of this page. */
 const INSIDE = 'inside';
 
 /** Returns to the previous view, or to the list if this view was opened directly. */
@@ -43,8 +45,7 @@ export function linkTo(change: Partial<Address>): string {
 }
 
 /**
- * The first call remembers a run. The second call opens the comparison of both runs, or cancels if both are the same
- * run.
+ * The first call remembers a run. The second call compares that run with another run, or cancels if both are the same.
  */
 export function compare(id: string, name: string): void {
   const base = compared.value;

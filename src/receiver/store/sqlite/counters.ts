@@ -24,7 +24,7 @@ interface CounterChange {
   latencies: Latencies;
 }
 
-/** Length in characters from which a counter's latencies are compacted. Most counters have shorter latencies. */
+/** Length in characters above which a counter's latencies are compacted. Most counters stay far below this length. */
 const COMPACTED_LENGTH_MIN = 2_048;
 
 export const MINUTE_US = 60_000_000;

@@ -4,26 +4,23 @@ import { countsUsage, MODEL_TYPES, type SmallFields, USAGE_KEYS } from '../run-s
 import type { RunStatus, RunSummary, Usage } from '../run-view.ts';
 import { idText } from './database.ts';
 
-/** A row in `runs`. `start_us` and the columns after it are null until the run is visible. */
+/** A row of the table `runs`. `start_us` and the columns after it are null until the run is visible. */
 export type RunRow = {
   readonly n: number;
   readonly tenant: number;
   readonly id: Uint8Array;
   readonly trace: number;
-  /**
-   * 1 if one of the run's messages names its trace. 0 if no message names the trace: the run then belongs to its
-   * parent's trace.
-   */
+  /** 1 if a message of the run contains its trace id. Otherwise 0, and the run belongs to its parent's trace. */
   readonly is_named: number;
   readonly parent: Uint8Array | null;
-  /** The id or span key of a parent that has not arrived. */
+  /** Id or span key of a parent run that has not arrived yet. */
   readonly waits_for: Uint8Array | null;
   readonly span: Uint8Array | null;
   /** 1 if a descendant of the run has usage, otherwise 0. */
   readonly below: number;
 } & ShownColumns;
 
-/** The columns that are derived from a visible run's fields. */
+/** Columns that are derived from the fields of a visible run. */
 export type ShownColumns = {
   readonly start_us: number | null;
   readonly end_us: number | null;
@@ -37,7 +34,7 @@ export type ShownColumns = {
   readonly user: string | null;
 } & { readonly [Key in keyof Usage]-?: number | null };
 
-/** Metadata keys that identify a conversation. The first one with a text value is used. */
+/** Metadata keys that identify a conversation. The first key with a text value is used. */
 const THREAD_KEYS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
 
 const SHOWN: {
@@ -66,7 +63,7 @@ export const RUN_COLUMNS: readonly Exclude<keyof RunRow, 'n'>[] = [
   ...SHOWN_COLUMNS,
 ];
 
-/** Derives columns from a run's fields. All columns are null if the run is not visible. */
+/** Derives columns from the fields of a run. All columns are null if the run is not visible. */
 export function shownColumns(fields: SmallFields, summary: RunSummary | undefined): ShownColumns {
   const columns: Record<string, unknown> = {};
   for (const column of SHOWN_COLUMNS) columns[column] = (summary && SHOWN[column](summary, fields)) ?? null;
@@ -74,8 +71,8 @@ export function shownColumns(fields: SmallFields, summary: RunSummary | undefine
 }
 
 /**
- * Copies only the columns that are derived from the run's fields, because `SqliteRun.write` combines them with new
- * values of the other columns.
+ * Copies only the columns that are derived from the run's fields. `SqliteRun.write` sets the other columns to new
+ * values.
  */
 export function copyShownColumns(row: RunRow): ShownColumns {
   const columns: Record<string, unknown> = {};
@@ -87,7 +84,7 @@ function isText(value: unknown): value is string {
   return typeof value === 'string';
 }
 
-/** Returns a run's fields as JSON text, without the fields that columns contain. */
+/** Serializes the fields of a run to JSON. Omits fields that have their own column. */
 export function storedFields({ trace_id, parent_run_id, ...fields }: SmallFields, isVisible: boolean): string {
   if (!isVisible) return JSON.stringify(fields);
   const { name = '', run_type = '', session_id = '', session_name = null, start_time, end_time, ...rest } = fields;
@@ -96,17 +93,17 @@ export function storedFields({ trace_id, parent_run_id, ...fields }: SmallFields
     ...(!isExact(name) && { name }),
     ...(!isExact(run_type) && { run_type }),
     ...(!isExact(session_id) && { session_id }),
-    // If `session_name` is null, the column contains the project's id or `default`.
+    // If `session_name` is null, the column contains the project id or `default`.
     ...((session_name === null || !isExact(session_name)) && { session_name }),
   });
 }
 
-/** Whether SQLite returns a text exactly as it was stored. */
+/** Returns whether SQLite preserves this text exactly. */
 function isExact(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
-/** A run as `SELECT_RUNS` selects it. `fields`, `facts` and `patched` are JSON texts. */
+/** A run as selected by `SELECT_RUNS`. `fields`, `facts` and `patched` are JSON texts. */
 export type SelectedRun = RunRow & {
   readonly trace_id: Uint8Array;
   readonly evicted: number;
@@ -122,7 +119,7 @@ export const SELECT_RUNS: string = `SELECT runs.*, fields, facts, patched, trace
 export function fieldsOf(row: Pick<SelectedRun, keyof RunRow | 'fields'>): SmallFields {
   const { parent, start_us, end_us, name, run_type, project, session_id } = row;
   const { session_name = project, ...stored } = JSON.parse(row.fields);
-  // On Node 20, assignments are faster than an object literal with several spreads.
+  // On Node 20, assignments are faster than an object literal with several spread expressions.
   const fields: SmallFields = {};
   if (name !== null) fields.name = name;
   if (run_type !== null) fields.run_type = run_type;
@@ -134,7 +131,7 @@ export function fieldsOf(row: Pick<SelectedRun, keyof RunRow | 'fields'>): Small
   return Object.assign(fields, stored);
 }
 
-/** SQL condition for runs whose usage counts towards sums. */
+/** SQL condition for runs whose usage counts towards totals. */
 export const COUNTS_USAGE: string = `(run_type IN (${MODEL_TYPES.map((type) => `'${type}'`).join(', ')}) OR below = 0)`;
 
 export function countedUsageIn(row: RunRow): Usage | undefined {

@@ -1,14 +1,15 @@
 import { WORDS_TABLE } from './database.ts';
 
-/** Application id in the header of a store file. Its bytes spell `RSPN`. */
+/** Application id in the header of a store file. The bytes of the id spell `RSPN`. */
 export const APPLICATION_ID = 0x5253504e;
 
 /** Version of the file format, stored as `user_version`. `upgrade.ts` upgrades files of version 1. */
 export const FORMAT_VERSION = 2;
 
 /**
- * Creates the tables. Rows in `runs` are small, because lists scan them. `details` contains the other fields, and
- * `payloads` the large values. A run has the same key `n` in `runs`, `details`, `unindexed` and `words`.
+ * SQL statements that create the tables. Rows in `runs` are small, because lists scan `runs`. The table `details`
+ * contains the other fields, and `payloads` contains large values. A run has the same key `n` in `runs`, `details`,
+ * `unindexed` and `words`.
  */
 export const SCHEMA: string = `
   CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;

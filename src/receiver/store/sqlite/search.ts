@@ -6,15 +6,15 @@ import { readPayload } from './payloads.ts';
 import { fieldsOf, type SelectedRun } from './run-row.ts';
 
 /**
- * Maximum number of runs to read from the index in advance. If the index finds more, SQLite consults it for each run
- * that matches the other conditions.
+ * Maximum number of matching runs to read from the index in advance. If the index finds more runs, SQLite looks up each
+ * run that matches the other conditions.
  */
 const RARE_MAX = 20_000;
 const WORD_LENGTH_MAX = 64;
-/** Maximum number of runs that one transaction indexes. */
+/** Maximum number of runs to index in one transaction. */
 const STEP_RUNS = 5_000;
 
-/** Finds runs by words. Reads runs that are not indexed yet one by one, so that results are complete. */
+/** Finds runs by words. Runs that are not indexed yet are read one by one, so results are complete. */
 export class SqliteSearch {
   readonly #connection: SqliteConnection;
   readonly #rareMax: number;
@@ -27,7 +27,7 @@ export class SqliteSearch {
     connection.define('has_phrases', (n) => +this.#isFound(n as number));
   }
 
-  /** Returns a condition on `n`, the run's key. Valid until the next call. */
+  /** Returns a condition on the run's key `n`. The condition is valid until the next call. */
   condition(search: Search): Condition {
     this.#search = search;
     const query = indexQuery(search);
@@ -55,7 +55,7 @@ export class SqliteSearch {
 /** Indexes the words of changed runs. */
 export class SqliteIndex {
   readonly #connection: SqliteConnection;
-  /** Number of runs that are not indexed yet. A run that has changed twice may be counted twice. */
+  /** Number of runs that are not indexed yet. A run that changed twice may count twice. */
   waiting: number;
 
   constructor(connection: SqliteConnection) {
@@ -63,7 +63,7 @@ export class SqliteIndex {
     this.waiting = connection.number('SELECT count(*) FROM unindexed');
   }
 
-  /** Indexes runs for up to `limitMs` milliseconds, in the caller's transaction. */
+  /** Indexes runs for up to `limitMs` milliseconds within the caller's transaction. */
   step(limitMs: number): void {
     const begunMs = performance.now();
     const rows = this.#connection.all<{ n: number }>('SELECT n FROM unindexed ORDER BY n LIMIT ?', STEP_RUNS);
@@ -80,7 +80,7 @@ export class SqliteIndex {
   }
 }
 
-/** Returns a run's fields, including all searchable fields. */
+/** Returns the fields of a run, including all searchable fields. */
 export function searchedFields(connection: SqliteConnection, n: number): RunFields {
   const row = connection.one<SelectedRun>('SELECT runs.*, fields FROM runs JOIN details USING (n) WHERE n = ?', n);
   const fields: RunFields = row === undefined ? {} : fieldsOf(row);
@@ -93,7 +93,9 @@ export function searchedFields(connection: SqliteConnection, n: number): RunFiel
 
 const INDEXED = 'SELECT rowid AS n FROM words WHERE words MATCH ? AND rowid NOT IN unindexed LIMIT ?';
 
-/** Returns the index query. Splits a phrase into its words, because the index contains no word positions. */
+/**
+ * Returns the query for the full-text index. Splits phrases into words, because the index contains no word positions.
+ */
 function indexQuery({ prefixes, phrases }: Search): string {
   const whole = phrases.flat().map((word) => (word.length < WORD_LENGTH_MAX ? `"${word}"` : `"${word}"*`));
   return [...prefixes.map((word) => `"${word}"*`), ...whole].join(' ');

@@ -23,23 +23,23 @@ export class SqliteRun {
   readonly id: string;
   readonly #tenant: number;
   readonly #prices: Prices;
-  /** The stored row. Undefined until the run is first written. */
+  /** Row in the table `runs`. Undefined until the run is first written. */
   row: RunRow | undefined;
   storedTraceId: string;
-  /** Key of the run's trace. Undefined until the run is placed. */
+  /** Key of the run's trace. Undefined until the run is assigned to a trace. */
   trace: number | undefined;
   traceId: string;
   parentId: string | undefined;
-  /** Key of a parent that has not arrived: the 32 hex digits of its id or span key. */
+  /** Key of a parent that has not arrived: 32 hex digits from the parent's id or span key. */
   waitsFor: string | undefined;
   /** Whether a descendant of the run has usage. */
   below = false;
   fields: SmallFields = {};
-  /** Names of the fields from all patches, which take precedence over later posts. */
+  /** Names of all fields set by patches. These fields take precedence over later posts. */
   #patched: readonly string[] = [];
   #facts: StoredFacts = {};
   #payloads: EncodedPayload[] = [];
-  /** Cached columns that are derived from the fields. Each message clears this cache. */
+  /** Cache of the columns that are derived from the fields. Each message clears this cache. */
   #shown: ShownColumns | undefined;
   #storedDetails: Details | undefined;
   #storedTags: readonly string[] = [];
@@ -71,7 +71,7 @@ export class SqliteRun {
     return run;
   }
 
-  /** Whether a message names the run's trace. Otherwise, the run belongs to its parent's trace. */
+  /** Whether a message contains the run's trace id. Otherwise, the run belongs to its parent's trace. */
   get isNamed(): boolean {
     return this.fields.trace_id !== undefined;
   }
@@ -106,10 +106,10 @@ export class SqliteRun {
     this.#patched = [...new Set([...this.#patched, ...names])];
   }
 
-  /** Writes the changes to the run and returns its row. The run must already be placed in a trace. */
+  /** Writes changes to the run and returns the row. The run must already be assigned to a trace. */
   write(connection: SqliteConnection): RunRow {
     const { row: before, traceId, spans } = this;
-    // `shown` comes last, because Node 20 adds properties after a spread slowly.
+    // `shown` comes last, because Node 20 is slow at adding properties after a spread.
     const columns = {
       tenant: this.#tenant,
       id: idBytes(this.id),
@@ -130,7 +130,7 @@ export class SqliteRun {
     if (before === undefined || this.#storedDetails === undefined) {
       connection.run('INSERT INTO details VALUES (?, ?, ?, ?)', n, details.fields, details.facts, details.patched);
     } else {
-      // If the run moves to another trace, that trace decides later whether the run is its root.
+      // If the run moves to another trace, that trace later decides whether the run is the root.
       connection.update('runs', n, before, before.trace === columns.trace ? columns : { ...columns, is_root: 0 });
       connection.update('details', n, this.#storedDetails, details);
     }
@@ -153,7 +153,7 @@ export class SqliteRun {
   }
 }
 
-/** Deletes a run with everything that belongs to it, and subtracts it from the counters. */
+/** Deletes a run with all its data, and subtracts the run from the counters. */
 export function deleteRun(connection: SqliteConnection, counters: Counters, n: number): void {
   const row = connection.one<RunRow>('SELECT * FROM runs WHERE n = ?', n);
   if (row === undefined) return;
@@ -172,13 +172,13 @@ const DELETE_TAG = 'DELETE FROM tags WHERE tenant = ? AND tag = ? AND n = ?';
 
 const INSERT_RUN = `INSERT INTO runs (${RUN_COLUMNS.join(', ')}) VALUES (${RUN_COLUMNS.map(() => '?').join(', ')})`;
 
-/** Returns the JSON text of a value, or null if it is an empty object or array. */
+/** Returns the JSON text of a value, or null for an empty object or array. */
 function jsonOrNull(value: object): string | null {
   const text = JSON.stringify(value);
   return text === '{}' || text === '[]' ? null : text;
 }
 
-/** Returns field names. The keys of `extra` and of its metadata are listed one by one, because both are merged by key. */
+/** Returns field names. Lists each key of `extra` and `extra.metadata` separately, because both are merged by key. */
 function namesOf({ extra = {}, ...fields }: SmallFields): string[] {
   const { metadata = {}, ...others } = extra;
   return [
@@ -188,7 +188,7 @@ function namesOf({ extra = {}, ...fields }: SmallFields): string[] {
   ];
 }
 
-/** Returns the fields whose names, as in `namesOf`, are not in the set. */
+/** Returns the fields that are not in the set. The set contains names from `namesOf`. */
 function withoutNames({ extra, ...fields }: SmallFields, names: ReadonlySet<string>): SmallFields {
   const rest = (prefix: string, values: object): Record<string, unknown> =>
     Object.fromEntries(Object.entries(values).filter(([key]) => !names.has(prefix + key)));

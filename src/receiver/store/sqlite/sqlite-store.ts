@@ -22,27 +22,27 @@ import type { SqliteReader } from './reader.ts';
 import { type ArgumentsOf, type ResultOf, type Thread, WorkerThread } from './thread.ts';
 
 /**
- * Options for a store on disk. Above a limit, the store deletes whole traces, starting with the one that changed least
- * recently.
+ * Options for a store on disk. Above a limit, the store deletes the least recently changed traces. Traces are always
+ * deleted as a whole.
  */
 export interface SqliteStoreOptions {
   /**
-   * How long after its last change a trace is deleted, in milliseconds.
+   * Maximum age of a trace since its last change, in milliseconds. Older traces are deleted.
    * @default 2592000000 (30 days)
    */
   maxAgeMs?: number;
   /**
-   * Maximum file size in bytes, without the WAL, at least 1048576 (1 MiB).
+   * Maximum size of the database file in bytes, without the write-ahead log (WAL). Minimum: 1048576 (1 MiB).
    * @default 4294967296 (4 GiB)
    */
   maxBytes?: number;
   /**
-   * Token prices, for calculating the cost of runs that report none when they are written.
+   * Token prices, used to calculate the cost of runs that report no cost. The cost is calculated when a run is written.
    * @default none
    */
   prices?: Prices;
   /**
-   * Whether to open an existing file read-only. Another process may write to it at the same time.
+   * Whether to open an existing file read-only. Another process may write to the file at the same time.
    * @default false
    */
   readOnly?: boolean;
@@ -56,15 +56,15 @@ const DEFAULTS: Required<SqliteStoreOptions> = {
 };
 const CHECKS: Checks<SqliteStoreOptions> = {
   maxAgeMs: WHOLE_FROM_1,
-  // An empty file has 0.7 MB.
+  // The file of an empty store has 0.7 MB.
   maxBytes: wholeFrom(1024 ** 2),
   prices: ['an object', isObject],
   readOnly: TRUE_OR_FALSE,
 };
 
 /**
- * Maximum total bytes of pending operations. Beyond `PENDING_BYTES_MAX`, `apply` rejects with a `StoreError` whose
- * reason is `busy`.
+ * Maximum total size of pending operations, in bytes. Above this size, `apply` rejects with a `StoreError` whose reason
+ * is `busy`.
  */
 const PENDING_BYTES_MAX = 64 * 1024 * 1024;
 /** Minimum interval between log lines about failed writes, in milliseconds. */
@@ -72,29 +72,29 @@ const LOG_INTERVAL_MS = 60_000;
 /** Number of runs to read in one call. */
 const RUNS_AT_ONCE = 100;
 
-/** The functions that run in the writer thread. */
+/** Functions that run in the writer thread. */
 export type WriterCalls = Pick<SqliteCommits, 'apply' | 'addFeedback' | 'addTokens' | 'setOwner'>;
-/** The functions that run in a reader thread. */
+/** Functions that run in a reader thread. */
 export type ReaderCalls = { [Name in keyof SqliteReader]: SqliteReader[Name] };
 type RemoteCall<Call> = (...args: ArgumentsOf<Call>) => Promise<ResultOf<Call>>;
 
-/** The worker threads of a store. */
+/** Worker threads of a store. */
 interface Threads {
   /** The writer thread. Undefined if the file is open read-only. */
   readonly writer?: Thread<WriterCalls>;
   readonly reader: Thread<ReaderCalls>;
   /**
-   * Opens a second reader thread for queries that may scan many runs, so that other queries do not have to wait for
-   * them.
+   * Opens a second reader thread for queries that may scan many runs. Other queries then do not have to wait for slow
+   * ones.
    */
   readonly openSlowReader: () => Promise<Thread<ReaderCalls>>;
 }
 
 /**
  * A store that keeps runs in an SQLite file. When `apply` resolves, the runs are in the file and survive the end of the
- * process, even if it is killed. After a power failure, the file is intact, but runs from the last seconds may be
- * missing. Only one process at a time can open a file for writing, but other processes can read it meanwhile. Worker
- * threads read and write the file.
+ * process, even if the process is killed. After a power failure, the file is intact, but runs from the last seconds may
+ * be missing. Only one process at a time can open the file for writing. Other processes can read the file at the same
+ * time. Worker threads read and write the file.
  */
 export class SqliteStore implements Store {
   readonly #path: string;
@@ -108,17 +108,17 @@ export class SqliteStore implements Store {
   #loggedAtMs = Number.NEGATIVE_INFINITY;
 
   /**
-   * Opens a file. If it does not exist, creates it and its folders. Rejects with a RunspanError:
-   * `RUNSPAN_SQLITE_MISSING` if neither Node nor an installed package contains SQLite, `RUNSPAN_STORE_IN_USE` if
-   * another process has the file open for writing, `RUNSPAN_STORE_INVALID` if the file is damaged or not a store, and
-   * `RUNSPAN_STORE_FAILED` if the operating system refuses access.
+   * Opens a store file. If the file does not exist, creates the file and its folders. Rejects with
+   * `RUNSPAN_SQLITE_MISSING` if neither Node nor an installed package contains SQLite. Rejects with
+   * `RUNSPAN_STORE_IN_USE` if another process has the file open for writing. Rejects with `RUNSPAN_STORE_INVALID` if
+   * the file is damaged or not a store, and with `RUNSPAN_STORE_FAILED` if the operating system denies access.
    */
   static async open(path: string, options: SqliteStoreOptions = {}): Promise<SqliteStore> {
     const { readOnly, ...limits } = { ...DEFAULTS, ...checkedOptions('the options', options, CHECKS) };
     checkedPrices(limits.prices);
     if (typeof path !== 'string')
       throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected the path of a store to be text, got ${shown(path)}`);
-    // All threads must open the same file, even if a symbolic link changes in the meantime.
+    // All threads must open the same file, even if a symbolic link changes.
     const file = realPathOf(resolve(path));
     const subscribers = new Subscribers('maxAgeMs and maxBytes (--max-age and --max-size)');
     const onChange = (change: TenantChange): void => subscribers.report(change);
@@ -193,17 +193,15 @@ export class SqliteStore implements Store {
   }
 
   /**
-   * Records the address of the receiver that uses this store. Other processes show this address if they only read the
-   * file or find it in use.
+   * Records the address of the receiver that uses this store. Other processes that open the file can show this address.
    */
   setAddress(address: string): Promise<void> {
     return this.#setOwner({ ...ownOwner(), address });
   }
 
   /**
-   * Writes a copy of the store to a new file. This or another process may write to the store at the same time. If the
-   * new file exists or cannot be written, rejects with a RunspanError (`RUNSPAN_STORE_FAILED`) and leaves no partial
-   * copy.
+   * Writes a copy of the store to a new file. This or another process may write to the store at the same time. Rejects
+   * with `RUNSPAN_STORE_FAILED` if the new file exists or cannot be written. A failed backup leaves no partial copy.
    */
   async backup(path: string): Promise<void> {
     return (await this.#openSlowReader()).call('backup', resolve(path));
@@ -216,8 +214,7 @@ export class SqliteStore implements Store {
   }
 
   async #close(): Promise<void> {
-    // Closes the writer last, because the last connection to close moves the WAL into the file, and readers cannot do
-    // that.
+    // Close the writer last. The last connection must move the WAL into the file, and readers cannot do that.
     await Promise.allSettled([this.#threads.reader.close(), this.#slowReader?.then((reader) => reader.close())]);
     await this.#threads.writer?.close();
     this.#subscribers.logDeleted();
@@ -255,7 +252,7 @@ export class SqliteStore implements Store {
     return this.#slowReader;
   }
 
-  /** Logs why a write failed. Returns the error to throw, after which the client may retry. */
+  /** Logs why a write failed. Returns the error to throw. The client may retry after this error. */
   #unavailable(error: unknown): unknown {
     if (!(error instanceof RunspanError)) return error;
     const nowMs = performance.now();
@@ -272,6 +269,6 @@ function ownOwner(): StoreOwner {
 }
 
 /**
- * Query fields for which an index returns runs in chronological order. Queries with other fields may scan many runs.
+ * Query fields for which an index returns runs in chronological order. A query with other fields may scan many runs.
  */
 const QUICK: readonly string[] = ['project', 'name', 'model', 'status', 'range', 'sort', 'order', 'cursor', 'limit'];

@@ -9,23 +9,23 @@ import { COUNTS_USAGE, usageIn } from './run-row.ts';
 
 const LONGEST = PERIODS.at(-1) ?? 1;
 
-/** Maximum number of runs to scan for time buckets shorter than a minute. Such a scan takes about 0.1 s. */
+/** Maximum number of runs to scan for time buckets shorter than a minute. Scanning this many runs takes about 0.1 s. */
 const SCANNED_RUNS_MAX = 20_000;
 
-/** Part of a time range. Counters are read for whole periods, and runs are scanned for other parts. */
+/** Part of a time range. Whole periods are read from counters. For other parts, runs are scanned. */
 type Segment = Periods | { readonly range: TimeRange };
 
 interface Periods {
-  /** The period's length in minutes. `from` and `before` are minutes too. */
+  /** Length of the period in minutes. `from` and `before` are minutes too. */
   readonly period: number;
   readonly from: number;
   readonly before: number;
 }
 
 /**
- * Computes statistics. Uses counters for whole minutes if the query filters only by project, name, type, model and
- * status. With other filters, and for incomplete minutes at both ends of the range, scans the runs. Counters have no
- * shorter periods, so with many runs, time buckets are at least a minute long.
+ * Calculates statistics. If the query filters only by project, name, type, model and status, whole minutes are read
+ * from counters. With other filters, and for incomplete minutes at both ends of the range, runs are scanned. Counters
+ * cover at least a minute, so with many runs, time buckets are at least a minute long.
  */
 export function statisticsIn(
   connection: SqliteConnection,
@@ -41,7 +41,8 @@ export function statisticsIn(
   if (starts === undefined) return new StatisticsTally(query, starts).statistics();
   const { fromUs, beforeUs } = filter.range;
   const [firstMinute, lastMinute] = [minuteOf(starts.firstUs), minuteOf(starts.lastUs)];
-  // Counters cover whole minutes. The range starts and ends at a whole minute, unless the query limits it further.
+  // Counters cover whole minutes. The range starts and ends at whole minutes, unless the query limits the range
+  // further.
   const range = {
     fromUs: Math.max(fromUs, firstMinute * MINUTE_US),
     beforeUs: Math.min(beforeUs, (lastMinute + 1) * MINUTE_US),
@@ -69,7 +70,7 @@ function hasCounters({ traceId, tags, metadata, latencyUs, tokens, search }: Run
   return isPlain && tags.length === 0 && metadata.length === 0;
 }
 
-/** Divides a range into as few periods as possible. No period crosses a time bucket's boundary. */
+/** Divides a range into as few periods as possible. No period crosses the boundary of a time bucket. */
 function segmentsOf({ fromUs, beforeUs }: TimeRange, stepMinutes: number): Segment[] {
   const from = Math.ceil(fromUs / MINUTE_US);
   const before = Math.floor(beforeUs / MINUTE_US);
@@ -95,7 +96,7 @@ function wholePeriods(from: number, before: number, [period, ...shorter]: readon
   ];
 }
 
-/** Reads a tenant's counters that match a filter. */
+/** Reads the counters in a tenant that match a filter. */
 class CounterReader {
   readonly #connection: SqliteConnection;
   readonly #condition: Condition;
@@ -114,8 +115,8 @@ class CounterReader {
   }
 
   /**
-   * Returns the range from the first to the last period that contains runs. Approximate, because only the longest
-   * periods are used.
+   * Returns the approximate range from the first to the last period that contains runs. Only the longest periods are
+   * used.
    */
   coarseRange({ fromUs, beforeUs }: TimeRange): TimeRange | undefined {
     const from = Number.isFinite(fromUs) ? Math.floor(fromUs / MINUTE_US) - LONGEST : -Number.MAX_SAFE_INTEGER;
@@ -137,7 +138,7 @@ class CounterReader {
     };
   }
 
-  /** Returns the number of runs from one minute to another, both inclusive. */
+  /** Returns the number of runs between two minutes, both inclusive. */
   runsIn(first: number, last: number): number {
     return this.#connection.number(
       `SELECT coalesce(sum(runs), 0) FROM counters WHERE period = 1 AND start BETWEEN ? AND ? AND ${this.#condition.sql}`,
@@ -165,8 +166,8 @@ class CounterReader {
 }
 
 /**
- * Returns the first and the last start time among matching runs. Because the query sorts by start time, SQLite can stop
- * at the first match.
+ * Returns the first and the last start time of all matching runs. The query sorts by start time, so SQLite can stop at
+ * the first match.
  */
 function startRangeOf(connection: SqliteConnection, { sql, values }: Condition): StartRange | undefined {
   const startUs = (order: 'ASC' | 'DESC'): number | undefined =>

@@ -7,24 +7,24 @@ import type { TenantChange } from '../subscribers.ts';
 import type { StoreOwner } from './file.ts';
 import type { Retention } from './retention.ts';
 
-/** Value of `workerData` by which a thread recognizes that it belongs to a store. */
+/** Value of `workerData` that identifies the worker threads of a store. */
 export const STORE_THREAD = 'runspan-store';
 
-/** Options with which a thread opens the file. */
+/** Options that a thread uses to open the file. */
 export interface ConnectionOptions {
   /** Path of the file, without symbolic links. */
   readonly path: string;
-  /** Options for writing. Undefined if the thread only reads. */
+  /** Options for the writer thread. Undefined in a reader thread. */
   readonly write?: Retention & { readonly prices: Prices; readonly owner: StoreOwner };
 }
 
-/** Functions that are executed in a worker thread. */
+/** Functions that run in a worker thread. */
 export interface Thread<Calls> {
   call<Name extends keyof Calls & string>(
     name: Name,
     ...args: ArgumentsOf<Calls[Name]>
   ): Promise<ResultOf<Calls[Name]>>;
-  /** Ends the thread. Resolves when all earlier calls have returned and the thread has ended. */
+  /** Ends the thread. Resolves once all earlier calls have returned and the thread has ended. */
   close(): Promise<void>;
 }
 
@@ -34,12 +34,12 @@ export type ResultOf<Call> = Call extends (...args: never[]) => infer Result ? A
 /** A message to a thread. */
 export type Request = { readonly id: number; readonly name: string; readonly args: readonly unknown[] } | 'close';
 
-/** A message from a thread. A change is sent before the response to the call that caused it. */
+/** A message from a thread. A change is sent before the response to the call that caused the change. */
 export type Response =
   | { readonly id: number; readonly value?: unknown; readonly error?: SentError }
   | { readonly change: TenantChange };
 
-/** An error as it is sent to another thread. Messages do not preserve an error's class. */
+/** An error as it is sent to another thread. Messages between threads do not preserve an error's class. */
 interface SentError {
   readonly message: string;
   readonly code?: ErrorCode;
@@ -82,7 +82,7 @@ function startStoreWorker(): Worker {
   return new Worker(new URL('./worker.js', import.meta.url), { workerData: STORE_THREAD, execArgv });
 }
 
-/** A worker thread with a connection to the file. Keeps the process alive only while a call is pending. */
+/** A worker thread with a connection to the file. The thread keeps the process alive only while a call is pending. */
 export class WorkerThread<Calls> implements Thread<Calls> {
   readonly #worker: Worker;
   readonly #pending = new Map<number, Pending>();
@@ -90,11 +90,11 @@ export class WorkerThread<Calls> implements Thread<Calls> {
   readonly #onEnd: (problem: string) => void;
   #lastId = 0;
   #isOpen = false;
-  /** Why calls fail, once the thread has ended. */
+  /** Error with which calls reject after the thread has ended. */
   #ended: Error | undefined;
   #closing: Promise<void> | undefined;
 
-  /** Starts a thread. `onEnd` is called if the thread ends without a `close` call. */
+  /** Starts a thread. Calls `onEnd` if the thread ends without a call to `close`. */
   static async open<Calls>(
     options: ConnectionOptions,
     onChange: (change: TenantChange) => void,

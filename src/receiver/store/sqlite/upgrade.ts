@@ -18,8 +18,8 @@ interface EarlierRow {
 }
 
 /**
- * Copies a version 1 store into an empty store. Applies each run's posts and then its patches again. Copies traces in
- * the order of their last change, oldest first, so that the new store deletes them in the same order.
+ * Copies a version 1 store to an empty store. Applies the posts of each run again, and then the patches. Traces are
+ * copied in the order of their last change, so that the new store deletes them in the same order.
  */
 export function upgrade(from: SqliteConnection, to: SqliteConnection): void {
   const writer = new SqliteWriter(to, {}, Date.now);
@@ -81,7 +81,7 @@ function payloadsOf(from: SqliteConnection, n: number, isPatched: boolean): Part
   return Object.fromEntries(rows.map(({ n: key, text }) => [PAYLOAD_FIELDS[key % 4], text]));
 }
 
-/** Restores the time at which each trace last changed. */
+/** Restores the time of each trace's last change. */
 function restoreChanges(from: SqliteConnection, to: SqliteConnection): void {
   const rows = from.each<{ id: Uint8Array; seq: number; changed_ms: number }>('SELECT id, seq, changed_ms FROM traces');
   for (const { id, seq, changed_ms } of rows) {

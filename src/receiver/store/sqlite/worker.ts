@@ -6,7 +6,7 @@ import { clearOwner, currentOwner, openToRead, openToWrite, setOwner } from './f
 import { SqliteReader } from './reader.ts';
 import { type ConnectionOptions, type Request, type Response, STORE_THREAD, sentError } from './thread.ts';
 
-/** Executes the calls of a thread. */
+/** Executes calls in a thread. */
 interface CallHandler {
   call(name: string, args: readonly unknown[]): Promise<unknown>;
   close(): void;
@@ -75,7 +75,7 @@ function serve(port: MessagePort): void {
     if (request !== 'close') void respond(request);
     else {
       handler?.close();
-      // The thread then ends, because nothing else keeps it alive.
+      // The thread then ends, because nothing else keeps the thread alive.
       port.close();
     }
   });

@@ -22,7 +22,7 @@ export class SqliteWriter {
     this.counters = new Counters(connection);
   }
 
-  /** Applies a request's operations. Returns the change, or undefined if there are no operations. */
+  /** Applies the operations in a request. Returns the change, or undefined if there are no operations. */
   apply(tenant: string, operations: readonly EncodedOperation[]): TenantChange | undefined {
     if (operations.length === 0) return undefined;
     const placement = this.#placement(tenant);
@@ -64,7 +64,7 @@ export class SqliteWriter {
     this.#connection.run(DELETE_OLD_TOKENS, tenantN, TOKENS_MAX);
   }
 
-  /** Increments the sequence number and returns it. */
+  /** Increments and returns the sequence number. */
   nextSeq(): number {
     return this.#connection.number("UPDATE meta SET value = value + 1 WHERE key = 'seq' RETURNING value");
   }
@@ -96,12 +96,12 @@ export class SqliteWriter {
   }
 }
 
-/** The `+` makes SQLite search by tenant, not by age over all tenants. */
+/** The `+` makes SQLite search the tokens by tenant instead of by age over all tenants. */
 const DELETE_OLD_TOKENS = `DELETE FROM tokens WHERE tenant = ?1
   AND +n <= (SELECT n FROM tokens WHERE tenant = ?1 ORDER BY +n DESC LIMIT 1 OFFSET ?2)`;
 
 const REPLACE_FEEDBACK = 'INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?)';
 
-/** Needs `coalesce`, because Node 22 binds empty bytes as NULL. */
+/** `coalesce` is needed because Node 22 binds empty bytes as NULL. */
 const ATTACH = `INSERT INTO attachments (run, name, mime_type, size, bytes) VALUES (?, ?, ?, ?, coalesce(?, x''))
   ON CONFLICT (run, name) DO UPDATE SET mime_type = excluded.mime_type, size = excluded.size, bytes = excluded.bytes`;
