@@ -22,8 +22,8 @@ export const isMarkdown: Signal<boolean> = preference('markdown', (text) => text
 export const split: Signal<number> = preference('split', (text) => Number(text ?? 52));
 
 /**
- * Returns a signal whose value is stored in localStorage. If the browser blocks storage, the value lasts until the page
- * closes.
+ * Returns a signal whose value is stored in `localStorage`. If the browser blocks storage, the value is lost when the
+ * page closes.
  */
 function preference<Value extends string | number | boolean>(
   name: string,

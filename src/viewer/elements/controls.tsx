@@ -46,7 +46,7 @@ export function Toggle({
   );
 }
 
-/** A button that copies a text, which is created only when the button is clicked. */
+/** A button that copies a text. The text is created when the user clicks the button. */
 export function CopyButton({ text, label, word }: { text: () => string; label: string; word?: string }): JSX.Element {
   const [result, setResult] = useState<string>();
   const copy = async (): Promise<void> => {
@@ -66,7 +66,7 @@ export function CopyButton({ text, label, word }: { text: () => string; label: s
   );
 }
 
-/** A view's error message. Renders nothing if there is no error. */
+/** The error message of a view. Renders nothing if there is no error. */
 export function Problem({ text }: { text?: string | undefined }): JSX.Element | null {
   if (text === undefined) return null;
   return (
@@ -76,15 +76,12 @@ export function Problem({ text }: { text?: string | undefined }): JSX.Element | 
   );
 }
 
-/**
- * Placeholder for a view whose value is not available yet. Shows an error message if there is one, otherwise a loading
- * note.
- */
+/** Placeholder for a view that is still loading. Shows an error message if loading failed, or else a loading note. */
 export function Pending({ problem, note }: { problem?: string | undefined; note: string }): JSX.Element {
   return problem === undefined ? <p class="loading">{note}</p> : <Problem text={problem} />;
 }
 
-/** The first items in a list, with a button that shows more. */
+/** The first items of a list, with a button that shows more items. */
 export function Paged<Item>({
   items,
   page,

@@ -1,10 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** Converts an ISO 8601 time to milliseconds. Microseconds become the fraction. */
+/** Converts an ISO 8601 timestamp to milliseconds since 1970. Microseconds become a fraction. */
 export function millisecondsAt(iso: string): number {
   const whole = Date.parse(iso);
-  // Parses the receiver's format without a regular expression, because a trace can contain hundreds of thousands of
-  // times.
+  // For speed, the receiver's format is parsed without a regular expression. A trace can contain hundreds of thousands
+  // of timestamps.
   if (iso.length !== 27 || iso[19] !== '.') return whole;
   return whole + Number(iso.slice(23, 26)) / 1_000;
 }
@@ -42,11 +42,11 @@ export function bytes(value: number): string {
   return `${trimmed(value / 1_000_000, 1)} MB`;
 }
 
-/** Times in the future by at most this much, because clocks differ, are shown as `now`. */
+/** Clocks differ, so times up to this far in the future are shown as `now`. */
 const AHEAD_MAX_SECONDS = 60;
 
 /**
- * Formats a time as `now`, `5 s ago` or `6 d ago`. Times in the future or more than a week ago are formatted as a date.
+ * Formats a time as `now`, `5 s ago` or `6 d ago`. Future times and times more than a week ago are formatted as dates.
  */
 export function ago(ms: number, nowMs: number): string {
   const seconds = Math.floor((nowMs - ms) / 1_000);
@@ -59,7 +59,7 @@ export function ago(ms: number, nowMs: number): string {
   return dateOf(new Date(ms));
 }
 
-/** Formats the date and time with milliseconds, in the local time zone. */
+/** Formats a date and time with milliseconds, in the local time zone. */
 export function exact(instant: string | number): string {
   const at = new Date(instant);
   if (Number.isNaN(at.getTime())) return `${instant}`;
@@ -70,8 +70,8 @@ export function exact(instant: string | number): string {
 const DAY_MS = 86_400_000;
 
 /**
- * Returns a time axis's labels in local time. The distance between labels determines whether they show months, dates,
- * minutes, seconds or milliseconds.
+ * Returns the labels for a time axis, in local time. The distance between labels decides whether they show months,
+ * dates, minutes, seconds or milliseconds.
  */
 export function timeLabels(splits: readonly number[]): string[] {
   const stepMs = (splits[1] ?? 0) - (splits[0] ?? 0);
@@ -85,22 +85,22 @@ export function timeLabels(splits: readonly number[]): string[] {
   return splits.map((ms) => exact(ms).slice(from, to));
 }
 
-/** Formats a count and its noun, for example `1 run` or `2 runs`. */
+/** Formats a count with its noun, for example `1 run` or `2 runs`. */
 export function plural(value: number, noun: string): string {
   return `${value.toLocaleString('en')} ${noun}${value === 1 ? '' : 's'}`;
 }
 
-/** Formats a value with `print`. Returns a dash if the value is unknown. */
+/** Formats a value with `print`, or returns a dash if the value is undefined. */
 export function orDash(value: number | undefined, print: (value: number) => string): string {
   return value === undefined ? '–' : print(value);
 }
 
-/** Formats the duration from start to end. Returns an empty string while the run is open. */
+/** Formats the duration of a run. Returns an empty string while the run is pending. */
 export function latencyOf({ start_time, end_time }: { start_time: string; end_time?: string }): string {
   return end_time === undefined ? '' : duration(millisecondsAt(end_time) - millisecondsAt(start_time));
 }
 
-/** Returns the current time. While `isTicking` is set, the component renders again every `intervalMs`. */
+/** Returns the current time. While `isTicking` is set, renders the component again every `intervalMs` milliseconds. */
 export function useNow(isTicking: boolean, intervalMs: number): number {
   const [nowMs, setNowMs] = useState(Date.now());
   useEffect(() => {

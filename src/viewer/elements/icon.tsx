@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import type { RunStatus } from '../../receiver/store/run-view.ts';
 
-/** Paths on a 16 × 16 grid, drawn in the text colour. */
+/** SVG paths on a 16 × 16 grid, drawn in the text colour. */
 const PATHS: Readonly<Record<string, string>> = {
   success: 'M3.5 8.5l3 3 6-7',
   error: 'M8 1.8a6.2 6.2 0 1 0 0 12.4A6.2 6.2 0 0 0 8 1.8zM5.7 5.7l4.6 4.6M10.3 5.7l-4.6 4.6',
@@ -42,7 +42,7 @@ export function Icon({ name }: { name: string }): JSX.Element {
   );
 }
 
-/** A status, shown as an icon and a word. If `isShort` is set, only screen readers get the word "success". */
+/** Shows a status as an icon and a word. If `isShort` is set, the word "success" is visible only to screen readers. */
 export function StatusMark({ status, isShort = false }: { status: RunStatus; isShort?: boolean }): JSX.Element {
   return (
     <span class={`status status-${status}`} title={STATUS_TITLES[status]}>

@@ -3,17 +3,17 @@ import { useEffect, useRef } from 'preact/hooks';
 import { hasMoved } from '../data/navigation.ts';
 
 /**
- * Actions by key (`j`, `ArrowDown`) or by two successive keys (`g s`). If an action returns false, the key counts as
- * not handled.
+ * Maps a key (`j`, `ArrowDown`) or a sequence of two keys (`g s`) to an action. If the action returns false, the key
+ * counts as not handled.
  */
 export type KeyMap = Readonly<Record<string, (() => unknown) | undefined>>;
 
-/** Maximum time between two successive keys. */
+/** Maximum time between two keys of a sequence, in milliseconds. */
 const SEQUENCE_MS = 1_000;
 
 interface Layer {
   keys: KeyMap;
-  /** Whether this layer is a dialog. Layers below a dialog receive no keys. */
+  /** Whether this layer is a dialog. Layers below a dialog receive no key presses. */
   isModal: boolean;
 }
 
@@ -22,8 +22,8 @@ let first = '';
 let firstMs = 0;
 
 /**
- * Registers keys while the component is mounted. If several components have registered a key, the most recently mounted
- * one handles it first.
+ * Registers keys while the component is mounted. If several components register the same key, the most recently mounted
+ * component handles it first.
  */
 export function useKeys(keys: KeyMap, isModal = false): void {
   const layer = useRef<Layer>({ keys, isModal });
@@ -59,7 +59,7 @@ function press(key: string, event: KeyboardEvent): boolean {
 }
 
 /**
- * Whether the focused element, for example a text box, a button or a scrolled region, handles the key itself. In a text
+ * Returns whether the focused element handles the key itself, for example in a text box or a scrolled region. In a text
  * box, the first Escape only removes the focus, so that the text is not lost.
  */
 function isHandledByTarget({ target, key }: KeyboardEvent): boolean {
@@ -72,7 +72,7 @@ function isHandledByTarget({ target, key }: KeyboardEvent): boolean {
   return /^(Arrow|Page|Home|End)/.test(key) && target.closest('[data-own-arrows]') !== null;
 }
 
-/** When a view opens, moves the focus to the element if the previously focused element no longer exists. */
+/** Focuses the element when a view opens, if the previously focused element no longer exists. */
 export function useFocus(element: RefObject<HTMLElement | null>): void {
   useEffect(() => {
     if (hasMoved() && document.activeElement === document.body) element.current?.focus({ preventScroll: true });

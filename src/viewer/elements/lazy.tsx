@@ -4,8 +4,8 @@ import { useEffect } from 'preact/hooks';
 import { problemOf } from '../data/api.ts';
 
 /**
- * Returns a component whose module is loaded when the component is first shown. Shows `Fallback` while the module loads
- * and if loading fails. Showing the component again after a failure tries again.
+ * Returns a component that loads its module when first shown. Shows `Fallback` while the module loads and if loading
+ * fails. If loading failed, showing the component again retries.
  */
 export function lazy<Props extends object>(
   load: () => Promise<{ default: ComponentType<Props> }>,

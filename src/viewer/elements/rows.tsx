@@ -2,17 +2,19 @@ import type { ComponentChildren, JSX, RefObject } from 'preact';
 import { useLayoutEffect, useState } from 'preact/hooks';
 import { useKeys } from './keys.ts';
 
-/** The range of rows in a scrolled list that are in the document. */
+/** The range of rows of a scrolled list that are in the DOM. */
 interface RowWindow {
   readonly first: number;
-  /** Index of the row after the last one. */
+  /** Index after the last row. */
   readonly end: number;
 }
 
-/** Extra rows above and below the visible rows, so that short scrolls show no gap. */
+/** Number of extra rows above and below the visible rows. Extra rows prevent gaps during short scrolls. */
 const MARGIN_ROWS = 6;
 
-/** A container with space for `count` rows of equal height. `children` contains the rows from index `first` on. */
+/**
+ * A container with space for `count` rows of equal height. `children` contains the rows that start at index `first`.
+ */
 export function Rows({
   count,
   rowHeight,
@@ -36,7 +38,7 @@ export function Rows({
 }
 
 /**
- * Returns the range of rows to render in a scrolled element. The component renders again only when the range changes.
+ * Returns the range of rows to render in a scrolled element. Renders the component again only when the range changes.
  */
 export function useRowWindow(element: RefObject<HTMLElement | null>, rowHeight: number, count: number): RowWindow {
   const [place, setPlace] = useState({ scrollTop: 0, height: 0 });
@@ -44,7 +46,7 @@ export function useRowWindow(element: RefObject<HTMLElement | null>, rowHeight: 
     const scrolled = element.current;
     if (scrolled === null) return;
     const measure = (): void => {
-      // Scrolling by less than a row does not render again.
+      // Round down to whole rows, so that shorter scrolls do not render again.
       const scrollTop = Math.floor(scrolled.scrollTop / rowHeight) * rowHeight;
       const height = scrolled.clientHeight;
       setPlace((last) => (last.scrollTop === scrollTop && last.height === height ? last : { scrollTop, height }));
@@ -61,7 +63,7 @@ export function useRowWindow(element: RefObject<HTMLElement | null>, rowHeight: 
   return rowWindow(place.scrollTop, place.height, rowHeight, count);
 }
 
-/** Registers keys that move between rows. `select` receives an index between 0 and `count - 1`. */
+/** Registers keys that move the selection between rows. `select` receives an index between 0 and `count - 1`. */
 export function useRowKeys(
   element: RefObject<HTMLElement | null>,
   rowHeight: number,
@@ -91,7 +93,7 @@ function rowWindow(scrollTop: number, height: number, rowHeight: number, count: 
   return { first: Math.max(0, Math.min(top, count) - MARGIN_ROWS), end };
 }
 
-/** Scrolls by the shortest distance that makes a row visible. */
+/** Scrolls just far enough to make a row visible. */
 export function scrollToRow(element: HTMLElement | null, row: number, rowHeight: number): void {
   if (element === null || row < 0) return;
   const top = row * rowHeight;

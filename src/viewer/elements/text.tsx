@@ -3,11 +3,11 @@ import { useState } from 'preact/hooks';
 import { bytes } from './figures.ts';
 import { piecesOf } from './visible-text.ts';
 
-/** Number of characters of a long text that are shown at first, and that each click on "Show more" adds. */
+/** Number of characters of a long text to show at first. Each click on "Show more" adds the same number. */
 const SHOWN = 4_096;
 const MORE = 65_536;
 
-/** Text in which hidden characters are escaped and marked. */
+/** Shows a text with hidden characters escaped and marked. */
 export function Text({ value }: { value: string }): JSX.Element {
   return (
     <>
@@ -24,7 +24,7 @@ export function Text({ value }: { value: string }): JSX.Element {
   );
 }
 
-/** The beginning of a long text, with a button that shows more. */
+/** Shows the beginning of a long text, with a button that shows more. */
 export function LongText(props: { value: string; children?: (shown: string) => JSX.Element }): JSX.Element {
   const { value, children } = props;
   const [length, setLength] = useState(SHOWN);

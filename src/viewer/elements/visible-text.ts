@@ -1,12 +1,12 @@
 /**
- * Matches invisible characters and characters that change how others look: controls, direction marks, zero-width marks,
- * tags and lone surrogates. Does not match joiners, because scripts and emoji need them.
+ * Matches characters that are invisible or change how other characters look, such as control characters, direction
+ * marks, zero-width marks, tags and lone surrogates. Joiners do not match, because scripts and emoji need joiners.
  */
 const HIDDEN =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: The pattern matches control characters on purpose.
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Cs}|[\u{e0000}-\u{e007f}]/gu;
 
-/** A piece of visible text, or the escape of one hidden character. */
+/** A piece of visible text, or the escape sequence of one hidden character. */
 export interface TextPiece {
   readonly text: string;
   readonly isHidden: boolean;
@@ -26,7 +26,7 @@ export function piecesOf(text: string): TextPiece[] {
   return pieces;
 }
 
-/** Returns a text on one line with hidden characters escaped, for names and attributes. */
+/** Returns a text on one line with hidden characters escaped. Use this function for names and attributes. */
 export function visible(text: string): string {
   return text.replace(/\r?\n/g, ' ').replace(HIDDEN, escaped);
 }

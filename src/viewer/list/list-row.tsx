@@ -89,7 +89,7 @@ function Cell(props: { class?: string; title?: string; children: ComponentChildr
   return <span role="gridcell" {...props} />;
 }
 
-/** Preview of the input, and of the output or the error. */
+/** Preview of a run's input, and of its output or error. */
 function Preview({ line }: { line: Line }): JSX.Element {
   const { inputs_preview = '', outputs_preview = '', error } = line;
   const output = error ?? outputs_preview;

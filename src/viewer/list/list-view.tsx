@@ -15,11 +15,11 @@ import { type Line, RunList } from './run-list.ts';
 type ListKind = 'traces' | 'runs';
 
 const ROW_HEIGHT = 34;
-/** The next page is requested when this many rows are left before the end of the list. */
+/** Number of remaining rows at which the next page is requested. */
 const AHEAD = 30;
 const TICK_MS = 5_000;
 
-/** The last shown list, which is shown again when the user returns from a trace. */
+/** The last shown list. The list appears again when the user returns from a trace. */
 let last: { readonly key: string; readonly list: RunList } | undefined;
 
 export function ListView({ view }: { view: ListKind }): JSX.Element {
@@ -132,8 +132,8 @@ function useRestoredScroll(element: RefObject<HTMLElement | null>, list: RunList
 }
 
 /**
- * Scrolls by the height of new rows at the top, so that the visible rows do not move. Returns the number of new rows
- * that the user has not seen.
+ * When new rows arrive at the top, scrolls by their height to keep the visible rows in place. Returns the number of new
+ * rows that the user has not seen.
  */
 function useAnchoredScroll(element: RefObject<HTMLElement | null>, list: RunList, isAtTop: boolean): number {
   const [unseen, setUnseen] = useState(0);

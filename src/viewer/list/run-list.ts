@@ -5,30 +5,30 @@ import { api, problemOf } from '../data/api.ts';
 import { onChanges } from '../data/changes.ts';
 import { Refresh } from '../data/live-value.ts';
 
-/** A row in the list. A trace row has its totals in `trace`. */
+/** A row of the list. In a list of traces, `trace` contains the totals. */
 export type Line = Omit<TraceSummary, 'trace'> & Partial<Pick<TraceSummary, 'trace'>>;
 
 const PAGE = 100;
-/** Maximum number of runs to read again after their trace has changed. */
+/** Maximum number of runs to read again when their trace has changed. */
 const TRACE_RUNS_MAX = 1_000;
-/** Maximum number of rows while the user is at the top. A longer list is shortened to its first page. */
+/** Maximum number of rows while the user is at the top of the list. A longer list is cut to its first page. */
 const LINES_MAX = 2_000;
 
 /**
- * A list that loads further pages when the user scrolls, and new rows as they arrive. A row is read again only if it is
- * visible and its trace has changed. A closed list keeps its rows and can be opened again.
+ * A list that loads more pages as the user scrolls, and new rows as they arrive. A visible row is read again if its
+ * trace has changed. A closed list keeps its rows and can be opened again.
  */
 export class RunList {
   readonly lines: Signal<readonly Line[]> = signal([]);
   readonly problem: Signal<string | undefined> = signal(undefined);
   readonly isLoading: Signal<boolean> = signal(true);
-  /** Number of rows that the last update added at the top. */
+  /** Number of rows that the last update added at the top of the list. */
   readonly arrived: Signal<{ readonly count: number }> = signal({ count: 0 });
-  /** Whether more than one page of new rows has arrived. They are loaded when the user returns to the top. */
+  /** Whether more than one page of new rows has arrived. The new rows are loaded when the user returns to the top. */
   readonly isBehind: Signal<boolean> = signal(false);
   /** Id of the selected row. */
   readonly selected: Signal<string | undefined> = signal(undefined);
-  /** The list's scroll position when it was closed. */
+  /** Scroll position of the list when it was closed. */
   scrollTop = 0;
   #visible: readonly Line[] = [];
   #isAtTop = true;
@@ -36,15 +36,15 @@ export class RunList {
   readonly #createQuery: () => URLSearchParams;
   #query = new URLSearchParams();
   #refresh: Refresh | undefined;
-  /** Ids of changed traces whose rows have not been read again yet. */
+  /** Ids of changed traces whose rows must be read again. */
   readonly #changed = new Set<string>();
   #unsubscribe: (() => void) | undefined;
   #next: string | undefined;
   #growing: Promise<void> | undefined;
 
   /**
-   * `createQuery` is called each time the list is opened, and resolves relative times so that all pages use the same
-   * time.
+   * `createQuery` is called each time the list is opened. The function resolves relative times, so that all pages use
+   * the same time.
    */
   constructor(view: 'traces' | 'runs', createQuery: () => URLSearchParams) {
     this.#view = view;
@@ -82,7 +82,7 @@ export class RunList {
     });
   }
 
-  /** Sets which rows are visible. Stale rows are read again. */
+  /** Sets the visible rows. Stale rows are read again. */
   see(lines: readonly Line[], isAtTop: boolean): void {
     this.#visible = lines;
     this.#isAtTop = isAtTop;
@@ -93,7 +93,7 @@ export class RunList {
   async #grow(cursor: string): Promise<void> {
     try {
       const page = await this.#read({ cursor });
-      // The list was shortened during the read, so there would be a gap before this page.
+      // The list was cut during the read, so adding this page would leave a gap.
       if (this.#next !== cursor) return;
       this.#next = page.next;
       const known = new Set(this.lines.value.map(({ id }) => id));
@@ -103,7 +103,7 @@ export class RunList {
     }
   }
 
-  /** Reads the first page and the visible rows that have changed. */
+  /** Reads the first page again, and the visible rows that have changed. */
   async #reread(signal: AbortSignal): Promise<void> {
     try {
       const head = await this.#read({}, signal);
@@ -116,7 +116,7 @@ export class RunList {
     if (!signal.aborted) this.isLoading.value = false;
   }
 
-  /** Replaces the beginning of the list, up to the page's last row. Rows that no longer match the filter disappear. */
+  /** Replaces the beginning of the list with the first page. Rows that no longer match the filter disappear. */
   #putFirst({ items, next }: Page<Line>): void {
     const lines = this.lines.value;
     const last = items.at(-1)?.id;
@@ -148,7 +148,9 @@ export class RunList {
     }
   }
 
-  /** Replaces a trace's rows. Rows missing from the response are removed, unless the response has a next page. */
+  /**
+   * Replaces the rows of a trace. Removes rows that are missing from the response, unless the response has a next page.
+   */
   #replace(traceId: string, { items, next }: Page<Line>): void {
     const byId = new Map(items.map((line) => [line.id, line]));
     this.lines.value = this.lines.value.flatMap((line) =>

@@ -1,13 +1,13 @@
-/** Binary data encoded as text, either as a data URI or as base64. */
+/** Binary data encoded as text: a data URI or base64. */
 export interface BinaryText {
   readonly base64: string;
   readonly type: string;
   readonly sizeBytes: number;
 }
 
-/** Minimum length of text that may count as base64. Shorter text may be an id or a word. */
+/** Minimum length of base64 text. Shorter text may be an id or a word. */
 const LENGTH_MIN = 256;
-/** Number of characters to examine for base64. */
+/** Number of characters to check for base64. */
 const SAMPLE = 4_096;
 
 const MAGIC: readonly (readonly [string, string])[] = [
@@ -34,7 +34,7 @@ export function binaryOf(text: string): BinaryText | undefined {
 }
 
 /**
- * Returns a safe image's data URI. Determines the image type from the first bytes, because the declared type may be
+ * Returns the data URI of a safe image. Detects the image type from the first bytes, because the declared type may be
  * wrong.
  */
 export function imageOf(text: string): string | undefined {
@@ -42,12 +42,12 @@ export function imageOf(text: string): string | undefined {
   return found !== undefined && IMAGE_TYPES.has(found.type) ? `data:${found.type};base64,${found.base64}` : undefined;
 }
 
-/** Image types that contain only pixels. */
+/** Safe image types, which contain only pixels. */
 export const IMAGE_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
 /**
- * Whether a text looks like base64: it must contain lower case, upper case and digits, unlike words and hexadecimal
- * numbers.
+ * Returns whether a text looks like base64. Unlike words and hexadecimal numbers, base64 contains lower case, upper
+ * case and digits.
  */
 function looksLikeBase64(text: string): boolean {
   const sample = text.slice(0, SAMPLE);

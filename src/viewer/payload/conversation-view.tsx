@@ -11,12 +11,12 @@ import { binaryOf, IMAGE_TYPES, imageOf } from './binary-text.ts';
 import { BinaryChip, JsonTree } from './json-tree.tsx';
 import type { Message, Part } from './message.ts';
 
-/** Number of messages shown at first, from the end of a long conversation. */
+/** Number of messages to show at first. A long conversation shows its last messages. */
 const PAGE = 30;
-/** Reasoning up to this length is expanded at first. */
+/** Maximum length of reasoning text that is expanded at first. */
 const REASONING_OPEN_LENGTH = 600;
 
-/** A run whose attachments may include its messages' media. */
+/** A run whose attachments may contain the media of its messages. */
 export interface AttachmentOwner {
   readonly id: string;
   readonly attachments?: readonly AttachmentInfo[];
@@ -106,8 +106,8 @@ function ToolPart({
 }
 
 /**
- * Media in a message, shown as an image, as a link, or as the size of other data. The data is in the payload or in one
- * of the run's attachments.
+ * Shows media in a message as an image, a link, or the size of the data. The data is in the payload or in an attachment
+ * of the run.
  */
 function Media({ source, type, run }: { source: string; type: string | undefined; run: AttachmentOwner }): JSX.Element {
   const [, name] = /^\[Attachment (.+?): /.exec(source) ?? [];
@@ -126,7 +126,7 @@ function Media({ source, type, run }: { source: string; type: string | undefined
   );
 }
 
-/** An attachment that can be downloaded. Safe images are shown as a preview. */
+/** An attachment with a download link. Safe images have a preview. */
 export function Attachment({ attachment, runId }: { attachment: AttachmentInfo; runId: string }): JSX.Element {
   const { name, mime_type, size } = attachment;
   const url = attachmentUrl(runId, name);
@@ -147,7 +147,7 @@ export function Attachment({ attachment, runId }: { attachment: AttachmentInfo; 
 
 const Markdown = lazy(() => import('./markdown.tsx'), PlainText);
 
-/** Text from a payload, rendered as Markdown or as plain text. */
+/** Shows text from a payload as Markdown or as plain text. */
 export function Reading({ text }: { text: string }): JSX.Element {
   if (binaryOf(text) !== undefined) return <BinaryChip text={text} />;
   const Shown = isMarkdown.value ? Markdown : PlainText;

@@ -1,7 +1,7 @@
 import { type Fields, fieldsOf, isFields, listOf, type Message, type Part, textOf } from './message.ts';
 import { callOf, callsOf, partsOf, resultOf, textPart } from './message-parts.ts';
 
-/** Returns the messages in a model call's inputs. Returns undefined if the format is unknown. */
+/** Returns the messages in the inputs of a model call. Returns undefined if the format is unknown. */
 export function messagesOfInputs(inputs: unknown): Message[] | undefined {
   const fields = unwrapValue(inputs);
   const found = listedMessages(fields) ?? inputMessages(fields);
@@ -29,7 +29,7 @@ export function messagesOfOutputs(outputs: unknown): Message[] | undefined {
   return parts.length === 0 ? undefined : [{ role: 'assistant', parts }];
 }
 
-/** Unwraps a payload that consists of a traced function's only argument or its result. */
+/** Unwraps a payload that contains only the argument or the result of a traced function. */
 function unwrapValue(value: unknown): Fields {
   const fields = fieldsOf(value);
   const inner = fields.input ?? fields.output ?? fields.outputs ?? fields.kwargs;
@@ -43,7 +43,7 @@ function listedMessages(fields: Fields): Message[] | undefined {
   const list = [fields.messages, fields.contents, fields.prompt, fields.chat_history].find(
     (one) => Array.isArray(one) && one.flat().some(isItem),
   );
-  // LangChain records a list of conversations, which usually contains only one.
+  // LangChain records a list of conversations. The list usually contains only one conversation.
   return list === undefined ? undefined : messagesOf((list as unknown[]).flat());
 }
 
@@ -54,7 +54,7 @@ function inputMessages(fields: Fields): Message[] | undefined {
   return textOf(input) === undefined ? undefined : [{ role: 'user', parts: partsOf(input) }];
 }
 
-/** Whether a value is a message or another item in OpenAI's Responses API. */
+/** Returns whether a value is a message or another item of OpenAI's Responses API. */
 function isItem(value: unknown): boolean {
   return isMessage(value) || /^(function_call|reasoning|.*_call)(_output)?$/.test(`${fieldsOf(value).type}`);
 }
@@ -106,8 +106,8 @@ function messageOf(value: unknown): Message {
 }
 
 /**
- * Unwraps a LangChain message: `{ lc, type: 'constructor', id, kwargs }` if it was serialized, `{ type, data }` if it
- * was stored.
+ * Unwraps a LangChain message. A serialized message is `{ lc, type: 'constructor', id, kwargs }`, and a stored message
+ * is `{ type, data }`.
  */
 function unwrapEnvelope(fields: Fields): Fields {
   if (isFields(fields.kwargs)) {
@@ -122,7 +122,7 @@ function roleOf(fields: Fields): string {
   return ROLES.get(name) ?? name;
 }
 
-/** Converts a Responses API item that is not a message. */
+/** Converts an item of OpenAI's Responses API that is not a message. */
 function itemOf(fields: Fields): Message | undefined {
   const type = `${fields.type}`;
   if (fields.role !== undefined || type === 'message') return undefined;
@@ -134,8 +134,8 @@ function itemOf(fields: Fields): Message | undefined {
 }
 
 /**
- * Drops tool calls that the content already contains. Some libraries list a call both in the content and in a separate
- * field.
+ * Drops tool calls that the content already contains. Some libraries list tool calls both in the content and in a
+ * separate field.
  */
 function withoutRepeated(calls: readonly Part[], content: unknown): readonly Part[] {
   const isRepeated = listOf(content).some((block) => /^tool[_-](use|call)$/.test(`${fieldsOf(block).type}`));

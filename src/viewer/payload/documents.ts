@@ -8,7 +8,7 @@ export interface FoundDocument {
   readonly metadata?: Fields | undefined;
 }
 
-/** Returns the documents in a retriever's outputs. Returns undefined if the outputs contain no list of texts. */
+/** Returns the documents in the outputs of a retriever. Returns undefined if the outputs contain no list of texts. */
 export function documentsOf(outputs: unknown): FoundDocument[] | undefined {
   const list = listIn(outputs, 2);
   const found = list?.map(documentOf);
@@ -29,7 +29,7 @@ function listIn(value: unknown, depth: number): readonly unknown[] | undefined {
 
 function documentOf(value: unknown): FoundDocument | undefined {
   if (typeof value === 'string') return { text: value };
-  // Some vector stores return each document as a pair with its score.
+  // Some vector stores return each document as a pair of the document and its score.
   if (Array.isArray(value) && value.length === 2 && typeof value[1] === 'number') {
     const first = documentOf(value[0]);
     return first === undefined ? undefined : { ...first, score: value[1] };

@@ -14,7 +14,7 @@ import { Text } from '../elements/text.tsx';
 const LANGUAGES = { bash, javascript, json, python, sql, typescript, xml, yaml };
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
 
-/** Maximum length of highlighted code. Longer code would need so many elements that the page becomes slow. */
+/** Maximum length of code to highlight. Longer code would need too many elements and slow down the page. */
 const LENGTH_MAX = 20_000;
 
 interface TokenNode {
@@ -35,7 +35,7 @@ function treeOf(text: string, language: string): TokenNode | undefined {
 }
 
 /**
- * Converts tokens to elements and text nodes. Does not use the library's HTML, because a bug in the library could then
+ * Converts tokens to elements and text nodes. The library's HTML is not used, because a bug in the library could then
  * run scripts.
  */
 function elementsOf({ scope, children }: TokenNode): JSX.Element {

@@ -7,18 +7,17 @@ import { visible } from '../elements/visible-text.ts';
 import { binaryOf, imageOf } from './binary-text.ts';
 
 /**
- * Depth from which values are collapsed at first. Values with more items than fit on a screen are collapsed at any
- * depth.
+ * Depth from which values are collapsed at first. Values with too many items for a screen are collapsed at any depth.
  */
 const OPEN_DEPTH = 2;
 const OPEN_ITEMS = 24;
 const PAGE = 100;
-/** Values up to this length are shown on one line when collapsed. */
+/** Maximum length of collapsed values that are shown on one line. */
 const INLINE_LENGTH = 100;
 
 /**
- * A JSON value as a tree. Only expanded values are in the document. With `isCompact`, a value that fits on one line is
- * shown on one line.
+ * Shows a JSON value as a tree. Only expanded values are in the DOM. If `isCompact` is set, a value that fits on one
+ * line is shown on one line.
  */
 export function JsonTree(props: { value: unknown; path?: string; isCompact?: boolean }): JSX.Element {
   const { value, path = '$', isCompact = false } = props;
@@ -86,7 +85,7 @@ function Branch({ name, value, path, depth, isOpen }: NodeProps & { value: objec
                 value={(value as Record<string | number, unknown>)[key]}
                 path={path + stepOf(key)}
                 depth={depth + 1}
-                // The items of a long list are collapsed at first.
+                // Items of a long list are collapsed at first.
                 isOpen={depth + 1 < OPEN_DEPTH && size <= OPEN_ITEMS}
               />
             )}
@@ -112,7 +111,7 @@ function Leaf({ value }: { value: unknown }): JSX.Element {
   );
 }
 
-/** The type and size of binary data, with buttons that show it as an image or as text. */
+/** Shows the type and size of binary data, with buttons that show the data as an image or as text. */
 export function BinaryChip({ text }: { text: string }): JSX.Element {
   const [shown, setShown] = useState<'image' | 'text'>();
   const found = binaryOf(text);
@@ -150,7 +149,7 @@ function Copies({ value, path }: { value: unknown; path: string }): JSX.Element 
   );
 }
 
-/** Returns a value as text, or undefined if it does not fit on one line. */
+/** Returns a value as text, or undefined if the text does not fit on one line. */
 function inlineOf(value: object): string | undefined {
   const text = printWithin(value, INLINE_LENGTH);
   return text === undefined || text.length > INLINE_LENGTH ? undefined : visible(text);

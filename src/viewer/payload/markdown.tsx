@@ -10,11 +10,11 @@ const Highlighted = lazy<{ text: string; language: string }>(
   ({ text }) => <Text value={text} />,
 );
 
-/** Maximum nesting depth. Deeper nesting is shown as source text. */
+/** Maximum nesting depth. Deeper content is shown as source text. */
 const DEPTH_MAX = 24;
 
 /**
- * Renders Markdown from the lexer's tokens. HTML is shown as text. Only `http` and `https` links work, and only images
+ * Renders Markdown from the lexer's tokens. HTML is shown as text. Only `http` and `https` links work. Only images
  * whose data is in the text are shown.
  */
 export default function Markdown({ text }: { text: string }): JSX.Element {
@@ -25,7 +25,7 @@ function tokensOf(text: string): Token[] {
   try {
     return new Lexer({ gfm: true, breaks: true }).lex(text);
   } catch {
-    // The text is nested too deeply for the recursive lexer's call stack.
+    // The nesting is too deep for the call stack of the recursive lexer.
     return [{ type: 'paragraph', raw: text, text, tokens: [{ type: 'text', raw: text, text }] }];
   }
 }
@@ -42,7 +42,7 @@ function block(token: Tokens.Generic, depth: number): ComponentChildren {
     case 'checkbox':
       return null;
     case 'heading':
-      // `<h1>` would count as a page heading.
+      // `<p>` is used because `<h1>` would count as a page heading.
       return <p class={`heading heading-${token.depth}`}>{inline(token.tokens, depth + 1)}</p>;
     case 'paragraph':
       return <p>{inline(token.tokens, depth + 1)}</p>;
@@ -145,8 +145,8 @@ function SafeLink({ href, children }: { href: string; children: ComponentChildre
 }
 
 /**
- * Shows an image whose data is in the text. An image on another server becomes a link, because loading it would reveal
- * to that server that the payload is being viewed.
+ * Shows an image whose data is in the text. An image on another server becomes a link. Loading that image would tell
+ * the server that someone is viewing the payload.
  */
 function Image({ source, text }: { source: string; text: string }): JSX.Element {
   const image = imageOf(source);

@@ -1,6 +1,6 @@
 import { type Fields, fieldsOf, isFields, listOf, type Part, parseJson, textOf } from './message.ts';
 
-/** Converts a message's content to parts. The content is text or a list of blocks, in any provider's format. */
+/** Converts the content of a message to parts. The content is text or a list of blocks in any provider's format. */
 export function partsOf(content: unknown): Part[] {
   if (content === undefined || content === null || content === '') return [];
   if (typeof content === 'string') return [{ kind: 'text', text: content }];
@@ -8,10 +8,7 @@ export function partsOf(content: unknown): Part[] {
   return partsOfBlock(content);
 }
 
-/**
- * Returns the tool calls in a message's fields: OpenAI's `tool_calls` and `function_call`, and LangChain's
- * `invalid_tool_calls`.
- */
+/** Returns the tool calls in OpenAI's `tool_calls` and `function_call`, and in LangChain's `invalid_tool_calls`. */
 export function callsOf(message: Fields): Part[] {
   const calls = listOf(message.tool_calls ?? message.toolCalls).map(fieldsOf);
   const legacy = isFields(message.function_call) ? [message.function_call] : [];
@@ -19,7 +16,7 @@ export function callsOf(message: Fields): Part[] {
   return [...calls, ...legacy, ...invalid].map(callOf);
 }
 
-/** Converts a tool call. Its name and arguments are either in `function` or next to the id. */
+/** Converts a tool call. The name and the arguments are either in `function` or next to the id. */
 export function callOf(call: Fields): Part {
   const inner = isFields(call.function) ? call.function : call;
   const id = textOf(call.id, call.call_id, call.toolCallId);
@@ -35,7 +32,7 @@ export function resultOf(fields: Fields, value: unknown): Part {
   return { kind: 'result', id, name, value: parseJson(plainResult(value)), isError };
 }
 
-/** Simplifies a tool's result: joins text blocks, and unwraps the AI SDK's `{ type, value }`. */
+/** Simplifies the result of a tool. Joins text blocks, and unwraps the AI SDK's `{ type, value }`. */
 function plainResult(value: unknown): unknown {
   if (Array.isArray(value) && value.length > 0 && value.every((block) => textOf(fieldsOf(block).text) !== undefined)) {
     return value.map((block) => fieldsOf(block).text).join('\n');

@@ -1,11 +1,11 @@
-/** A message in a format that is the same for all providers. */
+/** A message in a common format for all providers. */
 export interface Message {
   readonly role: string;
   readonly name?: string | undefined;
   readonly parts: readonly Part[];
 }
 
-/** A part of a message's content. Parts with the kind `other` are shown as JSON. */
+/** A part of a message's content. Parts of the kind `other` are shown as JSON. */
 export type Part =
   | { readonly kind: 'text' | 'reasoning' | 'refusal'; readonly text: string }
   | { readonly kind: 'media'; readonly source: string; readonly type?: string | undefined }

@@ -12,10 +12,10 @@ import { JsonTree } from '../payload/json-tree.tsx';
 
 const DEFAULT_KEY = 'rating';
 
-/** Submits feedback. Resolves to true if the receiver stored it. */
+/** Submits feedback. Resolves to true if the receiver stored the feedback. */
 type Submit = (feedback: Partial<Feedback>) => Promise<boolean>;
 
-/** A section with a run's feedback, and buttons and a form to add some. */
+/** A section with a run's feedback, and with buttons and a form to add feedback. */
 export function FeedbackSection({ run, reload }: { run: RunDetails; reload: () => void }): JSX.Element {
   const problem = useSignal<string | undefined>(undefined);
   const submit: Submit = async (feedback) => {

@@ -22,14 +22,15 @@ interface Form {
   readonly render: (run: RunDetails) => JSX.Element;
 }
 
-/** The last chosen display form, by run type and field. */
+/** The display form that the user last chose, by run type and field. */
 const chosen: Signal<Readonly<Record<string, string>>> = signal({});
 
 const TEXT_FIELDS_MAX = 50;
 const DOCUMENTS_PAGE = 20;
 
 /**
- * A section with a run's inputs or outputs in a suitable form. The payload is fetched when the section becomes visible.
+ * Section that shows a run's inputs or outputs in a suitable form. Fetches the payload when the section becomes
+ * visible.
  */
 export function PayloadSection({ run, field }: { run: RunDetails; field: Field }): JSX.Element | null {
   const size = run.payload_sizes[field];
@@ -82,7 +83,7 @@ export function toggleMarkdown(): void {
   isMarkdown.value = !isMarkdown.value;
 }
 
-/** Returns the forms in which a payload can be displayed, the default first. */
+/** Returns the possible display forms for a payload, default form first. */
 function formsOf(runType: string, field: Field, value: unknown): Form[] {
   const forms: Form[] = [];
   const messages = field === 'inputs' ? messagesOfInputs(value) : messagesOfOutputs(value);
@@ -90,7 +91,7 @@ function formsOf(runType: string, field: Field, value: unknown): Form[] {
   if (documents !== undefined && (runType === 'retriever' || messages === undefined)) {
     forms.push({ name: 'Documents', render: () => <DocumentList documents={documents} /> });
   }
-  // Except in model calls, a single text counts as a conversation only if it is in a list of messages.
+  // Outside model calls, a single text counts as a conversation only if it is in a list of messages.
   const isListed = isFields(value) && Array.isArray(value.messages);
   if (messages !== undefined && messages.length > (runType === 'llm' || isListed ? 0 : 1)) {
     forms.push({ name: 'Messages', render: (run) => <ConversationView messages={messages} run={run} /> });
@@ -142,7 +143,7 @@ function DocumentList({ documents }: { documents: readonly FoundDocument[] }): J
   );
 }
 
-/** Whether the element is or was near the visible area. */
+/** Returns whether the element is or was near the visible area. */
 function useVisible(element: { current: HTMLElement | null }): boolean {
   const [isVisible, setVisible] = useState(false);
   useEffect(() => {

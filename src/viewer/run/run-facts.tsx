@@ -11,7 +11,7 @@ import { JsonTree } from '../payload/json-tree.tsx';
 const FILTER_LENGTH_MAX = 120;
 const METADATA_MAX = 200;
 
-/** A run's times, model, token counts, costs and tags. */
+/** Shows the times, model, token counts, costs and tags of a run. */
 export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
   const { start_time, end_time, first_token_time, model, usage, tags = [], session_name, session_id } = run;
   const { input_tokens, output_tokens = 0, total_tokens, total_cost } = usage ?? {};
@@ -36,7 +36,7 @@ export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
   return <Facts facts={facts.filter(({ value }) => value)} />;
 }
 
-/** A run's metadata, with a filter link for each value, and the other fields in `extra`. */
+/** Shows a run's metadata with a filter link for each value, and the other fields in `extra`. */
 export function RunMetadata({ run }: { run: RunDetails }): JSX.Element | null {
   const { metadata = {}, ...rest } = run.extra ?? {};
   const entries = Object.entries(metadata);
@@ -73,7 +73,7 @@ function MetadataValue({ name, value }: { name: string; value: string }): JSX.El
   return <FilterLink added={metadataCondition(name, value)} value={value} />;
 }
 
-/** Link to the list of runs that have the same value. */
+/** Link to the list of runs with the same value. */
 function FilterLink({ added, value }: { added: string; value: string }): JSX.Element {
   const filter = withTerms(address.value.filter, added);
   const view = address.value.view === 'traces' ? 'runs' : address.value.view;

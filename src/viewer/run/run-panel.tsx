@@ -19,11 +19,13 @@ import { FeedbackSection } from './feedback-section.tsx';
 import { PayloadSection, toggleMarkdown } from './payload-section.tsx';
 import { RunFacts, RunMetadata } from './run-facts.tsx';
 
-/** Delay before a selected run is read, so that moving through the tree with the keyboard does not read every run. */
+/**
+ * Delay before a selected run is read, in milliseconds. Runs that the user only passes with the keyboard are not read.
+ */
 const SELECTION_MS = 60;
 const EVENTS_PAGE = 50;
 
-/** A panel with a run's details. Until the details arrive, the header shows the data from the tree. */
+/** Panel with the details of a run. Until the details arrive, the header shows data from the tree. */
 export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.Element {
   const options = { isStale: changesOf(model.id), delayMs: SELECTION_MS };
   const { value: run, problem, reload } = useLive(id, (signal) => api.run(id, signal), options);
@@ -100,7 +102,7 @@ function RunError({ error }: { error: string }): JSX.Element {
   );
 }
 
-/** A section with a run's events, which are fetched when it is opened. */
+/** Section with the events of a run. Fetches the events when the user opens the section. */
 function EventSection({ run }: { run: RunDetails }): JSX.Element | null {
   const size = run.payload_sizes.events;
   const [isOpen, setOpen] = useState(false);

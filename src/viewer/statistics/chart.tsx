@@ -7,10 +7,10 @@ import { exact, orDash, timeLabels } from '../elements/figures.ts';
 const HEIGHT = 150;
 const FONT = '11px system-ui, sans-serif';
 const TABLE_ROWS_MAX = 60;
-/** Minimum length of a drag in pixels. A shorter drag counts as a click. */
+/** Minimum length of a drag, in pixels. A shorter drag counts as a click. */
 const DRAG_PX_MIN = 5;
 
-/** Values over time. A bucket without a value has undefined. `color` names a custom property in the style sheet. */
+/** Values over time. The value of an empty bucket is undefined. `color` names a CSS custom property. */
 interface Series {
   readonly name: string;
   readonly color: 'bar' | 'accent' | 'bad';
@@ -19,18 +19,21 @@ interface Series {
 
 export interface ChartProps {
   readonly title: string;
-  /** How the values are drawn. Bars are stacked. */
+  /** Chart type. Bars are stacked. */
   readonly form: 'bars' | 'lines';
-  /** Start of each bucket and end of the last one, in milliseconds. */
+  /** Start of each bucket and end of the last bucket, in milliseconds. */
   readonly times: readonly number[];
   readonly endMs: number;
   readonly series: readonly Series[];
   readonly print: (value: number) => string;
-  /** Called with the range that the user selects by dragging, or without a range after a double click. */
+  /**
+   * Function that is called with the range that the user selects by dragging. A double click calls the function without
+   * a range.
+   */
   readonly zoom: (range?: { fromMs: number; toMs: number }) => void;
 }
 
-/** A chart over time. A table contains the same values for screen readers and keyboard users. */
+/** A chart over time. For screen readers and keyboard users, a table contains the same values. */
 export function Chart(props: ChartProps): JSX.Element {
   const { title, times, series, print } = props;
   const element = useRef<HTMLDivElement>(null);
@@ -57,7 +60,7 @@ export function Chart(props: ChartProps): JSX.Element {
   );
 }
 
-/** Draws the chart into an element. Returns the index of the bucket under the pointer. */
+/** Draws a chart into an element. Returns the index of the bucket under the pointer. */
 function usePlot(element: { current: HTMLDivElement | null }, props: ChartProps): number | undefined {
   const [hovered, setHovered] = useState<number>();
   const plot = useRef<uPlot | undefined>(undefined);
@@ -91,7 +94,7 @@ function optionsOf(
   setHovered: (index: number | undefined) => void,
 ): uPlot.Options {
   const { form, series } = latest.current;
-  // The canvas needs computed colours, which change with the theme.
+  // A canvas needs computed colours, which change with the theme.
   const color = (name: string) => (): string => {
     target.style.color = `var(--${name})`;
     return getComputedStyle(target).color;
@@ -115,7 +118,7 @@ function optionsOf(
       { ...axis, size: 22, grid: { show: false }, values: (_, splits) => timeLabels(splits) },
       { ...axis, size: 64, values: (_, splits) => splits.map((value) => latest.current.print(value)) },
     ],
-    // Reverses the series: the bar with a stack's sum is drawn first, and its parts are drawn in front of it.
+    // Reverse the series, so that the bar with the sum is drawn first and its parts in front of it.
     series: [{}, ...[...series].reverse().map((one) => seriesOptions(form, color(one.color)))],
     cursor: {
       y: false,
@@ -129,7 +132,7 @@ function optionsOf(
       },
     },
     hooks: {
-      // `cursor.idx` is the closest bucket start. In the right half of a bar, this is the next bucket's.
+      // `cursor.idx` is the index of the closest bucket start. In the right half of a bar, the next bucket is closer.
       setCursor: [
         (plot) => {
           const { left = -1 } = plot.cursor;

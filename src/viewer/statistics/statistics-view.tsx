@@ -21,7 +21,7 @@ const GROUPS: readonly { readonly key: GroupKey; readonly name: string; readonly
   { key: 'status', name: 'Status', filter: 'status' },
 ];
 
-/** The view with totals, charts and groups of the runs that match the filter. */
+/** View with totals, charts and groups for the runs that match the filter. */
 export default function StatisticsView(): JSX.Element {
   const { filter, project, groupBy } = address.value;
   const read = async (signal: AbortSignal) => {
@@ -118,7 +118,7 @@ function chartsOf({ buckets, to = '' }: Statistics): ChartProps[] {
   return charts.filter((chart) => chart.form === 'lines' || hasValues(chart));
 }
 
-/** Sets the filter's time range. Removes it if no range is given. */
+/** Sets the time range of the filter. If no range is given, removes the time range. */
 function zoom(range?: { fromMs: number; toMs: number }): void {
   const { filter } = address.value;
   if (range === undefined) {

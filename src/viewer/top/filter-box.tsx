@@ -39,7 +39,7 @@ function ProjectSelect({ projects }: { projects: readonly ProjectSummary[] }): J
   );
 }
 
-/** The filter's conditions as chips, followed by a text box for the next condition. */
+/** Shows the conditions of the filter as chips, followed by a text box for the next condition. */
 function FilterBox({ model }: { model: FilterModel }): JSX.Element {
   useKeys({ '/': () => model.input.current?.focus() });
   const id = useId();
@@ -85,7 +85,7 @@ function FilterBox({ model }: { model: FilterModel }): JSX.Element {
             id={`${id}-${index}`}
             role="option"
             aria-selected={index === active}
-            // The text box loses the focus before a click, which hides the list.
+            // A click would first take the focus from the text box, and the list would be hidden.
             onMouseDown={(event) => {
               event.preventDefault();
               model.accept(suggestion);

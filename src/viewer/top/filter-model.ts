@@ -7,14 +7,14 @@ import { LiveValue } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { type Names, readNames, type Suggestion, suggestionsFor } from './suggestions.ts';
 
-/** State of the filter box: the conditions in the address, and the one being typed. */
+/** State of the filter box: the conditions in the URL, and the condition that the user is typing. */
 export class FilterModel {
   readonly input: RefObject<HTMLInputElement | null> = { current: null };
   readonly text: Signal<string> = signal('');
-  /** Index of the highlighted suggestion, or -1. */
+  /** Index of the highlighted suggestion, or -1 if none is highlighted. */
   readonly active: Signal<number> = signal(-1);
   readonly #isOpen: Signal<boolean> = signal(false);
-  /** The projects to suggest. The menu next to the filter box also shows them. */
+  /** Projects to suggest. The menu next to the filter box shows the same projects. */
   readonly projects: LiveValue<{ items: ProjectSummary[] }> = new LiveValue(api.projects, { isStale: () => true });
   readonly #names: Signal<Names> = signal({});
 
@@ -35,7 +35,7 @@ export class FilterModel {
       const names = await readNames(project);
       if (project === address.value.project) this.#names.value = names;
     } catch {
-      // Ignores the error: the box still suggests keys and projects, and the view below shows the error.
+      // The error is ignored, because the view below shows it. The filter box still suggests keys and projects.
     }
   }
 
@@ -72,7 +72,7 @@ export class FilterModel {
     go({ filter: withoutTerms(address.value.filter, ({ text }) => text === term.text) });
   }
 
-  /** Handles a key. Returns whether the key was handled. */
+  /** Handles a key press. Returns whether the key was handled. */
   press(key: string): boolean {
     const suggestion = this.suggestions[this.active.value];
     const last = this.terms.at(-1);

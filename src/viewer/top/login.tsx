@@ -4,10 +4,10 @@ import { api, isLocked, problemOf } from '../data/api.ts';
 import { listen } from '../data/changes.ts';
 import { Problem } from '../elements/controls.tsx';
 
-/** Why the last entered key was rejected. */
+/** Reason why the last key was rejected. */
 const problem: Signal<string | undefined> = signal(undefined);
 
-/** Form in which the user enters the receiver's key. */
+/** Form for entering the receiver's key. */
 export function Login(): JSX.Element {
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
@@ -33,7 +33,7 @@ export function Login(): JSX.Element {
   );
 }
 
-/** Logs in with a key in the URL (`#key=…`). Removes the key from the URL, because URLs are saved and shared. */
+/** Logs in with the key in the URL (`#key=…`). Removes the key from the URL, because users save and share URLs. */
 export async function logInFromAddress(): Promise<void> {
   const key = new URLSearchParams(location.hash.slice(1)).get('key');
   if (key === null) return;

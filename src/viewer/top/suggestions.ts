@@ -2,14 +2,14 @@ import type { GroupKey } from '../../receiver/query/query.ts';
 import { api } from '../data/api.ts';
 import { condition, KEYS } from '../data/filter.ts';
 
-/** A condition, or the beginning of one, that completes the typed text. */
+/** A condition, or the beginning of a condition, that completes the typed text. */
 export interface Suggestion {
   readonly text: string;
   readonly about: string;
   readonly isComplete: boolean;
 }
 
-/** Known values by filter key, with the number of runs that have each value. */
+/** Known values for each filter key, with the number of runs that have the value. */
 export type Names = Readonly<Record<string, readonly (readonly [string, number])[]>>;
 
 const SUGGESTIONS_MAX = 12;
@@ -37,7 +37,7 @@ export function suggestionsFor(typed: string, names: Names): Suggestion[] {
     }));
 }
 
-/** Reads the names, models, types and tags that occur in a project, most frequent first. */
+/** Reads the names, models, types and tags of the runs in a project, most frequent first. */
 export async function readNames(project: string | undefined): Promise<Names> {
   const scope = project === undefined ? {} : { project };
   const groups = async (groupBy: GroupKey): Promise<[string, number][]> => {
@@ -50,7 +50,7 @@ export async function readNames(project: string | undefined): Promise<Names> {
     groups('run_type'),
     api.runs(new URLSearchParams({ ...scope, limit: `${TAGGED_RUNS_MAX}` })),
   ]);
-  // The receiver cannot group by tag.
+  // The receiver cannot group runs by tag, so tags are counted here.
   const tags = new Map<string, number>();
   for (const tag of tagged.items.flatMap((run) => run.tags ?? [])) tags.set(tag, (tags.get(tag) ?? 0) + 1);
   return { name, model, type, tag: [...tags].sort(([, a], [, b]) => b - a) };

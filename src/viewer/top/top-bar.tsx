@@ -16,7 +16,7 @@ const VIEWS: readonly { readonly view: View; readonly name: string; readonly key
   { view: 'statistics', name: 'Statistics', keys: 'g s' },
 ];
 
-/** Bar with the navigation, buttons for the whole page, and the filter. */
+/** Top bar with the navigation, buttons for the whole page, and the filter. */
 export function TopBar(): JSX.Element {
   const { view, trace } = address.value;
   const themeLabel = `Theme: ${theme.value}`;

@@ -1,22 +1,22 @@
 import type { RunOutline, Usage } from '../../receiver/store/run-view.ts';
 import { millisecondsAt, useNow } from '../elements/figures.ts';
 
-/** A run in the tree of its trace. */
+/** A run in the tree of a trace. */
 export interface Branch {
   readonly run: RunOutline;
   readonly depth: number;
-  /** Index of the parent branch, or -1 for a root. */
+  /** Index of the parent branch, or -1 if the branch is a root. */
   readonly parent: number;
   /** Index of the branch after the last descendant. */
   readonly end: number;
   /** Whether the run's parent is missing. */
   readonly isOrphan: boolean;
   readonly startMs: number;
-  /** Undefined while the run is open. */
+  /** End time in milliseconds. Undefined while the run is pending. */
   readonly endMs: number | undefined;
 }
 
-/** A trace's runs in depth-first order, and the time range that they cover. */
+/** The runs of a trace in depth-first order, and their time range. */
 export interface RunTree {
   readonly branches: readonly Branch[];
   readonly indexOf: ReadonlyMap<string, number>;
@@ -25,17 +25,19 @@ export interface RunTree {
   readonly hasOpenRuns: boolean;
 }
 
-/** The time range that all bars in a trace refer to. */
+/** Time range of the horizontal axis for all bars in a trace. */
 export interface Axis {
   readonly startMs: number;
   readonly lengthMs: number;
 }
 
-/** Open runs' bars stop growing this long after the last known start or end, in milliseconds. */
+/** Time after the last known start or end at which the bars of pending runs stop growing, in milliseconds. */
 const IDLE_MS = 600_000;
 const TICK_MS = 250;
 
-/** Builds the tree in linear time. If parents form a cycle, one of its runs becomes a root and counts as an orphan. */
+/**
+ * Builds the tree in linear time. If parents form a cycle, one run of the cycle becomes a root and counts as an orphan.
+ */
 export function treeOf(runs: readonly RunOutline[]): RunTree {
   const byId = new Map(runs.map((run) => [run.id, run]));
   const children = new Map<string, RunOutline[]>();
@@ -48,7 +50,7 @@ export function treeOf(runs: readonly RunOutline[]): RunTree {
   const branches: Mutable<Branch>[] = [];
   const indexOf = new Map<string, number>();
   const add = (root: RunOutline): void => {
-    // Uses a stack, because a deep trace would exceed the call stack.
+    // An explicit stack is used, because recursion in a deep trace would overflow the call stack.
     const stack = [{ run: root, parent: -1, depth: 0 }];
     for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
       const { run, parent, depth } = next;
@@ -69,18 +71,18 @@ export function treeOf(runs: readonly RunOutline[]): RunTree {
     }
   };
   roots.forEach(add);
-  // The remaining runs are in or below cycles.
+  // The remaining runs are part of a cycle or nested in a cycle.
   if (indexOf.size < byId.size) for (const run of runs) if (!indexOf.has(run.id)) add(run);
   setEnds(branches);
   return { branches, indexOf, ...rangeOf(branches) };
 }
 
 /**
- * Returns the usages that count towards sums. As in the receiver, a run that is not a model call counts only if none of
- * its nested runs has usage.
+ * Returns the usages that count towards totals. As in the receiver, a run that is not a model call counts only if no
+ * nested run has usage.
  */
 export function countedUsages({ branches }: RunTree): Usage[] {
-  // For each index, the number of branches before it that have usage.
+  // Number of branches with usage before each index.
   const before = [0];
   for (const { run } of branches) before.push((before.at(-1) ?? 0) + +(run.usage !== undefined));
   return branches.flatMap(({ run: { run_type, usage }, end }, index) => {
@@ -90,7 +92,8 @@ export function countedUsages({ branches }: RunTree): Usage[] {
 }
 
 /**
- * Returns the range from the first start to the last end. While runs are open, the range extends to the current time.
+ * Returns the time range from the first start to the last end. While runs are pending, the range extends to the current
+ * time.
  */
 export function useAxis({ startMs, endMs, hasOpenRuns }: RunTree): Axis {
   const nowMs = useNow(hasOpenRuns, TICK_MS);
@@ -108,7 +111,7 @@ export function openBranches({ branches }: RunTree, collapsed: ReadonlySet<strin
   return shown;
 }
 
-/** Returns the indices of matching branches and their ancestors. */
+/** Returns the indices of all matching branches and their ancestors. */
 export function matchingBranches({ branches }: RunTree, matches: (run: RunOutline) => boolean): number[] {
   const kept = new Uint8Array(branches.length);
   for (const [index, { run }] of branches.entries()) {
@@ -120,7 +123,7 @@ export function matchingBranches({ branches }: RunTree, matches: (run: RunOutlin
 
 type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
-/** Runs backwards, so that a branch's end is known before its parent's. */
+/** Sets the end of each branch. Iterates backwards, so that a branch is done before its parent. */
 function setEnds(branches: readonly Mutable<Branch>[]): void {
   for (const { parent, end } of branches.toReversed()) {
     const above = branches[parent];

@@ -10,7 +10,7 @@ import { visible } from '../elements/visible-text.ts';
 import { countedUsages, type RunTree, useAxis } from './run-tree.ts';
 import type { TraceModel } from './trace-model.ts';
 
-/** Bar with the name, the totals, the search and the exports of a trace. */
+/** Bar with the name and totals of a trace, the search, and the export buttons. */
 export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
   const box = useRef<HTMLInputElement>(null);
   useKeys({ '/': () => box.current?.focus() });

@@ -6,7 +6,7 @@ import { changesOf, LiveValue } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { matchingBranches, openBranches, type RunTree, treeOf } from './run-tree.ts';
 
-/** Maximum number of runs that a payload search returns. */
+/** Maximum number of runs in the result of a payload search. */
 const FOUND_MAX = 1_000;
 /** Minimum length of a search text to send to the receiver. */
 const SEARCH_LENGTH_MIN = 2;
@@ -14,7 +14,7 @@ const SEARCH_LENGTH_MIN = 2;
 const TYPING_MS = 150;
 const NONE: ReadonlySet<string> = new Set();
 
-/** The state of an open trace: its tree, the search, and the selected run. */
+/** State of an open trace: the tree, the search, and the selected run. */
 export class TraceModel {
   readonly id: string;
   readonly content: LiveValue<readonly RunOutline[]>;
@@ -25,15 +25,15 @@ export class TraceModel {
   readonly selected: ReadonlySignal<string | undefined> = computed(
     () => address.value.run ?? this.tree.value.branches[0]?.run.id,
   );
-  /** Whether a search or the error filter is active. Collapsed branches are then shown expanded. */
+  /** Whether a search or the error filter is active. If so, collapsed branches are shown expanded. */
   readonly isNarrowed: ReadonlySignal<boolean> = computed(() => this.search.value !== '' || this.isErrorsOnly.value);
-  /** Indices of the branches that are shown. */
+  /** Indices of the visible branches. */
   readonly shown: ReadonlySignal<readonly number[]> = computed(() =>
     this.isNarrowed.value
       ? matchingBranches(this.tree.value, (run) => (!this.isErrorsOnly.value || hasFailed(run)) && this.isMatch(run))
       : openBranches(this.tree.value, this.collapsed.value),
   );
-  /** Position of the selected run among the shown branches, or -1. */
+  /** Position of the selected run among the visible branches, or -1 if it is not visible. */
   readonly position: ReadonlySignal<number> = computed(() =>
     this.shown.value.indexOf(this.tree.value.indexOf.get(this.selected.value ?? '') ?? -1),
   );
@@ -82,12 +82,12 @@ export class TraceModel {
     if (run !== undefined) go({ run }, { replace: true });
   }
 
-  /** Selects the run at a position among the shown branches. */
+  /** Selects the run at a position among the visible branches. */
   selectAt(position: number): void {
     this.select(this.tree.value.branches[this.shown.value[position] ?? -1]?.run.id);
   }
 
-  /** Selects the next failed run. After the last one, continues at the top. */
+  /** Selects the next failed run. After the last failed run, starts again at the top. */
   selectNextError(): void {
     const { branches, indexOf } = this.tree.value;
     const next = (indexOf.get(this.selected.value ?? '') ?? -1) + 1;
@@ -112,7 +112,7 @@ export class TraceModel {
   }
 }
 
-/** Reads a trace's runs. Returns an empty list if the receiver does not have the trace. */
+/** Reads the runs of a trace. Returns an empty list if the receiver does not have the trace. */
 async function readTrace(id: string, signal: AbortSignal): Promise<readonly RunOutline[]> {
   try {
     return (await api.trace(id, signal)).items;

@@ -13,7 +13,7 @@ const ROW_HEIGHT = 26;
 const INDENT_PX = 14;
 const NAME_LENGTH_MAX = 200;
 
-/** A trace's tree and waterfall, with a row for each run. Only visible rows are in the document. */
+/** The tree and waterfall of a trace, with one row for each run. Only visible rows are in the DOM. */
 export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
   const element = useRef<HTMLDivElement>(null);
   const shown = model.shown.value;

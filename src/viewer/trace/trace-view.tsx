@@ -9,7 +9,7 @@ import { TraceBar } from './trace-bar.tsx';
 import { TraceModel } from './trace-model.ts';
 import { TraceTree } from './trace-tree.tsx';
 
-/** The view of one trace: its tree, and a panel with the selected run. */
+/** View of one trace, with the tree and a panel for the selected run. */
 export function TraceView({ id }: { id: string }): JSX.Element {
   const model = useMemo(() => new TraceModel(id), [id]);
   useEffect(() => () => model.close(), [model]);
@@ -58,13 +58,13 @@ function MissingTrace({ problem }: { problem: string | undefined }): JSX.Element
   );
 }
 
-/** Limits of the tree's width and its step per key press, in percent. */
+/** Minimum and maximum width of the tree, and change per key press, in percent. */
 const SPLIT_MIN = 20;
 const SPLIT_MAX = 80;
 const SPLIT_STEP = 4;
 const SPLIT_DEFAULT = 52;
 
-/** The movable divider between the tree and the panel. */
+/** Movable divider between the tree and the panel. */
 function Splitter(): JSX.Element {
   const percent = Number.isFinite(split.value) ? split.value : SPLIT_DEFAULT;
   useLayoutEffect(() => {
