@@ -62,7 +62,10 @@ export class Access {
     throw new HttpError(403, this.#isExposed ? `${expected}, an address, or one of \`allowedHosts\`` : expected);
   }
 
-  /** Throws 403 if the request comes from another origin's page, and 401 if the key is missing or wrong. */
+  /**
+   * Throws an HTTP 403 error if the request comes from another origin's page, or a 401 error if the key is missing or
+   * wrong.
+   */
   admit(request: IncomingMessage, admission: Admission): void {
     if (admission === 'anyone') return;
     const { origin } = request.headers;

@@ -49,7 +49,7 @@ export interface Route {
   readonly handle: (call: Call) => RouteResponse | Promise<RouteResponse>;
 }
 
-/** Returns an id from the URL path, in lower case with hyphens. Throws 422 if the id is not a UUID. */
+/** Returns an id from the URL path, in lower case with hyphens. Throws an HTTP 422 error if the id is not a UUID. */
 export function idOf({ parameters }: Call, name = 'id'): string {
   return validated(uuid(true), parameters[name], ['path', name]);
 }

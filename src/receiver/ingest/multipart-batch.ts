@@ -19,8 +19,8 @@ export interface Batch {
 }
 
 /**
- * Converts the parts of a multipart request to run operations. Throws 400 if a part is malformed or contradicts another
- * part, and 422 if a field is invalid.
+ * Converts the parts of a multipart request to run operations. Throws an HTTP 400 error if a part is malformed or
+ * contradicts another part, or a 422 error if a field is invalid.
  */
 export function readBatch(parts: readonly Part[], strict: boolean): Batch {
   const reader = new BatchReader(strict);

@@ -26,8 +26,8 @@ const HEADER_BYTES_MAX = 16 * 1024;
 const BOUNDARY_LENGTH_MAX = 70;
 
 /**
- * Returns the boundary from a Content-Type header. Throws 415 if the type is not `multipart/form-data`, and 400 if the
- * boundary is invalid.
+ * Returns the boundary from a Content-Type header. Throws an HTTP 415 error if the type is not `multipart/form-data`,
+ * or a 400 error if the boundary is invalid.
  */
 export function boundaryOf(contentType = ''): string {
   if (!/^multipart\/form-data\s*(;|$)/i.test(contentType)) {
@@ -42,8 +42,8 @@ export function boundaryOf(contentType = ''): string {
 }
 
 /**
- * Returns the parts of a multipart body in order. Throws 400 if the body is malformed or incomplete. Strict mode
- * rejects a preamble or an epilogue.
+ * Returns the parts of a multipart body in order. Throws an HTTP 400 error if the body is malformed or incomplete.
+ * Strict mode rejects a preamble or an epilogue.
  *
  *     preamble ␍␊--boundary␍␊ header ␍␊␍␊ bytes ␍␊--boundary␍␊ header … bytes ␍␊--boundary-- epilogue
  *

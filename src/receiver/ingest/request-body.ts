@@ -92,8 +92,8 @@ export class RequestBodies {
 }
 
 /**
- * Decompresses a request body of any size and yields its chunks. Throws 400 if the body is invalid or incomplete, and
- * 415 if the encoding is unknown.
+ * Decompresses a request body of any size and yields its chunks. Throws an HTTP 400 error if the body is invalid or
+ * incomplete, or a 415 error if the encoding is unknown.
  */
 export async function* decompressed(request: IncomingMessage): AsyncGenerator<Buffer> {
   const { source, failureOf, close } = openBody(request, Number.POSITIVE_INFINITY);
@@ -162,7 +162,8 @@ const ZSTD_WINDOW_LOG_MAX = 23;
 const OPTIONS = { chunkSize: 64 * 1024 };
 
 /**
- * Returns a decoder for a `Content-Encoding`. Returns undefined for `identity`. Throws 415 if the encoding is unknown.
+ * Returns a decoder for a `Content-Encoding`. Returns undefined for `identity`. Throws an HTTP 415 error if the
+ * encoding is unknown.
  */
 function decoderOf(header = 'identity'): { encoding: string; decoder: Transform } | undefined {
   const encoding = header.trim().toLowerCase();

@@ -18,8 +18,8 @@ const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACKET_END, BRACE, BRACE_END] =
 const BLANKS = Buffer.from(' \t\r\n');
 
 /**
- * Splits the JSON text of an object into entries while the text arrives. Throws 400 if the text around the entries is
- * not valid JSON. Parsing the entries is up to the caller.
+ * Splits the JSON text of an object into entries while the text arrives. Throws an HTTP 400 error if the text around
+ * the entries is not valid JSON. Parsing the entries is up to the caller.
  */
 export class ExportReader {
   #depth = 0;

@@ -78,7 +78,7 @@ export function checkedQuery(query: RunQuery): RunQuery {
   return spelled(checkedOptions('the query', query, RUN_CHECKS));
 }
 
-/** Reads a list query from URL parameters. Throws 422 if a parameter is invalid. */
+/** Reads a list query from URL parameters. Throws an HTTP 422 error if a parameter is invalid. */
 export function readListQuery(search: URLSearchParams): ListQuery {
   return spelled(readParameters(search, LIST_CHECKS));
 }

@@ -27,8 +27,8 @@ interface Imported {
 }
 
 /**
- * Imports a trace export while the request body arrives. Throws 400 if the body is not an export, and 422 if a field is
- * invalid.
+ * Imports a trace export while the request body arrives. Throws an HTTP 400 error if the body is not an export, or a
+ * 422 error if a field is invalid.
  */
 export async function importTrace(call: Call): Promise<Imported> {
   checkJsonType(call.request);

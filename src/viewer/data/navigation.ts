@@ -34,7 +34,7 @@ export function back(): void {
   else go({ view: 'traces' });
 }
 
-/** Whether the address has changed since the page was opened. */
+/** Returns whether the address has changed since the page was opened. */
 export function hasMoved(): boolean {
   return address.peek() !== initial;
 }
