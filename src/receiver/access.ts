@@ -21,7 +21,7 @@ interface AccessRules {
 export type Admission = 'anyone' | 'open' | 'write' | 'key';
 
 const SESSION_SECONDS = 30 * 24 * 60 * 60;
-/** Maximum number of login sessions. Beyond this number, each login ends the oldest session. */
+/** Maximum number of login sessions. Each further login ends the oldest session. */
 const SESSIONS_MAX = 1_000;
 /**
  * Maximum number of wrong keys from all clients per time window. Requests with further wrong keys get status 429. The
@@ -49,8 +49,7 @@ export class Access {
   /**
    * Throws an HTTP 403 error if the `Host` header is unknown. This check prevents DNS rebinding. Without the check, a
    * web page whose host name resolves to 127.0.0.1 could send requests to this receiver. If other machines can reach
-   * the receiver, every IP address is accepted, because IP addresses cannot be rebound. Every port is accepted as well,
-   * because ports may be mapped.
+   * the receiver, every IP address and port is accepted. IP addresses cannot be rebound, and ports may be mapped.
    */
   checkHost({ headers, socket }: IncomingMessage): void {
     const port = socket.localPort ?? 0;
@@ -63,8 +62,8 @@ export class Access {
   }
 
   /**
-   * Throws an HTTP 403 error if the request comes from another origin's page, or a 401 error if the key is missing or
-   * wrong.
+   * Throws an HTTP 403 error if a page from another origin sent the request. Throws a 401 error if the key is missing
+   * or wrong.
    */
   admit(request: IncomingMessage, admission: Admission): void {
     if (admission === 'anyone') return;

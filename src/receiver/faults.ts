@@ -9,7 +9,7 @@ import type { RunOperation } from './store/store.ts';
  * from the request.
  */
 export interface ReceiverFaults {
-  /** Error response that requests get. */
+  /** Error response to send instead of storing the runs. */
   fail?: ReceiverFailure;
   /**
    * Delay before each response, in milliseconds. Maximum: 60,000.
@@ -17,8 +17,8 @@ export interface ReceiverFaults {
    */
   delayMs?: number;
   /**
-   * Function that is called with each post and patch in a request. If `reject` returns true, the request fails with
-   * status 422, as for an invalid run. The response then contains the run's id. If `reject` throws, the request fails
+   * Function that is called with each post or patch in a request. If `reject` returns true, the request fails with
+   * status 422, as for an invalid run. The 422 response contains the run's id. If `reject` throws, the request fails
    * with status 500.
    */
   reject?: (operation: RunOperation) => boolean;

@@ -42,12 +42,12 @@ export function toHttpError(error: unknown): HttpError | undefined {
   );
 }
 
-/** Maximum number of invalid fields to report. The limit keeps the response small. */
+/** Maximum number of invalid fields to report in one response. */
 const ERRORS_MAX = 100;
 /** Maximum length of a field name in `loc`. Clients can send unknown fields with names of any length. */
 const LOC_LENGTH_MAX = 120;
 
-/** Collects the invalid fields in a request, to report all of them in one response. */
+/** Collects the invalid fields in a request, so that one response can report all of them. */
 export class ValidationIssues {
   readonly #errors: ValidationError[] = [];
 

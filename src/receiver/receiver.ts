@@ -20,7 +20,7 @@ import { ranged } from './store/run-filter.ts';
 import type { StoredRun } from './store/run-view.ts';
 import { DEFAULT_SCOPE, STORE_METHODS, type Store } from './store/store.ts';
 
-/** Options of `createReceiver`. All options are optional. */
+/** Options for `createReceiver`, all of them optional. */
 export interface ReceiverOptions {
   /**
    * Address to listen on. Addresses other than 127.0.0.0/8, ::1 and localhost require an `apiKey`.
@@ -47,7 +47,7 @@ export interface ReceiverOptions {
   /**
    * Key that clients must send to write or read data. The key must have 1 to 512 visible ASCII characters. If other
    * machines can reach the receiver, the minimum is 16 characters. Clients send the key in the header `x-api-key` or
-   * `Authorization: Bearer`, or exchange the key for a cookie at `POST /login`. Requests without the key get status
+   * `Authorization: Bearer`. `POST /login` exchanges the key for a cookie. Requests without the key get status
    * 401. Feedback tokens, `GET /info` and the page's files require no key.
    * @default no key is required, and a key that a client sends is ignored
    */
@@ -64,8 +64,8 @@ export interface ReceiverOptions {
    */
   workspaceId?: string;
   /**
-   * Additional host names that clients may use to reach the receiver, for example the name of a reverse proxy. Omit the
-   * port. Requests with any other `Host` header get status 403.
+   * Additional host names of the receiver, without port, for example the name of a reverse proxy. Requests with any
+   * other `Host` header get status 403.
    * @default none
    */
   allowedHosts?: readonly string[];
@@ -73,7 +73,7 @@ export interface ReceiverOptions {
 
 /** A server that receives runs over HTTP and lets you read the stored runs. */
 export interface Receiver {
-  /** The receiver's URL, for example `http://127.0.0.1:4777`. Use it as `RUNSPAN_ENDPOINT`. */
+  /** The receiver's URL, for example `http://127.0.0.1:4777`. Set `RUNSPAN_ENDPOINT` to this URL. */
   readonly url: string;
   /** Returns copies of the runs that match the query, sorted by `dotted_order`. Without a query, returns all runs. */
   runs(query?: RunQuery): Promise<StoredRun[]>;
@@ -90,8 +90,8 @@ export interface Receiver {
 
 /**
  * Starts a receiver. Rejects with `RUNSPAN_INVALID_OPTION` if an option is invalid. Rejects with
- * `RUNSPAN_ADDRESS_IN_USE` if another program uses the port, or with `RUNSPAN_LISTEN_FAILED` if listening fails for
- * another reason.
+ * `RUNSPAN_ADDRESS_IN_USE` if another program uses the port. Rejects with `RUNSPAN_LISTEN_FAILED` if the receiver
+ * cannot listen for another reason.
  */
 export async function createReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
   const given = checkedOptions('the options', options, CHECKS);

@@ -48,7 +48,7 @@ export async function listen(
   const closing = new AbortController();
   allowListeners(closing.signal);
   let pending = 0;
-  // `server.close` does not close connections that never sent a request, so this function closes them.
+  // `server.close` leaves connections open that never sent a request, so this function ends them.
   const endIdleConnections = (): void => {
     if (closing.signal.aborted && pending === 0) server.closeAllConnections();
   };
@@ -112,7 +112,7 @@ function listenError(error: NodeJS.ErrnoException, host: string, port: number): 
 
 /**
  * Returns the receiver's URL. Replaces an unspecified address such as 0.0.0.0 with the loopback address, because
- * clients cannot connect to an unspecified address.
+ * clients cannot connect to 0.0.0.0.
  */
 function urlOf({ address, family, port }: AddressInfo): string {
   if (family === 'IPv6') return `http://[${address === '::' ? '::1' : address}]:${port}`;
@@ -145,7 +145,7 @@ async function respond(found: Promise<RouteResponse>, response: ServerResponse, 
   }
 }
 
-/** Returns the response with the JSON text of `body` as `content`. */
+/** Returns the response. Serializes `body` to JSON and stores the text in `content`. */
 async function answer(found: Promise<RouteResponse>): Promise<RouteResponse> {
   try {
     const response = await found;
@@ -172,7 +172,6 @@ const STATUS_LINES: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
 };
 
-/** Responds to a client that sent an invalid HTTP request. */
 function respondToInvalid(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable) {
     socket.destroy();

@@ -61,7 +61,7 @@ const QUERY_FIELDS: readonly string[] = ['score', 'value', 'comment', 'correctio
 /**
  * Validates the feedback fields in a query string. All values are text, and `correction` may be JSON text. Ignores
  * unknown parameters, because mail services add parameters to links. Throws an HTTP 422 error if all parameters are
- * unknown. Otherwise, a link with a misspelled parameter would replace earlier feedback with nothing.
+ * unknown, so that a link with a misspelled parameter does not erase earlier feedback.
  */
 export function readFeedbackQuery(search: URLSearchParams, strict: boolean): FeedbackInput {
   const parameters = [...search].filter(([name]) => QUERY_FIELDS.includes(name));
@@ -103,7 +103,7 @@ function scoreOf(value: string): unknown {
   return NUMBER.test(value) ? Number(value) : value;
 }
 
-/** Parses the text if it is a JSON object. Otherwise, returns the text unchanged. */
+/** Parses a JSON object. Returns any other text unchanged. */
 function correctionOf(value: string): unknown {
   try {
     const json = new JsonReader().parse(Buffer.from(value), 'It').value;

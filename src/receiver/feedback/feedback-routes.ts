@@ -137,7 +137,7 @@ function isPreview({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Returns whether the form in `CONFIRMATION` sent the POST request. The form has no fields. Its URL contains the query
+ * Returns whether the confirmation form sent the POST request. This form has no fields, but its URL contains the query
  * string of the feedback link.
  */
 function isConfirmation({ headers }: IncomingMessage): boolean {
@@ -158,7 +158,7 @@ function htmlPage(title: string, body: string): RouteResponse {
   };
 }
 
-/** Headers for all responses to requests with a feedback token. Web pages from any origin may use a token. */
+/** Headers for all responses to requests with a feedback token. Web pages from any origin may use a feedback token. */
 const FOR_ANYONE: Readonly<Record<string, string>> = {
   'access-control-allow-origin': '*',
   'cross-origin-resource-policy': 'cross-origin',

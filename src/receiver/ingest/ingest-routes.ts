@@ -26,7 +26,7 @@ export const fieldRoutes: readonly Route[] = [
   { method: 'POST', path: '/runs/query', handle: queryRuns },
 ];
 
-/** Response to `GET /info`. Clients read the batch limits from this response. */
+/** Response to `GET /info`, which tells clients the batch limits. */
 const INFO = {
   version,
   batch_ingest_config: { use_multipart_endpoint: true, size_limit: 100, size_limit_bytes: 20 * 1024 * 1024 },

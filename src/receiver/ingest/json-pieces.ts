@@ -4,7 +4,7 @@ const PIECE_LENGTH = 256 * 1024;
 
 /**
  * Serializes an object that contains a long list, and yields the JSON text in pieces. The list's items are JSON text
- * already. The server can process other requests between pieces. No piece exceeds the maximum string length.
+ * already. Between pieces, the server can process other requests. No piece exceeds the engine's maximum string length.
  */
 export async function* jsonPieces(
   fields: Readonly<Record<string, unknown>>,
@@ -20,7 +20,7 @@ export async function* jsonPieces(
     if (piece.length < PIECE_LENGTH) continue;
     yield piece;
     piece = '';
-    // Yield to the event loop. A fast socket would otherwise accept all pieces in one turn and delay other requests.
+    // Yield to the event loop, because a fast socket would accept all pieces in one turn and delay other requests.
     await new Promise<void>((resolve) => void setSoon(resolve));
   }
   yield `${piece}]}`;

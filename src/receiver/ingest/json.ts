@@ -20,7 +20,10 @@ export interface Json {
 export class JsonReader {
   #valuesLeft = VALUES_MAX;
 
-  /** Parses UTF-8 JSON. Throws an HTTP 400 or 413 error. `what` names the JSON text in the error message. */
+  /**
+   * Parses UTF-8 JSON. Throws an HTTP 400 error if the JSON is invalid, or a 413 error if it has too many values.
+   * `what` names the JSON text in the error message.
+   */
   parse(bytes: Buffer, what: string): Json {
     try {
       const text = utf8.decode(bytes);

@@ -44,7 +44,7 @@ class BatchReader {
   readonly #json = new JsonReader();
   readonly #issues = new ValidationIssues();
   readonly #names = new Set<string>();
-  /** Draft operations by kind and run id. */
+  /** Maps the kind and the run id to a draft operation. */
   readonly #drafts = new Map<string, Draft>();
   readonly #attachments: { readonly part: Part; readonly id: string; readonly name: string }[] = [];
   readonly #feedback: Feedback[] = [];

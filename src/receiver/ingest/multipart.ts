@@ -16,10 +16,7 @@ export interface Part {
  * A LangSmith client's batch of 100 runs has up to 700 parts.
  */
 const PARTS_MAX = 1_000;
-/**
- * Maximum length of a part name. The names of JSON parts have at most 60 bytes. Attachment names come from the
- * application and may be longer.
- */
+/** Maximum length of a part name, in bytes. The application chooses attachment names, which may be long. */
 const PART_NAME_BYTES_MAX = 1_000;
 const HEADER_BYTES_MAX = 16 * 1024;
 /** Maximum length of a boundary (RFC 2046, 5.1.1). */
@@ -89,8 +86,8 @@ function firstPart(body: Buffer, delimiter: Buffer, strict: boolean): number {
 const HEADER_LINE = /^([^\s:][^:]*):([^\r\n]*)$/;
 
 /**
- * Parses a part's headers. `text` starts directly after the delimiter, so the first line in `text` is the rest of the
- * delimiter line.
+ * Parses a part's headers. `text` starts directly after the delimiter, so the first line is the rest of the delimiter
+ * line.
  */
 function parseHeader(text: string, position: number): Omit<Part, 'bytes'> {
   const [padding = '', ...lines] = text.split(LINE_BREAK);

@@ -22,7 +22,10 @@ export interface BodyLimits {
 const MIB = 1024 * 1024;
 const LIMITS: BodyLimits = { wireBytesMax: 64 * MIB, decodedBytesMax: 128 * MIB, inFlightBytesMax: 256 * MIB };
 
-/** Memory overhead per body chunk, in bytes. A body in tiny chunks uses a hundred times its size in memory. */
+/**
+ * Memory overhead of a body chunk, in bytes. A body that arrives in tiny chunks uses a hundred times its size in
+ * memory.
+ */
 const CHUNK_OVERHEAD_BYTES = 256;
 
 const RETRY_AFTER_S = 1;
@@ -145,8 +148,8 @@ function openBody(request: IncomingMessage, wireBytesMax: number): OpenBody {
 }
 
 /**
- * Node's zstd functions, available since Node 22.15. They accept a truncated frame, but the body's parser detects the
- * truncation.
+ * Node's zstd functions, available since Node 22.15. Node's zstd decoder accepts truncated frames, but the parser of
+ * the body detects them.
  */
 const { createZstdDecompress, constants } = zlib as typeof zlib & {
   createZstdDecompress?: (options: { chunkSize: number; params: Record<number, number> }) => Transform;

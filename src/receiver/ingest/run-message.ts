@@ -5,7 +5,7 @@ import type { RunFields, RunOperation } from '../store/store.ts';
 import { checkKnownFields, type Schema, validate, withoutNulls } from '../validation.ts';
 import { type DottedOrder, runFields } from './run-fields.ts';
 
-/** Kind of request, which determines the required and the accepted fields of a run. */
+/** Kind of request. Each kind requires and accepts different fields of a run. */
 interface RunFormat {
   /** `simple` is `POST /runs` and `PATCH /runs/{id}`. `batch` is `POST /runs/batch`, which LangSmith clients use. */
   readonly format: 'multipart' | 'simple' | 'batch';

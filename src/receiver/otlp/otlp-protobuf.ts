@@ -68,7 +68,10 @@ async function newPbf(bytes?: Uint8Array): Promise<Pbf> {
   return new Reader(bytes);
 }
 
-/** Parses an `ExportTraceServiceRequest` and returns its JSON form. Throws an HTTP 400 or 413 error. */
+/**
+ * Parses an `ExportTraceServiceRequest` and returns its JSON form. Throws an HTTP 400 error if the body is invalid, or
+ * a 413 error if it has too many values.
+ */
 export async function readProtobufRequest(bytes: Buffer): Promise<unknown> {
   const reader = new MessageReader(await newPbf(bytes), bytes);
   try {
@@ -102,8 +105,7 @@ function unreadable(why: string): HttpError {
 /** Converts protobuf messages to objects. Skips unknown fields. */
 class MessageReader {
   readonly #pbf: Pbf;
-  // Fixed-length numbers are read from these bytes, because `pbf` ignores a view's byte offset when reading such
-  // numbers.
+  // Fixed-length numbers are read from these bytes, because `pbf` would ignore the byte offset of a view.
   readonly #bytes: Buffer;
   #valuesLeft = VALUES_MAX;
 
@@ -129,7 +131,7 @@ class MessageReader {
       else result[name] = [value];
     };
     this.#pbf.readFields(readField, undefined, end);
-    // This check also detects a nested field that ends after this message.
+    // This check also detects nested fields that extend beyond the end of the message.
     if (this.#pbf.pos !== end) throw unreadable('it ends within a field');
     return result;
   }

@@ -6,7 +6,7 @@ import { parsed, validate } from '../validation.ts';
 
 /**
  * Maximum number of spans per request. By default, OpenTelemetry exporters send up to 512 spans, and collectors up to
- * 8192. Neither splits a rejected request.
+ * 8192. Neither exporters nor collectors split a rejected request.
  */
 const SPANS_MAX = 10_000;
 
@@ -147,7 +147,7 @@ function parseId(value: unknown, length: number): string | undefined {
 }
 
 const NANOSECONDS = BigInt(1_000_000_000);
-/** Latest accepted time, in seconds since 1970. In microseconds, later times would exceed `Number.MAX_SAFE_INTEGER`. */
+/** Latest accepted time, in seconds since 1970. Later times in microseconds would exceed `Number.MAX_SAFE_INTEGER`. */
 const SECONDS_MAX = BigInt(Date.UTC(2255, 0) / 1_000);
 
 /** Parses a timestamp to seconds and nanoseconds. Returns undefined if the value is invalid. */
@@ -189,8 +189,7 @@ function anyValueOf(value: unknown): unknown {
 }
 
 /**
- * Returns an integer as a number, or as text if the integer is not a safe integer. Returns undefined if the text is not
- * an integer.
+ * Returns a safe integer as a number, and any other integer as text. Returns undefined if the text is not an integer.
  */
 function intOf(value: number | string): number | string | undefined {
   if (typeof value === 'string' && !/^-?\d{1,20}$/.test(value)) return undefined;

@@ -14,7 +14,6 @@ interface Entry {
 
 const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACKET_END, BRACE, BRACE_END] = Buffer.from('"\\,:[]{}');
 
-/** White space in JSON. */
 const BLANKS = Buffer.from(' \t\r\n');
 
 /**

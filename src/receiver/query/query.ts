@@ -25,11 +25,11 @@ export interface RunQuery {
   /** Minimum latency in milliseconds, inclusive. Pending runs have no latency and do not match. */
   latencyMsMin?: number;
   latencyMsMax?: number;
-  /** Minimum total number of tokens, inclusive. For a list of traces, the tokens of the whole trace count. */
+  /** Minimum total number of tokens, inclusive. In a list of traces, the minimum applies to all tokens in the trace. */
   tokensMin?: number;
   tokensMax?: number;
   /**
-   * Words to search for in the run's name, error, inputs, outputs, tags and metadata values. Each word also matches
+   * Words to search for in the run's name, error, inputs, outputs, tags and metadata values. A search word also matches
    * longer words that start with it. Case and accents are ignored. Words in double quotes must be adjacent.
    */
   text?: string;
@@ -46,7 +46,7 @@ export interface TimeRange {
   readonly beforeUs: number;
 }
 
-/** A query with an explicit time range. `ranged` creates such queries, and stores receive them. */
+/** A query with an explicit time range, as created by `ranged`. */
 export type Ranged<Query extends RunQuery | ListQuery | StatisticsQuery> = Omit<
   Query,
   'startedFrom' | 'startedBefore'
@@ -64,7 +64,7 @@ export interface ListQuery extends Omit<RunQuery, 'limit'> {
   sort?: SortKey;
   /** @default 'descending' */
   order?: 'ascending' | 'descending';
-  /** `next` from the previous page. All other fields must be the same as in the query for the previous page. */
+  /** `next` from the previous page. All other fields of the query must be the same as for the previous page. */
   cursor?: string;
   /**
    * Maximum number of items on the page, from 1 to 1000.
@@ -93,8 +93,8 @@ export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {
    */
   groups?: number;
   /**
-   * Maximum number of time buckets, from 1 to 500. The result may have fewer buckets, because each bucket starts at a
-   * whole minute, hour or day, for example.
+   * Maximum number of time buckets, from 1 to 500. The result may have fewer buckets, because buckets start at round
+   * times, such as whole minutes, hours or days in UTC.
    * @default 60
    */
   buckets?: number;
@@ -116,7 +116,10 @@ export interface Figures {
 
 /** Statistics about the selected runs: in total, by group and over time. */
 export interface Statistics {
-  /** Start of the query's time range, or start of the first run if the query sets none. Absent if there are no runs. */
+  /**
+   * Start of the query's time range. If the query has no start time, the start time of the first run. Absent if there
+   * are no runs.
+   */
   from?: string;
   to?: string;
   total: Figures;

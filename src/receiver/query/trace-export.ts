@@ -23,7 +23,6 @@ export async function exportPieces(
   return jsonPieces(head, 'runs', exportedRuns(store, scope, first, runs));
 }
 
-/** Returns a trace as JSON text. */
 export async function exportTrace(store: Store, scope: Scope, traceId: string): Promise<string | undefined> {
   const pieces = await exportPieces(store, scope, traceId);
   if (pieces === undefined) return undefined;
@@ -39,7 +38,7 @@ async function* exportedRuns(
   others: AsyncIterator<string>,
 ): AsyncGenerator<string> {
   for (let next = first; next.done !== true; next = await others.next()) {
-    // To save time, only runs that contain this text are parsed. Payloads may also contain this text.
+    // To save time, only runs whose JSON contains this text are parsed. The text may also occur in a payload.
     yield next.value.includes('"attachments":[') ? await withAttachments(store, scope, next.value) : next.value;
   }
 }

@@ -20,7 +20,6 @@ import { FORMAT, VERSION } from './trace-export.ts';
 const BATCH_RUNS = 5_000;
 const BATCH_BYTES = 16 * 1024 * 1024;
 
-/** The number of imported traces and runs. */
 interface Imported {
   readonly traces: number;
   readonly runs: number;
@@ -54,7 +53,7 @@ function checkHeader({ format, version }: Header): void {
   throw new HttpError(400, `${detail}: import it with the version of runspan that exported it`);
 }
 
-/** An import in progress. The entries of the export are added one at a time. */
+/** An import in progress. Receives the entries of the export one at a time. */
 class TraceImport {
   readonly #call: Call;
   readonly #issues = new ValidationIssues();
@@ -75,7 +74,7 @@ class TraceImport {
     if (isList && index === undefined) throw new HttpError(400, `Expected \`${key}\` to be an array`);
     const { value } = new JsonReader().parse(bytes, isList ? `${key}.${index}` : 'The body');
     if (index === undefined) {
-      // Other fields are ignored, because the body has no size limit.
+      // Other fields of the export are ignored, because the body has no size limit.
       if (key === 'format' || key === 'version') this.#header[key] = value;
     } else if (key === 'runs') await this.#addRun(value, index, bytes.length);
     else if (key === 'feedback') this.#addFeedback(value, index);
@@ -113,7 +112,7 @@ class TraceImport {
   }
 
   async #store(): Promise<void> {
-    // The header may come after the runs.
+    // In an export, the header may come after the runs.
     checkHeader({ format: FORMAT, version: VERSION, ...this.#header });
     this.#issues.throwIfAny();
     await this.#call.store.apply(this.#call.scope, this.#batch);

@@ -89,8 +89,8 @@ export class Places {
   }
 
   /**
-   * Returns the trace id of a run. If the run has no `trace_id`, uses the `trace_id` of the closest ancestor that has
-   * one, or else the id of the topmost ancestor.
+   * Returns the trace id of a run. If the run has no `trace_id`, the closest ancestor with a `trace_id` determines it.
+   * If no ancestor has one, returns the id of the topmost ancestor.
    */
   traceIdOf(run: MemoryRun): string {
     const path = new Set<MemoryRun>();
@@ -124,7 +124,7 @@ export interface TracedRun extends TreeNode, FilteredRun {
 /** The visible runs of one trace. */
 export class MemoryTrace {
   readonly runs: readonly TracedRun[];
-  /** The run whose id is the trace id. If that run is missing, the first run. */
+  /** The run whose id is the trace id, or the first run if that run is missing. */
   readonly root: TracedRun | undefined;
   readonly #idsAboveUsage = new Set<string>();
 
@@ -180,10 +180,7 @@ function figuresOf(feedback: readonly Feedback[]): FeedbackFigures[] {
   });
 }
 
-/**
- * Estimated memory overhead in bytes. The constants apply to a run, an attachment, a JSON value, and a JSON array or
- * object.
- */
+/** Estimated memory overhead of a run, an attachment, a JSON value, and a JSON array or object, in bytes. */
 const RUN_BYTES = 1_500;
 const ATTACHMENT_BYTES = 300;
 const VALUE_BYTES = 16;

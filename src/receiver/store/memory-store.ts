@@ -32,8 +32,8 @@ export interface MemoryStoreOptions {
   runsMax?: number;
   /**
    * Maximum size in bytes. The size includes fields as JSON text, attachments, and an overhead for each value, run and
-   * attachment. Heap usage is about the same as this size for text and messages, and up to 2.5 times as high for
-   * objects with different keys. Minimum: 4096.
+   * attachment. For text and messages, this size is close to the heap usage. Objects with different keys can use 2.5
+   * times as much heap. Minimum: 4096.
    * @default 268435456 (256 MiB)
    */
   bytesMax?: number;
@@ -68,10 +68,9 @@ class Tenant {
 }
 
 /**
- * A store that keeps runs in memory. `MemoryStore` is the reference implementation of `Store`. It has no indexes, and
- * derives traces from their runs for each query. Each call to `apply` enforces the limits by deleting the oldest
- * traces, sorted by the arrival of their first run. If a later message belongs to a deleted run, the store creates the
- * run again.
+ * A store that keeps runs in memory. `MemoryStore` is the reference implementation of `Store`. Without indexes, the
+ * store derives traces from their runs for each query. Each call to `apply` enforces the limits by deleting the traces
+ * whose first run arrived earliest. If a later message belongs to a deleted run, the store creates the run again.
  */
 export class MemoryStore implements Store {
   readonly #limits: typeof DEFAULTS;
@@ -318,7 +317,7 @@ export class MemoryStore implements Store {
     for (const name of [tenantName, ...others]) {
       const tenant = this.#tenant({ tenant: name });
       for (const [traceId, runs] of new Places(tenant.runs).runsByTrace()) {
-        // Traces in the current request are deleted only to meet the limit, not to free the additional fraction.
+        // Traces in the current request are deleted only to meet the limit, not to free additional space.
         if (isWithin(touched.has(traceId) ? 1 : 1 - SLACK)) return forgotten;
         for (const { id, sizeBytes } of runs) {
           tenant.runs.delete(id);

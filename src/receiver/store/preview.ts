@@ -2,7 +2,7 @@ import { isObject } from '../../base/options.ts';
 import { cut } from '../../base/text.ts';
 
 const LENGTH_MAX = 200;
-/** Maximum number of nested levels, and of items at the end of an array, that are searched for text. */
+/** Maximum number of nested levels to search for text, and of items at the end of an array. */
 const LEVELS_MAX = 8;
 const ITEMS_MAX = 20;
 
@@ -36,13 +36,13 @@ const TEXT_KEYS: readonly string[] = [
 export function previewOf(payload: unknown): string | undefined {
   if (payload === undefined || (isObject(payload) && Object.keys(payload).length === 0)) return undefined;
   const text = textIn(payload, LEVELS_MAX) ?? JSON.stringify(payload);
-  // Usually, the beginning of the text is long enough. If the beginning is mostly white space, a longer part is used.
+  // The beginning of the text is usually long enough. If it is mostly white space, a longer part is used.
   const beginning = lineOf(text.slice(0, 2 * LENGTH_MAX));
   const line = beginning.length > LENGTH_MAX ? beginning : lineOf(text.slice(0, 8 * LENGTH_MAX));
   return line === '' ? undefined : cut(line, LENGTH_MAX);
 }
 
-/** Joins the lines of a text. For speed, single spaces are not matched: replacing them would change nothing. */
+/** Joins the lines of a text. Single spaces are not matched, because replacing them would only cost time. */
 function lineOf(text: string): string {
   return text.replace(/\s{2,}|[^\S ]/g, ' ').trim();
 }

@@ -94,8 +94,8 @@ function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
 export const MODEL_TYPES: readonly string[] = ['llm', 'embedding'];
 
 /**
- * Returns whether the usage of a run counts towards totals. Runs that are not model calls often repeat the usage of
- * nested model calls. Their usage counts only if no nested run has usage.
+ * Returns whether the usage of a run counts towards totals. Model calls always count. Other runs often repeat nested
+ * usage, so they count only if no nested run has usage.
  */
 export function countsUsage(runType: string, hasUsageBelow: boolean): boolean {
   return MODEL_TYPES.includes(runType) || !hasUsageBelow;
@@ -128,8 +128,8 @@ export function merged<Fields extends Pick<RunFields, 'extra'>>(earlier: Fields,
 export const USAGE_KEYS: readonly (keyof Usage)[] = ['input_tokens', 'output_tokens', 'total_tokens', 'total_cost'];
 
 /**
- * Surcharges for Anthropic's cache writes, as a factor of the input price. If the cache lifetime is unknown, 5 minutes
- * are assumed.
+ * Surcharges for Anthropic's cache writes, as a factor of the input price. If the cache lifetime is unknown, a lifetime
+ * of 5 minutes is assumed.
  */
 const CACHE_SURCHARGES: readonly (readonly [detail: string, factor: number])[] = [
   ['cache_creation', 0.25],

@@ -51,8 +51,8 @@ export interface TreeNode {
 }
 
 /**
- * Returns the `dotted_order` of each run in a trace. If a run's messages contain no `dotted_order`, derives it from the
- * parent's. A run without a parent becomes a root.
+ * Returns the `dotted_order` of each run in a trace. If a run's messages contain no `dotted_order`, derives one from
+ * the parent's `dotted_order`. A run without a parent becomes a root.
  */
 export function ordersOf(runs: readonly TreeNode[]): Map<string, string> {
   const nodes = new Map(runs.map((run) => [run.id, run]));

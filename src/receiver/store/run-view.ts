@@ -93,8 +93,8 @@ export interface TraceSummary extends RunSummary {
     /** Latest end time of all runs in the trace. */
     end_time?: string;
     /**
-     * Total usage of all model calls. A run that is not a model call counts only if no nested run has usage, because it
-     * often repeats that usage.
+     * Total usage of all model calls. Other runs often repeat nested usage, so they count only if no nested run has
+     * usage.
      */
     usage?: Usage;
     feedback?: FeedbackFigures[];
@@ -104,7 +104,7 @@ export interface TraceSummary extends RunSummary {
 /** All fields of a run except its payloads. */
 export interface RunDetails extends RunSummary {
   dotted_order: string;
-  /** The complete error. The first line is `Name: message`. The stack and the causes follow. */
+  /** The complete error. The first line `Name: message` is followed by the stack and the causes. */
   error?: string;
   extra?: NonNullable<RunRecord['extra']>;
   /** Size of each payload as JSON text, in bytes. */

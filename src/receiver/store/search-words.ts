@@ -2,7 +2,7 @@ import type { RunFields } from './store.ts';
 
 /** A parsed search. */
 export interface Search {
-  /** Prefixes. For each prefix, the run must contain a word that starts with it. */
+  /** Word prefixes. The run must contain a word for each prefix. */
   readonly prefixes: readonly string[];
   /** Phrases. The words of a phrase must be adjacent in the run. */
   readonly phrases: readonly (readonly string[])[];
@@ -20,8 +20,7 @@ const WORD = /[\p{L}\p{N}_]+/gu;
 const MARK = /\p{M}+/gu;
 const ASCII = /^[\0-\x7f]*$/;
 /**
- * Matches characters in scripts without spaces between words, such as Chinese. Each of these characters counts as a
- * word.
+ * Matches characters in scripts without spaces between words, such as Chinese. Each matched character counts as a word.
  */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/gu;

@@ -36,19 +36,18 @@ const BUCKET_LOG = Math.log(1.02);
 const LATENCY_BUCKETS = 2_048;
 
 /**
- * Number of runs in each latency bucket, encoded as pairs of characters. The code of the first character is the bucket
- * index + 1. The code of the second character is a number of runs + 2. All pairs for the same bucket are added up. When
- * a run leaves a bucket, a pair with -1 runs is appended. The encoding is text, because concatenating text in SQLite is
- * much faster than reading separate rows in JavaScript.
+ * Number of runs in each latency bucket, encoded as pairs of characters. The first character's code is the bucket index
+ * + 1. The second character's code is a number of runs + 2. All pairs for the same bucket are added up. When a run
+ * leaves a bucket, a pair with -1 runs is appended. The encoding is text, because SQLite concatenates text much faster
+ * than JavaScript reads separate rows.
  */
 export type Latencies = string;
 
-/** Maximum number of runs in a pair. Some higher character codes are surrogates. */
+/** Maximum number of runs in a pair. Some larger numbers would become surrogate characters. */
 const PAIR_RUNS_MAX = 30_000;
 
 /**
- * Returns the pair that adds a run. If `sign` is -1, the pair removes the run. Runs that have not ended have no
- * latency.
+ * Returns the pair that adds a run, or that removes the run if `sign` is -1. Runs that have not ended have no latency.
  */
 export function latenciesOf(latencyUs: number | undefined, sign: 1 | -1 = 1): Latencies {
   return latencyUs === undefined ? '' : latencyPair(latencyBucketOf(latencyUs), sign);

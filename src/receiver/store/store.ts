@@ -13,7 +13,7 @@ export interface Scope {
   readonly project?: string;
 }
 
-/** The scope that a receiver without tenants uses. */
+/** Scope for a receiver without tenants. */
 export const DEFAULT_SCOPE: Scope = { tenant: 'default' };
 
 /**
@@ -23,14 +23,14 @@ export const DEFAULT_SCOPE: Scope = { tenant: 'default' };
 export type RunFields = Partial<Omit<RunRecord, 'id'>>;
 
 /**
- * A message that creates or updates a run. If `fields` contains a `dotted_order`, then `fields` also contains the
- * `trace_id` and the `parent_run_id` that follow from it.
+ * A message that creates or updates a run. If `fields` contains a `dotted_order`, `fields` also contains the matching
+ * `trace_id` and `parent_run_id`.
  */
 export interface RunOperation {
   readonly kind: 'post' | 'patch';
   readonly id: string;
   readonly fields: RunFields;
-  /** JSON text of the payloads in `fields`. Spares the store from serializing the payloads. */
+  /** JSON text of the payloads in `fields`, so that the store does not have to serialize them. */
   readonly texts?: Readonly<Partial<Record<PayloadField, string>>>;
   readonly attachments: readonly Attachment[];
 }
@@ -48,8 +48,8 @@ export interface StoreChange {
 export interface Changes {
   readonly cursor: string;
   /**
-   * Ids of the changed traces. Undefined if the store cannot list them, for example if the cursor is from another
-   * store.
+   * Ids of the changed traces. Undefined if the store cannot list these traces, for example if another store created
+   * the cursor.
    */
   readonly traceIds: readonly string[] | undefined;
 }
@@ -64,7 +64,7 @@ export const TOKENS_MAX = 10_000;
 
 /**
  * Error that a store throws to tell the client why a request failed. The receiver responds with status 429 for `busy`,
- * 503 for `unavailable` and 413 for `too_large`. Clients retry after `retryAfterS` seconds if the status is 429 or 503.
+ * 503 for `unavailable` and 413 for `too_large`. After status 429 or 503, clients retry after `retryAfterS` seconds.
  */
 export class StoreError extends Error {
   override readonly name: string = 'StoreError';
@@ -81,13 +81,14 @@ export class StoreError extends Error {
 /**
  * Stores the runs that clients send.
  *
- * The posts and patches of a run can arrive in any order and more than once. The store merges them field by field, and
- * within `extra` and `extra.metadata` key by key. Patches take precedence over posts. Later messages take precedence
- * over earlier messages of the same kind. A run becomes visible when its name, type and start time are known.
+ * The posts and patches of a run can arrive in any order and more than once. The store merges messages field by field,
+ * and merges `extra` and `extra.metadata` key by key. Patches take precedence over posts. Later messages take
+ * precedence over earlier messages of the same kind. A run becomes visible when its name, type and start time are
+ * known.
  *
  * A run belongs to the trace with the id `trace_id`. A run without a `trace_id` belongs to its parent's trace. Until
  * the parent arrives, the run forms its own trace. The parent is the run with the id `parent_run_id`. If a run has
- * neither `parent_run_id` nor `dotted_order`, the parent is found by the `parent_span_id` in `extra.metadata.otel`.
+ * neither `parent_run_id` nor `dotted_order`, `parent_span_id` in `extra.metadata.otel` identifies the parent.
  */
 export interface IngestStore {
   /**
@@ -109,7 +110,7 @@ export interface QueryStore {
   /** Returns the projects that have traces within the range, sorted by name. */
   projects(scope: Scope, range: TimeRange): Promise<ProjectSummary[]>;
   /**
-   * Returns the traces whose root run matches the query. The condition `text` may match any run in the trace. Each
+   * Returns the traces whose root run matches the query. Only the search `text` may match any run in the trace. Each
    * store defines its own cursor format. Rejects with `RUNSPAN_INVALID_OPTION` if the cursor is invalid.
    */
   traces(scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>>;

@@ -8,7 +8,7 @@ export interface DiffLine {
 
 /** Length at which lines are wrapped. Without wrapping, one changed word would mark a whole prompt as changed. */
 const LINE_LENGTH = 120;
-/** Maximum number of lines to compare per value. Further lines are dropped. */
+/** Maximum number of lines to compare per value. Lines after the maximum are dropped. */
 export const LINES_MAX = 20_000;
 /**
  * Maximum number of changed lines. Comparison time grows quadratically, so values with more changes count as completely

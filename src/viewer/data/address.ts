@@ -12,7 +12,7 @@ export interface Address {
   readonly sort: SortKey;
   readonly order: 'ascending' | 'descending';
   readonly groupBy: GroupKey;
-  /** Id of the open trace. The trace covers the view. */
+  /** Id of the trace that is open on top of the view. */
   readonly trace?: string | undefined;
   /** Id of the selected run, or of the second run in a comparison. */
   readonly run?: string | undefined;

@@ -37,7 +37,6 @@ export async function listen(): Promise<void> {
   else await opened(new EventSource('/query/changes'));
 }
 
-/** Pauses or resumes live updates. */
 export function toggleLive(): void {
   if (live.value === 'off') {
     isBehind = true;

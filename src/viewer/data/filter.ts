@@ -18,7 +18,6 @@ interface FilterKey {
   readonly about: string;
   /** Query parameter that this key sets. */
   readonly parameter?: string;
-  /** Values to suggest for this key. */
   readonly values?: readonly string[];
 }
 
@@ -142,7 +141,9 @@ function boundOf(text: string, key: string, operator: string, limit: string): Te
   return { text, parameter, value: `${Math.max(0, Number((amount + (isMin ? step : -step)).toFixed(3)))}` };
 }
 
-/** Returns undefined if the receiver accepts the value. Otherwise, returns a description of accepted values. */
+/**
+ * Describes the accepted values if the receiver does not accept this value. Returns undefined for an accepted value.
+ */
 function expectedValue(field: string, value: string): string | undefined {
   if (value === '') return 'a value';
   if (field === 'status' && !STATUSES.includes(value)) return `one of ${STATUSES.join(', ')}`;

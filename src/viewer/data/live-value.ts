@@ -8,8 +8,8 @@ const PAUSE_FACTOR = 3;
 const PAUSE_MS_MIN = 100;
 
 /**
- * Runs a task, but never twice at the same time. All requests during a run or the following pause are combined into one
- * more run.
+ * Runs a task, but never twice at the same time. Requests that arrive during the task or the following pause are
+ * combined into one further execution.
  */
 export class Refresh {
   readonly #task: (signal: AbortSignal) => Promise<void>;
@@ -58,7 +58,7 @@ export interface LiveOptions {
    * once.
    */
   readonly isStale?: (traceIds: ReadonlySet<string> | undefined) => boolean;
-  /** Delay before the first read, in milliseconds. Useful if the key changes often. */
+  /** Delay before the first read, in milliseconds. Set a delay if the key changes often. */
   readonly delayMs?: number;
 }
 
@@ -68,8 +68,8 @@ export function changesOf(traceId: string): (traceIds: ReadonlySet<string> | und
 }
 
 /**
- * A value from the API that is read again after changes. If a read fails, the last value is kept until the stream
- * reconnects.
+ * A value from the API that is read again after changes. If a read fails, keeps the last value and reads again when the
+ * event stream reconnects.
  */
 export class LiveValue<Value> {
   readonly value: Signal<Value | undefined>;

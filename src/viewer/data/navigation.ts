@@ -3,7 +3,6 @@ import { type Address, readAddress, writeAddress } from './address.ts';
 
 const initial = readAddress(location.search);
 
-/** Current address of the page. */
 export const address: Signal<Address> = signal(initial);
 
 /** The run that is selected for the next comparison. */

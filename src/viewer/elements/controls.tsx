@@ -46,7 +46,7 @@ export function Toggle({
   );
 }
 
-/** A button that copies a text. The text is created when the user clicks the button. */
+/** A button that copies a text, created when the user clicks the button. */
 export function CopyButton({ text, label, word }: { text: () => string; label: string; word?: string }): JSX.Element {
   const [result, setResult] = useState<string>();
   const copy = async (): Promise<void> => {
@@ -76,7 +76,7 @@ export function Problem({ text }: { text?: string | undefined }): JSX.Element | 
   );
 }
 
-/** Placeholder for a view that is still loading. Shows an error message if loading failed, or else a loading note. */
+/** Placeholder for a view without a value. Shows an error message if there is one, or a loading note. */
 export function Pending({ problem, note }: { problem?: string | undefined; note: string }): JSX.Element {
   return problem === undefined ? <p class="loading">{note}</p> : <Problem text={problem} />;
 }

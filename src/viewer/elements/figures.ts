@@ -70,8 +70,8 @@ export function exact(instant: string | number): string {
 const DAY_MS = 86_400_000;
 
 /**
- * Returns the labels for a time axis, in local time. The distance between labels decides whether they show months,
- * dates, minutes, seconds or milliseconds.
+ * Returns the labels for a time axis, in local time. The distance between labels decides whether to show months, dates,
+ * minutes, seconds or milliseconds.
  */
 export function timeLabels(splits: readonly number[]): string[] {
   const stepMs = (splits[1] ?? 0) - (splits[0] ?? 0);

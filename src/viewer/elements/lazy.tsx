@@ -5,7 +5,7 @@ import { problemOf } from '../data/api.ts';
 
 /**
  * Returns a component that loads its module when first shown. Shows `Fallback` while the module loads and if loading
- * fails. If loading failed, showing the component again retries.
+ * fails. After a failure, showing the component again loads the module again.
  */
 export function lazy<Props extends object>(
   load: () => Promise<{ default: ComponentType<Props> }>,

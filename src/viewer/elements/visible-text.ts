@@ -1,5 +1,5 @@
 /**
- * Matches characters that are invisible or change how other characters look, such as control characters, direction
+ * Matches characters that are invisible or change how other characters look. Examples are control characters, direction
  * marks, zero-width marks, tags and lone surrogates. Joiners do not match, because scripts and emoji need joiners.
  */
 const HIDDEN =

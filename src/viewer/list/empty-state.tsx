@@ -3,7 +3,7 @@ import { address, go } from '../data/navigation.ts';
 import { CopyButton } from '../elements/controls.tsx';
 import { importFile } from '../top/import-file.ts';
 
-/** Message shown instead of an empty list or empty statistics. Explains what to do. */
+/** Message that explains what to do if the list or the statistics are empty. */
 export function EmptyState({ problem }: { problem: string | undefined }): JSX.Element {
   const { view, filter, project } = address.value;
   if (problem !== undefined) {

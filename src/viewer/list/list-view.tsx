@@ -19,7 +19,7 @@ const ROW_HEIGHT = 34;
 const AHEAD = 30;
 const TICK_MS = 5_000;
 
-/** The last shown list. The list appears again when the user returns from a trace. */
+/** The last shown list, which appears again when the user returns from a trace. */
 let last: { readonly key: string; readonly list: RunList } | undefined;
 
 export function ListView({ view }: { view: ListKind }): JSX.Element {

@@ -26,7 +26,6 @@ export class RunList {
   readonly arrived: Signal<{ readonly count: number }> = signal({ count: 0 });
   /** Whether more than one page of new rows has arrived. The new rows are loaded when the user returns to the top. */
   readonly isBehind: Signal<boolean> = signal(false);
-  /** Id of the selected row. */
   readonly selected: Signal<string | undefined> = signal(undefined);
   /** Scroll position of the list when it was closed. */
   scrollTop = 0;

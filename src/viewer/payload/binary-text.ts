@@ -42,7 +42,7 @@ export function imageOf(text: string): string | undefined {
   return found !== undefined && IMAGE_TYPES.has(found.type) ? `data:${found.type};base64,${found.base64}` : undefined;
 }
 
-/** Safe image types, which contain only pixels. */
+/** Image types that are safe to show, because they contain only pixels. */
 export const IMAGE_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
 /**

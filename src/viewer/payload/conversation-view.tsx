@@ -11,7 +11,7 @@ import { binaryOf, IMAGE_TYPES, imageOf } from './binary-text.ts';
 import { BinaryChip, JsonTree } from './json-tree.tsx';
 import type { Message, Part } from './message.ts';
 
-/** Number of messages to show at first. A long conversation shows its last messages. */
+/** Number of messages to show at first, from the end of the conversation. */
 const PAGE = 30;
 /** Maximum length of reasoning text that is expanded at first. */
 const REASONING_OPEN_LENGTH = 600;
@@ -126,7 +126,7 @@ function Media({ source, type, run }: { source: string; type: string | undefined
   );
 }
 
-/** An attachment with a download link. Safe images have a preview. */
+/** An attachment with a download link, and with a preview if it is a safe image. */
 export function Attachment({ attachment, runId }: { attachment: AttachmentInfo; runId: string }): JSX.Element {
   const { name, mime_type, size } = attachment;
   const url = attachmentUrl(runId, name);

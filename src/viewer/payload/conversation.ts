@@ -43,7 +43,7 @@ function listedMessages(fields: Fields): Message[] | undefined {
   const list = [fields.messages, fields.contents, fields.prompt, fields.chat_history].find(
     (one) => Array.isArray(one) && one.flat().some(isItem),
   );
-  // LangChain records a list of conversations. The list usually contains only one conversation.
+  // LangChain records a list of conversations, which usually has only one item.
   return list === undefined ? undefined : messagesOf((list as unknown[]).flat());
 }
 

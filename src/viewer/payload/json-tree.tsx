@@ -85,7 +85,6 @@ function Branch({ name, value, path, depth, isOpen }: NodeProps & { value: objec
                 value={(value as Record<string | number, unknown>)[key]}
                 path={path + stepOf(key)}
                 depth={depth + 1}
-                // Items of a long list are collapsed at first.
                 isOpen={depth + 1 < OPEN_DEPTH && size <= OPEN_ITEMS}
               />
             )}

@@ -20,7 +20,8 @@ import { PayloadSection, toggleMarkdown } from './payload-section.tsx';
 import { RunFacts, RunMetadata } from './run-facts.tsx';
 
 /**
- * Delay before a selected run is read, in milliseconds. Runs that the user only passes with the keyboard are not read.
+ * Delay before a selected run is read, in milliseconds. The delay avoids reading every run that the user passes with
+ * the arrow keys.
  */
 const SELECTION_MS = 60;
 const EVENTS_PAGE = 50;

@@ -85,7 +85,7 @@ function FilterBox({ model }: { model: FilterModel }): JSX.Element {
             id={`${id}-${index}`}
             role="option"
             aria-selected={index === active}
-            // A click would first take the focus from the text box, and the list would be hidden.
+            // Use `mousedown`, because a click would first take the focus from the text box and hide the list.
             onMouseDown={(event) => {
               event.preventDefault();
               model.accept(suggestion);

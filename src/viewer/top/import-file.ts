@@ -2,7 +2,7 @@ import { type Signal, signal } from '@preact/signals';
 import { api, problemOf } from '../data/api.ts';
 import { plural } from '../elements/figures.ts';
 
-/** Message about the result of the last import. The message is shown for a few seconds. */
+/** Message about the result of the last import, shown for a few seconds. */
 export const notice: Signal<string | undefined> = signal(undefined);
 
 const NOTICE_MS = 6_000;

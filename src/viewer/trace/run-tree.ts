@@ -78,7 +78,7 @@ export function treeOf(runs: readonly RunOutline[]): RunTree {
 }
 
 /**
- * Returns the usages that count towards totals. As in the receiver, a run that is not a model call counts only if no
+ * Returns the usages that count towards totals. As in the receiver, runs that are not model calls count only if no
  * nested run has usage.
  */
 export function countedUsages({ branches }: RunTree): Usage[] {

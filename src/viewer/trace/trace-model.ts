@@ -25,7 +25,7 @@ export class TraceModel {
   readonly selected: ReadonlySignal<string | undefined> = computed(
     () => address.value.run ?? this.tree.value.branches[0]?.run.id,
   );
-  /** Whether a search or the error filter is active. If so, collapsed branches are shown expanded. */
+  /** Whether a search or the error filter is active. An active search or filter expands collapsed branches. */
   readonly isNarrowed: ReadonlySignal<boolean> = computed(() => this.search.value !== '' || this.isErrorsOnly.value);
   /** Indices of the visible branches. */
   readonly shown: ReadonlySignal<readonly number[]> = computed(() =>

@@ -49,7 +49,7 @@ const RUN_READS: Readonly<Record<string, Read>> = {
   feedback: (store, scope) => store.feedback(scope, id(1)),
 };
 
-/** Methods that read a tenant's tokens. The project does not matter. */
+/** Methods that read a tenant's tokens and ignore the project. */
 const TOKEN_READS: typeof RUN_READS = {
   token: (store, scope) => store.token(scope, id(OWN.token)),
   tokens: (store, scope) => store.tokens(scope, id(1)),

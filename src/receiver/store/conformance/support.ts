@@ -35,9 +35,9 @@ export function stamp(number: number): string {
 }
 
 interface RunOptions extends RunFields {
-  /** Number of the parent run. The parent is the root of the trace. */
+  /** Number of the parent run, which is the root of the trace. */
   readonly parent?: number;
-  /** Latency in milliseconds. Omit it for a run that has not ended. */
+  /** Latency in milliseconds. Omit the latency if the run has not ended. */
   readonly ms?: number;
 }
 

@@ -21,7 +21,7 @@ const BACKGROUND_DELAY_MS = 300;
 const STEP_MS = 50;
 /**
  * Time without writes after which a background step begins, in milliseconds. Each step ends with a commit, so a few
- * long steps during pauses cost less than many short steps between writes.
+ * long steps cost less than many short steps.
  */
 const PAUSE_MS = 10;
 /** Maximum time that an indexing step waits for a pause in writes, in milliseconds. */
@@ -155,7 +155,7 @@ export class SqliteCommits {
       this.#plan(0);
     } catch (error) {
       if (!isOfTheFile(error)) throw error;
-      // The step is only retried. If the file is unusable, the next write reports the error.
+      // Retry the step later. If the file stays unusable, the next write reports the error.
       this.#plan(BACKGROUND_DELAY_MS);
     }
   }

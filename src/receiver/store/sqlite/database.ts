@@ -81,8 +81,8 @@ export class SqliteConnection {
   }
 
   run(sql: string, ...values: SqlValue[]): void {
-    // `run` would read `last_insert_rowid`. FTS5 sets that value above 2^53 on deletion, and Node 26 then throws. So
-    // use `get`.
+    // Use `get` instead of `run`, because `run` reads `last_insert_rowid`. On deletion, FTS5 sets `last_insert_rowid`
+    // above 2^53, and Node 26 then throws.
     this.#statement(sql).get(...values);
   }
 
@@ -159,7 +159,7 @@ const OF_THE_FILE: readonly number[] = Object.values(CODES);
 
 function resultCodeOf(error: unknown): number | undefined {
   const { errcode } = (error ?? {}) as { errcode?: unknown };
-  // The lowest 8 bits are the result code. The higher bits contain details.
+  // The lowest 8 bits are the result code, and the higher bits contain details.
   return typeof errcode === 'number' ? errcode & 0xff : undefined;
 }
 
@@ -171,7 +171,7 @@ export function isNoDatabase(error: unknown): boolean {
   return resultCodeOf(error) === CODES.noDatabase;
 }
 
-/** Returns whether the error means that the file is currently unusable. */
+/** Returns whether an error means that the file is currently unusable. */
 export function isOfTheFile(error: unknown): boolean {
   return OF_THE_FILE.includes(resultCodeOf(error) ?? -1);
 }

@@ -86,8 +86,8 @@ export function openToWrite(engine: Engine, path: string): OpenFile {
 }
 
 /**
- * Creates a folder and its parent folders. `mkdirSync` with the option `recursive` would retry forever if `mkdir` fails
- * with ENOENT although the parent exists, as in `/proc`.
+ * Creates a folder and its parent folders. `mkdirSync` with `recursive` retries forever if `mkdir` fails with ENOENT
+ * although the parent exists, as in `/proc`.
  */
 function makeFolder(path: string): void {
   const found = statSync(path, { throwIfNoEntry: false });
@@ -184,8 +184,8 @@ function inUse(path: string, owner: StoreOwner | undefined): RunspanError {
 }
 
 /**
- * Creates and fills a store in a temporary file, then renames the file. This way, an incomplete store never appears at
- * the path.
+ * Creates and fills a store in a temporary file, then renames the file, so that no incomplete store appears at the
+ * path.
  */
 function create(engine: Engine, path: string, fill: (connection: SqliteConnection) => void): void {
   const aside = `${path}-new`;
@@ -204,7 +204,7 @@ function create(engine: Engine, path: string, fill: (connection: SqliteConnectio
 /** Replaces a store in an earlier format with a copy in the current format. */
 function upgradeFile(engine: Engine, path: string): void {
   withConnection(engine, path, (earlier) => {
-    // Move the WAL's content into the file. A remaining WAL would otherwise be applied to the new file.
+    // Move the WAL's content into the file, because a remaining WAL would be applied to the new file.
     earlier.exec(`PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA journal_mode = DELETE`);
     create(engine, path, (connection) => upgrade(earlier, connection));
   });
@@ -259,7 +259,7 @@ function checkedVersion(connection: SqliteConnection, path: string): number {
  * Returns the format version of a file. Throws if the file belongs to another application or has a later version. Reads
  * the file through an immutable SQLite connection, which takes no lock and creates no files. Do not use Node's file
  * functions here. When a process closes any descriptor of a file, POSIX releases all locks that the process holds on
- * that file. SQLite can work around this only for its own descriptors.
+ * that file. SQLite can only take its own descriptors into account.
  */
 function headerVersion(engine: Engine, path: string): number {
   if (sizeOf(path) === 0) return FORMAT_VERSION;
@@ -304,7 +304,7 @@ interface StoreLock {
  * even if the process is killed. Returns undefined if another process holds the lock.
  */
 function takeLock(engine: Engine, path: string): StoreLock | undefined {
-  // Never delete the lock file. Otherwise, two processes could each lock a different file with this name.
+  // Never delete the lock file, because two processes could then each lock a different file with this name.
   const file = `${path}-lock`;
   makeLockFile(file);
   try {
@@ -319,7 +319,7 @@ function takeLock(engine: Engine, path: string): StoreLock | undefined {
 
 /**
  * Creates a lock file that only the owner can read. SQLite would create a lock file that other users can read. An
- * existing file is not opened, because closing it would release a lock that another thread in this process holds.
+ * existing lock file is not opened, because closing it would release the lock of another thread in this process.
  */
 function makeLockFile(file: string): void {
   try {

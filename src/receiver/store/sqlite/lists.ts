@@ -26,8 +26,7 @@ export function conditionsOf(
 ): Condition[] {
   const { traceId, statuses, range, latencyUs } = filter;
   return [
-    // The plus sign keeps SQLite from using indexes that begin with the tenant. SQLite then uses the index on the
-    // trace.
+    // The plus sign makes SQLite use the index on the trace instead of indexes that begin with the tenant.
     { sql: traceId === undefined ? 'runs.tenant = ?' : '+runs.tenant = ?', values: [tenant] },
     { sql: 'runs.start_us IS NOT NULL', values: [] },
     ...filter.projects.map((project) => ofProject(connection, tenant, project)),
@@ -45,7 +44,7 @@ export function conditionsOf(
   ];
 }
 
-/** SQL expression for the latency of a run. Null if the run has not ended. */
+/** SQL expression for the latency of a run, or null if the run has not ended. */
 const LATENCY_US = 'max(0, runs.end_us - runs.start_us)';
 
 /** Combines conditions with AND. */
@@ -81,8 +80,8 @@ function ofMetadata(key: string, value: string | null): Condition[] {
 }
 
 /**
- * Returns a condition on the project. `session_id` is compared only if the project is an id, because SQLite cannot use
- * an index for a condition on two columns.
+ * Returns a condition on the project. Compares `session_id` only if the project is an id, because SQLite uses no index
+ * for a condition on two columns.
  */
 function ofProject(connection: SqliteConnection, tenant: number, project: string): Condition {
   return isSessionId(connection, tenant, project)
@@ -97,8 +96,8 @@ export function isSessionId(connection: SqliteConnection, tenant: number, text: 
 }
 
 /**
- * Returns a condition on the status. The condition repeats the condition of the partial index, because SQLite would
- * otherwise not use that index.
+ * Returns a condition on the status. Repeats the condition of the partial index, because SQLite would otherwise not use
+ * the partial index.
  */
 function statusAmong(statuses: readonly string[]): Condition {
   const { sql, values } = among('runs.status', statuses);

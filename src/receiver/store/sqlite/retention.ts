@@ -18,7 +18,7 @@ interface EvictedTrace {
 
 /** Number of runs to delete between checks of the time limit. */
 const STEP_RUNS = 50;
-/** Number of free pages that the file keeps. One step also releases this number of pages. */
+/** Number of free pages that the file keeps, and number of pages that one step releases. */
 const FREE_PAGES = 1_024;
 const STEP_PAGES = 512;
 

@@ -178,7 +178,10 @@ function jsonOrNull(value: object): string | null {
   return text === '{}' || text === '[]' ? null : text;
 }
 
-/** Returns field names. Lists each key of `extra` and `extra.metadata` separately, because both are merged by key. */
+/**
+ * Returns field names. Each key of `extra` and `extra.metadata` is listed separately, because both objects are merged
+ * by key.
+ */
 function namesOf({ extra = {}, ...fields }: SmallFields): string[] {
   const { metadata = {}, ...others } = extra;
   return [
@@ -188,7 +191,7 @@ function namesOf({ extra = {}, ...fields }: SmallFields): string[] {
   ];
 }
 
-/** Returns the fields that are not in the set. The set contains names from `namesOf`. */
+/** Returns the fields whose names are not in the set. `namesOf` returns such names. */
 function withoutNames({ extra, ...fields }: SmallFields, names: ReadonlySet<string>): SmallFields {
   const rest = (prefix: string, values: object): Record<string, unknown> =>
     Object.fromEntries(Object.entries(values).filter(([key]) => !names.has(prefix + key)));

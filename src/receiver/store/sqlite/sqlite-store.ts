@@ -21,10 +21,7 @@ import { encodedOperation } from './payloads.ts';
 import type { SqliteReader } from './reader.ts';
 import { type ArgumentsOf, type ResultOf, type Thread, WorkerThread } from './thread.ts';
 
-/**
- * Options for a store on disk. Above a limit, the store deletes the least recently changed traces. Traces are always
- * deleted as a whole.
- */
+/** Options for a store on disk. Above a limit, the store deletes whole traces, least recently changed first. */
 export interface SqliteStoreOptions {
   /**
    * Maximum age of a trace since its last change, in milliseconds. Older traces are deleted.
@@ -84,8 +81,7 @@ interface Threads {
   readonly writer?: Thread<WriterCalls>;
   readonly reader: Thread<ReaderCalls>;
   /**
-   * Opens a second reader thread for queries that may scan many runs. Other queries then do not have to wait for slow
-   * ones.
+   * Opens a second reader thread for queries that may scan many runs. Other queries then do not wait for slow queries.
    */
   readonly openSlowReader: () => Promise<Thread<ReaderCalls>>;
 }
@@ -111,7 +107,7 @@ export class SqliteStore implements Store {
    * Opens a store file. If the file does not exist, creates the file and its folders. Rejects with
    * `RUNSPAN_SQLITE_MISSING` if neither Node nor an installed package contains SQLite. Rejects with
    * `RUNSPAN_STORE_IN_USE` if another process has the file open for writing. Rejects with `RUNSPAN_STORE_INVALID` if
-   * the file is damaged or not a store, and with `RUNSPAN_STORE_FAILED` if the operating system denies access.
+   * the file is damaged or not a store. Rejects with `RUNSPAN_STORE_FAILED` if the operating system denies access.
    */
   static async open(path: string, options: SqliteStoreOptions = {}): Promise<SqliteStore> {
     const { readOnly, ...limits } = { ...DEFAULTS, ...checkedOptions('the options', options, CHECKS) };
@@ -193,7 +189,7 @@ export class SqliteStore implements Store {
   }
 
   /**
-   * Records the address of the receiver that uses this store. Other processes that open the file can show this address.
+   * Stores the address of the receiver that uses this file. Other processes that open the file can show the address.
    */
   setAddress(address: string): Promise<void> {
     return this.#setOwner({ ...ownOwner(), address });
@@ -214,7 +210,7 @@ export class SqliteStore implements Store {
   }
 
   async #close(): Promise<void> {
-    // Close the writer last. The last connection must move the WAL into the file, and readers cannot do that.
+    // Close the writer last, because the last connection moves the WAL into the file and readers cannot write.
     await Promise.allSettled([this.#threads.reader.close(), this.#slowReader?.then((reader) => reader.close())]);
     await this.#threads.writer?.close();
     this.#subscribers.logDeleted();
@@ -252,7 +248,7 @@ export class SqliteStore implements Store {
     return this.#slowReader;
   }
 
-  /** Logs why a write failed. Returns the error to throw. The client may retry after this error. */
+  /** Logs why a write failed. Returns the error to throw, which allows the client to retry. */
   #unavailable(error: unknown): unknown {
     if (!(error instanceof RunspanError)) return error;
     const nowMs = performance.now();

@@ -12,20 +12,20 @@ const LONGEST = PERIODS.at(-1) ?? 1;
 /** Maximum number of runs to scan for time buckets shorter than a minute. Scanning this many runs takes about 0.1 s. */
 const SCANNED_RUNS_MAX = 20_000;
 
-/** Part of a time range. Whole periods are read from counters. For other parts, runs are scanned. */
+/** Part of a time range. Whole periods are read from counters, and other parts from runs. */
 type Segment = Periods | { readonly range: TimeRange };
 
 interface Periods {
-  /** Length of the period in minutes. `from` and `before` are minutes too. */
+  /** Length of the period in minutes. `from` and `before` are also in minutes. */
   readonly period: number;
   readonly from: number;
   readonly before: number;
 }
 
 /**
- * Calculates statistics. If the query filters only by project, name, type, model and status, whole minutes are read
- * from counters. With other filters, and for incomplete minutes at both ends of the range, runs are scanned. Counters
- * cover at least a minute, so with many runs, time buckets are at least a minute long.
+ * Calculates statistics. Whole minutes are read from counters if the query filters only by project, name, type, model
+ * and status. Runs are scanned for all other filters, and for incomplete minutes at both ends of the range. If there
+ * are many runs, time buckets are at least a minute long, because counters cover whole minutes.
  */
 export function statisticsIn(
   connection: SqliteConnection,
@@ -115,8 +115,8 @@ class CounterReader {
   }
 
   /**
-   * Returns the approximate range from the first to the last period that contains runs. Only the longest periods are
-   * used.
+   * Returns the range from the first to the last period that contains runs. The range is approximate, because only the
+   * longest periods are read.
    */
   coarseRange({ fromUs, beforeUs }: TimeRange): TimeRange | undefined {
     const from = Number.isFinite(fromUs) ? Math.floor(fromUs / MINUTE_US) - LONGEST : -Number.MAX_SAFE_INTEGER;
