@@ -47,9 +47,9 @@ export class Access {
   }
 
   /**
-   * Throws an HTTP 403 error if the `Host` header is unknown. This check prevents DNS rebinding. Without the check, a
-   * web page whose host name resolves to 127.0.0.1 could send requests to this receiver. If other machines can reach
-   * the receiver, every IP address and port is accepted. IP addresses cannot be rebound, and ports may be mapped.
+   * Throws an HTTP 403 error if the `Host` header is unknown, to prevent DNS rebinding. Otherwise, a web page whose
+   * host name resolves to 127.0.0.1 could send requests to the receiver. If other machines can reach the receiver,
+   * every IP address and port is accepted. IP addresses cannot be rebound, and ports may be mapped.
    */
   checkHost({ headers, socket }: IncomingMessage): void {
     const port = socket.localPort ?? 0;

@@ -29,7 +29,7 @@ export interface ReceiverFailure {
   /** HTTP status code, from 400 to 599. */
   status: number;
   /**
-   * Number of requests that get this response.
+   * Number of requests that get the error response.
    * @default all
    */
   times?: number;
@@ -65,7 +65,7 @@ export class Faults {
     this.#failuresLeft = failure?.times ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Applies the faults to a request. Call this method before storing the request's operations. */
+  /** Applies the faults to a request. Call `apply` before storing the request's operations. */
   async apply(operations: readonly RunOperation[]): Promise<void> {
     const { delayMs = 0, reject } = this.#given;
     const failure = this.#failuresLeft > 0 ? this.#failure : undefined;

@@ -17,8 +17,8 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Content Security Policy that allows scripts, styles and requests only for this origin. Content in a payload can
- * therefore neither run code nor send data elsewhere.
+ * Content Security Policy that allows scripts, styles and requests only for this origin. With this policy, content in a
+ * payload can neither run code nor send data elsewhere.
  */
 const POLICY: string = [
   "default-src 'none'",

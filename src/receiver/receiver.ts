@@ -73,7 +73,10 @@ export interface ReceiverOptions {
 
 /** A server that receives runs over HTTP and lets you read the stored runs. */
 export interface Receiver {
-  /** The receiver's URL, for example `http://127.0.0.1:4777`. Set `RUNSPAN_ENDPOINT` to this URL. */
+  /**
+   * The receiver's URL, for example `http://127.0.0.1:4777`. Set `RUNSPAN_ENDPOINT` to this URL to send runs to the
+   * receiver.
+   */
   readonly url: string;
   /** Returns copies of the runs that match the query, sorted by `dotted_order`. Without a query, returns all runs. */
   runs(query?: RunQuery): Promise<StoredRun[]>;

@@ -18,7 +18,7 @@ export type Routes = (request: IncomingMessage, liftTimeout: () => void) => Prom
 
 /** Path prefix that LangSmith clients use. */
 const PREFIX = '/api/v1';
-/** In strict mode, only paths that begin with this text may have the prefix `/api/v1`. */
+/** In strict mode, only paths for feedback tokens may have the prefix `/api/v1`. */
 const PREFIXED = `${PREFIX}/feedback/tokens`;
 
 export function createRoutes(store: Store, strict: boolean, faults: Faults, access: Access): Routes {

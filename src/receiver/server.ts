@@ -11,7 +11,7 @@ import type { RouteResponse } from './route.ts';
 import type { Routes } from './routes.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
-/** Maximum time to receive a complete request, in milliseconds. A route can remove this limit. */
+/** Maximum time to receive a complete request, in milliseconds. A route can remove the time limit. */
 const REQUEST_TIMEOUT_MS = 60_000;
 /**
  * Timeout for idle connections, in milliseconds. Closing idle connections frees the memory of responses that no client
@@ -48,7 +48,7 @@ export async function listen(
   const closing = new AbortController();
   allowListeners(closing.signal);
   let pending = 0;
-  // `server.close` leaves connections open that never sent a request, so this function ends them.
+  // `server.close` leaves connections open that never sent a request, so idle connections are ended here.
   const endIdleConnections = (): void => {
     if (closing.signal.aborted && pending === 0) server.closeAllConnections();
   };
@@ -111,8 +111,8 @@ function listenError(error: NodeJS.ErrnoException, host: string, port: number): 
 }
 
 /**
- * Returns the receiver's URL. Replaces an unspecified address such as 0.0.0.0 with the loopback address, because
- * clients cannot connect to 0.0.0.0.
+ * Returns the receiver's URL. Replaces an unspecified address such as 0.0.0.0 with the loopback address, so that
+ * clients can connect.
  */
 function urlOf({ address, family, port }: AddressInfo): string {
   if (family === 'IPv6') return `http://[${address === '::' ? '::1' : address}]:${port}`;

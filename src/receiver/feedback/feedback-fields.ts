@@ -61,7 +61,7 @@ const QUERY_FIELDS: readonly string[] = ['score', 'value', 'comment', 'correctio
 /**
  * Validates the feedback fields in a query string. All values are text, and `correction` may be JSON text. Ignores
  * unknown parameters, because mail services add parameters to links. Throws an HTTP 422 error if all parameters are
- * unknown, so that a link with a misspelled parameter does not erase earlier feedback.
+ * unknown. A link with a misspelled parameter must not erase earlier feedback.
  */
 export function readFeedbackQuery(search: URLSearchParams, strict: boolean): FeedbackInput {
   const parameters = [...search].filter(([name]) => QUERY_FIELDS.includes(name));

@@ -137,8 +137,8 @@ function isPreview({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Returns whether the confirmation form sent the POST request. This form has no fields, but its URL contains the query
- * string of the feedback link.
+ * Returns whether the confirmation form sent the POST request. The confirmation form has no fields, but its URL
+ * contains the query string of the feedback link.
  */
 function isConfirmation({ headers }: IncomingMessage): boolean {
   const isUrlEncoded = /^application\/x-www-form-urlencoded\b/i.test(headers['content-type'] ?? '');

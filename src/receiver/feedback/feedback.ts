@@ -14,8 +14,8 @@ export interface Feedback {
 }
 
 /**
- * A token that lets clients without a key give feedback on a run. Until the token expires, anyone who knows its id can
- * give feedback.
+ * A token that lets clients without a key give feedback on a run. Until a token expires, anyone who knows the token's
+ * id can give feedback.
  */
 export interface FeedbackToken {
   id: string;

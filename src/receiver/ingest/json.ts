@@ -4,8 +4,8 @@ import { HttpError } from '../http-error.ts';
 /** Maximum nesting depth of JSON. Serializing or copying deeper values would overflow the call stack. */
 const DEPTH_MAX = 512;
 /**
- * Maximum number of JSON values per request. Parsed JSON can use 30 times as much memory as its text. Without this
- * limit, a body full of brackets could exhaust the heap.
+ * Maximum number of JSON values per request. Parsed JSON can use 30 times as much memory as its text. Without a limit,
+ * a body full of brackets could exhaust the heap.
  */
 export const VALUES_MAX = 2_000_000;
 

@@ -20,7 +20,7 @@ export interface Batch {
 
 /**
  * Converts the parts of a multipart request to run operations. Throws an HTTP 400 error if a part is malformed or
- * contradicts another part, or a 422 error if a field is invalid.
+ * contradicts another part. Throws a 422 error if a field is invalid.
  */
 export function readBatch(parts: readonly Part[], strict: boolean): Batch {
   const reader = new BatchReader(strict);
@@ -110,8 +110,8 @@ class BatchReader {
     if (this.#strict && isEmpty(value)) {
       this.#issues.add(['body', part.name], 'empty', 'Send this part only if its value is not empty');
     }
-    // LangSmith clients describe model objects in `serialized`. Run records have no such field, so `serialized` is
-    // dropped.
+    // LangSmith clients describe model objects in `serialized`. Run records have no field for model objects, so
+    // `serialized` is dropped.
     if (value === null || field === 'serialized') return;
     draft.payloads[field] = value;
     if (field !== 'extra' && field !== 'error') draft.texts[field] = text;
@@ -120,7 +120,8 @@ class BatchReader {
   #addFeedback(part: Part, id: string): void {
     if (part.bytes.length > FEEDBACK_BYTES_MAX) throw new HttpError(413, `Part ${part.name} is larger than 1 MiB`);
     const { value } = this.#parse(part);
-    // Feedback on a whole trace has no `run_id`. The root run gets this feedback, because its id is the trace id.
+    // Feedback on a whole trace has no `run_id`. The root run gets feedback on the trace, because its id is the trace
+    // id.
     const given = isObject(value) ? { ...value, id, run_id: value.run_id ?? value.trace_id } : value;
     this.#feedback.push(readFeedback(given, ['body', part.name]));
   }
@@ -144,7 +145,7 @@ class BatchReader {
 }
 
 /**
- * A parsed part name. Part names have these forms:
+ * A parsed part name. Forms of part names:
  *
  *     <post|patch>.<run id>                           the run record
  *     <post|patch>.<run id>.<inputs|outputs|events>   a payload

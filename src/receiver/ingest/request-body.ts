@@ -8,7 +8,7 @@ export interface BodyLimits {
   /** Maximum size of a received body in bytes, compressed or not. */
   readonly wireBytesMax: number;
   /**
-   * Maximum size of a decompressed body in bytes. Decompression stops at this size. The compression ratio is not
+   * Maximum size of a decompressed body in bytes. Decompression stops at the maximum size. The compression ratio is not
    * limited, because spans that repeat a long prompt compress by more than 1000 : 1.
    */
   readonly decodedBytesMax: number;
@@ -41,9 +41,9 @@ export class RequestBodies {
 
   /**
    * Passes a request's decompressed body to `use`. The body counts towards `inFlightBytesMax` until `use` ends.
-   * `bytesMax` can lower the maximum decompressed size. Throws an HTTP 413 error if the body exceeds a limit, or a 429
-   * error if all bodies together are too large. Throws a 415 error if the encoding is unknown, or a 400 error if the
-   * body is invalid or incomplete.
+   * `bytesMax` can lower the maximum decompressed size. Throws an HTTP 413 error if the body exceeds a limit. Throws a
+   * 429 error if all bodies together are too large. Throws a 415 error if the encoding is unknown, or a 400 error if
+   * the body is invalid or incomplete.
    */
   async read<Result>(
     request: IncomingMessage,
@@ -148,8 +148,8 @@ function openBody(request: IncomingMessage, wireBytesMax: number): OpenBody {
 }
 
 /**
- * Node's zstd functions, available since Node 22.15. Node's zstd decoder accepts truncated frames, but the parser of
- * the body detects them.
+ * Node's zstd functions, available since Node 22.15. Node's zstd decoder accepts truncated frames, but the body's
+ * parser detects truncated bodies.
  */
 const { createZstdDecompress, constants } = zlib as typeof zlib & {
   createZstdDecompress?: (options: { chunkSize: number; params: Record<number, number> }) => Transform;
@@ -157,7 +157,7 @@ const { createZstdDecompress, constants } = zlib as typeof zlib & {
 };
 
 /**
- * Maximum size of a zstd window over HTTP: 8 MiB (RFC 9659). Without this limit, a small frame could make the decoder
+ * Maximum size of a zstd window over HTTP: 8 MiB (RFC 9659). Without a limit, a small frame could make the zstd decoder
  * allocate a much larger window.
  */
 const ZSTD_WINDOW_LOG_MAX = 23;

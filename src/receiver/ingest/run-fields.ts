@@ -64,8 +64,8 @@ export function parseUuid(text: string, hexIds: boolean): string | undefined {
 }
 
 /**
- * Matches timestamps in the format of `isoTimestamp`. Matching timestamps are stored unchanged, because formatting is
- * slower than this test.
+ * Matches timestamps in the format of `isoTimestamp`. Matching timestamps are stored unchanged, because formatting them
+ * again would be slower.
  */
 const CANONICAL_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/;
 /** Latest accepted time, in microseconds since 1970. Later times would exceed `Number.MAX_SAFE_INTEGER`. */

@@ -105,7 +105,7 @@ function unreadable(why: string): HttpError {
 /** Converts protobuf messages to objects. Skips unknown fields. */
 class MessageReader {
   readonly #pbf: Pbf;
-  // Fixed-length numbers are read from these bytes, because `pbf` would ignore the byte offset of a view.
+  // Source of fixed-length numbers, because `pbf` ignores a view's byte offset when reading such numbers.
   readonly #bytes: Buffer;
   #valuesLeft = VALUES_MAX;
 
@@ -131,7 +131,7 @@ class MessageReader {
       else result[name] = [value];
     };
     this.#pbf.readFields(readField, undefined, end);
-    // This check also detects nested fields that extend beyond the end of the message.
+    // Also detects nested fields that extend beyond the end of the message.
     if (this.#pbf.pos !== end) throw unreadable('it ends within a field');
     return result;
   }

@@ -29,7 +29,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /**
  * Reads an `ExportTraceServiceRequest` in its JSON form. Ids are hexadecimal. 64-bit numbers are text, or bigints if
- * the request was protobuf. Throws an HTTP 400 error if the value has another form, or a 413 error if it contains too
+ * the request was protobuf. Throws an HTTP 400 error if the request is malformed, or a 413 error if it contains too
  * many spans.
  */
 export function readOtlpSpans(request: unknown): OtlpSpans {
@@ -38,7 +38,7 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
   let rejected = 0;
   for (const resourceSpans of listIn(objectIn(request, 'The body'), 'resourceSpans')) {
     const attributes = attributesIn(isObject(resourceSpans.resource) ? resourceSpans.resource.attributes : []);
-    // All spans of a resource share this object, because the mapping caches metadata by resource object.
+    // All spans of a resource share one object, because the mapping caches metadata by resource object.
     const resource = { attributes };
     const project = resourceProject(attributes);
     for (const scopeSpans of listIn(resourceSpans, 'scopeSpans')) {

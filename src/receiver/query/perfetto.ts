@@ -41,8 +41,8 @@ function slicesOf(runs: readonly RunOutline[]): Slice[] {
 }
 
 /**
- * Assigns a lane to each slice. A slice gets its parent's lane if it fits into the innermost open slice in that lane.
- * Otherwise, the slice gets a free lane.
+ * Assigns a lane to each slice. A slice that fits into the innermost open slice in its parent's lane gets the parent's
+ * lane. Any other slice gets a free lane.
  */
 function lanesOf(slices: readonly Slice[]): number[] {
   /** End times of the open slices in each lane, outermost slice first. */

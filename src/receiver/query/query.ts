@@ -53,8 +53,8 @@ export type Ranged<Query extends RunQuery | ListQuery | StatisticsQuery> = Omit<
 > & { readonly range: TimeRange };
 
 /**
- * The value by which a list is sorted. Runs without this value come last in either order. In a list of traces, `tokens`
- * and `cost` are totals for the whole trace.
+ * The value by which a list is sorted. Runs without the sort value come last in either order. In a list of traces,
+ * `tokens` and `cost` are totals for the whole trace.
  */
 export type SortKey = 'start_time' | 'latency' | 'tokens' | 'cost';
 

@@ -38,7 +38,7 @@ async function* exportedRuns(
   others: AsyncIterator<string>,
 ): AsyncGenerator<string> {
   for (let next = first; next.done !== true; next = await others.next()) {
-    // To save time, only runs whose JSON contains this text are parsed. The text may also occur in a payload.
+    // To save time, a run is parsed only if its JSON contains `"attachments":[`, which may also occur in a payload.
     yield next.value.includes('"attachments":[') ? await withAttachments(store, scope, next.value) : next.value;
   }
 }

@@ -89,8 +89,8 @@ export class Places {
   }
 
   /**
-   * Returns the trace id of a run. If the run has no `trace_id`, the closest ancestor with a `trace_id` determines it.
-   * If no ancestor has one, returns the id of the topmost ancestor.
+   * Returns the trace id of a run. If the run has no `trace_id`, returns the `trace_id` of the closest ancestor that
+   * has one. If no ancestor has a `trace_id`, returns the id of the topmost ancestor.
    */
   traceIdOf(run: MemoryRun): string {
     const path = new Set<MemoryRun>();

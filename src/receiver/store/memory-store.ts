@@ -32,8 +32,8 @@ export interface MemoryStoreOptions {
   runsMax?: number;
   /**
    * Maximum size in bytes. The size includes fields as JSON text, attachments, and an overhead for each value, run and
-   * attachment. For text and messages, this size is close to the heap usage. Objects with different keys can use 2.5
-   * times as much heap. Minimum: 4096.
+   * attachment. The heap usage of text and messages is close to the calculated size. Objects with different keys can
+   * use 2.5 times as much heap. Minimum: 4096.
    * @default 268435456 (256 MiB)
    */
   bytesMax?: number;
@@ -52,8 +52,8 @@ const CHECKS: Checks<MemoryStoreOptions> = {
 };
 
 /**
- * Additional fraction of a limit to free when the limit is exceeded. Otherwise, every request to a full store would
- * have to search for old traces.
+ * Additional fraction of a limit to free when the limit is exceeded. Without this extra space, every request to a full
+ * store would have to search for old traces.
  */
 const SLACK = 0.05;
 /** Maximum time that a query blocks the event loop while reading payloads, in milliseconds. */

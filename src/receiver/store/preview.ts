@@ -36,7 +36,7 @@ const TEXT_KEYS: readonly string[] = [
 export function previewOf(payload: unknown): string | undefined {
   if (payload === undefined || (isObject(payload) && Object.keys(payload).length === 0)) return undefined;
   const text = textIn(payload, LEVELS_MAX) ?? JSON.stringify(payload);
-  // The beginning of the text is usually long enough. If it is mostly white space, a longer part is used.
+  // The beginning of the text is usually long enough. A longer part is used if the beginning is mostly white space.
   const beginning = lineOf(text.slice(0, 2 * LENGTH_MAX));
   const line = beginning.length > LENGTH_MAX ? beginning : lineOf(text.slice(0, 8 * LENGTH_MAX));
   return line === '' ? undefined : cut(line, LENGTH_MAX);

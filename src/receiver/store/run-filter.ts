@@ -7,7 +7,9 @@ import type { Scope } from './store.ts';
 
 /** A parsed query. The search text is split into words. Single values are converted to lists. */
 export interface RunFilter {
-  /** Projects from the scope and from the query. A run's project must equal each of them, by name or by id. */
+  /**
+   * Projects from the scope and from the query. A run's project must equal each of these projects, by name or by id.
+   */
   readonly projects: readonly string[];
   readonly traceId: string | undefined;
   readonly name: string | undefined;

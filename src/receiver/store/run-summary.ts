@@ -94,8 +94,8 @@ function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
 export const MODEL_TYPES: readonly string[] = ['llm', 'embedding'];
 
 /**
- * Returns whether the usage of a run counts towards totals. Model calls always count. Other runs often repeat nested
- * usage, so they count only if no nested run has usage.
+ * Returns whether the usage of a run counts towards totals. Model calls always count. Other runs often repeat the usage
+ * of nested runs, so they count only if no nested run has usage.
  */
 export function countsUsage(runType: string, hasUsageBelow: boolean): boolean {
   return MODEL_TYPES.includes(runType) || !hasUsageBelow;

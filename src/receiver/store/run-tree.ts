@@ -20,8 +20,8 @@ const TRACE_ID = /^[0-9a-f]{32}$/i;
 const SPAN_ID = /^[0-9a-f]{16}$/i;
 
 /**
- * Returns the span keys from the ids in `extra.metadata.otel`. A span key is the last 16 hex digits of the trace id,
- * followed by the 16 hex digits of the span id.
+ * Returns the span keys from the ids in `extra.metadata.otel`. A span key is the second half of the trace id, followed
+ * by the span id, as 32 hex digits.
  */
 export function spanKeysOf({ extra, parent_run_id, dotted_order }: RunFields): SpanKeys {
   const otel = extra?.metadata?.otel;
@@ -60,7 +60,7 @@ export function ordersOf(runs: readonly TreeNode[]): Map<string, string> {
   for (const run of runs) {
     const path = new Set<TreeNode>();
     let above: TreeNode | undefined = run;
-    // If parents form a cycle, the first run that this loop reaches twice becomes a root.
+    // If parents form a cycle, the first run that is reached twice becomes a root.
     while (above !== undefined && !orders.has(above.id) && !path.has(above)) {
       path.add(above);
       above = above.order === undefined ? nodes.get(above.parentId ?? '') : undefined;

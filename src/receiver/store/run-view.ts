@@ -93,8 +93,8 @@ export interface TraceSummary extends RunSummary {
     /** Latest end time of all runs in the trace. */
     end_time?: string;
     /**
-     * Total usage of all model calls. Other runs often repeat nested usage, so they count only if no nested run has
-     * usage.
+     * Total usage of all model calls. Runs that are not model calls often repeat nested usage, so they count only if no
+     * nested run has usage.
      */
     usage?: Usage;
     feedback?: FeedbackFigures[];

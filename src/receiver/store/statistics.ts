@@ -21,7 +21,7 @@ export function addUsage(to: UsageSums, sums: UsageSums, sign: 1 | -1): void {
 /** A run, or the sum of several runs, to add to statistics. */
 interface Counted {
   readonly startUs: number;
-  /** Value by which runs are grouped. Undefined if the run has no such value. */
+  /** Value by which runs are grouped. Undefined if the run has no value. */
   readonly group: string | undefined;
   readonly status: RunStatus;
   readonly runs: number;
@@ -84,7 +84,7 @@ function latencyBucketOf(latencyUs: number): number {
 }
 
 /**
- * Returns the geometric mean of a bucket's bounds. This value differs from every latency in the bucket by at most 1 %.
+ * Returns the geometric mean of a bucket's bounds. The mean differs from every latency in the bucket by at most 1 %.
  */
 function latencyUsOf(bucket: number): number {
   return bucket === 0 ? 0 : Math.round(Math.exp((bucket - 0.5) * BUCKET_LOG));
@@ -140,7 +140,7 @@ class TimeBuckets {
     this.stepUs = stepUs;
   }
 
-  /** Returns the number of buckets needed for this length. */
+  /** Returns how many buckets of the given length are needed. */
   countOf(stepUs: number): number {
     const lastUs = Math.max(this.fromUs, this.toUs - 1);
     return indexOf(lastUs, stepUs) - indexOf(this.fromUs, stepUs) + 1;
@@ -192,7 +192,7 @@ export class StatisticsTally {
     return this.#time?.stepUs ?? 0;
   }
 
-  /** Returns the number of time buckets needed for this length. */
+  /** Returns how many time buckets of the given length are needed. */
   bucketsOf(stepUs: number): number {
     return this.#time?.countOf(stepUs) ?? 0;
   }

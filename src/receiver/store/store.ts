@@ -37,7 +37,7 @@ export interface RunOperation {
 
 /** A change to one or more traces, including their deletion. */
 export interface StoreChange {
-  /** Opaque cursor for this change. Pass the cursor to `ChangeFeed.changes` to get later changes. */
+  /** Opaque cursor for the change. Pass the cursor to `ChangeFeed.changes` to get later changes. */
   readonly cursor: string;
   readonly traceIds: readonly string[];
   /** Numbers of runs and traces that the store deleted to stay within its limits. */
@@ -59,7 +59,7 @@ export interface Changes {
  * `StoreError` whose reason is `too_large`.
  */
 export const ATTACHMENTS_MAX = 100;
-/** Maximum number of feedback tokens per tenant. Above this number, the store deletes the oldest tokens. */
+/** Maximum number of feedback tokens per tenant. Above the maximum, the store deletes the oldest tokens. */
 export const TOKENS_MAX = 10_000;
 
 /**
@@ -86,9 +86,9 @@ export class StoreError extends Error {
  * precedence over earlier messages of the same kind. A run becomes visible when its name, type and start time are
  * known.
  *
- * A run belongs to the trace with the id `trace_id`. A run without a `trace_id` belongs to its parent's trace. Until
- * the parent arrives, the run forms its own trace. The parent is the run with the id `parent_run_id`. If a run has
- * neither `parent_run_id` nor `dotted_order`, `parent_span_id` in `extra.metadata.otel` identifies the parent.
+ * A run belongs to the trace with the id `trace_id`. A run without a `trace_id` belongs to its parent's trace, or forms
+ * its own trace until the parent arrives. The parent is the run with the id `parent_run_id`. If a run has neither
+ * `parent_run_id` nor `dotted_order`, `parent_span_id` in `extra.metadata.otel` identifies the parent.
  */
 export interface IngestStore {
   /**

@@ -16,7 +16,7 @@ interface FilterKey {
   /** Key and separator as the user types them, for example `status:`. */
   readonly key: string;
   readonly about: string;
-  /** Query parameter that this key sets. */
+  /** Query parameter that the key sets. */
   readonly parameter?: string;
   readonly values?: readonly string[];
 }
@@ -141,9 +141,7 @@ function boundOf(text: string, key: string, operator: string, limit: string): Te
   return { text, parameter, value: `${Math.max(0, Number((amount + (isMin ? step : -step)).toFixed(3)))}` };
 }
 
-/**
- * Describes the accepted values if the receiver does not accept this value. Returns undefined for an accepted value.
- */
+/** Describes the values that the receiver accepts. Returns undefined if the receiver accepts the given value. */
 function expectedValue(field: string, value: string): string | undefined {
   if (value === '') return 'a value';
   if (field === 'status' && !STATUSES.includes(value)) return `one of ${STATUSES.join(', ')}`;

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { problemOf } from './api.ts';
 import { onChanges } from './changes.ts';
 
-/** Pause after a read, as a multiple of the read's duration. Slow values are therefore read less often. */
+/** Pause after a read, as a multiple of the read's duration. The pause makes slow values refresh less often. */
 const PAUSE_FACTOR = 3;
 const PAUSE_MS_MIN = 100;
 

@@ -76,7 +76,7 @@ export function Problem({ text }: { text?: string | undefined }): JSX.Element | 
   );
 }
 
-/** Placeholder for a view without a value. Shows an error message if there is one, or a loading note. */
+/** Placeholder for a view without a value. Shows either an error message or a loading note. */
 export function Pending({ problem, note }: { problem?: string | undefined; note: string }): JSX.Element {
   return problem === undefined ? <p class="loading">{note}</p> : <Problem text={problem} />;
 }

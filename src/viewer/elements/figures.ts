@@ -42,7 +42,7 @@ export function bytes(value: number): string {
   return `${trimmed(value / 1_000_000, 1)} MB`;
 }
 
-/** Clocks differ, so times up to this far in the future are shown as `now`. */
+/** Maximum difference between clocks. Times up to a minute in the future are shown as `now`. */
 const AHEAD_MAX_SECONDS = 60;
 
 /**

@@ -26,7 +26,7 @@ export function piecesOf(text: string): TextPiece[] {
   return pieces;
 }
 
-/** Returns a text on one line with hidden characters escaped. Use this function for names and attributes. */
+/** Returns a text on one line with hidden characters escaped. Use `visible` for names and attributes. */
 export function visible(text: string): string {
   return text.replace(/\r?\n/g, ' ').replace(HIDDEN, escaped);
 }

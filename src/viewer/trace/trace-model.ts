@@ -33,7 +33,7 @@ export class TraceModel {
       ? matchingBranches(this.tree.value, (run) => (!this.isErrorsOnly.value || hasFailed(run)) && this.isMatch(run))
       : openBranches(this.tree.value, this.collapsed.value),
   );
-  /** Position of the selected run among the visible branches, or -1 if it is not visible. */
+  /** Position of the selected run among the visible branches, or -1 if the run is not visible. */
   readonly position: ReadonlySignal<number> = computed(() =>
     this.shown.value.indexOf(this.tree.value.indexOf.get(this.selected.value ?? '') ?? -1),
   );

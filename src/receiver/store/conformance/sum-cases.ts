@@ -24,8 +24,8 @@ const model = (tokens: number) => ({ run_type: 'llm', ...agent(tokens) });
 const asPatch = (operation: RunOperation): RunOperation => ({ ...operation, kind: 'patch' });
 
 /**
- * Title, requests and expected number of tokens. Tokens are summed over model calls. Other runs count only if none of
- * their nested runs has usage.
+ * Title, requests and expected number of tokens. Tokens are summed over model calls. Runs that are not model calls
+ * count only if none of their nested runs has usage.
  */
 const USAGE: [string, RunOperation[][], number][] = [
   ['a chain that repeats its model', [[post(1, agent(5)), simple(2, { parent: 1, ...model(5) })]], 5],

@@ -29,8 +29,8 @@ const PAUSE_WAIT_MAX_MS = 300;
 /** Duration of an indexing step within `BACKGROUND_DELAY_MS` after a write, in milliseconds. */
 const BUSY_INDEX_MS = 20;
 /**
- * Duration of an indexing step while more than `UNINDEXED_MAX` runs are not indexed, in milliseconds. The step is long,
- * because a search must read unindexed runs one by one.
+ * Duration of an indexing step while more than `UNINDEXED_MAX` runs are not indexed, in milliseconds. The step is long
+ * because unindexed runs slow down every search.
  */
 const LATE_INDEX_MS = 200;
 const UNINDEXED_MAX = 100_000;
@@ -203,8 +203,8 @@ export class SqliteCommits {
   }
 
   /**
-   * Runs a call and undoes its changes if the call fails. Returns a function that settles the call's promise. Call this
-   * function after the commit.
+   * Runs a call and undoes its changes if the call fails. Returns a function that settles the call's promise. Call the
+   * returned function after the commit.
    */
   #settlement({ work, resolve, reject }: WaitingCall): () => void {
     const [changes, counted] = [this.#changes.length, this.#writer.counters.pending];

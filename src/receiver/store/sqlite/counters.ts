@@ -51,7 +51,7 @@ export class Counters {
     this.#changes.length = kept;
   }
 
-  /** Writes all pending changes. Call this method before committing the transaction. */
+  /** Writes all pending changes. Call `flush` before committing the transaction. */
   flush(): void {
     const changes = new Map<string, CounterChange>();
     for (const { run, sign } of this.#changes) {

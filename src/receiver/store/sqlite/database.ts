@@ -24,8 +24,8 @@ export interface Engine {
 }
 
 /**
- * Loads Node's built-in SQLite if it supports full-text indexes, as in builds from nodejs.org since 22.16. Otherwise,
- * loads the SQLite package.
+ * Loads Node's built-in SQLite if it supports full-text indexes, as in builds from nodejs.org since 22.16. Falls back
+ * to the SQLite package if Node has no SQLite with full-text indexes.
  */
 export async function loadEngine(): Promise<Engine> {
   const own = process.getBuiltinModule?.('node:sqlite') as unknown as Engine | undefined;

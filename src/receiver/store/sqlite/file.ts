@@ -63,8 +63,8 @@ function resolvedPath(path: string): string {
 }
 
 /**
- * Opens a store for writing. Creates the file if it is missing, and upgrades a file in an earlier format. If the file
- * is not a store or another process has it open, throws a RunspanError and leaves the file unchanged.
+ * Opens a store for writing. Creates the file if it is missing, and upgrades a file in an earlier format. Throws a
+ * RunspanError and leaves the file unchanged if the file is not a store or another process has it open.
  */
 export function openToWrite(engine: Engine, path: string): OpenFile {
   try {
@@ -184,8 +184,7 @@ function inUse(path: string, owner: StoreOwner | undefined): RunspanError {
 }
 
 /**
- * Creates and fills a store in a temporary file, then renames the file, so that no incomplete store appears at the
- * path.
+ * Creates and fills a store in a temporary file, then renames the file. No incomplete store ever appears at the path.
  */
 function create(engine: Engine, path: string, fill: (connection: SqliteConnection) => void): void {
   const aside = `${path}-new`;

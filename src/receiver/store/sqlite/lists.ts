@@ -96,8 +96,7 @@ export function isSessionId(connection: SqliteConnection, tenant: number, text: 
 }
 
 /**
- * Returns a condition on the status. Repeats the condition of the partial index, because SQLite would otherwise not use
- * the partial index.
+ * Returns a condition on the status. Repeats the condition of the partial index, so that SQLite uses the partial index.
  */
 function statusAmong(statuses: readonly string[]): Condition {
   const { sql, values } = among('runs.status', statuses);

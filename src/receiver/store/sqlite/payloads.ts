@@ -53,8 +53,8 @@ export function encodedOperation({ kind, id, fields, texts, attachments }: RunOp
 }
 
 /**
- * Copies the bytes of an attachment if they are part of a larger buffer. A message to another thread would otherwise
- * include the whole buffer.
+ * Copies the bytes of an attachment if they are part of a larger buffer. A message with a view of a larger buffer would
+ * send the whole buffer to the other thread.
  */
 function withOwnBuffer({ name, mimeType, bytes }: Attachment): Attachment {
   return { name, mimeType, bytes: bytes.byteLength === bytes.buffer.byteLength ? bytes : Uint8Array.from(bytes) };

@@ -54,7 +54,7 @@ export class SqliteRetention {
 
   /**
    * Deletes runs for about `limitMs` milliseconds within the caller's transaction. Returns the traces whose deletion
-   * began in this step.
+   * began during the call.
    */
   step(nowMs: number, limitMs: number): EvictedTrace[] {
     const evicted: EvictedTrace[] = [];
@@ -74,7 +74,7 @@ export class SqliteRetention {
     return this.#connection.number('PRAGMA freelist_count') > FREE_PAGES;
   }
 
-  /** Releases free pages. Call this method outside a transaction. */
+  /** Releases free pages. Call `shrink` outside a transaction. */
   shrink(): void {
     this.#connection.exec(`PRAGMA incremental_vacuum(${STEP_PAGES})`);
   }

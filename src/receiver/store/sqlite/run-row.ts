@@ -10,7 +10,10 @@ export type RunRow = {
   readonly tenant: number;
   readonly id: Uint8Array;
   readonly trace: number;
-  /** 1 if a message of the run contains its trace id, otherwise 0. If 0, the run belongs to its parent's trace. */
+  /**
+   * 1 if a message of the run contains its trace id, otherwise 0. If the value is 0, the run belongs to its parent's
+   * trace.
+   */
   readonly is_named: number;
   readonly parent: Uint8Array | null;
   /** Id or span key of a parent run that has not arrived yet. */

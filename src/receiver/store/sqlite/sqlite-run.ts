@@ -35,11 +35,11 @@ export class SqliteRun {
   /** Whether a descendant of the run has usage. */
   below = false;
   fields: SmallFields = {};
-  /** Names of all fields set by patches. These fields take precedence over later posts. */
+  /** Names of all fields set by patches. Fields from patches take precedence over later posts. */
   #patched: readonly string[] = [];
   #facts: StoredFacts = {};
   #payloads: EncodedPayload[] = [];
-  /** Cache of the columns that are derived from the fields. Each message clears this cache. */
+  /** Cache of the columns that are derived from the fields. Each message for the run clears the cache. */
   #shown: ShownColumns | undefined;
   #storedDetails: Details | undefined;
   #storedTags: readonly string[] = [];
@@ -71,7 +71,10 @@ export class SqliteRun {
     return run;
   }
 
-  /** Whether a message contains the run's trace id. Otherwise, the run belongs to its parent's trace. */
+  /**
+   * Whether a message contains the run's trace id. If no message contains a trace id, the run belongs to its parent's
+   * trace.
+   */
   get isNamed(): boolean {
     return this.fields.trace_id !== undefined;
   }
@@ -191,7 +194,7 @@ function namesOf({ extra = {}, ...fields }: SmallFields): string[] {
   ];
 }
 
-/** Returns the fields whose names are not in the set. `namesOf` returns such names. */
+/** Returns the fields whose names, as returned by `namesOf`, are not in the set. */
 function withoutNames({ extra, ...fields }: SmallFields, names: ReadonlySet<string>): SmallFields {
   const rest = (prefix: string, values: object): Record<string, unknown> =>
     Object.fromEntries(Object.entries(values).filter(([key]) => !names.has(prefix + key)));

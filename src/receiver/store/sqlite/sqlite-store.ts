@@ -60,8 +60,8 @@ const CHECKS: Checks<SqliteStoreOptions> = {
 };
 
 /**
- * Maximum total size of pending operations, in bytes. Above this size, `apply` rejects with a `StoreError` whose reason
- * is `busy`.
+ * Maximum total size of pending operations, in bytes. Above the maximum, `apply` rejects with a `StoreError` whose
+ * reason is `busy`.
  */
 const PENDING_BYTES_MAX = 64 * 1024 * 1024;
 /** Minimum interval between log lines about failed writes, in milliseconds. */
@@ -81,16 +81,17 @@ interface Threads {
   readonly writer?: Thread<WriterCalls>;
   readonly reader: Thread<ReaderCalls>;
   /**
-   * Opens a second reader thread for queries that may scan many runs. Other queries then do not wait for slow queries.
+   * Opens a second reader thread for queries that may scan many runs. A second thread keeps other queries from waiting
+   * for slow queries.
    */
   readonly openSlowReader: () => Promise<Thread<ReaderCalls>>;
 }
 
 /**
- * A store that keeps runs in an SQLite file. When `apply` resolves, the runs are in the file and survive the end of the
- * process, even if the process is killed. After a power failure, the file is intact, but runs from the last seconds may
- * be missing. Only one process at a time can open the file for writing. Other processes can read the file at the same
- * time. Worker threads read and write the file.
+ * A store that keeps runs in an SQLite file. When `apply` resolves, the runs are in the file. Stored runs survive the
+ * end of the process, even if the process is killed. After a power failure, the file is intact, but runs from the last
+ * seconds may be missing. Only one process at a time can open the file for writing. Other processes can read the file
+ * at the same time. Worker threads read and write the file.
  */
 export class SqliteStore implements Store {
   readonly #path: string;

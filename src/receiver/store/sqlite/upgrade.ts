@@ -19,7 +19,7 @@ interface EarlierRow {
 
 /**
  * Copies a version 1 store to an empty store. Applies the posts of each run again, and then the patches. Traces are
- * copied in the order of their last change, so that the new store deletes them in the same order.
+ * copied in the order of their last change, which is the order in which stores delete traces.
  */
 export function upgrade(from: SqliteConnection, to: SqliteConnection): void {
   const writer = new SqliteWriter(to, {}, Date.now);

@@ -75,7 +75,7 @@ function serve(port: MessagePort): void {
     if (request !== 'close') void respond(request);
     else {
       handler?.close();
-      // The thread then ends, because nothing else keeps the thread alive.
+      // After the port is closed, nothing keeps the thread alive, so the thread ends.
       port.close();
     }
   });
