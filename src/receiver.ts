@@ -1,4 +1,4 @@
-/** A server that stores runs and displays them on a page. @packageDocumentation */
+/** A server that stores runs and displays them on a web page. @packageDocumentation */
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { ReceiverFailure, ReceiverFaults } from './receiver/faults.ts';
 export type { Feedback, FeedbackFigures, FeedbackToken } from './receiver/feedback/feedback.ts';

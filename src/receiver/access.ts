@@ -5,7 +5,7 @@ import { isLoopback } from '../base/options.ts';
 import { HttpError } from './http-error.ts';
 
 interface AccessRules {
-  /** The address on which the receiver listens. */
+  /** Address that the receiver listens on. */
   readonly host: string;
   readonly apiKey?: string;
   readonly writeKey?: string;
@@ -14,8 +14,8 @@ interface AccessRules {
 }
 
 /**
- * The clients that may send requests to a route. `anyone`: all clients, including web pages from other origins. `open`:
- * all clients except web pages from other origins. `write`: clients that send the API key or the write key. `key`
+ * Clients that may send requests to a route. `anyone`: all clients, including web pages from other origins. `open`: all
+ * clients except web pages from other origins. `write`: clients that send the API key or the write key. `key`
  * (default): clients that send the API key. If no key is configured, `write` and `key` mean the same as `open`.
  */
 export type Admission = 'anyone' | 'open' | 'write' | 'key';

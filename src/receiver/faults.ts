@@ -65,7 +65,7 @@ export class Faults {
     this.#failuresLeft = failure?.times ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Applies the faults to a request. Call `apply` before storing the request's operations. */
+  /** Applies the faults to a request. */
   async apply(operations: readonly RunOperation[]): Promise<void> {
     const { delayMs = 0, reject } = this.#given;
     const failure = this.#failuresLeft > 0 ? this.#failure : undefined;

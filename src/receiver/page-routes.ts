@@ -66,7 +66,7 @@ function logout({ access, request }: Call): RouteResponse {
 let files: ReadonlyMap<string, Uint8Array> = new Map();
 
 function fileAnswer(path: string, caching: string): RouteResponse {
-  // In a checkout, the page may be built after the receiver has started.
+  // In a Git checkout, the page may be built after the receiver has started.
   if (files.size === 0) files = readFiles();
   const content = files.get(path);
   if (content === undefined) {

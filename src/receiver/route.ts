@@ -15,7 +15,7 @@ export interface RouteResponse {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: unknown;
   /**
-   * The response body, or a function that streams it. The signal passed to the function aborts when the client
+   * The response body, or a function that streams the body. The signal passed to the function aborts when the client
    * disconnects or the receiver closes.
    */
   readonly content?: Uint8Array | string | ((ended: AbortSignal) => AsyncIterable<string>);

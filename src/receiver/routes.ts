@@ -13,7 +13,7 @@ import { queryRoutes } from './query/query-routes.ts';
 import type { Route, RouteResponse } from './route.ts';
 import { DEFAULT_SCOPE, type Store } from './store/store.ts';
 
-/** Responds to a request, or throws an HttpError. `liftTimeout` removes the request's time limit. */
+/** Responds to a request, or throws an HttpError. */
 export type Routes = (request: IncomingMessage, liftTimeout: () => void) => Promise<RouteResponse>;
 
 /** Path prefix that LangSmith clients use. */
@@ -59,7 +59,6 @@ export function createRoutes(store: Store, strict: boolean, faults: Faults, acce
   };
 }
 
-/** Routes that share a path. */
 interface Endpoint {
   /** Regular expression that matches the path, with a named group for each path parameter. */
   readonly pattern: RegExp;

@@ -110,10 +110,7 @@ function listenError(error: NodeJS.ErrnoException, host: string, port: number): 
   return new RunspanError('RUNSPAN_LISTEN_FAILED', message, { cause: error });
 }
 
-/**
- * Returns the receiver's URL. Replaces an unspecified address such as 0.0.0.0 with the loopback address, so that
- * clients can connect.
- */
+/** Replaces an unspecified address such as 0.0.0.0 with the loopback address, so that clients can connect. */
 function urlOf({ address, family, port }: AddressInfo): string {
   if (family === 'IPv6') return `http://[${address === '::' ? '::1' : address}]:${port}`;
   return `http://${address === '0.0.0.0' ? '127.0.0.1' : address}:${port}`;

@@ -3,7 +3,7 @@ import { isObject } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 import { HttpError, type Location, ValidationIssues } from './http-error.ts';
 
-/** A schema whose messages describe the expected value, for example `a UUID`. */
+/** A schema whose error messages describe the expected value, for example `a UUID`. */
 export type Schema<Output> = v.GenericSchema<unknown, Output>;
 
 /**

@@ -36,7 +36,6 @@ export const feedbackRoutes: readonly Route[] = [
   { method: 'GET', path: '/feedback', handle: listFeedback },
 ];
 
-/** Stores feedback from a JSON request body. */
 export async function postFeedback(call: Call): Promise<RouteResponse> {
   const feedback = readFeedback(await readJson(call, FEEDBACK_BYTES_MAX), ['body']);
   if (!(await call.store.addFeedback(call.scope, feedback))) throw withoutRun(feedback.run_id);

@@ -1,7 +1,7 @@
 import { isEscaped, messageOf } from '../../base/text.ts';
 import { HttpError } from '../http-error.ts';
 
-/** Maximum nesting depth of JSON. Serializing or copying deeper values would overflow the call stack. */
+/** Maximum nesting depth of JSON. Serializing or copying more deeply nested values would overflow the call stack. */
 const DEPTH_MAX = 512;
 /**
  * Maximum number of JSON values per request. Parsed JSON can use 30 times as much memory as its text. Without a limit,

@@ -10,7 +10,7 @@ type RunField = keyof RunRecord;
 interface Spellings {
   /** Whether to accept ids of 32 hex digits without hyphens. */
   readonly hexIds: boolean;
-  /** Whether to accept times in milliseconds since 1970, and null for an absent field. */
+  /** Whether to accept times in milliseconds since 1970, and null values for absent fields. */
   readonly loose: boolean;
 }
 

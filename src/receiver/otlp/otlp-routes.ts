@@ -8,7 +8,7 @@ import type { RunOperation } from '../store/store.ts';
 import { protobufResponse, protobufStatus, readProtobufRequest } from './otlp-protobuf.ts';
 import { type OtlpSpan, readOtlpSpans } from './otlp-spans.ts';
 
-/** Routes for OTLP over HTTP. The prefix `/otel` is supported because LangSmith documents this prefix. */
+/** HTTP routes for OTLP. The prefix `/otel` is supported because LangSmith documents this prefix. */
 export const otlpRoutes: readonly Route[] = ['/v1/traces', '/otel/v1/traces'].map((path) => {
   return { method: 'POST', path, admission: 'write', handle: postTraces };
 });

@@ -22,8 +22,8 @@ export const attachmentRoutes: readonly Route[] = [
 const SHOWN = /^(?:image\/(?:png|jpeg|gif|webp|avif)|(?:audio|video)\/[a-z0-9][a-z0-9.+-]*)$/;
 
 /**
- * Returns the response for an attachment. Attachments are untrusted. The headers keep the browser from running the
- * content, guessing its type, or using a folder in its file name.
+ * Attachments are untrusted. The headers keep the browser from running the content, guessing its type, or using a
+ * folder in its file name.
  */
 function attachmentResponse({ name, mimeType, bytes }: Attachment): RouteResponse {
   const type = mimeType.split(';', 1)[0]?.trim().toLowerCase() ?? '';

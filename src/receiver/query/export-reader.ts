@@ -18,14 +18,14 @@ const BLANKS = Buffer.from(' \t\r\n');
 
 /**
  * Splits the JSON text of an object into entries while the text arrives. Throws an HTTP 400 error if the text around
- * the entries is not valid JSON. Parsing the entries is up to the caller.
+ * the entries is not valid JSON. The entries themselves are not parsed.
  */
 export class ExportReader {
   #depth = 0;
   #isInText = false;
   #isEscaped = false;
   #isEnded = false;
-  /** Whether one of the object's arrays has just ended. */
+  /** Whether the reader is directly after the end of an array. */
   #isAfterArray = false;
   #key: string | undefined;
   #index: number | undefined;

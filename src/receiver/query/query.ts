@@ -114,7 +114,7 @@ export interface Figures {
   usage?: Usage;
 }
 
-/** Statistics about the selected runs: in total, by group and over time. */
+/** Statistics about the selected runs, in total, by group and over time. */
 export interface Statistics {
   /**
    * Start of the query's time range. If the query has no start time, the start time of the first run. Absent if there

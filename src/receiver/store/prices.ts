@@ -41,7 +41,7 @@ export function checkedPrices(given: unknown): Prices {
 }
 
 /**
- * Returns the price of a model. If the full name has no price, uses the longest listed name that is followed by a
+ * Returns the price of a model. If the full model name has no price, uses the longest listed name that is followed by a
  * version.
  */
 function priceOf(model: string, prices: Prices): Price | undefined {

@@ -68,8 +68,8 @@ export function summaryOf(
 }
 
 /**
- * Returns a run as it appears in a trace's outline. For speed, copies each field explicitly, because a trace may have
- * 100,000 runs.
+ * Returns the short form of a run for the tree view of a trace. For speed, copies each field explicitly, because a
+ * trace may have 100,000 runs.
  */
 export function outlineOf(summary: RunSummary): RunOutline {
   const { id, parent_run_id, name, run_type, status, start_time, end_time, error, model, usage } = summary;
@@ -111,7 +111,7 @@ export function sumOfUsage(a: Usage | undefined, b: Usage | undefined): Usage | 
 }
 
 /**
- * Merges the fields of two messages for the same run, or of its merged posts and merged patches. `later` takes
+ * Merges the fields of two messages for the same run, or of its merged posts and merged patches. Fields in `later` take
  * precedence.
  */
 export function merged<Fields extends Pick<RunFields, 'extra'>>(earlier: Fields, later: Fields): Fields {
@@ -139,7 +139,7 @@ const CACHE_SURCHARGES: readonly (readonly [detail: string, factor: number])[] =
   ['ephemeral_1h_input_tokens', 1],
 ];
 
-/** Reads token counts and costs. Also accepts OpenAI's names for the counts. */
+/** Reads token counts and costs. Also accepts OpenAI's names for token counts. */
 function usageOf(given: unknown): UnpricedUsage | undefined {
   if (!isObject(given)) return undefined;
   const usage: UnpricedUsage = {};

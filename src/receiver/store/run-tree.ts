@@ -4,7 +4,7 @@ import type { RunFields } from './store.ts';
 
 /**
  * Maximum number of levels in a derived `dotted_order`. A more deeply nested run becomes a sibling of its ancestor at
- * this level.
+ * the maximum level.
  */
 const LEVELS_MAX = 64;
 

@@ -49,7 +49,7 @@ export interface UnpricedUsage extends Usage {
   cache_surcharge_tokens?: number;
 }
 
-/** A run as it appears in a trace's outline. Fields without a value are absent. */
+/** Short form of a run for the tree view of a trace. Fields without a value are absent. */
 export interface RunOutline {
   id: string;
   parent_run_id?: string;

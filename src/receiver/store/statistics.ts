@@ -18,7 +18,7 @@ export function addUsage(to: UsageSums, sums: UsageSums, sign: 1 | -1): void {
   for (let at = 0; at < to.length; at += 1) to[at] = (to[at] ?? 0) + sign * (sums[at] ?? 0);
 }
 
-/** A run, or the sum of several runs, to add to statistics. */
+/** A run, or the total of several runs, to add to statistics. */
 interface Counted {
   readonly startUs: number;
   /** Value by which runs are grouped. Undefined if the run has no value. */

@@ -17,7 +17,7 @@ export class Subscribers {
   #forgottenTraces = 0;
   #noticedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** `limits` names the options that limit the store. */
+  /** `limits` names the options that set the store's limits. */
   constructor(limits: string) {
     this.#limits = limits;
   }

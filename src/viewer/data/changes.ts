@@ -25,9 +25,9 @@ export function onChanges(listener: Listener): () => void {
 }
 
 /**
- * Opens the event stream unless it is paused. If the page is hidden, closes the stream instead. Browsers allow only six
- * connections per origin across all tabs. Call `listen` again when the visibility of the page changes. Resolves when
- * the stream is open, has failed, or takes longer than `OPENING_MS_MAX`.
+ * Opens the event stream unless the user has paused the stream. If the page is hidden, closes the stream instead.
+ * Browsers allow only six connections per origin across all tabs. Call `listen` again when the visibility of the page
+ * changes. Resolves when the stream is open, has failed, or takes longer than `OPENING_MS_MAX`.
  */
 export async function listen(): Promise<void> {
   if (live.value === 'off') return;

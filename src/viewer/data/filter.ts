@@ -1,12 +1,10 @@
 import type { Address } from './address.ts';
 
-/** One condition in a filter. */
 export interface Term {
-  /** The condition as text. */
   readonly text: string;
   /** Name of the query parameter in the receiver's API. */
   readonly parameter: string;
-  /** Value of the query parameter. `queryOf` resolves relative times. */
+  /** Value of the query parameter. `queryOf` converts relative times to timestamps. */
   readonly value: string;
   /** Reason why the condition is ignored. */
   readonly problem?: string | undefined;

@@ -12,9 +12,7 @@ addEventListener('popstate', () => {
   address.value = readAddress(location.search);
 });
 
-/**
- * Changes the address according to the rules in `changed`. If `replace` is set, overwrites the current history entry.
- */
+/** Changes the address according to the rules in `changed`. Replaces the current history entry if `replace` is set. */
 export function go(change: Partial<Address>, { replace = false }: { replace?: boolean } = {}): void {
   const next = changed(address.peek(), change);
   const url = writeAddress(next);
@@ -43,9 +41,7 @@ export function linkTo(change: Partial<Address>): string {
   return writeAddress(changed(address.value, change));
 }
 
-/**
- * The first call remembers a run. The second call compares that run with another run, or cancels if both are the same.
- */
+/** Selects a run for a comparison. The second call opens the comparison, or cancels if both runs are the same. */
 export function compare(id: string, name: string): void {
   const base = compared.value;
   compared.value = base === undefined ? { id, name } : undefined;

@@ -1,6 +1,5 @@
 import { type Fields, fieldsOf, isFields, textOf } from './message.ts';
 
-/** A document returned by a retriever. */
 export interface FoundDocument {
   readonly title?: string | undefined;
   readonly text: string;

@@ -112,7 +112,7 @@ export class TraceModel {
   }
 }
 
-/** Reads the runs of a trace. Returns an empty list if the receiver does not have the trace. */
+/** Returns an empty list if the receiver does not have the trace. */
 async function readTrace(id: string, signal: AbortSignal): Promise<readonly RunOutline[]> {
   try {
     return (await api.trace(id, signal)).items;

@@ -7,7 +7,7 @@ import { countedUsageIn, type RunRow } from './run-row.ts';
 /** Counter periods, in minutes. Each period is a multiple of the previous one. */
 export const PERIODS: readonly number[] = [1, 10, 60, 360];
 
-/** Sums over several counters. */
+/** Totals over several counters. */
 export type SumsRow = Required<Usage> & { readonly runs: number; readonly latencies: Latencies };
 
 const SUM_COLUMNS = ['runs', ...USAGE_KEYS];

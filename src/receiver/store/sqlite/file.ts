@@ -299,8 +299,8 @@ interface StoreLock {
 }
 
 /**
- * Locks a store with an operating system lock on a small file next to it. The lock is released when the process ends,
- * even if the process is killed. Returns undefined if another process holds the lock.
+ * Locks a store with an operating system lock on a small file next to the store. The lock is released when the process
+ * ends, even if the process is killed. Returns undefined if another process holds the lock.
  */
 function takeLock(engine: Engine, path: string): StoreLock | undefined {
   // Never delete the lock file, because two processes could then each lock a different file with this name.

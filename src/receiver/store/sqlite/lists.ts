@@ -79,10 +79,7 @@ function ofMetadata(key: string, value: string | null): Condition[] {
   return [...(isText ? [{ sql: `${column} = ?`, values: [value] }] : []), { sql, values: [...needles, key, value] }];
 }
 
-/**
- * Returns a condition on the project. Compares `session_id` only if the project is an id, because SQLite uses no index
- * for a condition on two columns.
- */
+/** Compares `session_id` only if the project is an id, because SQLite uses no index for a condition on two columns. */
 function ofProject(connection: SqliteConnection, tenant: number, project: string): Condition {
   return isSessionId(connection, tenant, project)
     ? { sql: 'runs.project = ? OR runs.session_id = ?', values: [project, project] }
@@ -95,9 +92,7 @@ export function isSessionId(connection: SqliteConnection, tenant: number, text: 
   return connection.one(sql, tenant, text) !== undefined;
 }
 
-/**
- * Returns a condition on the status. Repeats the condition of the partial index, so that SQLite uses the partial index.
- */
+/** Repeats the condition of the partial index, so that SQLite uses the partial index. */
 function statusAmong(statuses: readonly string[]): Condition {
   const { sql, values } = among('runs.status', statuses);
   return { sql: statuses.includes('success') ? sql : `${sql} AND runs.status <> 'success'`, values };

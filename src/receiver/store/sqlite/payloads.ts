@@ -80,7 +80,6 @@ export function writePayload(connection: SqliteConnection, n: number, field: Pay
   } else connection.run(sql, key, PLAIN, Buffer.byteLength(text), text);
 }
 
-/** Returns the JSON text of a payload. */
 export function readPayload(connection: SqliteConnection, n: number, field: PayloadField): string | undefined {
   const sql = 'SELECT codec, size, data FROM payloads WHERE n = ?';
   const row = connection.one<{ codec: number; size: number; data: string | Uint8Array }>(sql, payloadKey(n, field));

@@ -226,7 +226,7 @@ export class SqliteReader {
   }
 
   /**
-   * Returns an SQL clause that makes SQLite use an index on root runs. Without this clause, the query planner might use
+   * Returns an SQL clause that makes SQLite use an index on root runs. Without the clause, the query planner might use
    * an index on all runs.
    */
   #rootIndex(tenant: number, filter: RunFilter, { sort = 'start_time' }: Ranged<ListQuery>): string {

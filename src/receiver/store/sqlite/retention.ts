@@ -9,7 +9,6 @@ export interface Retention {
   readonly maxBytes: number;
 }
 
-/** A trace that is being deleted. */
 interface EvictedTrace {
   readonly tenant: string;
   readonly traceId: string;

@@ -18,7 +18,7 @@ const STEP_RUNS = 5_000;
 export class SqliteSearch {
   readonly #connection: SqliteConnection;
   readonly #rareMax: number;
-  /** The search that the SQL function `has_phrases` tests. */
+  /** Search that the SQL function `has_phrases` evaluates. */
   #search: Search = { prefixes: [], phrases: [] };
 
   constructor(connection: SqliteConnection, rareMax: number = RARE_MAX) {

@@ -18,7 +18,7 @@ import {
 
 type Details = Pick<SelectedRun, 'fields' | 'facts' | 'patched'>;
 
-/** A run that a call reads or changes. */
+/** A run that a store call reads or changes. */
 export class SqliteRun {
   readonly id: string;
   readonly #tenant: number;

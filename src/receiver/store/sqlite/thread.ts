@@ -77,7 +77,7 @@ interface Pending {
 }
 
 function startStoreWorker(): Worker {
-  // Without this flag, Node's built-in SQLite would print a warning in each thread.
+  // By default, Node's built-in SQLite prints a warning in each thread.
   const execArgv = ['--disable-warning=ExperimentalWarning'];
   return new Worker(new URL('./worker.js', import.meta.url), { workerData: STORE_THREAD, execArgv });
 }

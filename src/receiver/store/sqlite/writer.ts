@@ -64,7 +64,6 @@ export class SqliteWriter {
     this.#connection.run(DELETE_OLD_TOKENS, tenantN, TOKENS_MAX);
   }
 
-  /** Increments and returns the sequence number. */
   nextSeq(): number {
     return this.#connection.number("UPDATE meta SET value = value + 1 WHERE key = 'seq' RETURNING value");
   }
