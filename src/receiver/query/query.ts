@@ -117,8 +117,8 @@ export interface Figures {
 /** Statistics about the selected runs, in total, by group and over time. */
 export interface Statistics {
   /**
-   * Start of the query's time range. If the query has no start time, the start time of the first run. Absent if there
-   * are no runs.
+   * Start of the query's time range. If the query sets no start, `from` is the start time of the first run. Absent if
+   * there are no runs.
    */
   from?: string;
   to?: string;

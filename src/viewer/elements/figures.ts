@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** Converts an ISO 8601 timestamp to milliseconds since 1970. Microseconds become a fraction. */
+/** Converts an ISO 8601 timestamp to milliseconds since 1970, with microseconds as a fraction. */
 export function millisecondsAt(iso: string): number {
   const whole = Date.parse(iso);
   // For speed, the receiver's format is parsed without a regular expression. A trace can contain hundreds of thousands
@@ -42,7 +42,7 @@ export function bytes(value: number): string {
   return `${trimmed(value / 1_000_000, 1)} MB`;
 }
 
-/** Maximum difference between clocks. Times up to a minute in the future are shown as `now`. */
+/** Maximum difference between the clocks of two machines. Times up to a minute in the future are shown as `now`. */
 const AHEAD_MAX_SECONDS = 60;
 
 /**

@@ -312,7 +312,7 @@ class StoredTrace {
     connection.run(UPDATE_TRACE, seq, nowMs, root ?? null, runs, pending, errors, end_us, ...usage, n);
   }
 
-  /** Returns the run whose id is the trace id. If that run is missing, returns the first run. */
+  /** Returns the run whose id is the trace id, or the first run if that run is missing. */
   #findRoot(connection: SqliteConnection): number | undefined {
     const own = connection.one<{ n: number }>(OWN_ROOT, this.n, idBytes(this.id));
     return (own ?? connection.one<{ n: number }>(FIRST_ROOT, this.n))?.n;

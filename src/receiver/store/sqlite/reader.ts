@@ -36,7 +36,7 @@ import { statisticsIn } from './statistics.ts';
 /** Key of a run, and its derived `dotted_order` if no message contains one. */
 type RunKey = readonly [n: number, derivedOrder: string | undefined];
 
-/** Answers queries over a read-only connection. */
+/** Answers queries through a read-only SQLite connection. */
 export class SqliteReader {
   readonly #connection: SqliteConnection;
   readonly #search: SqliteSearch;
