@@ -8,25 +8,25 @@ import { messageOf, visible } from '../base/text.ts';
 export type Output = Pick<NodeJS.WriteStream, 'write'> &
   Partial<Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'hasColors'>>;
 
-/** How the process ends: an exit code, or a signal that the process sends to itself. */
+/** How the CLI process ends: with an exit code, or by sending itself a signal. */
 export type Ending = number | NodeJS.Signals;
 
 export interface CommandContext {
   readonly stdout: Output;
   readonly stderr: Output;
-  /** All arguments after the program's name. */
+  /** All command-line arguments after the program name. */
   readonly argv: readonly string[];
-  /** Sets how the process ends. By default, it ends with exit code 0. */
+  /** Sets how the process ends. Default: exit code 0. */
   endAs(ending: Ending): void;
 }
 
-/** A command's module, which is loaded only when the user calls the command. */
+/** The module that implements a command. It is loaded only when the user runs the command. */
 export interface CommandModule {
   /** Adds the command's options, arguments, help text and action. */
   define(command: Command, context: CommandContext): void;
 }
 
-/** An error whose message is printed on one line, without a stack. */
+/** An error that the CLI prints as one line, without a stack trace. */
 export class CommandFailure extends Error {
   readonly exitCode: number;
 
@@ -43,18 +43,18 @@ export class UsageError extends CommandFailure {
   }
 }
 
-/** Replaces library option names in an error message with command option names. */
+/** Replaces the names of library options in an error message with the names of CLI options. */
 export function withCommandNames(error: unknown, names: Readonly<Record<string, string>>): unknown {
   if (!(error instanceof RunspanError)) return error;
   return new CommandFailure(visible(error.message.replace(/`(\w+)`/g, (all, name: string) => names[name] ?? all)));
 }
 
-/** The type of the options that the function `Define` adds to a command. */
+/** The type of the options that `Define` adds to a command. */
 export type OptionsOf<Define extends (command: Command) => { opts(): unknown }> = ReturnType<
   ReturnType<Define>['opts']
 >;
 
-/** Parser for a repeatable option. Appends each value to a list. */
+/** Parses a repeatable option by appending each value to a list. */
 export function collect(value: string, previous: string[] = []): string[] {
   return [...previous, value];
 }
@@ -93,7 +93,7 @@ export function duration(text: string): number {
   throw new InvalidArgumentError('Expected a time, for example 90s, 15m, 12h or 30d.');
 }
 
-/** Parses a duration to milliseconds. Returns undefined if the text is 0 or not a duration. */
+/** Parses a duration to milliseconds. Returns undefined if the duration is 0 or invalid. */
 export function durationMs(text: string): number | undefined {
   return amount(text, DURATIONS_MS);
 }
@@ -109,15 +109,15 @@ function amount(text: string, units: Readonly<Record<string, number>>): number |
   return Number(count) > 0 && Object.hasOwn(units, unit) ? Number(count) * (units[unit] ?? 0) : undefined;
 }
 
-/** Splits `name=value`. The value is undefined if the text contains no `=`. */
+/** Splits `name=value` at the first `=`. If the text contains no `=`, the value is undefined. */
 export function pairOf(text: string): readonly [name: string, value: string | undefined] {
   const [name = '', value] = text.split(/=(.*)/s);
   return [name, value];
 }
 
 /**
- * Parses an option's JSON value: JSON text, `@` and a file name, or `-` for standard input. Error messages do not quote
- * the text, because it may contain a secret.
+ * Parses an option's JSON value, given as JSON text, as `@file`, or as `-` for standard input. Error messages never
+ * quote the JSON, because it may contain a secret.
  */
 export async function readJson(given: string, option: string): Promise<unknown> {
   const json = (await readText(given, option)).replace(/^\ufeff/, '');

@@ -2,8 +2,8 @@ import { Argument, type Command } from '@commander-js/extra-typings';
 import type { CommandContext } from './command-line.ts';
 
 /**
- * Completion scripts by shell. Each script calls `runspan complete`. If `runspan complete` prints nothing, the shell
- * completes file names.
+ * The completion script for each shell. Each script calls `runspan complete`. If `runspan complete` prints nothing, the
+ * shell completes file names.
  */
 const SCRIPTS = {
   bash: `_runspan() {
@@ -46,8 +46,8 @@ export function define(command: Command, { stdout }: CommandContext): void {
 }
 
 /**
- * Defines the hidden command `complete`, which the scripts call. Its last argument is the word to complete, which may
- * be empty.
+ * Defines the hidden command `complete` for the completion scripts. The last argument of `complete` is the word to
+ * complete. It may be empty.
  */
 export function defineComplete(program: Command, { stdout }: CommandContext): void {
   program

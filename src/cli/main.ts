@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 import type { Ending } from './command-line.ts';
 import { main } from './program.ts';
 
-// In `runspan dev | head`, `head` exits first, and the next write would throw without these listeners.
+// In `runspan dev | head`, `head` exits first. Without these listeners, the next write would crash the CLI.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
 void main(process.argv.slice(2), process).then(endAs);
@@ -13,7 +13,7 @@ async function endAs(ending: Ending): Promise<void> {
     process.exitCode = ending;
     return;
   }
-  // If the signal does not end this process, it exits with the code that a shell reports for the signal.
+  // If the signal does not end the process, the exit code is the one that a shell reports for the signal.
   process.exitCode = 128 + (constants.signals[ending] ?? 0);
   // An empty write completes after all earlier writes, even if a pipe's reader has exited.
   await new Promise<void>((resolve) => process.stdout.write('', () => resolve()));

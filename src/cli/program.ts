@@ -11,7 +11,7 @@ import {
 } from './command-line.ts';
 
 /**
- * Each command's summary and module. Modules are loaded when their command is called, because the receiver and the
+ * The summary and module of each command. A module is loaded only when its command runs, because the receiver and the
  * clients load slowly.
  */
 const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => Promise<CommandModule>]>> = {
@@ -30,7 +30,7 @@ const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => P
 
 const HELP_COLUMNS_MAX = 100;
 
-/** Runs the command and returns how the process ends. Never rejects. */
+/** Runs the command and returns how the process must end. Never rejects. */
 export async function main(
   argv: readonly string[],
   { stdout, stderr }: { readonly stdout: Output; readonly stderr: Output },
@@ -72,7 +72,7 @@ async function programFor(context: CommandContext): Promise<Command> {
   const called = first === 'help' ? second : first;
   for (const [name, [summary, load]] of Object.entries(COMMANDS)) {
     const command = program.command(name).summary(summary).showHelpAfterError(hintFor(name));
-    // Completion suggests the options of all commands.
+    // The `complete` command needs the options of all commands.
     if (name === called || called === 'complete') (await load()).define(command, context);
   }
   if (called === 'complete') (await import('./completion.ts')).defineComplete(program, context);
@@ -89,7 +89,7 @@ function withHelpOption(argv: readonly string[], program: CommandUnknownOpts): s
   const names: string[] = [];
   let command: CommandUnknownOpts | undefined = program;
   for (const name of argv.slice(1)) {
-    // Further words are the command's arguments.
+    // The remaining words are arguments of the command.
     if (command.commands.length === 0) break;
     names.push(name);
     command = command.commands.find((one) => one.name() === name);
@@ -103,8 +103,8 @@ function hintFor(name: string): string {
 }
 
 /**
- * Throws if an option's value is empty or looks like another option. Without this check, `--ref --wait` would deploy a
- * branch named `--wait`.
+ * Throws if the value of an option is empty or looks like another option. Without this check, `--ref --wait` would
+ * deploy a branch named `--wait`.
  */
 function checkValues(command: CommandUnknownOpts): void {
   for (const option of command.options) {
@@ -117,7 +117,7 @@ function checkValues(command: CommandUnknownOpts): void {
 
 /** Prints the error and returns the exit code. */
 function report(error: unknown, { argv, stderr }: CommandContext): number {
-  // The parser has printed its own errors.
+  // The argument parser has already printed its own errors.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   writeError(error instanceof CommandFailure ? error.message : messageOf(error), stderr);
   if (error instanceof UsageError) stderr.write(`${hintFor(argv[0] ?? '')}\n`);

@@ -119,9 +119,9 @@ async function streamRun(
   const request = {
     assistant_id: assistant,
     ...payload,
-    // Interrupts are reported only in these modes.
+    // The server reports interrupts only in the modes `values` and `updates`.
     stream_mode: modes.includes('values') || modes.includes('updates') ? [...modes] : [...modes, 'updates' as const],
-    // Ctrl-C cancels the run.
+    // Makes the server cancel the run on Ctrl-C.
     on_disconnect: 'cancel',
     ...(feedback && { feedback_keys: feedback }),
   } as const;
@@ -155,13 +155,16 @@ function interruptsOf({ event, data }: AgentEvent): readonly Interrupt[] {
   return Array.isArray(interrupts) ? interrupts.filter(isObject) : [];
 }
 
-/** Maximum width of an output line. Wider than a screen, because the output may be written to a log. */
+/**
+ * Maximum width of an output line, in columns. The limit exceeds the width of most screens, because the output may be
+ * written to a log.
+ */
 const LINE_COLUMNS = 200;
 
-/** Prints text from model messages as it arrives, and every other event on a separate line. */
+/** Prints the text of model messages as it arrives. Each of the other events is printed on a separate line. */
 class EventPrinter {
   readonly #write: (text: string) => void;
-  /** The message whose text is on the current, unfinished line. */
+  /** Id of the message whose text is on the current, unfinished line. */
   #openMessage: string | undefined;
 
   constructor(write: (text: string) => void) {
@@ -169,7 +172,8 @@ class EventPrinter {
   }
 
   /**
-   * Prints an event. Data with an unexpected structure is printed as JSON, because other server versions may send it.
+   * Prints an event. Data with an unexpected structure is printed as JSON, because other versions of the server may
+   * send such data.
    */
   print(event: AgentEvent): void {
     if (event.event === 'messages' && Array.isArray(event.data) && isObject(event.data[0])) {
@@ -179,12 +183,12 @@ class EventPrinter {
       for (const [node, update] of Object.entries(event.data)) this.line(graph + node, update);
     } else if (event.event === 'feedback') {
       this.endText();
-      // Does not shorten feedback URLs, so that users can open them.
+      // Feedback URLs are never shortened, so that users can open them.
       for (const [key, address] of Object.entries(event.data)) {
         this.#write(`${visible(`feedback ${key}: ${address}`)}\n`);
       }
     }
-    // Skips `error` events, because the stream throws the error when it ends.
+    // `error` events are not printed, because the stream throws the error when it ends.
     else if (event.event !== 'error' && event.event !== 'end') this.line(event.name, event.data);
   }
 
@@ -212,7 +216,7 @@ class EventPrinter {
   }
 }
 
-/** Returns a message's text. `content` is a string or a list of blocks, some of which have text. */
+/** Returns the text of a message. `content` is a string or a list of blocks. Some blocks contain text. */
 function textOf(content: AgentMessage['content']): string {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';

@@ -16,7 +16,7 @@ import { CommandFailure } from './command-line.ts';
 
 export const DEFAULT_PORT = 4777;
 
-/** Returns the store file's path. Returns undefined if `RUNSPAN_STORE=memory` selects a store in memory. */
+/** Returns the path of the store file. Returns undefined if `RUNSPAN_STORE` is `memory`. */
 export function storeFile(named: string | undefined): string | undefined {
   const file = named ?? env('RUNSPAN_STORE') ?? join(homedir(), '.runspan', 'runs.db');
   return file === 'memory' ? undefined : file;
@@ -33,7 +33,7 @@ export interface RunSource {
   outline(traceId: string): Promise<RunOutline[]>;
   details(runId: string): Promise<RunDetails | undefined>;
   payload(runId: string, field: PayloadField): Promise<string | undefined>;
-  /** Returns an export of the trace: JSON text that a receiver can import. */
+  /** Exports a trace as JSON text, which a receiver can import. */
   exported(traceId: string): Promise<string | undefined>;
 }
 
@@ -56,8 +56,8 @@ export interface StoreOptions {
 }
 
 /**
- * Opens the store file. Opens a store in memory if there is no file, or if SQLite is missing and neither an option nor
- * `RUNSPAN_STORE` names a file.
+ * Opens the store file. If `file` is undefined, opens a store in memory. If SQLite is missing, a store in memory is
+ * opened unless the user has named a file.
  */
 export async function openStore(
   file: string | undefined,

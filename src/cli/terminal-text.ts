@@ -1,15 +1,15 @@
 import { visible } from '../base/text.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
 
-/** Maximum characters of a quoted value. */
+/** Maximum number of characters in a quoted value. */
 const QUOTED_MAX = 80;
 
 const clusters = new Intl.Segmenter();
 
 const PLAIN = /^[\x20-\x7e]*$/;
 /**
- * Matches characters that are two columns wide: East Asian wide and fullwidth characters (Unicode Standard Annex 11)
- * and emoji.
+ * Matches characters that are two columns wide: emoji, and the East Asian wide and fullwidth characters of Unicode
+ * Standard Annex 11.
  */
 const WIDE =
   /\p{Emoji_Presentation}|\ufe0f|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]/u;
@@ -24,7 +24,7 @@ export function visibleLines(text: string): string {
   return text.split(/\r?\n/).map(visible).join('\n');
 }
 
-/** Returns a text's width in terminal columns. Some terminals draw some characters wider or narrower. */
+/** Returns the width of a text in terminal columns. The width is approximate, because terminals differ. */
 export function columnsOf(text: string): number {
   if (PLAIN.test(text)) return text.length;
   let columns = 0;
@@ -51,7 +51,7 @@ function columnsOfCluster(cluster: string): number {
   return WIDE.test(cluster) ? 2 : 1;
 }
 
-/** Formats a count and its noun, for example `1 run` or `2 runs`. */
+/** Formats a count with its noun, for example `1 run` or `2 runs`. */
 export function counted(count: number, one: string, many: string = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }
@@ -62,7 +62,7 @@ export function sizeText(bytes: number): string {
   return kib < 1_024 ? `${kib.toFixed(1)} KiB` : `${(kib / 1_024).toFixed(1)} MiB`;
 }
 
-/** Formats a time in this machine's time zone, for example `2026-11-20 07:22:40`. */
+/** Formats a time in the local time zone, for example `2026-11-20 07:22:40`. */
 export function timeText(isoTime: string): string {
   const at = new Date((parseIsoTimestamp(isoTime) ?? 0) / 1_000);
   const two = (number: number): string => String(number).padStart(2, '0');

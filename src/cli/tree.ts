@@ -6,17 +6,17 @@ import { parseIsoTimestamp } from '../run/time.ts';
 import type { Output } from './command-line.ts';
 import { columnsOf, counted, cut } from './terminal-text.ts';
 
-/** A part of a drawing with its own colour. */
+/** The parts of a drawing. Each part has its own colour. */
 export type Ink = 'glyph' | 'name' | 'type' | 'detail' | 'notice' | 'failure';
 
 export interface TreeOptions {
-  /** Maximum line width in columns. Names are shortened first, then errors. */
+  /** Maximum width of a line in columns. Names are shortened first, then error messages. */
   readonly widthColumns: number;
-  /** Colours text that has already been shortened, so that colour codes are never cut. */
+  /** Adds colour codes to text that has already been shortened, so that no code is cut off. */
   readonly paint: (ink: Ink, text: string) => string;
 }
 
-/** Line width for files, for pipes, and for terminals that do not report a width. */
+/** Line width in columns for files, pipes, and terminals that report no width. */
 const LOG_COLUMNS = 200;
 
 const STYLES: Readonly<Record<Ink, Parameters<typeof styleText>[0]>> = {
@@ -29,8 +29,8 @@ const STYLES: Readonly<Record<Ink, Parameters<typeof styleText>[0]>> = {
 };
 
 /**
- * Returns a stream's line width and colours. Text is coloured only if the stream is a terminal with colours and
- * `NO_COLOR` is unset.
+ * Returns the line width and the colours for a stream. Text is coloured if the stream is a terminal that supports
+ * colours. `NO_COLOR` turns colours off.
  */
 export function treeOptionsFor(stream: Output): TreeOptions {
   const hasColours = stream.isTTY === true && stream.hasColors?.() === true;
@@ -40,11 +40,11 @@ export function treeOptionsFor(stream: Output): TreeOptions {
   };
 }
 
-/** Maximum number of runs in a drawing. Further runs are only counted. */
+/** Maximum number of runs in a drawing. All further runs are counted but not drawn. */
 const LINES_MAX = 1_000;
 const NAME_COLUMNS_MIN = 16;
 const ERROR_COLUMNS_MIN = 24;
-/** Maximum characters of a name or type in a drawing. */
+/** Maximum number of characters in a name or type in a drawing. */
 const CHARACTERS_MAX = 1_000;
 const SEPARATOR = ' · ';
 
@@ -53,13 +53,13 @@ const NOTICES: readonly RunStatus[] = ['cancelled', 'interrupted'];
 interface Line {
   readonly tree: Tree<RunOutline>;
   readonly glyphs: string;
-  /** Text that precedes child runs' glyphs. */
+  /** The text before the tree glyphs of child runs. */
   readonly indent: string;
 }
 
 /**
- * Draws each run on one line: name, type, duration, tokens, and the first line of its error. A cancelled or interrupted
- * run also shows its status. Each trace is a separate tree. Runs without their parent are marked.
+ * Draws one line for each run: name, type, duration, tokens, and the first line of the error. Cancelled and interrupted
+ * runs also show their status. Each trace is drawn as a separate tree. Runs whose parent is missing are marked.
  */
 export function drawTree(runs: readonly RunOutline[], options: TreeOptions): string {
   const { widthColumns, paint } = options;
@@ -88,13 +88,13 @@ export function drawTree(runs: readonly RunOutline[], options: TreeOptions): str
   return lines.join('\n');
 }
 
-/** Cuts long glyphs on the left, so that they take up at most half of the line. */
+/** Cuts tree glyphs on the left, so that they fill at most half of the line. */
 function shortened(glyphs: string, widthColumns: number): string {
   const columnsMax = Math.max(8, Math.floor(widthColumns / 2));
   return glyphs.length <= columnsMax ? glyphs : `…${glyphs.slice(1 - columnsMax)}`;
 }
 
-/** Draws a run on one line. The texts in `more` follow the duration and the tokens. */
+/** Draws one run on one line. The texts in `more` come after the duration and the token counts. */
 export function drawRun(run: RunOutline, more: readonly string[], { widthColumns, paint }: TreeOptions): string {
   const { error } = run;
   const type = cut(visible(run.run_type.slice(0, CHARACTERS_MAX)), NAME_COLUMNS_MIN);
@@ -135,7 +135,7 @@ function durationText(us: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** Formats the known token counts, for example `165 tokens (120 in, 45 out)`. */
+/** Formats the token counts that are known, for example `165 tokens (120 in, 45 out)`. */
 export function tokensText({ usage = {} }: Pick<RunOutline, 'usage'>): string | undefined {
   const { input_tokens: input, output_tokens: output, total_tokens: total } = usage;
   if (total === undefined) return undefined;

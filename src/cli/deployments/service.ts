@@ -22,7 +22,7 @@ const OPTION_NAMES = {
   allowInsecure: 'RUNSPAN_ALLOW_INSECURE=true',
 };
 
-/** Calls `use` with a client for the service, then closes the client. */
+/** Calls `use` with a client for the deployment service, then closes the client. */
 export async function call(
   options: ServiceOptions,
   context: CommandContext,
@@ -85,12 +85,12 @@ export class Printer {
     this.item(revision === undefined ? deployment : { deployment, revision }, textOf(deployment, revision));
   }
 
-  /** Prints a line on standard error. */
+  /** Prints a line to standard error. */
   note(line: string): void {
     this.#context.stderr.write(`${line}\n`);
   }
 
-  /** Prints a revision's status and the elapsed time. */
+  /** Prints the status of a revision and the elapsed time. */
   status({ status }: Revision): void {
     this.note(`${visible(status)}  ${Math.round((monotonicNowMs() - this.#startedMs) / 1_000)} s`);
   }
@@ -113,8 +113,8 @@ export function columns(...values: readonly unknown[]): string {
 }
 
 /**
- * Returns one line of JSON. Omits the values of secrets and environment variables, because CI logs are not
- * confidential.
+ * Returns one line of JSON. Omits the values of secrets and environment variables, because the output may end up in CI
+ * logs.
  */
 function jsonLine(value: unknown): string {
   const hide = (key: string, inner: unknown): unknown =>
@@ -123,8 +123,8 @@ function jsonLine(value: unknown): string {
 }
 
 /**
- * Removes the value instead of masking it. If a user sends the output back, the service rejects a variable without a
- * value, but would store a masked one.
+ * Removes the value of a variable instead of masking it. If a user sends the output back, the service rejects a missing
+ * value but would store a masked value.
  */
 function withoutValue(variable: unknown): unknown {
   if (typeof variable !== 'object' || variable === null) return variable;

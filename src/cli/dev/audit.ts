@@ -49,7 +49,7 @@ async function audit(command: ChildCommand, { json, output }: AuditOptions, stde
     (file ?? stderr).write(`${text}\n`);
   });
   const receiver = await createReceiver({ store });
-  // Spooled runs would stay on disk, because this receiver closes when the command ends.
+  // The receiver closes when the command ends, so spooled runs would stay on disk.
   const environment = { ...environmentFor(receiver.url), RUNSPAN_DURABILITY: 'memory' };
   const ending = await runTraced(command, environment, store).finally(() => receiver.close());
   file?.end();
@@ -59,7 +59,7 @@ async function audit(command: ChildCommand, { json, output }: AuditOptions, stde
   return ending;
 }
 
-/** A store that prints and counts each received record but keeps none. */
+/** A store that prints and counts the run updates it receives, but saves none. */
 class AuditStore extends MemoryStore {
   readonly counts = { posts: 0, patches: 0, attachments: 0, bytes: 0 };
   readonly #show: (operation: RunOperation) => void;
@@ -86,16 +86,16 @@ class AuditStore extends MemoryStore {
   }
 }
 
-/** Returns a record's size in bytes: its fields as JSON, plus its attachments. */
+/** Returns the size of a run update in bytes: its fields as JSON, plus its attachments. */
 function recordBytes({ fields, attachments }: RunOperation): number {
   const sizes = Object.values(fields).map((value) => Buffer.byteLength(JSON.stringify(value)));
   return [...sizes, ...attachments.map(({ bytes }) => bytes.length)].reduce((sum, size) => sum + size, 0);
 }
 
-/** Maximum characters per field on standard error. An output file contains complete fields. */
+/** Maximum number of characters per field on standard error. An output file contains complete fields. */
 const SHOWN_MAX = 2_000;
 
-/** Returns a line for each field and each attachment, with its size in bytes. */
+/** Returns one line for each field and attachment. Each line includes the size in bytes. */
 export function recordLines(operation: RunOperation, isShortened: boolean): string[] {
   const { kind, id, fields, attachments } = operation;
   const { name = '', run_type: type = '' } = fields;
@@ -115,7 +115,7 @@ function line(label: string, bytes: number, text: string): string {
   return `  ${label.padEnd(13)} ${String(bytes).padStart(7)}  ${text}`;
 }
 
-/** Returns the complete record as one line of JSON, without the attachments' bytes. */
+/** Returns the run update as one line of JSON, without the bytes of its attachments. */
 export function recordJson(operation: RunOperation): string {
   const { kind, id, fields } = operation;
   const attachments = operation.attachments.map(({ name, mimeType, bytes }) => ({
@@ -135,13 +135,13 @@ function summaryOf({ counts: { posts, patches, attachments, bytes } }: AuditStor
   return 'no records arrived; a program that sets `endpoint` in its code sends there, and one that ends by process.exit() loses its last runs';
 }
 
-/** File mode for the output: only the owner can read it, because records may contain confidential data. */
+/** File mode that lets only the owner read the output file, because run data may be confidential. */
 const OWNER_ONLY = 0o600;
 
 async function openFile(path: string): Promise<Writable> {
   try {
     const file = await open(path, 'w', OWNER_ONLY);
-    // Opening an existing file does not change its mode, so it is set here. Devices and pipes keep theirs.
+    // Opening an existing file does not change its mode, so the mode is set here. Devices and pipes keep their mode.
     if ((await file.stat()).isFile()) await file.chmod(OWNER_ONLY);
     return file.createWriteStream();
   } catch (error) {

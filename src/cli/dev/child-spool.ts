@@ -9,9 +9,9 @@ import { resolveSettings } from '../../export/settings.ts';
 const SEND_MAX_MS = 5_000;
 
 /**
- * Calls `runCommand` with variables that make a process store unsent runs on disk when it ends with `process.exit()` or
- * an error. Sends these runs to the receiver after the command has ended. A durability setting of the user's own
- * stays in effect. If no temporary folder can be created, nothing is stored.
+ * Calls `runCommand` with environment variables that enable a temporary spool folder. If the command exits with unsent
+ * runs, the spool keeps them. After the command ends, the spooled runs are sent to the receiver. If the user has set a
+ * durability, that setting stays in effect. If no temporary folder can be created, no runs are spooled.
  */
 export async function withSpool<Result>(
   { url, apiKey }: { readonly url: string; readonly apiKey: string | undefined },
@@ -25,12 +25,16 @@ export async function withSpool<Result>(
     await sendSpool(url, apiKey, spoolDir);
     return result;
   } finally {
-    // A process left running by the command may still write to the folder. The command's exit code does not change.
+    // The removal fails if a background process of the command still writes to the folder. The failure is ignored, so
+    // the exit code does not change.
     await rm(spoolDir, { recursive: true, force: true }).catch(() => {});
   }
 }
 
-/** Sends only the runs for the receiver. Runs for an endpoint that a program sets in its code stay on disk. */
+/**
+ * Sends the spooled runs whose destination is the receiver. Runs for an endpoint that a program sets in its code stay
+ * on disk.
+ */
 async function sendSpool(url: string, apiKey: string | undefined, spoolDir: string): Promise<void> {
   const workspaceId = env('RUNSPAN_WORKSPACE_ID');
   const settings = resolveSettings({

@@ -3,16 +3,16 @@ import { messageOf } from '../../base/text.ts';
 import { type CommandContext, CommandFailure, type Ending, UsageError } from '../command-line.ts';
 import { quoted } from '../terminal-text.ts';
 
-/** A program to start and its arguments. */
+/** A program and its arguments. */
 export type ChildCommand = readonly [string, ...string[]];
 
 const FORWARDED: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
-/** A command that has ignored earlier signals is killed after this many signals. */
+/** Number of stop signals after which a command is killed. */
 const SIGNALS_MAX = 3;
 
 /**
- * Returns the command after `--`, or undefined if there is no `--`. `words` contains the arguments that are not
+ * Returns the command after `--`, or undefined if there is no `--`. `words` contains all arguments that are not
  * options.
  */
 export function childCommand(words: readonly string[], { argv }: CommandContext): ChildCommand | undefined {
@@ -26,9 +26,8 @@ export function childCommand(words: readonly string[], { argv }: CommandContext)
 }
 
 /**
- * Runs a command without a shell. The command shares this process's standard streams and receives its signals. If
- * `stderr` is given, the command's standard output is written to `stderr` instead. Rejects if the command cannot be
- * started.
+ * Runs a command without a shell. The command shares the standard streams of the CLI and receives its signals. If
+ * `stderr` is given, the command's standard output goes to `stderr`. Rejects if the command cannot be started.
  */
 export async function runChild(
   [program, ...args]: ChildCommand,
@@ -42,7 +41,7 @@ export async function runChild(
       stopForwarding = forwardSignals(child);
       child.on('exit', (code, signal) => resolve(signal ?? code ?? 1));
       child.on('error', (error) => {
-        // Once the command has started, an `error` event means only that a signal could not be sent.
+        // After the command has started, an `error` event only means that a signal could not be sent.
         if (child.pid === undefined) reject(error);
       });
     });
@@ -53,7 +52,7 @@ export async function runChild(
   }
 }
 
-/** Forwards signals to the child until the returned function is called. */
+/** Forwards signals to the child process until the returned function is called. */
 function forwardSignals(child: ChildProcess): () => void {
   const isInTerminal = [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY);
   let count = 0;
@@ -68,15 +67,15 @@ function forwardSignals(child: ChildProcess): () => void {
   };
 }
 
-/** Returns the signal to send to the command when this process receives its `count`th signal. */
+/** Returns the signal to send to the command when the CLI receives its `count`th signal. */
 export function forwardedSignal(
   signal: NodeJS.Signals,
   count: number,
   isInTerminal: boolean,
 ): NodeJS.Signals | undefined {
   if (count >= SIGNALS_MAX) return 'SIGKILL';
-  // A terminal sends SIGINT and SIGHUP to all foreground processes, so the first signal has already reached the
-  // command. The second signal is forwarded, in case the first was sent to this process alone.
+  // A terminal sends SIGINT and SIGHUP to all foreground processes, so the command has already received the first
+  // signal. The second signal is forwarded, in case only the CLI received the first signal.
   const isFromTerminal = isInTerminal && (signal === 'SIGINT' || signal === 'SIGHUP');
   return isFromTerminal && count === 1 ? undefined : signal;
 }

@@ -98,7 +98,7 @@ async function dev(
     try {
       await sqlite?.setAddress(receiver.url);
       if (!options.json) {
-        // With `--quiet`, standard output contains only the command's output.
+        // With `--quiet`, only the command writes to standard output.
         const output = options.quiet && command !== undefined ? stderr : stdout;
         output.write(`runspan listens on ${receiver.url}\n`);
         if (command === undefined) stdout.write(usageOf(receiver.url, sqlite && file));
@@ -110,7 +110,7 @@ async function dev(
         ...environmentFor(receiver.url, readKey, writeKey),
         ...(await hookVariables(command[0], receiver.url, apiKey, warn)),
       };
-      // With `--json`, the command's output goes to standard error, so that standard output contains only JSON lines.
+      // With `--json`, the command's output goes to standard error, so standard output contains only JSON lines.
       const output = options.json ? 'stderr' : 'stdout';
       return await withSpool({ url: receiver.url, apiKey }, (variables) =>
         runTraced(command, { ...environment, ...variables }, store, output),
@@ -179,7 +179,7 @@ const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 function untilStopped(): Promise<Ending> {
   return new Promise((resolve) => {
     const stop = (): void => {
-      // A second signal ends the process immediately.
+      // Without these listeners, a second signal ends the process immediately.
       for (const signal of STOP_SIGNALS) process.off(signal, stop);
       resolve(0);
     };

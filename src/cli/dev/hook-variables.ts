@@ -2,15 +2,17 @@ import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
 import { environmentWith, variable } from '../../base/env.ts';
 
-/** The URL of `runspan/register`. Contains no spaces, quotes or backslashes, so `NODE_OPTIONS` needs no quoting. */
+/**
+ * The URL of `runspan/register`. A URL contains no spaces, quotes or backslashes, so `NODE_OPTIONS` needs no quoting.
+ */
 const REGISTER: string = new URL('register.js', new URL('../../', import.meta.url)).href;
 
 /** Node's exit code if `NODE_OPTIONS` contains an unknown option. */
 const INVALID_OPTION = 9;
 
 /**
- * Returns variables for recording a command that does not use runspan: its Node processes load `runspan/register`, and
- * its OpenTelemetry exporters send their spans to the receiver.
+ * Returns environment variables that record a command even if its code does not use runspan. Its Node processes load
+ * `runspan/register`. Its OpenTelemetry exporters send their spans to the receiver.
  */
 export async function hookVariables(
   program: string,
@@ -19,7 +21,7 @@ export async function hookVariables(
   warn: (line: string) => void,
 ): Promise<Record<string, string>> {
   const otlp = otlpVariables(url, apiKey);
-  // The hook precedes existing options, because the modules that they load may load an SDK.
+  // `runspan/register` must load first, because modules named in the existing options may load an SDK.
   const nodeOptions = `--import=${REGISTER} ${variable('NODE_OPTIONS') ?? ''}`.trim();
   if (await supportsImport(program)) return { ...otlp, NODE_OPTIONS: nodeOptions };
   warn(
@@ -29,8 +31,8 @@ export async function hookVariables(
 }
 
 /**
- * Returns OpenTelemetry's standard variables, or none if the user has set an endpoint. Turns off metrics and logs,
- * which the receiver does not accept, unless the user has set their exporters.
+ * Returns OpenTelemetry's standard variables, or none if the user has set an OTLP endpoint. Turns off metrics and logs,
+ * because the receiver does not accept them. Exporters that the user has set stay in effect.
  */
 function otlpVariables(url: string, apiKey: string | undefined): Record<string, string> {
   if (variable('OTEL_EXPORTER_OTLP_ENDPOINT') || variable('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')) return {};
@@ -44,8 +46,9 @@ function otlpVariables(url: string, apiKey: string | undefined): Record<string, 
 }
 
 /**
- * Whether Node accepts `--import` in `NODE_OPTIONS`. If not, each of the command's Node processes would exit at once.
- * Checks the command if it is `node`, and otherwise the `node` in `PATH`. If there is none, returns true.
+ * Returns whether Node accepts `--import` in `NODE_OPTIONS`. Old versions of Node exit immediately if `NODE_OPTIONS`
+ * contains an unknown option. If the command is `node`, that program is checked. Otherwise the `node` in `PATH` is
+ * checked. Returns true if `node` is not found.
  */
 function supportsImport(program: string): Promise<boolean> {
   const node = /^node(\.exe)?$/i.test(basename(program)) ? program : 'node';

@@ -6,13 +6,19 @@ import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
 import { counted } from '../terminal-text.ts';
 
 /**
- * Idle time after which a trace is checked, in milliseconds. An exporter sends a batch every 250 ms, so child runs may
- * arrive one batch after their root.
+ * How long a trace must be idle before it is checked, in milliseconds. An exporter sends a batch every 250 ms, so child
+ * runs may arrive one batch after their root.
  */
 const SETTLE_MS = 300;
-/** Maximum delay before a check. Each check reads the whole trace, so the delay doubles with each check. */
+/**
+ * Maximum delay before a check, in milliseconds. The delay doubles after each check, because each check reads the whole
+ * trace.
+ */
 const SETTLE_MAX_MS = 4_800;
-/** Number of checks before a ragged trace is drawn. The third check runs after at least 2.1 s. */
+/**
+ * Number of checks after which a trace with missing parents or open runs is drawn. The third check takes place after at
+ * least 2.1 s.
+ */
 const RAGGED_CHECKS = 3;
 const REMEMBERED_MAX = 10_000;
 
@@ -20,13 +26,13 @@ export interface TraceWatchOptions {
   store: Store;
   draw: (runs: readonly RunOutline[], traceId: string) => string | Promise<string>;
   /**
-   * Whether to omit notes about open or additional runs from drawings.
+   * Whether to omit notes about open runs or added runs from drawings.
    * @default false
    */
   isPlain?: boolean;
   show: (text: string) => void;
   /**
-   * Maximum number of traces to remember. Runs that arrive for a forgotten trace are drawn as a new trace.
+   * Maximum number of traces to remember. If more runs arrive for a forgotten trace, they are drawn as a new trace.
    * @default 10000
    */
   rememberedMax?: number;
@@ -35,19 +41,19 @@ export interface TraceWatchOptions {
 interface Watched {
   timer: NodeJS.Timeout | undefined;
   checks: number;
-  /** Whether runs have arrived since the last drawing. */
+  /** Whether runs have arrived since the trace was last drawn. */
   isDue: boolean;
-  /** Hash and run count of the last drawing. The text itself is not kept, because it may be megabytes long. */
+  /**
+   * Hash and run count of the last drawing. The drawing itself is not kept, because its text may be several megabytes
+   * long.
+   */
   drawn: { readonly hash: string; readonly runs: number } | undefined;
 }
 
-/**
- * Draws each trace when it finishes, and again if more of its runs arrive. Closing the watch draws the unfinished
- * traces.
- */
+/** Draws each trace when it finishes, and draws it again if more runs arrive. `close()` draws the unfinished traces. */
 export class TraceWatch {
   readonly #options: TraceWatchOptions;
-  /** Watched traces by id. The trace that changed least recently comes first. */
+  /** Watched traces by id. The least recently changed trace comes first. */
   readonly #traces = new Map<string, Watched>();
   readonly #unsubscribe: () => void;
   /** Resolves when no check is in progress. */
@@ -97,7 +103,7 @@ export class TraceWatch {
     watched.checks += 1;
     const texts = await this.#options.store.outline(DEFAULT_SCOPE, traceId);
     const runs = texts.map((text): RunOutline => JSON.parse(text));
-    // More runs arrived, so another check follows.
+    // More runs have arrived during this check, so another check is scheduled.
     if (watched.timer !== undefined) return;
     const progress = progressOf(runs);
     // The store has deleted the trace or merged it into another trace.
@@ -116,7 +122,7 @@ export class TraceWatch {
     const hash = createHash('sha256').update(text).digest('base64');
     watched.drawn = { hash, runs: runs.length };
     this.#forgetOldest();
-    // A repeated message does not change the drawing, so nothing is shown.
+    // Skips the drawing if it has not changed, for example after a repeated message.
     if (hash === drawn?.hash) return;
     show(drawn === undefined || isPlain ? text : `${againNote(runs.length - drawn.runs)}\n${text}`);
   }
@@ -131,10 +137,10 @@ export class TraceWatch {
 }
 
 /**
- * The progress of a trace:
+ * Returns the progress of a trace:
  *
  * - `finished`: all runs have ended, and no parent is missing.
- * - `ragged`: the root has ended, but another run is still open or a parent is missing. More runs may arrive.
+ * - `ragged`: the root has ended, but another run is still open or a parent is missing.
  * - `open`: a root run has not ended.
  */
 function progressOf(runs: readonly RunOutline[]): 'finished' | 'ragged' | 'open' {

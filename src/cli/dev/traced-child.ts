@@ -16,8 +16,8 @@ export async function runTraced(
 }
 
 /**
- * Returns the environment for a command that uses runspan or the langsmith package. Does not turn langsmith tracing on
- * if the user turned it off, because langsmith and a runspan handler would both record each step.
+ * Returns the environment for a command that uses runspan or the langsmith package. If the user has turned off tracing
+ * with langsmith, it stays off. Otherwise both langsmith and a runspan handler would record each step.
  */
 export function environmentFor(url: string, readKey?: string, writeKey?: string): NodeJS.ProcessEnv {
   const apiKey = writeKey ?? readKey;
@@ -25,27 +25,28 @@ export function environmentFor(url: string, readKey?: string, writeKey?: string)
   return environmentWith({
     RUNSPAN_ENDPOINT: url,
     RUNSPAN_TRACING: 'true',
-    // A short delay shows open runs on the page early. The user's own setting takes precedence.
+    // With a short delay, the page shows open runs early. The user's setting takes precedence.
     RUNSPAN_START_DELAY_MS: env('RUNSPAN_START_DELAY_MS') ?? '250',
     ...(apiKey !== undefined && { RUNSPAN_API_KEY: apiKey }),
     ...(writeKey !== undefined && { RUNSPAN_RECEIVER_KEY: undefined, RUNSPAN_RECEIVER_WRITE_KEY: undefined }),
     LANGSMITH_ENDPOINT: url,
     ...(!isTurnedOff && { LANGSMITH_TRACING: 'true' }),
-    // The langsmith clients send nothing without a key, even though the receiver may not require one.
+    // The langsmith clients send nothing without an API key, even if the receiver requires none.
     LANGSMITH_API_KEY: apiKey ?? env('LANGSMITH_API_KEY') ?? 'runspan-dev',
-    // This variable would send the runs to other endpoints.
+    // If set, `LANGSMITH_RUNS_ENDPOINTS` would send the runs to other endpoints.
     LANGSMITH_RUNS_ENDPOINTS: undefined,
   });
 }
 
 /**
- * Time to wait for further runs, in milliseconds. A command's last request may arrive shortly after the command ends.
+ * How long to wait for more runs, in milliseconds. The last request from a command may arrive shortly after the command
+ * ends.
  */
 const IDLE_MS = 300;
-/** Maximum time to wait, in case another program keeps sending runs. */
+/** Maximum time to wait for more runs, in milliseconds. Limits the wait if another program keeps sending runs. */
 const IDLE_WAIT_MAX_MS = 2_000;
 
-/** Resolves when no runs have arrived for `IDLE_MS`. */
+/** Waits until no runs have arrived for `IDLE_MS`. */
 export function waitForIdle(store: Store): Promise<void> {
   return new Promise((resolve) => {
     const finish = (): void => {

@@ -40,7 +40,7 @@ async function doctor(isJson: boolean, stdout: Output): Promise<boolean> {
     findings.push(finding);
     if (!isJson) stdout.write(`${findingLine(finding)}\n`);
   };
-  // The timer keeps the process alive, because the HTTP client's sockets do not.
+  // The HTTP client's sockets do not keep the process alive, so a timer does.
   const keepAlive = setInterval(() => {}, DELAY_MAX_MS);
   try {
     for await (const finding of allFindings()) add(finding);
@@ -75,7 +75,7 @@ async function* allFindings(): AsyncGenerator<Finding> {
   }
 }
 
-/** Minimum Node version, as in `engines` in package.json. */
+/** Minimum version of Node. Matches `engines` in package.json. */
 const NODE_MIN = [20, 19] as const;
 
 export function nodeFinding(running: string): Finding {
@@ -86,10 +86,12 @@ export function nodeFinding(running: string): Finding {
   return isSupported ? ok('node', message) : fail('node', message, `install Node ${majorMin}.${minorMin} or later`);
 }
 
-/** Size of the test file: the block size on most file systems. A smaller file could fit on a full disk. */
+/**
+ * Size of the test file in bytes. This is the block size of most file systems. A smaller file could fit on a full disk.
+ */
 const TEST_FILE_BYTES = 4_096;
 
-/** Checks the spool folder by writing a file and deleting it. */
+/** Checks the spool folder by writing and deleting a test file. */
 export function spoolFinding(settings: Settings, fs: SpoolFs = systemFs): Finding {
   const { spoolDir } = settings;
   const names = [FORMAT_FOLDER, destinationHash(destinationOf(settings))];

@@ -1,13 +1,13 @@
 import { visible } from '../../base/text.ts';
 import { secretPatterns } from '../../payload/secret-patterns.ts';
 
-/** The result of one check of `runspan doctor`. */
+/** The result of one check in `runspan doctor`. */
 export interface Finding {
   readonly level: 'ok' | 'warn' | 'fail';
-  /** Name of the check, setting or variable. */
+  /** Name of the check, setting or environment variable. */
   readonly check: string;
   readonly message: string;
-  /** Advice for a warning or a failure. */
+  /** How to fix the problem. Set for warnings and failures. */
   readonly advice?: string;
 }
 
@@ -30,10 +30,10 @@ export function findingLine({ level, check, message, advice }: Finding): string 
   return visible(`${level.padEnd(4)}  ${check.padEnd(CHECK_COLUMNS)}  ${text}`);
 }
 
-/** Minimum length of a secret to hide. Shorter values also occur in unrelated text. */
+/** Minimum length of a secret to mask. Shorter values may also occur in unrelated text. */
 const SECRET_LENGTH_MIN = 6;
 
-/** Masks the given secrets, and other text that looks like a secret. */
+/** Masks the given secrets and any text that looks like a secret. */
 export function withoutSecrets(finding: Finding, secrets: readonly string[]): Finding {
   const hidden = (text: string): string => {
     let shown = text;

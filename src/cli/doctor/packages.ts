@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { ignoreErrors } from '../../export/spool/fs.ts';
 import { type Finding, ok, warn } from './finding.ts';
 
-/** Maximum number of searched folders. */
+/** Maximum number of folders to search. */
 const FOLDERS_MAX = 50_000;
 
 interface Versions {
@@ -12,7 +12,7 @@ interface Versions {
   readonly has: (major: number, minor: number) => boolean;
 }
 
-/** The OpenTelemetry packages that `runspan/otel` works with. */
+/** The OpenTelemetry packages and versions that `runspan/otel` supports. */
 const OTEL: Readonly<Record<string, Versions>> = {
   '@opentelemetry/api': { range: '1.4 or later of 1.x', has: (major, minor) => major === 1 && minor >= 4 },
   '@opentelemetry/sdk-trace-base': { range: '1.x, 2.x or 3.x', has: (major) => major >= 1 && major <= 3 },
@@ -25,7 +25,7 @@ interface Copy {
   readonly folder: string;
 }
 
-/** Checks the copies of runspan and OpenTelemetry that a program in the folder can load. */
+/** Checks the installed copies of runspan and OpenTelemetry that a program in `folder` can load. */
 export function* packageFindings(folder: string): Generator<Finding> {
   const copies = installedCopies(folder, ['runspan', ...Object.keys(OTEL)]);
   yield copiesFinding(copies.filter(({ name }) => name === 'runspan'));
@@ -47,7 +47,10 @@ function copiesFinding(copies: readonly Copy[]): Finding {
   );
 }
 
-/** Reports copies of an OpenTelemetry package. Several copies are fine, because they share their state. */
+/**
+ * Reports the installed copies of an OpenTelemetry package. Several copies are not a problem, because they share their
+ * state.
+ */
 function otelFinding(name: string, { range, has }: Versions, copies: readonly Copy[]): Finding {
   if (copies.length === 0) return ok(name, 'not installed; only runspan/otel needs it');
   for (const { version, folder } of copies) {
@@ -60,7 +63,10 @@ function otelFinding(name: string, { range, has }: Versions, copies: readonly Co
   return ok(name, `${versions}${copies.length > 1 ? ` (${copies.length} copies)` : ''}`);
 }
 
-/** Searches the folders where Node looks for packages. Returns each copy once, even if several links point to it. */
+/**
+ * Returns the installed copies of the packages in all `node_modules` folders that Node searches. Each copy is returned
+ * once, even if several links point to it.
+ */
 function installedCopies(folder: string, names: readonly string[]): Copy[] {
   const found = new Map<string, Copy>();
   const seen = new Set<string>();
@@ -73,15 +79,15 @@ function installedCopies(folder: string, names: readonly string[]): Copy[] {
       if (path === undefined) continue;
       const version = names.includes(name) ? ignoreErrors(() => versionIn(path, name)) : undefined;
       if (version !== undefined) found.set(path, { name, version, folder: path });
-      // A package may be a link into another folder, for example into pnpm's store. Node looks for its dependencies
-      // near the link's target.
+      // A package may be a link, for example into pnpm's store. Node searches for the package's dependencies near the
+      // link target.
       pending.push(...nodeModulesFor(path));
     }
   }
   return [...found.values()].sort((a, b) => (a.folder < b.folder ? -1 : 1));
 }
 
-/** Returns the folders where Node looks for packages that a file in `folder` imports. */
+/** Returns the folders that Node searches for packages imported by a file in `folder`. */
 function nodeModulesFor(folder: string): string[] {
   const above = dirname(folder);
   return [join(folder, 'node_modules'), ...(above === folder ? [] : nodeModulesFor(above))];
@@ -95,8 +101,8 @@ function packagesIn(nodeModules: string): string[] {
 }
 
 /**
- * Returns the package version in a folder. Returns undefined if the folder contains a package with another name, as an
- * alias does.
+ * Returns the version of the package in a folder. Returns undefined if the package has another name, for example
+ * because it is installed under an alias.
  */
 function versionIn(folder: string, name: string): string | undefined {
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Record<string, unknown>;

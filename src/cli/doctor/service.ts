@@ -14,12 +14,12 @@ import { type Finding, fail, ok, warn } from './finding.ts';
 import { addressOf } from './settings.ts';
 
 /**
- * Maximum clock difference in milliseconds. With a larger difference, runs from different machines appear in the wrong
- * order.
+ * Maximum difference between the clocks, in milliseconds. If the difference is larger, runs from different machines
+ * appear in the wrong order.
  */
 const SKEW_MAX_MS = 5_000;
 
-/** Checks the connection to the service, the response to `GET /info`, and whether the clocks agree. */
+/** Checks the connection to the service, the response to `GET /info`, and the difference between the clocks. */
 export async function* serviceFindings(settings: Settings, client: Transport): AsyncGenerator<Finding> {
   const { endpoint, proxies } = settings;
   const proxy = proxyFor(endpoint, proxies);
@@ -31,7 +31,7 @@ export async function* serviceFindings(settings: Settings, client: Transport): A
       'unset it, and add your own authority with NODE_EXTRA_CA_CERTS',
     );
   }
-  // Skipped behind a proxy, because the proxy itself resolves the host name and connects to the service.
+  // With a proxy, this check is skipped, because the proxy resolves the host name and connects to the service.
   if (typeof proxy === 'string') yield* connectionFindings(settings);
   yield* infoFindings(client, proxy, sendsKey(settings));
 }
@@ -63,7 +63,7 @@ const NO_SERVICE = 'check that the endpoint is the address of the service, not o
 
 const LATER = 'the test run shows whether runs are accepted';
 
-/** Queries a trace's runs. `json` is undefined if the response is not JSON. */
+/** Queries the runs of a trace. `json` is undefined if the response is not JSON. */
 export async function queryTrace(client: Transport, traceId: string): Promise<{ status: number; json: unknown }> {
   const { status, text } = await client.send({
     method: 'POST',
@@ -74,7 +74,7 @@ export async function queryTrace(client: Transport, traceId: string): Promise<{ 
   return { status, json: parseJson(text) };
 }
 
-/** Texts that explain why no proxy is used. */
+/** Messages that explain why no proxy is used. */
 const DIRECT: Readonly<Record<NoProxy, string>> = {
   'none is named': 'HTTPS_PROXY applies to https only',
   'this machine': 'a connection to this machine uses no proxy',
@@ -86,7 +86,7 @@ function proxyFinding(proxy: NamedProxy | NoProxy): Finding {
   return ok('proxy', `${addressOf(proxy.address)}, from ${proxy.variable}`);
 }
 
-/** Resolves the host name and connects. If the service cannot be reached, the last finding is a failure. */
+/** Resolves the host name and connects to the service. If the connection fails, the last finding is a failure. */
 async function* connectionFindings({ endpoint, limits }: Settings): AsyncGenerator<Finding> {
   const isTls = endpoint.protocol === 'https:';
   const host = endpoint.hostname.replace(/^\[|\]$/g, '');
@@ -127,7 +127,7 @@ async function* infoFindings(client: Transport, proxy: NamedProxy | NoProxy, has
   let startedAtMs = 0;
   let answer: HttpAnswer;
   try {
-    // The first request also opens the connection and loads undici, so a second request measures the latency.
+    // The first request opens the connection and loads undici, so the second request measures the latency.
     await client.send(request);
     startedAtMs = performance.now();
     answer = await client.send(request);
@@ -156,8 +156,8 @@ function clockFinding({ headers }: HttpAnswer, answeredAgoMs: number): Finding {
   const check = 'clock';
   const date = Date.parse(String(headers.date));
   if (Number.isNaN(date)) return ok(check, 'the service sends no Date header');
-  // Adds 500 ms, the average fraction, because the `Date` header has no fractions of a second. Assumes that the service
-  // wrote the header halfway through the request.
+  // The `Date` header has whole seconds, so 500 ms are added as the average fraction. The service is assumed to set the
+  // header halfway through the request.
   const skewMs = Date.now() - answeredAgoMs - (date + 500);
   const seconds = Math.round(Math.abs(skewMs) / 1_000);
   if (Math.abs(skewMs) <= SKEW_MAX_MS) return ok(check, `within ${Math.max(1, seconds)} s of the service`);
@@ -192,7 +192,7 @@ const ADVICE: Readonly<Record<number, string>> = {
   501: PATH_ADVICE,
 };
 
-/** Returns advice for a response status. `status` is undefined if no response arrived. */
+/** Returns advice for a response status. If no response arrived, `status` is undefined. */
 export function adviceFor(status: number | undefined, hasKey: boolean): string {
   if (status === undefined) return LATER_ADVICE;
   if (!hasKey && (status === 401 || status === 403)) return 'set RUNSPAN_API_KEY';

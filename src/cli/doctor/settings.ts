@@ -11,7 +11,7 @@ import { durabilityOf, resolveSettings, type Settings } from '../../export/setti
 import { counted } from '../terminal-text.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
-/** A variable's kind, which determines how its value is printed. A `word` is a number or one of a few fixed values. */
+/** How the value of an environment variable is printed. A `word` is a number or one of a few fixed values. */
 type Kind = 'secret' | 'address' | 'word' | 'text';
 
 const SETTINGS: Readonly<Partial<Record<SettingName, readonly [kind: Kind, otherwise: string]>>> = {
@@ -44,18 +44,18 @@ const OTHER_VARIABLES: readonly EnvironmentName[] = [
   'RUNSPAN_AGENT_KEY',
 ];
 
-/** Returns the name of the variable that sets the sample rate to 0. Returns undefined if none does. */
+/** Returns the name of the environment variable that sets the sample rate to 0, or undefined if there is none. */
 export function samplingOff(): EnvironmentName | undefined {
   const variable = variableOf('sampleRate');
   return variable !== undefined && Number(env(variable)) === 0 ? variable : undefined;
 }
 
-/** Returns the keys and workspace ids in the environment, which findings must not contain. */
+/** Returns the keys and workspace ids in the environment. Findings must not contain them. */
 export function secretsOfEnvironment(): string[] {
   return [...VARIABLES.apiKey, ...VARIABLES.workspaceId].flatMap((name) => env(name) ?? []);
 }
 
-/** Resolves the settings like an exporter with tracing on. Returns one finding per setting. */
+/** Resolves the settings like an exporter with tracing turned on. Returns one finding per setting. */
 export function settingFindings(): { readonly findings: readonly Finding[]; readonly settings: Settings | undefined } {
   let settings: Settings | undefined;
   let isOn = true;
@@ -97,7 +97,7 @@ function findingOf(
   problem: string | undefined,
   isOn: boolean,
 ): Finding {
-  // Does not print an invalid value, because the user may have put a secret into the wrong variable.
+  // Invalid values are not printed, because the user may have put a secret into the wrong variable.
   if (problem !== undefined) {
     return warn(setting, `${hiddenValue(used)}, from ${used}: ${problem}`, `correct ${used}`);
   }
@@ -114,7 +114,7 @@ function defaultOf(setting: SettingName, otherwise: string): string {
   return isLangsmith ? `${LANGSMITH_DEFAULT_ENDPOINT}, the default of LangSmith` : `${otherwise}, the default`;
 }
 
-/** Returns a finding for each of a setting's variables that has a value but is not used. */
+/** Returns a finding for each environment variable that is set for `setting` but not used. */
 function unusedFindings(setting: SettingName, kind: Kind, used: EnvironmentName | undefined): Finding[] {
   let reason = `${used} takes precedence`;
   if (SERVICE.includes(setting) && !usesLangsmithService()) {
@@ -125,7 +125,7 @@ function unusedFindings(setting: SettingName, kind: Kind, used: EnvironmentName 
   }
   const unused = VARIABLES[setting].filter((name) => name !== used && env(name) !== undefined);
   return unused.map((name) => {
-    // An unused variable's value has not been validated, so a `word` is hidden.
+    // Values of unused variables have not been validated, so a `word` is hidden.
     const value = kind === 'word' ? hiddenValue(name) : shownValue(name, kind);
     return ok(name, `${value}, not used: ${reason}`);
   });
@@ -144,7 +144,7 @@ function unknownVariables(): Finding[] {
     );
 }
 
-/** Maximum printed characters of a value. */
+/** Maximum number of characters printed from a value. */
 const SHOWN_MAX = 100;
 
 function shownValue(name: EnvironmentName, kind: Kind): string {
@@ -158,7 +158,7 @@ function hiddenValue(name: EnvironmentName): string {
   return `set (${counted(env(name)?.length ?? 0, 'character')})`;
 }
 
-/** Returns an address without user, password, query and fragment. Returns undefined if the text is not an address. */
+/** Returns a URL without its user, password, query and fragment. Returns undefined if the text is not a URL. */
 export function addressOf(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   return url !== undefined && /^https?:$/.test(url.protocol) ? url.origin + url.pathname.replace(/\/$/, '') : undefined;

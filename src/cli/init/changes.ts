@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import { INSTRUMENTATION } from './advice.ts';
 import type { Project } from './project.ts';
 
-/** What `runspan init --write` adds to a file. */
+/** A change that `runspan init --write` makes to a file. */
 export interface Change {
   readonly file: string;
-  /** Names of the variables or scripts that the file lacks. */
+  /** Names of the variables or scripts to add to the file. */
   readonly missing: readonly string[];
-  /** Names of those that it has. They stay as they are. */
+  /** Names of the variables or scripts that the file already contains. They are not changed. */
   readonly present: readonly string[];
-  /** Adds the missing ones. */
+  /** Writes the missing names to the file. */
   readonly write: () => void;
 }
 
@@ -19,19 +19,19 @@ export function changesOf(project: Project): Change[] {
   return 'next' in project.dependencies ? [...changes, instrumentationChange(project)] : changes;
 }
 
-/** Variables of LangSmith's package work with runspan as well. */
+/** A project that uses langsmith gets `LANGSMITH_*` variables, because runspan reads them. */
 export function variablesOf({ name, dependencies }: Project): Record<string, string> {
   if ('langsmith' in dependencies) return { LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: '', LANGSMITH_PROJECT: name };
   return { RUNSPAN_ENDPOINT: 'http://127.0.0.1:4777', RUNSPAN_API_KEY: '', RUNSPAN_PROJECT: name };
 }
 
-/** Matches the beginning of a script that starts Node, possibly after assignments of variables. */
+/** Matches the start of a script that runs Node, after optional variable assignments. */
 const NODE = /^((?:cross-env |\w+=\S* )*(?:node|tsx)) (?!watch )/;
 
 /** Node does not read `.env` itself. */
 const FLAGS = '--env-file=.env --import runspan/register';
 
-/** Scripts that start the program with runspan, derived from the scripts that start it now. */
+/** Returns scripts that start the program with runspan. They are derived from the existing start scripts. */
 export function scriptsOf({ scripts, packageManager }: Project): Record<string, string> {
   const dev = ['dev', 'start:dev', 'start'].find((name) => name in scripts);
   const start = [scripts['start:prod'], scripts.start].find((script) => script !== undefined && NODE.test(script));
@@ -42,20 +42,20 @@ export function scriptsOf({ scripts, packageManager }: Project): Record<string, 
   };
 }
 
-/** Platforms that start the program themselves. */
+/** Packages of platforms that start the program themselves. */
 const PLATFORMS = ['next', 'wrangler', 'serverless', 'sst', 'aws-cdk-lib', '@types/aws-lambda'];
 
-/** Commands that start the program with runspan without a new script. */
+/** Returns commands that start the program with runspan and need no new script. */
 export function commandsOf(project: Project): string[] {
   const scripts = Object.values(scriptsOf(project));
   if (scripts.length === 0 && !PLATFORMS.some((name) => name in project.dependencies)) {
     return ['npx runspan dev -- node app.js', `node ${FLAGS} app.js`];
   }
-  // A package manager finds these programs in node_modules, a shell does not.
+  // A shell, unlike a package manager, does not find these programs in node_modules.
   return scripts.map((script) => script.replace(/^((?:\w+=\S* )*)(?=(?:runspan|tsx|cross-env) )/, '$1npx '));
 }
 
-/** Path of Next.js's instrumentation file, which is in `src` if the routes are there. */
+/** Returns the path of the instrumentation file for Next.js. If the routes are in `src`, the file is also in `src`. */
 export function instrumentationFileOf({ folder, isTypeScript }: Project): string {
   const within = existsSync(join(folder, 'src/app')) || existsSync(join(folder, 'src/pages')) ? 'src/' : '';
   const exists = (extension: string): boolean => existsSync(join(folder, `${within}instrumentation.${extension}`));
@@ -93,7 +93,7 @@ function instrumentationChange(project: Project): Change {
   return { file, missing, present, write: () => writeFileSync(path, `${INSTRUMENTATION}\n`, { flag: 'wx' }) };
 }
 
-/** Returns the names that are missing and those that are present. */
+/** Splits the names into missing names and present names. */
 function split(values: Readonly<Record<string, string>>, isPresent: (name: string) => boolean): [string[], string[]] {
   const names = Object.keys(values);
   return [names.filter((name) => !isPresent(name)), names.filter(isPresent)];

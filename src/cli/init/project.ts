@@ -3,20 +3,20 @@ import { dirname, join } from 'node:path';
 import { isObject } from '../../base/options.ts';
 import { readJsonObject, UsageError } from '../command-line.ts';
 
-/** The data of package.json and its folder. */
+/** The relevant data from a project's package.json. */
 export interface Project {
   readonly folder: string;
-  /** Name of the package without its scope. */
+  /** Package name without the scope. */
   readonly name: string;
   readonly isTypeScript: boolean;
   readonly isEsModule: boolean;
   readonly packageManager: string;
   readonly scripts: Readonly<Record<string, string>>;
-  /** Version ranges of the direct dependencies of all kinds, by package name. */
+  /** Version ranges of all direct dependencies, by package name. */
   readonly dependencies: Readonly<Record<string, string>>;
 }
 
-/** Reads package.json of the folder. Throws a UsageError if it is missing or invalid. */
+/** Reads package.json in a folder. Throws a `UsageError` if package.json is missing or invalid. */
 export async function readProject(folder: string): Promise<Project> {
   const path = join(folder, 'package.json');
   if (!existsSync(path)) {
@@ -35,7 +35,7 @@ export async function readProject(folder: string): Promise<Project> {
     folder,
     name: (typeof manifest.name === 'string' && manifest.name.split('/').at(-1)) || 'default',
     isTypeScript: 'typescript' in dependencies || existsSync(join(folder, 'tsconfig.json')),
-    // The bundlers of Next.js and wrangler accept ES modules without the field.
+    // The bundlers of Next.js and wrangler accept ES modules without `"type": "module"`.
     isEsModule: manifest.type === 'module' || 'next' in dependencies || 'wrangler' in dependencies,
     packageManager: /^(npm|pnpm|yarn|bun)@/.exec(String(manifest.packageManager))?.[1] ?? packageManagerOf(folder),
     scripts: textsOf('scripts'),
@@ -50,7 +50,10 @@ const LOCK_FILES: readonly (readonly [file: string, packageManager: string])[] =
   ['bun.lock', 'bun'],
 ];
 
-/** Returns the package manager of the nearest lock file, which may be in a folder above, as in a workspace. */
+/**
+ * Returns the package manager that matches the nearest lock file. In a workspace, the lock file may be in a parent
+ * folder.
+ */
 function packageManagerOf(folder: string): string {
   const [, locked] = LOCK_FILES.find(([file]) => existsSync(join(folder, file))) ?? [];
   return locked ?? (dirname(folder) === folder ? 'npm' : packageManagerOf(dirname(folder)));

@@ -13,7 +13,7 @@ export interface SourceOptions {
   readonly store?: string | undefined;
 }
 
-/** Adds the options that select whether a command reads runs from a receiver or from a file. */
+/** Adds the options that select where a command reads runs: from a receiver or from a file. */
 export function withSourceOptions<Args extends unknown[], Options extends Record<string, unknown>>(
   command: Command<Args, Options>,
 ): Command<Args, Options & SourceOptions> {
@@ -46,12 +46,12 @@ export async function withSource(
   throw new CommandFailure(`${noReceiver}${noFile}; start a receiver with runspan dev, or name one with --url`);
 }
 
-/** Request timeout in milliseconds. Long, because a receiver under load may respond late. */
+/** Request timeout, in milliseconds. The timeout is long, because a receiver under load may respond late. */
 const RESPONSE_MAX_MS = 30_000;
 
 class NoReceiver extends CommandFailure {}
 
-/** Reads runs from a receiver over HTTP. Throws if the receiver does not respond or responds with an error. */
+/** Reads runs from a receiver over HTTP. Throws if the receiver does not respond or returns an error. */
 class ReceiverSource implements RunSource {
   readonly #url: URL;
   readonly #apiKey: string | undefined;
@@ -90,7 +90,7 @@ class ReceiverSource implements RunSource {
 
   async #page<Item>(path: string): Promise<Page<Item>> {
     const page = await this.#json<Page<Item>>(path);
-    // A receiver always has both lists.
+    // A receiver never responds to a list request with status 404.
     if (page === undefined) throw this.#notReceiver('responded with status 404');
     return page;
   }
@@ -103,7 +103,7 @@ class ReceiverSource implements RunSource {
     return body as Body;
   }
 
-  /** Returns the response body, or undefined for an unknown run or trace. */
+  /** Returns the response body, or undefined if the run or trace does not exist. */
   async #text(path: string): Promise<string | undefined> {
     const { response, text } = await this.#request(path);
     if (response.ok) return text;
@@ -112,11 +112,11 @@ class ReceiverSource implements RunSource {
     const detail = isObject(body) && typeof body.detail === 'string' ? body.detail : undefined;
     switch (response.status) {
       case 404:
-        // Receivers send `detail` with a 404. Other servers usually do not.
+        // A receiver's 404 response contains `detail`. Responses from other servers usually do not.
         if (detail !== undefined) return undefined;
         break;
       case 401:
-      // After many wrong keys, the receiver responds to further wrong keys with 429.
+      // After many requests with a wrong key, the receiver responds with status 429.
       case 429:
         throw new CommandFailure(
           this.#apiKey === undefined
@@ -151,7 +151,7 @@ class ReceiverSource implements RunSource {
   }
 }
 
-/** Converts field names to snake case for the receiver's query parameters. */
+/** Converts field names to the receiver's query parameters, which use snake case. */
 function searchOf(query: ListQuery): URLSearchParams {
   const search = new URLSearchParams();
   for (const [field, value] of Object.entries(query)) {

@@ -69,7 +69,7 @@ async function runOf(source: RunSource, id: string): Promise<RunDetails> {
   return run;
 }
 
-/** Number of recent traces to search if the user gives only part of an id. */
+/** Number of recent traces that are searched for a partial id. */
 const RECENT = 1_000;
 const COMPLETE_ID = /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/;
 
@@ -110,10 +110,10 @@ async function runText(view: View, run: RunDetails): Promise<string> {
   return [head, ...(await contentsOf(view, run))].join('\n\n');
 }
 
-/** Maximum characters of a payload without `--full`. */
+/** Maximum number of characters printed per payload without `--full`. */
 const SHOWN_MAX = 2_000;
 
-/** Returns a section for each of a run's error, metadata, payloads, attachments and feedback. */
+/** Returns one section each for the run's error, metadata, payloads, attachments and feedback. */
 async function contentsOf({ source, isFull, paint }: View, run: RunDetails): Promise<string[]> {
   const section = (title: string, text: string): string => `${paint('type', title)}\n${text}`;
   const limited = (text: string): string => visibleLines(isFull ? text : shortened(text));

@@ -56,19 +56,19 @@ function startTime(text: string): string {
   throw new InvalidArgumentError('Expected 15m, 2h, 7d, 2026-01-31 or 2026-01-31T09:00, for example.');
 }
 
-/** Parses a day or time without a zone in this machine's time zone. */
+/** Parses a date or time without a time zone. The local time zone is assumed. */
 function localTime(text: string): string | undefined {
   const [, day = '', time = '00:00'] = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?))?$/.exec(text) ?? [];
   const at = new Date(`${day}T${time}`);
-  // `Date` accepts 31 April and returns 1 May.
+  // `Date` parses 31 April as 1 May, so such a date is rejected here.
   if (at.getDate() !== Number(day.slice(-2))) return undefined;
   return isoTimestamp(Math.max(0, at.getTime() * 1_000));
 }
 
 async function listTraces(source: RunSource, query: ListQuery, isJson: boolean, options: TreeOptions): Promise<string> {
   const { status, runType, model } = query;
-  // Almost every trace contains a run that succeeded. Without a run type or a model, a filter for `success` therefore
-  // applies only to the root.
+  // Almost every trace contains a successful run. If no run type or model is given, a filter for `success` applies only
+  // to the root.
   const isOfRoot = runType === undefined && model === undefined && (status?.includes('success') ?? true);
   const { items, next } = await (isOfRoot ? source.traces(query) : tracesWithRun(source, query));
   if (isJson) return items.map((trace) => `${visibleJson(JSON.stringify(trace))}\n`).join('');
@@ -80,14 +80,13 @@ async function listTraces(source: RunSource, query: ListQuery, isJson: boolean, 
 const RUNS_PAGE = 1_000;
 
 /**
- * Returns traces that contain a run with the given status, type and model, and whose root run matches the other
- * filters.
+ * Returns traces that contain a run with the given status, type and model. The root run must match all other filters.
  */
 async function tracesWithRun(
   source: RunSource,
   { status, runType, model, limit = Number.POSITIVE_INFINITY, ...ofRoot }: ListQuery,
 ): Promise<Page<TraceSummary>> {
-  // No run starts before its root run, so the start time's lower bound also applies to runs.
+  // No run starts before its root run, so the earliest start time applies to all runs.
   const ofRun = defined({ status, runType, model, startedFrom: ofRoot.startedFrom });
   const seen = new Set<string>();
   const found: TraceSummary[] = [];
@@ -110,7 +109,10 @@ function latestFirst(traces: TraceSummary[]): TraceSummary[] {
   return traces.sort((one, other) => (one.start_time < other.start_time ? 1 : -1));
 }
 
-/** Number of characters shown from the end of an id. Ids begin with the time, so their first characters are similar. */
+/**
+ * Number of characters that are shown from the end of an id. The beginning is not shown, because ids begin with the
+ * time and look alike there.
+ */
 const SHORT_ID = 12;
 
 function lineOf(trace: TraceSummary, { widthColumns, paint }: TreeOptions): string {

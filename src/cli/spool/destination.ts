@@ -8,13 +8,13 @@ import type { DestinationSurvey, Files, Holding } from '../../export/spool/surve
 import { CommandFailure } from '../command-line.ts';
 import { counted } from '../terminal-text.ts';
 
-/** Options that every `runspan spool` action accepts. */
+/** Options that all `runspan spool` actions accept. */
 export interface FolderOptions {
   readonly dir?: string | undefined;
   readonly endpoint?: URL | undefined;
 }
 
-/** Returns the exporter settings. The endpoint in `options` overrides the endpoint in the environment. */
+/** Returns the exporter settings. `--endpoint` overrides the endpoint in the environment. */
 export function settingsFor({ dir, endpoint }: FolderOptions): Settings {
   if (endpoint !== undefined) checkEndpoint(endpoint);
   const settings = resolveSettings({
@@ -32,8 +32,8 @@ export function settingsFor({ dir, endpoint }: FolderOptions): Settings {
 }
 
 /**
- * Throws if the environment sets a key or a workspace for a different origin than `--endpoint`. The key would not be
- * sent to `--endpoint`, so the command would look for runs that were recorded without a key and find none.
+ * Throws if the key or workspace in the environment belongs to another origin than `--endpoint`. The key would not be
+ * used for `--endpoint`. The command would then search for runs that were recorded without a key, and find none.
  */
 function checkEndpoint(endpoint: URL): void {
   const configured = env('RUNSPAN_ENDPOINT');
@@ -45,7 +45,10 @@ function checkEndpoint(endpoint: URL): void {
   );
 }
 
-/** Returns the destination's folder name (`hash`) and display name, which omits the key and the workspace. */
+/**
+ * Returns the destination's folder name (`hash`) and display name. The display name contains neither the key nor the
+ * workspace.
+ */
 export function namedDestination(settings: Settings): { readonly hash: string; readonly name: string } {
   const destination = destinationOf(settings);
   const { endpoint, workspaceId, apiKey } = destination;
@@ -64,8 +67,8 @@ export function runsIn(holdings: readonly Holding[]): number {
 }
 
 /**
- * Returns a line about runs for other destinations, if there are any. Lists their hashes, because the spool folder does
- * not contain their names.
+ * Returns a line about spooled runs for other destinations, if there are any. The line lists hashes, because the spool
+ * folder does not contain the names of destinations.
  */
 export function othersText(others: readonly DestinationSurvey[]): string[] {
   const count = others.filter(({ owners }) => holdingFiles(owners).length > 0).length;

@@ -15,18 +15,18 @@ import { counted } from '../terminal-text.ts';
 import { type FolderOptions, holdingFiles, namedDestination, othersText, runsIn, settingsFor } from './destination.ts';
 
 export interface SendOptions extends FolderOptions {
-  /** Hashes of other destinations whose runs are also sent. */
+  /** Hashes of other destinations. Their spooled runs are also sent. */
   readonly from?: readonly string[] | undefined;
-  /** Whether to also send files that were set aside as damaged but can be read. */
+  /** Whether to also send readable runs from files that were set aside as damaged. */
   readonly bad?: true | undefined;
 }
 
-/** If no run is delivered or dropped for this long, the command gives up, because the service is unavailable. */
+/** If no run is delivered or dropped for this long, the command treats the service as unavailable and gives up. */
 const PATIENCE_MS = 30_000;
 
 /**
- * Delivers the runs that ended processes left for the configured service. Returns exit code 0 if no undelivered runs
- * remain. Throws if no service is configured or the folder cannot be read.
+ * Sends the spooled runs of ended processes to the configured service. Returns exit code 0 if no undelivered runs
+ * remain. Throws if no service is configured or the spool folder cannot be read.
  */
 export async function sendSpool(
   options: SendOptions,
@@ -38,7 +38,7 @@ export async function sendSpool(
   const hashes = [...new Set([...(options.from ?? []), destination.hash])];
   prepare(options, settings, hashes);
   let before = stockOf(settings, hashes);
-  // Waits for files from processes that have just ended, which can be claimed within 10 seconds.
+  // Waits for the spool files of processes that have just ended. These files can be claimed within 10 seconds.
   for (; before.running.some(({ state }) => state === 'ended'); before = stockOf(settings, hashes)) {
     await delay(500, undefined, true);
   }
@@ -46,7 +46,7 @@ export async function sendSpool(
   const after = stockOf(settings, hashes);
 
   const isLeft = after.dead.length > 0;
-  // `recovered` does not include runs in files that could not be claimed.
+  // `recovered` excludes runs in files that could not be claimed.
   const total = isLeft ? Math.max(runsIn(before.dead), recovered) : recovered;
   const damaged = after.bad.filter((file) => !before.bad.includes(file)).length;
   const lines: string[] = [];
@@ -68,7 +68,10 @@ export async function sendSpool(
   return isLeft || damaged > 0 || dropped > 0 ? 1 : 0;
 }
 
-/** Throws if a destination does not exist. With `--bad`, moves files to a folder that the exporter claims. */
+/**
+ * Throws if a destination does not exist. With `--bad`, moves damaged files back to a folder from which the exporter
+ * claims files.
+ */
 function prepare({ from, bad }: SendOptions, { spoolDir }: Settings, hashes: readonly string[]): void {
   const missing = from?.find((hash) => !existsSync(join(spoolDir, FORMAT_FOLDER, hash)));
   if (missing !== undefined) {
@@ -77,7 +80,7 @@ function prepare({ from, bad }: SendOptions, { spoolDir }: Settings, hashes: rea
   if (bad) for (const hash of hashes) restoreBad(systemFs, spoolDir, hash, Date.now());
 }
 
-/** Delivers each destination's runs from its own folder, so that undelivered runs remain there. */
+/** Delivers the runs of each destination from that destination's own folder. Undelivered runs remain there. */
 async function deliver(settings: Settings, hashes: readonly string[], patienceMs: number): Promise<Stats> {
   const ledger = new Ledger();
   let isDelivered = true;
@@ -102,7 +105,7 @@ async function finish(exporter: Exporter, patienceMs: number): Promise<boolean> 
   return false;
 }
 
-/** Returns the selected destinations' files. */
+/** Returns the spool files of the selected destinations. */
 function stockOf({ spoolDir }: Settings, hashes: readonly string[]) {
   const survey = surveySpool(spoolDir, Date.now());
   const own = survey.filter(({ hash }) => hashes.includes(hash));
@@ -110,7 +113,7 @@ function stockOf({ spoolDir }: Settings, hashes: readonly string[]) {
   return {
     dead: holdings.filter(({ state }) => state === 'dead'),
     running: holdings.filter(({ state }) => state !== 'dead'),
-    /** Files that were set aside as damaged. */
+    /** Spool files that were set aside as damaged. */
     bad: own.flatMap(({ bad }) => bad.files),
     others: othersText(survey.filter((one) => !own.includes(one))),
   };

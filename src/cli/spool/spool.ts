@@ -89,8 +89,8 @@ function purgeRuns({ all, yes, ...options }: PurgeOptions): { lines: string[]; i
 }
 
 /**
- * Returns the configured destination's files if `isSelected` is set, or else the files for all destinations in the
- * folder.
+ * Returns the spool files of all destinations in the folder. If `isSelected` is set, returns only those of the
+ * configured destination.
  */
 function survey(options: FolderOptions, isSelected: boolean) {
   const folder = resolve(options.dir ?? env('RUNSPAN_SPOOL_DIR') ?? defaultSpoolDir());
