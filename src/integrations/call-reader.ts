@@ -11,45 +11,50 @@ import {
 } from '../payload/fields.ts';
 import type { RunType, UsageMetadata } from '../run/record.ts';
 
-/** The recorded part of a model's response. */
+/** The part of a model's response that is recorded. */
 export interface Answer {
   readonly outputs: Readonly<Fields>;
   readonly usage?: UsageMetadata | undefined;
-  /** The model that answered, which may be a dated version of the requested model. */
+  /** The model that answered. May be a dated version of the requested model. */
   readonly model?: string | undefined;
-  /** An error that the service reports in a successful response. */
+  /** An error that the service reported in a response with a successful status. */
   readonly error?: unknown;
-  /** Whether the response has an unknown format. The outputs then contain the response unchanged. */
+  /** Whether the response has an unknown format. If set, `outputs` contains the response unchanged. */
   readonly isUnreadable?: boolean;
 }
 
-/** Reads one kind of response, and never changes it. */
+/** Reads one kind of response. Responses are never modified. */
 export interface AnswerReader {
-  /** Reads a whole response. */
+  /** Reads a complete response. */
   read(response: unknown): Answer;
-  /** Creates a fold that reads a streamed response. Undefined if this kind of response is never streamed. */
+  /**
+   * Creates a fold that combines the chunks of a streamed response. Undefined if this kind of response is never
+   * streamed.
+   */
   readonly fold?: (() => Fold) | undefined;
 }
 
-/** Combines a streamed response's chunks. Copies the data that it keeps, because the application may change a chunk. */
+/** Combines the chunks of a streamed response. The data is copied, because the application may modify chunks. */
 export interface Fold {
   /**
-   * Adds a chunk. Returns the number of generated characters in it. If `isFull` is set, the text is counted but not
-   * kept.
+   * Adds a chunk and returns its number of generated characters. If `isFull` is set, the text is counted but not
+   * stored.
    */
   add(chunk: unknown, isFull: boolean): number;
-  /** Returns the combined response, in the format of a response that is not streamed. */
+  /** Returns the combined response in the non-streamed format. */
   result(): unknown;
-  /** An error that ended the stream but is not part of the response. */
+  /** The error that ended the stream, if the response does not contain it. */
   readonly error?: unknown;
-  /** Whether the response has reached its last chunk. An application may stop reading there, before the stream ends. */
+  /**
+   * Whether the last chunk of the response has arrived. Applications may stop reading there, before the stream ends.
+   */
   readonly isComplete?: boolean;
-  /** Whether part of the response has another format. */
+  /** Whether part of the response has an unknown format. */
   readonly isUnreadable?: boolean;
 }
 
 /**
- * Reads one kind of request to a model service, for example a chat completion, and its response. Depends only on the
+ * Reads one kind of request to a model service and its response, for example a chat completion. Depends only on the
  * wire format.
  */
 export interface CallReader extends AnswerReader {
@@ -57,21 +62,24 @@ export interface CallReader extends AnswerReader {
   readonly name: string;
   readonly runType: RunType;
   /**
-   * Describes a request. `options` are the caller's request options, if any. Returns undefined if the request must not
-   * be recorded.
+   * Describes a request. `options` are the request options passed by the caller, if any. Returns undefined if the
+   * request must not be recorded.
    */
   describe(body: unknown, provider: string, options?: unknown): CallDescription | undefined;
 }
 
 export interface RequestFields {
   readonly modelType: 'chat' | 'llm' | 'embedding';
-  /** Keys in the body that contain inputs. All other keys are recorded as parameters. */
+  /** Keys in the request body that are recorded as inputs. All other keys are recorded as parameters. */
   readonly inputKeys: readonly string[];
-  /** Converts the inputs. By default, they are recorded unchanged. */
+  /** Converts the inputs. By default, inputs are recorded unchanged. */
   readonly inputs?: (body: Fields) => Fields;
 }
 
-/** The lists of tools and tool servers in a request body, and the keys under which their items contain credentials. */
+/**
+ * Keys of the lists of tools and tool servers in a request body. Their items may contain credentials under the keys in
+ * `CREDENTIALS`.
+ */
 const SERVER_LISTS = ['tools', 'mcp_servers'];
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'authorization_token', 'headers']);
 
@@ -104,8 +112,8 @@ export function describeRequest(given: unknown, provider: string, fields: Reques
 }
 
 /**
- * Reads responses that are objects with at least one of the `required` fields, or with an error. Any other response is
- * recorded unchanged and is unreadable. A stream without any chunk has the response `undefined`.
+ * Reads responses that are objects with an error or at least one of the `required` fields. Any other response is
+ * recorded unchanged and marked as unreadable. If a stream has no chunks, the response is `undefined`.
  */
 export function objectReader(
   required: readonly string[],
@@ -122,7 +130,7 @@ export function objectReader(
   };
 }
 
-/** Returns a service's error as one line, or undefined if neither value is a string. */
+/** Formats an error from a service as one line. Returns undefined if neither value is a string. */
 export function errorLine(kind: unknown, message: unknown): string | undefined {
   const parts = [textOf(kind), textOf(message)].filter((part) => part !== undefined);
   return parts.length === 0 ? undefined : parts.join(': ');

@@ -1,13 +1,13 @@
 import { emptyFields, type Fields, fieldsOf, isFields, isPlainObject } from '../payload/fields.ts';
 import { type AnswerReader, errorLine, type Fold } from './call-reader.ts';
 
-/** Keys in a delta whose text replaces earlier text. Text under any other key is appended. */
+/** Keys in a delta whose text replaces earlier text. Text under all other keys is appended. */
 const REPLACED: ReadonlySet<string> = new Set(['id', 'type', 'role', 'name', 'object', 'format', 'finish_reason']);
 
 /**
- * Merges a delta into `target`: appends text, merges objects and lists, and replaces other values. A list item is
- * merged into the item with the same `index`, or appended if it has no `index`. Returns the number of appended
- * characters. Objects and lists are copied, so the target never shares them with the delta.
+ * Merges a delta into `target`. Text is appended, objects and lists are merged, and other values are replaced. List
+ * items with the same `index` are merged. List items without an `index` are appended. Returns the number of appended
+ * characters. Objects and lists are copied, never shared with the delta.
  */
 export function addDelta(target: Fields, delta: Fields): number {
   let characters = 0;
@@ -46,7 +46,7 @@ function addItems(target: unknown[], items: readonly unknown[]): number {
   return characters;
 }
 
-/** Copies plain objects and lists, but not class instances. */
+/** Deep-copies plain objects and lists. Class instances are not copied. */
 export function copyOf<Value>(value: Value): Value;
 export function copyOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.map((item) => copyOf(item));
@@ -54,13 +54,16 @@ export function copyOf(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, copyOf(item)]));
 }
 
-/** Returns a reader for a byte stream of server-sent events. Each event's data is one line of JSON for `reader`. */
+/**
+ * Returns a reader for a byte stream of server-sent events. Each event contains one line of JSON, which is passed to
+ * `reader`.
+ */
 export function eventReader(reader: AnswerReader): AnswerReader {
   const { fold } = reader;
   return { ...reader, fold: fold && (() => new LineFold(fold(), 'data:')) };
 }
 
-/** The types of a response's last event, at which applications stop reading. */
+/** Event types that mark the end of a response. Applications stop reading at these events. */
 const LAST_EVENTS: ReadonlySet<unknown> = new Set([
   'message_stop',
   'message-end',
@@ -69,12 +72,13 @@ const LAST_EVENTS: ReadonlySet<unknown> = new Set([
   'response.incomplete',
 ]);
 
-/** Matches lines that server-sent events do not contain, because they are neither a field nor a comment. */
+/** Matches lines that are not valid in server-sent events, because they are neither a field nor a comment. */
 const OTHER_LINE = /^(?!:|(?:data|event|id|retry)(?::|$))\s*\S/;
 
 /**
- * Reads a stream in which each value is a line of JSON after `prefix`: server-sent events, or lines of JSON if the
- * prefix is empty. Ignores other lines. An event stream with only other lines, for example an HTML page, is unreadable.
+ * Reads a stream in which each value is one line of JSON after `prefix`. The stream contains server-sent events, or
+ * JSON lines if the prefix is empty. All other lines are ignored. If an event stream contains only other lines, for
+ * example an HTML page, the response is unreadable.
  */
 export class LineFold implements Fold {
   isComplete = false;
@@ -102,7 +106,7 @@ export class LineFold implements Fold {
   add(chunk: unknown, isFull: boolean): number {
     const text = typeof chunk === 'string' ? chunk : this.#decoder.decode(chunk as Uint8Array, { stream: true });
     const lines = text.split(/\r\n|\n|\r/);
-    // Does not split a long line, for example with an image, again for each of its chunks.
+    // A long line, for example with an image, is not split again for each chunk.
     lines[0] = this.#rest + lines[0];
     this.#rest = lines.pop() ?? '';
     let characters = 0;
@@ -111,7 +115,7 @@ export class LineFold implements Fold {
   }
 
   result(): unknown {
-    // The last line may have no line break. If the stream was cut off, this line is incomplete and is ignored.
+    // The last line may have no line break. If the stream was cut off, the last line is incomplete and is ignored.
     const { lineError } = this;
     this.#addLine(this.#rest, false);
     this.#rest = '';
@@ -134,7 +138,7 @@ export class LineFold implements Fold {
       if (this.#fold.isComplete === true || LAST_EVENTS.has(type)) this.isComplete = true;
       return characters;
     } catch (thrown) {
-      // The application receives the same error, because the SDK parses the line too.
+      // The SDK also parses the line, so the application receives the same error.
       this.lineError ??= thrown;
       return 0;
     }

@@ -1,20 +1,20 @@
 import { parseDataUri } from '../payload/attachment.ts';
 import { fieldsOf, isFields, mapped, textOf } from '../payload/fields.ts';
 
-/** Returns the marker that replaces base64 data in an answer, for example `[Image: 70 bytes]`. */
+/** Returns a text that replaces base64 data in an answer, for example `[Image: 70 bytes]`. */
 export function mediaMarker(kind: 'Image' | 'Audio', base64: string): string {
   return `[${kind}: ${base64Bytes(base64)} bytes]`;
 }
 
-/** Returns the decoded size of base64 text with or without padding. */
+/** Returns the decoded size of base64 text in bytes. Padding is optional. */
 export function base64Bytes(base64: string): number {
   const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0;
   return Math.floor(((base64.length - padding) * 3) / 4);
 }
 
 /**
- * Converts base64 to a data URI, which becomes an attachment. Returns undefined if the value is not text, or is small
- * enough to stay in the payload.
+ * Converts base64 text to a data URI, which is recorded as an attachment. Returns undefined if the value is not text.
+ * Also returns undefined if the data is small enough to stay in the payload.
  */
 export function dataUriOf(mimeType: unknown, base64: unknown): string | undefined {
   if (textOf(base64) === undefined) return undefined;
@@ -22,12 +22,12 @@ export function dataUriOf(mimeType: unknown, base64: unknown): string | undefine
   return parseDataUri(uri) === undefined ? undefined : uri;
 }
 
-/** Audio formats whose MIME type is not `audio/` followed by the format's name. */
+/** MIME types of audio formats where the type is not `audio/` and the format name. */
 const AUDIO_TYPES: ReadonlyMap<unknown, string> = new Map([['mp3', 'audio/mpeg']]);
 
 /**
- * Converts base64 images, documents and audio in messages to data URIs. Returns the same list if there is nothing to
- * convert.
+ * Converts base64 images, documents and audio in messages to data URIs. If there is nothing to convert, returns the
+ * same list.
  */
 export function withDataUris(messages: unknown): unknown {
   return mapped(messages, withContent);
@@ -42,7 +42,7 @@ export function blockWithDataUri(block: unknown): unknown {
     return withField(block, 'input_audio', withUri(input_audio, AUDIO_TYPES.get(format) ?? `audio/${format}`));
   }
   if (!isFields(source)) return data === undefined ? block : withUri(block, mime_type ?? mimeType);
-  // A document's source may be a list of blocks.
+  // The source of a document may be a list of blocks.
   if (source.type === 'content') return withField(block, 'source', withContent(source));
   return source.type === 'base64' ? withField(block, 'source', withUri(source, source.media_type)) : block;
 }
@@ -55,9 +55,7 @@ function withUri(owner: unknown, mimeType: unknown): unknown {
   return withField(owner, 'data', dataUriOf(mimeType, fieldsOf(owner).data) ?? fieldsOf(owner).data);
 }
 
-/**
- * Returns a copy of an object with another value in one field. Returns the same object if the value does not change.
- */
+/** Returns a copy of an object with one field changed. If the value is the same, returns the object itself. */
 function withField(owner: unknown, key: string, value: unknown): unknown {
   return fieldsOf(owner)[key] === value ? owner : { ...fieldsOf(owner), [key]: value };
 }

@@ -1,6 +1,6 @@
 import { isLoopback } from '../base/options.ts';
 
-/** Model services by host name suffix, which starts after a dot. */
+/** Model services by host name suffix. */
 const PROVIDERS: readonly (readonly [suffix: string, provider: string])[] = [
   ['.openai.com', 'openai'],
   ['.openai.azure.com', 'azure'],
@@ -23,15 +23,12 @@ const PROVIDERS: readonly (readonly [suffix: string, provider: string])[] = [
   ['.x.ai', 'xai'],
 ];
 
-/**
- * Matches host names of self-hosted servers, for example `litellm-proxy.example.com`, or `ollama` in a Docker Compose
- * file.
- */
+/** Matches host names of self-hosted servers, such as `litellm-proxy.example.com` or `ollama`. */
 const OWN_SERVERS = /(?:^|[.-])(litellm|ollama|vllm)(?=[.-]|$)/;
 
 /**
- * Default ports of self-hosted servers, which identify them on a loopback host. Only Ollama's default port is
- * distinctive enough to identify a server on a remote host.
+ * Default ports that identify self-hosted servers on a loopback host. On a remote host, only Ollama's default port is
+ * distinctive enough.
  */
 const OWN_PORTS: ReadonlyMap<string, string> = new Map([
   ['4000', 'litellm'],
@@ -44,9 +41,7 @@ export function serviceAt({ hostname }: URL): string | undefined {
   return PROVIDERS.find(([suffix]) => host.endsWith(suffix))?.[1];
 }
 
-/**
- * Returns the model service with this host, or the kind of self-hosted server. Returns undefined for an unknown URL.
- */
+/** Returns the model service or the type of self-hosted server at a URL. Returns undefined if the URL is unknown. */
 export function providerAt(url: URL): string | undefined {
   const { hostname, port } = url;
   const known = serviceAt(url);

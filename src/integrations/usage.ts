@@ -2,10 +2,10 @@ import { defined, definedOrNone, fieldsOf, numberOf } from '../payload/fields.ts
 import type { UsageMetadata } from '../run/record.ts';
 import { completeUsage } from '../run/run-fields.ts';
 
-/** Paths such as `usage.input_tokens`. The first one that leads to a number is used. */
+/** Paths such as `usage.input_tokens`. The first path that leads to a number is used. */
 type Paths = readonly string[];
 
-/** The paths at which a response may contain each token count. */
+/** The possible paths of each token count in a response. */
 export interface UsagePaths {
   readonly input_tokens: Paths;
   readonly output_tokens: Paths;
@@ -13,17 +13,17 @@ export interface UsagePaths {
   readonly total_cost?: Paths;
   readonly input_token_details?: Readonly<Record<string, Paths>>;
   readonly output_token_details?: Readonly<Record<string, Paths>>;
-  /** Counts that are recorded as 0 if the service omits them but reports another count. */
+  /** Counts to record as 0 if the service omits them but reports another count. */
   readonly zeroIfMissing?: readonly ('input_tokens' | 'output_tokens')[];
 }
 
 interface UsageOptions {
   readonly serviceTier?: unknown;
-  /** Whether the service's `input_tokens` exclude tokens that are read from or written to a cache. */
+  /** Whether the service excludes tokens read from or written to a cache from `input_tokens`. */
   readonly excludesCached?: boolean;
 }
 
-/** Reads token counts from `source`. Returns undefined if there is no input, output or total count. */
+/** Reads token counts from `source`. Returns undefined if `source` has no input, output or total count. */
 export function readUsage(source: unknown, paths: UsagePaths, options: UsageOptions = {}): UsageMetadata | undefined {
   const read = (candidates: Paths = []): number | undefined => firstNumber(source, candidates);
   const readAll = (rows: Readonly<Record<string, Paths>> = {}) => {
@@ -41,7 +41,7 @@ export function readUsage(source: unknown, paths: UsagePaths, options: UsageOpti
   const usage = defined({
     input_tokens: inputTokens === undefined ? undefined : inputTokens + cached,
     output_tokens: output ?? missing('output_tokens'),
-    // Omits a total that excludes cached tokens too.
+    // A total that excludes cached tokens is not recorded.
     total_tokens: options.excludesCached ? undefined : total,
     input_token_details: inputDetails,
     output_token_details: readAll(paths.output_token_details),

@@ -1,7 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { kindOf } from '../base/text.ts';
 
-/** Logs a warning if `call` received a value that cannot be traced, once for each kind of value. */
+/** Logs a warning that `call` received a value that it cannot trace. Each kind of value is logged once. */
 export function warnUntraced(call: string, expected: string, given: unknown): void {
   const kind = kindOf(given);
   const got = kind === 'object' ? 'another object' : kind;

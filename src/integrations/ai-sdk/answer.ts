@@ -5,7 +5,7 @@ import type { Answer, AnswerReader, Fold } from '../call-reader.ts';
 import { copyOf } from '../deltas.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
 
-/** The combined parts of a whole or streamed result. */
+/** The combined parts of a result, streamed or not. */
 interface Parts {
   text: string | undefined;
   reasoning: string | undefined;
@@ -17,7 +17,7 @@ interface Parts {
   usage?: unknown;
   providerMetadata?: unknown;
   model?: unknown;
-  /** The error from the first error part. A stream may continue after it. */
+  /** The first error in the stream. The stream may continue after an error. */
   error?: unknown;
 }
 
@@ -38,7 +38,7 @@ export const modelReader: AnswerReader = {
   },
 };
 
-/** Omits token counts, which the model calls' runs contain. */
+/** Omits token counts, because the runs of the model calls contain them. */
 export const operationReader: AnswerReader = {
   fold: partsFold,
   read: (given) => ({ outputs: operationOutputs(given as Parts), error: (given as Parts).error }),
@@ -56,7 +56,10 @@ function operationOutputs({ text, reasoning, object, toolCalls, files, finishRea
   });
 }
 
-/** Returns the outputs of an SDK function that does not stream. After several steps, returns the last step's result. */
+/**
+ * Returns the outputs of an SDK function that does not stream. If the function ran several steps, returns the result of
+ * the last step.
+ */
 export function outcomeOf(given: unknown): Fields {
   const result = fieldsOf(given);
   const { object, embeddings, embedding, ranking } = result;
@@ -83,8 +86,8 @@ export function generatedAnswer(result: unknown): Answer {
 }
 
 /**
- * Converts a result to a list of parts. Version 4 returns one property per kind of content. Later versions already
- * return a list of parts.
+ * Converts a result to a list of parts. Version 4 of the AI SDK returns one property per kind of content. Later
+ * versions already return a list of parts.
  */
 function resultParts(result: Fields): unknown[] {
   const { content, reasoning, text, toolCalls, files, response } = result;
@@ -108,14 +111,14 @@ function resultParts(result: Fields): unknown[] {
 type AddPart = (parts: Parts, part: Fields) => void;
 
 const startStep: AddPart = (parts) => {
-  // Only the last step's answer is recorded.
+  // Only the answer of the last step is recorded.
   Object.assign(parts, { text: '', reasoning: '', toolCalls: [], files: [] });
 };
 const finishStep: AddPart = (parts) => {
   parts.steps++;
 };
 
-/** The kinds of text parts, and the property to which each kind's text is appended. */
+/** Maps each type of text part to the property that collects the text. */
 const TEXTS: ReadonlyMap<unknown, 'text' | 'reasoning'> = new Map([
   ['text', 'text'],
   ['text-delta', 'text'],
@@ -123,21 +126,21 @@ const TEXTS: ReadonlyMap<unknown, 'text' | 'reasoning'> = new Map([
   ['reasoning-delta', 'reasoning'],
 ]);
 
-/** The other kinds of parts with content. Each part counts as one character of the answer. */
+/** Collects parts whose content is not text. Each part counts as one character of the answer. */
 const CONTENT: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
-  // Copies the part, because the tool receives the same object and may change it.
+  // The part is copied, because the tool receives the same object and may change it.
   ['tool-call', ({ toolCalls }, part) => toolCalls.push(copyOf(part))],
   ['file', ({ files }, part) => files.push(aiSdkFile(part))],
   ['object', (parts, { object }) => Object.assign(parts, { object })],
 ]);
 
-/** The kinds of parts without content, in all versions of the AI SDK. */
+/** Reads parts that have no content. Covers all versions of the AI SDK. */
 const MARKS: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
   ['response-metadata', (parts, { modelId }) => Object.assign(parts, { model: modelId ?? parts.model })],
   [
     'finish',
     (parts, { finishReason, usage, providerMetadata }) => {
-      // Since version 6, the reason is an object that also contains the provider's own reason.
+      // Since version 6 of the AI SDK, `finishReason` is an object. It also contains the provider's own reason.
       const unified = fieldsOf(finishReason).unified ?? finishReason;
       Object.assign(parts, { finishReason: unified, usage, providerMetadata });
     },
@@ -155,7 +158,7 @@ const MARKS: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
   ],
 ]);
 
-/** Combines a stream's parts. Supports the stream formats of all versions. */
+/** Combines the parts of a stream. Supports the stream formats of all AI SDK versions. */
 function partsFold(): Fold {
   const parts: Parts = { text: '', reasoning: '', toolCalls: [], files: [], steps: 0 };
   return {
@@ -176,7 +179,7 @@ function partsFold(): Fold {
   };
 }
 
-/** Returns the number of vectors and their dimensions. The vectors themselves are not recorded. */
+/** Returns the number of embedding vectors and their dimensions. The vectors themselves are not recorded. */
 export function vectorsOf(vectors: unknown): { count?: number; dimensions?: number } {
   if (!Array.isArray(vectors)) return {};
   return { count: vectors.length, dimensions: listOf(vectors[0]).length };
@@ -188,9 +191,9 @@ function shortCall(given: unknown): unknown {
 }
 
 /**
- * The paths of token counts in all versions. Version 4 reports `promptTokens`, version 5 reports `inputTokens` and
- * `cachedInputTokens`, and later versions report an object `inputTokens` with a total. Embeddings report `tokens`.
- * Versions 4 and 5 report some counts only in the provider's metadata.
+ * The paths of token counts in all AI SDK versions. Version 4 reports `promptTokens`. Version 5 reports `inputTokens`
+ * and `cachedInputTokens`. Later versions report an `inputTokens` object with a total. Embeddings report `tokens`.
+ * Versions 4 and 5 report some counts only in the provider metadata.
  */
 const USAGE: UsagePaths = {
   input_tokens: ['inputTokens.total', 'inputTokens', 'promptTokens', 'tokens'],
@@ -217,7 +220,7 @@ export function usageOf(usage: unknown, metadata: unknown): UsageMetadata | unde
   const isTotal = fieldsOf(fieldsOf(usage).inputTokens).total !== undefined;
   return readUsage({ ...fieldsOf(usage), metadata }, USAGE, {
     serviceTier: fieldsOf(openai).serviceTier,
-    // Before version 6, Anthropic's provider excludes cached tokens from the input tokens.
+    // Before AI SDK 6, the Anthropic provider excludes cached tokens from the input tokens.
     excludesCached: !isTotal && fieldsOf(anthropic).cacheCreationInputTokens !== undefined,
   });
 }

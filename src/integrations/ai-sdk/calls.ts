@@ -3,8 +3,8 @@ import { aiSdkMessages } from '../../payload/ai-sdk.ts';
 import { defined, definedOrNone, type Fields, fieldsOf, textOf } from '../../payload/fields.ts';
 
 /**
- * Functions that read a model call's recorded parameters from its options. In version 4, `mode` contains the tools, and
- * `providerMetadata` contains the provider's options. Headers are not recorded, because they may contain API keys.
+ * Functions that read the parameters of a model call from its options. In version 4, the tools are in `mode` and the
+ * provider options are in `providerMetadata`. Headers are not recorded, because they may contain API keys.
  */
 const PARAMETERS: Readonly<Record<string, (options: Fields, mode: Fields) => unknown>> = {
   temperature: ({ temperature }) => temperature,
@@ -24,7 +24,7 @@ const PARAMETERS: Readonly<Record<string, (options: Fields, mode: Fields) => unk
   provider_options: ({ providerOptions, providerMetadata }) => providerOptions ?? providerMetadata,
 };
 
-/** Describes a model call. The model type determines which options are inputs. */
+/** Describes a model call. The model type decides which options are recorded as inputs. */
 export function describeModelCall(model: Fields, modelType: string, options: Fields): CallDescription {
   const { provider, modelId } = model;
   const parameters: Fields = { model: modelId };
@@ -35,7 +35,7 @@ export function describeModelCall(model: Fields, modelType: string, options: Fie
     name: textOf(modelId) ?? 'model',
     inputs: Array.isArray(prompt) ? { messages: aiSdkMessages(prompt) } : defined({ prompt, values, query, documents }),
     metadata: {
-      // The provider `openai.responses` is recorded as `openai`.
+      // For example, the provider `openai.responses` is recorded as `openai`.
       ls_provider: textOf(provider)?.split('.', 1)[0],
       ls_model_name: modelId,
       ls_model_type: modelType,
@@ -47,7 +47,7 @@ export function describeModelCall(model: Fields, modelType: string, options: Fie
   };
 }
 
-/** The recorded options of an SDK function. Headers, callbacks, schemas and contexts are not recorded. */
+/** Options of SDK functions that are recorded. Headers, callbacks, schemas and contexts are not recorded. */
 const OPTIONS = [
   'system',
   'instructions',
@@ -91,7 +91,7 @@ export function describeOperation(options: Fields): CallDescription {
   return { inputs, signal: signalOf(options) };
 }
 
-/** Returns the abort signal from the options of a model call, an SDK function or a tool. */
+/** Returns the abort signal from the options for a model call, an SDK function or a tool. */
 export function signalOf({ abortSignal }: Fields): AbortSignal | undefined {
   return abortSignal instanceof AbortSignal ? abortSignal : undefined;
 }

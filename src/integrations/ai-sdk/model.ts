@@ -34,11 +34,11 @@ const METHODS: Readonly<Record<string, ModelMethod>> = {
 };
 
 /**
- * Traces every call to an AI SDK model for language, embedding or reranking, including calls from `generateText` or a
- * framework. Changes the model in place and returns it. A second call changes nothing. The functions that `wrapAISDK`
- * returns wrap their models in the same way.
+ * Traces every call to an AI SDK language, embedding or reranking model. This includes calls through `generateText` or
+ * a framework. Changes the model in place and returns it. Wrapping a model again has no effect. Functions from
+ * `wrapAISDK` wrap their models in the same way.
  *
- * If the value is not a model, returns it unchanged and logs a warning.
+ * If the value is not a model, `wrapModel` logs a warning and returns the value unchanged.
  */
 export function wrapModel<Model>(model: Model): Model {
   preloadDelivery();
@@ -48,7 +48,7 @@ export function wrapModel<Model>(model: Model): Model {
   return model;
 }
 
-/** Restores the original methods of a model and returns the model. */
+/** Restores the model's original methods and returns the model. */
 export function unwrapModel<Model>(model: Model): Model {
   if (typeof model === 'object' && model !== null) restoreMethods('unwrapModel', model);
   return model;
@@ -56,7 +56,7 @@ export function unwrapModel<Model>(model: Model): Model {
 
 /** Like `wrapModel`, but returns false instead of logging a warning if the value is not a model. */
 export function tryWrapModel(model: unknown): boolean {
-  // Image models are not traced, because their `doGenerate` has other options and another result.
+  // Image models are not traced, because their `doGenerate` has a different signature.
   if (typeof model !== 'object' || model === null || 'maxImagesPerCall' in model) return false;
   const methods = Object.entries(METHODS).filter(([key]) => typeof fieldsOf(model)[key] === 'function');
   for (const [key, method] of methods) {
@@ -75,7 +75,7 @@ function planOf(model: Fields, { runType, modelType, complete }: ModelMethod): P
   };
 }
 
-/** Replaces the result's stream with an observed stream, whose end ends the run. */
+/** Replaces the stream in the result with an observed stream. The run ends when that stream ends. */
 function followGeneration(run: Run, result: unknown): void {
   const { stream } = fieldsOf(result);
   const isReadable = stream instanceof ReadableStream && !stream.locked;

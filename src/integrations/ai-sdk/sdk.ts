@@ -18,23 +18,24 @@ type Callable = (...args: unknown[]) => unknown;
 
 const FUNCTIONS = ['generateText', 'streamText', 'generateObject', 'streamObject', 'embed', 'embedMany', 'rerank'];
 const AGENTS = ['ToolLoopAgent', 'Experimental_Agent'];
-/** The members that `wrapAISDK` replaces. */
+/** The AI SDK exports that `wrapAISDK` replaces. */
 export const TRACED_MEMBERS: readonly string[] = [...FUNCTIONS, ...AGENTS];
-/** Provider methods that create a model from its name. */
+/** Provider methods that create a model by name. */
 const MODEL_FACTORIES = ['languageModel', 'embeddingModel', 'textEmbeddingModel', 'rerankingModel'];
 
 /**
- * Returns the AI SDK with traced functions: `const { generateText } = wrapAISDK(ai)`, where `ai` is `import * as ai
- * from 'ai'`. Each call becomes a run, with a nested run for each model call and tool execution. Agents created with
- * the returned `ToolLoopAgent` are traced too. All other members are unchanged.
+ * Returns the AI SDK with traced functions. Example: `const { generateText } = wrapAISDK(ai)`, where `ai` is
+ * `import * as ai from 'ai'`. Each call becomes a run, with a nested run for each model call and tool execution. Agents
+ * created with the returned `ToolLoopAgent` are also traced. All other exports are unchanged.
  *
- * Models passed to a traced function are changed in place, as by `wrapModel`. Tools and options do not change. Supports
- * `ai` versions 4 to 7. If the argument is not the AI SDK, returns it unchanged and logs a warning. There are no
- * options: tags, metadata, project and exporter are inherited from the enclosing run.
+ * Models passed to a traced function are changed in place, as `wrapModel` does. Tools and options are not changed.
+ * Supports `ai` versions 4 to 7. If the argument is not the AI SDK, `wrapAISDK` logs a warning and returns the argument
+ * unchanged. `wrapAISDK` takes no options. Tags, metadata, project and exporter are inherited from the enclosing run.
  */
 export function wrapAISDK<Sdk extends object>(sdk: Sdk): Sdk;
 export function wrapAISDK<Sdk extends object>(sdk: Sdk, options?: unknown): Sdk {
-  // `wrapAISDK` has no options, so any that are passed are logged. If one would hide payloads, the SDK is not traced.
+  // `wrapAISDK` takes no options, so a warning is logged if any are passed. If an option was meant to hide payloads,
+  // the SDK is not traced.
   if (Object.keys(usableOptions<object>('wrapAISDK', options, {})).length > 0) return sdk;
   preloadDelivery();
   const wrapped = guard('wrapAISDK', () => wrappedMembers(fieldsOf(sdk)));
@@ -57,12 +58,12 @@ function wrappedMembers(sdk: Fields): Fields {
   return members;
 }
 
-/** Maps each original function and each wrapper to the wrapper, so that a function is wrapped only once. */
+/** Maps original functions and wrappers to wrappers, so that no function is wrapped twice. */
 const wrappers = new WeakMap<object, Callable>();
 
 function tracedFunction(name: string, original: Callable, sdk: Fields): Callable {
   const prepare = (options: unknown, ...rest: unknown[]): unknown => {
-    // Unless tracing is off, the current run is this call's run.
+    // If tracing is on, the current run is the run of this call.
     const isTraced = currentRun() !== undefined;
     return original(isTraced ? prepared(options, sdk) : options, ...rest);
   };
@@ -74,8 +75,8 @@ function operation(name: string): PlanOptions {
 }
 
 /**
- * Wraps an agent class. Agents call the SDK's untraced functions, so an agent's model and tools are wrapped when the
- * agent is created.
+ * Wraps an agent class. Agents call the untraced SDK functions, so their model and tools are wrapped when the agent is
+ * created.
  */
 function tracedAgent(original: Callable, sdk: Fields): Callable {
   function Agent(...args: unknown[]): unknown {
@@ -92,8 +93,8 @@ function tracedAgent(original: Callable, sdk: Fields): Callable {
 }
 
 /**
- * Traces the model in the options. If the options contain tools or callbacks to trace, returns a copy with traced ones.
- * Returns the options unchanged if there is nothing to trace in them or if they are a class instance.
+ * Traces the model in the options. If the options contain tools or callbacks, returns a copy of the options with traced
+ * tools and callbacks. Otherwise, or if the options are a class instance, returns them unchanged.
  */
 function prepared(options: unknown, sdk: Fields): unknown {
   const copy = guard('wrapAISDK', () => {
@@ -110,7 +111,7 @@ function prepared(options: unknown, sdk: Fields): unknown {
   return copy ?? options;
 }
 
-/** Wraps a callback that may choose another model. That model is wrapped before the SDK receives it. */
+/** Wraps a callback that may choose another model. The chosen model is wrapped before the SDK receives it. */
 function tracingModels(choose: Callable, sdk: Fields): Callable {
   return function (this: unknown, ...args: unknown[]): unknown {
     const choice = Reflect.apply(choose, this, args);
@@ -123,8 +124,8 @@ function tracingModels(choose: Callable, sdk: Fields): Callable {
 }
 
 /**
- * Traces a model. If only a name is given, traces the models that the application's default provider or the SDK's
- * gateway creates from names.
+ * Traces a model. If `model` is a name, traces every model that the default provider or the SDK's gateway creates by
+ * name.
  */
 function traceModel(model: unknown, sdk: Fields): void {
   if (typeof model !== 'string') {
@@ -145,8 +146,8 @@ function traceModel(model: unknown, sdk: Fields): void {
 }
 
 /**
- * Ends a call's run. In a streaming result, only `baseStream` is observed, because every other stream is created from
- * it. Observing reads nothing that the application does not read.
+ * Ends the run of a call. In a streaming result, only `baseStream` is observed, because all other streams are derived
+ * from it. Only data that the application reads is observed.
  */
 function complete(run: Run, given: unknown): void {
   const result = fieldsOf(given);
@@ -155,15 +156,15 @@ function complete(run: Run, given: unknown): void {
     const observed = observedStream(baseStream, new AnswerStream(run, operationReader));
     if (Reflect.set(result, 'baseStream', observed)) return;
   }
-  // Reading a property of a streaming result would start the stream.
+  // Do not read other properties here. In a streaming result, that would start the stream.
   const isStreaming = 'textStream' in result || 'fullStream' in result;
   run.keepResult(isStreaming ? {} : outcomeOf(result));
   run.end();
 }
 
 /**
- * Returns copies of the tools with a traced `execute`, whose `this` is still the application's tool. Class instances
- * are not traced, because a copy could behave differently.
+ * Returns copies of the tools with a traced `execute`. In `execute`, `this` is still the application's tool. Class
+ * instances are not traced, because a copy could behave differently.
  */
 function tracedTools(tools: unknown): unknown {
   if (!isPlainObject(tools)) return tools;
@@ -175,7 +176,7 @@ function tracedTools(tools: unknown): unknown {
   return Object.keys(changes).length === 0 ? tools : copyWith(tools, changes);
 }
 
-/** Traced copies of tools. They are not traced again, for example when an agent passes its tools to `generateText`. */
+/** Traced copies of tools. A copy is not traced again, for example when an agent passes its tools to `generateText`. */
 const tracedCopies = new WeakSet<object>();
 
 function tracedTool(name: string, tool: unknown): Fields | undefined {

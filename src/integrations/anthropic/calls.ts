@@ -6,7 +6,7 @@ import { messageFold } from './message-fold.ts';
 
 const message: RequestFields = { modelType: 'chat', inputKeys: ['messages', 'system'], inputs: messageInputs };
 
-/** Reads message requests, the only Anthropic API requests that are recorded. */
+/** Reads requests to Anthropic's Messages API. Other Anthropic requests are not recorded. */
 export const messageCall: CallReader = {
   name: 'anthropic.messages',
   runType: 'llm',
@@ -40,8 +40,8 @@ const USAGE: UsagePaths = {
 };
 
 /**
- * Adds the tokens used by compactions, which the message's counts do not include. The tokens in other `iterations` are
- * already included or belong to another model with other prices.
+ * Adds the tokens of compactions, because the token counts of the message exclude them. Tokens of other `iterations`
+ * are already included or belong to another model with other prices.
  */
 function withCompactions(usage: Fields): Fields {
   const compactions = listOf(usage.iterations).map(fieldsOf);

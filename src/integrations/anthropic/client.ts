@@ -1,13 +1,17 @@
 import { type Sdk, type TracedClientOptions, unwrapClient, wrapClient } from '../sdk-client.ts';
 import { messageCall } from './calls.ts';
 
-/** The required part of an `@anthropic-ai/sdk` client in any version, including its Bedrock and Vertex variants. */
+/**
+ * The part of an `@anthropic-ai/sdk` client that tracing requires. Clients of all versions qualify, including Bedrock
+ * and Vertex clients.
+ */
 export interface AnthropicLike {
   readonly messages: { create(...args: never[]): unknown };
 }
 
 /**
- * The methods to trace. The SDK's helpers (`stream`, `parse`, tool runners) call these methods, so they are traced too.
+ * The methods to trace. Calls through SDK helpers such as `stream`, `parse` and tool runners are also traced, because
+ * the helpers call these methods.
  */
 const sdk: Sdk = {
   place: 'wrapAnthropic',
@@ -18,19 +22,19 @@ const sdk: Sdk = {
 };
 
 /**
- * Traces the calls of an `@anthropic-ai/sdk` client. Each model call becomes an `llm` run below the current run, with
- * messages, parameters, the answer and its tokens. Streamed answers are recorded too. Changes the client in place and
- * returns it: `create` of `messages` and `beta.messages` is replaced. The client still returns the SDK's own promises,
- * streams and errors. Clients created with `withOptions` are traced too. A second call changes nothing. To change the
- * options, call `unwrapAnthropic` first.
+ * Traces the calls of an `@anthropic-ai/sdk` client. Each model call becomes an `llm` run below the current run. The
+ * run contains the messages, parameters, answer and token counts. Streamed answers are also recorded. Changes the
+ * client in place and returns it. Only `messages.create` and `beta.messages.create` are replaced. The client still
+ * returns the SDK's own promises, streams and errors. Clients created with `withOptions` are also traced. Wrapping a
+ * client again has no effect. To change the options, call `unwrapAnthropic` first.
  *
- * If the value is not such a client, returns it unchanged and logs a warning.
+ * If the value is not such a client, `wrapAnthropic` logs a warning and returns the value unchanged.
  */
 export function wrapAnthropic<Client extends AnthropicLike>(client: Client, options?: TracedClientOptions): Client {
   return wrapClient(sdk, client, options);
 }
 
-/** Restores a client's original methods. Clients that its `withOptions` created stay traced. */
+/** Restores the original methods of a client. Clients created with its `withOptions` stay traced. */
 export function unwrapAnthropic<Client extends AnthropicLike>(client: Client): Client {
   return unwrapClient(sdk, client);
 }

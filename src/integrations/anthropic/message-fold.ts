@@ -2,17 +2,17 @@ import { type Fields, fieldsOf, parsedJson, textOf } from '../../payload/fields.
 import type { Fold } from '../call-reader.ts';
 import { addDelta, copyOf } from '../deltas.ts';
 
-/** The field to which each kind of delta is appended. It has the same name in the delta and in the block. */
+/** The field that each type of delta is appended to. The field has the same name in the delta and in the block. */
 const APPENDED: ReadonlyMap<unknown, string> = new Map([
   ['text_delta', 'text'],
   ['thinking_delta', 'thinking'],
 ]);
 
-/** Combines a streamed message's events. */
+/** Combines the events of a streamed message. */
 export function messageFold(): Fold {
   let message: Fields | undefined;
   const blocks = new Map<unknown, Fields>();
-  /** JSON text of the tool inputs that are not complete yet. */
+  /** Incomplete JSON text of tool inputs. */
   const inputs = new Map<unknown, string>();
 
   const addToBlock = (index: unknown, delta: Fields, isFull: boolean): number => {
@@ -30,7 +30,7 @@ export function messageFold(): Fold {
       inputs.set(index, (inputs.get(index) ?? '') + (isFull ? '' : json));
       return json.length;
     }
-    // All other deltas, for example a signature, contain complete values that replace earlier ones.
+    // All other deltas, such as signatures, contain complete values that replace earlier values.
     const { type: _, ...values } = copyOf(delta);
     Object.assign(block, values);
     return 0;
@@ -52,14 +52,14 @@ export function messageFold(): Fold {
       } else if (type === 'content_block_start') {
         const block = copyOf(fieldsOf(fields.content_block));
         blocks.set(index, block);
-        // If the service falls back to another model, the rest of the message comes from that model.
+        // If the service falls back to another model, that model generates the rest of the message.
         if (block.type === 'fallback' && message !== undefined) message.model = fieldsOf(block.to).model;
       } else if (type === 'content_block_stop') {
         endInput(index);
       } else if (type === 'message_delta' && message !== undefined) {
         const { type: _, delta, usage, ...others } = fields;
         Object.assign(message, copyOf(fieldsOf(delta)), withoutNulls(others));
-        // Each count is the total so far, so later counts replace earlier ones.
+        // Each token count is a running total, so later counts replace earlier counts.
         message.usage = { ...fieldsOf(message.usage), ...withoutNulls(fieldsOf(usage)) };
       }
       return 0;
@@ -72,7 +72,7 @@ export function messageFold(): Fold {
   };
 }
 
-/** Removes null fields, which do not apply. */
+/** Removes fields that are null. */
 function withoutNulls(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(copyOf(fields)).filter(([, value]) => value !== null));
 }

@@ -4,20 +4,20 @@ import { type AnswerReader, type CallReader, describeRequest, type Fold, objectR
 import { facts } from '../openai/answers.ts';
 
 const object = objectReader(['text'], (answer) => ({ outputs: answer, ...facts(answer) }), transcriptFold);
-/** The response is plain text if the request asks for it. */
+/** Reads a transcription. The response is plain text if the request asks for text. */
 const transcript: AnswerReader = {
   ...object,
   read: (value) => (typeof value === 'string' ? { outputs: { outputs: value } } : object.read(value)),
 };
 
 const audio = objectReader(['audio'], (answer) => ({ outputs: { audio: answer.audio }, ...facts(answer) }), speechFold);
-/** The generated audio becomes an attachment. */
+/** Reads generated audio, which is recorded as an attachment. */
 const speech: AnswerReader = {
   ...audio,
   read: (value) => audio.read(value instanceof Blob ? { audio: value } : value),
 };
 
-/** The requests of OpenAI's API for audio. */
+/** Readers for requests to OpenAI's audio API. */
 export const audioCalls: Readonly<Record<'transcription' | 'translation' | 'speech', CallReader>> = {
   transcription: call('openai.audio.transcriptions', ['file', 'prompt'], transcript),
   translation: call('openai.audio.translations', ['file', 'prompt'], transcript),
@@ -35,7 +35,7 @@ function call(name: string, inputKeys: readonly string[], answer: AnswerReader):
 
 const EVENT_FIELDS: ReadonlySet<string> = new Set(['type', 'delta', 'logprobs']);
 
-/** Combines the events of a streamed transcription. The last event contains the whole text. */
+/** Combines the events of a streamed transcription. The last event contains the complete text. */
 function transcriptFold(): Fold {
   let text = '';
   let rest = {};

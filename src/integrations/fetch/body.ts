@@ -1,19 +1,19 @@
 import type { AnswerReader, Fold } from '../call-reader.ts';
 import { LineFold } from '../deltas.ts';
 
-/** Maximum characters or bytes of a body that is not streamed as events. A longer body is unreadable. */
+/**
+ * Maximum size of a body that is not streamed as events, in characters or bytes. A longer body is recorded as
+ * unreadable.
+ */
 const BODY_MAX = 16 * 1024 * 1024;
 
-/**
- * Returns a reader for the bytes or the text of a response body with this content type: server-sent events, lines of
- * JSON, binary data, or JSON.
- */
+/** Returns a reader for response bodies of a content type: server-sent events, JSON lines, binary data or JSON. */
 export function bodyReader(answer: AnswerReader, contentType: string): AnswerReader {
   const [type = ''] = contentType.toLowerCase().split(';');
   return { read: answer.read, fold: () => foldFor(answer, type.trim()) };
 }
 
-/** Returns the response in the format that `reader` reads: a list of chunks, for example of Gemini, is combined. */
+/** Combines a response that is a list of chunks, as Gemini sends it. Other responses are returned unchanged. */
 export function wholeResponse({ read, fold }: AnswerReader, value: unknown): unknown {
   if (!Array.isArray(value) || fold === undefined || value.every((chunk) => read(chunk).isUnreadable)) return value;
   const combined = fold();
@@ -29,7 +29,7 @@ function foldFor(answer: AnswerReader, type: string): Fold {
   return /^(audio|image|video)\/|^application\/octet-stream$/.test(type) ? new BinaryFold(type) : new TextFold(answer);
 }
 
-/** Reads a stream of JSON values. A line that is not JSON makes the response unreadable, but does not fail the run. */
+/** Reads a stream of JSON values. An invalid line makes the response unreadable but does not fail the run. */
 class StreamFold extends LineFold {
   override get isUnreadable(): boolean {
     return super.isUnreadable || this.lineError instanceof SyntaxError;
@@ -44,7 +44,7 @@ class StreamFold extends LineFold {
   }
 }
 
-/** Reads a body that is one JSON value. */
+/** Reads a body that consists of one JSON value. */
 class TextFold implements Fold {
   isUnreadable = false;
   readonly #answer: AnswerReader;

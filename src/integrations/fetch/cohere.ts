@@ -30,7 +30,7 @@ export const cohereEmbedding: CallReader = {
   describe: (body, provider) =>
     describeRequest(body, provider, { modelType: 'embedding', inputKeys: ['texts', 'images', 'inputs'] }),
   ...objectReader(['embeddings'], (answer) => {
-    // The vectors are grouped by the type of their numbers, for example `{ float: [[…]] }`.
+    // The vectors are grouped by number type, for example `{ float: [[…]] }`.
     const [vectors] = Object.values(fieldsOf(answer.embeddings)).map(listOf);
     return {
       outputs: { count: vectors?.length ?? 0, dimensions: dimensionsOf(vectors?.[0]) },
@@ -39,7 +39,7 @@ export const cohereEmbedding: CallReader = {
   }),
 };
 
-/** The fields of a message that are lists. An event contains one item of the list, and `index` is its position. */
+/** Message fields that are lists. Each event contains one list item and its position `index`. */
 const LISTS: ReadonlySet<string> = new Set(['content', 'tool_calls', 'citations']);
 
 /** Combines the events of a streamed message. */

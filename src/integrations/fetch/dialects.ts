@@ -9,26 +9,29 @@ import { geminiEmbedding, geminiGeneration } from './gemini.ts';
 import { ollamaCalls } from './ollama.ts';
 import { isRequest, requestMethod, requestUrl } from './request.ts';
 
-/** A kind of request to a model service. */
+/** The format of one kind of request to a model service. */
 interface Dialect {
-  /** Matches the path of the URL. The group `model` contains the model if the request body does not name it. */
+  /** Matches the URL path. If the request body names no model, the group `model` contains the model. */
   readonly path: RegExp;
-  /** The last word of the path. */
+  /** The last word of the URL path. */
   readonly ending: string;
   readonly reader: CallReader;
   /**
-   * The fields by which the body of a request to an unknown host is recognized. `messages` must be a list. Requests to
-   * known model services are not checked.
+   * Fields that must be in the body of a request to an unknown host. `messages` must be a list. Requests to known model
+   * services are not checked.
    */
   readonly required: readonly string[];
-  /** The provider if the host is unknown. */
+  /** The provider to record if the host is unknown. */
   readonly provider: string | undefined;
 }
 
 const DEPLOYMENT = '(?:/deployments/(?<model>[^/]+))?';
 const MODEL = '/(?:models|tunedModels|endpoints)/(?<model>[^/:]+)';
 
-/** The first dialect that matches a request reads it. Azure's paths name a deployment: `/deployments/small/completions`. */
+/**
+ * All dialects. The first dialect that matches a request reads it. Azure's paths contain a deployment, for example
+ * `/deployments/small/completions`.
+ */
 const DIALECTS: readonly Dialect[] = [
   dialect(`${DEPLOYMENT}/chat/completions`, openaiCalls.chat, ['messages']),
   dialect('/agents/completions', openaiCalls.chat, ['messages']),
@@ -62,10 +65,10 @@ function dialect(path: string, reader: CallReader, required: readonly string[], 
   return { path: new RegExp(`${path}$`), ending: path.slice(endingAt(path, path.length)), reader, required, provider };
 }
 
-/** The last words of all paths, for example `completions` and `generateContent`. */
+/** The last words of all matched paths, for example `completions` and `generateContent`. */
 const ENDINGS: ReadonlySet<string> = new Set(DIALECTS.map(({ ending }) => ending));
 
-/** Whether a dialect may match a request. This check is fast, because it runs for every request of the process. */
+/** Returns whether a request may match a dialect. Must be fast, because every request of the process is checked. */
 export function mayBeModelCall(input: unknown, init: unknown): boolean {
   if (init === undefined && !isRequest(input)) return false;
   try {
@@ -79,19 +82,19 @@ export function mayBeModelCall(input: unknown, init: unknown): boolean {
   }
 }
 
-/** Returns the index at which the last word of a path begins. The word follows a slash or a colon. */
+/** Returns the index of the last word in a path. The word follows a slash or a colon. */
 function endingAt(path: string, end: number): number {
   return Math.max(path.lastIndexOf('/', end - 1), path.lastIndexOf(':', end - 1)) + 1;
 }
 
-/** The dialect of a request. `request` is undefined if the body cannot be read. */
+/** The dialect that matches a request. If the body cannot be read, `request` is undefined. */
 interface Match {
   readonly reader: CallReader;
   readonly provider: string;
   readonly request: Fields | undefined;
 }
 
-/** Returns the dialect of a request, or undefined if the request is not a model call. */
+/** Returns the dialect that matches a request. Returns undefined if the request is not a model call. */
 export function dialectOf(address: string, body: unknown): Match | undefined {
   if (!URL.canParse(address)) return undefined;
   const url = new URL(address);

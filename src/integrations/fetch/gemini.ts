@@ -77,7 +77,7 @@ export const geminiEmbedding: CallReader = {
   }),
 };
 
-/** Moves the settings of the generation to the names of other services. */
+/** Renames the generation settings to the names that other services use. */
 function withParameters({ generationConfig, generation_config, ...body }: Fields): Fields {
   const config = fieldsOf(generationConfig ?? generation_config);
   const { maxOutputTokens, stopSequences, ...others } = config;
@@ -90,7 +90,7 @@ function requestMessages({ contents, systemInstruction, system_instruction }: Fi
   return { messages: system === undefined ? given : [{ ...system, role: 'system' }, ...given] };
 }
 
-/** Converts a content to a message. Each response of a function becomes a message of its own. */
+/** Converts a Gemini content to messages. Each function response becomes a separate message. */
 function messagesOf(content: unknown): Fields[] {
   const { role = 'user', parts } = fieldsOf(content);
   const calls: Fields[] = [];
@@ -112,7 +112,7 @@ function messagesOf(content: unknown): Fields[] {
   return Object.keys(own).length > 1 ? [own, ...results] : results;
 }
 
-/** Converts a part of a message. Parts of unknown types do not change. */
+/** Converts a message part. Parts of unknown types are not changed. */
 function blockOf(part: Fields): unknown {
   const { text, thought } = part;
   if (typeof text === 'string')
@@ -126,7 +126,9 @@ function blockOf(part: Fields): unknown {
     : { type: 'file', mime_type: type, data: url };
 }
 
-/** The service counts thoughts apart from the output, and the results of its own tools apart from the prompt. */
+/**
+ * Gemini excludes thoughts from the output count. Gemini also excludes results of built-in tools from the prompt count.
+ */
 function usageOf(usage: Fields) {
   const { promptTokenCount, toolUsePromptTokenCount, candidatesTokenCount, thoughtsTokenCount } = usage;
   return readUsage(
@@ -151,7 +153,7 @@ function byModality(details: unknown): Fields {
   return Object.fromEntries(counts.map(({ modality, tokenCount }) => [modality, tokenCount]));
 }
 
-/** Combines the chunks of a response. Each chunk is a response with further parts. */
+/** Combines the chunks of a response. Each chunk is a response that contains more parts. */
 function contentFold(): Fold {
   const answer = emptyFields();
   const candidates: Fields[] = [];

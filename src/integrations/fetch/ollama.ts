@@ -40,7 +40,7 @@ const embedded: AnswerReader = objectReader(['embedding', 'embeddings'], (answer
   };
 });
 
-/** The requests of Ollama's API that are recorded. `embeddings` is the older form of `embed`. */
+/** Readers for the Ollama requests that are recorded. `embeddings` is the older form of `embed`. */
 export const ollamaCalls: Readonly<Record<'chat' | 'generate' | 'embed' | 'embeddings', CallReader>> = {
   chat: call('ollama.chat', 'chat', generated, ({ messages }) => ({ messages: mapped(messages, withImages) })),
   generate: call('ollama.generate', 'llm', generated, ({ prompt, system, suffix, images }) =>
@@ -71,7 +71,7 @@ function call(
   };
 }
 
-/** Combines the lines of a streamed answer. Text and tool calls are appended, and all other fields are replaced. */
+/** Combines the lines of a streamed answer. Text and tool calls are appended. All other fields are replaced. */
 function generationFold(): Fold {
   const answer = emptyFields();
   return {
@@ -94,7 +94,7 @@ function withImages(message: unknown): unknown {
   return { ...rest, content: [{ type: 'text', text: content }, ...blocks] };
 }
 
-/** The first characters of images in base64. */
+/** The first base64 characters of each image type. */
 const IMAGE_TYPES: readonly (readonly [start: string, mimeType: string])[] = [
   ['iVBOR', 'image/png'],
   ['/9j/', 'image/jpeg'],

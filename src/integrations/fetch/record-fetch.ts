@@ -28,7 +28,7 @@ import { followResponse } from './response.ts';
 
 const OPERATION = 'recordFetch';
 
-/** Whether to record a model call that no other integration records. `header` returns a header of the request. */
+/** Decides whether to record a model call that no other integration records. `header` returns a request header. */
 export type CallFilter = (
   header: (name: string) => string | undefined,
   runType: RunType,
@@ -41,12 +41,12 @@ const state: { stop: (() => void) | undefined; filter: CallFilter | undefined } 
 }));
 
 /**
- * Records the model calls that the process makes with `globalThis.fetch`, which is replaced. Each request that a dialect
- * matches becomes an `llm` or `embedding` run below the current run. All other requests are passed on unchanged.
+ * Replaces `globalThis.fetch` to record the model calls that the process makes through it. Each model call becomes an
+ * `llm` or `embedding` run below the current run. All other requests are passed on unchanged.
  *
- * Returns a function that ends the recording and restores `fetch`. If other code has replaced `fetch` in the meantime,
- * the replacement stays, and its calls are no longer recorded. Further calls return the same function and have no effect
- * while the recording lasts. If the runtime has no `fetch`, nothing is recorded.
+ * Returns a function that stops recording and restores `fetch`. If other code has replaced `fetch` in the meantime,
+ * that replacement stays, but its calls are no longer recorded. While recording is on, further calls only return the
+ * same function. If the runtime has no `fetch`, nothing is recorded.
  */
 export function recordFetch(filter?: CallFilter): () => void {
   if (state.stop === undefined) state.filter = filter;
@@ -68,11 +68,11 @@ function install(): (() => void) | undefined {
     },
   };
   const replacement = disguised(recorder.fetch, original);
-  // Some libraries test whether `fetch` is native.
+  // Some libraries check whether `fetch` is native code.
   defineOwn(replacement, 'toString', () => Function.prototype.toString.call(original));
   const value: FetchRecorder = { realm: globalThis, original };
   Object.defineProperty(replacement, FETCH_RECORDER, { configurable: true, value });
-  // Vercel's edge runtime has a writable property that is not configurable.
+  // In Vercel's edge runtime, `fetch` is writable but not configurable.
   const { configurable = true, enumerable = true } = descriptor ?? {};
   Object.defineProperty(globalThis, 'fetch', { configurable, writable: true, enumerable, value: replacement });
   return () => {
@@ -84,9 +84,9 @@ function install(): (() => void) | undefined {
   };
 }
 
-/** A request that is a model call. Observes the response. */
+/** A request that is a model call, and the observer of its response. */
 interface Call extends Settlement {
-  /** The context of the run, or undefined if another integration records the call. */
+  /** The context of the call's run. Undefined if another integration records the call. */
   readonly context?: RunContext;
 }
 
@@ -113,8 +113,9 @@ function recordCall(fetch: Method, self: unknown, args: unknown[]): unknown {
 }
 
 /**
- * Records the call of a `Request` object, whose body can only be read asynchronously. The request is not delayed: its
- * run gets the start time of the call. The body is read before the response arrives, because it is in memory.
+ * Records a request that is passed as a `Request` object. The body of a `Request` can only be read asynchronously. The
+ * request is not delayed, and the run starts at the time of the call. The body is in memory, so it is read before the
+ * response arrives.
  */
 function recordLater(
   send: () => unknown,
@@ -150,9 +151,9 @@ interface FetchRequest {
 }
 
 /**
- * Starts the run of a request. If another integration records the call, no run is started: if the current run or span is
- * an open model call, for example of a wrapped client, or if a step of LangChain sends the request. Returns undefined if
- * the request is not to be observed.
+ * Starts a run for a request, unless another integration records the call. This is the case if the current run or span
+ * is an open model call, for example of a wrapped client. This is also the case if a LangChain step sends the request.
+ * Returns undefined if the request must not be observed.
  */
 function beginCall({ input, init, body, startTime, around, sink }: FetchRequest): Call | undefined {
   const found = dialectOf(requestUrl(input), body);

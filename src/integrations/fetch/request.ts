@@ -1,6 +1,6 @@
 import { emptyFields, type Fields, fieldsOf, isFields, parsedJson, textOf } from '../../payload/fields.ts';
 
-/** Whether the first argument of `fetch` is a request of any implementation. */
+/** Returns whether the first argument of `fetch` is a `Request`, from any implementation. */
 export function isRequest(input: unknown): input is Request {
   return typeof input === 'object' && input !== null && typeof (input as Partial<Request>).clone === 'function';
 }
@@ -20,15 +20,18 @@ export function requestSignal(input: unknown, init: unknown): AbortSignal | unde
   return signal instanceof AbortSignal ? signal : undefined;
 }
 
-/** Reads one header. `name` is in lower case. In a plain object, headers with capital letters are not found. */
+/**
+ * Reads a request header. `name` must be in lower case. If the headers are a plain object, names with capital letters
+ * are not found.
+ */
 export function requestHeader(input: unknown, init: unknown, name: string): string | undefined {
   const headers = fieldsOf(init).headers ?? fieldsOf(input).headers;
   return (headers instanceof Headers ? headers.get(name) : textOf(fieldsOf(headers)[name])) ?? undefined;
 }
 
 /**
- * Reads the body of a request, as an object. Returns undefined if the body is not JSON or a form, for example if it is a
- * stream. The body of a `Request` is read from a clone, because reading the body itself would consume it.
+ * Reads a request body as an object. Returns undefined if the body is neither JSON nor a form, for example a stream.
+ * The body of a `Request` is read from a clone, because reading consumes a body.
  */
 export function requestBody(input: unknown, init: unknown): unknown {
   const { body } = fieldsOf(init);
@@ -52,7 +55,7 @@ function parsed(json: string): Fields | undefined {
   return isFields(value) ? value : undefined;
 }
 
-/** The values of a repeated field, or of a field whose name ends with `[]`, become a list. */
+/** Converts a form to an object. Repeated fields and fields whose name ends with `[]` become lists. */
 function fieldsOfForm(form: FormData): Fields {
   const fields = emptyFields();
   for (const name of new Set(form.keys())) {

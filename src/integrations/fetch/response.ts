@@ -10,15 +10,15 @@ import { bodyReader, wholeResponse } from './body.ts';
 
 const OPERATION = 'recordFetch';
 
-/** The methods of a response that read the whole body. */
+/** Response methods that read the complete body. */
 const WHOLE = ['json', 'text', 'arrayBuffer', 'bytes', 'blob'] as const;
 
-/** Undefined in runtimes without `fetch`. */
+/** The native `Response` prototype. Undefined in runtimes without `fetch`. */
 const native: Response | undefined = globalThis.Response?.prototype;
 
 /**
- * Records the body of a response while the application reads it, and ends the run at the end of the body. The response
- * stays the same object, and its body is never read, locked or copied here.
+ * Records a response body while the application reads it. The run ends when the body ends. The response object is not
+ * replaced. Its body is never read, locked or copied here.
  */
 export function followResponse(response: Response, run: Run, answer: AnswerReader): void {
   const { ok, status, headers, body } = response;
@@ -26,7 +26,7 @@ export function followResponse(response: Response, run: Run, answer: AnswerReade
   run.set({ metadata: { request_id: requestId || undefined } });
   const reader = ok === false ? errorReader(status) : answer;
   const observer = new BodyObserver(run, reader, headers?.get?.('content-type') ?? '', ok !== false);
-  // The body of a mock may be missing or may not be a stream.
+  // A mock response may have no body, or a body that is not a stream.
   const stream = body && isReadableStream(body) ? body : undefined;
   const followed = isFollowed(response, () => {
     if (body === null || !followMethods(response, observer)) return false;
@@ -43,7 +43,7 @@ function followMethods(response: Response, observer: BodyObserver): boolean {
   const results = WHOLE.map((key) =>
     interceptOwn(response, key, (read, self, args) => {
       const { bodyUsed, body } = self as Response;
-      // The method rejects, because the body is already being read.
+      // The original method rejects if the body is already being read.
       if (observer.isStepping || bodyUsed || body?.locked === true) return Reflect.apply(read, self, args);
       const method = read === native?.json ? () => jsonOf(self as Response, observer) : read;
       return observer.readWhole(key, () => observer.step(method, self, args));
@@ -54,7 +54,7 @@ function followMethods(response: Response, observer: BodyObserver): boolean {
     const copy = Reflect.apply(clone, self, args) as Response;
     guard(OPERATION, () => {
       followMethods(copy, observer);
-      // Some runtimes split the body without calling its method `tee`, which is followed.
+      // Some runtimes split the body without calling the observed `tee` method.
       const branches = [(self as Response).body, copy.body].filter((branch) => branch && branch !== body);
       followBranches(branches as ReadableStream[], observer);
     });
@@ -63,14 +63,14 @@ function followMethods(response: Response, observer: BodyObserver): boolean {
   return results.includes(true);
 }
 
-/** Does the same as `response.json()`, but reports a body that is not JSON, which `json` would lose. */
+/** Works like `response.json()`, but also records the body if it is not JSON. */
 async function jsonOf(response: Response, observer: BodyObserver): Promise<unknown> {
   const text = await (native as Response).text.call(response);
   try {
     return JSON.parse(text);
   } catch {
     guard(OPERATION, () => observer.chunk(text));
-    // The error is that of the runtime.
+    // Throws the runtime's own error for invalid JSON.
     return new Response(text).json();
   }
 }
@@ -86,12 +86,12 @@ class BodyObserver extends AnswerStream {
     this.#isOk = isOk;
   }
 
-  /** Records the result of a method that reads the whole body. */
+  /** Records the result of a method that reads the complete body. */
   readWhole(method: (typeof WHOLE)[number], read: () => unknown): unknown {
     return followIfThenable(read(), {
       fulfilled: (value) => guard(OPERATION, () => this.#endWith(method, value)),
       fail: (error) => {
-        // The body of `json` was not JSON.
+        // `json()` throws a `SyntaxError` if the body is not JSON.
         if (error instanceof SyntaxError) this.end();
         else this.fail(error);
       },
@@ -108,7 +108,7 @@ class BodyObserver extends AnswerStream {
     this.end();
   }
 
-  /** The run of an unsuccessful response fails, even if the application does not read the error. */
+  /** If the response status is an error, the run fails even if the application does not read the body. */
   override cancel(): void {
     if (this.#isOk) super.cancel();
     else this.end();
@@ -120,7 +120,7 @@ class BodyObserver extends AnswerStream {
   }
 }
 
-/** Reads an unsuccessful response. The formats of the services differ in the place of the message. */
+/** Reads an error response. Each service puts the error message in a different field. */
 function errorReader(status: number): AnswerReader {
   return {
     read(value) {

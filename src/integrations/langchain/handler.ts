@@ -7,16 +7,16 @@ import { installStepSource } from './steps.ts';
 
 /** Options of `RunspanCallbackHandler`. Every option is optional. */
 export interface RunspanCallbackHandlerOptions {
-  /** Tags for every run, in addition to LangChain's. A list with more than 1 000 tags is ignored. */
+  /** Tags to add to every run, besides those from LangChain. A list of more than 1,000 tags is ignored. */
   tags?: readonly string[];
-  /** Metadata for every run. LangChain's metadata takes precedence. */
+  /** Metadata to add to every run. Metadata from LangChain takes precedence. */
   metadata?: Readonly<Record<string, unknown>>;
   /**
-   * Project that runs are recorded in.
-   * @default the enclosing run's project, else the exporter's
+   * Project for the runs.
+   * @default the project of the enclosing run, else of the exporter
    */
   project?: string;
-  /** The id of the project, as an alternative to its name. */
+  /** Id of the project, used instead of its name. */
   projectId?: string;
   /**
    * Exporter that receives the runs.
@@ -25,34 +25,37 @@ export interface RunspanCallbackHandlerOptions {
   exporter?: RunSink;
 }
 
-/** Data that LangChain passes when a step ends: its inputs, if the step reads them from a stream. */
+/** Data that LangChain passes when a step ends. Contains the inputs if the step read them from a stream. */
 export interface StepEnd {
   readonly inputs?: unknown;
 }
 
-/** LangGraph's report that a graph waits for input. */
+/** LangGraph's message that a graph is waiting for input. */
 export interface GraphInterrupt {
-  /** LangChain's id for the graph's run. */
+  /** The run id that LangChain assigned to the graph. */
   readonly runId: string | undefined;
-  /** The requests for input. Empty if the graph was configured to stop before or after a node. */
+  /** The graph's requests for input. Empty if the graph was configured to stop before or after a node. */
   readonly interrupts: readonly unknown[];
 }
 
-/** The property that makes LangGraph report interrupts to a handler. */
+/** LangGraph reports interrupts only to handlers with this property. */
 const GRAPH_CALLBACK_HANDLER = Symbol.for('langgraph.graph_callback_handler');
 
 /**
- * Records the steps of LangChain and LangGraph. Pass the handler in the `callbacks` of a call or a component. Each step
- * becomes a run below the step that called it, and the outermost step becomes a run below the current run. Runs have
- * LangChain's ids, so you can find a run by the `runId` that you passed to LangChain. If LangChain's own tracer sends
- * the steps to the same endpoint, the runs get other ids and a warning is logged.
+ * Records LangChain and LangGraph steps as runs. Pass the handler in the `callbacks` of a call or a component. Each
+ * step becomes a child run of the step that called it. The outermost step becomes a child of the current run. Runs keep
+ * LangChain's ids, so you can find a run by the `runId` that you passed to LangChain. If LangChain's own tracer also
+ * sends the steps to the same endpoint, the runs get new ids and a warning is logged.
  *
- * One handler serves any number of concurrent calls. LangChain calls the methods, which never throw.
+ * One handler can serve any number of concurrent calls. LangChain calls the handler's methods. The methods never throw.
  */
 export class RunspanCallbackHandler {
-  /** The name by which LangChain's configure hooks recognize the handler, so that they do not add a second one. */
+  /** LangChain's configure hooks check this name, so that they do not add a second handler. */
   readonly name: string = 'runspan_callback_handler';
-  /** Makes LangChain call the handler immediately. With queued calls, runs would lose their parents and exact times. */
+  /**
+   * Makes LangChain call the handler immediately. If LangChain queued the calls, runs would lose their parents and
+   * exact times.
+   */
   readonly awaitHandlers: boolean = true;
   readonly raiseError: boolean = false;
   readonly #recorder: StepRecorder;
@@ -66,7 +69,7 @@ export class RunspanCallbackHandler {
     preloadDelivery();
   }
 
-  /** One handler serves all calls. */
+  /** Returns the handler itself, because one handler serves all calls. */
   copy(): RunspanCallbackHandler {
     return this;
   }
@@ -82,7 +85,7 @@ export class RunspanCallbackHandler {
     runName?: string,
     extra?: Record<string, unknown>,
   ): void {
-    // LangChain passes the inputs of a step that reads them from a stream only when the step ends.
+    // If a step reads its inputs from a stream, LangChain passes the inputs only when the step ends.
     const given = extra?.lc_defers_inputs === true ? undefined : () => plainInputs(inputs);
     const type = runType ?? 'chain';
     this.#recorder.start({ id, parentId, runType: type, serialized, runName, tags, metadata, inputs: given });
@@ -196,7 +199,7 @@ export class RunspanCallbackHandler {
     this.#recorder.fail(id, tags, error);
   }
 
-  /** Called by LangGraph for the outermost graph, before it ends. */
+  /** LangGraph calls `handleInterrupt` before the outermost graph ends. */
   handleInterrupt({ runId, interrupts }: GraphInterrupt): void {
     if (runId !== undefined) this.#recorder.interrupt(runId, interrupts);
   }
@@ -218,7 +221,7 @@ export class RunspanCallbackHandler {
   }
 }
 
-/** LangChain passes a list with one prompt. */
+/** Returns the first item of a list. LangChain passes lists that contain one prompt. */
 function firstOf(list: unknown): unknown {
   return Array.isArray(list) ? list[0] : list;
 }

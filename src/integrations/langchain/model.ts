@@ -9,7 +9,10 @@ interface ModelResult {
   readonly metadata: Fields;
 }
 
-/** Returns a model call's metadata: LangChain's metadata, and the parameters under the names that viewers use. */
+/**
+ * Returns the metadata of a model call. Combines LangChain's metadata with the call's parameters, under the names that
+ * viewers use.
+ */
 export function modelMetadata(metadata: Readonly<Fields> | undefined, parameters: unknown): Fields {
   const known: Fields = { ...metadata };
   const given = fieldsOf(parameters);
@@ -21,7 +24,7 @@ export function modelMetadata(metadata: Readonly<Fields> | undefined, parameters
   return known;
 }
 
-/** Reads an `LLMResult`, in which LangChain has already combined a streamed answer into one message. */
+/** Reads an `LLMResult`. LangChain has already combined a streamed answer into one message. */
 export function modelResult(result: unknown): ModelResult {
   const { generations, llmOutput } = fieldsOf(result);
   const all = listOf(generations).flatMap(listOf).map(fieldsOf);
@@ -37,7 +40,7 @@ export function modelResult(result: unknown): ModelResult {
   return { outputs, usage, metadata };
 }
 
-/** Whether a chunk contains text, part of a tool call, or reasoning. The first chunk usually contains none of these. */
+/** Returns whether a chunk contains text, reasoning, or part of a tool call. The first chunk is usually empty. */
 export function hasTokens(token: unknown, chunk: unknown): boolean {
   if (token !== '') return true;
   const { content, tool_call_chunks, additional_kwargs } = fieldsOf(fieldsOf(chunk).message);
@@ -66,8 +69,8 @@ function finishReason(generation: Fields): unknown {
 }
 
 /**
- * Returns the usage of the first message that has one, or the less detailed usage of the result. If a call returns
- * several messages, each contains the whole call's usage.
+ * Returns the token usage of the first message that has one, or the less detailed usage of the result. If a call
+ * returns several messages, each message contains the usage of the whole call.
  */
 function usageOf(generations: readonly Fields[], llmOutput: Fields): UsageMetadata | undefined {
   const { promptTokens, completionTokens, totalTokens } = fieldsOf(
@@ -77,7 +80,7 @@ function usageOf(generations: readonly Fields[], llmOutput: Fields): UsageMetada
   for (const given of [...generations.map(({ message }) => fieldsOf(message).usage_metadata), ofResult]) {
     const { input_token_details: input, output_token_details: output } = fieldsOf(given);
     const counts = numbersOf(given);
-    // If a service reports no usage, LangChain creates an object without counts.
+    // If a service reports no usage, LangChain still creates a usage object, but without counts.
     if (counts?.input_tokens === undefined && counts?.output_tokens === undefined) continue;
     const details = { input_token_details: numbersOf(input), output_token_details: numbersOf(output) };
     return completeUsage({ ...counts, ...defined(details) } as UsageMetadata);
@@ -85,7 +88,7 @@ function usageOf(generations: readonly Fields[], llmOutput: Fields): UsageMetada
   return undefined;
 }
 
-/** Returns the properties that are numbers, or undefined if there are none. */
+/** Returns only the properties that are numbers. Returns undefined if there are none. */
 function numbersOf(given: unknown): Record<string, number> | undefined {
   const entries = Object.entries(fieldsOf(given)).map(([key, value]) => [key, numberOf(value)]);
   return definedOrNone(Object.fromEntries(entries));

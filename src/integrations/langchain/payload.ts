@@ -3,28 +3,28 @@ import { toolCall } from '../../payload/messages.ts';
 import { blockWithDataUri } from '../media.ts';
 
 /**
- * Maximum depth and number of values in which messages and documents are searched. The depth is large, because
- * LangGraph nests its state.
+ * Maximum depth and number of values to search for messages and documents. The depth is large, because LangGraph nests
+ * its state.
  */
 const DEPTH_MAX = 16;
 const VALUES_MAX = 10_000;
 
-/** Returns a plain object with plain messages, or `{ input }` for any other value. */
+/** Converts inputs to a plain object with plain messages. Any other value is returned as `{ input }`. */
 export function plainInputs(inputs: unknown): Fields {
   return plainPayload('input', inputs);
 }
 
-/** Returns a plain object with plain messages, or `{ output }` for any other value. */
+/** Converts outputs to a plain object with plain messages. Any other value is returned as `{ output }`. */
 export function plainOutputs(outputs: unknown): Fields {
   return plainPayload('output', outputs);
 }
 
-/** Returns a graph's interrupts under the key that LangGraph uses in its result. */
+/** Returns the interrupts of a graph under the key that LangGraph uses in its results. */
 export function plainInterrupts(interrupts: readonly unknown[]): Fields {
   return plainOutputs({ __interrupt__: interrupts });
 }
 
-/** LangChain passes text, usually the arguments as JSON. */
+/** Parses a tool's inputs. LangChain passes them as text, usually as JSON. */
 export function toolInputs(input: unknown): Fields {
   if (typeof input !== 'string' || !input.startsWith('{')) return plainInputs(input);
   try {
@@ -35,8 +35,8 @@ export function toolInputs(input: unknown): Fields {
 }
 
 /**
- * Converts the messages, prompts and documents in a value to plain objects. The value itself does not change. Returns a
- * plain object or a prompt's messages directly, and any other value under `key`.
+ * Converts the messages, prompts and documents in a value to plain objects. The value itself is not changed. Plain
+ * objects and the messages of a prompt are returned directly. Any other value is returned under `key`.
  */
 export function plainPayload(key: string, value: unknown): Fields {
   if (value === undefined) return {};
@@ -45,7 +45,7 @@ export function plainPayload(key: string, value: unknown): Fields {
     const isWhole = isPlainObject(plain) && (isPlainObject(value) || isPromptValue(value));
     return isWhole ? plain : { [key]: plain };
   } catch {
-    // A getter threw. The serializer handles errors in each property.
+    // If a getter throws, the serializer handles the error of each property.
     return { [key]: value };
   }
 }
@@ -79,7 +79,7 @@ function convertedFields(fields: Fields, convert: Convert): Fields {
   return copy ?? fields;
 }
 
-/** Removes the fields that mark the class, and an empty `goto`, from a LangGraph `Command` or `Send`. */
+/** Removes class markers and an empty `goto` from a LangGraph `Command` or `Send`. */
 function plainCommand({ lg_name: _, lc_direct_tool_output: __, ...fields }: Fields): Fields {
   const { goto, ...rest } = fields;
   return Array.isArray(goto) && goto.length === 0 ? rest : fields;
@@ -89,19 +89,19 @@ function isPromptValue(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && typeof (value as Fields).toChatMessages === 'function';
 }
 
-/** Converts a prompt, which is a list of messages or a text. */
+/** Converts a prompt that is text or a list of messages. */
 function plainPrompt(prompt: Fields, convert: Convert): unknown {
   if (Array.isArray(prompt.messages)) return { messages: mapped(prompt.messages, convert) };
   return typeof prompt.value === 'string' ? prompt.value : prompt;
 }
 
-/** Roles for LangChain's message types. Any other type is recorded as the role itself. */
+/** Maps LangChain's message types to roles. Any other type is recorded as the role. */
 const ROLES: ReadonlyMap<unknown, string> = new Map([
   ['human', 'user'],
   ['ai', 'assistant'],
 ]);
 
-/** Keys in `additional_kwargs` that are recorded as message fields. */
+/** Keys of `additional_kwargs` that are recorded as message fields. */
 const RECORDED_KWARGS = new Set(['tool_calls', 'function_call', 'refusal', 'reasoning', 'reasoning_content']);
 
 export function isMessage(value: object): value is Fields {
@@ -135,8 +135,8 @@ export function plainMessage(message: Fields): Fields {
 }
 
 /**
- * Returns a message's role. A generic message contains its role. `__openai_role__` takes precedence over the type,
- * because OpenAI has renamed the system role.
+ * Returns the role of a message. Generic messages contain their role. `__openai_role__` takes precedence over the
+ * message type, because OpenAI has renamed the system role.
  */
 function roleOf(message: Fields, kwargs: Fields): unknown {
   const type = (message._getType as () => unknown)();

@@ -16,25 +16,25 @@ const OPERATION = 'RunspanCallbackHandler';
 
 export type RecorderOptions = Pick<RunOptions, 'tags' | 'metadata' | 'project' | 'projectId' | 'exporter'> & Hiding;
 
-/** What LangChain passes about a step when it starts. */
+/** Data that LangChain passes when a step starts. */
 interface StepStart {
   readonly id: string;
   readonly parentId: string | undefined;
   readonly runType: RunType;
-  /** The serialized form of the component. */
+  /** The serialized component. */
   readonly serialized: unknown;
   /** The name that the application set for the step. */
   readonly runName: string | undefined;
   readonly tags: readonly string[] | undefined;
   readonly metadata: Readonly<Fields> | undefined;
-  /** Returns the inputs. Undefined if LangChain passes the inputs only when the step ends. */
+  /** Returns the inputs of the step. Undefined if LangChain passes the inputs only when the step ends. */
   readonly inputs: (() => Readonly<Fields>) | undefined;
-  /** Contains a model call's parameters as `invocation_params`. */
+  /** For model calls, `invocation_params` contains the parameters. */
   readonly extra?: Readonly<Fields> | undefined;
   readonly isChat?: true;
 }
 
-/** Records LangChain steps as runs, for one handler. No method throws. */
+/** Records the LangChain steps of one handler as runs. The methods never throw. */
 export class StepRecorder {
   readonly #options: RecorderOptions;
   readonly #isRecordedTwice: boolean;
@@ -53,7 +53,7 @@ export class StepRecorder {
       const { id, runType, tags, metadata, extra } = step;
       const name = step.runName ?? componentName(step.serialized) ?? runType;
       const options: StartOptions = { ...common, name, runType };
-      // The application may set any string as the id.
+      // Applications may set an id that is not a UUID.
       if (!this.#isRecordedTwice && isRunId(id.toLowerCase())) options.id = id;
       const verdict = sample(options, parent, sink);
       const isHidden = sink.capture.hideInputs || options.hideInputs === true;
@@ -61,7 +61,7 @@ export class StepRecorder {
       const inputs = isCaptured ? guard(OPERATION, () => step.inputs?.()) : undefined;
       const encoded = inputs && encodePayload('inputs', inputs, sink.capture);
       const run = new Run(options, parent, sink, encoded, verdict);
-      // Sets tags and metadata after the start, so that nested runs do not inherit them. LangChain itself passes
+      // Tags and metadata are set after the start, so that nested runs do not inherit them. LangChain already passes
       // inherited tags and metadata to each step.
       const own = runType === 'llm' ? modelMetadata(metadata, extra?.invocation_params) : { ...metadata };
       run.set({ tags: tags ?? [], metadata: own });
@@ -71,7 +71,7 @@ export class StepRecorder {
     });
   }
 
-  /** Calls `finish` and ends a step's run, even if `finish` throws. */
+  /** Calls `finish`, then ends the run of the step. The run ends even if `finish` throws. */
   end(id: string, tags: readonly string[] | undefined, finish: (step: Step) => void): void {
     guard(OPERATION, () => {
       const step = takeStep(id, this, tags);
@@ -88,7 +88,7 @@ export class StepRecorder {
     });
   }
 
-  /** Records a model's first token as an event, and keeps the first completion's text. */
+  /** Records the first token of a model call as an event. Keeps the text of the first completion. */
   token(token: unknown, indices: unknown, chunk: unknown, id: string): void {
     this.#update(id, (step) => {
       const { hideOutputs, payload } = step.run.capture;
@@ -100,7 +100,7 @@ export class StepRecorder {
     });
   }
 
-  /** Records that a graph waits for input. Called just before the graph ends. */
+  /** Records that a graph is waiting for input. Called just before the graph ends. */
   interrupt(id: string, interrupts: readonly unknown[]): void {
     this.#update(id, (step) => {
       step.interrupts = interrupts;
@@ -124,7 +124,7 @@ export class StepRecorder {
   }
 }
 
-/** Returns a serialized component's class name, which is the last part of its path. */
+/** Returns the class name of a serialized component. The class name is the last part of the component's path. */
 function componentName(serialized: unknown): string | undefined {
   const { id } = fieldsOf(serialized);
   const name: unknown = Array.isArray(id) ? id.at(-1) : undefined;
@@ -133,8 +133,8 @@ function componentName(serialized: unknown): string | undefined {
 
 /**
  * Ends a run with the value that a step threw. LangGraph also throws to interrupt a graph or to hand over to another
- * graph. The run then does not fail: the thrown value's name is recorded as an event, and the interrupts or the command
- * as outputs.
+ * graph. In these cases the run does not fail. The name of the thrown value is recorded as an event. The interrupts or
+ * the command are recorded as outputs.
  */
 function failRun(run: Run, thrown: unknown): void {
   const { is_bubble_up, name, interrupts, command } = fieldsOf(thrown);
@@ -148,7 +148,9 @@ function failRun(run: Run, thrown: unknown): void {
   else if (command !== undefined) run.keepResult(plainOutputs({ command }));
 }
 
-/** Whether LangChain threw because of an abort signal. LangChain's errors differ from the signal's own errors. */
+/**
+ * Returns whether LangChain threw because of an abort signal. LangChain's errors differ from the signal's own errors.
+ */
 function isAbort(thrown: unknown): boolean {
   const { name, message } = fieldsOf(thrown);
   return name === 'ModelAbortError' || (name === 'Error' && (message === 'AbortError' || message === 'Aborted'));

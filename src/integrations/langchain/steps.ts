@@ -4,44 +4,43 @@ import { addStepSource, type RunContext } from '../../run/context.ts';
 import type { Run } from '../../run/run.ts';
 import type { RunSink } from '../../run/sink.ts';
 
-/** Maximum number of open steps. Starting one more abandons the oldest open step. */
+/** Maximum number of open steps. If one more step starts, the oldest open step is abandoned. */
 const STEPS_MAX = 10_000;
 
-/** An open LangChain step, as recorded by one handler. */
+/** An open LangChain step that one handler records. */
 export interface Step {
   readonly id: string;
   readonly run: Run;
   readonly handler: object;
-  /** The list of tags that LangChain passes to each of the step's callbacks. */
+  /** The list of tags that LangChain passes to every callback of the step. */
   readonly tags: WeakRef<object> | undefined;
-  /** True after a model has sent its request, unless that request has failed. */
+  /** Whether the model has sent its request. Reset if that request fails. */
   isRequested: boolean;
-  /** True after a model's first token. */
+  /** Whether the model has sent its first token. */
   hasTokens: boolean;
-  /** The text streamed by a model, up to about the maximum payload size. */
+  /** The text streamed by the model, up to about the maximum payload size. */
   text: string;
   /** Whether the streamed text belongs to a message. */
   isChat: boolean;
-  /** The interrupts of a graph that is waiting for input. */
+  /** If a graph is waiting for input, its interrupts. */
   interrupts?: readonly unknown[];
 }
 
-/** All handlers' open steps, by LangChain's run id. Each sink has at most one step per id. */
+/** The open steps of all handlers, by LangChain's run id. Each sink has at most one step per id. */
 const steps: Map<string, Step[]> = shared('langchainSteps', () => new Map());
 
 /**
  * Detects steps that can no longer end. If the application leaves a stream with `break`, LangChain does not report the
- * end of the step. The object that would report the end references the step's list of tags, so the step can no longer
- * end once this list is garbage-collected. Detection turns on when a step has ended with the list that it started with.
- * Detection turns off for the rest of the process when a step ends with another list, because LangChain then copies
- * lists.
+ * end of the step. The object that would report the end references the step's list of tags. Once this list is
+ * garbage-collected, the step can no longer end. Detection turns on when a step ends with the same list that it started
+ * with. If a step ends with another list, LangChain copies lists, so detection turns off for the rest of the process.
  */
 const abandoned = new FinalizationRegistry<Step>((step) => {
   if (areTagsKept === true) guard('langchain', () => abandon(step, 'the result was collected before its end'));
 });
 let areTagsKept: boolean | undefined;
 
-/** Makes runs that start inside an open step children of that step. */
+/** Makes runs that start inside an open LangChain step children of that step. */
 export function installStepSource(): void {
   addStepSource(() => runOfStep(guard('langchain', activeStepId))?.context);
 }
@@ -67,7 +66,7 @@ export function addStep(id: string, run: Run, handler: object, tags: unknown): S
   return step;
 }
 
-/** Returns an open step's run, preferably the run that is sent to `sink`. */
+/** Returns the run of an open step, preferably the run that is sent to `sink`. */
 export function runOfStep(id: string | undefined, sink?: RunSink): Run | undefined {
   const known = id === undefined ? undefined : steps.get(id);
   return (known?.find(({ run }) => run.sink === sink) ?? known?.[0])?.run;
@@ -78,10 +77,10 @@ export function isRecorded(id: string, sink: RunSink): boolean {
 }
 
 /**
- * Returns the open step that sends a request to `model`, and marks it as requested. The step is below `around`, the
- * request's context, because models do not become the current step. If LangChain has no `AsyncLocalStorage`, which only
- * some of its packages create, no step becomes current, and any open step that calls the model counts. If the request
- * fails, the caller must set `isRequested` to false, because LangChain repeats the request in the same step.
+ * Returns the open step that sends a request to `model`, and sets its `isRequested`. Model steps never become the
+ * current step, so the step is searched below `around`, the context of the request. Only some LangChain packages create
+ * an `AsyncLocalStorage`. Without it no step is current, and any open step that calls the model matches. If the request
+ * fails, the caller must set `isRequested` to false, because LangChain retries the request in the same step.
  */
 export function takeModelStep(model: string, around: RunContext | undefined, sink: RunSink): Step | undefined {
   const above = (globalThis as LangChainGlobals)[STORAGE] === undefined ? undefined : around?.dottedOrder;
@@ -99,7 +98,7 @@ export function stepOf(id: string, handler: object): Step | undefined {
   return steps.get(id)?.find((step) => step.handler === handler);
 }
 
-/** Removes and returns a step that has ended. */
+/** Removes a step that has ended and returns it. */
 export function takeStep(id: string, handler: object, tags: unknown): Step | undefined {
   const step = stepOf(id, handler);
   if (step === undefined) return undefined;
@@ -116,7 +115,7 @@ function remove(step: Step): void {
   abandoned.unregister(step);
 }
 
-/** Records a model's streamed text if its stream does not reach its end. */
+/** Records the text that a model has streamed so far. Called if the stream does not reach its end. */
 export function keepText({ run, text, isChat }: Step): void {
   if (text === '') return;
   run.keepResult(isChat ? { messages: [{ role: 'assistant', content: text }] } : { text });
@@ -128,7 +127,10 @@ function abandon(step: Step, reason: string): void {
   step.run.interrupt(reason);
 }
 
-/** The global key of LangChain's own `AsyncLocalStorage`, and the key of LangChain's configuration in it. */
+/**
+ * LangChain stores its `AsyncLocalStorage` under the global key `STORAGE`. The stored object contains LangChain's
+ * configuration under `CHILD_CONFIG`.
+ */
 const STORAGE = Symbol.for('ls:tracing_async_local_storage');
 const CHILD_CONFIG = Symbol.for('lc:child_config');
 
@@ -140,7 +142,7 @@ interface ChildConfig {
   readonly callbacks?: { getParentRunId?(): string | undefined };
 }
 
-/** Returns the id of the innermost step that contains the running code. */
+/** Returns the id of the innermost LangChain step around the running code. */
 function activeStepId(): string | undefined {
   const store = (globalThis as LangChainGlobals)[STORAGE]?.getStore?.();
   return store?.extra?.[CHILD_CONFIG]?.callbacks?.getParentRunId?.();

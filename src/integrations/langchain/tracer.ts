@@ -12,7 +12,8 @@ import { shared } from '../../base/shared.ts';
 const tracer = shared('langchainTracer', () => ({ isRemoved: false }));
 
 /**
- * Returns the variable that turns on LangChain's own tracer, if that tracer sends the same steps to the same endpoint.
+ * Returns the variable that turns on LangChain's own tracer. Returns undefined unless that tracer sends the same steps
+ * to the same endpoint.
  */
 export function duplicateTracer(): EnvironmentName | undefined {
   const name = LANGSMITH_TRACING.find((variable) => env(variable) === 'true');
@@ -20,15 +21,16 @@ export function duplicateTracer(): EnvironmentName | undefined {
 }
 
 /**
- * Called when LangChain is patched. LangChain's own tracer is then removed from each call that would be recorded twice.
+ * Called when LangChain is patched. The patch removes LangChain's own tracer from each call that would be recorded
+ * twice.
  */
 export function setTracerRemoved(): void {
   tracer.isRemoved = true;
 }
 
 /**
- * Whether LangChain's own tracer records each step a second time. With the same ids, a step's two records would
- * overwrite each other.
+ * Logs a warning and returns true if LangChain's own tracer also records each step. If both runs of a step had the same
+ * id, they would overwrite each other.
  */
 export function warnIfTracedTwice(): boolean {
   const name = tracer.isRemoved ? undefined : duplicateTracer();

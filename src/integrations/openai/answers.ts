@@ -11,7 +11,7 @@ export const choicesReader: AnswerReader = objectReader(
   choicesFold,
 );
 
-/** Fields that repeat the request, and `output_text`, which the SDK derives from `output`. */
+/** Response fields that are not recorded. `output_text` repeats `output`, and the other fields repeat the request. */
 const REPEATED: ReadonlySet<string> = new Set(['instructions', 'tools', 'prompt', 'output_text']);
 
 export const responseReader: AnswerReader = objectReader(
@@ -32,7 +32,7 @@ export const imagesReader: AnswerReader = objectReader(
   imagesFold,
 );
 
-/** Reads the number of vectors and their dimensions. The vectors themselves are not recorded. */
+/** Reads the number of embedding vectors and their dimensions. The vectors themselves are not recorded. */
 export const embeddingsReader: AnswerReader = objectReader(['data'], (answer) => {
   const { object, model, usage } = answer;
   const data = Array.isArray(answer.data) ? answer.data : [];
@@ -41,7 +41,8 @@ export const embeddingsReader: AnswerReader = objectReader(['data'], (answer) =>
 });
 
 /**
- * Replaces a generated image in an item with a marker. Also handles input items, which may repeat an earlier output.
+ * Replaces a generated image in an item with a marker. Input items are handled too, because they may repeat an earlier
+ * output.
  */
 export function markedOutput(item: unknown): unknown {
   return fieldsOf(item).type === 'image_generation_call' ? marked(item, 'result', 'Image') : item;
@@ -58,15 +59,15 @@ function marked(object: unknown, key: string, kind: 'Image' | 'Audio'): unknown 
   return base64 === undefined ? object : { ...fieldsOf(object), [key]: mediaMarker(kind, base64) };
 }
 
-/** Returns a vector's dimensions. A vector is a list of numbers, or 4-byte floats as base64. */
+/** Returns the number of dimensions of a vector. A vector is a list of numbers, or 4-byte floats in base64. */
 export function dimensionsOf(vector: unknown): number | undefined {
   if (typeof vector === 'string') return base64Bytes(vector) / 4;
   return Array.isArray(vector) || ArrayBuffer.isView(vector) ? (vector as unknown[]).length : undefined;
 }
 
 /**
- * Reads the model, the token counts and the error. A response with a successful status may still contain an error, for
- * example an upstream error that a gateway reports.
+ * Reads the model, the token counts and the error. A response may contain an error despite a successful status, for
+ * example from a gateway.
  */
 export function facts(answer: Fields): Omit<Answer, 'outputs'> {
   const { code, message } = fieldsOf(answer.error);
@@ -78,8 +79,8 @@ export function facts(answer: Fields): Omit<Answer, 'outputs'> {
 }
 
 /**
- * The paths of token counts. Chat completions, completions and embeddings report prompt and completion tokens.
- * Responses and images report input and output tokens. Embeddings report no output tokens. Only OpenRouter reports
+ * The paths of token counts. Chat completions, completions and embeddings report prompt and completion tokens. The
+ * Responses and Images APIs report input and output tokens. Embeddings report no output tokens. Only OpenRouter reports
  * `cost`.
  */
 const USAGE: UsagePaths = {

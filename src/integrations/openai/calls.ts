@@ -49,7 +49,7 @@ function call(name: string, runType: RunType, fields: RequestFields, reader: Ans
     name,
     runType,
     describe(body, provider) {
-      // The response to a background request does not contain the answer.
+      // Background requests are not recorded, because their response does not contain the answer.
       if (isFields(body) && body.background === true && body.stream !== true) return undefined;
       return describeRequest(body, provider, fields);
     },
@@ -63,7 +63,7 @@ function responseInputs({ input, instructions, prompt }: Fields): Fields {
   return { messages: [...system, ...asked], prompt };
 }
 
-/** Returns the type name of a stream or response, because reading it here would consume it. */
+/** Describes an upload. For a stream or response, returns the type name, because reading the data would consume it. */
 function uploadOf(upload: unknown): unknown {
   if (Array.isArray(upload)) return upload.map(uploadOf);
   const isStream = isFields(upload) && ('pipe' in upload || 'body' in upload || Symbol.asyncIterator in upload);

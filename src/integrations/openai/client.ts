@@ -3,15 +3,15 @@ import { type Sdk, type TracedClientOptions, unwrapClient, wrapClient } from '..
 import { openaiCalls as calls } from './calls.ts';
 
 /**
- * The part of a client that tracing requires. Clients from the `openai` package and from compatible packages meet this
- * requirement.
+ * The part of a client that tracing requires. Clients from the `openai` package and from compatible packages qualify.
  */
 export interface OpenAILike {
   readonly chat: { readonly completions: { create(...args: never[]): unknown } };
 }
 
 /**
- * The methods to trace. The SDK's helpers (`parse`, `stream`, `runTools`) call these methods, so they are traced too.
+ * The methods to trace. Calls through SDK helpers such as `parse`, `stream` and `runTools` are also traced, because the
+ * helpers call these methods.
  */
 export const openaiSdk: Sdk = {
   place: 'wrapOpenAI',
@@ -33,24 +33,24 @@ export const openaiSdk: Sdk = {
 };
 
 /**
- * Traces the calls of an `openai` package client: chat completions, responses and their compaction, completions,
- * embeddings and images. Calls through helpers (`parse`, `stream`, `runTools`) are traced too. Each call becomes a run
- * below the current run. Changes the client in place and returns it. The client still returns the SDK's own promises
- * and streams. Clients created with `withOptions` are traced too. A second call changes nothing. To change the options,
- * call `unwrapOpenAI` first.
+ * Traces the calls of a client from the `openai` package. Chat completions, responses, response compaction,
+ * completions, embeddings and images are traced. Calls through `parse`, `stream` and `runTools` are also traced. Each
+ * call becomes a run below the current run. Changes the client in place and returns it. The client still returns the
+ * SDK's own promises and streams. Clients created with `withOptions` are also traced. Wrapping a client again has no
+ * effect. To change the options, call `unwrapOpenAI` first.
  *
- * If the value is not such a client, returns it unchanged and logs a warning.
+ * If the value is not such a client, `wrapOpenAI` logs a warning and returns the value unchanged.
  */
 export function wrapOpenAI<Client extends OpenAILike>(client: Client, options?: TracedClientOptions): Client {
   return wrapClient(openaiSdk, client, options);
 }
 
-/** Restores a wrapped client's original methods and returns the client. Runs that are still open end normally. */
+/** Restores the original methods of a wrapped client and returns the client. Open runs still end normally. */
 export function unwrapOpenAI<Client extends OpenAILike>(client: Client): Client {
   return unwrapClient(openaiSdk, client);
 }
 
-/** Determines the provider from the client's class or base URL. Returns `openai` for an unknown URL. */
+/** Determines the provider from the client's class or base URL. If the URL is unknown, returns `openai`. */
 function providerOf(client: object): string {
   if (client.constructor?.name === 'AzureOpenAI') return 'azure';
   const { baseURL } = client as { baseURL?: unknown };

@@ -12,8 +12,8 @@ import type { Fold } from '../call-reader.ts';
 import { addDelta, copyOf } from '../deltas.ts';
 
 /**
- * A choice's fields, besides its message, to which chunks append. Chunks replace all other fields of a choice, for
- * example Azure's content filter result, which each chunk contains completely.
+ * Fields of a choice that chunks extend, besides the message. Chunks replace all other fields. For example, each chunk
+ * contains Azure's complete content filter result.
  */
 const EXTENDED: ReadonlySet<string> = new Set(['text', 'logprobs']);
 
@@ -39,7 +39,7 @@ export function choicesFold(): Fold {
       let characters = 0;
       for (const [key, value] of Object.entries(fieldsOf(chunk))) {
         if (key === 'choices') for (const choice of listOf(value)) characters += addChoice(fieldsOf(choice), isFull);
-        // `obfuscation` is random padding that hides a chunk's size.
+        // `obfuscation` is random padding that hides the size of a chunk.
         else if (key !== 'obfuscation') replace(answer, key, value);
       }
       return characters;
@@ -52,7 +52,7 @@ export function choicesFold(): Fold {
   };
 }
 
-/** Sets a field. Ignores null, which a compatible service may send for a field that an earlier chunk has set. */
+/** Sets a field. Ignores null, because a compatible service may send null for a field that an earlier chunk has set. */
 function replace(target: Fields, key: string, value: unknown): void {
   if (value !== null || target[key] === undefined) target[key] = copyOf(value);
 }
@@ -61,7 +61,7 @@ function byIndex(a: unknown, b: unknown): number {
   return Number(fieldsOf(a).index) - Number(fieldsOf(b).index);
 }
 
-/** Tool calls in a response that is not streamed have no `index`. */
+/** Sorts tool calls by `index` and removes the `index`, because non-streamed responses have none. */
 function withSortedToolCalls(choice: Fields): Fields {
   const { message } = choice;
   if (!isFields(message) || !Array.isArray(message.tool_calls)) return choice;
@@ -71,7 +71,7 @@ function withSortedToolCalls(choice: Fields): Fields {
 
 const INDEX: ReadonlySet<string> = new Set(['index']);
 
-/** The field in an item, or in part of an item, to which each kind of event appends its delta. */
+/** Maps each event type to the field that its delta is appended to. The field is in an item or in part of an item. */
 const DELTA_FIELDS: ReadonlyMap<unknown, string> = new Map([
   ['response.output_text.delta', 'text'],
   ['response.refusal.delta', 'refusal'],
@@ -83,12 +83,12 @@ const DELTA_FIELDS: ReadonlyMap<unknown, string> = new Map([
   ['response.code_interpreter_call_code.delta', 'code'],
 ]);
 
-/** A larger index would create a sparse list of that length. */
+/** Maximum index in a list. A larger index would create a huge sparse list. */
 const INDEX_MAX = 10_000;
 
 /**
- * Combines a response's events. Events that contain the whole response replace it. Between such events, items and parts
- * are built from deltas.
+ * Combines the events of a response. Events that contain the complete response replace it. Between such events, items
+ * and parts are built from deltas.
  */
 export function responseFold(): Fold {
   let response: Fields = { object: 'response', output: [] };
@@ -130,7 +130,7 @@ function put(list: unknown[], index: unknown, value: unknown): void {
 /** Event fields that are not part of the response. */
 const EVENT_FIELDS: ReadonlySet<string> = new Set(['type', 'b64_json', 'created_at', 'partial_image_index']);
 
-/** Collects a stream's complete images and counts its partial images. */
+/** Collects the complete images in a stream and counts the partial images. */
 export function imagesFold(): Fold {
   const data: Fields[] = [];
   let partialImages = 0;
