@@ -2,12 +2,12 @@ import { aiSdkFile, aiSdkMessages, aiSdkToolCall } from '../../payload/ai-sdk.ts
 import { defined, type Fields, filled, isFields } from '../../payload/fields.ts';
 import { type Attributes, anyJson, json, objects, text } from './values.ts';
 
-/** Maps `ai.prompt.messages` to messages with the fields `{ role, content, tool_calls }`. */
+/** Converts `ai.prompt.messages` to messages of the form `{ role, content, tool_calls }`. */
 export function promptMessages(value: unknown): unknown[] | undefined {
   return filled(aiSdkMessages(objects(json(value))));
 }
 
-/** Maps `ai.prompt`, which contains the arguments `{ system, prompt, messages }` of an SDK function. */
+/** Converts `ai.prompt`. This attribute contains the arguments `{ system, prompt, messages }` of an SDK function. */
 export function aiSdkPrompt(value: unknown): Fields | undefined {
   const prompt = json(value);
   if (!isFields(prompt)) return undefined;
@@ -28,10 +28,7 @@ export function aiSdkAnswer(_: unknown, attributes: Attributes): Fields[] {
   return [defined(message)];
 }
 
-/**
- * Parses a tool's arguments. For dynamic tools, the arguments are JSON text that is encoded a second time as a JSON
- * string.
- */
+/** Parses the arguments of a tool. The arguments of dynamic tools are JSON text that is encoded twice. */
 export function aiSdkArguments(value: unknown): unknown {
   return json(anyJson(value));
 }

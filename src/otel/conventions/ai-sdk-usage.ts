@@ -5,9 +5,9 @@ import { type Row, type Rows, SERVICE_TIER } from './vocabulary.ts';
 const PROVIDER_METADATA = 'ai.response.providerMetadata';
 
 /**
- * The AI SDK's token counts. Version 4 uses the names `promptTokens` and `completionTokens`. Version 5 introduced
- * `inputTokens` and `outputTokens`, but for generated objects, only version 7 uses these names. Version 6 introduced
- * details. Earlier versions report some details in the provider metadata only.
+ * The token counts of the AI SDK. Version 4 uses the names `promptTokens` and `completionTokens`. Version 5 introduced
+ * `inputTokens` and `outputTokens`. For generated objects, these names were introduced in version 7. Version 6
+ * introduced token details. Earlier versions report some details only in the provider metadata.
  */
 export const aiSdkUsage: Rows = [
   ['ai.usage.inputTokens', 'input_tokens', withCached],
@@ -44,8 +44,8 @@ export const aiSdkServiceTier: Row = [
 ];
 
 /**
- * Returns a token count that includes cached tokens. Anthropic's counts exclude cached tokens. Since version 6, the SDK
- * adds them. For earlier versions, this function adds them.
+ * Returns a token count that includes cached tokens. Anthropic's counts exclude cached tokens. AI SDK 6 and later add
+ * the cached tokens. For earlier versions, this function adds the cached tokens.
  */
 function withCached(value: unknown, attributes: Attributes): number | undefined {
   const given = count(value);
@@ -85,7 +85,7 @@ interface Providers {
   readonly anthropic: Fields;
 }
 
-/** Caches parsed text, because several rows read the same text, which may be long. */
+/** The last parsed text, cached because several table rows read the same long text. */
 let latest: { readonly source: unknown; readonly providers: Providers } | undefined;
 
 function providersOf(attributes: Attributes): Providers {

@@ -7,12 +7,12 @@ import { FIRST_TOKEN, type Kind, kindsOf, type Row, type Rows, type Vocabulary, 
 
 const OPERATION = 'ai.operationId';
 const METADATA = 'ai.telemetry.metadata';
-/** Version 7 of the AI SDK uses this prefix instead of `ai.telemetry.metadata`. */
+/** Attribute prefix that AI SDK 7 uses instead of `ai.telemetry.metadata`. */
 const CONTEXT = 'ai.settings.context';
 
 /**
- * Run types by the last word of an operation. Operations that are not listed, for example `ai.generateText`, are
- * functions that call these steps.
+ * Maps the last word of an operation to a run type. Unlisted operations, such as `ai.generateText`, are functions that
+ * call these steps.
  */
 const STEPS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ...kindsOf({
@@ -59,13 +59,13 @@ const metadata: Rows = [
   [CONTEXT, WHOLE, same, 'below'],
   // Headers may contain API keys.
   ['ai.request.headers', WHOLE, nothing, 'below'],
-  // Too long for metadata, even if another vocabulary sets the outputs.
+  // Embeddings are too long for metadata, even if another mapping table sets the outputs.
   ['ai.embeddings', WHOLE, nothing, 'merged'],
   ['ai.embedding', WHOLE, nothing, 'merged'],
 ];
 
 /**
- * Vercel's AI SDK, versions 4 to 6, and version 7 with `LegacyOpenTelemetry`:
+ * Mapping table for Vercel's AI SDK, versions 4 to 6, and version 7 with `LegacyOpenTelemetry`:
  * https://ai-sdk.dev/docs/ai-sdk-core/telemetry
  *
  * Takes precedence over the GenAI table, because the SDK's GenAI attributes contain fewer details.
@@ -100,7 +100,7 @@ export const aiSdk: Vocabulary = {
   usage: aiSdkUsage,
   parameters: [
     ['ai.model.id', 'model', text],
-    // The GenAI attributes contain one step's parameters, which `prepareStep` may have changed.
+    // The GenAI attributes contain the parameters of one step. `prepareStep` may have changed them.
     ['gen_ai.request.temperature', 'temperature', number],
     ['ai.settings.temperature', 'temperature', number, 'repeats'],
     ['gen_ai.request.max_tokens', 'max_tokens', number],
@@ -159,8 +159,9 @@ export const aiSdk: Vocabulary = {
 };
 
 /**
- * Optional attributes that version 7 adds to the GenAI conventions, enabled with `new OpenTelemetry({ usage, embedding,
- * schema, … })` from `@ai-sdk/otel`. For speech and transcriptions, the GenAI messages take precedence.
+ * Optional attributes that AI SDK 7 adds to the GenAI conventions. Applications enable them with
+ * `new OpenTelemetry({ usage, embedding, schema, … })` from `@ai-sdk/otel`. For speech and transcriptions, the GenAI
+ * messages take precedence.
  */
 export const aiSdkBesideGenAi: Vocabulary = {
   name: 'ai_sdk_beside_gen_ai',
@@ -177,7 +178,7 @@ export const aiSdkBesideGenAi: Vocabulary = {
   ignored: ['ai.request.text', 'ai.response.text'],
 };
 
-/** Maps the user id and the conversation id, and keeps them under their original keys. */
+/** Maps the user id and the conversation id. Both are also kept under their original keys. */
 function personal(prefix: string): Rows {
   return [
     [`${prefix}.userId`, 'user_id', text],
@@ -195,23 +196,23 @@ function stepOf(operation: unknown): string {
   return name.slice(name.lastIndexOf('.') + 1);
 }
 
-/** Returns the name of the attribute that contains the application's name for a function call. */
+/** Returns the name of the attribute that contains the function name set by the application. */
 function nameOf(attributes: Attributes): string {
   const named = `${METADATA}.ls_run_name`;
   return text(attributes[named]) === undefined ? 'ai.telemetry.functionId' : named;
 }
 
-/** Returns `openai` for the provider `openai.responses`. */
+/** Returns the provider without its suffix, for example `openai` for `openai.responses`. */
 function providerOf(value: unknown): string | undefined {
   return text(text(value)?.split('.', 1)[0]);
 }
 
-/** Returns the object from an SDK function's result. Returns undefined for a model call. */
+/** Returns the object in the result of an SDK function. Returns undefined for model calls. */
 function objectAround(value: unknown, attributes: Attributes): unknown {
   return STEPS.has(stepOf(attributes[OPERATION])) ? undefined : anyJson(value);
 }
 
-/** Returns the object that a model call's answer contains as text. Returns undefined for an SDK function. */
+/** Returns the object that the answer to a model call contains as text. Returns undefined for SDK functions. */
 function objectAnswered(value: unknown, attributes: Attributes): unknown {
   return STEPS.has(stepOf(attributes[OPERATION])) ? aiSdkAnswer(value, attributes) : undefined;
 }
@@ -220,13 +221,15 @@ function eachJson(value: unknown): unknown[] | undefined {
   return Array.isArray(value) ? value.map(anyJson) : undefined;
 }
 
-/** Returns the length of each vector, which is usually JSON text. The vectors themselves are not recorded. */
+/**
+ * Returns the length of each embedding vector. A vector is usually JSON text. The vectors themselves are not recorded.
+ */
 function dimensions(value: unknown): Fields[] {
   const vectors = Array.isArray(value) && typeof value[0] !== 'number' ? value : [value];
   return vectors.map((vector) => ({ dimensions: Array.isArray(vector) ? vector.length : numbersIn(String(vector)) }));
 }
 
-/** Counts the commas, because parsing thousands of numbers is slow. */
+/** Counts the numbers in a JSON list by its commas, because parsing thousands of numbers is slow. */
 function numbersIn(list: string): number {
   if (/^\s*\[\s*\]\s*$/.test(list)) return 0;
   let count = 1;
@@ -238,15 +241,15 @@ function nothing(): Fields {
   return {};
 }
 
-/** Matches functions that return a model's answer, and the model calls inside them. */
+/** Matches SDK functions that return an answer, and the model calls inside them. */
 const ANSWERED = /^ai\.(?:generate|stream)(?:Text|Object)(?:\.do(?:Generate|Stream))?$/;
 
-/** The instrumentation scope in version 7, and its operations that end with a finish reason. */
+/** The instrumentation scope of AI SDK 7. `ANSWERED_OF_7` lists its operations that end with a finish reason. */
 const SCOPE_OF_7 = 'gen_ai';
 const ANSWERED_OF_7: ReadonlySet<unknown> = new Set(['chat', 'invoke_agent']);
 
 /**
- * Whether the caller cancelled an AI SDK call. The SDK ends the spans of cancelled calls without a status and finish
+ * Returns whether the caller cancelled an AI SDK call. Spans of cancelled calls have neither a status nor a finish
  * reason.
  */
 export function isCancelledCall({ attributes, status, instrumentationScope: scope }: SpanLike): boolean {

@@ -21,8 +21,8 @@ const OPERATIONS: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>([
     embedding: ['embeddings', 'embedding'],
     retriever: ['retrieval', 'rerank', 'search_memory'],
     tool: MEMORY_WRITES,
-    // `agent_step` and `handoff` are not in the conventions, but their spans name the model that nested calls use.
-    // Without an entry here, they would look like model calls.
+    // The conventions do not define `agent_step` and `handoff`. Their spans name the model of nested calls, so without
+    // these entries they would look like model calls.
     chain: ['plan', 'agent_step', 'handoff'],
   }),
   ['execute_tool', { runType: 'tool', nameFrom: 'gen_ai.tool.name' }],
@@ -43,9 +43,9 @@ const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
 ]);
 
 /**
- * OpenTelemetry's conventions for generative AI: https://github.com/open-telemetry/semantic-conventions-genai
+ * Mapping table for OpenTelemetry's GenAI conventions: https://github.com/open-telemetry/semantic-conventions-genai
  *
- * Each list contains deprecated names after their replacements.
+ * Deprecated attribute names come after their replacements.
  */
 export const genAi: Vocabulary = {
   name: 'gen_ai',
@@ -139,8 +139,7 @@ export const genAi: Vocabulary = {
 };
 
 /**
- * Returns the memory records that a search found. If the operation is not a search, the attribute contains records to
- * store.
+ * Returns the memory records that a search found. For all other operations, the attribute contains records to store.
  */
 function recordsFound(value: unknown, attributes: Attributes): unknown {
   return attributes[OPERATION] === 'search_memory' ? genAiDocuments(value) : undefined;
@@ -151,8 +150,8 @@ function recordsGiven(value: unknown, attributes: Attributes): unknown {
 }
 
 /**
- * Maps `gen_ai.input.messages`, preceded by `gen_ai.system_instructions`, from `{ role, parts }` to `{ role, content,
- * tool_calls }`. Parts with unknown types do not change.
+ * Converts `gen_ai.input.messages` from `{ role, parts }` to `{ role, content, tool_calls }`.
+ * `gen_ai.system_instructions` becomes the first message. Parts of unknown types are not changed.
  */
 function genAiInputMessages(value: unknown, attributes: Attributes): Fields[] | undefined {
   const messages = objects(json(value)).flatMap(messagesOf);
@@ -161,7 +160,9 @@ function genAiInputMessages(value: unknown, attributes: Attributes): Fields[] | 
   return instructions === undefined || isRepeatedBy(messages, instructions) ? messages : [instructions, ...messages];
 }
 
-/** Maps `gen_ai.output.messages`. A message without a finish reason gets one from `gen_ai.response.finish_reasons`. */
+/**
+ * Converts `gen_ai.output.messages`. If a message has no finish reason, `gen_ai.response.finish_reasons` provides it.
+ */
 function genAiOutputMessages(value: unknown, attributes: Attributes): Fields[] | undefined {
   const reasons = attributes['gen_ai.response.finish_reasons'];
   const messages = objects(json(value)).flatMap((message, at) =>
@@ -170,7 +171,7 @@ function genAiOutputMessages(value: unknown, attributes: Attributes): Fields[] |
   return filled(messages);
 }
 
-/** Maps the system instructions, a list of parts or in some instrumentations plain text, to a system message. */
+/** Converts the system instructions to a system message. Most instrumentations set a list of parts, some plain text. */
 function genAiInstructions(value: unknown): Fields[] | undefined {
   const given = json(value);
   const content = text(given) ?? contentOfBlocks(objects(given).map(blockOf));
@@ -178,7 +179,8 @@ function genAiInstructions(value: unknown): Fields[] | undefined {
 }
 
 /**
- * Maps `gen_ai.prompt` and `gen_ai.completion` from early versions, which contain messages, other JSON, or plain text.
+ * Converts `gen_ai.prompt` and `gen_ai.completion`, from early versions of the conventions. They contain messages,
+ * other JSON or plain text.
  */
 function genAiText(value: unknown): unknown {
   if (text(value) === undefined) return undefined;
@@ -186,17 +188,17 @@ function genAiText(value: unknown): unknown {
   return isMessageList(given) ? given.flatMap(messagesOf) : given;
 }
 
-/** Maps `gen_ai.retrieval.documents`, and the memory records found by a search. */
+/** Converts `gen_ai.retrieval.documents` and the memory records that a search found. */
 function genAiDocuments(value: unknown): Fields[] | undefined {
   return filled(objects(json(value)).map(({ content, metadata, ...rest }) => foundDocument(content, metadata, rest)));
 }
 
-/** Whether the first message repeats the system instructions, as in some instrumentations. */
+/** Returns whether the first message repeats the system instructions. Some instrumentations set both. */
 function isRepeatedBy([first]: readonly Fields[], instructions: Fields): boolean {
   return first?.role === 'system' && JSON.stringify(first.content) === JSON.stringify(instructions.content);
 }
 
-/** Each tool response becomes a message of its own. */
+/** Converts a message. Each tool response becomes a separate message. */
 function messagesOf(message: Fields): Fields[] {
   const { parts, ...rest } = message;
   if (!Array.isArray(parts)) return [defined(rest)];
@@ -214,7 +216,7 @@ function messagesOf(message: Fields): Fields[] {
   return [own, ...answers];
 }
 
-/** Converts a message part. Server-side tool calls, files and parts with unknown types do not change. */
+/** Converts a message part. Server-side tool calls, files and parts of unknown types are not changed. */
 function blockOf(part: Fields): Fields {
   const { type, content, ...rest } = part;
   if (type === 'text') return defined({ type, text: content, ...rest });
@@ -231,12 +233,12 @@ function mediaOf(part: Fields, url: string): Fields {
   return part.modality === 'image' ? { type: 'image_url', image_url: { url } } : { ...part, content: url };
 }
 
-/** The tool response refers to OpenAI's `call_id`, not to `id`. */
+/** Converts a tool call. OpenAI's `call_id` is preferred to `id`, because tool responses refer to `call_id`. */
 function toolCallOf({ type: _, id, call_id, name, arguments: args, ...rest }: Fields): Fields {
   return toolCall(call_id ?? id, name, args, rest);
 }
 
-/** Converts a tool response. The conventions' schema uses `response`, but their examples use `result`. */
+/** Converts a tool response. The schema of the conventions uses `response`, but their examples use `result`. */
 function toolResultOf({ type: _, id, call_id, response, result, ...rest }: Fields): Fields {
   return defined({ role: 'tool', tool_call_id: call_id ?? id, content: response ?? result, ...rest });
 }

@@ -4,14 +4,14 @@ import { type Row, type Vocabulary, WHOLE } from './vocabulary.ts';
 export const inputValue: Row = ['input.value', WHOLE, jsonAs('input.mime_type'), 'repeats'];
 export const outputValue: Row = ['output.value', WHOLE, jsonAs('output.mime_type'), 'repeats'];
 
-/** OpenInference's packages write tags as JSON text. */
+/** Reads `tag.tags`. OpenInference's packages set it to JSON text. */
 export const tagList: Row = ['tag.tags', 'tags', jsonTexts];
 
-/** Attributes that any span may have. General attributes take precedence only over protocol attributes. */
+/** Mapping table for attributes that any span may have. They take precedence only over protocol attributes. */
 export const generalAttributes: Vocabulary = {
   name: 'general',
   namespaces: ['input', 'output', 'session', 'user', 'tag', 'gen_ai'],
-  // A span that names a model is probably a model call if no vocabulary has determined its type.
+  // If no mapping table sets the run type, a span that names a model is probably a model call.
   kindOf: (attributes) => (text(attributes['gen_ai.request.model']) === undefined ? {} : { runType: 'llm' }),
   inputs: [inputValue],
   outputs: [outputValue],
@@ -25,7 +25,10 @@ export const generalAttributes: Vocabulary = {
 
 const PROJECT = 'runspan.project';
 
-/** runspan's own attributes, for fields that no convention defines. They take precedence over all others. */
+/**
+ * Mapping table for runspan's own attributes, which set fields that no convention defines. They take precedence over
+ * all other attributes.
+ */
 export const runspanAttributes: Vocabulary = {
   name: 'runspan',
   namespaces: ['runspan'],

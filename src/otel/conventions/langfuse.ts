@@ -14,7 +14,7 @@ const TYPES: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>(
   }),
 );
 
-/** The attributes that Langfuse's SDK sets: https://langfuse.com/integrations/native/opentelemetry#property-mapping */
+/** Attributes that Langfuse's SDK sets: https://langfuse.com/integrations/native/opentelemetry#property-mapping */
 export const langfuse: Vocabulary = {
   name: 'langfuse',
   namespaces: ['langfuse'],
@@ -45,13 +45,16 @@ export const langfuse: Vocabulary = {
   tags: [['langfuse.trace.tags', 'tags', (value) => texts(json(value))]],
 };
 
-/** Returns an observation's error, which Langfuse reports in the observation's level instead of the span status. */
+/**
+ * Returns the error of a Langfuse observation. Langfuse reports errors in the observation level, not in the span
+ * status.
+ */
 export function langfuseError(attributes: Attributes): string | undefined {
   if (attributes['langfuse.observation.level'] !== 'ERROR') return undefined;
   return text(attributes['langfuse.observation.status_message']) ?? 'Error';
 }
 
-/** Maps Langfuse's token count names to usage fields. */
+/** Maps Langfuse's names for token counts to usage fields. */
 const COUNTS: ReadonlyMap<string, string> = new Map([
   ['input', 'input_tokens'],
   ['input_tokens', 'input_tokens'],
@@ -63,7 +66,7 @@ const COUNTS: ReadonlyMap<string, string> = new Map([
   ['total_tokens', 'total_tokens'],
 ]);
 
-/** Objects in which OpenAI nests the details of input or output tokens. */
+/** Objects in which OpenAI nests input or output token details. */
 const NESTED: ReadonlyMap<string, 'input' | 'output'> = new Map([
   ['input_tokens_details', 'input'],
   ['prompt_tokens_details', 'input'],
@@ -71,13 +74,13 @@ const NESTED: ReadonlyMap<string, 'input' | 'output'> = new Map([
   ['completion_tokens_details', 'output'],
 ]);
 
-/** Anthropic's names for counts that its `input_tokens` count does not include. */
+/** Anthropic's names for token counts that `input_tokens` excludes. */
 const BESIDE_INPUT: ReadonlyMap<string, string> = new Map([
   ['cache_read_input_tokens', 'cache_read'],
   ['cache_creation_input_tokens', 'cache_creation'],
 ]);
 
-/** Matches a detail with the prefix `input_` or `output_`, for example `input_cached_tokens`. */
+/** Matches detail counts with the prefix `input_` or `output_`, for example `input_cached_tokens`. */
 const DETAIL = /^(input|output)_(.+?)(?:_tokens)?$/;
 
 const DETAILS: ReadonlyMap<string, string> = new Map([['cached', 'cache_read']]);
@@ -117,9 +120,9 @@ function addDetails(to: Record<string, number>, given: Fields): void {
 }
 
 /**
- * Adds detail counts, such as cached tokens, to the input and output counts, unless they are already included.
- * Langfuse's OpenAI wrapper excludes the details if its total equals the sum of all counts. Anthropic's input count
- * excludes the details unless the total equals input plus output.
+ * Adds detail counts, such as cached tokens, to the input and output counts unless they are already included. In
+ * Langfuse's OpenAI wrapper, details are excluded if the total equals the sum of all counts. In Anthropic's input
+ * count, details are excluded unless the total equals input plus output.
  */
 function includeDetails(
   usage: Record<string, number>,

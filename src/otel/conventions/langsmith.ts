@@ -6,14 +6,14 @@ const KIND = 'langsmith.span.kind';
 const METADATA = 'langsmith.metadata';
 
 /**
- * LangSmith's attributes, from its SDK and its OpenTelemetry guide:
+ * Mapping table for LangSmith's attributes, from its SDK and its OpenTelemetry guide:
  * https://docs.langchain.com/langsmith/trace-with-opentelemetry
  *
- * The GenAI table reads `gen_ai.prompt` and `gen_ai.completion`.
+ * `gen_ai.prompt` and `gen_ai.completion` are in the GenAI table.
  *
- * `langsmith.span.id`, `.parent_id`, `.dotted_order` and `langsmith.trace.id` stay in the metadata and do not determine
- * the run id. The run id is derived from the span, so that the processor, the exporter and other processes agree on it.
- * Nested runs may already refer to the derived id when LangSmith's ids are set.
+ * The run id is not taken from `langsmith.span.id`, `.parent_id`, `.dotted_order` and `langsmith.trace.id`. These
+ * attributes are recorded as metadata. The run id is derived from the span, so that the processor, the exporter and
+ * other processes use the same id. When LangSmith sets its ids, nested runs may already refer to the derived id.
  */
 export const langSmith: Vocabulary = {
   name: 'langsmith',
@@ -37,19 +37,19 @@ export const langSmith: Vocabulary = {
     METADATA,
     // Headers may contain API keys.
     'langsmith.request.headers',
-    // Attributes that LangSmith's exporter uses internally.
+    // LangSmith's exporter uses the following attributes internally.
     'langsmith.traceable',
     'langsmith.is_root',
     'langsmith.traceable_parent_otel_span_id',
   ],
 };
 
-/** The metadata keys by which LangSmith groups traces into conversations. */
+/** Metadata keys that LangSmith uses to group traces into conversations. */
 const THREADS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
 
 /**
- * Returns the metadata. LangSmith's SDK sets one attribute per key, which contains text or JSON text. The SDK also sets
- * one attribute with all keys, which is less exact and has lower precedence.
+ * Returns the metadata. LangSmith's SDK sets one attribute per key. The values are plain or JSON text. The SDK also
+ * sets one attribute with all keys. This attribute is less exact and has lower precedence.
  */
 function ownMetadata(value: unknown, attributes: Attributes): Fields {
   const given = attributes[METADATA];
@@ -66,13 +66,13 @@ function withThread(metadata: Attributes): Fields {
   return key === undefined ? { ...metadata } : { thread_id: metadata[key], ...metadata };
 }
 
-/** A JSON string stays as it is, because its quotes are part of the application's value. */
+/** Parses a metadata value. JSON strings are not parsed, because the quotes are part of the application's value. */
 function ownValue(value: unknown): unknown {
   const parsed = json(value);
   return typeof parsed === 'object' ? parsed : value;
 }
 
-/** Returns the tags. An empty text means no tags. */
+/** Returns the tags. An empty string means no tags. */
 function tagsOf(value: unknown): string[] | undefined {
   return typeof value === 'string' ? (texts(value.split(',').map((tag) => tag.trim())) ?? []) : texts(value);
 }

@@ -6,7 +6,7 @@ export function isMessageList(value: unknown): value is Fields[] {
   return Array.isArray(value) && value.length > 0 && value.every((item) => isFields(item) && 'role' in item);
 }
 
-/** Returns a retrieved document. Metadata that is not an object is recorded under the key `metadata`. */
+/** Returns a retrieved document. If the metadata is not an object, it is recorded under the key `metadata`. */
 export function foundDocument(content: unknown, metadata: unknown, rest: Fields): Fields {
   const known = json(metadata);
   const about = isFields(known) ? known : { metadata: known };

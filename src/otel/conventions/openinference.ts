@@ -20,7 +20,7 @@ const KINDS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
 ]);
 
 /**
- * OpenInference, the convention of Arize's instrumentations:
+ * Mapping table for OpenInference, the convention of Arize's instrumentations:
  * https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conventions.md
  */
 export const openInference: Vocabulary = {
@@ -41,14 +41,14 @@ export const openInference: Vocabulary = {
     ['input.audio.url', 'audio.url', text],
     ['input.audio.mime_type', 'audio.mime_type', text],
     ['input.audio.transcript', 'audio.transcript', text],
-    // May describe the input or the output, but usually describes the input.
+    // Image and video URLs may belong to the input or the output. Usually they belong to the input.
     ['image.url', 'image.url', text],
     ['video.url', 'video.url', text],
     ['audio.url', 'audio.url', text],
     ['audio.mime_type', 'audio.mime_type', text],
     ['audio.transcript', 'audio.transcript', text],
-    // The specification defines this attribute as the tool's schema, but some instrumentations set it to the call's
-    // arguments.
+    // In the specification, `tool.parameters` is the schema of the tool. Some instrumentations set it to the arguments
+    // of the call.
     ['tool.parameters', WHOLE, json],
     ['llm.prompt_template.variables', WHOLE, json],
   ],
@@ -112,7 +112,7 @@ export const openInference: Vocabulary = {
     ['metadata', WHOLE, jsonObject, 'merged'],
   ],
   tags: [tagList],
-  // Only valid inside a list. Elsewhere, it would add thousands of numbers to the metadata.
+  // `embedding.vector` is only valid inside a list. Elsewhere, it would add thousands of numbers to the metadata.
   ignored: ['embedding.vector'],
 };
 
@@ -121,18 +121,18 @@ function kindName(attributes: Attributes): string | undefined {
 }
 
 /**
- * Returns the input messages. For an agent or a chain, `input.value` takes precedence, because its messages only repeat
- * those from one of its model calls.
+ * Returns the input messages. For agents and chains, `input.value` takes precedence, because their messages only repeat
+ * the messages of one model call.
  */
 function inputMessages(value: unknown, attributes: Attributes): unknown {
   const isAround = KINDS.get(kindName(attributes) ?? '')?.runType === 'chain';
   return isAround && attributes['input.value'] !== undefined ? NOTHING_NEW : openInferenceMessages(value);
 }
 
-/** The text that replaces a value if an `OPENINFERENCE_HIDE_…` variable is set. */
+/** Placeholder for values that an `OPENINFERENCE_HIDE_…` variable hides. */
 const REDACTED = '__REDACTED__';
 
-/** Returns the prompts. In early versions of the OpenInference specification, the prompts are plain text. */
+/** Returns the prompts. In early versions of the OpenInference specification, prompts are plain text. */
 function promptTexts(value: unknown): unknown[] | undefined {
   const items = Array.isArray(value) ? value : [];
   return filled(items.map((item) => (isFields(item) && isFields(item.prompt) ? item.prompt.text : item)));
@@ -146,7 +146,7 @@ function embeddedTexts(value: unknown): unknown[] | undefined {
   return filled(objects(value).flatMap(({ embedding }) => (isFields(embedding) ? (embedding.text ?? []) : [])));
 }
 
-/** Returns the length of each vector. The vectors themselves are not recorded. */
+/** Returns the length of each embedding vector. The vectors themselves are not recorded. */
 function dimensions(value: unknown): Fields[] | undefined {
   return filled(
     objects(value).map(({ embedding }) => vectorOf(isFields(embedding) ? json(embedding.vector) : undefined)),
@@ -159,8 +159,8 @@ function vectorOf(vector: unknown): Fields {
 }
 
 /**
- * Returns template variables, which are recorded as inputs for PROMPT spans only. A model call already records the
- * messages that were rendered from these variables.
+ * Returns the template variables of PROMPT spans. Other spans do not record them, because a model call already records
+ * the rendered messages.
  */
 function renderedVariables(value: unknown, attributes: Attributes): Fields | undefined {
   return kindName(attributes) === 'PROMPT' ? jsonObject(value) : undefined;
@@ -184,20 +184,20 @@ function requestedModel(parameters: unknown): string | undefined {
 }
 
 /**
- * Returns the model that answered, which may differ from the requested model. Instrumentations set `llm.model_name` to
- * the answering model when a call ends.
+ * Returns the model that answered. It may differ from the requested model. When a call ends, instrumentations set
+ * `llm.model_name` to the model that answered.
  */
 function respondingModel(value: unknown, attributes: Attributes): unknown {
   const asked = text(attributes['llm.request.model_name']) ?? requestedModel(attributes['llm.invocation_parameters']);
   return asked === undefined || asked === value ? NOTHING_NEW : text(value);
 }
 
-/** Maps unflattened `llm.input_messages` and `llm.output_messages` to the model API format. */
+/** Converts unflattened `llm.input_messages` and `llm.output_messages` to the model API format. */
 function openInferenceMessages(value: unknown): Fields[] | undefined {
   return filled(objects(value).flatMap(({ message }) => (isFields(message) ? [messageOf(message)] : [])));
 }
 
-/** Maps the output messages. Adds `llm.finish_reason` only if there is exactly one message. */
+/** Converts the output messages. If there is exactly one message, `llm.finish_reason` is added. */
 function openInferenceAnswers(value: unknown, attributes: Attributes): Fields[] | undefined {
   const messages = openInferenceMessages(value);
   const reason = text(attributes['llm.finish_reason']);
@@ -205,7 +205,7 @@ function openInferenceAnswers(value: unknown, attributes: Attributes): Fields[] 
   return [{ finish_reason: reason, ...messages[0] }];
 }
 
-/** Maps `retrieval.documents` and a reranker's documents. */
+/** Converts `retrieval.documents` and the documents of a reranker. */
 function openInferenceDocuments(value: unknown): Fields[] | undefined {
   return filled(objects(value).flatMap(({ document }) => (isFields(document) ? [documentOf(document)] : [])));
 }
@@ -224,7 +224,10 @@ function messageOf(message: Fields): Fields {
   });
 }
 
-/** Some instrumentations set the text in `content` and all other blocks in `contents`. */
+/**
+ * Combines `content` and `contents`. Some instrumentations set the text in `content` and all other blocks in
+ * `contents`.
+ */
 function contentOf(content: unknown, blocks: Fields[]): unknown {
   if (blocks.length === 0) return content;
   const words = text(content);
@@ -232,7 +235,7 @@ function contentOf(content: unknown, blocks: Fields[]): unknown {
   return [{ type: 'text', text: words }, ...blocks];
 }
 
-/** Converts a content block. A tool call's fields are next to `message_content`, not inside it. */
+/** Converts a content block. The fields of a tool call are next to `message_content`, not inside it. */
 function blockOf({ message_content, tool_call, ...others }: Fields): Fields {
   const { type, text: words, image, audio, video, ...rest } = isFields(message_content) ? message_content : {};
   const known = { ...rest, ...others };

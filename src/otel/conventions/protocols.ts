@@ -3,12 +3,12 @@ import { type Attributes, json, number, same, text } from './values.ts';
 import { NOTHING_NEW, type Rename, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 /**
- * OpenTelemetry's conventions for HTTP clients and servers:
+ * Mapping table for OpenTelemetry's conventions for HTTP clients and servers:
  * https://opentelemetry.io/docs/specs/semconv/http/http-spans/
  *
  * Deprecated names come after their replacements.
  *
- * The inputs contain the full URL, or the path and the query on servers that do not know the full URL.
+ * The inputs contain the full URL. If a server does not know the full URL, the inputs contain the path and the query.
  */
 export const http: Vocabulary = {
   name: 'http',
@@ -56,7 +56,7 @@ function partOfUrl(value: unknown, attributes: Attributes): unknown {
   return withoutCredentials(value);
 }
 
-/** Adds the host and path to a run's name, because a span without a known route is named after its HTTP method only. */
+/** Adds the host and path to the run name. Without a known route, the span is only named after its HTTP method. */
 function renameOf(attributes: Attributes): Rename | undefined {
   const method = methodOf(attributes);
   const place = text(attributes['http.route']) ?? placeOf(attributes);
@@ -90,17 +90,18 @@ const VECTOR_DATABASES: ReadonlySet<string> = new Set([
   'weaviate',
 ]);
 
-/** Matches operations that write to a database instead of searching it. */
+/** Matches database operations that write instead of search. */
 const WRITES =
   /^(?:add|batch[_.]?(?:add|insert|upsert|delete)|create|delete|drop|insert|modify|put|remove|update|upsert|write)/i;
 
 /**
- * OpenTelemetry's conventions for database clients: https://opentelemetry.io/docs/specs/semconv/db/database-spans/
+ * Mapping table for OpenTelemetry's conventions for database clients:
+ * https://opentelemetry.io/docs/specs/semconv/db/database-spans/
  *
  * Deprecated names come after their replacements.
  *
- * A vector database search becomes a retriever run. Database spans that are not searches become chains, because only a
- * model calls tools.
+ * A search in a vector database becomes a run of type `retriever`. All other database spans become runs of type
+ * `chain`. The type `tool` is not used, because only models call tools.
  */
 export const database: Vocabulary = {
   name: 'database',
@@ -140,7 +141,7 @@ function isSearch(attributes: Attributes): boolean {
   );
 }
 
-/** A span with one of these attributes describes a message, a remote procedure call or a function invocation. */
+/** Attributes that identify spans for messages, remote procedure calls and function invocations. */
 const SYSTEMS: readonly string[] = [
   'messaging.system.name',
   'messaging.system',
@@ -150,7 +151,7 @@ const SYSTEMS: readonly string[] = [
 ];
 
 /**
- * OpenTelemetry's conventions for messaging, remote procedure calls and functions as a service:
+ * Mapping table for OpenTelemetry's conventions for messaging, remote procedure calls and functions as a service:
  * https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/
  * https://opentelemetry.io/docs/specs/semconv/rpc/rpc-spans/
  * https://opentelemetry.io/docs/specs/semconv/faas/faas-spans/
@@ -179,10 +180,10 @@ export const messaging: Vocabulary = {
 const METHOD = 'mcp.method.name';
 
 /**
- * OpenTelemetry's conventions for Model Context Protocol clients and servers:
+ * Mapping table for OpenTelemetry's conventions for Model Context Protocol (MCP) clients and servers:
  * https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md
  *
- * GenAI attributes contain a tool's arguments and result. `mcp.request.argument` and `mcp.response.value` are
+ * GenAI attributes contain the arguments and the result of a tool. `mcp.request.argument` and `mcp.response.value` are
  * Traceloop's names.
  */
 export const mcp: Vocabulary = {
@@ -204,12 +205,11 @@ export const mcp: Vocabulary = {
   cleaned: new Map([['mcp.resource.uri', withoutCredentials]]),
 };
 
-/** The mask for credentials in OpenTelemetry's conventions. */
+/** The text that replaces credentials in OpenTelemetry's conventions. */
 const REDACTED = 'REDACTED';
 
 /**
- * Query parameters that contain signatures and keys. The HTTP conventions list some of them. Google's model APIs use
- * `key`.
+ * Query parameters that contain signatures and keys. Some are from the HTTP conventions. Google's model APIs use `key`.
  */
 const SIGNATURES: ReadonlySet<string> = new Set([
   'auth',
@@ -226,12 +226,12 @@ const names = new SecretNames([], true);
 /** Matches the user and the password in a URL. */
 const USER = /^([a-z][a-z\d+.-]*:\/\/)[^/?#\s]*@/i;
 
-/** Matches a parameter in a query or a fragment. */
+/** Matches a parameter in a URL query or fragment. */
 const PARAMETER = /(?<=[?&#;]|^)([^?&#;=]{1,128})=([^&#;]+)/g;
 
 /**
- * Returns a whole or partial URL without its user and password, and with keys and signatures masked. Returns undefined
- * if the value is not text.
+ * Returns a full or partial URL without the user and the password. Keys and signatures are masked. Returns undefined if
+ * the value is not text.
  */
 function withoutCredentials(value: unknown): string | undefined {
   const url = text(value);

@@ -33,8 +33,9 @@ const SEARCHES: readonly string[] = [
 const WRITES: readonly string[] = ['db.vector.add.count', 'db.vector.delete.count', 'db.vector.delete.selector'];
 
 /**
- * Traceloop's OpenLLMetry: the attributes that its SDK sets, and that its instrumentations set before they adopted the
- * GenAI conventions. Instrumentations for vector databases report results as events; see `attributesOfVectorEvent`.
+ * Mapping table for Traceloop's OpenLLMetry. Covers the attributes of the SDK, and those that the instrumentations set
+ * before they adopted the GenAI conventions. Instrumentations for vector databases report results as events (see
+ * `attributesOfVectorEvent`).
  *
  * https://github.com/traceloop/openllmetry-js/blob/main/packages/ai-semantic-conventions/src/SemanticAttributes.ts
  * https://www.traceloop.com/docs/openllmetry/contributing/semantic-conventions
@@ -89,14 +90,15 @@ export const traceloop: Vocabulary = {
     ['llm.user', 'user_id', text],
     ['traceloop.association.properties', WHOLE, associations, 'below'],
   ],
-  // Headers may contain API keys. Vectors are recorded by length only.
+  // Headers may contain API keys. Only the length of vectors is recorded.
   ignored: ['llm.headers', 'db.vector.query.embeddings.vector'],
 };
 
 function kindOf(attributes: Attributes): Kind {
   const kind = attributes['traceloop.span.kind'];
   if (kind !== undefined) {
-    // Frameworks set only the workflow name on a workflow span. On all other spans, it names the enclosing workflow.
+    // On a workflow span, frameworks set only the workflow name. On all other spans, the workflow name is that of the
+    // enclosing workflow.
     const isUnnamed = kind === 'workflow' && attributes[NAME] === undefined;
     return { runType: kind === 'tool' ? 'tool' : 'chain', nameFrom: isUnnamed ? WORKFLOW : NAME };
   }
@@ -104,11 +106,11 @@ function kindOf(attributes: Attributes): Kind {
   const request = REQUESTS.get(attributes['llm.request.type']);
   if (request !== undefined) return request;
   if (SEARCHES.some((name) => attributes[name] !== undefined)) return { runType: 'retriever' };
-  // The spans do not name the operation, so writes would otherwise look like searches.
+  // The spans do not name the operation, so writes are detected by attributes.
   return WRITES.some((name) => attributes[name] !== undefined) ? { runType: 'chain' } : {};
 }
 
-/** Adds `thread_id`, which groups the runs in a conversation. */
+/** Adds `thread_id`, which groups traces into a conversation. */
 function associations(value: unknown): Fields | undefined {
   if (!isFields(value)) return undefined;
   const { session_id } = value;
@@ -120,7 +122,7 @@ function embedded(value: unknown): Fields[] | undefined {
   return dimensions === undefined ? undefined : [{ dimensions }];
 }
 
-/** Maps unflattened `gen_ai.prompt` and `gen_ai.completion` to the model API format. */
+/** Converts unflattened `gen_ai.prompt` and `gen_ai.completion` to the model API format. */
 function traceloopMessages(value: unknown): Fields[] | undefined {
   return filled(objects(value).map(messageOf));
 }
@@ -129,7 +131,7 @@ function finishReasons(value: unknown): string[] | undefined {
   return texts(objects(value).map(({ finish_reason }) => finish_reason));
 }
 
-/** Maps `llm.request.functions` to the model API format. */
+/** Converts `llm.request.functions` to the model API format. */
 function traceloopTools(value: unknown): Fields[] | undefined {
   const tools = objects(value).map(({ name, description, parameters, arguments: args }) => ({
     type: 'function',
@@ -139,8 +141,8 @@ function traceloopTools(value: unknown): Fields[] | undefined {
 }
 
 /**
- * Maps a function's arguments `{ args, kwargs }`. The SDK puts a single object into `kwargs`. Inputs that a framework
- * sets directly are returned unchanged.
+ * Converts the arguments `{ args, kwargs }` of a function. If the only argument is an object, the SDK sets `kwargs`.
+ * Inputs that a framework sets directly are returned unchanged.
  */
 function callInputs(value: unknown): unknown {
   const given = anyJson(value);
@@ -150,16 +152,16 @@ function callInputs(value: unknown): unknown {
   if (args.length === 0) return kwargs === undefined ? {} : kwargs;
   if (kwargs !== undefined && !(isFields(kwargs) && isEmpty(kwargs))) return given;
   if (args.length > 1) return { args };
-  // LangChain's tools have no `kwargs`, and their argument is JSON text.
+  // LangChain's tools set no `kwargs`. Their argument is JSON text.
   return kwargs === undefined ? json(args[0]) : args[0];
 }
 
-/** Maps a vector database's matches. Records only the length of each vector. */
+/** Converts the matches from a vector database. Only the length of each vector is recorded. */
 function vectorDocuments(value: unknown): Fields[] | undefined {
   return filled(objects(value).map(documentOf));
 }
 
-/** Returns a vector's length. A vector is a list, or a list as JSON text. */
+/** Returns the length of a vector. A vector is a list, or a list as JSON text. */
 export function dimensionsOf(vector: unknown): number | undefined {
   const given = json(vector);
   return Array.isArray(given) ? given.length : undefined;
@@ -172,7 +174,7 @@ function messageOf({ message, ...shallow }: Fields): Fields {
   return defined({ ...rest, content: contentOf(content), tool_calls: calls, function_call });
 }
 
-/** Returns a message's content, whose content blocks are encoded as JSON text. */
+/** Returns the content of a message. Content blocks are encoded as JSON text. */
 function contentOf(content: unknown): unknown {
   const given = json(content);
   const isBlocks = Array.isArray(given) && given.length > 0 && given.every((item) => isFields(item) && 'type' in item);
@@ -187,7 +189,7 @@ function documentOf({ document, metadata, entity, values, sparse: _, ...rest }: 
   return foundDocument(document, metadata ?? entity, defined({ dimensions: dimensionsOf(values), ...rest }));
 }
 
-/** Names of events that each describe one vector: the query vector or a match. */
+/** Names of events that describe one vector. The vector is the query or a match. */
 const VECTORS: ReadonlySet<string> = new Set([
   'db.query.embeddings',
   'db.query.result',
@@ -196,14 +198,14 @@ const VECTORS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Matches the events in which Pinecone's instrumentation reports a match's metadata. Attributes report the match
- * itself.
+ * Matches events in which Pinecone's instrumentation reports the metadata of a match. The match itself is reported in
+ * attributes.
  */
 const MATCH_METADATA = /^pinecone\.query\.result\.(\d+)\.metadata$/;
 
 /**
- * Converts an event that describes a vector to attributes whose values are one-item lists. Returns undefined for other
- * events.
+ * Converts an event that describes a vector to attributes. Each attribute value is a list with one item. Returns
+ * undefined for other events.
  */
 export function attributesOfVectorEvent(name: string, attributes: Attributes): Fields | undefined {
   if (VECTORS.has(name)) return { [name]: [vectorOf(name, attributes)] };

@@ -1,14 +1,14 @@
 import { defined, type Fields, filled, isFields, parsedJson } from '../../payload/fields.ts';
 
-/** A span's attributes. SDK 3.x allows objects as values. */
+/** The attributes of a span. SDK 3.x allows objects as values. */
 export type Attributes = Readonly<Record<string, unknown>>;
 
-/** Converts an attribute's value. Returns undefined if the value has an unexpected type. */
+/** Converts an attribute value. Returns undefined if the value has an unexpected type. */
 export type Read = (value: unknown, attributes: Attributes) => unknown;
 
 /**
- * Functions that only parse JSON text. If a function depends on a MIME type, its map value is the attribute that
- * contains this type: nothing is parsed for `text/plain`.
+ * Functions that only parse JSON text. If a function depends on a MIME type, the map value names the attribute with
+ * this type. Values of type `text/plain` are not parsed.
  */
 const verbatim = new Map<Read, string | undefined>([
   [json, undefined],
@@ -26,20 +26,20 @@ export function same(value: unknown): unknown {
   return value;
 }
 
-/** Returns a finite number. Some instrumentations set numbers as text. */
+/** Returns a finite number. Numbers as text are accepted, because some instrumentations set them. */
 export function number(value: unknown): number | undefined {
   if (typeof value !== 'number' && text(value) === undefined) return undefined;
   const result = Number(value);
   return Number.isFinite(result) ? result : undefined;
 }
 
-/** Returns a token count or cost, which is never negative. */
+/** Returns a token count or a cost. Negative values are ignored. */
 export function count(value: unknown): number | undefined {
   const result = number(value);
   return result === undefined || result < 0 ? undefined : result;
 }
 
-/** Returns an object of counts, which may nest further objects of counts. Drops all other values. */
+/** Returns an object with counts and nested objects of counts. All other values are dropped. */
 export function counts(value: unknown): Fields | undefined {
   const given = jsonObject(value);
   return given && countsIn(given, true);
@@ -58,20 +58,20 @@ export function json(value: unknown): unknown {
   return typeof value === 'string' && LOOKS_LIKE_JSON.test(value) ? parsedJson(value) : value;
 }
 
-/** Parses text that is always JSON, for example `7` or `true`. Returns invalid JSON unchanged. */
+/** Parses text that is always JSON, even `7` or `true`. Returns invalid JSON unchanged. */
 export function anyJson(value: unknown): unknown {
   return typeof value === 'string' ? parsedJson(value) : value;
 }
 
-/** Like `json`, but returns undefined if the result is not an object. */
+/** Works like `json`, but returns undefined if the result is not an object. */
 export function jsonObject(value: unknown): Fields | undefined {
   const result = json(value);
   return isFields(result) ? result : undefined;
 }
 
 /**
- * Returns a function like `json` that respects the value's MIME type. `mimeType` names the attribute that may contain
- * this type.
+ * Returns a function like `json` that respects the MIME type of the value. `mimeType` names the attribute that contains
+ * the MIME type.
  */
 export function jsonAs(mimeType: string): Read {
   const read: Read = (value, attributes) => {
@@ -83,19 +83,19 @@ export function jsonAs(mimeType: string): Read {
   return read;
 }
 
-/** Whether a function only parses JSON text, given these attributes. */
+/** Returns whether `read` only parses JSON text for a span with these attributes. */
 export function isVerbatim(read: Read, attributes: Attributes): boolean {
   if (!verbatim.has(read)) return false;
   const mimeType = verbatim.get(read);
   return mimeType === undefined || attributes[mimeType] !== PLAIN_TEXT;
 }
 
-/** Returns a list of texts from a list or its JSON text. A single text becomes a list. */
+/** Returns a list of strings from a list or from JSON text. A single string becomes a list. */
 export function jsonTexts(value: unknown): string[] | undefined {
   return texts(json(value));
 }
 
-/** Returns a list of texts. A single text becomes a list. */
+/** Returns a list of strings. A single string becomes a list. */
 export function texts(value: unknown): string[] | undefined {
   return filled((Array.isArray(value) ? value : [value]).filter((item) => text(item) !== undefined));
 }

@@ -1,18 +1,19 @@
 import type { Attributes, Read } from './values.ts';
 
 /**
- * Maps one attribute to one field of the run. `key` is a key within the row's group, with a dot for a nested key. The
- * key `WHOLE` stands for the whole group. Rows are in order of precedence: a row is skipped if its key is already set.
+ * Maps one attribute to one field of a run. `key` is a key within the row's group. Nested keys contain a dot. The key
+ * `WHOLE` stands for the whole group. Rows are in order of precedence. If the key is already set, the row is skipped.
  */
 export type Row = readonly [attribute: string, key: string, read: Read, manner?: Manner];
 
 /**
  * - `list`: `attribute` is the prefix of a flattened list.
- * - `repeats`: the attribute repeats an earlier row's attribute. If the earlier row was used, this attribute is not
+ * - `repeats`: the attribute repeats the attribute of an earlier row. If that row was used, this attribute is not
  *   copied to the metadata.
- * - `merged`: the attribute is an object, whose keys are added to the group unless they are already set.
- * - `below`: like `merged`, but the object is flattened: each key is an attribute whose name starts with `attribute`.
- * - `kept`: the attribute is also copied to the metadata, unless another row uses it.
+ * - `merged`: the attribute is an object. Its keys are added to the group unless they are already set.
+ * - `below`: like `merged`, but for a flattened object. Each key is a separate attribute whose name starts with
+ *   `attribute`.
+ * - `kept`: the attribute is also copied to the metadata unless another row uses it.
  *
  * Attributes that no row uses are copied to the metadata unchanged.
  */
@@ -22,35 +23,35 @@ export type Rows = readonly Row[];
 
 export const WHOLE = '*';
 
-/** The key for the time of the first token, in the group `times`. */
+/** Key in the group `times` for the time of the first token. */
 export const FIRST_TOKEN = 'first_token';
 
-/** The metadata key for OpenAI's service tier, which determines the names of token details. */
+/** Metadata key for OpenAI's service tier. The service tier determines the names of token details. */
 export const SERVICE_TIER = 'service_tier';
 
 /**
- * Returned by a `Read` function if its attribute only repeats other attributes, so that it is not copied to the
+ * Result of a `Read` function whose attribute only repeats other attributes. Such an attribute is not copied to the
  * metadata.
  */
 export const NOTHING_NEW: unique symbol = Symbol('nothing new');
 
-/** The groups of run fields that the tables set. */
+/** The groups of run fields that the mapping tables set. */
 export type Group = 'inputs' | 'outputs' | 'usage' | 'parameters' | 'metadata' | 'tags' | 'times';
 
-/** A span's run type, and the attribute with a better run name than the span's name. */
+/** The run type for a span, and the attribute that contains a better name than the span name. */
 export interface Kind {
   readonly runType?: string | undefined;
   readonly nameFrom?: string | undefined;
-  /** A better name that is built from inputs. Not used if inputs are hidden. */
+  /** A better name that is built from inputs. Ignored if inputs are hidden. */
   readonly rename?: Rename | undefined;
 }
 
-/** Converts lists of values by run type into pairs of a value and its kind. */
+/** Converts lists of values by run type to pairs of a value and its `Kind`. */
 export function kindsOf(values: Readonly<Record<string, readonly string[]>>): [value: string, Kind][] {
   return Object.entries(values).flatMap(([runType, list]) => list.map((value): [string, Kind] => [value, { runType }]));
 }
 
-/** Names a run `to` if its span is named `from`. */
+/** If the span is named `from`, the run is named `to`. */
 export interface Rename {
   readonly from: string;
   readonly to: string;
@@ -59,12 +60,10 @@ export interface Rename {
 /** The mapping table for one semantic convention. */
 export interface Vocabulary {
   readonly name: string;
-  /**
-   * The first words in the vocabulary's attribute names. A vocabulary is used only for spans with such an attribute.
-   */
+  /** First words of the attribute names in this table. The table is used only for spans with such an attribute. */
   readonly namespaces: readonly string[];
   /**
-   * Whether a span with these attributes uses the vocabulary. Needed if other vocabularies use the same first words.
+   * Returns whether a span with these attributes uses this table. Needed if other tables share the same first words.
    */
   matches?(attributes: Attributes): boolean;
   kindOf(attributes: Attributes): Kind;
@@ -79,11 +78,15 @@ export interface Vocabulary {
   /** Microseconds since the start of the span. */
   readonly times?: Rows;
   /**
-   * The attribute that contains the project. Read when the span starts, because a run's project cannot change later.
+   * The attribute that contains the project. It is read when the span starts, because the project of a run cannot
+   * change later.
    */
   readonly project?: string;
   /** Attributes that are never copied to the metadata. */
   readonly ignored?: readonly string[];
-  /** Functions that remove credentials from attributes before they are copied to the metadata. Used for all spans. */
+  /**
+   * Functions that remove credentials from attributes before the attributes are copied to the metadata. Used for all
+   * spans.
+   */
   readonly cleaned?: ReadonlyMap<string, Read>;
 }

@@ -1,5 +1,6 @@
 /**
- * Registries of this process's span processors. The code in `run/` finds the active span and its run through this list.
+ * The span registries of all span processors in this process. The code in `run/` uses them to find the active span and
+ * its run.
  */
 import { type Context, context, type Span, trace } from '@opentelemetry/api';
 import { enteredContext, type RunContext, type SpanSource, setSpanSource } from '../../run/context.ts';
@@ -9,11 +10,11 @@ import type { SpanEntry } from './span-entry.ts';
 import type { SpanKey, SpanRegistry } from './span-registry.ts';
 import { SpanRun } from './span-run.ts';
 
-/** An array, because iterating over a Set at every span start takes longer. */
+/** An array, because iterating over a `Set` at every span start is slower. */
 let registries: readonly SpanRegistry[] = [];
 
 /**
- * Registries of the processors that were shut down most recently. A batch exported later may still contain their spans.
+ * Registries of the processors that were shut down last. A batch that is exported later may still contain their spans.
  */
 const detached: SpanRegistry[] = [];
 const DETACHED_MAX = 8;
@@ -26,7 +27,7 @@ const source: SpanSource = {
   },
 };
 
-/** Adds a registry. Runs that start inside its spans then become children of the spans' runs. */
+/** Adds a registry. From then on, runs that start inside its spans become children of the spans' runs. */
 export function attach(registry: SpanRegistry): void {
   registries = [...registries, registry];
   setSpanSource(source);
@@ -48,7 +49,7 @@ export function isRecorded(span: object, sink: RunSink): boolean {
   return false;
 }
 
-/** Returns the run of a span that is recorded with this sink. Also searches processors that were shut down. */
+/** Returns the run of a span that is recorded with this sink. Processors that were shut down are also searched. */
 export function recordedRun(span: SpanKey, sink: RunSink): SpanRun | undefined {
   for (const registry of [...registries, ...detached]) {
     const entry = registry.find(span);

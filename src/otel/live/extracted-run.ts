@@ -7,12 +7,12 @@ import type { SpanContextLike } from '../span-like.ts';
 const KEY = createContextKey('runspan extracted run');
 
 /**
- * A run in another process, stored in an OpenTelemetry context. The message that contained the run may also contain a
+ * A run in another process, stored in an OpenTelemetry context. The message that carried the run may also carry a
  * remote span.
  */
 export class ExtractedRun {
   readonly #run: RemoteRun;
-  /** Id of the remote span in the same message. Undefined if the message has none. */
+  /** Id of the remote span in the same message. Undefined if the message has no remote span. */
   readonly #spanId: string | undefined;
   #known: { readonly sink: RunSink; readonly context: RunContext } | undefined;
 
@@ -21,14 +21,14 @@ export class ExtractedRun {
     this.#spanId = spanId;
   }
 
-  /** Returns the context for nested runs with this sink. */
+  /** Returns the context for nested runs that use this sink. */
   contextFor(sink: RunSink): RunContext {
     if (this.#known?.sink !== sink) this.#known = { sink, context: this.#run.contextFor(sink) };
     return this.#known.context;
   }
 
   /**
-   * Whether this run and the span come from the same message. A context may still contain a run from an earlier
+   * Returns whether this run and the span come from the same message. A context may still contain a run from an earlier
    * message.
    */
   isBeside(span: SpanContextLike | undefined): boolean {
@@ -37,15 +37,15 @@ export class ExtractedRun {
 }
 
 /**
- * Returns a context that contains the run. If `context` contains a remote span, the run and that span come from the
- * same message.
+ * Returns a context that contains the run. If `context` contains a remote span, it must come from the same message as
+ * the run.
  */
 export function withExtracted(context: Context, run: RemoteRun): Context {
   const ids: SpanContextLike | undefined = trace.getSpanContext(context);
   return context.setValue(KEY, new ExtractedRun(run, ids?.isRemote === true ? ids.spanId : undefined));
 }
 
-/** Returns the remote run to use as parent in this context. Called if `span` has no run in this process. */
+/** Returns the remote run to use as the parent in this context. Called if `span` has no run in this process. */
 export function extractedFor(
   context: Context,
   span: { spanContext(): SpanContextLike } | undefined,

@@ -2,20 +2,22 @@ import { monotonicNowMs } from '../../base/clock.ts';
 import { clearTimer, setTimer } from '../../base/timers.ts';
 import type { ResourceLike } from '../span-like.ts';
 
-/** Timeout for a flush. Shorter than the 30 s timeout of tracer providers, so that providers receive the result. */
+/**
+ * Timeout for a flush, in milliseconds. The timeout of tracer providers is 30 s, so providers still receive the result.
+ */
 const FLUSH_TIMEOUT_MS = 29_000;
 
-/** Limits each flush to one timeout. A shutdown right after a flush that timed out shares its timeout. */
+/** Limits each flush to one timeout. If a shutdown follows a flush that has just timed out, both share one timeout. */
 export class FlushTime {
   readonly #timeoutMs: number;
-  /** Time at which the last flush timed out. -Infinity if none did. */
+  /** Time at which the last flush timed out. `-Infinity` if no flush has timed out. */
   #endMs = Number.NEGATIVE_INFINITY;
 
   constructor(timeoutMs: number = FLUSH_TIMEOUT_MS) {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Calls `flush` with the full timeout. `flush` resolves to true if everything was delivered. */
+  /** Calls `flush` with the full timeout. `flush` must resolve to true if all runs were delivered. */
   async whole(flush: (timeoutMs: number) => Promise<boolean>): Promise<void> {
     const endMs = monotonicNowMs() + this.#timeoutMs;
     const isDelivered = await flush(this.#timeoutMs);
@@ -23,8 +25,7 @@ export class FlushTime {
   }
 
   /**
-   * Timeout for the flush at shutdown, in milliseconds: the full timeout, or what remains after a flush that has
-   * recently timed out.
+   * Timeout for the flush at shutdown, in milliseconds. If a flush has just timed out, only the remaining time is used.
    */
   get lastMs(): number {
     const leftMs = this.#endMs - monotonicNowMs();
@@ -34,13 +35,13 @@ export class FlushTime {
 
 const WAIT_MAX_MS = 1_500;
 
-/** Promises that wait for a resource, so that each resource is waited for only once. */
+/** One promise per resource that is being waited for. */
 const waits = new WeakMap<ResourceLike, Promise<void>>();
 const unfinished = new Set<Promise<void>>();
 
 /**
- * Settles when the resource's pending attributes are known, or at the time limit. Returns undefined if no attribute is
- * pending. Never rejects. Keeps the process alive, because the waiting runs are incomplete.
+ * Waits until the resource's pending attributes are known, or until the time limit. Returns undefined if no attribute
+ * is pending. Never rejects. The wait keeps the process alive, because the waiting runs are incomplete.
  */
 export function resourceWait(resource: ResourceLike): Promise<void> | undefined {
   if (resource?.asyncAttributesPending !== true) return undefined;
@@ -53,7 +54,10 @@ export function resourceWait(resource: ResourceLike): Promise<void> | undefined 
   return wait;
 }
 
-/** Waits for all resources with pending attributes before a flush. Returns the elapsed milliseconds. Never rejects. */
+/**
+ * Waits for all resources with pending attributes. Called before a flush. Resolves to the elapsed milliseconds. Never
+ * rejects.
+ */
 export async function resourcesSettled(): Promise<number> {
   if (unfinished.size === 0) return 0;
   const startedMs = monotonicNowMs();
@@ -69,7 +73,7 @@ async function settledOrLate(resource: ResourceLike): Promise<void> {
   try {
     await Promise.race([resource.waitForAsyncAttributes?.(), late]);
   } catch {
-    // A resource detector failed, so its attributes are missing.
+    // If a resource detector fails, its attributes are missing.
   } finally {
     clearTimer(timer);
   }

@@ -3,14 +3,11 @@ import { enclosingModelCall, type RunContext } from '../../run/context.ts';
 import type { RunSink } from '../../run/sink.ts';
 import type { SpanContextLike } from '../span-like.ts';
 
-/**
- * What a processor or exporter remembers about a span that it has received. For a span that became a run, the entry is
- * a `SpanRun`.
- */
+/** Stores what a processor or exporter knows about a span. If the span became a run, the entry is a `SpanRun`. */
 export abstract class SpanEntry {
   readonly ids: SpanContextLike;
   isOpen = true;
-  /** The context for nested runs. Undefined if the span has no run and no run encloses it. */
+  /** The context for nested runs. Undefined if neither the span nor an enclosing span has a run. */
   abstract readonly context: RunContext | undefined;
 
   constructor(ids: SpanContextLike) {
@@ -18,7 +15,7 @@ export abstract class SpanEntry {
   }
 }
 
-/** A span without a run. Nested runs become children of the run in `context`. */
+/** A span that has no run. Nested runs become children of the run in `context`. */
 export class SkippedSpan extends SpanEntry {
   readonly context: RunContext | undefined;
 
@@ -29,9 +26,10 @@ export class SkippedSpan extends SpanEntry {
 }
 
 /**
- * Delays a span's entry if it is unknown at the start whether the call already has a run: OpenInference sets attributes
- * later, and the stream helpers in Anthropic's SDK start a span before they call the wrapped method. The entry is
- * created when a child starts, when the span ends, or when the code that started the span returns to the event loop.
+ * Delays the entry of a span. At the start of the span, it may be unknown whether the model call already has a run.
+ * OpenInference sets attributes later. Stream helpers in Anthropic's SDK start a span before they call the wrapped
+ * method. The entry is created when a child starts, when the span ends, or when the current code returns to the event
+ * loop.
  */
 export class LateEntry extends SpanEntry {
   readonly #sink: RunSink;
@@ -56,12 +54,12 @@ export class LateEntry extends SpanEntry {
     return this.#created;
   }
 
-  /** The entry. Undefined until it is created. */
+  /** The entry of the span. Undefined until it is created. */
   get known(): SpanEntry | undefined {
     return this.#created;
   }
 
-  /** Replaces the span with a model call's run, if that run has the same sink. */
+  /** Replaces the span with the run of a model call if that run has the same sink. */
   replace(context: RunContext): void {
     if (this.#create === undefined || enclosingModelCall(context, this.#sink) === undefined) return;
     this.#create = undefined;

@@ -8,7 +8,7 @@ import type { SpanLike } from '../span-like.ts';
 /** Run types of spans that may record a model call. Retrievers may call a model for ranking. */
 const RUN_TYPES: ReadonlySet<string> = new Set(['llm', 'embedding', 'retriever']);
 
-/** Attributes that contain the requested model and are set when a span starts. */
+/** Attributes that contain the requested model. They are set when a span starts. */
 const MODEL_NAMES: readonly string[] = [
   'gen_ai.request.model',
   'llm.model_name',
@@ -22,8 +22,8 @@ const MODEL_NAMES: readonly string[] = [
 const SDK_SCOPE = /^com\.anthropic\.sdk\b/;
 
 /**
- * Returns the model call that a span records. Returns undefined if its attributes name no model. Pass `knownType` if
- * the run type has already been determined.
+ * Returns the model call that a span records. Returns undefined if the span's attributes name no model. Pass
+ * `knownType` if the run type is already known.
  */
 export function spanModelCall(span: SpanLike, knownType?: string): ModelCall | undefined {
   const { attributes } = span;
@@ -33,7 +33,7 @@ export function spanModelCall(span: SpanLike, knownType?: string): ModelCall | u
   return runType !== undefined && RUN_TYPES.has(runType) ? { runType, model, scope: scopeOf(span) } : undefined;
 }
 
-/** Whether a span that has just started records the same model call as its parent run. */
+/** Returns whether a new span records the same model call as its parent run. */
 export function isCallAbove(span: SpanLike, parent: RunContext | undefined, sink: RunSink): boolean {
   if (isEmpty(span.attributes) || modelOf(span.attributes) === undefined) return false;
   const above = enclosingModelCall(parent, sink);
@@ -41,8 +41,8 @@ export function isCallAbove(span: SpanLike, parent: RunContext | undefined, sink
 }
 
 /**
- * Whether it is too early to decide if a new span records a call that already has a run, because the span's attributes
- * may be set after its start.
+ * Returns whether it is still unknown if the model call of a new span already has a run. The attributes of a span may
+ * be set after its start.
  */
 export function isCallUnknown(span: SpanLike, parent: RunContext | undefined, sink: RunSink): boolean {
   if (isEmpty(span.attributes)) return enclosingModelCall(parent, sink) !== undefined;
