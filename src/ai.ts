@@ -1,4 +1,4 @@
-/** Traces calls of Vercel's AI SDK. @packageDocumentation */
+/** Traces calls to Vercel's AI SDK. @packageDocumentation */
 import './runspan.ts';
 
 export { unwrapModel, wrapModel } from './integrations/ai-sdk/model.ts';

@@ -1,4 +1,4 @@
-/** Traces calls of the `@anthropic-ai/sdk` package. @packageDocumentation */
+/** Traces calls to the `@anthropic-ai/sdk` package. @packageDocumentation */
 import './runspan.ts';
 
 export { type AnthropicLike, unwrapAnthropic, wrapAnthropic } from './integrations/anthropic/client.ts';

@@ -1,4 +1,4 @@
-/** Traces calls of LangChain and LangGraph. @packageDocumentation */
+/** Traces calls to LangChain and LangGraph. @packageDocumentation */
 import './runspan.ts';
 
 export * from './integrations/langchain/handler.ts';

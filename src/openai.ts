@@ -1,4 +1,4 @@
-/** Traces calls of the `openai` package. @packageDocumentation */
+/** Traces calls to the `openai` package. @packageDocumentation */
 import './runspan.ts';
 
 export { type OpenAILike, unwrapOpenAI, wrapOpenAI } from './integrations/openai/client.ts';

@@ -10,7 +10,7 @@ import { currentStats, type RequestMessage, type Stats, subscribe } from '../run
 export interface ObserveStatsOptions {
   /**
    * The meter that creates the instruments.
-   * @default a meter of the global meter provider, which must be set before
+   * @default a meter from the global meter provider
    */
   meter?: Meter;
 }
@@ -20,15 +20,15 @@ const CHECKS: Checks<ObserveStatsOptions> = {
 };
 
 /**
- * Meters that already have the instruments, and the functions that stop their reports. Registering the instruments
- * twice would double the counts.
+ * Maps each meter that has the instruments to the function that stops reporting. Registering the instruments twice
+ * would double the counts.
  */
 const observed = new WeakMap<Meter, () => void>();
 
 /**
- * Reports `stats()` and request durations as OpenTelemetry metrics. The metrics' names start with `runspan.` and follow
- * the conventions for SDKs (`docs/opentelemetry.md`). Call this function once, after setting the meter provider,
- * because OpenTelemetry returns a no-op meter until then. Call the returned function to stop the reports. Never throws.
+ * Reports `stats()` and request durations as OpenTelemetry metrics. Metric names start with `runspan.` and follow the
+ * conventions for SDKs (see `docs/opentelemetry.md`). Call this function once, after you have set the meter provider.
+ * Before that, OpenTelemetry returns a no-op meter. Call the returned function to stop reporting. Never throws.
  */
 export function observeStats(options?: ObserveStatsOptions): () => void {
   const stop = guard('observeStats', () => {
@@ -62,7 +62,7 @@ function observe(meter: Meter): () => void {
 
 type Values = readonly (readonly [value: number, attributes?: Record<string, string>])[];
 
-/** The instruments, and a function for each that reads its values from the stats. */
+/** Returns the instruments, each with a function that reads its values from the stats. */
 function instrumentsOf(meter: Meter): readonly (readonly [Observable, (stats: Stats) => Values])[] {
   const counter = (name: string, unit: string, description: string): Observable =>
     meter.createObservableCounter(name, { unit, description });
@@ -124,7 +124,10 @@ function instrumentsOf(meter: Meter): readonly (readonly [Observable, (stats: St
   ];
 }
 
-/** The bucket bounds that the HTTP conventions recommend, plus 30 s, the default request timeout. */
+/**
+ * Bucket bounds in seconds, as recommended by the HTTP conventions. 30 s is added because it is the default request
+ * timeout.
+ */
 const BOUNDS_S = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30];
 
 function recordDurations(meter: Meter): () => void {
@@ -134,7 +137,7 @@ function recordDurations(meter: Meter): () => void {
     advice: { explicitBucketBoundaries: BOUNDS_S },
   });
   return subscribe('runspan:request:end', (message) => {
-    // An error in a subscriber would end the process.
+    // `guard` is needed, because an error in a subscriber would crash the process.
     guard('observeStats', () => histogram.record(message.durationMs / 1_000, attributesOf(message)));
   });
 }

@@ -9,15 +9,15 @@ import type { SpanContextLike } from './span-like.ts';
 
 /** A log record from any SDK version. */
 export interface LogRecordLike {
-  /** The span that was active when the record was emitted. */
+  /** The span that was active when the log record was emitted. */
   readonly spanContext?: SpanContextLike | undefined;
   readonly attributes: Readonly<Record<string, unknown>>;
   readonly body?: unknown;
-  /** Versions before 0.57 and older instrumentations set the attribute `event.name` instead. */
+  /** Event name. SDK versions before 0.57 and older instrumentations set the attribute `event.name` instead. */
   readonly eventName?: string | undefined;
 }
 
-/** The SDK's log record processor interface. */
+/** The log record processor interface of the OpenTelemetry SDK. */
 export interface LogRecordProcessorLike {
   onEmit(record: LogRecordLike): void;
   enabled(options: { readonly eventName?: string | undefined }): boolean;
@@ -26,16 +26,16 @@ export interface LogRecordProcessorLike {
 }
 
 /**
- * Adds messages and exceptions that instrumentations emit as log records to the runs of their spans. Add this processor
- * to a logger provider's `processors`. The processor sends nothing itself and needs a `RunSpanProcessor` in the same
- * process. A record is added to the run of the span that was active when the record was emitted, in each
- * `RunSpanProcessor` that has recorded the span.
+ * Adds messages and exceptions from log records to runs. Add this processor to the `processors` of a logger provider.
+ * The processor sends nothing itself and requires a `RunSpanProcessor` in the same process. Each log record is added to
+ * the run of the span that was active when the record was emitted. If several `RunSpanProcessor` instances have
+ * recorded the span, the log record is added to each of their runs.
  *
- * The processor reads the message events of the GenAI conventions and the events `exception` and
- * `gen_ai.client.operation.exception`, identified by `eventName` or the attribute `event.name`. It ignores all other
- * records and modifies none. Span attributes and events take precedence over log records. One payload's limits apply to
- * all messages of a span together. A record emitted after its span has ended is dropped, with a warning for the first
- * one.
+ * The processor reads the message events of the GenAI conventions, `exception` and `gen_ai.client.operation.exception`.
+ * Events are identified by `eventName` or the attribute `event.name`. All other log records are ignored. No log record
+ * is modified. Span attributes and span events take precedence over log records. All messages of a span together must
+ * stay within the limits for one payload. Log records that are emitted after their span has ended are dropped. The
+ * first such log record causes a warning.
  */
 export class RunLogRecordProcessor implements LogRecordProcessorLike {
   #isShutdown = false;
@@ -44,16 +44,16 @@ export class RunLogRecordProcessor implements LogRecordProcessorLike {
     if (!this.#isShutdown) guard('RunLogRecordProcessor.onEmit', () => join(record));
   }
 
-  /** Whether this processor would use a record. If false, instrumentations need not create it. */
+  /** Returns whether this processor would use a log record. If not, instrumentations need not create the record. */
   enabled(options: { readonly eventName?: string | undefined }): boolean {
     const name = options?.eventName;
     return !this.#isShutdown && (name === undefined || isRead(name));
   }
 
-  /** Has nothing to flush, because `RunSpanProcessor` owns the runs. */
+  /** Resolves immediately, because `RunSpanProcessor` flushes the runs. */
   async forceFlush(): Promise<void> {}
 
-  /** Stops reading records. Later records are ignored. */
+  /** Stops the processor. Later log records are ignored. */
   async shutdown(): Promise<void> {
     this.#isShutdown = true;
   }

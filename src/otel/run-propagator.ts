@@ -28,25 +28,25 @@ import { usableOptions } from '../run/run-options.ts';
 import { runAbove } from './live/active-spans.ts';
 import { withExtracted } from './live/extracted-run.ts';
 
-/** The options that `RunPropagator` accepts. */
+/** Options of `RunPropagator`. */
 export interface RunPropagatorOptions {
   /**
-   * Whether to read headers from incoming messages. A function receives each message's carrier, for example the request
-   * headers, and returns `true` synchronously to accept the message. Spans for messages that are not accepted start a
-   * new trace.
+   * Whether to read headers from incoming messages. A function receives the carrier of each message, for example the
+   * request headers. To accept the message, the function must return `true` synchronously. Spans for rejected messages
+   * start a new trace.
    *
    * @default true
    */
   trust?: boolean | ((carrier: unknown) => boolean);
   /**
-   * Fields that spans inherit from incoming messages, in addition to the ids and the sampling decision. List a field
-   * only if you trust all callers, because every caller can then set this field.
+   * Fields that spans inherit from incoming messages, besides the ids and the sampling decision. Any caller can set the
+   * listed fields, so list a field only if you trust all callers.
    * @default []
    */
   accept?: readonly HeaderField[];
   /**
-   * Whether to also send the run's tags and metadata. Off by default, because instrumentations add the headers to every
-   * request, even to third parties.
+   * Whether to also send the tags and metadata of the run. Off by default, because instrumentations add the headers to
+   * all requests, even to third parties.
    *
    * @default false
    */
@@ -63,20 +63,20 @@ const TRACE = 'runspan-trace';
 const BAGGAGE = 'baggage';
 
 /**
- * Maximum length of a dotted order in characters, which is enough for about 69 nested runs. Limited because servers
- * accept only about 16 KiB of headers in total.
+ * Maximum length of a `dotted_order` in characters. Enough for about 69 levels of nested runs. The limit is needed
+ * because servers accept only about 16 KiB of headers in total.
  */
 const ORDER_MAX = 4_096;
 
 /**
- * Propagates the current run to other processes. Spans that start there become children of the run, in the same trace.
- * Add the propagator to a `CompositePropagator`, after the W3C propagators. Both processes need a `RunPropagator` and a
- * `RunSpanProcessor`. Writes the header `runspan-trace`, and the W3C `baggage` members `runspan-project` and
- * `runspan-sampled`. Other baggage members are kept. Reads the same headers, or `langsmith-trace` instead of
- * `runspan-trace`.
+ * Propagates the current run to other processes. Spans in those processes become children of the run, in the same
+ * trace. Add the propagator to a `CompositePropagator`, after the W3C propagators. Both processes need a
+ * `RunPropagator` and a `RunSpanProcessor`. The propagator writes the header `runspan-trace`, and the W3C `baggage`
+ * members `runspan-project` and `runspan-sampled`. Other baggage members are kept. The propagator reads the same
+ * headers. It also accepts `langsmith-trace` instead of `runspan-trace`.
  *
- * Writes nothing if tracing is off or suppressed, or if the run's dotted order exceeds 4 096 characters. Ignores
- * invalid headers. No method throws.
+ * No headers are written if tracing is off or suppressed, or if the run's `dotted_order` exceeds 4 096 characters.
+ * Invalid headers are ignored. The methods never throw.
  */
 export class RunPropagator implements TextMapPropagator<unknown> {
   readonly #trust: NonNullable<RunPropagatorOptions['trust']>;
@@ -131,13 +131,12 @@ export class RunPropagator implements TextMapPropagator<unknown> {
   }
 }
 
-/** Returns the carrier's baggage. Returns undefined if the carrier cannot be read. */
+/** Returns the baggage in a carrier. Returns undefined if the carrier cannot be read. */
 function baggageIn(carrier: unknown, order: string): { key: string; members: BaggageMember[] } | undefined {
   if (typeof carrier !== 'object' || carrier === null) return undefined;
   const headers = carrier as HeadersLike;
   if (headerOf(headers, TRACE) !== order) return undefined;
-  // If another propagator has also written the header with a different spelling, the lower-case header is the latest
-  // one.
+  // If the header exists in several spellings, the lower-case header was written last.
   const key = Object.hasOwn(headers, BAGGAGE) ? BAGGAGE : (keyOf(headers, BAGGAGE) ?? BAGGAGE);
   const text = headerOf(typeof headers.get === 'function' ? headers : { [key]: Reflect.get(headers, key) }, BAGGAGE);
   return { key, members: parseBaggage(text ?? '') };

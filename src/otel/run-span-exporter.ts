@@ -15,10 +15,10 @@ import { processorChecks, type RunSpanProcessorOptions } from './run-span-proces
 import { isExported } from './span-filter.ts';
 import type { ExportResultLike, SpanContextLike, SpanExporterLike, SpanLike } from './span-like.ts';
 
-/** Maximum number of exported spans that are remembered as possible parents. */
+/** Maximum number of exported spans to remember as possible parents. */
 const LATEST_MAX = 10_000;
 
-/** For each exporter, a callback that records its waiting spans. Called when the process is about to end. */
+/** Callbacks that record the waiting spans of each exporter. Called when the process is about to end. */
 const atEnd = new Set<() => void>();
 
 const SUCCESS = 0;
@@ -29,17 +29,17 @@ const OPERATION = 'RunSpanExporter.export';
 export type RunSpanExporterOptions = RunSpanProcessorOptions;
 
 /**
- * Converts finished spans to runs. Use this exporter only with a batch processor that you want to keep. Without a batch
- * processor, use `RunSpanProcessor`, which also observes span starts: it shows open spans, combines wrapped functions
+ * Converts finished spans to runs. Use this exporter only if you want to keep your batch processor. Otherwise use
+ * `RunSpanProcessor`, which also observes span starts. `RunSpanProcessor` shows open spans, combines wrapped functions
  * and spans in one trace, and keeps open spans if the process crashes.
  *
- * A run's position in its trace depends on its parent, but children end before their parents. A span therefore waits
- * until its parent is exported, for up to 5 minutes. Up to 10 000 spans can wait, with up to 64 Mi characters of text
- * in total. Beyond one of these limits, the oldest span becomes the first run in a new trace, with its parent's ids in
- * the metadata. A span whose parent is in another process also starts a new trace. `forceFlush`, `shutdown` and the
- * normal end of the process end the wait for all spans.
+ * The position of a run in its trace depends on the parent, but children end before their parents. A span therefore
+ * waits until its parent is exported, for up to 5 minutes. Up to 10 000 spans can wait, with up to 64 Mi characters of
+ * text in total. If a limit is exceeded, the oldest span starts a new trace, and the ids of its parent are added to the
+ * metadata. A span whose parent is in another process also starts a new trace. `forceFlush`, `shutdown` and the normal
+ * end of the process end the wait for all spans.
  *
- * Spans that a `RunSpanProcessor` with the same exporter has recorded are not sent again.
+ * If a `RunSpanProcessor` with the same exporter has recorded a span, the span is not sent again.
  */
 export class RunSpanExporter implements SpanExporterLike {
   static {
@@ -47,7 +47,7 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   readonly #options: RunSpanExporterOptions & Hiding;
-  /** The latest exported spans by id, for finding the parents of later spans. */
+  /** The most recently exported spans by id. Used to find the parents of later spans. */
   readonly #latest = new Map<string, SpanEntry>();
   readonly #waiting = new WaitingSpans(() => this.#giveUpWaiting(() => this.#waiting.isOverdue));
   readonly #flushTime = new FlushTime();
@@ -58,8 +58,8 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   /**
-   * Calls `resultCallback` when all runs are delivered or dropped. After 29 s, calls `resultCallback` with a failure
-   * instead, and delivery continues.
+   * Calls `resultCallback` when all runs are delivered or dropped. If this takes longer than 29 s, `resultCallback`
+   * receives a failure, and delivery continues in the background.
    */
   export(spans: readonly SpanLike[], resultCallback: (result: ExportResultLike) => void): void {
     const answer = (error?: Error): void => {
@@ -79,7 +79,7 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   /**
-   * Records the spans that are waiting for their parents, then waits up to 29 s until all runs are delivered or
+   * Records all spans that are waiting for their parents. Then waits up to 29 s until all runs are delivered or
    * dropped. Never rejects.
    */
   async forceFlush(): Promise<void> {
@@ -89,7 +89,7 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   /**
-   * Stops accepting spans and flushes like `forceFlush`. If `export` or `forceFlush` has just timed out, both calls
+   * Stops accepting spans, then flushes like `forceFlush`. If `export` or `forceFlush` has just timed out, both calls
    * together take at most 29 s. The exporter that delivers the runs stays open, because other code may use it.
    */
   shutdown(): Promise<void> {
@@ -124,9 +124,9 @@ export class RunSpanExporter implements SpanExporterLike {
     return this.#latest.get(idsOf(key)) ?? recordedRun(key, sink);
   }
 
-  /** Records a span and all spans that are waiting for it. */
+  /** Records a span and all spans that are waiting for this span. */
   #record(span: SpanLike, sink: RunSink, parent: SpanEntry | undefined): void {
-    // Uses a list, because a trace may be nested more deeply than the call stack allows.
+    // A list is used instead of recursion, because a deeply nested trace could overflow the call stack.
     const ready: { waiting: Omit<WaitingSpan, 'parent'>; above: SpanEntry | undefined }[] = [
       { waiting: { span, sink }, above: parent },
     ];
@@ -155,7 +155,7 @@ export class RunSpanExporter implements SpanExporterLike {
     return entry;
   }
 
-  /** While `hasToBe` returns true, records the oldest waiting spans as first runs in new traces. */
+  /** Records the oldest waiting spans as roots of new traces, as long as `hasToBe` returns true. */
   #giveUpWaiting(hasToBe: () => boolean): void {
     guard(OPERATION, () => {
       while (hasToBe()) {
@@ -189,7 +189,7 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 }
 
-/** Calls `callback` when the event loop is empty, because no parent can be exported afterwards. */
+/** Calls `callback` when the event loop is empty. No parent can be exported after that. */
 function watchForEnd(callback: () => void): void {
   if (atEnd.has(callback)) return;
   atEnd.add(callback);
@@ -201,7 +201,7 @@ function endAllWaiting(): void {
   process.off('beforeExit', endAllWaiting);
   for (const callback of atEnd) callback();
   atEnd.clear();
-  // Keeps the event loop alive for one more turn, so that `beforeExit` fires again and the exporter delivers the runs.
+  // Keeps the event loop alive for one more turn. `beforeExit` then fires again, and the exporter delivers the runs.
   setSoon(() => {});
 }
 
@@ -209,7 +209,7 @@ function counted(runs: number): string {
   return runs === 1 ? '1 run' : `${runs} runs`;
 }
 
-/** Returns the parent's ids. Finished spans from SDK 1.x do not record whether their parent is remote. */
+/** Returns the ids of the parent span. Finished spans from SDK 1.x do not record whether their parent is remote. */
 function parentIdsOf(span: SpanLike): SpanContextLike | undefined {
   const { parentSpanContext, parentSpanId } = span;
   if (parentSpanContext || !parentSpanId) return parentSpanContext ?? undefined;

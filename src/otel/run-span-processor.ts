@@ -24,28 +24,28 @@ const SHUT_DOWN = 'the span had not ended when its provider was shut down';
 /** Options of `RunSpanProcessor`. */
 export interface RunSpanProcessorOptions {
   /**
-   * The exporter for the runs and their nested runs.
+   * Exporter for the runs and their nested runs.
    * @default the exporter of the parent run, or the configured exporter
    */
   exporter?: RunSink;
   /**
-   * The project for traces that start with a span. Nested spans are recorded in their parent run's project.
+   * Project for traces that start with a span. Nested spans are recorded in the project of their parent run.
    * @default the project of the exporter
    */
   project?: string;
-  /** The project's id, as an alternative to its name. */
+  /** Id of the project, used instead of its name. */
   projectId?: string;
   /**
-   * Selects the spans that become runs. `'llm'` selects spans related to model calls, judged by their attributes or
-   * instrumentation. A function decides for each span. Each span is checked when it starts. A span that is left out is
-   * checked again when it ends and has all its attributes, but its earlier children remain children of the nearest run
-   * above it.
+   * Selects the spans that become runs. `'llm'` selects spans that are related to model calls, based on their
+   * attributes and instrumentation. A function decides for each span. Each span is checked when it starts. Excluded
+   * spans are checked again at their end, when all attributes are set. Children that started earlier stay children of
+   * the nearest run above the span.
    * @default all
    */
   shouldExport?: ShouldExport;
 }
 
-/** Also used by `RunSpanExporter`. */
+/** Checks the options of `RunSpanProcessor` and `RunSpanExporter`. */
 export const processorChecks: Checks<RunSpanProcessorOptions> = {
   exporter: commonChecks.exporter,
   project: commonChecks.project,
@@ -54,13 +54,13 @@ export const processorChecks: Checks<RunSpanProcessorOptions> = {
 };
 
 /**
- * Converts every span to a run. Add this processor to a tracer provider's `spanProcessors`. A run is completed when its
- * span ends. If the span is still open after `limits.startDelayMs`, the run's start is sent first. Spans and traced
- * functions can be nested in each other and form one trace. OpenInference, GenAI, Vercel AI SDK, Traceloop and Langfuse
- * attributes become run types, inputs, outputs and token counts. All other attributes become metadata.
+ * Converts every span to a run. Add this processor to the `spanProcessors` of a tracer provider. A run ends when its
+ * span ends. If the span is still open after `limits.startDelayMs`, the start of the run is sent first. Nested spans
+ * and traced functions form one trace. Attributes from OpenInference, GenAI, Vercel AI SDK, Traceloop and Langfuse
+ * become run types, inputs, outputs and token counts. All other attributes become metadata.
  *
- * Spans that OpenTelemetry records but does not sample are left out, and their children become children of the parent
- * run. While tracing is off, the processor does nothing.
+ * If OpenTelemetry records a span but does not sample it, the span is left out. The children of such a span become
+ * children of the parent run. If tracing is off, the processor does nothing.
  */
 export class RunSpanProcessor implements SpanProcessorLike {
   static {
@@ -79,7 +79,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     attach(this.#spans);
   }
 
-  /** @internal Replaces the timeout of 29 s. */
+  /** @internal Overrides the timeout of 29 s. */
   set flushTimeoutMs(timeoutMs: number) {
     this.#flushTime = new FlushTime(timeoutMs);
   }
@@ -104,7 +104,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   /**
-   * Waits up to 29 s until the runs recorded so far are delivered or dropped. Never rejects. `stats()` counts dropped
+   * Waits up to 29 s until all runs recorded so far are delivered or dropped. Never rejects. `stats()` counts dropped
    * runs.
    */
   forceFlush(): Promise<void> {
@@ -112,9 +112,9 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   /**
-   * Ends open spans' runs as interrupted, stops recording and flushes. If `forceFlush` has just timed out, both calls
-   * together take at most 29 s. The exporter stays open, because other code may use it. The package's `shutdown()`
-   * closes all exporters.
+   * Ends the runs of open spans as interrupted, stops recording and flushes. If `forceFlush` has just timed out, both
+   * calls together take at most 29 s. The exporter stays open, because other code may use it. To close all exporters,
+   * call the package's `shutdown()`.
    */
   shutdown(): Promise<void> {
     this.#shutdown ??= this.#close();
@@ -136,8 +136,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   /**
-   * Creates a delayed entry. If another processor with the same sink has recorded the span in the meantime, its run is
-   * used.
+   * Creates a delayed entry. If another processor with the same sink has already recorded the span, that run is used.
    */
   #lateEntryFor(span: SpanLike, start: SpanStart): SpanEntry {
     const recorded = recordedRun(span, start.sink);
@@ -151,7 +150,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     return isCallAbove(span, parent, sink) ? new SkippedSpan(ids, parent) : startSpanRun(span, start);
   }
 
-  /** Applies the filter again when the span has ended and has all its attributes. */
+  /** Applies the filter again to an ended span. Now all attributes are set. */
   #reconsider(span: SpanLike, start: SpanStart): void {
     if (this.#shutdown !== undefined || isRecorded(span, start.sink)) return;
     const entry = this.#entryFor(span, start);
@@ -162,18 +161,18 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   /**
-   * Returns the parent run's context. The parent is the parent span's run, the remote run from the same message, or a
-   * run that became current inside the parent span.
+   * Returns the context of the parent run. The parent is the run of the parent span, a remote run from the same
+   * message, or a run that became current inside the parent span.
    */
   #parentOf(parentSpan: Span | undefined, parentContext: Context): RunContext | undefined {
     const entered = enteredContext();
     if (parentSpan !== undefined) {
       if (parentSpan === entered?.span) return entered;
-      // If several processors have recorded the parent span, this processor uses its own run as the parent.
+      // If several processors have recorded the parent span, each processor uses its own run as the parent.
       const known = this.#spans.find(parentSpan);
       if (known !== undefined) return known.context;
     } else if (trace.getActiveSpan() !== undefined) {
-      // A span that starts with `root: true` inside another span starts a new trace.
+      // With `root: true`, a span starts a new trace even inside another span.
       return undefined;
     }
     const extracted = extractedFor(parentContext, parentSpan);
@@ -210,7 +209,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 }
 
-/** A span that `shouldExport` left out at its start. It is checked again when it ends. */
+/** A span that `shouldExport` excluded at its start. The span is checked again when it ends. */
 class FilteredSpan extends SpanEntry {
   readonly start: SpanStart;
 

@@ -5,8 +5,8 @@ import { shown } from '../base/text.ts';
 import type { SpanLike } from './span-like.ts';
 
 /**
- * Selects the spans that become runs: `'llm'` selects spans related to model calls. A function must return a boolean
- * synchronously. If the function throws or returns another value, the span is kept and a warning is logged once.
+ * Selects the spans that become runs. `'llm'` selects spans that are related to model calls. A function must return a
+ * boolean synchronously. If the function throws or returns another value, the span is kept and one warning is logged.
  */
 export type ShouldExport = 'llm' | ((span: SpanLike) => boolean);
 
@@ -18,7 +18,7 @@ export const shouldExportCheck: Check = [
 export function isExported(span: SpanLike, shouldExport: ShouldExport | undefined): boolean {
   if (shouldExport === undefined) return true;
   if (shouldExport === 'llm') return isModelWork(span);
-  // `answer` is undefined if the function threw, in which case `guard` has logged the error.
+  // If the function threw, `answer` is undefined and `guard` has logged the error.
   const answer: { readonly value: unknown } | undefined = guard('shouldExport', () => ({ value: shouldExport(span) }));
   if (answer === undefined || typeof answer.value === 'boolean') return answer?.value !== false;
   ignoreRejection(answer.value);
@@ -29,7 +29,7 @@ export function isExported(span: SpanLike, shouldExport: ShouldExport | undefine
   return true;
 }
 
-/** A span is related to model calls if an attribute name starts with one of these words. */
+/** If an attribute name starts with one of these words, the span is related to model calls. */
 const NAMESPACES: ReadonlySet<string> = new Set([
   'ai',
   'gen_ai',
@@ -44,7 +44,7 @@ const NAMESPACES: ReadonlySet<string> = new Set([
 
 const INPUT = 'input.value';
 
-/** Scope names of LLM instrumentations. A scope also matches if its name starts with one of the prefixes. */
+/** Scope names of LLM instrumentations. Names that start with one of `SCOPE_PREFIXES` also match. */
 const SCOPES: ReadonlySet<string> = new Set(['ai', 'gen_ai', 'langfuse-sdk', 'langsmith']);
 const SCOPE_PREFIXES: readonly string[] = [
   '@ai-sdk/',

@@ -1,7 +1,7 @@
 import type { Context } from '@opentelemetry/api';
 
 /**
- * A span from OpenTelemetry SDK 1.x, 2.x or 3.x. The type names differ between these versions, but the structure is the
+ * A span from OpenTelemetry SDK 1.x, 2.x or 3.x. Type names differ between these versions, but the structure is the
  * same.
  */
 export interface SpanLike {
@@ -11,7 +11,7 @@ export interface SpanLike {
   readonly parentSpanContext?: SpanContextLike;
   /** SDK 1.x sets this field instead of `parentSpanContext`. */
   readonly parentSpanId?: string;
-  /** Seconds and nanoseconds since 1970, like `endTime`. */
+  /** Start time as seconds and nanoseconds since 1970. `endTime` has the same format. */
   readonly startTime: readonly [number, number];
   readonly endTime: readonly [number, number];
   readonly status: { readonly code: number; readonly message?: string };
@@ -35,7 +35,7 @@ export interface SpanContextLike {
   readonly isRemote?: boolean;
 }
 
-/** A reference from one span to another. */
+/** A link from one span to another. */
 export interface LinkLike {
   readonly context: SpanContextLike;
   readonly attributes?: Readonly<Record<string, unknown>>;
@@ -51,7 +51,7 @@ export interface SpanEventLike {
 /** The entity that produces a span, usually a service. */
 export interface ResourceLike {
   readonly attributes: Readonly<Record<string, unknown>>;
-  /** Whether some attributes are still being determined. Until then, the SDK logs a warning if attributes are read. */
+  /** Whether some attributes are still being determined. If so, the SDK logs a warning when attributes are read. */
   readonly asyncAttributesPending?: boolean;
   waitForAsyncAttributes?(): Promise<void>;
 }
@@ -62,7 +62,7 @@ export interface ScopeLike {
   readonly version?: string;
 }
 
-/** The span processor interface of the SDK. */
+/** The span processor interface of the OpenTelemetry SDK. */
 export interface SpanProcessorLike {
   onStart(span: SpanLike, parentContext: Context): void;
   onEnd(span: SpanLike): void;
@@ -70,14 +70,14 @@ export interface SpanProcessorLike {
   shutdown(): Promise<void>;
 }
 
-/** The span exporter interface of the SDK. */
+/** The span exporter interface of the OpenTelemetry SDK. */
 export interface SpanExporterLike {
   export(spans: readonly SpanLike[], resultCallback: (result: ExportResultLike) => void): void;
   forceFlush(): Promise<void>;
   shutdown(): Promise<void>;
 }
 
-/** The result of an export: 0 is success, 1 is failure. */
+/** The result of an export. Code 0 means success, 1 means failure. */
 export interface ExportResultLike {
   code: 0 | 1;
   error?: Error;

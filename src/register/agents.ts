@@ -12,9 +12,12 @@ import type { Instrumentation } from './module-hooks.ts';
 import { watchProperty } from './watch-property.ts';
 
 const PLACE = 'runspan/register openai-agents';
-/** The global property in which @openai/agents-core stores its trace provider, which all copies of the package share. */
+/**
+ * The global property that contains the trace provider of @openai/agents-core. All copies of the package share the
+ * provider.
+ */
 const PROVIDER = Symbol.for('openai.agents.core.traceProvider');
-/** Maximum number of open spans. If one more span starts, the oldest open span is no longer recorded. */
+/** Maximum number of open spans. If one more span starts, recording of the oldest open span stops. */
 const OPEN_MAX = 10_000;
 
 interface Trace {
@@ -40,7 +43,7 @@ interface TraceProvider {
   setProcessors(processors: readonly object[]): void;
 }
 
-/** Records the traces of the OpenAI Agents SDK with a trace processor. */
+/** Records traces of the OpenAI Agents SDK with a trace processor. */
 export const agents: Instrumentation = {
   name: 'openai-agents',
   start() {
@@ -51,22 +54,22 @@ export const agents: Instrumentation = {
 function observe(provider: TraceProvider): void {
   const recorder = new TraceRecorder(provider);
   provider.registerProcessor(recorder);
-  // The package itself replaces all processors when it is loaded.
+  // `setProcessors` is patched, because the package replaces all processors when it is loaded.
   const replace = provider.setProcessors;
   provider.setProcessors = (processors) => Reflect.apply(replace, provider, [[recorder, ...processors]]);
   addStepSource(() => guard(PLACE, () => recorder.current())?.context);
 }
 
 /**
- * The spans that are not recorded as runs. `task` repeats the trace, and a `turn` contains a model call and the tools
- * that it calls. The recorder of `fetch` records the model calls.
+ * Types of spans that are not recorded as runs. A `task` repeats the trace. A `turn` only groups a model call and its
+ * tool calls. Model calls are recorded through `fetch`.
  */
 const HIDDEN: readonly unknown[] = ['task', 'turn', 'generation', 'response'];
 
 class TraceRecorder {
-  /** The run of each open trace and span. The run of a hidden span is the run of its parent. */
+  /** The run of each open trace and span. A hidden span uses the run of its parent. */
   readonly #runs = new Map<string, Run>();
-  /** Whether the function of a trace has ended, by the run of the trace. */
+  /** For each trace's run, a function that returns whether the traced function has ended. */
   readonly #hasEnded = new WeakMap<Run, () => boolean>();
   readonly #provider: TraceProvider;
 
@@ -84,7 +87,7 @@ class TraceRecorder {
       const thread = typeof groupId === 'string' ? { thread_id: groupId } : {};
       const run = startRun({ name, runType: 'chain', metadata: { ...metadata, ...thread } });
       this.#add(traceId, run);
-      // This method is called in the context of the trace, which the SDK clears when the function ends.
+      // The SDK calls this method in the context of the trace. It clears the context when the traced function ends.
       this.#hasEnded.set(
         run,
         AsyncResource.bind(() => this.#provider.getCurrentTrace() === null),
@@ -129,7 +132,7 @@ class TraceRecorder {
     return this.forceFlush();
   }
 
-  /** Ends the run of a trace whose function has thrown an error. The SDK does not end such a trace. */
+  /** Ends the run of a trace if the traced function has thrown. The SDK does not end such a trace. */
   #failIfLeft(traceId: string, error: string): void {
     guard(PLACE, () => {
       const run = this.#runs.get(traceId);
@@ -159,16 +162,16 @@ function runOptions({ type, name, tools, handoffs }: Fields): RunOptions {
   };
 }
 
-/** The payloads of an agent are those of its model calls. */
+/** Returns the inputs and outputs of a span. An agent gets them from its model calls instead. */
 function payloadsOf({ type, name: _name, ...data }: Fields): RunChanges {
   if (type === 'agent') return {};
   if (type !== 'function') return { outputs: type === 'custom' ? data.data : data };
-  // The arguments and the result of a tool are often JSON text.
+  // Tool arguments and results are often JSON text.
   const [input, output] = [data.input, data.output].map((value) => parsedJson(value as string));
   return { inputs: isPlainObject(input) ? input : { input }, outputs: { output } };
 }
 
-/** Sets the inputs and outputs of a trace or an agent to those of its first and its last model call. */
+/** Sets the inputs of a trace or an agent to those of its first model call, and the outputs to those of its last. */
 function setMessages(run: Run, { type, input, output, _input, _response }: Fields): void {
   if (type !== 'generation' && type !== 'response') return;
   const [completion] = listOf(output);

@@ -6,13 +6,13 @@ import { currentSink } from '../run/sink.ts';
 import { type Instrumentation, isLoaded, patchModule } from './module-hooks.ts';
 
 const CALLBACKS = '@langchain/core/dist/callbacks/manager';
-/** The module with `traceable` of langsmith, in its versions before 0.12 and from 0.12. */
+/** The langsmith modules that contain `traceable`, before version 0.12 and since version 0.12. */
 const TRACEABLE = ['langsmith/dist/traceable', 'langsmith/lib/traceable'];
 
-/** Matches the `user-agent` of most models of LangChain. */
+/** Matches the `user-agent` header of most LangChain models. */
 export const USER_AGENT: RegExp = /langchain-?js/;
 
-/** The object that holds the callback handlers of a step. */
+/** Holds the callback handlers of a LangChain step. */
 interface CallbackManager {
   readonly handlers: readonly { readonly name: string }[];
   addHandler(handler: object, isInherited: boolean): void;
@@ -21,7 +21,7 @@ interface CallbackManager {
 
 type Configure = (...args: unknown[]) => CallbackManager | undefined;
 
-/** Adds a callback handler to each call of LangChain and LangGraph, as if the application had passed one. */
+/** Adds a callback handler to each LangChain and LangGraph call, as if the application had passed one. */
 export const langchain: Instrumentation = {
   name: 'langchain',
   start() {
@@ -32,17 +32,20 @@ export const langchain: Instrumentation = {
 
 let isStopped = false;
 
-/** Whether this instrumentation records the steps instead of LangChain's own tracer. */
+/** Returns whether this instrumentation replaces LangChain's own tracer. */
 export function isTracerReplaced(): boolean {
   return isLoaded(CALLBACKS) && !isStopped;
 }
 
-/** Only langsmith knows the parents of its runs, so its `traceable` and the tracer of LangChain must work together. */
+/**
+ * Keeps LangChain's own tracer if langsmith's `traceable` is used. Only langsmith knows the parents of its runs, so
+ * `traceable` and the tracer must work together.
+ */
 function keepTracer(): void {
   isStopped = duplicateTracer() !== undefined;
 }
 
-/** LangChain calls `_configureSync` at the start of each step to collect the handlers. */
+/** LangChain calls `_configureSync` at the start of each step to collect the callback handlers. */
 function patch({ CallbackManager }: Fields): void {
   const { _configureSync: original } = fieldsOf(CallbackManager);
   if (typeof original !== 'function') throw new Error('this version of @langchain/core is unknown');
@@ -55,7 +58,7 @@ function patch({ CallbackManager }: Fields): void {
       isDuplicate = duplicateTracer() !== undefined;
       ours = new RunspanCallbackHandler();
     }
-    // Without handlers, LangChain creates no manager.
+    // If there are no handlers, LangChain creates no manager.
     const manager = configured ?? (Reflect.apply(configure, self, [[ours], ...args.slice(1)]) as CallbackManager);
     const { name } = ours;
     if (!manager.handlers.some((handler) => handler.name === name)) manager.addHandler(ours, true);

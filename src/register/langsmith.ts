@@ -7,14 +7,16 @@ import { currentSink } from '../run/sink.ts';
 import { isTracerReplaced, USER_AGENT } from './langchain.ts';
 import type { Header } from './module-hooks.ts';
 
-/** The global property with the `AsyncLocalStorage` in which langsmith and LangChain store the current run tree. */
+/**
+ * The global property that contains an `AsyncLocalStorage`. langsmith and LangChain store the current run tree in it.
+ */
 const STORAGE = Symbol.for('ls:tracing_async_local_storage');
-/** The key of LangChain's configuration in a run tree. */
+/** Key of LangChain's configuration in a run tree. */
 const CONFIG = Symbol.for('lc:child_config');
 
 /**
- * Returns the run tree of langsmith's current run, if langsmith sends its runs to the same endpoint. The own `getStore` of
- * the storage is ignored, because `runspan/langsmith` replaces it to return its own runs.
+ * Returns the run tree of langsmith's current run, if langsmith sends runs to the same endpoint. The prototype's
+ * `getStore` is called, because `runspan/langsmith` replaces `getStore` on the storage to return its own runs.
  */
 function currentTree(): Fields | undefined {
   const { [STORAGE]: storage } = globalThis as { [STORAGE]?: object };
@@ -24,7 +26,7 @@ function currentTree(): Fields | undefined {
   return duplicateTracer() === undefined ? undefined : tree;
 }
 
-/** Returns the context of langsmith's current run, so that runs which start inside it become its children. */
+/** Returns the context of langsmith's current run. Runs that start inside that run then become its children. */
 export function langsmithRun(): RunContext | undefined {
   const tree = guard('runspan/register langsmith', currentTree);
   const sink = tree && currentSink();
@@ -32,18 +34,22 @@ export function langsmithRun(): RunContext | undefined {
 }
 
 /**
- * Whether langsmith records a model call itself: the current run is the run of a wrapped client, or a model of LangChain
- * sends the request. Some of these models are recognized only by their open run below the current run.
+ * Returns whether langsmith itself records a model call. This is the case if the current run belongs to a wrapped
+ * client or a LangChain model sends the request. Some LangChain models are recognized only by their open run below the
+ * current run.
  */
 export function isLeftToLangsmith(header: Header, runType: string, call: ModelCall | undefined): boolean {
   const tree = currentTree();
   if (tree?.run_type === 'llm') return true;
-  // The tracer does not record embeddings.
+  // LangChain's tracer does not record embeddings.
   if (runType !== 'llm' || isTracerReplaced() || duplicateTracer() === undefined) return false;
   return USER_AGENT.test(header('user-agent') ?? '') || (tree !== undefined && hasOpenModel(tree, call?.model));
 }
 
-/** The tracer of a step of LangChain contains all open runs of the trace. */
+/**
+ * Returns whether a model run is open below the current run. The tracer of a LangChain step contains all open runs of
+ * the trace.
+ */
 function hasOpenModel({ dotted_order: order, extra }: Fields, model: string | undefined): boolean {
   const handlers = listOf(fieldsOf(fieldsOf(Reflect.get(fieldsOf(extra), CONFIG)).callbacks).handlers).map(fieldsOf);
   const runs = handlers.find(({ name }) => name === 'langchain_tracer')?.runTreeMap;

@@ -4,23 +4,23 @@ import { guard } from '../base/guard.ts';
 import { nodeModule, runtime } from '../base/node.ts';
 import { type Fields, fieldsOf } from '../payload/fields.ts';
 
-/** Records the calls of one SDK without changes to the application. */
+/** Records the calls to one SDK without changes to the application. */
 export interface Instrumentation {
-  /** The name in `RUNSPAN_INSTRUMENTATIONS`. */
+  /** The name to use in `RUNSPAN_INSTRUMENTATIONS`. */
   readonly name: string;
   /** Called once, before the application is loaded. */
   start(): void;
 }
 
-/** A change of a module that the application loads. */
+/** A patch for a module that the application loads. */
 export interface ModulePatch {
-  /** The package and the path of the file in it, without extension: `openai/index`. */
+  /** The package name and the file path in the package, without extension. Example: `openai/index`. */
   readonly module: string;
-  /** The request header that identifies the model calls of the package. */
+  /** The request header that identifies model calls from the package. */
   readonly sentWith?: { readonly header: string; readonly value: RegExp };
   /** The exports that `patch` replaces. */
   readonly replaced?: readonly string[];
-  /** Changes the exported objects. If `replaced` is set, returns the new exports. */
+  /** Modifies the exported objects. If `replaced` is set, returns the new exports. */
   patch(exports: Fields): unknown;
 }
 
@@ -40,17 +40,17 @@ export interface ModuleHooks {
 
 /** `node:module`, with members that `@types/node` 20 does not have. */
 export interface ModuleLoader {
-  /** Exists since Node 22.15. */
+  /** Available since Node 22.15. */
   readonly registerHooks?: (hooks: ModuleHooks) => { deregister(): void };
   readonly createRequire: typeof import('node:module').createRequire;
   readonly prototype: CommonJsModule;
 }
 
 const PLACE = 'runspan/register';
-/** The key of the function that patched modules call when they are loaded. */
+/** Global key of the function that patched modules call when they are loaded. */
 const PATCH = Symbol.for('runspan.register.patch');
 const CALL = "globalThis[Symbol.for('runspan.register.patch')]";
-/** Marks the URL of an original module that another module with its URL replaces. */
+/** Suffix for the URL of an original module. The replacement module has the original URL. */
 const ORIGINAL = '?runspan-original';
 
 const patches = new Map<string, ModulePatch>();
@@ -58,9 +58,9 @@ const loadedModules = new Set<string>();
 let hasHooks = false;
 
 /**
- * Applies a patch when the application loads the module. On Node before 22.15, ES modules are not patched. On Bun and
- * Deno, no modules are patched: Bun has no hooks, and Deno calls its hooks without the format of the module. In test files
- * of Jest, no modules are patched, because Jest loads them without Node's loader.
+ * Applies a patch when the application loads the module. On Node before 22.15, ES modules are not patched. Bun and Deno
+ * do not support patches. Bun has no module hooks, and Deno's hooks do not receive the module format. In Jest test
+ * files, no modules are patched, because Jest does not use Node's loader.
  */
 export function patchModule(patch: ModulePatch): void {
   if (runtime.runtime !== 'node' || isJest) return;
@@ -76,7 +76,9 @@ export function patchModule(patch: ModulePatch): void {
 
 export type Header = (name: string) => string | undefined;
 
-/** Returns the patch of the package that sends a request, if the package is in use and its module was never loaded. */
+/**
+ * Returns the patch for the package that sends a request. Returns undefined if that package's module has been patched.
+ */
 export function patchMissedBy(header: Header): ModulePatch | undefined {
   if (!hasHooks) return undefined;
   return [...patches.values()].find(({ module, sentWith }) => {
@@ -101,8 +103,8 @@ function load(url: string, context: LoadHookContext, nextLoad: NextLoad): LoadFn
 }
 
 /**
- * Loaders such as tsx compile CommonJS modules themselves: they do not call the hook, but they call `_compile` of the
- * module. It stays the original function for modules without a patch, so that stack traces do not change.
+ * Patches CommonJS modules that a loader such as tsx compiles. Such loaders do not call the hook, but they call
+ * `_compile` of the module. Modules without a patch keep the original `_compile`, so that stack traces do not change.
  */
 function patchCompile(prototype: CommonJsModule): void {
   let { _compile: original } = prototype;
@@ -133,14 +135,14 @@ function patchOfPath(path: unknown): ModulePatch | undefined {
   return typeof path === 'string' ? patchOf(path.replaceAll('\\', '/')) : undefined;
 }
 
-/** Finds the patch by the part of the URL after the last `node_modules`. */
+/** Finds a patch by the part of the URL after the last `node_modules`. */
 function patchOf(url: string): ModulePatch | undefined {
   const start = url.lastIndexOf('/node_modules/');
   if (start < 0) return undefined;
   return patches.get(url.slice(start + '/node_modules/'.length).replace(/\.[cm]?js$/, ''));
 }
 
-/** Adds a line to the source of the module that calls `applyPatch` at the end of the module. */
+/** Appends a line to the module source. The line calls `applyPatch`. */
 function patchedSource(url: string, patch: ModulePatch, { format, source }: LoadFnOutput): { source?: string } {
   const { module, replaced } = patch;
   const from = JSON.stringify(url);
@@ -154,13 +156,13 @@ const { ${names} } = ${CALL}('${module}', original);
 export { ${names} };`,
     };
   }
-  // Node reads the source of some CommonJS modules after this hook, and then calls the hook again.
+  // For some CommonJS modules, Node reads the source after this hook and then calls the hook again.
   if (source === undefined || source === null) return {};
   const text = typeof source === 'string' ? source : new TextDecoder().decode(source);
   if (format === 'module') {
     return { source: `${text}\nimport * as __runspan from ${from};\n${CALL}('${module}', __runspan);` };
   }
-  // The format of a required module is unknown if its package has no `type`.
+  // If a package has no `type`, the format of a required module is unknown.
   if (format !== 'commonjs' && typeof format === 'string') return {};
   const assigned = replaced === undefined ? '' : 'module.exports = ';
   return { source: `${text}\n;${assigned}${CALL}('${module}', module.exports);` };

@@ -22,7 +22,7 @@ const AI_SDK: ModulePatch = {
 const INSTRUMENTATIONS: readonly Instrumentation[] = [
   { name: 'fetch', start: () => recordFetch(isRecordedHere) },
   langchain,
-  // Functions inside the package are not replaced.
+  // Only the exports of `ai` are replaced, not the functions inside the package.
   { name: 'ai', start: () => patchModule(AI_SDK) },
   openai,
   anthropic,
@@ -30,15 +30,18 @@ const INSTRUMENTATIONS: readonly Instrumentation[] = [
   opentelemetry,
 ];
 
-/** The names of the instrumentations that this import has started. Empty if tracing is off, or in a package manager. */
+/**
+ * Names of the instrumentations that this import has started. Empty if tracing is off or the process is a package
+ * manager.
+ */
 export const started: readonly string[] = isPackageManager(process.argv[1]) ? [] : startOnce(INSTRUMENTATIONS);
 if (started.length > 0) addStepSource(langsmithRun);
 
-/** Whether to record a model call. Logs a line if the call comes from a package that is part of a bundle. */
+/** Returns whether to record a model call. If the call comes from a bundled package, a warning is logged. */
 function isRecordedHere(...[header, runType, call]: Parameters<CallFilter>): boolean {
   if (isLeftToLangsmith(header, runType, call)) return false;
   const [name] = /^(@[^/]+\/)?[^/]+/.exec(patchMissedBy(header)?.module ?? '') ?? [];
-  // LangChain's own tracer then records the steps.
+  // If LangChain's own tracer records the steps, no warning is needed.
   if (name === undefined || (name === '@langchain/core' && duplicateTracer() !== undefined)) return true;
   diagnostics.warnOnce(
     `bundled ${name}`,

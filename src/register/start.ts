@@ -6,14 +6,14 @@ import type { Instrumentation } from './module-hooks.ts';
 const STARTED = Symbol.for('runspan.register.started');
 
 /**
- * Starts the instrumentations that the environment selects, and returns their names. Does nothing if tracing is off, or
- * if another copy of the package has already started, for example the copy of `runspan dev`.
+ * Starts the instrumentations that the environment selects and returns their names. Does nothing if tracing is off.
+ * Also does nothing if another copy of the package has already started, for example the copy in `runspan dev`.
  */
 export function startOnce(instrumentations: readonly Instrumentation[]): string[] {
   const holder = globalThis as { [STARTED]?: true };
   if (holder[STARTED] || parseFlag(env('RUNSPAN_TRACING')) === false) return [];
   holder[STARTED] = true;
-  // Otherwise the variable is read at the first run.
+  // The log level is set here, because `RUNSPAN_LOG` would otherwise be read only at the first run.
   const level = LEVELS.find((known) => known === env('RUNSPAN_LOG'));
   if (level !== undefined && !diagnostics.isLogSet) diagnostics.setLog(level);
   const chosen = selected(instrumentations, env('RUNSPAN_INSTRUMENTATIONS'));
@@ -21,7 +21,7 @@ export function startOnce(instrumentations: readonly Instrumentation[]): string[
   return chosen.map(({ name }) => name);
 }
 
-/** Selects the named instrumentations, or all if no name is given. A name after `-` is left out. */
+/** Selects instrumentations by name. If no name is given, all are selected. Names after `-` are excluded. */
 function selected(all: readonly Instrumentation[], setting: string | undefined): readonly Instrumentation[] {
   const names = setting?.split(',').flatMap((name) => name.trim() || []) ?? [];
   const known = all.map(({ name }) => name);

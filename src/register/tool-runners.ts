@@ -7,7 +7,7 @@ import { type Instrumentation, patchModule } from './module-hooks.ts';
 
 type Callable = (...args: unknown[]) => unknown;
 
-/** Records each call of `runTools` as a run. The model calls and the calls of tools are recorded below it. */
+/** Records each call to `runTools` as a run. Model calls and tool calls become child runs. */
 export const openai: Instrumentation = {
   name: 'openai',
   start: () =>
@@ -18,7 +18,7 @@ export const openai: Instrumentation = {
     }),
 };
 
-/** Records each tool runner of the beta API as a run, in the same way. */
+/** Records each tool runner of Anthropic's beta API as a run. Model calls and tool calls become child runs. */
 export const anthropic: Instrumentation = {
   name: 'anthropic',
   start: () =>
@@ -29,7 +29,9 @@ export const anthropic: Instrumentation = {
     }),
 };
 
-/** `runTools` returns a runner, which calls `_runTools` later. The promise of `_runTools` settles at the end. */
+/**
+ * `runTools` returns a runner that calls `_runTools` later. The promise from `_runTools` settles when the runner ends.
+ */
 function patchRunTools({ AbstractChatCompletionRunner: Runner }: Fields): void {
   const place = 'runspan/register openai';
   replaceMethod(place, prototypeOf(Runner), '_runTools', (runTools) => {
@@ -49,7 +51,7 @@ function patchRunTools({ AbstractChatCompletionRunner: Runner }: Fields): void {
   });
 }
 
-/** The runner calls the model and the tools while the application iterates over it. */
+/** The runner calls the model and the tools while the application iterates over the runner. */
 function patchToolRunner({ Messages }: Fields): void {
   const place = 'runspan/register anthropic';
   replaceMethod(place, prototypeOf(Messages), 'toolRunner', (toolRunner) => {
@@ -86,13 +88,16 @@ function withTracedTools(params: unknown, traced: (tool: Fields) => Fields): unk
   const copy = guard('runspan/register tools', () => {
     const { tools } = fieldsOf(params);
     if (!isPlainObject(params) || !Array.isArray(tools)) return params;
-    // A tool that is an instance of a class may have private fields, which a copy would not have.
+    // Class instances are not copied, because a copy would lose private fields.
     return copyWith(params, { tools: tools.map((tool) => (isPlainObject(tool) ? traced(tool) : tool)) });
   });
   return copy ?? params;
 }
 
-/** A tool has its function in `function.function`. A tool that `zodFunction` created has it in `$callback`. */
+/**
+ * Traces a tool of the `openai` package. The tool's function is in `function.function`, or in `$callback` if
+ * `zodFunction` created the tool.
+ */
 function openaiTool(tool: Fields): Fields {
   const { name } = fieldsOf(tool.function);
   if (typeof tool.$callback === 'function') return withTraced(tool, '$callback', name);
@@ -100,14 +105,14 @@ function openaiTool(tool: Fields): Fields {
   return isPlainObject(definition) ? copyWith(tool, { function: withTraced(definition, 'function', name) }) : tool;
 }
 
-/** Returns a copy of the tool with a traced function, which is called with the original tool as `this`. */
+/** Returns a copy of a tool with a traced function. In the function, `this` is still the original tool. */
 function withTraced(tool: Fields, key: string, name: unknown): Fields {
   const { [key]: fn } = tool;
   if (typeof fn !== 'function') return tool;
   const traced = traceable(fn as Callable, {
     name: textOf(name) || fn.name || 'tool',
     runType: 'tool',
-    // The other arguments contain the runner with all messages.
+    // Only the first argument is recorded, because the other arguments contain the runner with all messages.
     inputs: ([input]) => (isPlainObject(input) ? input : { input }),
   });
   const call = (...args: unknown[]): unknown => Reflect.apply(traced, tool, args);

@@ -1,8 +1,8 @@
 import { guard } from '../base/guard.ts';
 
 /**
- * Calls `observe` with the object in a property, and with each object that is assigned later. If the same object is
- * assigned again, calls `observe` again.
+ * Calls `observe` with the object in a property. Calls `observe` again for each object that is assigned later, even if
+ * the same object is assigned again.
  */
 export function watchProperty(place: string, holder: object, key: PropertyKey, observe: (value: object) => void): void {
   let value: unknown = Reflect.get(holder, key);
@@ -12,7 +12,7 @@ export function watchProperty(place: string, holder: object, key: PropertyKey, o
   observeValue();
   Object.defineProperty(holder, key, {
     configurable: true,
-    // Sentry copies the properties of a watched object.
+    // The property must be enumerable, because Sentry copies the properties of a watched object.
     enumerable: true,
     get: () => value,
     set(assigned: unknown) {

@@ -3,25 +3,25 @@ import type { RunContext } from '../../run/context.ts';
 import type { SpanContextLike } from '../span-like.ts';
 import { LateEntry, type SpanEntry } from './span-entry.ts';
 
-/** Maximum number of open spans that can be found by their ids. */
+/** Maximum number of open spans that can be found by id. */
 const OPEN_MAX = 10_000;
 
-/** Number of latest spans that can be found by their ids even after they have ended. */
+/** Number of recent spans that can be found by id even after they have ended. */
 const LATEST_MIN = 50;
 
-/** An object with a span's ids, for example a wrapper around the span. */
+/** An object that has the ids of a span, for example a wrapper around the span. */
 export interface SpanKey {
   spanContext(): SpanContextLike;
 }
 
 /**
- * The spans that one processor has seen. Spans are found by object or by id, because the active context may contain a
- * wrapper instead of the span itself, for example with OpenInference. Some time after its end, a span can be found only
- * by its object.
+ * The spans that one processor has seen. Spans are found by object or by id. The active context may contain a wrapper
+ * instead of the span itself, for example with OpenInference. Some time after a span has ended, it can be found only by
+ * object.
  */
 export class SpanRegistry {
   readonly #bySpan: Slot<SpanEntry> = makeSlot();
-  /** Entries in start order. Searches are rare, and appending to an array is faster than adding to a map. */
+  /** Entries in start order. An array is used because adding to a map is slower, and searches are rare. */
   #latest: SpanEntry[] = [];
   #lengthMax = 2 * LATEST_MIN;
 
@@ -30,31 +30,31 @@ export class SpanRegistry {
     if (this.#latest.push(entry) > this.#lengthMax) this.#removeEnded();
   }
 
-  /** Marks the span as ended, and returns its entry. */
+  /** Marks a span as ended and returns its entry. */
   end(span: SpanKey): SpanEntry | undefined {
     const entry = this.#entryOf(span);
     if (entry !== undefined) entry.isOpen = false;
     return created(entry);
   }
 
-  /** Returns the entry for this span object. Returns undefined until the entry is created. */
+  /** Returns the entry of this span object. Returns undefined if the entry has not been created yet. */
   get(span: object): SpanEntry | undefined {
     const entry = this.#bySpan.get(span);
     return entry instanceof LateEntry ? entry.known : entry;
   }
 
-  /** Returns the entry for this span object, or for a span with the same ids. */
+  /** Returns the entry of this span object, or of a span with the same ids. */
   find(span: SpanKey): SpanEntry | undefined {
     return created(this.#entryOf(span));
   }
 
-  /** Replaces a span with a run if the span's entry has not been created yet. */
+  /** Replaces a span with a run. Has no effect if the entry of the span has already been created. */
   replace(span: SpanKey, context: RunContext): void {
     const entry = this.#entryOf(span);
     if (entry instanceof LateEntry) entry.replace(context);
   }
 
-  /** Clears all ids, so that spans can be found only by their objects. */
+  /** Clears all ids. Afterwards, spans can be found only by object. */
   forgetIds(): void {
     this.#latest = [];
   }
@@ -73,7 +73,7 @@ export class SpanRegistry {
     return this.#latest.findLast(({ ids }) => ids.spanId === spanId && ids.traceId === traceId);
   }
 
-  /** Runs when the list has doubled, because removing each span at its end is slower. */
+  /** Removes ended spans whenever the list has doubled. Removing each span at its end would be slower. */
   #removeEnded(): void {
     const latestAt = this.#latest.length - LATEST_MIN;
     this.#latest = this.#latest.filter(({ isOpen }, at) => isOpen || at >= latestAt).slice(-OPEN_MAX);

@@ -35,20 +35,20 @@ import { resourceWait } from './flushing.ts';
 import { SkippedSpan, SpanEntry } from './span-entry.ts';
 import { spanModelCall } from './span-model-call.ts';
 
-/** What is known when a span's run starts. */
+/** Data that is known when the run of a span starts. */
 export interface SpanStart {
   readonly ids: SpanContextLike;
-  /** The parent span's ids in OpenTelemetry, even if that span has no run. */
+  /** The ids of the parent span in OpenTelemetry. Set even if the parent span has no run. */
   readonly parentIds: SpanContextLike | undefined;
   readonly parent: RunContext | undefined;
   readonly sink: RunSink;
-  /** The project for a run without a parent, unless the span's attributes name a project. */
+  /** The project for a run without a parent. A project in the span's attributes takes precedence. */
   readonly project: Project | undefined;
-  /** Payloads that the run does not record, even if its sink records payloads. */
+  /** Payloads that the run must not record, even if its sink records payloads. */
   readonly hiding?: Hiding;
 }
 
-/** Returns a span's run, or an entry without a run if sampling leaves the trace out. */
+/** Starts the run of a span. If the trace is not sampled, returns an entry without a run. */
 export function startSpanRun(span: SpanLike, start: SpanStart): SpanEntry {
   const { ids, parent, sink, project } = start;
   if (parent?.sampled !== false && sink.capture.sampling === undefined) return new SpanRun(span, start);
@@ -60,8 +60,8 @@ export function startSpanRun(span: SpanLike, start: SpanStart): SpanEntry {
 }
 
 /**
- * A span's run, from the start of the span to its end. Attributes are mapped once, when the span ends. If the sink
- * sends the start earlier, they are also mapped at that time.
+ * The run of a span. Attributes are mapped when the span ends. If the sink sends the start of the run earlier,
+ * attributes are also mapped at that time.
  */
 export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly sink: RunSink;
@@ -69,18 +69,20 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly #startUs: number;
   readonly #parentIds: SpanContextLike | undefined;
   readonly #capture: CapturePolicy;
-  /** The run's record. Undefined if the run has ended or the sink has refused the run. */
+  /** The encoded run. Undefined if the run has ended or the sink has refused the run. */
   #record: EncodedRun | undefined;
-  /** A `WeakRef` once the start is sent, because a span that never ends must not stay in memory. */
+  /**
+   * The span. Replaced with a `WeakRef` once the start is sent, so that a span that never ends does not stay in memory.
+   */
   #span: SpanLike | WeakRef<SpanLike> | undefined;
   #sentInputs: EncodedPayload | undefined;
   #logMessages: LogMessages | undefined;
-  /** Attributes of the latest exception that was emitted as a log record. */
+  /** Attributes of the last exception that was emitted as a log record. */
   #exception: Attributes | undefined;
-  /** Removed when the span ends, so that a long chain of spans does not stay in memory. */
+  /** The parent run. Removed when the span ends, so that a long chain of spans does not stay in memory. */
   #parent: SpanRun | undefined;
   #hasUsageBelow = false;
-  /** The model call that the ended span recorded. Set by `RunSpanExporter`, which compares nested spans. */
+  /** The model call that the ended span recorded. Only set by `RunSpanExporter`, which compares nested spans. */
   endedCall: ModelCall | undefined;
 
   constructor(span: SpanLike, { ids, parentIds, parent, sink, project, hiding }: SpanStart) {
@@ -115,7 +117,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     return PACKAGE_COPY;
   }
 
-  /** Some instrumentations set the attributes only after the start. */
+  /** The model call is determined on each access, because some instrumentations set attributes only after the start. */
   get modelCall(): ModelCall | undefined {
     const span = this.#openSpan;
     return span && spanModelCall(span);
@@ -125,7 +127,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     return this.#span instanceof WeakRef ? this.#span.deref() : this.#span;
   }
 
-  /** Adds messages from a log record, keyed by attribute name. Returns false if the span has ended. */
+  /** Adds messages from a log record by attribute name. Returns false if the span has ended. */
   addMessages(values: Attributes): boolean {
     if (this.#record === undefined) return this.context.refused;
     const isHidden = hiddenNames(this.#capture);
@@ -159,7 +161,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   }
 
   /**
-   * Records the span's end and returns the run type. Returns undefined if the run has already ended, or if the sink no
+   * Records the end of the span and returns the run type. Returns undefined if the run has already ended or the sink no
    * longer waits for its end.
    */
   end(span: SpanLike, interruption?: string): string | undefined {
@@ -186,8 +188,8 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   }
 
   /**
-   * Ends the run as interrupted, because the end of the span cannot be observed. Records the current attributes if the
-   * span object still exists.
+   * Ends the run as interrupted, because the end of the span cannot be observed. If the span object still exists, its
+   * current attributes are recorded.
    */
   interrupt(reason: string): void {
     const span = this.#openSpan;
@@ -221,7 +223,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     record.events = fields.events;
     record.endTime = fields.endTime;
     const { inputs, outputs } = fields;
-    // Inputs that were sent with the start are sent again only if they have changed.
+    // If inputs were sent with the start, they are sent again only if they have changed.
     const sent = this.#sentInputs;
     if (inputs !== undefined && (sent === undefined || !isSamePayload(inputs, sent))) {
       record.inputs = inputs.json;
@@ -241,7 +243,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     record.endTime = isoTimestamp(Math.max(this.#startUs, clock.nowUs()));
   }
 
-  /** Delivers a run once its resource's attributes are known. A process's first spans may end earlier than that. */
+  /** Delivers a run once the attributes of its resource are known. The first spans of a process may end before that. */
   #deliver(record: EncodedRun, resource: ResourceLike): void {
     const wait = resourceWait(resource);
     if (wait === undefined) {
@@ -262,7 +264,7 @@ function isSamePayload(one: EncodedPayload, other: EncodedPayload): boolean {
   if (one.json !== other.json) return false;
   return (one.attachments ?? []).every(({ bytes }, at) => {
     const before = other.attachments?.[at]?.bytes;
-    // A span's attachments are never Blobs.
+    // Attachments of spans are never `Blob` objects.
     return bytes instanceof Uint8Array && before instanceof Uint8Array && Buffer.compare(bytes, before) === 0;
   });
 }

@@ -4,10 +4,10 @@ import type { RunSink } from '../../run/sink.ts';
 import type { SpanLike } from '../span-like.ts';
 import type { SpanKey } from './span-registry.ts';
 
-/** An ended span whose parent has not been exported yet. */
+/** An ended span that waits for its parent to be exported. */
 export interface WaitingSpan {
   readonly span: SpanLike;
-  /** The ids of the parent, from `idsOf`. */
+  /** Ids of the parent span, as returned by `idsOf`. */
   readonly parent: string;
   readonly sink: RunSink;
 }
@@ -16,7 +16,7 @@ export interface WaitingSpan {
 const AGE_MAX_MS = 300_000;
 const SPANS_MAX = 10_000;
 
-/** Maximum total characters of text in all waiting spans' attributes and events. */
+/** Maximum number of characters in the attributes and events of all waiting spans together. */
 const CHARACTERS_MAX = 64 * 1_024 * 1_024;
 
 interface Entry extends WaitingSpan {
@@ -25,17 +25,20 @@ interface Entry extends WaitingSpan {
   readonly characters: number;
 }
 
-/** Ended spans whose parents have not been exported yet, oldest first. Their number, size and age are limited. */
+/**
+ * Ended spans that wait for their parents to be exported, oldest first. The number, size and age of waiting spans are
+ * limited.
+ */
 export class WaitingSpans {
   readonly #overdue: () => void;
   readonly #entries = new Set<Entry>();
   readonly #byIds = new Map<string, Entry>();
   readonly #byParent = new Map<string, Set<Entry>>();
   #characters = 0;
-  /** The timer that fires when the oldest span exceeds the age limit. */
+  /** Fires when the oldest span exceeds the age limit. */
   #timer: NodeJS.Timeout | undefined;
 
-  /** `overdue` is called when the oldest span exceeds the age limit. */
+  /** Calls `overdue` when the oldest span exceeds the age limit. */
   constructor(overdue: () => void) {
     this.#overdue = overdue;
   }
@@ -44,7 +47,7 @@ export class WaitingSpans {
     return this.#entries.size;
   }
 
-  /** Whether the waiting spans exceed the limit for their number or size. */
+  /** Whether the waiting spans exceed the number limit or the size limit. */
   get isOverfull(): boolean {
     return this.#entries.size > SPANS_MAX || this.#characters > CHARACTERS_MAX;
   }
@@ -75,15 +78,15 @@ export class WaitingSpans {
   }
 
   /**
-   * Removes and returns the topmost waiting ancestor of the oldest span. Returns the oldest span itself if no ancestor
-   * is waiting.
+   * Removes and returns the topmost waiting ancestor of the oldest span. If no ancestor is waiting, removes and returns
+   * the oldest span.
    */
   takeTopOfOldest(): WaitingSpan | undefined {
     const [oldest] = this.#entries;
     if (oldest === undefined) return undefined;
     const passed = new Set([oldest]);
     let top = oldest;
-    // Stops at a cycle, which is possible if an application sets ids.
+    // The search stops at a cycle. Cycles are possible if an application sets ids.
     for (let above = this.#byIds.get(top.parent); above !== undefined; above = this.#byIds.get(top.parent)) {
       if (passed.has(above)) break;
       passed.add(above);

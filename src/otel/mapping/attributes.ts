@@ -7,8 +7,8 @@ import { type Group, NOTHING_NEW, type Vocabulary, WHOLE } from '../conventions/
 import { type NameFacts, type Place, rowIndex } from './row-index.ts';
 
 /**
- * The fields that a group's table rows set. `text` is set if an attribute contains exactly these fields as JSON text
- * that can be recorded unchanged.
+ * The fields that the table rows of a group set. If an attribute contains exactly these fields as JSON text, `text` is
+ * that text. It can be recorded unchanged.
  */
 export interface Found {
   readonly fields: Fields;
@@ -20,11 +20,11 @@ export type Groups = { [Name in Group]?: Found | undefined };
 /** The key for a payload that is not an object. */
 const WHOLE_KEYS: Partial<Record<Group, string>> = { inputs: 'input', outputs: 'output' };
 
-/** One attribute, or all attributes that form one flattened list or object. */
+/** A single attribute, or all attributes that form a flattened list or object. */
 class Source {
   readonly name: string;
   readonly facts: NameFacts;
-  /** The value. Undefined until it is built from the parts. */
+  /** The attribute value. Undefined until it is built from the parts. */
   value: unknown;
   isUsed: boolean;
   /** Names of the attributes that form the list or object. Undefined for a single attribute. */
@@ -39,7 +39,7 @@ class Source {
   }
 }
 
-/** A table row and the source that it reads. */
+/** A table row and the attribute that it reads. */
 class Match {
   readonly place: Place;
   readonly source: Source;
@@ -50,10 +50,10 @@ class Match {
   }
 }
 
-/** Looks up the attributes of one span in the mapping tables, and records which attributes were used. */
+/** Looks up the attributes of one span in the mapping tables. Keeps track of the used attributes. */
 export class AttributeReader {
   readonly attributes: Attributes;
-  /** The vocabularies that the span uses, in order of precedence. */
+  /** The mapping tables that the span uses, in order of precedence. */
   readonly vocabularies: readonly Vocabulary[];
   readonly #matchedBits: number;
   readonly #rules: PayloadRules | undefined;
@@ -63,18 +63,18 @@ export class AttributeReader {
   /** The matching rows, in order of precedence. */
   readonly #matches: Match[] = [];
 
-  /** `knownText` is the JSON text of the inputs, if an earlier reader found that it can be recorded unchanged. */
+  /** If an earlier reader found that the inputs can be recorded unchanged, `knownText` is their JSON text. */
   constructor(attributes: Attributes, rules: PayloadRules | undefined, knownText?: string) {
     this.attributes = attributes;
     this.#rules = rules;
     this.#knownText = knownText;
     let candidates = 0;
     const names = Object.keys(attributes);
-    // Indexed loops are faster until V8 has fully optimized this function, which runs for every span.
+    // This function runs for every span. Indexed loops are faster until V8 has fully optimized it.
     for (let at = 0; at < names.length; at++) {
       const name = names[at] as string;
       const value = attributes[name];
-      // Another span processor may have set an attribute to undefined.
+      // Other span processors may set attributes to undefined.
       if (value === undefined) continue;
       const facts = rowIndex.factsOf(name);
       candidates |= facts.candidates;
@@ -85,14 +85,14 @@ export class AttributeReader {
     this.vocabularies = rowIndex.vocabulariesOf(this.#matchedBits);
     for (let at = 0; at < this.#sources.length; at++) {
       const source = this.#sources[at] as Source;
-      // If a name is both an attribute and a prefix of other attributes, rows read the other attributes.
+      // If a name is both an attribute and a prefix of other attributes, only the other attributes are read.
       if (source.parts === undefined && this.#structures?.has(source.name) === true) continue;
       const { places } = source.facts;
       for (let index = 0; index < places.length; index++) this.#match(places[index] as Place, source);
     }
   }
 
-  /** Whether a table row has used an attribute. */
+  /** Returns whether a table row has used an attribute. */
   isUsed(name: string): boolean {
     return this.#sources.some((source) => source.isUsed && (source.parts?.includes(name) ?? source.name === name));
   }
@@ -102,7 +102,7 @@ export class AttributeReader {
     for (const source of this.#sources) if (source.name === name && source.parts === undefined) source.isUsed = true;
   }
 
-  /** Calls `add` for each attribute that no table row has used. Unused attributes become metadata. */
+  /** Calls `add` for each attribute that no table row has used. These attributes become metadata. */
   forRest(add: (name: string, value: unknown, cleaned: Read | undefined) => void): void {
     for (let at = 0; at < this.#sources.length; at++) {
       const { isUsed, parts, name, value, facts } = this.#sources[at] as Source;
@@ -119,8 +119,8 @@ export class AttributeReader {
   }
 
   /**
-   * Reads all groups for which `isSkipped` returns false. All fields of a payload come from one vocabulary, so that two
-   * descriptions of one call are never mixed.
+   * Reads all groups for which `isSkipped` returns false. All fields of a payload come from one mapping table, so that
+   * two descriptions of the same call are never mixed.
    */
   read(isSkipped: (group: Group, rank: number) => boolean): Groups {
     const matches = this.#matches;
@@ -157,7 +157,9 @@ export class AttributeReader {
     return source.value;
   }
 
-  /** Inserts in row order. Few rows match, and most attributes are already in this order. */
+  /**
+   * Inserts a match in row order. Linear search is fast here: few rows match, and most attributes are already in order.
+   */
   #match(place: Place, source: Source): void {
     if ((this.#matchedBits & (1 << place.rank)) === 0) return;
     const matches = this.#matches;
@@ -166,7 +168,7 @@ export class AttributeReader {
     matches[at] = new Match(place, source);
   }
 
-  /** Adds the fields that one vocabulary's rows set. `fields` are the preceding vocabularies' fields. */
+  /** Adds the fields that the rows of one mapping table set. `fields` contains the fields from preceding tables. */
   #collect(from: number, to: number, group: Group, fields: Fields | undefined): Found | undefined {
     for (let at = from; at < to; at++) {
       const { place, source } = this.#matches[at] as Match;
@@ -177,7 +179,7 @@ export class AttributeReader {
         if (manner === 'repeats') source.isUsed = true;
         continue;
       }
-      // Another row may add fields that the JSON text does not contain.
+      // The JSON text is incomplete if another row adds fields.
       const isAlone = key === WHOLE && fields === undefined && at === to - 1;
       if (isAlone && group === 'inputs' && this.#isKnown(value, read)) {
         source.isUsed = true;
@@ -194,7 +196,7 @@ export class AttributeReader {
       const whole = wholeOf(converted, WHOLE_KEYS[group] ?? 'value');
       if (isAlone && whole === converted && this.#isText(value, whole, read))
         return { fields: whole, text: value as string };
-      // Copies the object if it is the attribute's own value, which must not change.
+      // The object is copied if it is the value of the attribute itself, because that value must not change.
       fields = fields === undefined && whole !== value ? whole : { ...whole, ...fields };
     }
     return fields && { fields, text: undefined };
@@ -204,14 +206,14 @@ export class AttributeReader {
     return value !== undefined && value === this.#knownText && isVerbatim(read, this.attributes);
   }
 
-  /** Whether an attribute is JSON text that contains exactly `fields` and can be recorded unchanged. */
+  /** Returns whether an attribute is JSON text with exactly these fields that can be recorded unchanged. */
   #isText(value: unknown, fields: Fields, read: Read): boolean {
     if (typeof value !== 'string' || this.#rules === undefined || !isVerbatim(read, this.attributes)) return false;
     return isPlainJson(value, fields, this.#rules);
   }
 }
 
-/** Reads a value. If reading fails, the value stays in the metadata. */
+/** Calls `read` for a value. If `read` throws, the value becomes metadata. */
 function readSafely(read: Read, value: unknown, attributes: Attributes): unknown {
   try {
     return read(value, attributes);
@@ -246,15 +248,16 @@ function wholeOf(value: unknown, key: string): Fields {
   return { [isMessageList(value) ? 'messages' : key]: value };
 }
 
-/** Maximum nesting levels that `unflatten` builds. Names on deeper levels stay joined with dots. */
+/** Maximum number of nesting levels that `unflatten` builds. On deeper levels, names stay joined with dots. */
 const LEVELS_MAX = 16;
 
 type Branch = Map<string, unknown>;
 
 /**
- * Builds nested values from flattened names: `0.message.role`, `0.message.content` → `[{ message: { role, content }
- * }]`. Whole numbers are list indexes, sorted numerically and without gaps. Objects have no prototype, so any name is a
- * safe key. If a name is also the prefix of other names, its own value is ignored.
+ * Builds nested values from flattened names: `0.message.role`, `0.message.content` →
+ * `[{ message: { role, content } }]`. Whole numbers are list indexes. List items are sorted by index, and gaps are
+ * closed. Objects have no prototype, so any name is a safe key. If a name is also a prefix of other names, its own
+ * value is ignored.
  */
 function unflatten(entries: Iterable<readonly [name: string, value: unknown]>): unknown {
   const root: Branch = new Map();

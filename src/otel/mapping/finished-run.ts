@@ -12,14 +12,14 @@ import { openOriginJson } from './span-origin.ts';
 import { projectOf, type SpanCapture, type SpanFields, spanToOpenRun, spanToRun } from './span-to-run.ts';
 
 /**
- * The run for a span that another process recorded. The run has the same fields as a run recorded by a
- * `RunSpanProcessor` with default options.
+ * The run for a span that another process recorded. Has the same fields as a run from a `RunSpanProcessor` with default
+ * options.
  */
 interface FinishedRun {
   readonly id: string;
-  /** The record's fields without payloads and without the position in the trace. */
+  /** The run's fields except the payloads and the position in the trace. */
   readonly fields: Omit<RunRecord, 'id' | 'trace_id' | 'dotted_order' | 'inputs' | 'outputs' | 'events'>;
-  /** JSON text of the payloads that are not empty. */
+  /** JSON text of each payload that is not empty. */
   readonly texts: { inputs?: string; outputs?: string; events?: string };
   readonly attachments: readonly Attachment[];
 }
@@ -32,8 +32,8 @@ const CAPTURE: SpanCapture = {
 };
 
 /**
- * Maps a span to a run. If the span has not ended, the result contains only the run's start. `project` is used if the
- * span names no project.
+ * Maps a span to a run. If the span has not ended, only the start of the run is returned. `project` is used if the span
+ * names no project.
  */
 export function finishedRun(span: SpanLike, project: string, hasEnded: boolean): FinishedRun {
   const startUs = startUsOf(span);
@@ -66,7 +66,7 @@ export function finishedRun(span: SpanLike, project: string, hasEnded: boolean):
   };
 }
 
-/** Spans only have attachments from data URIs and bytes, never from Blobs. */
+/** Returns the attachments of a payload. Attachments of spans are never `Blob` objects. */
 function attachmentsOf(payload: EncodedPayload | undefined): Attachment[] {
   return (payload?.attachments ?? []).flatMap(({ bytes, ...rest }) =>
     bytes instanceof Uint8Array ? [{ ...rest, bytes }] : [],

@@ -5,16 +5,16 @@ import { attributesOfVectorEvent } from '../conventions/traceloop.ts';
 import { type Attributes, isEmpty, json, text } from '../conventions/values.ts';
 import type { SpanEventLike } from '../span-like.ts';
 
-/** Messages from a span's events, by the attribute that would contain them. */
+/** The messages in a span's events, by the name of the attribute that would contain them. */
 export interface EventMessages {
   readonly attributes: Attributes;
-  /** The events that contain messages, and the names of the attributes that each event sets. */
+  /** Each event that contains messages, and the names of the attributes that the event sets. */
   readonly sources: ReadonlyMap<SpanEventLike, readonly string[]>;
 }
 
 /**
- * Reads messages from events, as in early versions of the GenAI conventions. Returns undefined if there are no
- * messages.
+ * Reads the messages in events. Early versions of the GenAI conventions report messages this way. Returns undefined if
+ * there are no messages.
  */
 export function messagesOfEvents(events: readonly SpanEventLike[]): EventMessages | undefined {
   let found: { attributes: Fields; sources: Map<SpanEventLike, readonly string[]> } | undefined;
@@ -28,7 +28,7 @@ export function messagesOfEvents(events: readonly SpanEventLike[]): EventMessage
   return found;
 }
 
-/** Removes the events whose messages are all recorded in inputs or outputs. */
+/** Removes events if the inputs or outputs contain all their messages. */
 export function withoutUsedEvents(
   events: readonly SpanEventLike[],
   { sources }: EventMessages,
@@ -38,8 +38,8 @@ export function withoutUsedEvents(
 }
 
 /**
- * Returns the messages in an event or a log record, by the attribute that would contain them. Returns undefined for
- * events without messages.
+ * Returns the messages in an event or a log record, by the name of the attribute that would contain them. If there are
+ * no messages, returns undefined.
  */
 export function attributesOfEvent(name: string, fields: Attributes): Attributes | undefined {
   const values = EVENTS.get(name)?.(contentOf(fields)) ?? attributesOfVectorEvent(name, fields);
@@ -47,18 +47,18 @@ export function attributesOfEvent(name: string, fields: Attributes): Attributes 
 }
 
 /**
- * Copies of the messages that log records add to an open span, by attribute name. One payload's limits apply to all
- * messages together. Log records beyond the limits are dropped and counted.
+ * Stores copies of the messages that log records add to an open span. All messages together must stay within the limits
+ * for one payload. Log records beyond the limits are dropped and counted.
  */
 export class LogMessages {
   readonly attributes: Fields = {};
   readonly #rules: PayloadRules;
   #charactersLeft: number;
-  /** Number of log records dropped because of the limits. */
+  /** Number of log records that were dropped because of the limits. */
   leftOut = 0;
 
   constructor(rules: PayloadRules) {
-    // The values' paths are unknown until the span ends.
+    // Redaction happens when the span ends, because the paths of the values are unknown until then.
     this.#rules = { ...rules, bytes: Number.POSITIVE_INFINITY, redaction: undefined };
     this.#charactersLeft = rules.bytes;
   }
@@ -75,10 +75,7 @@ export class LogMessages {
   }
 }
 
-/**
- * Whether an event or a log record describes an exception. Span events have the name `exception`. Log records may have
- * either name.
- */
+/** Returns whether an event or a log record describes an exception. Span events use only the name `exception`. */
 export function isExceptionEvent(name: string): boolean {
   return name === 'exception' || name === 'gen_ai.client.operation.exception';
 }
@@ -87,7 +84,7 @@ export function isMessageEvent(name: string): boolean {
   return EVENTS.has(name);
 }
 
-/** Whether all attributes of an event belong to the inputs. */
+/** Returns whether all attributes of an event belong to the inputs. */
 export function carriesInputs(name: string): boolean {
   return INPUT_EVENTS.has(name);
 }
@@ -96,7 +93,10 @@ export function carriesOutputs(name: string): boolean {
   return OUTPUT_EVENTS.has(name);
 }
 
-/** Extends lists and keeps other values. Copies a new list, which may belong to the application. */
+/**
+ * Appends to existing lists and keeps other existing values. New lists are copied, because they may belong to the
+ * application.
+ */
 function addAttributes(to: Fields, values: Attributes): void {
   for (const [name, value] of Object.entries(values)) {
     const before = to[name];
@@ -111,7 +111,7 @@ const OUTPUTS = 'gen_ai.output.messages';
 type ReadEvent = (fields: Attributes) => Attributes;
 
 /**
- * Up to version 1.36, the conventions define one event per message:
+ * Reads events that contain inputs. Up to version 1.36, the conventions define one event per message:
  * https://github.com/open-telemetry/semantic-conventions/blob/v1.36.0/docs/gen-ai/gen-ai-events.md
  *
  * Version 1.27 defines one event for all messages:
@@ -139,13 +139,16 @@ const EVENTS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>([
   ['gen_ai.client.inference.operation.details', (fields) => named(fields, DETAILS)],
 ]);
 
-/** Returns an event's body. Azure's packages set the body as JSON text in one attribute. */
+/** Returns the body of an event. Azure's packages set the body as JSON text in a single attribute. */
 function contentOf(fields: Attributes): Attributes {
   const content = json(fields['gen_ai.event.content']);
   return isFields(content) ? { ...fields, ...content } : fields;
 }
 
-/** Returns the attributes with these names. Parses lists of messages, so that several events' lists can be combined. */
+/**
+ * Returns the attributes with the given names. Lists of messages are parsed, so that the lists from several events can
+ * be combined.
+ */
 function named(fields: Attributes, names: readonly string[]): Attributes {
   return defined(Object.fromEntries(names.map((name) => [name, structured(name, fields[name])])));
 }
@@ -158,7 +161,7 @@ function listed(name: string, message: Fields | undefined): Attributes {
   return message === undefined ? {} : { [name]: [message] };
 }
 
-/** Returns a message, or undefined if it only has a role. */
+/** Returns a message, or undefined if the message only has a role. */
 function messageOf(role: string, fields: Attributes): Fields | undefined {
   const content = fields.content ?? undefined;
   const calls = json(fields.tool_calls) ?? undefined;
@@ -173,8 +176,8 @@ function messageOf(role: string, fields: Attributes): Fields | undefined {
 }
 
 /**
- * Reads one choice in the model's answer. Accepts tool calls next to the message, as the conventions define them, and
- * inside it, as in their examples.
+ * Reads one choice in the model's answer. In the conventions, tool calls are next to the message. In their examples,
+ * tool calls are inside the message. Both forms are accepted.
  */
 function choiceOf(fields: Attributes): Fields | undefined {
   const given = json(fields.message);

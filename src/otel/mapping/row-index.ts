@@ -10,8 +10,8 @@ import type { Attributes, Read } from '../conventions/values.ts';
 import type { Group, Row, Vocabulary } from '../conventions/vocabulary.ts';
 
 /**
- * All vocabularies, in order of precedence: later vocabularies never change a field that is already set. Protocol
- * attributes come last, so that explicit attributes override values derived from the URL.
+ * All mapping tables, in order of precedence. Later tables never change a field that is already set. Protocol
+ * attributes come last, because values derived from a URL are less precise than explicit attributes.
  */
 export const vocabularies: readonly Vocabulary[] = [
   runspanAttributes,
@@ -29,7 +29,7 @@ export const vocabularies: readonly Vocabulary[] = [
   messaging,
 ];
 
-/** A table row, and its position among all vocabularies' rows. */
+/** A table row and its position among the rows of all mapping tables. */
 export interface Place {
   readonly row: Row;
   readonly group: Group;
@@ -37,34 +37,31 @@ export interface Place {
   readonly order: number;
 }
 
-/** What the tables contain about one attribute name. */
+/** What the mapping tables specify for one attribute name. */
 export interface NameFacts {
-  /**
-   * Bit mask of the vocabularies that a span with this attribute may use. Bit n stands for the vocabulary with rank n.
-   */
+  /** Bit mask of the tables that a span with this attribute may use. Bit n stands for the table with rank n. */
   readonly candidates: number;
   /**
-   * The prefix under which rows read the flattened list or object that contains the attribute. Undefined if the
-   * attribute is not part of one.
+   * If the attribute is part of a flattened list or object, the common prefix that rows use to read the list or object.
    */
   readonly prefix: string | undefined;
   readonly isList: boolean;
-  /** Rows that read the attribute or its prefix. */
+  /** The rows that read the attribute or its prefix. */
   readonly places: readonly Place[];
-  /** Bit mask of the vocabularies that exclude the attribute from the metadata. */
+  /** Bit mask of the tables that exclude the attribute from the metadata. */
   readonly ignoredBy: number;
   readonly cleaned: Read | undefined;
 }
 
-/** Maximum number of cached names. Most attribute names recur, except those that contain ids. */
+/** Maximum number of attribute names to cache. Most names recur, but names with ids in them do not. */
 const FACTS_MAX = 5_000;
 
 const GROUPS: readonly Group[] = ['inputs', 'outputs', 'usage', 'parameters', 'metadata', 'tags', 'times'];
 
-/** Matches the first index in a flattened name. The list's name precedes it. */
+/** Matches the first index in a flattened name. The list name comes before the index. */
 const FIRST_INDEX = /\.\d+(?=\.|$)/;
 
-/** Finds the rows in all vocabularies that read an attribute. */
+/** Finds the rows that read an attribute, in all mapping tables. */
 class RowIndex {
   readonly #places = new Map<string, Place[]>();
   readonly #lists = new Set<string>();
@@ -106,12 +103,12 @@ class RowIndex {
     return facts;
   }
 
-  /** Whether any row reads the attribute as part of the inputs or outputs. */
+  /** Returns whether any row reads the attribute as part of the inputs or outputs. */
   isPayload(name: string, group: 'inputs' | 'outputs'): boolean {
     return this.factsOf(name).places.some((place) => place.group === group);
   }
 
-  /** Returns the subset of the bit mask `candidates` that a span with these attributes uses. */
+  /** Returns the bits of `candidates` whose tables a span with these attributes uses. */
   matchedBits(candidates: number, attributes: Attributes): number {
     let matched = candidates;
     for (let rank = 0; candidates >> rank !== 0; rank++) {
@@ -121,7 +118,7 @@ class RowIndex {
     return matched;
   }
 
-  /** Returns the vocabularies in a bit mask, in order of precedence. */
+  /** Returns the mapping tables in a bit mask, in order of precedence. */
   vocabulariesOf(bits: number): readonly Vocabulary[] {
     let known = this.#byBits.get(bits);
     if (known === undefined) {
@@ -147,7 +144,7 @@ class RowIndex {
     const list = at < 0 ? undefined : name.slice(0, at);
     if (list !== undefined && this.#lists.has(list)) return list;
     if (this.#places.has(name)) return undefined;
-    // Names that contain data, for example header names, may be very long.
+    // Attribute names may be very long if they contain data, for example header names.
     for (let dot = name.lastIndexOf('.', this.#prefixLengthMax); dot > 0; dot = name.lastIndexOf('.', dot - 1)) {
       const prefix = name.slice(0, dot);
       if (this.#prefixes.has(prefix)) return prefix;

@@ -9,20 +9,20 @@ const ERROR = 2;
 /** The lowest HTTP status code that indicates a failure. */
 const FAILED = 400;
 
-/** The attribute that LangSmith's SDK sets on its spans. */
+/** An attribute that LangSmith's SDK sets on all its spans. */
 const LANGSMITH = 'langsmith.traceable';
 
 const EXCEPTION_KEYS: readonly string[] = ['exception.type', 'exception.message', 'exception.stacktrace'];
 
-/** Picks the attributes of a log record that describe an exception. */
+/** Returns the attributes of a log record that describe an exception. */
 export function exceptionFields(attributes: Attributes): Attributes {
   return Object.fromEntries(EXCEPTION_KEYS.map((key) => [key, text(attributes[key])]));
 }
 
 /**
- * Returns the run's `error` field if its span failed: `Type: message`, followed by the stack. The type, message and
- * stack come from the last exception among the span's events, or from `logged`. An exception alone is not a failure,
- * because the application may have handled it.
+ * Returns the error of a failed span: `Type: message`, followed by the stack. Type, message and stack come from the
+ * last exception in the span's events, or from `logged`. An exception alone is not a failure, because the application
+ * may have handled it.
  */
 export function spanError(span: SpanLike, logged?: Attributes): string | undefined {
   const event = span.events.findLast(({ name }) => name === 'exception');
@@ -39,15 +39,15 @@ export function spanError(span: SpanLike, logged?: Attributes): string | undefin
 }
 
 /**
- * Returns the error of a span created by LangSmith's SDK, which records an exception only for failed runs. The status
- * of such a span is useless: the SDK sets the final status OK while the run is still open, and OpenTelemetry ignores a
- * later ERROR. Omits the exception's stack, which is the SDK's own.
+ * Returns the error of a span from LangSmith's SDK. The SDK records an exception only for failed runs. The status of
+ * such a span is useless, because the SDK sets the status OK while the run is still open. OpenTelemetry then ignores a
+ * later ERROR. The exception's stack is omitted, because it only contains SDK frames.
  */
 function langSmithError(exception: Pick<SpanEventLike, 'attributes'>): string {
   return text(exception.attributes?.['exception.message']) ?? exceptionText(exception, undefined);
 }
 
-/** Returns the error type. An HTTP status without a type becomes `HTTP 503`. */
+/** Returns the error type. If only an HTTP status is known, returns for example `HTTP 503`. */
 function typeOf(attributes: Attributes): string | undefined {
   const type = text(attributes['error.type']);
   const status = number(attributes['http.response.status_code'] ?? attributes['http.status_code']) ?? 0;
@@ -67,7 +67,7 @@ function headline(type: string | undefined, message: string | undefined): string
   return message.startsWith(type) ? message : `${type}: ${message}`;
 }
 
-/** Returns the frames from a JavaScript stack. Stacks in other languages are returned unchanged. */
+/** Returns the frames of a JavaScript stack. Stacks from other languages are returned unchanged. */
 function frames(stack: string | undefined): string {
   if (stack === undefined) return '';
   return stackFrames(stack) || `\n${stack}`;

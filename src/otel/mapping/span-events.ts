@@ -5,17 +5,20 @@ import { type Attributes, isEmpty } from '../conventions/values.ts';
 import type { SpanEventLike } from '../span-like.ts';
 import { hrTimeUs } from './span-identity.ts';
 
-/** Whether an attribute or event name belongs to a hidden payload. */
+/** Returns whether an attribute or event name belongs to a hidden payload. */
 export type IsHidden = (name: string) => boolean;
 
 const FIRST_TOKEN_EVENT = 'new_token';
 /**
- * The AI SDK's event for the first chunk. Version 7 emits this event only when the span ends, and stores the time of
- * the first chunk in an attribute.
+ * The AI SDK's event for the first chunk. Version 7 emits the event only when the span ends. The time of the first
+ * chunk is then in an attribute.
  */
 const FIRST_CHUNK_EVENT = 'ai.stream.firstChunk';
 
-/** Adds a first-token event `afterUs` microseconds after the start, unless the span already has one. */
+/**
+ * Adds a first-token event `afterUs` microseconds after the start. Has no effect if the span already has a first-token
+ * event.
+ */
 export function withFirstToken(
   events: readonly SpanEventLike[],
   startUs: number,
@@ -29,7 +32,7 @@ export function withFirstToken(
   return others.toSpliced(later < 0 ? others.length : later, 0, { name: FIRST_TOKEN_EVENT, time });
 }
 
-/** Returns a run's events as JSON text. Events with an invalid time get the time `startUs`. */
+/** Returns the events of a run as JSON text. If the time of an event is invalid, `startUs` is used. */
 export function spanEventsJson(
   events: readonly SpanEventLike[],
   startUs: number,

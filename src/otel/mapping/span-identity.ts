@@ -6,16 +6,16 @@ export function startUsOf(span: SpanLike): number {
   return hrTimeUs(span.startTime) ?? clock.nowUs();
 }
 
-/** Returns a span's run id. If a custom id generator created ids that are not hexadecimal, returns a new id. */
+/** Returns the run id for a span. If a custom id generator created ids that are not hexadecimal, returns a new id. */
 export function runIdOf(startUs: number, { traceId, spanId }: SpanContextLike): string {
-  // The run id contains these digits, so they must be hexadecimal.
+  // The run id contains digits from both ids, so the digits must be hexadecimal.
   const isUsable = isHex(spanId, 16) && isHex(traceId.slice(29), 3);
   return isUsable ? spanRunId(startUs, traceId, spanId) : newRunId(startUs);
 }
 
 /**
- * Converts a time in seconds and nanoseconds to whole microseconds since 1970. Returns undefined if the time is invalid
- * or too large for exact microseconds.
+ * Converts a time in seconds and nanoseconds to microseconds since 1970. Returns undefined if the time is invalid or
+ * too large for an exact result.
  */
 export function hrTimeUs(time: readonly [number, number] | undefined): number | undefined {
   if (!Array.isArray(time)) return undefined;

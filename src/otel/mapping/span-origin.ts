@@ -7,12 +7,12 @@ import type { LinkLike, ResourceLike, ScopeLike, SpanContextLike, SpanLike } fro
 
 const KINDS: readonly string[] = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'];
 
-/** All other resource attributes are the same for all runs in a service. */
+/** Resource attributes to record. All other resource attributes are the same for all runs of a service. */
 const RESOURCE_KEYS: readonly string[] = ['service.name', 'service.version', 'deployment.environment.name'];
 
 /**
- * Returns an open span's ids in OpenTelemetry as JSON text for `extra.metadata.otel`. Includes the parent's id even if
- * the parent is unknown here, so that the two parts of a distributed trace can be joined.
+ * Returns the OpenTelemetry ids of an open span as JSON text for `extra.metadata.otel`. The parent id is included even
+ * if the parent is unknown here, so that the parts of a distributed trace can be joined.
  */
 export function openOriginJson(ids: SpanContextLike, parent: SpanContextLike | undefined): string {
   return `${idsJson(ids, parent)}}`;
@@ -25,7 +25,10 @@ function idsJson(ids: SpanContextLike, parent: SpanContextLike | undefined): str
   return json;
 }
 
-/** Returns the JSON text for an ended span's `extra.metadata.otel`, with all data that no run field contains. */
+/**
+ * Returns `extra.metadata.otel` for an ended span as JSON text. The text contains all span data that no run field
+ * contains.
+ */
 export function originJson(
   span: SpanLike,
   parent: SpanContextLike | undefined,
@@ -51,14 +54,14 @@ function droppedJson(what: string, count: unknown): string {
   return dropped === 0 ? '' : `,"dropped_${what}_count":${dropped}`;
 }
 
-/** An application may link to an empty context. */
+/** Converts a span link. The context may be missing, because applications may link to an empty context. */
 function linkOf(link: Partial<LinkLike> | undefined): Fields {
   return { trace_id: link?.context?.traceId, span_id: link?.context?.spanId, attributes: link?.attributes };
 }
 
 const scopes = new WeakMap<ScopeLike, string>();
 
-/** All spans of an instrumentation share one scope object. */
+/** Returns a scope as JSON text. The text is cached, because all spans of an instrumentation share one scope object. */
 function scopeJson(scope: ScopeLike): string {
   let json = scopes.get(scope);
   if (json === undefined) {
@@ -68,17 +71,20 @@ function scopeJson(scope: ScopeLike): string {
   return json;
 }
 
-/** Applications may set values that JSON does not support. */
+/** Converts a value to text, because applications may set values that JSON does not support. */
 function asText(value: unknown): unknown {
   return value === undefined ? undefined : safeText(value);
 }
 
 type MetadataEntries = readonly (readonly [key: string, json: string])[];
 
-/** Each resource's metadata and the rules it was created with, because two exporters may mask different values. */
+/**
+ * The metadata of each resource, and the rules that created it. The rules are stored because exporters may mask
+ * different values.
+ */
 const resources = new WeakMap<ResourceLike, { rules: PayloadRules; entries: MetadataEntries }>();
 
-/** Returns a resource's metadata as JSON text. The list is empty while some of its attributes are pending. */
+/** Returns the metadata of a resource as JSON text. While attributes are pending, the list is empty. */
 export function resourceMetadata(resource: ResourceLike, rules: PayloadRules): MetadataEntries {
   const known = resources.get(resource);
   if (known?.rules === rules) return known.entries;

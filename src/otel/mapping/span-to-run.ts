@@ -28,25 +28,25 @@ import { type IsHidden, spanEventsJson, withFirstToken } from './span-events.ts'
 import { hrTimeUs } from './span-identity.ts';
 import { openOriginJson, originJson, resourceMetadata } from './span-origin.ts';
 
-/** The sink settings that apply to a span's fields. */
+/** The sink settings that affect the fields of a span. */
 export type SpanCapture = Pick<CapturePolicy, 'hideInputs' | 'hideOutputs' | 'payload' | 'attachmentBytes'>;
 
-/** Data that is needed to map a span but is not part of it. */
+/** Data that is needed to map a span but is not part of the span. */
 interface SpanSurroundings {
   readonly startUs: number;
   readonly parentIds: SpanContextLike | undefined;
   /** Messages from log records, by attribute name. Span attributes take precedence. */
   readonly messages?: Attributes | undefined;
-  /** Number of log records dropped because of the limits. */
+  /** Number of log records that were dropped because of the limits. */
   readonly droppedMessages?: number | undefined;
   readonly exception?: Attributes | undefined;
-  /** JSON text of the inputs that the run's start contained. */
+  /** JSON text of the inputs that were sent with the start of the run. */
   readonly sentInputs?: string | undefined;
-  /** Whether a nested span has token counts, which an agent's own counts would repeat. */
+  /** Whether a nested span has token counts. If so, an agent's own token counts would repeat them. */
   readonly hasUsageBelow?: boolean;
 }
 
-/** The fields of a run that are known when its span starts. */
+/** Run fields that are known when the span starts. */
 interface SpanStartFields {
   name: string;
   runType: string;
@@ -67,15 +67,15 @@ export interface SpanFields extends SpanStartFields {
 
 export const OPERATION = 'reading a span';
 
-/** The key for token counts and costs in outputs and metadata. */
+/** Key for token counts and costs in outputs and metadata. */
 const USAGE = 'usage_metadata';
 
-/** Maximum number of metadata keys per span. `dropped_attributes` counts any further attributes. */
+/** Maximum number of metadata keys per span. Further attributes are dropped and counted in `dropped_attributes`. */
 const METADATA_KEYS_MAX = 1_000;
 
 /**
- * Maps an ended span to its run's fields. A pure function: the same arguments always give the same fields. If one part
- * of the span is invalid, the other parts are still mapped.
+ * Maps an ended span to run fields. The function is pure, so the same arguments always give the same fields. If part of
+ * the span is invalid, the other parts are still mapped.
  */
 export function spanToRun(span: SpanLike, capture: SpanCapture, around: SpanSurroundings): SpanFields {
   const fields: SpanFields = {
@@ -119,7 +119,9 @@ export function runTypeOf(attributes: Attributes): string {
   return 'chain';
 }
 
-/** Returns the project that a span names. Called when the span starts, because a run's project cannot change later. */
+/**
+ * Returns the project that a span names. Called when the span starts, because the project of a run cannot change later.
+ */
 export function projectOf(attributes: Attributes): string | undefined {
   for (const { project, matches } of WITH_PROJECT) {
     const name = text(attributes[project]);
@@ -186,7 +188,7 @@ function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture,
   if (isCancelledCall(span)) fields.metadata.set('end_reason', '"cancelled"');
 }
 
-/** Removes the events whose messages the inputs or outputs contain. `beside` has these messages by attribute name. */
+/** Removes events if the inputs or outputs contain their messages. `beside` contains the messages by attribute name. */
 function withoutUsed(
   { attributes, events }: SpanLike,
   beside: Attributes,
@@ -195,8 +197,8 @@ function withoutUsed(
 ): readonly SpanEventLike[] {
   const own = Object.keys(beside).filter((name) => !Object.hasOwn(attributes, name));
   const used = new Set(own.filter((name) => reader.isUsed(name)));
-  // Messages that no table uses must not become metadata, because they are not span attributes. Their events are
-  // recorded unchanged.
+  // Messages that no table uses must not become metadata, because they are not span attributes. Events with such
+  // messages are recorded unchanged.
   for (const name of own) reader.use(name);
   return ofEvents === undefined ? events : withoutUsedEvents(events, ofEvents, used);
 }
@@ -224,12 +226,12 @@ function addError(fields: SpanFields, span: SpanLike, { payload }: SpanCapture, 
   if (error !== undefined) fields.error = shownError(error, payload.redaction);
 }
 
-/** The value of `SpanKind.CLIENT`, a request to another service. */
+/** The value of `SpanKind.CLIENT`, which marks a request to another service. */
 const CLIENT = 2;
 
 /**
- * Whether a span has the token counts of an agent whose model calls have no spans. Model calls are assumed to have no
- * spans if the agent runs in another service or is reported by OpenInference.
+ * Returns whether a span describes an agent whose model calls have no spans. This is assumed for agents in other
+ * services and for agents reported by OpenInference.
  */
 function isAgentAlone(kind: number, attributes: Attributes): boolean {
   if (attributes['gen_ai.operation.name'] === 'invoke_agent' && kind === CLIENT) return true;
@@ -256,7 +258,7 @@ function mapStart(
   }
   fields.runType = runType ?? 'chain';
   const requestRank = NOT_REQUESTS.has(fields.runType) ? HTTP_RANK : -1;
-  // A span around model calls usually repeats the sum of their token counts.
+  // A span that encloses model calls usually repeats the sum of their token counts.
   const isUsageRepeated = fields.runType === 'chain' && !isAgentAlone;
   const groups = reader.read((group, rank) => {
     if (group === 'inputs') return capture.hideInputs || rank === requestRank;
@@ -275,7 +277,7 @@ function mapStart(
 
 const HTTP_RANK = vocabularies.indexOf(http);
 
-/** Run types whose payloads are never read from HTTP attributes. */
+/** Runs of these types never take their payloads from HTTP attributes. */
 const NOT_REQUESTS: ReadonlySet<string> = new Set(['llm', 'embedding', 'tool']);
 
 function encoded(
@@ -288,7 +290,7 @@ function encoded(
   return encodePayload(field, fields, capture, inputs?.attachments && roomBeside(inputs.attachments, capture));
 }
 
-/** Returns how many attachments and bytes remain for the outputs after the inputs' attachments. */
+/** Returns how many attachments and bytes are left for the outputs, after the attachments in the inputs. */
 function roomBeside(
   attachments: NonNullable<EncodedPayload['attachments']>,
   { attachmentBytes }: SpanCapture,
@@ -301,7 +303,10 @@ function roomBeside(
   };
 }
 
-/** Adds the token counts to the outputs. Extending the JSON text is faster than encoding the outputs again. */
+/**
+ * Adds token counts to the outputs. If possible, the JSON text is extended, because encoding the outputs again is
+ * slower.
+ */
 function withUsage(outputs: Found | undefined, usage: UsageMetadata): Found {
   const body = outputs?.text?.trim().slice(0, -1);
   const fields = { ...outputs?.fields, [USAGE]: usage };
