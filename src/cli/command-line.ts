@@ -20,7 +20,7 @@ export interface CommandContext {
   endAs(ending: Ending): void;
 }
 
-/** The module that implements a command. It is loaded only when the user runs the command. */
+/** Implements a command. Loaded only when the user runs the command. */
 export interface CommandModule {
   /** Adds the command's options, arguments, help text and action. */
   define(command: Command, context: CommandContext): void;
@@ -43,7 +43,7 @@ export class UsageError extends CommandFailure {
   }
 }
 
-/** Replaces the names of library options in an error message with the names of CLI options. */
+/** Replaces library option names in an error message with CLI option names. */
 export function withCommandNames(error: unknown, names: Readonly<Record<string, string>>): unknown {
   if (!(error instanceof RunspanError)) return error;
   return new CommandFailure(visible(error.message.replace(/`(\w+)`/g, (all, name: string) => names[name] ?? all)));
@@ -109,15 +109,15 @@ function amount(text: string, units: Readonly<Record<string, number>>): number |
   return Number(count) > 0 && Object.hasOwn(units, unit) ? Number(count) * (units[unit] ?? 0) : undefined;
 }
 
-/** Splits `name=value` at the first `=`. If the text contains no `=`, the value is undefined. */
+/** Splits `name=value`. If there is no `=`, the value is undefined. */
 export function pairOf(text: string): readonly [name: string, value: string | undefined] {
   const [name = '', value] = text.split(/=(.*)/s);
   return [name, value];
 }
 
 /**
- * Parses an option's JSON value, given as JSON text, as `@file`, or as `-` for standard input. Error messages never
- * quote the JSON, because it may contain a secret.
+ * Reads JSON from an option: JSON text, `@file`, or `-` for standard input. Error messages never quote the JSON,
+ * because it may contain a secret.
  */
 export async function readJson(given: string, option: string): Promise<unknown> {
   const json = (await readText(given, option)).replace(/^\ufeff/, '');

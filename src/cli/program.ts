@@ -11,8 +11,8 @@ import {
 } from './command-line.ts';
 
 /**
- * The summary and module of each command. A module is loaded only when its command runs, because the receiver and the
- * clients load slowly.
+ * The summary and module of each command. Modules are loaded on demand, because the receiver and the clients load
+ * slowly.
  */
 const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => Promise<CommandModule>]>> = {
   init: ['print what to add to the program in this folder', () => import('./init/init.ts')],
@@ -89,7 +89,6 @@ function withHelpOption(argv: readonly string[], program: CommandUnknownOpts): s
   const names: string[] = [];
   let command: CommandUnknownOpts | undefined = program;
   for (const name of argv.slice(1)) {
-    // The remaining words are arguments of the command.
     if (command.commands.length === 0) break;
     names.push(name);
     command = command.commands.find((one) => one.name() === name);
@@ -115,7 +114,6 @@ function checkValues(command: CommandUnknownOpts): void {
   }
 }
 
-/** Prints the error and returns the exit code. */
 function report(error: unknown, { argv, stderr }: CommandContext): number {
   // The argument parser has already printed its own errors.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;

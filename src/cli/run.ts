@@ -155,13 +155,10 @@ function interruptsOf({ event, data }: AgentEvent): readonly Interrupt[] {
   return Array.isArray(interrupts) ? interrupts.filter(isObject) : [];
 }
 
-/**
- * Maximum width of an output line, in columns. The limit exceeds the width of most screens, because the output may be
- * written to a log.
- */
+/** Maximum width of an output line, in columns. Wider than most screens, because the output may go to a log. */
 const LINE_COLUMNS = 200;
 
-/** Prints the text of model messages as it arrives. Each of the other events is printed on a separate line. */
+/** Prints model messages as they arrive. Every other event is printed on a separate line. */
 class EventPrinter {
   readonly #write: (text: string) => void;
   /** Id of the message whose text is on the current, unfinished line. */
@@ -171,10 +168,7 @@ class EventPrinter {
     this.#write = write;
   }
 
-  /**
-   * Prints an event. Data with an unexpected structure is printed as JSON, because other versions of the server may
-   * send such data.
-   */
+  /** Prints an event. Data with an unknown structure, for example from a newer server, is printed as JSON. */
   print(event: AgentEvent): void {
     if (event.event === 'messages' && Array.isArray(event.data) && isObject(event.data[0])) {
       this.#message(event.data[0]);
@@ -216,7 +210,7 @@ class EventPrinter {
   }
 }
 
-/** Returns the text of a message. `content` is a string or a list of blocks. Some blocks contain text. */
+/** Returns the text of a message. `content` is a string or a list of blocks. */
 function textOf(content: AgentMessage['content']): string {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';

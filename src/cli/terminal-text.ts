@@ -8,8 +8,7 @@ const clusters = new Intl.Segmenter();
 
 const PLAIN = /^[\x20-\x7e]*$/;
 /**
- * Matches characters that are two columns wide: emoji, and the East Asian wide and fullwidth characters of Unicode
- * Standard Annex 11.
+ * Matches characters that are two columns wide: emoji, and wide and fullwidth characters (Unicode Standard Annex 11).
  */
 const WIDE =
   /\p{Emoji_Presentation}|\ufe0f|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]/u;

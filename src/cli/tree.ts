@@ -12,7 +12,7 @@ export type Ink = 'glyph' | 'name' | 'type' | 'detail' | 'notice' | 'failure';
 export interface TreeOptions {
   /** Maximum width of a line in columns. Names are shortened first, then error messages. */
   readonly widthColumns: number;
-  /** Adds colour codes to text that has already been shortened, so that no code is cut off. */
+  /** Adds colour codes to text that has already been shortened, so that no code is cut. */
   readonly paint: (ink: Ink, text: string) => string;
 }
 
@@ -29,8 +29,8 @@ const STYLES: Readonly<Record<Ink, Parameters<typeof styleText>[0]>> = {
 };
 
 /**
- * Returns the line width and the colours for a stream. Text is coloured if the stream is a terminal that supports
- * colours. `NO_COLOR` turns colours off.
+ * Returns the line width and colours for a stream. Colours are used only if the terminal supports them and `NO_COLOR`
+ * is unset.
  */
 export function treeOptionsFor(stream: Output): TreeOptions {
   const hasColours = stream.isTTY === true && stream.hasColors?.() === true;
@@ -58,8 +58,8 @@ interface Line {
 }
 
 /**
- * Draws one line for each run: name, type, duration, tokens, and the first line of the error. Cancelled and interrupted
- * runs also show their status. Each trace is drawn as a separate tree. Runs whose parent is missing are marked.
+ * Draws one line per run: name, type, duration, tokens, and the first line of the error. Cancelled and interrupted runs
+ * show their status. Each trace is a separate tree. Runs with a missing parent are marked.
  */
 export function drawTree(runs: readonly RunOutline[], options: TreeOptions): string {
   const { widthColumns, paint } = options;

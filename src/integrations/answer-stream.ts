@@ -57,9 +57,8 @@ export function followStream(stream: unknown, run: Run, reader: AnswerReader, si
 }
 
 /**
- * Records a streamed answer. If the application aborts the request, the run ends as cancelled. The recorder does not
- * reference the abort signal. Otherwise a signal listener that references the stream could keep it from being
- * garbage-collected.
+ * Records a streamed answer. If the application aborts the request, the run ends as cancelled. The recorder holds no
+ * reference to the abort signal. Otherwise a signal listener could keep the stream in memory.
  */
 export class AnswerStream extends StreamRecorder {
   readonly #reader: AnswerReader;
@@ -70,8 +69,8 @@ export class AnswerStream extends StreamRecorder {
     this.#reader = reader;
     const onAbort = (): void => {
       this.#isAborted = true;
-      // A pending read reports the end itself. If that read fails, the SDK also aborts the request, but the run must
-      // end as failed, not as cancelled.
+      // A pending read reports the end itself. If the read fails, the SDK also aborts the request, but the run must
+      // fail.
       if (!this.isPending) this.cancel();
     };
     signal?.addEventListener('abort', onAbort, { once: true });

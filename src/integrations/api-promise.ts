@@ -55,21 +55,20 @@ function follow(promise: Partial<ApiPromise>, call: FollowedCall): boolean {
     fulfilled: (props) => call.onResponse(props as ResponseProps),
     fail: (error) => call.fail(error),
   }) as Promise<ResponseProps>;
-  // If `parsedPromise` is set, another instrumentation has already asked for the parsed response and handles its
-  // rejection.
+  // Another instrumentation has already asked for the parsed response and handles its rejection.
   if (promise.parsedPromise !== undefined) observed.catch(() => {});
   observe(promise, observed, call);
   return true;
 }
 
-/** Observes the response and parser of a promise, and of the promises that `_thenUnwrap` derives from it. */
+/** Observes a promise's response and parser. Also observes promises that `_thenUnwrap` derives. */
 function observe(promise: Partial<ApiPromise>, observed: Promise<ResponseProps>, call: FollowedCall): void {
   if (!types.isPromise(promise.responsePromise)) return;
   promise.responsePromise = observed;
   interceptOwn(promise, 'parseResponse', (parse, self, args) => call.parse(Reflect.apply(parse, self, args)));
   interceptOwn(promise, 'asResponse', (asResponse, self, args) => {
-    // Rejections are ignored here, because the caller of `asResponse` handles them. If the application also parses the
-    // response, the parsed response is recorded.
+    // The caller of `asResponse` handles rejections. If the application also parses the response, the parsed response
+    // is recorded.
     observed.then(
       () => promise.parsedPromise ?? call.endWithStatus(),
       () => {},
@@ -108,8 +107,8 @@ class FollowedCall implements Settlement {
   }
 
   /**
-   * Watches the `FollowedCall` for garbage collection. Every promise that can still read the body references this
-   * object.
+   * Watches the `FollowedCall` for garbage collection, because every promise that can still read the body references
+   * it.
    */
   onResponse({ response }: ResponseProps): void {
     guard(OPERATION, () => {
@@ -122,8 +121,8 @@ class FollowedCall implements Settlement {
   }
 
   /**
-   * Returns a function that observes the input of `transform`. In later SDK versions, a derived promise parses the
-   * response itself and passes the parsed response to `transform`.
+   * Returns a function that observes the input of `transform`. In later SDK versions, this input is the parsed
+   * response.
    */
   observeInput(transform: unknown): unknown {
     if (typeof transform !== 'function') return transform;
@@ -179,8 +178,8 @@ class FollowedCall implements Settlement {
 }
 
 /**
- * Ends the run as interrupted once no code can read the response any more. The returned object must not reference the
- * watched `FollowedCall`.
+ * Ends the run as interrupted once no code can read the response any more. Must not reference the watched
+ * `FollowedCall`.
  */
 function unreadResponse(run: Run, status: unknown): Watched {
   return {

@@ -53,17 +53,13 @@ export interface Fold {
   readonly isUnreadable?: boolean;
 }
 
-/**
- * Reads one kind of request to a model service and its response, for example a chat completion. Depends only on the
- * wire format.
- */
+/** Reads one kind of model request and its response, for example a chat completion. Depends only on the wire format. */
 export interface CallReader extends AnswerReader {
-  /** The name of the run. */
   readonly name: string;
   readonly runType: RunType;
   /**
-   * Describes a request. `options` are the request options passed by the caller, if any. Returns undefined if the
-   * request must not be recorded.
+   * Describes a request. `options` are the caller's request options. Returns undefined if the request must not be
+   * recorded.
    */
   describe(body: unknown, provider: string, options?: unknown): CallDescription | undefined;
 }
@@ -76,10 +72,7 @@ export interface RequestFields {
   readonly inputs?: (body: Fields) => Fields;
 }
 
-/**
- * Keys of the lists of tools and tool servers in a request body. Their items may contain credentials under the keys in
- * `CREDENTIALS`.
- */
+/** Lists in a request body whose items may contain credentials, under the keys in `CREDENTIALS`. */
 const SERVER_LISTS = ['tools', 'mcp_servers'];
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'authorization_token', 'headers']);
 
@@ -112,8 +105,8 @@ export function describeRequest(given: unknown, provider: string, fields: Reques
 }
 
 /**
- * Reads responses that are objects with an error or at least one of the `required` fields. Any other response is
- * recorded unchanged and marked as unreadable. If a stream has no chunks, the response is `undefined`.
+ * Reads responses with an error or at least one of the `required` fields. Any other response is recorded unchanged and
+ * marked as unreadable. If a stream has no chunks, the response is `undefined`.
  */
 export function objectReader(
   required: readonly string[],
@@ -130,7 +123,7 @@ export function objectReader(
   };
 }
 
-/** Formats an error from a service as one line. Returns undefined if neither value is a string. */
+/** Formats a service's error as one line. Returns undefined if neither value is a string. */
 export function errorLine(kind: unknown, message: unknown): string | undefined {
   const parts = [textOf(kind), textOf(message)].filter((part) => part !== undefined);
   return parts.length === 0 ? undefined : parts.join(': ');

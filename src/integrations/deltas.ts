@@ -6,8 +6,8 @@ const REPLACED: ReadonlySet<string> = new Set(['id', 'type', 'role', 'name', 'ob
 
 /**
  * Merges a delta into `target`. Text is appended, objects and lists are merged, and other values are replaced. List
- * items with the same `index` are merged. List items without an `index` are appended. Returns the number of appended
- * characters. Objects and lists are copied, never shared with the delta.
+ * items are merged by `index`, or appended if they have none. Returns the number of appended characters. Objects and
+ * lists are copied, never shared with the delta.
  */
 export function addDelta(target: Fields, delta: Fields): number {
   let characters = 0;
@@ -54,10 +54,7 @@ export function copyOf(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, copyOf(item)]));
 }
 
-/**
- * Returns a reader for a byte stream of server-sent events. Each event contains one line of JSON, which is passed to
- * `reader`.
- */
+/** Returns a reader for server-sent events. Each event contains one line of JSON for `reader`. */
 export function eventReader(reader: AnswerReader): AnswerReader {
   const { fold } = reader;
   return { ...reader, fold: fold && (() => new LineFold(fold(), 'data:')) };
@@ -72,13 +69,13 @@ const LAST_EVENTS: ReadonlySet<unknown> = new Set([
   'response.incomplete',
 ]);
 
-/** Matches lines that are not valid in server-sent events, because they are neither a field nor a comment. */
+/** Matches lines that are invalid in server-sent events: neither a field nor a comment. */
 const OTHER_LINE = /^(?!:|(?:data|event|id|retry)(?::|$))\s*\S/;
 
 /**
- * Reads a stream in which each value is one line of JSON after `prefix`. The stream contains server-sent events, or
- * JSON lines if the prefix is empty. All other lines are ignored. If an event stream contains only other lines, for
- * example an HTML page, the response is unreadable.
+ * Reads a stream with one JSON value per line, after `prefix`. The stream contains server-sent events, or JSON lines if
+ * the prefix is empty. All other lines are ignored. If an event stream contains only other lines, for example an HTML
+ * page, the response is unreadable.
  */
 export class LineFold implements Fold {
   isComplete = false;

@@ -91,13 +91,12 @@ function defineChanges(command: Command, context: CommandContext): void {
     .option('--repo <url>', 'address of the git repository')
     .action(({ name, source, repo, ...options }) =>
       call(options, context, async ({ deployments }, printer) => {
-        // The service rejects a new deployment without `source_config` and `source_revision_config`, so empty objects
-        // are sent.
+        // The service requires both fields, even if they are empty.
         const body = { source_config: {}, source_revision_config: {}, ...(await bodyOf(options)) };
         const fields = { ...body, ...defined({ name, source }), ...merged(body, 'source_config', { repo_url: repo }) };
         const deployment = await deployments.create(fields as unknown as DeploymentCreate);
         if (!options.wait) return printer.deployment({ deployment });
-        // The id is printed before the wait, so that an interrupted wait can be resumed.
+        // Prints the id before waiting, so that an interrupted wait can be resumed.
         printer.note(`created ${visible(deployment.id)}`);
         printer.deployment(await deployments.waitUntilDeployed(deployment.id, waitOptions(options, printer)));
       }),
@@ -235,7 +234,7 @@ function withFieldOptions(command: Command) {
 
 type Body = Record<string, unknown>;
 
-/** Returns the fields from `--file`. Fields from other options override them. */
+/** Returns the fields from `--file`, overridden by fields from other options. */
 async function bodyOf({ file, ref, config, image, secret }: OptionsOf<typeof withFieldOptions>): Promise<Body> {
   const body = file === undefined ? {} : await readJsonObject(file === '-' ? '-' : `@${file}`, '--file');
   const revision = { repo_ref: ref, graph_config_path: config, image_uri: image };

@@ -85,12 +85,10 @@ export class Printer {
     this.item(revision === undefined ? deployment : { deployment, revision }, textOf(deployment, revision));
   }
 
-  /** Prints a line to standard error. */
   note(line: string): void {
     this.#context.stderr.write(`${line}\n`);
   }
 
-  /** Prints the status of a revision and the elapsed time. */
   status({ status }: Revision): void {
     this.note(`${visible(status)}  ${Math.round((monotonicNowMs() - this.#startedMs) / 1_000)} s`);
   }
@@ -112,10 +110,7 @@ export function columns(...values: readonly unknown[]): string {
   return visible(values.map(String).join('  ').trimEnd());
 }
 
-/**
- * Returns one line of JSON. Omits the values of secrets and environment variables, because the output may end up in CI
- * logs.
- */
+/** Returns one line of JSON without the values of secrets and environment variables, because CI logs may be public. */
 function jsonLine(value: unknown): string {
   const hide = (key: string, inner: unknown): unknown =>
     (key === 'secrets' || key === 'env') && Array.isArray(inner) ? inner.map(withoutValue) : inner;
@@ -123,8 +118,8 @@ function jsonLine(value: unknown): string {
 }
 
 /**
- * Removes the value of a variable instead of masking it. If a user sends the output back, the service rejects a missing
- * value but would store a masked value.
+ * Removes the value of a variable. If a user sends the output back, the service rejects a missing value. A masked value
+ * would be stored.
  */
 function withoutValue(variable: unknown): unknown {
   if (typeof variable !== 'object' || variable === null) return variable;

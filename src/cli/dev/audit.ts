@@ -86,16 +86,16 @@ class AuditStore extends MemoryStore {
   }
 }
 
-/** Returns the size of a run update in bytes: its fields as JSON, plus its attachments. */
+/** Returns the size of a run update and its attachments in bytes. */
 function recordBytes({ fields, attachments }: RunOperation): number {
   const sizes = Object.values(fields).map((value) => Buffer.byteLength(JSON.stringify(value)));
   return [...sizes, ...attachments.map(({ bytes }) => bytes.length)].reduce((sum, size) => sum + size, 0);
 }
 
-/** Maximum number of characters per field on standard error. An output file contains complete fields. */
+/** Maximum characters per field on standard error. An output file contains complete fields. */
 const SHOWN_MAX = 2_000;
 
-/** Returns one line for each field and attachment. Each line includes the size in bytes. */
+/** Returns one line per field and attachment, with the size in bytes. */
 export function recordLines(operation: RunOperation, isShortened: boolean): string[] {
   const { kind, id, fields, attachments } = operation;
   const { name = '', run_type: type = '' } = fields;
@@ -135,13 +135,13 @@ function summaryOf({ counts: { posts, patches, attachments, bytes } }: AuditStor
   return 'no records arrived; a program that sets `endpoint` in its code sends there, and one that ends by process.exit() loses its last runs';
 }
 
-/** File mode that lets only the owner read the output file, because run data may be confidential. */
+/** Only the owner can read the output file, because run data may be confidential. */
 const OWNER_ONLY = 0o600;
 
 async function openFile(path: string): Promise<Writable> {
   try {
     const file = await open(path, 'w', OWNER_ONLY);
-    // Opening an existing file does not change its mode, so the mode is set here. Devices and pipes keep their mode.
+    // Opening an existing file does not change its mode.
     if ((await file.stat()).isFile()) await file.chmod(OWNER_ONLY);
     return file.createWriteStream();
   } catch (error) {

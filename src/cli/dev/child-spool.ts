@@ -9,9 +9,9 @@ import { resolveSettings } from '../../export/settings.ts';
 const SEND_MAX_MS = 5_000;
 
 /**
- * Calls `runCommand` with environment variables that enable a temporary spool folder. If the command exits with unsent
- * runs, the spool keeps them. After the command ends, the spooled runs are sent to the receiver. If the user has set a
- * durability, that setting stays in effect. If no temporary folder can be created, no runs are spooled.
+ * Calls `runCommand` with environment variables for a temporary spool folder. If the command exits with unsent runs,
+ * the spool keeps them. The spooled runs are then sent to the receiver. A durability that the user has set stays in
+ * effect. If no temporary folder can be created, no runs are spooled.
  */
 export async function withSpool<Result>(
   { url, apiKey }: { readonly url: string; readonly apiKey: string | undefined },
@@ -25,16 +25,12 @@ export async function withSpool<Result>(
     await sendSpool(url, apiKey, spoolDir);
     return result;
   } finally {
-    // The removal fails if a background process of the command still writes to the folder. The failure is ignored, so
-    // the exit code does not change.
+    // Errors are ignored. A background process may still be writing to the folder.
     await rm(spoolDir, { recursive: true, force: true }).catch(() => {});
   }
 }
 
-/**
- * Sends the spooled runs whose destination is the receiver. Runs for an endpoint that a program sets in its code stay
- * on disk.
- */
+/** Sends the spooled runs for the receiver. Runs for an endpoint that a program sets in its code stay on disk. */
 async function sendSpool(url: string, apiKey: string | undefined, spoolDir: string): Promise<void> {
   const workspaceId = env('RUNSPAN_WORKSPACE_ID');
   const settings = resolveSettings({

@@ -3,7 +3,6 @@ import { messageOf } from '../../base/text.ts';
 import { type CommandContext, CommandFailure, type Ending, UsageError } from '../command-line.ts';
 import { quoted } from '../terminal-text.ts';
 
-/** A program and its arguments. */
 export type ChildCommand = readonly [string, ...string[]];
 
 const FORWARDED: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
@@ -12,8 +11,7 @@ const FORWARDED: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 const SIGNALS_MAX = 3;
 
 /**
- * Returns the command after `--`, or undefined if there is no `--`. `words` contains all arguments that are not
- * options.
+ * Returns the command after `--`, or undefined if there is none. `words` contains all arguments that are not options.
  */
 export function childCommand(words: readonly string[], { argv }: CommandContext): ChildCommand | undefined {
   const end = argv.indexOf('--');
@@ -75,7 +73,7 @@ export function forwardedSignal(
 ): NodeJS.Signals | undefined {
   if (count >= SIGNALS_MAX) return 'SIGKILL';
   // A terminal sends SIGINT and SIGHUP to all foreground processes, so the command has already received the first
-  // signal. The second signal is forwarded, in case only the CLI received the first signal.
+  // signal. The second signal is forwarded in case the first reached only the CLI.
   const isFromTerminal = isInTerminal && (signal === 'SIGINT' || signal === 'SIGHUP');
   return isFromTerminal && count === 1 ? undefined : signal;
 }

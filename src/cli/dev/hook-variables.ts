@@ -11,8 +11,8 @@ const REGISTER: string = new URL('register.js', new URL('../../', import.meta.ur
 const INVALID_OPTION = 9;
 
 /**
- * Returns environment variables that record a command even if its code does not use runspan. Its Node processes load
- * `runspan/register`. Its OpenTelemetry exporters send their spans to the receiver.
+ * Returns environment variables that trace a command without code changes. Node processes load `runspan/register`.
+ * OpenTelemetry exporters send their spans to the receiver.
  */
 export async function hookVariables(
   program: string,
@@ -31,8 +31,8 @@ export async function hookVariables(
 }
 
 /**
- * Returns OpenTelemetry's standard variables, or none if the user has set an OTLP endpoint. Turns off metrics and logs,
- * because the receiver does not accept them. Exporters that the user has set stay in effect.
+ * Returns OpenTelemetry's standard variables, or none if the user has set an OTLP endpoint. The receiver accepts no
+ * metrics or logs, so both are turned off unless the user has set their exporters.
  */
 function otlpVariables(url: string, apiKey: string | undefined): Record<string, string> {
   if (variable('OTEL_EXPORTER_OTLP_ENDPOINT') || variable('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')) return {};
@@ -46,9 +46,8 @@ function otlpVariables(url: string, apiKey: string | undefined): Record<string, 
 }
 
 /**
- * Returns whether Node accepts `--import` in `NODE_OPTIONS`. Old versions of Node exit immediately if `NODE_OPTIONS`
- * contains an unknown option. If the command is `node`, that program is checked. Otherwise the `node` in `PATH` is
- * checked. Returns true if `node` is not found.
+ * Returns whether Node accepts `--import` in `NODE_OPTIONS`. Older versions of Node exit immediately. Unless the
+ * command is `node`, the `node` in `PATH` is checked. Returns true if there is none.
  */
 function supportsImport(program: string): Promise<boolean> {
   const node = /^node(\.exe)?$/i.test(basename(program)) ? program : 'node';

@@ -6,19 +6,13 @@ import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
 import { counted } from '../terminal-text.ts';
 
 /**
- * How long a trace must be idle before it is checked, in milliseconds. An exporter sends a batch every 250 ms, so child
- * runs may arrive one batch after their root.
+ * Idle time in milliseconds before a trace is checked. An exporter sends a batch every 250 ms, so child runs may arrive
+ * one batch after their root.
  */
 const SETTLE_MS = 300;
-/**
- * Maximum delay before a check, in milliseconds. The delay doubles after each check, because each check reads the whole
- * trace.
- */
+/** Maximum delay before a check, in milliseconds. Each check reads the whole trace, so the delay doubles each time. */
 const SETTLE_MAX_MS = 4_800;
-/**
- * Number of checks after which a trace with missing parents or open runs is drawn. The third check takes place after at
- * least 2.1 s.
- */
+/** Number of checks before an incomplete trace is drawn. The third check runs after at least 2.1 s. */
 const RAGGED_CHECKS = 3;
 const REMEMBERED_MAX = 10_000;
 
@@ -43,10 +37,7 @@ interface Watched {
   checks: number;
   /** Whether runs have arrived since the trace was last drawn. */
   isDue: boolean;
-  /**
-   * Hash and run count of the last drawing. The drawing itself is not kept, because its text may be several megabytes
-   * long.
-   */
+  /** Hash and run count of the last drawing. The text is not kept, because it may be several megabytes long. */
   drawn: { readonly hash: string; readonly runs: number } | undefined;
 }
 
@@ -56,7 +47,6 @@ export class TraceWatch {
   /** Watched traces by id. The least recently changed trace comes first. */
   readonly #traces = new Map<string, Watched>();
   readonly #unsubscribe: () => void;
-  /** Resolves when no check is in progress. */
   #checks: Promise<void> = Promise.resolve();
   #isClosed = false;
 
@@ -103,7 +93,7 @@ export class TraceWatch {
     watched.checks += 1;
     const texts = await this.#options.store.outline(DEFAULT_SCOPE, traceId);
     const runs = texts.map((text): RunOutline => JSON.parse(text));
-    // More runs have arrived during this check, so another check is scheduled.
+    // If a timer is set, more runs have arrived and another check follows.
     if (watched.timer !== undefined) return;
     const progress = progressOf(runs);
     // The store has deleted the trace or merged it into another trace.
@@ -122,7 +112,7 @@ export class TraceWatch {
     const hash = createHash('sha256').update(text).digest('base64');
     watched.drawn = { hash, runs: runs.length };
     this.#forgetOldest();
-    // Skips the drawing if it has not changed, for example after a repeated message.
+    // A repeated message does not change the drawing.
     if (hash === drawn?.hash) return;
     show(drawn === undefined || isPlain ? text : `${againNote(runs.length - drawn.runs)}\n${text}`);
   }

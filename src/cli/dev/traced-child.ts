@@ -16,8 +16,8 @@ export async function runTraced(
 }
 
 /**
- * Returns the environment for a command that uses runspan or the langsmith package. If the user has turned off tracing
- * with langsmith, it stays off. Otherwise both langsmith and a runspan handler would record each step.
+ * Returns the environment for a command that uses runspan or the langsmith package. If the user has turned off
+ * langsmith's tracing, it stays off. Otherwise langsmith and a runspan handler would both record each step.
  */
 export function environmentFor(url: string, readKey?: string, writeKey?: string): NodeJS.ProcessEnv {
   const apiKey = writeKey ?? readKey;
@@ -38,12 +38,9 @@ export function environmentFor(url: string, readKey?: string, writeKey?: string)
   });
 }
 
-/**
- * How long to wait for more runs, in milliseconds. The last request from a command may arrive shortly after the command
- * ends.
- */
+/** How long to wait for more runs, in milliseconds. A command's last request may arrive after the command ends. */
 const IDLE_MS = 300;
-/** Maximum time to wait for more runs, in milliseconds. Limits the wait if another program keeps sending runs. */
+/** Maximum wait in milliseconds, in case another program keeps sending runs. */
 const IDLE_WAIT_MAX_MS = 2_000;
 
 /** Waits until no runs have arrived for `IDLE_MS`. */

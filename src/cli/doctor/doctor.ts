@@ -86,12 +86,10 @@ export function nodeFinding(running: string): Finding {
   return isSupported ? ok('node', message) : fail('node', message, `install Node ${majorMin}.${minorMin} or later`);
 }
 
-/**
- * Size of the test file in bytes. This is the block size of most file systems. A smaller file could fit on a full disk.
- */
+/** Size of the test file: one block on most file systems. A smaller file could fit on a full disk. */
 const TEST_FILE_BYTES = 4_096;
 
-/** Checks the spool folder by writing and deleting a test file. */
+/** Checks the spool folder by writing a test file. */
 export function spoolFinding(settings: Settings, fs: SpoolFs = systemFs): Finding {
   const { spoolDir } = settings;
   const names = [FORMAT_FOLDER, destinationHash(destinationOf(settings))];

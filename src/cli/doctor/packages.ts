@@ -18,7 +18,6 @@ const OTEL: Readonly<Record<string, Versions>> = {
   '@opentelemetry/sdk-trace-base': { range: '1.x, 2.x or 3.x', has: (major) => major >= 1 && major <= 3 },
 };
 
-/** An installed copy of a package. */
 interface Copy {
   readonly name: string;
   readonly version: string;
@@ -48,8 +47,7 @@ function copiesFinding(copies: readonly Copy[]): Finding {
 }
 
 /**
- * Reports the installed copies of an OpenTelemetry package. Several copies are not a problem, because they share their
- * state.
+ * Reports the installed copies of an OpenTelemetry package. Several copies are fine, because they share their state.
  */
 function otelFinding(name: string, { range, has }: Versions, copies: readonly Copy[]): Finding {
   if (copies.length === 0) return ok(name, 'not installed; only runspan/otel needs it');
@@ -64,8 +62,8 @@ function otelFinding(name: string, { range, has }: Versions, copies: readonly Co
 }
 
 /**
- * Returns the installed copies of the packages in all `node_modules` folders that Node searches. Each copy is returned
- * once, even if several links point to it.
+ * Searches all `node_modules` folders that Node would search. Each copy is returned once, even if several links point
+ * to it.
  */
 function installedCopies(folder: string, names: readonly string[]): Copy[] {
   const found = new Map<string, Copy>();
@@ -101,8 +99,7 @@ function packagesIn(nodeModules: string): string[] {
 }
 
 /**
- * Returns the version of the package in a folder. Returns undefined if the package has another name, for example
- * because it is installed under an alias.
+ * Returns the version of the package in a folder. Returns undefined if the package has another name, as with an alias.
  */
 function versionIn(folder: string, name: string): string | undefined {
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Record<string, unknown>;

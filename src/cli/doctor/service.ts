@@ -14,8 +14,8 @@ import { type Finding, fail, ok, warn } from './finding.ts';
 import { addressOf } from './settings.ts';
 
 /**
- * Maximum difference between the clocks, in milliseconds. If the difference is larger, runs from different machines
- * appear in the wrong order.
+ * Maximum clock difference in milliseconds. With a larger difference, runs from different machines appear in the wrong
+ * order.
  */
 const SKEW_MAX_MS = 5_000;
 
@@ -31,7 +31,7 @@ export async function* serviceFindings(settings: Settings, client: Transport): A
       'unset it, and add your own authority with NODE_EXTRA_CA_CERTS',
     );
   }
-  // With a proxy, this check is skipped, because the proxy resolves the host name and connects to the service.
+  // Skipped with a proxy, because the proxy resolves the host name and connects to the service.
   if (typeof proxy === 'string') yield* connectionFindings(settings);
   yield* infoFindings(client, proxy, sendsKey(settings));
 }
@@ -74,7 +74,7 @@ export async function queryTrace(client: Transport, traceId: string): Promise<{ 
   return { status, json: parseJson(text) };
 }
 
-/** Messages that explain why no proxy is used. */
+/** Reasons why no proxy is used. */
 const DIRECT: Readonly<Record<NoProxy, string>> = {
   'none is named': 'HTTPS_PROXY applies to https only',
   'this machine': 'a connection to this machine uses no proxy',
@@ -156,8 +156,8 @@ function clockFinding({ headers }: HttpAnswer, answeredAgoMs: number): Finding {
   const check = 'clock';
   const date = Date.parse(String(headers.date));
   if (Number.isNaN(date)) return ok(check, 'the service sends no Date header');
-  // The `Date` header has whole seconds, so 500 ms are added as the average fraction. The service is assumed to set the
-  // header halfway through the request.
+  // The `Date` header has no fractions, so 500 ms is added on average. The service is assumed to set the header halfway
+  // through the request.
   const skewMs = Date.now() - answeredAgoMs - (date + 500);
   const seconds = Math.round(Math.abs(skewMs) / 1_000);
   if (Math.abs(skewMs) <= SKEW_MAX_MS) return ok(check, `within ${Math.max(1, seconds)} s of the service`);

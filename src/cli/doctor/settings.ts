@@ -44,7 +44,7 @@ const OTHER_VARIABLES: readonly EnvironmentName[] = [
   'RUNSPAN_AGENT_KEY',
 ];
 
-/** Returns the name of the environment variable that sets the sample rate to 0, or undefined if there is none. */
+/** Returns the environment variable that sets the sample rate to 0, if any. */
 export function samplingOff(): EnvironmentName | undefined {
   const variable = variableOf('sampleRate');
   return variable !== undefined && Number(env(variable)) === 0 ? variable : undefined;
@@ -97,7 +97,7 @@ function findingOf(
   problem: string | undefined,
   isOn: boolean,
 ): Finding {
-  // Invalid values are not printed, because the user may have put a secret into the wrong variable.
+  // Invalid values are not printed, because they may be secrets in the wrong variable.
   if (problem !== undefined) {
     return warn(setting, `${hiddenValue(used)}, from ${used}: ${problem}`, `correct ${used}`);
   }

@@ -12,11 +12,11 @@ const NAME = 'runspan doctor';
 
 const SEND_MAX_MS = 10_000;
 
-/** Interval between queries, in milliseconds. A service may need time before it returns an accepted run. */
+/** Interval between queries, in milliseconds. A service may return an accepted run only after a delay. */
 const QUERY_EVERY_MS = 500;
 const QUERIES_MAX = 10;
 
-/** Sends one run as an application would. If the service supports queries, the run is then read back. */
+/** Sends one run as an application would. Reads the run back if the service supports queries. */
 export async function* runFindings(settings: Settings, client: Transport): AsyncGenerator<Finding> {
   const exporter = createExporter({ tracing: true, sampleRate: 1, durability: 'memory' });
   let status: number | undefined;

@@ -10,9 +10,8 @@ const CLIENT = 'optional, to set tags and metadata for a client';
 const WRAPPER = 'only needed before Node 22.15 or in a bundle';
 
 /**
- * What to add to a program, by the packages it depends on. Each key is a list of package names, separated by spaces.
- * The first line of each text is the reason, and the last line is a documentation page. The lines between them are code
- * for an ES module.
+ * What to add to a program, by dependency. Each key lists package names, separated by spaces. The first line of a text
+ * is the reason, the last line is a documentation page, and the other lines are code for an ES module.
  */
 export const ADVICE: Readonly<Record<string, string>> = {
   'express fastify hono @nestjs/core': `${AUTOMATIC}\ndocs/servers.md`,
@@ -61,7 +60,6 @@ docs/opentelemetry.md`,
   '@sentry/node @sentry/nextjs @sentry/nestjs': `optional, to record its spans\ndocs/opentelemetry.md#sentry`,
 };
 
-/** Returns the advice for a Next.js project. */
 export function nextAdvice({ dependencies }: Project, instrumentationFile: string): string {
   const packages = ['ai', '@langchain/core'].filter((name) => name in dependencies);
   const external = `// next.config, in the exported object: keep the packages out of the bundle

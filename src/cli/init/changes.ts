@@ -8,9 +8,9 @@ export interface Change {
   readonly file: string;
   /** Names of the variables or scripts to add to the file. */
   readonly missing: readonly string[];
-  /** Names of the variables or scripts that the file already contains. They are not changed. */
+  /** Names of the variables or scripts that are already in the file. Not changed. */
   readonly present: readonly string[];
-  /** Writes the missing names to the file. */
+  /** Adds the missing names to the file. */
   readonly write: () => void;
 }
 
@@ -19,7 +19,7 @@ export function changesOf(project: Project): Change[] {
   return 'next' in project.dependencies ? [...changes, instrumentationChange(project)] : changes;
 }
 
-/** A project that uses langsmith gets `LANGSMITH_*` variables, because runspan reads them. */
+/** runspan also reads the `LANGSMITH_*` variables of the langsmith package. */
 export function variablesOf({ name, dependencies }: Project): Record<string, string> {
   if ('langsmith' in dependencies) return { LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: '', LANGSMITH_PROJECT: name };
   return { RUNSPAN_ENDPOINT: 'http://127.0.0.1:4777', RUNSPAN_API_KEY: '', RUNSPAN_PROJECT: name };
@@ -31,7 +31,7 @@ const NODE = /^((?:cross-env |\w+=\S* )*(?:node|tsx)) (?!watch )/;
 /** Node does not read `.env` itself. */
 const FLAGS = '--env-file=.env --import runspan/register';
 
-/** Returns scripts that start the program with runspan. They are derived from the existing start scripts. */
+/** Returns scripts that start the program with runspan, based on the existing scripts. */
 export function scriptsOf({ scripts, packageManager }: Project): Record<string, string> {
   const dev = ['dev', 'start:dev', 'start'].find((name) => name in scripts);
   const start = [scripts['start:prod'], scripts.start].find((script) => script !== undefined && NODE.test(script));
@@ -55,7 +55,7 @@ export function commandsOf(project: Project): string[] {
   return scripts.map((script) => script.replace(/^((?:\w+=\S* )*)(?=(?:runspan|tsx|cross-env) )/, '$1npx '));
 }
 
-/** Returns the path of the instrumentation file for Next.js. If the routes are in `src`, the file is also in `src`. */
+/** Returns the path of Next.js's instrumentation file. If the routes are in `src`, so is the file. */
 export function instrumentationFileOf({ folder, isTypeScript }: Project): string {
   const within = existsSync(join(folder, 'src/app')) || existsSync(join(folder, 'src/pages')) ? 'src/' : '';
   const exists = (extension: string): boolean => existsSync(join(folder, `${within}instrumentation.${extension}`));
@@ -93,7 +93,6 @@ function instrumentationChange(project: Project): Change {
   return { file, missing, present, write: () => writeFileSync(path, `${INSTRUMENTATION}\n`, { flag: 'wx' }) };
 }
 
-/** Splits the names into missing names and present names. */
 function split(values: Readonly<Record<string, string>>, isPresent: (name: string) => boolean): [string[], string[]] {
   const names = Object.keys(values);
   return [names.filter((name) => !isPresent(name)), names.filter(isPresent)];

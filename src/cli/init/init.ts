@@ -91,7 +91,7 @@ function asCommonJs(text: string): string {
     .replace(/^export const (\w+)/gm, 'exports.$1');
 }
 
-/** Returns the URL of a documentation page. The npm package does not contain the documentation. */
+/** Returns the URL of a documentation page, because the npm package does not contain the documentation. */
 function address(page: string): string {
   const manifest = readFileSync(join(fileURLToPath(new URL('../../../', import.meta.url)), 'package.json'), 'utf8');
   return `${JSON.parse(manifest).repository.url.replace(/^git\+|\.git$/g, '')}/blob/main/${page}`;

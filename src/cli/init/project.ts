@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { isObject } from '../../base/options.ts';
 import { readJsonObject, UsageError } from '../command-line.ts';
 
-/** The relevant data from a project's package.json. */
+/** Data from a project's package.json. */
 export interface Project {
   readonly folder: string;
   /** Package name without the scope. */
@@ -50,10 +50,7 @@ const LOCK_FILES: readonly (readonly [file: string, packageManager: string])[] =
   ['bun.lock', 'bun'],
 ];
 
-/**
- * Returns the package manager that matches the nearest lock file. In a workspace, the lock file may be in a parent
- * folder.
- */
+/** Returns the package manager for the nearest lock file. In a workspace, the lock file may be in a parent folder. */
 function packageManagerOf(folder: string): string {
   const [, locked] = LOCK_FILES.find(([file]) => existsSync(join(folder, file))) ?? [];
   return locked ?? (dirname(folder) === folder ? 'npm' : packageManagerOf(dirname(folder)));

@@ -13,7 +13,7 @@ export interface SourceOptions {
   readonly store?: string | undefined;
 }
 
-/** Adds the options that select where a command reads runs: from a receiver or from a file. */
+/** Adds the options that select a receiver or a file as the source of runs. */
 export function withSourceOptions<Args extends unknown[], Options extends Record<string, unknown>>(
   command: Command<Args, Options>,
 ): Command<Args, Options & SourceOptions> {
@@ -46,7 +46,7 @@ export async function withSource(
   throw new CommandFailure(`${noReceiver}${noFile}; start a receiver with runspan dev, or name one with --url`);
 }
 
-/** Request timeout, in milliseconds. The timeout is long, because a receiver under load may respond late. */
+/** Request timeout in milliseconds. Long, because a receiver under load may respond late. */
 const RESPONSE_MAX_MS = 30_000;
 
 class NoReceiver extends CommandFailure {}
@@ -151,7 +151,7 @@ class ReceiverSource implements RunSource {
   }
 }
 
-/** Converts field names to the receiver's query parameters, which use snake case. */
+/** Converts field names to snake case for the receiver's query parameters. */
 function searchOf(query: ListQuery): URLSearchParams {
   const search = new URLSearchParams();
   for (const [field, value] of Object.entries(query)) {

@@ -113,7 +113,6 @@ async function runText(view: View, run: RunDetails): Promise<string> {
 /** Maximum number of characters printed per payload without `--full`. */
 const SHOWN_MAX = 2_000;
 
-/** Returns one section each for the run's error, metadata, payloads, attachments and feedback. */
 async function contentsOf({ source, isFull, paint }: View, run: RunDetails): Promise<string[]> {
   const section = (title: string, text: string): string => `${paint('type', title)}\n${text}`;
   const limited = (text: string): string => visibleLines(isFull ? text : shortened(text));

@@ -56,7 +56,7 @@ function startTime(text: string): string {
   throw new InvalidArgumentError('Expected 15m, 2h, 7d, 2026-01-31 or 2026-01-31T09:00, for example.');
 }
 
-/** Parses a date or time without a time zone. The local time zone is assumed. */
+/** Parses a date or time without a time zone as local time. */
 function localTime(text: string): string | undefined {
   const [, day = '', time = '00:00'] = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?))?$/.exec(text) ?? [];
   const at = new Date(`${day}T${time}`);
@@ -110,8 +110,7 @@ function latestFirst(traces: TraceSummary[]): TraceSummary[] {
 }
 
 /**
- * Number of characters that are shown from the end of an id. The beginning is not shown, because ids begin with the
- * time and look alike there.
+ * Number of characters to show from the end of an id. Ids begin with the time, so their first characters are similar.
  */
 const SHORT_ID = 12;
 

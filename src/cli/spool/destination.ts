@@ -32,8 +32,8 @@ export function settingsFor({ dir, endpoint }: FolderOptions): Settings {
 }
 
 /**
- * Throws if the key or workspace in the environment belongs to another origin than `--endpoint`. The key would not be
- * used for `--endpoint`. The command would then search for runs that were recorded without a key, and find none.
+ * Throws if the key or workspace in the environment belongs to another origin than `--endpoint`. Without the key, the
+ * command would look in the wrong folder and find no runs.
  */
 function checkEndpoint(endpoint: URL): void {
   const configured = env('RUNSPAN_ENDPOINT');
@@ -67,8 +67,8 @@ export function runsIn(holdings: readonly Holding[]): number {
 }
 
 /**
- * Returns a line about spooled runs for other destinations, if there are any. The line lists hashes, because the spool
- * folder does not contain the names of destinations.
+ * Returns a line about spooled runs for other destinations, if any. The line contains hashes, because the spool folder
+ * does not contain destination names.
  */
 export function othersText(others: readonly DestinationSurvey[]): string[] {
   const count = others.filter(({ owners }) => holdingFiles(owners).length > 0).length;

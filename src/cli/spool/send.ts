@@ -21,7 +21,7 @@ export interface SendOptions extends FolderOptions {
   readonly bad?: true | undefined;
 }
 
-/** If no run is delivered or dropped for this long, the command treats the service as unavailable and gives up. */
+/** If no run is delivered or dropped for this long, the command gives up. */
 const PATIENCE_MS = 30_000;
 
 /**
@@ -38,7 +38,7 @@ export async function sendSpool(
   const hashes = [...new Set([...(options.from ?? []), destination.hash])];
   prepare(options, settings, hashes);
   let before = stockOf(settings, hashes);
-  // Waits for the spool files of processes that have just ended. These files can be claimed within 10 seconds.
+  // Waits until the files of processes that have just ended can be claimed. This takes up to 10 seconds.
   for (; before.running.some(({ state }) => state === 'ended'); before = stockOf(settings, hashes)) {
     await delay(500, undefined, true);
   }
@@ -68,10 +68,7 @@ export async function sendSpool(
   return isLeft || damaged > 0 || dropped > 0 ? 1 : 0;
 }
 
-/**
- * Throws if a destination does not exist. With `--bad`, moves damaged files back to a folder from which the exporter
- * claims files.
- */
+/** Throws if a destination does not exist. With `--bad`, moves damaged files to a folder that the exporter claims. */
 function prepare({ from, bad }: SendOptions, { spoolDir }: Settings, hashes: readonly string[]): void {
   const missing = from?.find((hash) => !existsSync(join(spoolDir, FORMAT_FOLDER, hash)));
   if (missing !== undefined) {
@@ -80,7 +77,7 @@ function prepare({ from, bad }: SendOptions, { spoolDir }: Settings, hashes: rea
   if (bad) for (const hash of hashes) restoreBad(systemFs, spoolDir, hash, Date.now());
 }
 
-/** Delivers the runs of each destination from that destination's own folder. Undelivered runs remain there. */
+/** Delivers the runs of each destination from its own folder, so that undelivered runs remain there. */
 async function deliver(settings: Settings, hashes: readonly string[], patienceMs: number): Promise<Stats> {
   const ledger = new Ledger();
   let isDelivered = true;
@@ -105,7 +102,6 @@ async function finish(exporter: Exporter, patienceMs: number): Promise<boolean> 
   return false;
 }
 
-/** Returns the spool files of the selected destinations. */
 function stockOf({ spoolDir }: Settings, hashes: readonly string[]) {
   const survey = surveySpool(spoolDir, Date.now());
   const own = survey.filter(({ hash }) => hashes.includes(hash));
@@ -113,7 +109,6 @@ function stockOf({ spoolDir }: Settings, hashes: readonly string[]) {
   return {
     dead: holdings.filter(({ state }) => state === 'dead'),
     running: holdings.filter(({ state }) => state !== 'dead'),
-    /** Spool files that were set aside as damaged. */
     bad: own.flatMap(({ bad }) => bad.files),
     others: othersText(survey.filter((one) => !own.includes(one))),
   };

@@ -57,8 +57,7 @@ function operationOutputs({ text, reasoning, object, toolCalls, files, finishRea
 }
 
 /**
- * Returns the outputs of an SDK function that does not stream. If the function ran several steps, returns the result of
- * the last step.
+ * Returns the outputs of an SDK function that does not stream. After several steps, only the last result is returned.
  */
 export function outcomeOf(given: unknown): Fields {
   const result = fieldsOf(given);
@@ -86,8 +85,8 @@ export function generatedAnswer(result: unknown): Answer {
 }
 
 /**
- * Converts a result to a list of parts. Version 4 of the AI SDK returns one property per kind of content. Later
- * versions already return a list of parts.
+ * Converts a result to a list of parts. AI SDK 4 returns one property per kind of content. Later versions return a
+ * list.
  */
 function resultParts(result: Fields): unknown[] {
   const { content, reasoning, text, toolCalls, files, response } = result;
@@ -158,7 +157,7 @@ const MARKS: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
   ],
 ]);
 
-/** Combines the parts of a stream. Supports the stream formats of all AI SDK versions. */
+/** Combines the parts of a stream from any AI SDK version. */
 function partsFold(): Fold {
   const parts: Parts = { text: '', reasoning: '', toolCalls: [], files: [], steps: 0 };
   return {

@@ -91,7 +91,6 @@ export function describeOperation(options: Fields): CallDescription {
   return { inputs, signal: signalOf(options) };
 }
 
-/** Returns the abort signal from the options for a model call, an SDK function or a tool. */
 export function signalOf({ abortSignal }: Fields): AbortSignal | undefined {
   return abortSignal instanceof AbortSignal ? abortSignal : undefined;
 }

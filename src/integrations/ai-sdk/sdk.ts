@@ -18,7 +18,6 @@ type Callable = (...args: unknown[]) => unknown;
 
 const FUNCTIONS = ['generateText', 'streamText', 'generateObject', 'streamObject', 'embed', 'embedMany', 'rerank'];
 const AGENTS = ['ToolLoopAgent', 'Experimental_Agent'];
-/** The AI SDK exports that `wrapAISDK` replaces. */
 export const TRACED_MEMBERS: readonly string[] = [...FUNCTIONS, ...AGENTS];
 /** Provider methods that create a model by name. */
 const MODEL_FACTORIES = ['languageModel', 'embeddingModel', 'textEmbeddingModel', 'rerankingModel'];
@@ -34,8 +33,7 @@ const MODEL_FACTORIES = ['languageModel', 'embeddingModel', 'textEmbeddingModel'
  */
 export function wrapAISDK<Sdk extends object>(sdk: Sdk): Sdk;
 export function wrapAISDK<Sdk extends object>(sdk: Sdk, options?: unknown): Sdk {
-  // `wrapAISDK` takes no options, so a warning is logged if any are passed. If an option was meant to hide payloads,
-  // the SDK is not traced.
+  // Options are logged, because `wrapAISDK` takes none. If an option was meant to hide payloads, the SDK is not traced.
   if (Object.keys(usableOptions<object>('wrapAISDK', options, {})).length > 0) return sdk;
   preloadDelivery();
   const wrapped = guard('wrapAISDK', () => wrappedMembers(fieldsOf(sdk)));
@@ -58,7 +56,7 @@ function wrappedMembers(sdk: Fields): Fields {
   return members;
 }
 
-/** Maps original functions and wrappers to wrappers, so that no function is wrapped twice. */
+/** Wrappers by original function and by wrapper, so that no function is wrapped twice. */
 const wrappers = new WeakMap<object, Callable>();
 
 function tracedFunction(name: string, original: Callable, sdk: Fields): Callable {
@@ -93,8 +91,8 @@ function tracedAgent(original: Callable, sdk: Fields): Callable {
 }
 
 /**
- * Traces the model in the options. If the options contain tools or callbacks, returns a copy of the options with traced
- * tools and callbacks. Otherwise, or if the options are a class instance, returns them unchanged.
+ * Traces the model in the options. If the options contain tools or callbacks, returns a copy with traced tools and
+ * callbacks. Options that are a class instance are returned unchanged.
  */
 function prepared(options: unknown, sdk: Fields): unknown {
   const copy = guard('wrapAISDK', () => {
@@ -147,7 +145,7 @@ function traceModel(model: unknown, sdk: Fields): void {
 
 /**
  * Ends the run of a call. In a streaming result, only `baseStream` is observed, because all other streams are derived
- * from it. Only data that the application reads is observed.
+ * from it.
  */
 function complete(run: Run, given: unknown): void {
   const result = fieldsOf(given);
@@ -176,7 +174,7 @@ function tracedTools(tools: unknown): unknown {
   return Object.keys(changes).length === 0 ? tools : copyWith(tools, changes);
 }
 
-/** Traced copies of tools. A copy is not traced again, for example when an agent passes its tools to `generateText`. */
+/** Traced copies of tools, which must not be traced again when an agent passes its tools to `generateText`. */
 const tracedCopies = new WeakSet<object>();
 
 function tracedTool(name: string, tool: unknown): Fields | undefined {

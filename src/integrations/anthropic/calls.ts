@@ -40,8 +40,8 @@ const USAGE: UsagePaths = {
 };
 
 /**
- * Adds the tokens of compactions, because the token counts of the message exclude them. Tokens of other `iterations`
- * are already included or belong to another model with other prices.
+ * Adds the tokens of compactions, which the message's token counts exclude. Tokens of other `iterations` are already
+ * included or belong to another model with other prices.
  */
 function withCompactions(usage: Fields): Fields {
   const compactions = listOf(usage.iterations).map(fieldsOf);

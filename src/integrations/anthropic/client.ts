@@ -1,18 +1,12 @@
 import { type Sdk, type TracedClientOptions, unwrapClient, wrapClient } from '../sdk-client.ts';
 import { messageCall } from './calls.ts';
 
-/**
- * The part of an `@anthropic-ai/sdk` client that tracing requires. Clients of all versions qualify, including Bedrock
- * and Vertex clients.
- */
+/** The part of an `@anthropic-ai/sdk` client that tracing requires. Bedrock and Vertex clients also work. */
 export interface AnthropicLike {
   readonly messages: { create(...args: never[]): unknown };
 }
 
-/**
- * The methods to trace. Calls through SDK helpers such as `stream`, `parse` and tool runners are also traced, because
- * the helpers call these methods.
- */
+/** The methods to trace. SDK helpers such as `stream`, `parse` and tool runners call these methods. */
 const sdk: Sdk = {
   place: 'wrapAnthropic',
   client: 'a client of @anthropic-ai/sdk',

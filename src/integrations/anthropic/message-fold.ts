@@ -72,7 +72,6 @@ export function messageFold(): Fold {
   };
 }
 
-/** Removes fields that are null. */
 function withoutNulls(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(copyOf(fields)).filter(([, value]) => value !== null));
 }
