@@ -13,8 +13,8 @@ export function base64Bytes(base64: string): number {
 }
 
 /**
- * Converts base64 text to a data URI, which is recorded as an attachment. Returns undefined if the value is not text.
- * Also returns undefined if the data is small enough to stay in the payload.
+ * Converts base64 text to a data URI, which is recorded as an attachment. Returns undefined if the value is not text or
+ * small enough to stay in the payload.
  */
 export function dataUriOf(mimeType: unknown, base64: unknown): string | undefined {
   if (textOf(base64) === undefined) return undefined;
@@ -22,7 +22,7 @@ export function dataUriOf(mimeType: unknown, base64: unknown): string | undefine
   return parseDataUri(uri) === undefined ? undefined : uri;
 }
 
-/** MIME types of audio formats where the type is not `audio/` and the format name. */
+/** MIME types that differ from `audio/` plus the format name. */
 const AUDIO_TYPES: ReadonlyMap<unknown, string> = new Map([['mp3', 'audio/mpeg']]);
 
 /**
@@ -55,7 +55,7 @@ function withUri(owner: unknown, mimeType: unknown): unknown {
   return withField(owner, 'data', dataUriOf(mimeType, fieldsOf(owner).data) ?? fieldsOf(owner).data);
 }
 
-/** Returns a copy of an object with one field changed. If the value is the same, returns the object itself. */
+/** Returns a copy of an object with one field changed, or the object itself if the value is the same. */
 function withField(owner: unknown, key: string, value: unknown): unknown {
   return fieldsOf(owner)[key] === value ? owner : { ...fieldsOf(owner), [key]: value };
 }

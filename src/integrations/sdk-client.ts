@@ -116,10 +116,7 @@ function planOf({ requestIdHeader }: Sdk, call: CallReader, provider: string, op
   };
 }
 
-/**
- * Returns the span that a stream helper in Anthropic's SDK started for the call. The helper passes the span to `create`
- * in the request options.
- */
+/** Returns the span that a stream helper in Anthropic's SDK started for the call and passed in the request options. */
 function helperSpanOf(requestOptions: unknown): object | undefined {
   const { span } = fieldsOf(fieldsOf(requestOptions).__span);
   return isFields(span) ? span : undefined;

@@ -19,11 +19,11 @@ export interface UsagePaths {
 
 interface UsageOptions {
   readonly serviceTier?: unknown;
-  /** Whether the service excludes tokens read from or written to a cache from `input_tokens`. */
+  /** Whether `input_tokens` exclude tokens that are read from or written to a cache. */
   readonly excludesCached?: boolean;
 }
 
-/** Reads token counts from `source`. Returns undefined if `source` has no input, output or total count. */
+/** Reads token counts. Returns undefined if there is no input, output or total count. */
 export function readUsage(source: unknown, paths: UsagePaths, options: UsageOptions = {}): UsageMetadata | undefined {
   const read = (candidates: Paths = []): number | undefined => firstNumber(source, candidates);
   const readAll = (rows: Readonly<Record<string, Paths>> = {}) => {

@@ -20,8 +20,8 @@ const CHECKS: Checks<ObserveStatsOptions> = {
 };
 
 /**
- * Maps each meter that has the instruments to the function that stops reporting. Registering the instruments twice
- * would double the counts.
+ * Meters that have the instruments, and the functions that stop reporting. Registering the instruments twice would
+ * double the counts.
  */
 const observed = new WeakMap<Meter, () => void>();
 

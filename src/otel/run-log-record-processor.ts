@@ -28,14 +28,14 @@ export interface LogRecordProcessorLike {
 /**
  * Adds messages and exceptions from log records to runs. Add this processor to the `processors` of a logger provider.
  * The processor sends nothing itself and requires a `RunSpanProcessor` in the same process. Each log record is added to
- * the run of the span that was active when the record was emitted. If several `RunSpanProcessor` instances have
- * recorded the span, the log record is added to each of their runs.
+ * the run of the span that was active when the record was emitted. If several processors have recorded the span, each
+ * of their runs gets the log record.
  *
  * The processor reads the message events of the GenAI conventions, `exception` and `gen_ai.client.operation.exception`.
- * Events are identified by `eventName` or the attribute `event.name`. All other log records are ignored. No log record
- * is modified. Span attributes and span events take precedence over log records. All messages of a span together must
- * stay within the limits for one payload. Log records that are emitted after their span has ended are dropped. The
- * first such log record causes a warning.
+ * Events are identified by `eventName` or the attribute `event.name`. All other log records are ignored. Log records
+ * are never modified. Span attributes and span events take precedence over log records. All messages of a span together
+ * must stay within the limits for one payload. Log records that are emitted after their span has ended are dropped. The
+ * first one causes a warning.
  */
 export class RunLogRecordProcessor implements LogRecordProcessorLike {
   #isShutdown = false;

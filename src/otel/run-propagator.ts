@@ -63,8 +63,8 @@ const TRACE = 'runspan-trace';
 const BAGGAGE = 'baggage';
 
 /**
- * Maximum length of a `dotted_order` in characters. Enough for about 69 levels of nested runs. The limit is needed
- * because servers accept only about 16 KiB of headers in total.
+ * Maximum length of a `dotted_order` in characters. Enough for about 69 nested runs. Servers accept only about 16 KiB
+ * of headers in total.
  */
 const ORDER_MAX = 4_096;
 
@@ -73,7 +73,7 @@ const ORDER_MAX = 4_096;
  * trace. Add the propagator to a `CompositePropagator`, after the W3C propagators. Both processes need a
  * `RunPropagator` and a `RunSpanProcessor`. The propagator writes the header `runspan-trace`, and the W3C `baggage`
  * members `runspan-project` and `runspan-sampled`. Other baggage members are kept. The propagator reads the same
- * headers. It also accepts `langsmith-trace` instead of `runspan-trace`.
+ * headers, and accepts `langsmith-trace` instead of `runspan-trace`.
  *
  * No headers are written if tracing is off or suppressed, or if the run's `dotted_order` exceeds 4 096 characters.
  * Invalid headers are ignored. The methods never throw.

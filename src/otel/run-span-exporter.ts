@@ -47,7 +47,7 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   readonly #options: RunSpanExporterOptions & Hiding;
-  /** The most recently exported spans by id. Used to find the parents of later spans. */
+  /** The latest exported spans by id. Used to find the parents of later spans. */
   readonly #latest = new Map<string, SpanEntry>();
   readonly #waiting = new WaitingSpans(() => this.#giveUpWaiting(() => this.#waiting.isOverdue));
   readonly #flushTime = new FlushTime();
@@ -124,7 +124,7 @@ export class RunSpanExporter implements SpanExporterLike {
     return this.#latest.get(idsOf(key)) ?? recordedRun(key, sink);
   }
 
-  /** Records a span and all spans that are waiting for this span. */
+  /** Records a span and all spans that wait for it. */
   #record(span: SpanLike, sink: RunSink, parent: SpanEntry | undefined): void {
     // A list is used instead of recursion, because a deeply nested trace could overflow the call stack.
     const ready: { waiting: Omit<WaitingSpan, 'parent'>; above: SpanEntry | undefined }[] = [
@@ -155,7 +155,7 @@ export class RunSpanExporter implements SpanExporterLike {
     return entry;
   }
 
-  /** Records the oldest waiting spans as roots of new traces, as long as `hasToBe` returns true. */
+  /** While `hasToBe` returns true, records the oldest waiting span as the root of a new trace. */
   #giveUpWaiting(hasToBe: () => boolean): void {
     guard(OPERATION, () => {
       while (hasToBe()) {

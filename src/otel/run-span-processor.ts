@@ -45,7 +45,6 @@ export interface RunSpanProcessorOptions {
   shouldExport?: ShouldExport;
 }
 
-/** Checks the options of `RunSpanProcessor` and `RunSpanExporter`. */
 export const processorChecks: Checks<RunSpanProcessorOptions> = {
   exporter: commonChecks.exporter,
   project: commonChecks.project,
@@ -150,7 +149,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     return isCallAbove(span, parent, sink) ? new SkippedSpan(ids, parent) : startSpanRun(span, start);
   }
 
-  /** Applies the filter again to an ended span. Now all attributes are set. */
+  /** Applies the filter again to an ended span, because all attributes are now set. */
   #reconsider(span: SpanLike, start: SpanStart): void {
     if (this.#shutdown !== undefined || isRecorded(span, start.sink)) return;
     const entry = this.#entryFor(span, start);
@@ -161,8 +160,8 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   /**
-   * Returns the context of the parent run. The parent is the run of the parent span, a remote run from the same
-   * message, or a run that became current inside the parent span.
+   * Returns the context of the parent run. This may be the run of the parent span, a remote run from the same message,
+   * or a run that became current inside the parent span.
    */
   #parentOf(parentSpan: Span | undefined, parentContext: Context): RunContext | undefined {
     const entered = enteredContext();

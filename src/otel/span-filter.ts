@@ -29,7 +29,7 @@ export function isExported(span: SpanLike, shouldExport: ShouldExport | undefine
   return true;
 }
 
-/** If an attribute name starts with one of these words, the span is related to model calls. */
+/** Spans with an attribute whose name starts with one of these words are related to model calls. */
 const NAMESPACES: ReadonlySet<string> = new Set([
   'ai',
   'gen_ai',

@@ -27,7 +27,6 @@ export interface SpanLike {
   readonly droppedLinksCount?: number;
 }
 
-/** The ids of a span. */
 export interface SpanContextLike {
   readonly traceId: string;
   readonly spanId: string;
@@ -35,13 +34,11 @@ export interface SpanContextLike {
   readonly isRemote?: boolean;
 }
 
-/** A link from one span to another. */
 export interface LinkLike {
   readonly context: SpanContextLike;
   readonly attributes?: Readonly<Record<string, unknown>>;
 }
 
-/** An event of a span. */
 export interface SpanEventLike {
   readonly name: string;
   readonly time: readonly [number, number];

@@ -12,10 +12,7 @@ import type { Instrumentation } from './module-hooks.ts';
 import { watchProperty } from './watch-property.ts';
 
 const PLACE = 'runspan/register openai-agents';
-/**
- * The global property that contains the trace provider of @openai/agents-core. All copies of the package share the
- * provider.
- */
+/** Global property with the trace provider of @openai/agents-core. All copies of the package share the provider. */
 const PROVIDER = Symbol.for('openai.agents.core.traceProvider');
 /** Maximum number of open spans. If one more span starts, recording of the oldest open span stops. */
 const OPEN_MAX = 10_000;
@@ -162,7 +159,7 @@ function runOptions({ type, name, tools, handoffs }: Fields): RunOptions {
   };
 }
 
-/** Returns the inputs and outputs of a span. An agent gets them from its model calls instead. */
+/** Returns the inputs and outputs of a span. For agents, they come from the model calls instead. */
 function payloadsOf({ type, name: _name, ...data }: Fields): RunChanges {
   if (type === 'agent') return {};
   if (type !== 'function') return { outputs: type === 'custom' ? data.data : data };
@@ -171,7 +168,7 @@ function payloadsOf({ type, name: _name, ...data }: Fields): RunChanges {
   return { inputs: isPlainObject(input) ? input : { input }, outputs: { output } };
 }
 
-/** Sets the inputs of a trace or an agent to those of its first model call, and the outputs to those of its last. */
+/** Sets the inputs to those of the first model call in a trace or an agent, and the outputs to those of the last. */
 function setMessages(run: Run, { type, input, output, _input, _response }: Fields): void {
   if (type !== 'generation' && type !== 'response') return;
   const [completion] = listOf(output);

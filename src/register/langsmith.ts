@@ -7,16 +7,14 @@ import { currentSink } from '../run/sink.ts';
 import { isTracerReplaced, USER_AGENT } from './langchain.ts';
 import type { Header } from './module-hooks.ts';
 
-/**
- * The global property that contains an `AsyncLocalStorage`. langsmith and LangChain store the current run tree in it.
- */
+/** Global property with the `AsyncLocalStorage` in which langsmith and LangChain store the current run tree. */
 const STORAGE = Symbol.for('ls:tracing_async_local_storage');
 /** Key of LangChain's configuration in a run tree. */
 const CONFIG = Symbol.for('lc:child_config');
 
 /**
- * Returns the run tree of langsmith's current run, if langsmith sends runs to the same endpoint. The prototype's
- * `getStore` is called, because `runspan/langsmith` replaces `getStore` on the storage to return its own runs.
+ * Returns the run tree of langsmith's current run, if langsmith sends runs to the same endpoint. Calls the original
+ * `getStore`, because `runspan/langsmith` replaces `getStore` to return its own runs.
  */
 function currentTree(): Fields | undefined {
   const { [STORAGE]: storage } = globalThis as { [STORAGE]?: object };
@@ -34,9 +32,8 @@ export function langsmithRun(): RunContext | undefined {
 }
 
 /**
- * Returns whether langsmith itself records a model call. This is the case if the current run belongs to a wrapped
- * client or a LangChain model sends the request. Some LangChain models are recognized only by their open run below the
- * current run.
+ * Returns whether langsmith itself records a model call. langsmith records calls of wrapped clients and LangChain
+ * models. Some LangChain models are recognized only by their open run below the current run.
  */
 export function isLeftToLangsmith(header: Header, runType: string, call: ModelCall | undefined): boolean {
   const tree = currentTree();

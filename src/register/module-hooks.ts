@@ -50,7 +50,7 @@ const PLACE = 'runspan/register';
 /** Global key of the function that patched modules call when they are loaded. */
 const PATCH = Symbol.for('runspan.register.patch');
 const CALL = "globalThis[Symbol.for('runspan.register.patch')]";
-/** Suffix for the URL of an original module. The replacement module has the original URL. */
+/** URL suffix for an original module whose URL now belongs to its replacement. */
 const ORIGINAL = '?runspan-original';
 
 const patches = new Map<string, ModulePatch>();
@@ -103,8 +103,8 @@ function load(url: string, context: LoadHookContext, nextLoad: NextLoad): LoadFn
 }
 
 /**
- * Patches CommonJS modules that a loader such as tsx compiles. Such loaders do not call the hook, but they call
- * `_compile` of the module. Modules without a patch keep the original `_compile`, so that stack traces do not change.
+ * Patches CommonJS modules that a loader such as tsx compiles. Such loaders call the module's `_compile` instead of the
+ * hook. Modules without a patch keep the original `_compile`, so that stack traces do not change.
  */
 function patchCompile(prototype: CommonJsModule): void {
   let { _compile: original } = prototype;

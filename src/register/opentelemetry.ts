@@ -23,7 +23,7 @@ export const opentelemetry: Instrumentation = {
 
 /**
  * Adds a processor to a tracer provider from SDK 1.x, 2.x or 3.x. All three have the same list of processors. Only 1.x
- * has a method for adding a processor.
+ * has a method to add one.
  */
 function addProcessor(provider: object): void {
   const { _activeSpanProcessor, activeSpanProcessor = _activeSpanProcessor, addSpanProcessor } = fieldsOf(provider);
@@ -57,7 +57,7 @@ function createProcessor(): object {
 }
 
 /**
- * Resolves `@opentelemetry/api` in the application. With `npx runspan dev`, npx installs no optional peer dependencies.
+ * Resolves `@opentelemetry/api` in the application, because `npx runspan dev` installs no optional peer dependencies.
  */
 const resolve: NonNullable<ModuleHooks['resolve']> = (specifier, context, nextResolve) => {
   try {

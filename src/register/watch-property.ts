@@ -1,9 +1,6 @@
 import { guard } from '../base/guard.ts';
 
-/**
- * Calls `observe` with the object in a property. Calls `observe` again for each object that is assigned later, even if
- * the same object is assigned again.
- */
+/** Calls `observe` with the object in a property, and again whenever an object is assigned, even the same object. */
 export function watchProperty(place: string, holder: object, key: PropertyKey, observe: (value: object) => void): void {
   let value: unknown = Reflect.get(holder, key);
   const observeValue = () => {

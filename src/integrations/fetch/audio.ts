@@ -17,7 +17,6 @@ const speech: AnswerReader = {
   read: (value) => audio.read(value instanceof Blob ? { audio: value } : value),
 };
 
-/** Readers for requests to OpenAI's audio API. */
 export const audioCalls: Readonly<Record<'transcription' | 'translation' | 'speech', CallReader>> = {
   transcription: call('openai.audio.transcriptions', ['file', 'prompt'], transcript),
   translation: call('openai.audio.translations', ['file', 'prompt'], transcript),

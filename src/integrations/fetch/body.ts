@@ -1,10 +1,7 @@
 import type { AnswerReader, Fold } from '../call-reader.ts';
 import { LineFold } from '../deltas.ts';
 
-/**
- * Maximum size of a body that is not streamed as events, in characters or bytes. A longer body is recorded as
- * unreadable.
- */
+/** Maximum size of a body that is not a stream of events, in characters or bytes. Longer bodies are unreadable. */
 const BODY_MAX = 16 * 1024 * 1024;
 
 /** Returns a reader for response bodies of a content type: server-sent events, JSON lines, binary data or JSON. */
@@ -74,7 +71,6 @@ class TextFold implements Fold {
   }
 }
 
-/** Collects binary data, for example generated speech. */
 class BinaryFold implements Fold {
   isUnreadable = false;
   readonly #type: string;

@@ -9,7 +9,7 @@ import { geminiEmbedding, geminiGeneration } from './gemini.ts';
 import { ollamaCalls } from './ollama.ts';
 import { isRequest, requestMethod, requestUrl } from './request.ts';
 
-/** The format of one kind of request to a model service. */
+/** One kind of request to a model service. */
 interface Dialect {
   /** Matches the URL path. If the request body names no model, the group `model` contains the model. */
   readonly path: RegExp;
@@ -17,8 +17,8 @@ interface Dialect {
   readonly ending: string;
   readonly reader: CallReader;
   /**
-   * Fields that must be in the body of a request to an unknown host. `messages` must be a list. Requests to known model
-   * services are not checked.
+   * Required body fields if the host is unknown. `messages` must be a list. Requests to known model services are not
+   * checked.
    */
   readonly required: readonly string[];
   /** The provider to record if the host is unknown. */
@@ -29,7 +29,7 @@ const DEPLOYMENT = '(?:/deployments/(?<model>[^/]+))?';
 const MODEL = '/(?:models|tunedModels|endpoints)/(?<model>[^/:]+)';
 
 /**
- * All dialects. The first dialect that matches a request reads it. Azure's paths contain a deployment, for example
+ * The first dialect that matches a request is used. Azure's paths contain a deployment, for example
  * `/deployments/small/completions`.
  */
 const DIALECTS: readonly Dialect[] = [
@@ -68,7 +68,7 @@ function dialect(path: string, reader: CallReader, required: readonly string[], 
 /** The last words of all matched paths, for example `completions` and `generateContent`. */
 const ENDINGS: ReadonlySet<string> = new Set(DIALECTS.map(({ ending }) => ending));
 
-/** Returns whether a request may match a dialect. Must be fast, because every request of the process is checked. */
+/** Returns whether a request may match a dialect. Must be fast, because every request is checked. */
 export function mayBeModelCall(input: unknown, init: unknown): boolean {
   if (init === undefined && !isRequest(input)) return false;
   try {
@@ -87,14 +87,14 @@ function endingAt(path: string, end: number): number {
   return Math.max(path.lastIndexOf('/', end - 1), path.lastIndexOf(':', end - 1)) + 1;
 }
 
-/** The dialect that matches a request. If the body cannot be read, `request` is undefined. */
+/** If the body of the request cannot be read, `request` is undefined. */
 interface Match {
   readonly reader: CallReader;
   readonly provider: string;
   readonly request: Fields | undefined;
 }
 
-/** Returns the dialect that matches a request. Returns undefined if the request is not a model call. */
+/** Returns the dialect of a model call. Returns undefined for any other request. */
 export function dialectOf(address: string, body: unknown): Match | undefined {
   if (!URL.canParse(address)) return undefined;
   const url = new URL(address);

@@ -126,9 +126,7 @@ function blockOf(part: Fields): unknown {
     : { type: 'file', mime_type: type, data: url };
 }
 
-/**
- * Gemini excludes thoughts from the output count. Gemini also excludes results of built-in tools from the prompt count.
- */
+/** Gemini's output count excludes thoughts. Its prompt count excludes the results of built-in tools. */
 function usageOf(usage: Fields) {
   const { promptTokenCount, toolUsePromptTokenCount, candidatesTokenCount, thoughtsTokenCount } = usage;
   return readUsage(
@@ -153,7 +151,7 @@ function byModality(details: unknown): Fields {
   return Object.fromEntries(counts.map(({ modality, tokenCount }) => [modality, tokenCount]));
 }
 
-/** Combines the chunks of a response. Each chunk is a response that contains more parts. */
+/** Combines the chunks of a response. Each chunk contains more parts. */
 function contentFold(): Fold {
   const answer = emptyFields();
   const candidates: Fields[] = [];

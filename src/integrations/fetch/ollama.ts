@@ -40,7 +40,7 @@ const embedded: AnswerReader = objectReader(['embedding', 'embeddings'], (answer
   };
 });
 
-/** Readers for the Ollama requests that are recorded. `embeddings` is the older form of `embed`. */
+/** The Ollama requests that are recorded. `embeddings` is the older form of `embed`. */
 export const ollamaCalls: Readonly<Record<'chat' | 'generate' | 'embed' | 'embeddings', CallReader>> = {
   chat: call('ollama.chat', 'chat', generated, ({ messages }) => ({ messages: mapped(messages, withImages) })),
   generate: call('ollama.generate', 'llm', generated, ({ prompt, system, suffix, images }) =>

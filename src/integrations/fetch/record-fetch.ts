@@ -84,7 +84,7 @@ function install(): (() => void) | undefined {
   };
 }
 
-/** A request that is a model call, and the observer of its response. */
+/** A model call. Observes the response. */
 interface Call extends Settlement {
   /** The context of the call's run. Undefined if another integration records the call. */
   readonly context?: RunContext;
@@ -113,9 +113,9 @@ function recordCall(fetch: Method, self: unknown, args: unknown[]): unknown {
 }
 
 /**
- * Records a request that is passed as a `Request` object. The body of a `Request` can only be read asynchronously. The
- * request is not delayed, and the run starts at the time of the call. The body is in memory, so it is read before the
- * response arrives.
+ * Records a call with a `Request` object. The body of a `Request` can only be read asynchronously, but the request is
+ * not delayed. The run starts at the time of the call. The body is in memory, so it is read before the response
+ * arrives.
  */
 function recordLater(
   send: () => unknown,
@@ -151,9 +151,9 @@ interface FetchRequest {
 }
 
 /**
- * Starts a run for a request, unless another integration records the call. This is the case if the current run or span
- * is an open model call, for example of a wrapped client. This is also the case if a LangChain step sends the request.
- * Returns undefined if the request must not be observed.
+ * Starts a run for a request, unless another integration records the call. Calls inside an open model call, for example
+ * of a wrapped client, are already recorded. The same is true of requests from a LangChain step. Returns undefined if
+ * the request must not be observed.
  */
 function beginCall({ input, init, body, startTime, around, sink }: FetchRequest): Call | undefined {
   const found = dialectOf(requestUrl(input), body);

@@ -1,6 +1,6 @@
 import { emptyFields, type Fields, fieldsOf, isFields, parsedJson, textOf } from '../../payload/fields.ts';
 
-/** Returns whether the first argument of `fetch` is a `Request`, from any implementation. */
+/** Returns whether the first argument of `fetch` is a `Request` of any implementation. */
 export function isRequest(input: unknown): input is Request {
   return typeof input === 'object' && input !== null && typeof (input as Partial<Request>).clone === 'function';
 }

@@ -86,7 +86,6 @@ class BodyObserver extends AnswerStream {
     this.#isOk = isOk;
   }
 
-  /** Records the result of a method that reads the complete body. */
   readWhole(method: (typeof WHOLE)[number], read: () => unknown): unknown {
     return followIfThenable(read(), {
       fulfilled: (value) => guard(OPERATION, () => this.#endWith(method, value)),
@@ -120,7 +119,7 @@ class BodyObserver extends AnswerStream {
   }
 }
 
-/** Reads an error response. Each service puts the error message in a different field. */
+/** Reads an error response. Services put the error message in different fields. */
 function errorReader(status: number): AnswerReader {
   return {
     read(value) {

@@ -47,15 +47,12 @@ const GRAPH_CALLBACK_HANDLER = Symbol.for('langgraph.graph_callback_handler');
  * LangChain's ids, so you can find a run by the `runId` that you passed to LangChain. If LangChain's own tracer also
  * sends the steps to the same endpoint, the runs get new ids and a warning is logged.
  *
- * One handler can serve any number of concurrent calls. LangChain calls the handler's methods. The methods never throw.
+ * One handler can serve any number of concurrent calls. LangChain calls the methods. They never throw.
  */
 export class RunspanCallbackHandler {
   /** LangChain's configure hooks check this name, so that they do not add a second handler. */
   readonly name: string = 'runspan_callback_handler';
-  /**
-   * Makes LangChain call the handler immediately. If LangChain queued the calls, runs would lose their parents and
-   * exact times.
-   */
+  /** Makes LangChain call the handler immediately. Queued calls would lose their parents and exact times. */
   readonly awaitHandlers: boolean = true;
   readonly raiseError: boolean = false;
   readonly #recorder: StepRecorder;
@@ -221,7 +218,7 @@ export class RunspanCallbackHandler {
   }
 }
 
-/** Returns the first item of a list. LangChain passes lists that contain one prompt. */
+/** LangChain passes a list that contains one prompt. */
 function firstOf(list: unknown): unknown {
   return Array.isArray(list) ? list[0] : list;
 }

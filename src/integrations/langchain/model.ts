@@ -9,10 +9,7 @@ interface ModelResult {
   readonly metadata: Fields;
 }
 
-/**
- * Returns the metadata of a model call. Combines LangChain's metadata with the call's parameters, under the names that
- * viewers use.
- */
+/** Returns LangChain's metadata for a model call, plus its parameters under the names that viewers use. */
 export function modelMetadata(metadata: Readonly<Fields> | undefined, parameters: unknown): Fields {
   const known: Fields = { ...metadata };
   const given = fieldsOf(parameters);
@@ -69,8 +66,8 @@ function finishReason(generation: Fields): unknown {
 }
 
 /**
- * Returns the token usage of the first message that has one, or the less detailed usage of the result. If a call
- * returns several messages, each message contains the usage of the whole call.
+ * Returns the token usage of a message, or else the less detailed usage of the result. If there are several messages,
+ * each contains the usage of the whole call.
  */
 function usageOf(generations: readonly Fields[], llmOutput: Fields): UsageMetadata | undefined {
   const { promptTokens, completionTokens, totalTokens } = fieldsOf(
@@ -88,7 +85,7 @@ function usageOf(generations: readonly Fields[], llmOutput: Fields): UsageMetada
   return undefined;
 }
 
-/** Returns only the properties that are numbers. Returns undefined if there are none. */
+/** Returns the properties that are numbers, or undefined if there are none. */
 function numbersOf(given: unknown): Record<string, number> | undefined {
   const entries = Object.entries(fieldsOf(given)).map(([key, value]) => [key, numberOf(value)]);
   return definedOrNone(Object.fromEntries(entries));

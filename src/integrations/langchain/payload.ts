@@ -36,7 +36,7 @@ export function toolInputs(input: unknown): Fields {
 
 /**
  * Converts the messages, prompts and documents in a value to plain objects. The value itself is not changed. Plain
- * objects and the messages of a prompt are returned directly. Any other value is returned under `key`.
+ * objects and prompt messages are returned directly. Any other value is returned under `key`.
  */
 export function plainPayload(key: string, value: unknown): Fields {
   if (value === undefined) return {};
@@ -135,8 +135,8 @@ export function plainMessage(message: Fields): Fields {
 }
 
 /**
- * Returns the role of a message. Generic messages contain their role. `__openai_role__` takes precedence over the
- * message type, because OpenAI has renamed the system role.
+ * Returns the role of a message. `__openai_role__` takes precedence over the message type, because OpenAI has renamed
+ * the system role.
  */
 function roleOf(message: Fields, kwargs: Fields): unknown {
   const type = (message._getType as () => unknown)();

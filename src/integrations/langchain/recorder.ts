@@ -16,12 +16,10 @@ const OPERATION = 'RunspanCallbackHandler';
 
 export type RecorderOptions = Pick<RunOptions, 'tags' | 'metadata' | 'project' | 'projectId' | 'exporter'> & Hiding;
 
-/** Data that LangChain passes when a step starts. */
 interface StepStart {
   readonly id: string;
   readonly parentId: string | undefined;
   readonly runType: RunType;
-  /** The serialized component. */
   readonly serialized: unknown;
   /** The name that the application set for the step. */
   readonly runName: string | undefined;
@@ -61,8 +59,8 @@ export class StepRecorder {
       const inputs = isCaptured ? guard(OPERATION, () => step.inputs?.()) : undefined;
       const encoded = inputs && encodePayload('inputs', inputs, sink.capture);
       const run = new Run(options, parent, sink, encoded, verdict);
-      // Tags and metadata are set after the start, so that nested runs do not inherit them. LangChain already passes
-      // inherited tags and metadata to each step.
+      // Set after the start, so that nested runs do not inherit tags and metadata. LangChain already passes inherited
+      // values to each step.
       const own = runType === 'llm' ? modelMetadata(metadata, extra?.invocation_params) : { ...metadata };
       run.set({ tags: tags ?? [], metadata: own });
       if (runType === 'llm') run.modelCall = modelCall(runType, own);
@@ -124,7 +122,7 @@ export class StepRecorder {
   }
 }
 
-/** Returns the class name of a serialized component. The class name is the last part of the component's path. */
+/** Returns a component's class name, which is the last part of its path. */
 function componentName(serialized: unknown): string | undefined {
   const { id } = fieldsOf(serialized);
   const name: unknown = Array.isArray(id) ? id.at(-1) : undefined;
@@ -133,8 +131,8 @@ function componentName(serialized: unknown): string | undefined {
 
 /**
  * Ends a run with the value that a step threw. LangGraph also throws to interrupt a graph or to hand over to another
- * graph. In these cases the run does not fail. The name of the thrown value is recorded as an event. The interrupts or
- * the command are recorded as outputs.
+ * graph. In these cases, the run does not fail. The thrown value's name is recorded as an event, and its interrupts or
+ * command as outputs.
  */
 function failRun(run: Run, thrown: unknown): void {
   const { is_bubble_up, name, interrupts, command } = fieldsOf(thrown);

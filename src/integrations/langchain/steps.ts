@@ -12,11 +12,10 @@ export interface Step {
   readonly id: string;
   readonly run: Run;
   readonly handler: object;
-  /** The list of tags that LangChain passes to every callback of the step. */
+  /** The tags list that LangChain passes to every callback of the step. */
   readonly tags: WeakRef<object> | undefined;
   /** Whether the model has sent its request. Reset if that request fails. */
   isRequested: boolean;
-  /** Whether the model has sent its first token. */
   hasTokens: boolean;
   /** The text streamed by the model, up to about the maximum payload size. */
   text: string;
@@ -31,9 +30,9 @@ const steps: Map<string, Step[]> = shared('langchainSteps', () => new Map());
 
 /**
  * Detects steps that can no longer end. If the application leaves a stream with `break`, LangChain does not report the
- * end of the step. The object that would report the end references the step's list of tags. Once this list is
- * garbage-collected, the step can no longer end. Detection turns on when a step ends with the same list that it started
- * with. If a step ends with another list, LangChain copies lists, so detection turns off for the rest of the process.
+ * end of the step. The object that would report the end references the step's list of tags. Once that list is
+ * garbage-collected, the step can no longer end. Detection starts when a step ends with the list that it started with.
+ * If a step ends with another list, LangChain copies lists, and detection stops for the rest of the process.
  */
 const abandoned = new FinalizationRegistry<Step>((step) => {
   if (areTagsKept === true) guard('langchain', () => abandon(step, 'the result was collected before its end'));
@@ -78,9 +77,9 @@ export function isRecorded(id: string, sink: RunSink): boolean {
 
 /**
  * Returns the open step that sends a request to `model`, and sets its `isRequested`. Model steps never become the
- * current step, so the step is searched below `around`, the context of the request. Only some LangChain packages create
- * an `AsyncLocalStorage`. Without it no step is current, and any open step that calls the model matches. If the request
- * fails, the caller must set `isRequested` to false, because LangChain retries the request in the same step.
+ * current step, so the step is a descendant of `around`, the context of the request. Without LangChain's
+ * `AsyncLocalStorage`, no step is current, and any open step that calls the model matches. If the request fails, the
+ * caller must set `isRequested` to false, because LangChain retries in the same step.
  */
 export function takeModelStep(model: string, around: RunContext | undefined, sink: RunSink): Step | undefined {
   const above = (globalThis as LangChainGlobals)[STORAGE] === undefined ? undefined : around?.dottedOrder;
@@ -115,7 +114,7 @@ function remove(step: Step): void {
   abandoned.unregister(step);
 }
 
-/** Records the text that a model has streamed so far. Called if the stream does not reach its end. */
+/** Records the text streamed so far if a model's stream does not reach its end. */
 export function keepText({ run, text, isChat }: Step): void {
   if (text === '') return;
   run.keepResult(isChat ? { messages: [{ role: 'assistant', content: text }] } : { text });
@@ -128,8 +127,8 @@ function abandon(step: Step, reason: string): void {
 }
 
 /**
- * LangChain stores its `AsyncLocalStorage` under the global key `STORAGE`. The stored object contains LangChain's
- * configuration under `CHILD_CONFIG`.
+ * `STORAGE` is the global key of LangChain's `AsyncLocalStorage`. `CHILD_CONFIG` is the key of LangChain's
+ * configuration in it.
  */
 const STORAGE = Symbol.for('ls:tracing_async_local_storage');
 const CHILD_CONFIG = Symbol.for('lc:child_config');

@@ -11,26 +11,22 @@ import { shared } from '../../base/shared.ts';
 
 const tracer = shared('langchainTracer', () => ({ isRemoved: false }));
 
-/**
- * Returns the variable that turns on LangChain's own tracer. Returns undefined unless that tracer sends the same steps
- * to the same endpoint.
- */
+/** Returns the variable that turns on LangChain's own tracer, if that tracer sends runs to the same endpoint. */
 export function duplicateTracer(): EnvironmentName | undefined {
   const name = LANGSMITH_TRACING.find((variable) => env(variable) === 'true');
   return name !== undefined && hasSameEndpoint() ? name : undefined;
 }
 
 /**
- * Called when LangChain is patched. The patch removes LangChain's own tracer from each call that would be recorded
- * twice.
+ * Called when LangChain is patched. The patch removes LangChain's own tracer from calls that would be recorded twice.
  */
 export function setTracerRemoved(): void {
   tracer.isRemoved = true;
 }
 
 /**
- * Logs a warning and returns true if LangChain's own tracer also records each step. If both runs of a step had the same
- * id, they would overwrite each other.
+ * Logs a warning and returns true if LangChain's own tracer also records each step. With the same id, both runs of a
+ * step would overwrite each other.
  */
 export function warnIfTracedTwice(): boolean {
   const name = tracer.isRemoved ? undefined : duplicateTracer();

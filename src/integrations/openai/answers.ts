@@ -40,10 +40,7 @@ export const embeddingsReader: AnswerReader = objectReader(['data'], (answer) =>
   return { outputs: { object, model, count: data.length, dimensions, usage }, ...facts(answer) };
 });
 
-/**
- * Replaces a generated image in an item with a marker. Input items are handled too, because they may repeat an earlier
- * output.
- */
+/** Replaces a generated image in an item with a marker. Input items may repeat an earlier output. */
 export function markedOutput(item: unknown): unknown {
   return fieldsOf(item).type === 'image_generation_call' ? marked(item, 'result', 'Image') : item;
 }
@@ -79,8 +76,8 @@ export function facts(answer: Fields): Omit<Answer, 'outputs'> {
 }
 
 /**
- * The paths of token counts. Chat completions, completions and embeddings report prompt and completion tokens. The
- * Responses and Images APIs report input and output tokens. Embeddings report no output tokens. Only OpenRouter reports
+ * The paths of token counts. Chat completions, completions and embeddings report prompt and completion tokens.
+ * Responses and images report input and output tokens. Embeddings report no output tokens. Only OpenRouter reports
  * `cost`.
  */
 const USAGE: UsagePaths = {

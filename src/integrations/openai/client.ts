@@ -2,17 +2,12 @@ import { providerAt } from '../providers.ts';
 import { type Sdk, type TracedClientOptions, unwrapClient, wrapClient } from '../sdk-client.ts';
 import { openaiCalls as calls } from './calls.ts';
 
-/**
- * The part of a client that tracing requires. Clients from the `openai` package and from compatible packages qualify.
- */
+/** The part of a client that tracing requires. Clients from compatible packages also work. */
 export interface OpenAILike {
   readonly chat: { readonly completions: { create(...args: never[]): unknown } };
 }
 
-/**
- * The methods to trace. Calls through SDK helpers such as `parse`, `stream` and `runTools` are also traced, because the
- * helpers call these methods.
- */
+/** The methods to trace. SDK helpers such as `parse`, `stream` and `runTools` call these methods. */
 export const openaiSdk: Sdk = {
   place: 'wrapOpenAI',
   client: 'a client of the openai package',

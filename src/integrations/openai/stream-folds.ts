@@ -52,7 +52,7 @@ export function choicesFold(): Fold {
   };
 }
 
-/** Sets a field. Ignores null, because a compatible service may send null for a field that an earlier chunk has set. */
+/** Sets a field. Ignores null, because compatible services may send null for a field that is already set. */
 function replace(target: Fields, key: string, value: unknown): void {
   if (value !== null || target[key] === undefined) target[key] = copyOf(value);
 }
@@ -87,8 +87,8 @@ const DELTA_FIELDS: ReadonlyMap<unknown, string> = new Map([
 const INDEX_MAX = 10_000;
 
 /**
- * Combines the events of a response. Events that contain the complete response replace it. Between such events, items
- * and parts are built from deltas.
+ * Combines the events of a response. Some events contain the complete response and replace it. Between these events,
+ * items and parts are built from deltas.
  */
 export function responseFold(): Fold {
   let response: Fields = { object: 'response', output: [] };

@@ -5,9 +5,9 @@ import { type Row, type Rows, SERVICE_TIER } from './vocabulary.ts';
 const PROVIDER_METADATA = 'ai.response.providerMetadata';
 
 /**
- * The token counts of the AI SDK. Version 4 uses the names `promptTokens` and `completionTokens`. Version 5 introduced
- * `inputTokens` and `outputTokens`. For generated objects, these names were introduced in version 7. Version 6
- * introduced token details. Earlier versions report some details only in the provider metadata.
+ * The token counts of the AI SDK. Version 4 uses `promptTokens` and `completionTokens`. Version 5 introduced
+ * `inputTokens` and `outputTokens`, but for generated objects only version 7 uses these names. Version 6 introduced
+ * token details. Earlier versions report some details only in the provider metadata.
  */
 export const aiSdkUsage: Rows = [
   ['ai.usage.inputTokens', 'input_tokens', withCached],
@@ -44,8 +44,8 @@ export const aiSdkServiceTier: Row = [
 ];
 
 /**
- * Returns a token count that includes cached tokens. Anthropic's counts exclude cached tokens. AI SDK 6 and later add
- * the cached tokens. For earlier versions, this function adds the cached tokens.
+ * Returns a token count that includes cached tokens. Anthropic's counts exclude them. AI SDK 6 and later add cached
+ * tokens, so this function adds them only for earlier versions.
  */
 function withCached(value: unknown, attributes: Attributes): number | undefined {
   const given = count(value);

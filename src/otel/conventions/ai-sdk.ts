@@ -196,7 +196,7 @@ function stepOf(operation: unknown): string {
   return name.slice(name.lastIndexOf('.') + 1);
 }
 
-/** Returns the name of the attribute that contains the function name set by the application. */
+/** Returns the name of the attribute with the function name that the application has set. */
 function nameOf(attributes: Attributes): string {
   const named = `${METADATA}.ls_run_name`;
   return text(attributes[named]) === undefined ? 'ai.telemetry.functionId' : named;
@@ -212,7 +212,7 @@ function objectAround(value: unknown, attributes: Attributes): unknown {
   return STEPS.has(stepOf(attributes[OPERATION])) ? undefined : anyJson(value);
 }
 
-/** Returns the object that the answer to a model call contains as text. Returns undefined for SDK functions. */
+/** Returns the object in a model's answer, which is text. Returns undefined for SDK functions. */
 function objectAnswered(value: unknown, attributes: Attributes): unknown {
   return STEPS.has(stepOf(attributes[OPERATION])) ? aiSdkAnswer(value, attributes) : undefined;
 }

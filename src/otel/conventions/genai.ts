@@ -21,8 +21,8 @@ const OPERATIONS: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>([
     embedding: ['embeddings', 'embedding'],
     retriever: ['retrieval', 'rerank', 'search_memory'],
     tool: MEMORY_WRITES,
-    // The conventions do not define `agent_step` and `handoff`. Their spans name the model of nested calls, so without
-    // these entries they would look like model calls.
+    // The conventions do not define `agent_step` and `handoff`. Without these entries, such spans would look like model
+    // calls, because they name a model.
     chain: ['plan', 'agent_step', 'handoff'],
   }),
   ['execute_tool', { runType: 'tool', nameFrom: 'gen_ai.tool.name' }],
@@ -179,8 +179,8 @@ function genAiInstructions(value: unknown): Fields[] | undefined {
 }
 
 /**
- * Converts `gen_ai.prompt` and `gen_ai.completion`, from early versions of the conventions. They contain messages,
- * other JSON or plain text.
+ * Converts `gen_ai.prompt` and `gen_ai.completion` from early versions. They contain messages, other JSON or plain
+ * text.
  */
 function genAiText(value: unknown): unknown {
   if (text(value) === undefined) return undefined;

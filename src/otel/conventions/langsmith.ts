@@ -11,9 +11,9 @@ const METADATA = 'langsmith.metadata';
  *
  * `gen_ai.prompt` and `gen_ai.completion` are in the GenAI table.
  *
- * The run id is not taken from `langsmith.span.id`, `.parent_id`, `.dotted_order` and `langsmith.trace.id`. These
- * attributes are recorded as metadata. The run id is derived from the span, so that the processor, the exporter and
- * other processes use the same id. When LangSmith sets its ids, nested runs may already refer to the derived id.
+ * `langsmith.span.id`, `.parent_id`, `.dotted_order` and `langsmith.trace.id` become metadata. The run id is derived
+ * from the span instead, so that the processor, the exporter and other processes use the same id. When LangSmith sets
+ * its ids, nested runs may already refer to the derived id.
  */
 export const langSmith: Vocabulary = {
   name: 'langsmith',
@@ -48,8 +48,8 @@ export const langSmith: Vocabulary = {
 const THREADS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
 
 /**
- * Returns the metadata. LangSmith's SDK sets one attribute per key. The values are plain or JSON text. The SDK also
- * sets one attribute with all keys. This attribute is less exact and has lower precedence.
+ * Returns the metadata. LangSmith's SDK sets one attribute per key, with plain or JSON text. The SDK also sets one
+ * attribute with all keys, which is less exact and has lower precedence.
  */
 function ownMetadata(value: unknown, attributes: Attributes): Fields {
   const given = attributes[METADATA];

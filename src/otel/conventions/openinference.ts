@@ -41,7 +41,7 @@ export const openInference: Vocabulary = {
     ['input.audio.url', 'audio.url', text],
     ['input.audio.mime_type', 'audio.mime_type', text],
     ['input.audio.transcript', 'audio.transcript', text],
-    // Image and video URLs may belong to the input or the output. Usually they belong to the input.
+    // Image and video URLs usually belong to the input, but may belong to the output.
     ['image.url', 'image.url', text],
     ['video.url', 'video.url', text],
     ['audio.url', 'audio.url', text],
@@ -121,8 +121,8 @@ function kindName(attributes: Attributes): string | undefined {
 }
 
 /**
- * Returns the input messages. For agents and chains, `input.value` takes precedence, because their messages only repeat
- * the messages of one model call.
+ * Returns the input messages. For agents and chains, `input.value` takes precedence, because the messages only repeat
+ * those of a model call.
  */
 function inputMessages(value: unknown, attributes: Attributes): unknown {
   const isAround = KINDS.get(kindName(attributes) ?? '')?.runType === 'chain';
@@ -184,7 +184,7 @@ function requestedModel(parameters: unknown): string | undefined {
 }
 
 /**
- * Returns the model that answered. It may differ from the requested model. When a call ends, instrumentations set
+ * Returns the model that answered, if it differs from the requested model. When a call ends, instrumentations set
  * `llm.model_name` to the model that answered.
  */
 function respondingModel(value: unknown, attributes: Attributes): unknown {
@@ -224,10 +224,7 @@ function messageOf(message: Fields): Fields {
   });
 }
 
-/**
- * Combines `content` and `contents`. Some instrumentations set the text in `content` and all other blocks in
- * `contents`.
- */
+/** Some instrumentations set the text in `content` and all other blocks in `contents`. */
 function contentOf(content: unknown, blocks: Fields[]): unknown {
   if (blocks.length === 0) return content;
   const words = text(content);

@@ -56,7 +56,7 @@ function partOfUrl(value: unknown, attributes: Attributes): unknown {
   return withoutCredentials(value);
 }
 
-/** Adds the host and path to the run name. Without a known route, the span is only named after its HTTP method. */
+/** Adds the host and path to the run name. Without a known route, a span is named after its HTTP method only. */
 function renameOf(attributes: Attributes): Rename | undefined {
   const method = methodOf(attributes);
   const place = text(attributes['http.route']) ?? placeOf(attributes);
@@ -100,8 +100,8 @@ const WRITES =
  *
  * Deprecated names come after their replacements.
  *
- * A search in a vector database becomes a run of type `retriever`. All other database spans become runs of type
- * `chain`. The type `tool` is not used, because only models call tools.
+ * A search in a vector database becomes a `retriever` run. All other database spans become `chain` runs, because only
+ * models call tools.
  */
 export const database: Vocabulary = {
   name: 'database',
@@ -209,7 +209,7 @@ export const mcp: Vocabulary = {
 const REDACTED = 'REDACTED';
 
 /**
- * Query parameters that contain signatures and keys. Some are from the HTTP conventions. Google's model APIs use `key`.
+ * Query parameters that contain signatures and keys, partly from the HTTP conventions. Google's model APIs use `key`.
  */
 const SIGNATURES: ReadonlySet<string> = new Set([
   'auth',

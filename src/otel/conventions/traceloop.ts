@@ -33,8 +33,8 @@ const SEARCHES: readonly string[] = [
 const WRITES: readonly string[] = ['db.vector.add.count', 'db.vector.delete.count', 'db.vector.delete.selector'];
 
 /**
- * Mapping table for Traceloop's OpenLLMetry. Covers the attributes of the SDK, and those that the instrumentations set
- * before they adopted the GenAI conventions. Instrumentations for vector databases report results as events (see
+ * Mapping table for Traceloop's OpenLLMetry. Covers attributes from the SDK and from instrumentations that have not
+ * adopted the GenAI conventions. Instrumentations for vector databases report results as events (see
  * `attributesOfVectorEvent`).
  *
  * https://github.com/traceloop/openllmetry-js/blob/main/packages/ai-semantic-conventions/src/SemanticAttributes.ts
@@ -97,8 +97,8 @@ export const traceloop: Vocabulary = {
 function kindOf(attributes: Attributes): Kind {
   const kind = attributes['traceloop.span.kind'];
   if (kind !== undefined) {
-    // On a workflow span, frameworks set only the workflow name. On all other spans, the workflow name is that of the
-    // enclosing workflow.
+    // On a workflow span, frameworks set only the workflow name. On all other spans, this attribute names the enclosing
+    // workflow.
     const isUnnamed = kind === 'workflow' && attributes[NAME] === undefined;
     return { runType: kind === 'tool' ? 'tool' : 'chain', nameFrom: isUnnamed ? WORKFLOW : NAME };
   }
@@ -141,8 +141,8 @@ function traceloopTools(value: unknown): Fields[] | undefined {
 }
 
 /**
- * Converts the arguments `{ args, kwargs }` of a function. If the only argument is an object, the SDK sets `kwargs`.
- * Inputs that a framework sets directly are returned unchanged.
+ * Converts function arguments of the form `{ args, kwargs }`. The SDK puts a single object into `kwargs`. Inputs that a
+ * framework sets directly are returned unchanged.
  */
 function callInputs(value: unknown): unknown {
   const given = anyJson(value);
@@ -189,7 +189,7 @@ function documentOf({ document, metadata, entity, values, sparse: _, ...rest }: 
   return foundDocument(document, metadata ?? entity, defined({ dimensions: dimensionsOf(values), ...rest }));
 }
 
-/** Names of events that describe one vector. The vector is the query or a match. */
+/** Names of events that describe one vector: the query or a match. */
 const VECTORS: ReadonlySet<string> = new Set([
   'db.query.embeddings',
   'db.query.result',
@@ -204,8 +204,8 @@ const VECTORS: ReadonlySet<string> = new Set([
 const MATCH_METADATA = /^pinecone\.query\.result\.(\d+)\.metadata$/;
 
 /**
- * Converts an event that describes a vector to attributes. Each attribute value is a list with one item. Returns
- * undefined for other events.
+ * Converts an event that describes a vector to attributes, whose values are lists with one item. Returns undefined for
+ * other events.
  */
 export function attributesOfVectorEvent(name: string, attributes: Attributes): Fields | undefined {
   if (VECTORS.has(name)) return { [name]: [vectorOf(name, attributes)] };

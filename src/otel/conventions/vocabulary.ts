@@ -46,7 +46,7 @@ export interface Kind {
   readonly rename?: Rename | undefined;
 }
 
-/** Converts lists of values by run type to pairs of a value and its `Kind`. */
+/** Converts lists of values by run type to pairs of value and `Kind`. */
 export function kindsOf(values: Readonly<Record<string, readonly string[]>>): [value: string, Kind][] {
   return Object.entries(values).flatMap(([runType, list]) => list.map((value): [string, Kind] => [value, { runType }]));
 }
@@ -78,15 +78,11 @@ export interface Vocabulary {
   /** Microseconds since the start of the span. */
   readonly times?: Rows;
   /**
-   * The attribute that contains the project. It is read when the span starts, because the project of a run cannot
-   * change later.
+   * The attribute that contains the project. Read when the span starts, because a run's project cannot change later.
    */
   readonly project?: string;
   /** Attributes that are never copied to the metadata. */
   readonly ignored?: readonly string[];
-  /**
-   * Functions that remove credentials from attributes before the attributes are copied to the metadata. Used for all
-   * spans.
-   */
+  /** Functions that remove credentials from attributes before they become metadata. Used for all spans. */
   readonly cleaned?: ReadonlyMap<string, Read>;
 }

@@ -1,6 +1,6 @@
 /**
- * The span registries of all span processors in this process. The code in `run/` uses them to find the active span and
- * its run.
+ * The registries of all span processors in this process. The code in `run/` uses them to find the active span and its
+ * run.
  */
 import { type Context, context, type Span, trace } from '@opentelemetry/api';
 import { enteredContext, type RunContext, type SpanSource, setSpanSource } from '../../run/context.ts';

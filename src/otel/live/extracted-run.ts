@@ -21,7 +21,6 @@ export class ExtractedRun {
     this.#spanId = spanId;
   }
 
-  /** Returns the context for nested runs that use this sink. */
   contextFor(sink: RunSink): RunContext {
     if (this.#known?.sink !== sink) this.#known = { sink, context: this.#run.contextFor(sink) };
     return this.#known.context;
@@ -36,10 +35,7 @@ export class ExtractedRun {
   }
 }
 
-/**
- * Returns a context that contains the run. If `context` contains a remote span, it must come from the same message as
- * the run.
- */
+/** Returns a context that contains the run. A remote span in `context` must come from the same message as the run. */
 export function withExtracted(context: Context, run: RemoteRun): Context {
   const ids: SpanContextLike | undefined = trace.getSpanContext(context);
   return context.setValue(KEY, new ExtractedRun(run, ids?.isRemote === true ? ids.spanId : undefined));

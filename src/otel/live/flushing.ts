@@ -3,14 +3,15 @@ import { clearTimer, setTimer } from '../../base/timers.ts';
 import type { ResourceLike } from '../span-like.ts';
 
 /**
- * Timeout for a flush, in milliseconds. The timeout of tracer providers is 30 s, so providers still receive the result.
+ * Timeout for a flush, in milliseconds. Below the 30 s timeout of tracer providers, so that providers receive the
+ * result.
  */
 const FLUSH_TIMEOUT_MS = 29_000;
 
 /** Limits each flush to one timeout. If a shutdown follows a flush that has just timed out, both share one timeout. */
 export class FlushTime {
   readonly #timeoutMs: number;
-  /** Time at which the last flush timed out. `-Infinity` if no flush has timed out. */
+  /** Time at which the last flush timed out. `-Infinity` if none has. */
   #endMs = Number.NEGATIVE_INFINITY;
 
   constructor(timeoutMs: number = FLUSH_TIMEOUT_MS) {
@@ -41,7 +42,7 @@ const unfinished = new Set<Promise<void>>();
 
 /**
  * Waits until the resource's pending attributes are known, or until the time limit. Returns undefined if no attribute
- * is pending. Never rejects. The wait keeps the process alive, because the waiting runs are incomplete.
+ * is pending. Never rejects. Keeps the process alive, because the waiting runs are incomplete.
  */
 export function resourceWait(resource: ResourceLike): Promise<void> | undefined {
   if (resource?.asyncAttributesPending !== true) return undefined;

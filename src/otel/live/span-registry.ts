@@ -15,8 +15,8 @@ export interface SpanKey {
 }
 
 /**
- * The spans that one processor has seen. Spans are found by object or by id. The active context may contain a wrapper
- * instead of the span itself, for example with OpenInference. Some time after a span has ended, it can be found only by
+ * The spans that one processor has seen, by object and by id. The id is needed because the active context may contain a
+ * wrapper around the span, for example with OpenInference. Some time after a span has ended, it can be found only by
  * object.
  */
 export class SpanRegistry {
@@ -37,7 +37,7 @@ export class SpanRegistry {
     return created(entry);
   }
 
-  /** Returns the entry of this span object. Returns undefined if the entry has not been created yet. */
+  /** Returns the entry of a span object, or undefined if it has not been created yet. */
   get(span: object): SpanEntry | undefined {
     const entry = this.#bySpan.get(span);
     return entry instanceof LateEntry ? entry.known : entry;
@@ -54,7 +54,6 @@ export class SpanRegistry {
     if (entry instanceof LateEntry) entry.replace(context);
   }
 
-  /** Clears all ids. Afterwards, spans can be found only by object. */
   forgetIds(): void {
     this.#latest = [];
   }

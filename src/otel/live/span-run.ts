@@ -38,7 +38,7 @@ import { spanModelCall } from './span-model-call.ts';
 /** Data that is known when the run of a span starts. */
 export interface SpanStart {
   readonly ids: SpanContextLike;
-  /** The ids of the parent span in OpenTelemetry. Set even if the parent span has no run. */
+  /** Ids of the parent span, even if the parent span has no run. */
   readonly parentIds: SpanContextLike | undefined;
   readonly parent: RunContext | undefined;
   readonly sink: RunSink;
@@ -60,8 +60,7 @@ export function startSpanRun(span: SpanLike, start: SpanStart): SpanEntry {
 }
 
 /**
- * The run of a span. Attributes are mapped when the span ends. If the sink sends the start of the run earlier,
- * attributes are also mapped at that time.
+ * The run of a span. Attributes are mapped when the span ends, and also if the sink sends the start of the run earlier.
  */
 export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly sink: RunSink;
@@ -71,9 +70,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly #capture: CapturePolicy;
   /** The encoded run. Undefined if the run has ended or the sink has refused the run. */
   #record: EncodedRun | undefined;
-  /**
-   * The span. Replaced with a `WeakRef` once the start is sent, so that a span that never ends does not stay in memory.
-   */
+  /** A `WeakRef` once the start is sent, so that a span that never ends does not stay in memory. */
   #span: SpanLike | WeakRef<SpanLike> | undefined;
   #sentInputs: EncodedPayload | undefined;
   #logMessages: LogMessages | undefined;
@@ -117,7 +114,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     return PACKAGE_COPY;
   }
 
-  /** The model call is determined on each access, because some instrumentations set attributes only after the start. */
+  /** Determined on each access, because some instrumentations set attributes only after the start. */
   get modelCall(): ModelCall | undefined {
     const span = this.#openSpan;
     return span && spanModelCall(span);

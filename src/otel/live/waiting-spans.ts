@@ -25,17 +25,13 @@ interface Entry extends WaitingSpan {
   readonly characters: number;
 }
 
-/**
- * Ended spans that wait for their parents to be exported, oldest first. The number, size and age of waiting spans are
- * limited.
- */
+/** Ended spans that wait for their parents to be exported, oldest first. Their number, size and age are limited. */
 export class WaitingSpans {
   readonly #overdue: () => void;
   readonly #entries = new Set<Entry>();
   readonly #byIds = new Map<string, Entry>();
   readonly #byParent = new Map<string, Set<Entry>>();
   #characters = 0;
-  /** Fires when the oldest span exceeds the age limit. */
   #timer: NodeJS.Timeout | undefined;
 
   /** Calls `overdue` when the oldest span exceeds the age limit. */

@@ -7,8 +7,8 @@ import { type Group, NOTHING_NEW, type Vocabulary, WHOLE } from '../conventions/
 import { type NameFacts, type Place, rowIndex } from './row-index.ts';
 
 /**
- * The fields that the table rows of a group set. If an attribute contains exactly these fields as JSON text, `text` is
- * that text. It can be recorded unchanged.
+ * The fields that the table rows of a group set. If one attribute contains exactly these fields as JSON text, `text` is
+ * that text.
  */
 export interface Found {
   readonly fields: Fields;
@@ -39,7 +39,6 @@ class Source {
   }
 }
 
-/** A table row and the attribute that it reads. */
 class Match {
   readonly place: Place;
   readonly source: Source;
@@ -63,7 +62,7 @@ export class AttributeReader {
   /** The matching rows, in order of precedence. */
   readonly #matches: Match[] = [];
 
-  /** If an earlier reader found that the inputs can be recorded unchanged, `knownText` is their JSON text. */
+  /** `knownText` is the JSON text of the inputs, if an earlier reader found that it can be recorded unchanged. */
   constructor(attributes: Attributes, rules: PayloadRules | undefined, knownText?: string) {
     this.attributes = attributes;
     this.#rules = rules;
@@ -97,7 +96,6 @@ export class AttributeReader {
     return this.#sources.some((source) => source.isUsed && (source.parts?.includes(name) ?? source.name === name));
   }
 
-  /** Marks an attribute as used. */
   use(name: string): void {
     for (const source of this.#sources) if (source.name === name && source.parts === undefined) source.isUsed = true;
   }
@@ -120,7 +118,7 @@ export class AttributeReader {
 
   /**
    * Reads all groups for which `isSkipped` returns false. All fields of a payload come from one mapping table, so that
-   * two descriptions of the same call are never mixed.
+   * descriptions are never mixed.
    */
   read(isSkipped: (group: Group, rank: number) => boolean): Groups {
     const matches = this.#matches;
@@ -157,9 +155,7 @@ export class AttributeReader {
     return source.value;
   }
 
-  /**
-   * Inserts a match in row order. Linear search is fast here: few rows match, and most attributes are already in order.
-   */
+  /** Inserts a match in row order. Few rows match, and most attributes are already in order. */
   #match(place: Place, source: Source): void {
     if ((this.#matchedBits & (1 << place.rank)) === 0) return;
     const matches = this.#matches;

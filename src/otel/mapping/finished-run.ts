@@ -12,8 +12,7 @@ import { openOriginJson } from './span-origin.ts';
 import { projectOf, type SpanCapture, type SpanFields, spanToOpenRun, spanToRun } from './span-to-run.ts';
 
 /**
- * The run for a span that another process recorded. Has the same fields as a run from a `RunSpanProcessor` with default
- * options.
+ * The run for a span from another process. Has the same fields as a run from a `RunSpanProcessor` with default options.
  */
 interface FinishedRun {
   readonly id: string;

@@ -5,7 +5,7 @@ import { attributesOfVectorEvent } from '../conventions/traceloop.ts';
 import { type Attributes, isEmpty, json, text } from '../conventions/values.ts';
 import type { SpanEventLike } from '../span-like.ts';
 
-/** The messages in a span's events, by the name of the attribute that would contain them. */
+/** The messages in a span's events. Keyed by the name of the attribute that would otherwise contain them. */
 export interface EventMessages {
   readonly attributes: Attributes;
   /** Each event that contains messages, and the names of the attributes that the event sets. */
@@ -37,10 +37,7 @@ export function withoutUsedEvents(
   return events.filter((event) => sources.get(event)?.every((name) => used.has(name)) !== true);
 }
 
-/**
- * Returns the messages in an event or a log record, by the name of the attribute that would contain them. If there are
- * no messages, returns undefined.
- */
+/** Returns the messages in an event or a log record, by attribute name. Returns undefined if there are none. */
 export function attributesOfEvent(name: string, fields: Attributes): Attributes | undefined {
   const values = EVENTS.get(name)?.(contentOf(fields)) ?? attributesOfVectorEvent(name, fields);
   return values === undefined || isEmpty(values) ? undefined : values;
@@ -94,7 +91,7 @@ export function carriesOutputs(name: string): boolean {
 }
 
 /**
- * Appends to existing lists and keeps other existing values. New lists are copied, because they may belong to the
+ * Appends to existing lists and keeps other existing values. Copies new lists, because they may belong to the
  * application.
  */
 function addAttributes(to: Fields, values: Attributes): void {
@@ -146,8 +143,8 @@ function contentOf(fields: Attributes): Attributes {
 }
 
 /**
- * Returns the attributes with the given names. Lists of messages are parsed, so that the lists from several events can
- * be combined.
+ * Returns the attributes with the given names. Parses lists of messages, so that lists from several events can be
+ * combined.
  */
 function named(fields: Attributes, names: readonly string[]): Attributes {
   return defined(Object.fromEntries(names.map((name) => [name, structured(name, fields[name])])));
@@ -176,8 +173,8 @@ function messageOf(role: string, fields: Attributes): Fields | undefined {
 }
 
 /**
- * Reads one choice in the model's answer. In the conventions, tool calls are next to the message. In their examples,
- * tool calls are inside the message. Both forms are accepted.
+ * Reads one choice in the model's answer. Tool calls may be next to the message, as in the conventions, or inside it,
+ * as in their examples.
  */
 function choiceOf(fields: Attributes): Fields | undefined {
   const given = json(fields.message);

@@ -11,7 +11,7 @@ import type { Group, Row, Vocabulary } from '../conventions/vocabulary.ts';
 
 /**
  * All mapping tables, in order of precedence. Later tables never change a field that is already set. Protocol
- * attributes come last, because values derived from a URL are less precise than explicit attributes.
+ * attributes come last, so that explicit attributes override values derived from a URL.
  */
 export const vocabularies: readonly Vocabulary[] = [
   runspanAttributes,
@@ -41,12 +41,9 @@ export interface Place {
 export interface NameFacts {
   /** Bit mask of the tables that a span with this attribute may use. Bit n stands for the table with rank n. */
   readonly candidates: number;
-  /**
-   * If the attribute is part of a flattened list or object, the common prefix that rows use to read the list or object.
-   */
+  /** If the attribute is part of a flattened list or object, the prefix of that list or object. */
   readonly prefix: string | undefined;
   readonly isList: boolean;
-  /** The rows that read the attribute or its prefix. */
   readonly places: readonly Place[];
   /** Bit mask of the tables that exclude the attribute from the metadata. */
   readonly ignoredBy: number;
@@ -118,7 +115,6 @@ class RowIndex {
     return matched;
   }
 
-  /** Returns the mapping tables in a bit mask, in order of precedence. */
   vocabulariesOf(bits: number): readonly Vocabulary[] {
     let known = this.#byBits.get(bits);
     if (known === undefined) {

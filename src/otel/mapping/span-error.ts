@@ -39,9 +39,9 @@ export function spanError(span: SpanLike, logged?: Attributes): string | undefin
 }
 
 /**
- * Returns the error of a span from LangSmith's SDK. The SDK records an exception only for failed runs. The status of
- * such a span is useless, because the SDK sets the status OK while the run is still open. OpenTelemetry then ignores a
- * later ERROR. The exception's stack is omitted, because it only contains SDK frames.
+ * Returns the error of a span from LangSmith's SDK. The SDK records an exception only for failed runs. The span status
+ * is useless: the SDK sets OK while the run is still open, and OpenTelemetry ignores a later ERROR. The exception's
+ * stack is omitted, because it is the SDK's own.
  */
 function langSmithError(exception: Pick<SpanEventLike, 'attributes'>): string {
   return text(exception.attributes?.['exception.message']) ?? exceptionText(exception, undefined);

@@ -11,8 +11,8 @@ const KINDS: readonly string[] = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'C
 const RESOURCE_KEYS: readonly string[] = ['service.name', 'service.version', 'deployment.environment.name'];
 
 /**
- * Returns the OpenTelemetry ids of an open span as JSON text for `extra.metadata.otel`. The parent id is included even
- * if the parent is unknown here, so that the parts of a distributed trace can be joined.
+ * Returns the OpenTelemetry ids of an open span as JSON text for `extra.metadata.otel`. Includes the id of an unknown
+ * parent, so that the parts of a distributed trace can be joined.
  */
 export function openOriginJson(ids: SpanContextLike, parent: SpanContextLike | undefined): string {
   return `${idsJson(ids, parent)}}`;
@@ -25,10 +25,7 @@ function idsJson(ids: SpanContextLike, parent: SpanContextLike | undefined): str
   return json;
 }
 
-/**
- * Returns `extra.metadata.otel` for an ended span as JSON text. The text contains all span data that no run field
- * contains.
- */
+/** Returns `extra.metadata.otel` for an ended span as JSON text. Contains all span data that no run field contains. */
 export function originJson(
   span: SpanLike,
   parent: SpanContextLike | undefined,
@@ -78,10 +75,7 @@ function asText(value: unknown): unknown {
 
 type MetadataEntries = readonly (readonly [key: string, json: string])[];
 
-/**
- * The metadata of each resource, and the rules that created it. The rules are stored because exporters may mask
- * different values.
- */
+/** The metadata of each resource, and the rules that created it, because exporters may mask different values. */
 const resources = new WeakMap<ResourceLike, { rules: PayloadRules; entries: MetadataEntries }>();
 
 /** Returns the metadata of a resource as JSON text. While attributes are pending, the list is empty. */

@@ -37,7 +37,7 @@ interface SpanSurroundings {
   readonly parentIds: SpanContextLike | undefined;
   /** Messages from log records, by attribute name. Span attributes take precedence. */
   readonly messages?: Attributes | undefined;
-  /** Number of log records that were dropped because of the limits. */
+  /** Number of log records dropped because of the limits. */
   readonly droppedMessages?: number | undefined;
   readonly exception?: Attributes | undefined;
   /** JSON text of the inputs that were sent with the start of the run. */
@@ -74,8 +74,8 @@ const USAGE = 'usage_metadata';
 const METADATA_KEYS_MAX = 1_000;
 
 /**
- * Maps an ended span to run fields. The function is pure, so the same arguments always give the same fields. If part of
- * the span is invalid, the other parts are still mapped.
+ * Maps an ended span to run fields. This function is pure. If part of the span is invalid, the other parts are still
+ * mapped.
  */
 export function spanToRun(span: SpanLike, capture: SpanCapture, around: SpanSurroundings): SpanFields {
   const fields: SpanFields = {
@@ -119,9 +119,7 @@ export function runTypeOf(attributes: Attributes): string {
   return 'chain';
 }
 
-/**
- * Returns the project that a span names. Called when the span starts, because the project of a run cannot change later.
- */
+/** Returns the project that a span names. Called when the span starts, because a run's project cannot change later. */
 export function projectOf(attributes: Attributes): string | undefined {
   for (const { project, matches } of WITH_PROJECT) {
     const name = text(attributes[project]);
@@ -304,8 +302,7 @@ function roomBeside(
 }
 
 /**
- * Adds token counts to the outputs. If possible, the JSON text is extended, because encoding the outputs again is
- * slower.
+ * Adds token counts to the outputs. Extends the JSON text if possible, because encoding the outputs again is slower.
  */
 function withUsage(outputs: Found | undefined, usage: UsageMetadata): Found {
   const body = outputs?.text?.trim().slice(0, -1);
