@@ -2,8 +2,8 @@ import { Argument, type Command } from '@commander-js/extra-typings';
 import type { CommandContext } from './command-line.ts';
 
 /**
- * The completion script for each shell. Each script calls `runspan complete`. If that command prints nothing, the shell
- * completes file names.
+ * The completion script for each shell. Each script calls `runspan complete`. If `runspan complete` prints nothing, the
+ * shell completes file names.
  */
 const SCRIPTS = {
   bash: `_runspan() {
@@ -45,7 +45,9 @@ export function define(command: Command, { stdout }: CommandContext): void {
     .action((shell) => void stdout.write(SCRIPTS[shell]));
 }
 
-/** Defines the hidden command `complete`. Its last argument is the word to complete, which may be empty. */
+/**
+ * Defines the hidden command `complete`. The last argument of `complete` is the word to complete, which may be empty.
+ */
 export function defineComplete(program: Command, { stdout }: CommandContext): void {
   program
     .command('complete', { hidden: true })

@@ -6,7 +6,7 @@ import { parseIsoTimestamp } from '../run/time.ts';
 import type { Output } from './command-line.ts';
 import { columnsOf, counted, cut } from './terminal-text.ts';
 
-/** The parts of a drawing. Each part has its own colour. */
+/** The parts of a drawing that have different colours. */
 export type Ink = 'glyph' | 'name' | 'type' | 'detail' | 'notice' | 'failure';
 
 export interface TreeOptions {
@@ -59,7 +59,7 @@ interface Line {
 
 /**
  * Draws one line per run: name, type, duration, tokens, and the first line of the error. Cancelled and interrupted runs
- * show their status. Each trace is a separate tree. Runs with a missing parent are marked.
+ * show their status. Each trace is drawn as a separate tree. Runs with a missing parent are marked.
  */
 export function drawTree(runs: readonly RunOutline[], options: TreeOptions): string {
   const { widthColumns, paint } = options;

@@ -61,7 +61,7 @@ function follow(promise: Partial<ApiPromise>, call: FollowedCall): boolean {
   return true;
 }
 
-/** Observes a promise's response and parser. Also observes promises that `_thenUnwrap` derives. */
+/** Observes a promise's response and parser. Promises that `_thenUnwrap` derives are also observed. */
 function observe(promise: Partial<ApiPromise>, observed: Promise<ResponseProps>, call: FollowedCall): void {
   if (!types.isPromise(promise.responsePromise)) return;
   promise.responsePromise = observed;
@@ -178,8 +178,8 @@ class FollowedCall implements Settlement {
 }
 
 /**
- * Ends the run as interrupted once no code can read the response any more. Must not reference the watched
- * `FollowedCall`.
+ * Ends the run as interrupted once no code can read the response any more. The returned object must not reference the
+ * watched `FollowedCall`.
  */
 function unreadResponse(run: Run, status: unknown): Watched {
   return {

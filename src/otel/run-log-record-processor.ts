@@ -44,7 +44,7 @@ export class RunLogRecordProcessor implements LogRecordProcessorLike {
     if (!this.#isShutdown) guard('RunLogRecordProcessor.onEmit', () => join(record));
   }
 
-  /** Returns whether this processor would use a log record. If not, instrumentations need not create the record. */
+  /** Returns whether this processor would use a log record. Instrumentations need not create other log records. */
   enabled(options: { readonly eventName?: string | undefined }): boolean {
     const name = options?.eventName;
     return !this.#isShutdown && (name === undefined || isRead(name));

@@ -63,7 +63,7 @@ const TRACE = 'runspan-trace';
 const BAGGAGE = 'baggage';
 
 /**
- * Maximum length of a `dotted_order` in characters. Enough for about 69 nested runs. Servers accept only about 16 KiB
+ * Maximum length of a `dotted_order` in characters, enough for about 69 nested runs. Servers accept only about 16 KiB
  * of headers in total.
  */
 const ORDER_MAX = 4_096;

@@ -35,9 +35,9 @@ export type RunSpanExporterOptions = RunSpanProcessorOptions;
  *
  * The position of a run in its trace depends on the parent, but children end before their parents. A span therefore
  * waits until its parent is exported, for up to 5 minutes. Up to 10 000 spans can wait, with up to 64 Mi characters of
- * text in total. If a limit is exceeded, the oldest span starts a new trace, and the ids of its parent are added to the
- * metadata. A span whose parent is in another process also starts a new trace. `forceFlush`, `shutdown` and the normal
- * end of the process end the wait for all spans.
+ * text in total. If a limit is exceeded, the oldest span starts a new trace. The ids of the missing parent are added to
+ * the metadata. A span whose parent is in another process also starts a new trace. `forceFlush`, `shutdown` and the
+ * normal end of the process end the wait for all spans.
  *
  * If a `RunSpanProcessor` with the same exporter has recorded a span, the span is not sent again.
  */
@@ -79,7 +79,7 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   /**
-   * Records all spans that are waiting for their parents. Then waits up to 29 s until all runs are delivered or
+   * Records all spans that are waiting for their parents, then waits up to 29 s until all runs are delivered or
    * dropped. Never rejects.
    */
   async forceFlush(): Promise<void> {

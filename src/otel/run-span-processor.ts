@@ -160,8 +160,8 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   /**
-   * Returns the context of the parent run. This may be the run of the parent span, a remote run from the same message,
-   * or a run that became current inside the parent span.
+   * Returns the context of the parent run. The parent is the run of the parent span, or a run that became current
+   * inside that span. For a remote parent, the run from the same message is used.
    */
   #parentOf(parentSpan: Span | undefined, parentContext: Context): RunContext | undefined {
     const entered = enteredContext();

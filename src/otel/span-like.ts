@@ -48,7 +48,7 @@ export interface SpanEventLike {
 /** The entity that produces a span, usually a service. */
 export interface ResourceLike {
   readonly attributes: Readonly<Record<string, unknown>>;
-  /** Whether some attributes are still being determined. If so, the SDK logs a warning when attributes are read. */
+  /** Whether some attributes are still pending. The SDK logs a warning if attributes are read too early. */
   readonly asyncAttributesPending?: boolean;
   waitForAsyncAttributes?(): Promise<void>;
 }

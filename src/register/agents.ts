@@ -84,7 +84,7 @@ class TraceRecorder {
       const thread = typeof groupId === 'string' ? { thread_id: groupId } : {};
       const run = startRun({ name, runType: 'chain', metadata: { ...metadata, ...thread } });
       this.#add(traceId, run);
-      // The SDK calls this method in the context of the trace. It clears the context when the traced function ends.
+      // The SDK calls this method in the context of the trace, and clears the context when the traced function ends.
       this.#hasEnded.set(
         run,
         AsyncResource.bind(() => this.#provider.getCurrentTrace() === null),
@@ -159,7 +159,7 @@ function runOptions({ type, name, tools, handoffs }: Fields): RunOptions {
   };
 }
 
-/** Returns the inputs and outputs of a span. For agents, they come from the model calls instead. */
+/** Returns the inputs and outputs of a span. For agents, inputs and outputs come from the model calls instead. */
 function payloadsOf({ type, name: _name, ...data }: Fields): RunChanges {
   if (type === 'agent') return {};
   if (type !== 'function') return { outputs: type === 'custom' ? data.data : data };
@@ -168,7 +168,7 @@ function payloadsOf({ type, name: _name, ...data }: Fields): RunChanges {
   return { inputs: isPlainObject(input) ? input : { input }, outputs: { output } };
 }
 
-/** Sets the inputs to those of the first model call in a trace or an agent, and the outputs to those of the last. */
+/** A trace or an agent gets the inputs of its first model call and the outputs of its last model call. */
 function setMessages(run: Run, { type, input, output, _input, _response }: Fields): void {
   if (type !== 'generation' && type !== 'response') return;
   const [completion] = listOf(output);

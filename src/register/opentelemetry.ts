@@ -22,8 +22,8 @@ export const opentelemetry: Instrumentation = {
 };
 
 /**
- * Adds a processor to a tracer provider from SDK 1.x, 2.x or 3.x. All three have the same list of processors. Only 1.x
- * has a method to add one.
+ * Adds a processor to a tracer provider from SDK 1.x, 2.x or 3.x. All three SDK versions have the same list of
+ * processors, but only 1.x has a method to add a processor.
  */
 function addProcessor(provider: object): void {
   const { _activeSpanProcessor, activeSpanProcessor = _activeSpanProcessor, addSpanProcessor } = fieldsOf(provider);

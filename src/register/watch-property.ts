@@ -1,6 +1,9 @@
 import { guard } from '../base/guard.ts';
 
-/** Calls `observe` with the object in a property, and again whenever an object is assigned, even the same object. */
+/**
+ * Calls `observe` with the object in a property. Each later assignment of an object calls `observe` again, even with
+ * the same object.
+ */
 export function watchProperty(place: string, holder: object, key: PropertyKey, observe: (value: object) => void): void {
   let value: unknown = Reflect.get(holder, key);
   const observeValue = () => {

@@ -91,7 +91,7 @@ function defineChanges(command: Command, context: CommandContext): void {
     .option('--repo <url>', 'address of the git repository')
     .action(({ name, source, repo, ...options }) =>
       call(options, context, async ({ deployments }, printer) => {
-        // The service requires both fields, even if they are empty.
+        // The service requires `source_config` and `source_revision_config`, even if both are empty.
         const body = { source_config: {}, source_revision_config: {}, ...(await bodyOf(options)) };
         const fields = { ...body, ...defined({ name, source }), ...merged(body, 'source_config', { repo_url: repo }) };
         const deployment = await deployments.create(fields as unknown as DeploymentCreate);

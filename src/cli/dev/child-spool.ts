@@ -10,8 +10,8 @@ const SEND_MAX_MS = 5_000;
 
 /**
  * Calls `runCommand` with environment variables for a temporary spool folder. If the command exits with unsent runs,
- * the spool keeps them. The spooled runs are then sent to the receiver. A durability that the user has set stays in
- * effect. If no temporary folder can be created, no runs are spooled.
+ * the spool keeps these runs. The spooled runs are then sent to the receiver. A durability that the user has set stays
+ * in effect. If no temporary folder can be created, no runs are spooled.
  */
 export async function withSpool<Result>(
   { url, apiKey }: { readonly url: string; readonly apiKey: string | undefined },
@@ -25,7 +25,7 @@ export async function withSpool<Result>(
     await sendSpool(url, apiKey, spoolDir);
     return result;
   } finally {
-    // Errors are ignored. A background process may still be writing to the folder.
+    // Errors are ignored, because a background process may still be writing to the folder.
     await rm(spoolDir, { recursive: true, force: true }).catch(() => {});
   }
 }

@@ -46,8 +46,9 @@ function otlpVariables(url: string, apiKey: string | undefined): Record<string, 
 }
 
 /**
- * Returns whether Node accepts `--import` in `NODE_OPTIONS`. Older versions of Node exit immediately. Unless the
- * command is `node`, the `node` in `PATH` is checked. Returns true if there is none.
+ * Returns whether Node accepts `--import` in `NODE_OPTIONS`. Versions of Node that do not accept `--import` exit
+ * immediately. If the command is not `node`, the `node` in `PATH` is checked. If `PATH` contains no `node`, returns
+ * true.
  */
 function supportsImport(program: string): Promise<boolean> {
   const node = /^node(\.exe)?$/i.test(basename(program)) ? program : 'node';

@@ -10,7 +10,10 @@ import { counted } from '../terminal-text.ts';
  * one batch after their root.
  */
 const SETTLE_MS = 300;
-/** Maximum delay before a check, in milliseconds. Each check reads the whole trace, so the delay doubles each time. */
+/**
+ * Maximum delay before a check, in milliseconds. The delay doubles after each check, because each check reads the whole
+ * trace.
+ */
 const SETTLE_MAX_MS = 4_800;
 /** Number of checks before an incomplete trace is drawn. The third check runs after at least 2.1 s. */
 const RAGGED_CHECKS = 3;
@@ -26,7 +29,7 @@ export interface TraceWatchOptions {
   isPlain?: boolean;
   show: (text: string) => void;
   /**
-   * Maximum number of traces to remember. If more runs arrive for a forgotten trace, they are drawn as a new trace.
+   * Maximum number of traces to remember. Runs that arrive for a forgotten trace are drawn as a new trace.
    * @default 10000
    */
   rememberedMax?: number;

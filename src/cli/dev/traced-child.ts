@@ -17,7 +17,7 @@ export async function runTraced(
 
 /**
  * Returns the environment for a command that uses runspan or the langsmith package. If the user has turned off
- * langsmith's tracing, it stays off. Otherwise langsmith and a runspan handler would both record each step.
+ * langsmith's tracing, it stays off, because langsmith and a runspan handler would both record each step.
  */
 export function environmentFor(url: string, readKey?: string, writeKey?: string): NodeJS.ProcessEnv {
   const apiKey = writeKey ?? readKey;

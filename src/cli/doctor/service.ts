@@ -31,7 +31,7 @@ export async function* serviceFindings(settings: Settings, client: Transport): A
       'unset it, and add your own authority with NODE_EXTRA_CA_CERTS',
     );
   }
-  // Skipped with a proxy, because the proxy resolves the host name and connects to the service.
+  // With a proxy, the connection is not checked, because the proxy connects to the service.
   if (typeof proxy === 'string') yield* connectionFindings(settings);
   yield* infoFindings(client, proxy, sendsKey(settings));
 }

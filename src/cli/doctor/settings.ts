@@ -50,7 +50,7 @@ export function samplingOff(): EnvironmentName | undefined {
   return variable !== undefined && Number(env(variable)) === 0 ? variable : undefined;
 }
 
-/** Returns the keys and workspace ids in the environment. Findings must not contain them. */
+/** Returns the keys and workspace ids in the environment, which findings must not contain. */
 export function secretsOfEnvironment(): string[] {
   return [...VARIABLES.apiKey, ...VARIABLES.workspaceId].flatMap((name) => env(name) ?? []);
 }

@@ -46,7 +46,7 @@ export async function withSource(
   throw new CommandFailure(`${noReceiver}${noFile}; start a receiver with runspan dev, or name one with --url`);
 }
 
-/** Request timeout in milliseconds. Long, because a receiver under load may respond late. */
+/** Request timeout in milliseconds. The timeout is long, because a receiver under load may respond late. */
 const RESPONSE_MAX_MS = 30_000;
 
 class NoReceiver extends CommandFailure {}

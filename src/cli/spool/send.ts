@@ -15,7 +15,7 @@ import { counted } from '../terminal-text.ts';
 import { type FolderOptions, holdingFiles, namedDestination, othersText, runsIn, settingsFor } from './destination.ts';
 
 export interface SendOptions extends FolderOptions {
-  /** Hashes of other destinations. Their spooled runs are also sent. */
+  /** Hashes of other destinations whose spooled runs are also sent. */
   readonly from?: readonly string[] | undefined;
   /** Whether to also send readable runs from files that were set aside as damaged. */
   readonly bad?: true | undefined;
@@ -38,7 +38,7 @@ export async function sendSpool(
   const hashes = [...new Set([...(options.from ?? []), destination.hash])];
   prepare(options, settings, hashes);
   let before = stockOf(settings, hashes);
-  // Waits until the files of processes that have just ended can be claimed. This takes up to 10 seconds.
+  // Waits up to 10 seconds until the files of processes that have just ended can be claimed.
   for (; before.running.some(({ state }) => state === 'ended'); before = stockOf(settings, hashes)) {
     await delay(500, undefined, true);
   }

@@ -139,7 +139,7 @@ const MARKS: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
   [
     'finish',
     (parts, { finishReason, usage, providerMetadata }) => {
-      // Since version 6 of the AI SDK, `finishReason` is an object. It also contains the provider's own reason.
+      // Since version 6 of the AI SDK, `finishReason` is an object that also contains the provider's own reason.
       const unified = fieldsOf(finishReason).unified ?? finishReason;
       Object.assign(parts, { finishReason: unified, usage, providerMetadata });
     },

@@ -34,8 +34,8 @@ const METHODS: Readonly<Record<string, ModelMethod>> = {
 };
 
 /**
- * Traces every call to an AI SDK language, embedding or reranking model. This includes calls through `generateText` or
- * a framework. Changes the model in place and returns it. Wrapping a model again has no effect. Functions from
+ * Traces every call to an AI SDK language, embedding or reranking model. Calls through `generateText` or a framework
+ * are also traced. Changes the model in place and returns it. Wrapping a model again has no effect. Functions from
  * `wrapAISDK` wrap their models in the same way.
  *
  * If the value is not a model, `wrapModel` logs a warning and returns the value unchanged.

@@ -1,7 +1,10 @@
 import type { AnswerReader, Fold } from '../call-reader.ts';
 import { LineFold } from '../deltas.ts';
 
-/** Maximum size of a body that is not a stream of events, in characters or bytes. Longer bodies are unreadable. */
+/**
+ * Maximum size of a body that is not a stream of events, in characters or bytes. Longer bodies are recorded as
+ * unreadable.
+ */
 const BODY_MAX = 16 * 1024 * 1024;
 
 /** Returns a reader for response bodies of a content type: server-sent events, JSON lines, binary data or JSON. */

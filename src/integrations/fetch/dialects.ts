@@ -68,7 +68,7 @@ function dialect(path: string, reader: CallReader, required: readonly string[], 
 /** The last words of all matched paths, for example `completions` and `generateContent`. */
 const ENDINGS: ReadonlySet<string> = new Set(DIALECTS.map(({ ending }) => ending));
 
-/** Returns whether a request may match a dialect. Must be fast, because every request is checked. */
+/** Returns whether a request may match a dialect. This check must be fast, because it runs for every request. */
 export function mayBeModelCall(input: unknown, init: unknown): boolean {
   if (init === undefined && !isRequest(input)) return false;
   try {

@@ -126,7 +126,7 @@ function blockOf(part: Fields): unknown {
     : { type: 'file', mime_type: type, data: url };
 }
 
-/** Gemini's output count excludes thoughts. Its prompt count excludes the results of built-in tools. */
+/** Gemini's output count excludes thoughts. Gemini's prompt count excludes the results of built-in tools. */
 function usageOf(usage: Fields) {
   const { promptTokenCount, toolUsePromptTokenCount, candidatesTokenCount, thoughtsTokenCount } = usage;
   return readUsage(

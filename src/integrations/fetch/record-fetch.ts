@@ -84,7 +84,7 @@ function install(): (() => void) | undefined {
   };
 }
 
-/** A model call. Observes the response. */
+/** A model call that is observed until its response has been read. */
 interface Call extends Settlement {
   /** The context of the call's run. Undefined if another integration records the call. */
   readonly context?: RunContext;

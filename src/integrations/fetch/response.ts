@@ -18,7 +18,7 @@ const native: Response | undefined = globalThis.Response?.prototype;
 
 /**
  * Records a response body while the application reads it. The run ends when the body ends. The response object is not
- * replaced. Its body is never read, locked or copied here.
+ * replaced. The response body is never read, locked or copied here.
  */
 export function followResponse(response: Response, run: Run, answer: AnswerReader): void {
   const { ok, status, headers, body } = response;

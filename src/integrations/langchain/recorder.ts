@@ -59,8 +59,8 @@ export class StepRecorder {
       const inputs = isCaptured ? guard(OPERATION, () => step.inputs?.()) : undefined;
       const encoded = inputs && encodePayload('inputs', inputs, sink.capture);
       const run = new Run(options, parent, sink, encoded, verdict);
-      // Set after the start, so that nested runs do not inherit tags and metadata. LangChain already passes inherited
-      // values to each step.
+      // Tags and metadata are set after the start, so that nested runs do not inherit them. LangChain already passes
+      // inherited tags and metadata to each step.
       const own = runType === 'llm' ? modelMetadata(metadata, extra?.invocation_params) : { ...metadata };
       run.set({ tags: tags ?? [], metadata: own });
       if (runType === 'llm') run.modelCall = modelCall(runType, own);
@@ -131,8 +131,8 @@ function componentName(serialized: unknown): string | undefined {
 
 /**
  * Ends a run with the value that a step threw. LangGraph also throws to interrupt a graph or to hand over to another
- * graph. In these cases, the run does not fail. The thrown value's name is recorded as an event, and its interrupts or
- * command as outputs.
+ * graph. In these cases, the run does not fail. The name of the thrown value is recorded as an event. Interrupts or a
+ * command are recorded as outputs.
  */
 function failRun(run: Run, thrown: unknown): void {
   const { is_bubble_up, name, interrupts, command } = fieldsOf(thrown);

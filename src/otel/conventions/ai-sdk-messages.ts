@@ -7,7 +7,7 @@ export function promptMessages(value: unknown): unknown[] | undefined {
   return filled(aiSdkMessages(objects(json(value))));
 }
 
-/** Converts `ai.prompt`. This attribute contains the arguments `{ system, prompt, messages }` of an SDK function. */
+/** Converts `ai.prompt`, which contains the arguments `{ system, prompt, messages }` of an SDK function. */
 export function aiSdkPrompt(value: unknown): Fields | undefined {
   const prompt = json(value);
   if (!isFields(prompt)) return undefined;

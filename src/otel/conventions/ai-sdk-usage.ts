@@ -44,8 +44,8 @@ export const aiSdkServiceTier: Row = [
 ];
 
 /**
- * Returns a token count that includes cached tokens. Anthropic's counts exclude them. AI SDK 6 and later add cached
- * tokens, so this function adds them only for earlier versions.
+ * Returns a token count that includes cached tokens. Anthropic's counts exclude cached tokens. AI SDK 6 and later add
+ * cached tokens, so this function adds them only for earlier versions.
  */
 function withCached(value: unknown, attributes: Attributes): number | undefined {
   const given = count(value);

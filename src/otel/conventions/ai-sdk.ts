@@ -100,7 +100,7 @@ export const aiSdk: Vocabulary = {
   usage: aiSdkUsage,
   parameters: [
     ['ai.model.id', 'model', text],
-    // The GenAI attributes contain the parameters of one step. `prepareStep` may have changed them.
+    // The GenAI attributes contain the parameters of one step, which `prepareStep` may have changed.
     ['gen_ai.request.temperature', 'temperature', number],
     ['ai.settings.temperature', 'temperature', number, 'repeats'],
     ['gen_ai.request.max_tokens', 'max_tokens', number],
@@ -178,7 +178,7 @@ export const aiSdkBesideGenAi: Vocabulary = {
   ignored: ['ai.request.text', 'ai.response.text'],
 };
 
-/** Maps the user id and the conversation id. Both are also kept under their original keys. */
+/** Maps the user id and the conversation id. Both ids are also kept under their original keys. */
 function personal(prefix: string): Rows {
   return [
     [`${prefix}.userId`, 'user_id', text],

@@ -179,7 +179,7 @@ function genAiInstructions(value: unknown): Fields[] | undefined {
 }
 
 /**
- * Converts `gen_ai.prompt` and `gen_ai.completion` from early versions. They contain messages, other JSON or plain
+ * Converts `gen_ai.prompt` and `gen_ai.completion` from early versions. Both contain messages, other JSON or plain
  * text.
  */
 function genAiText(value: unknown): unknown {
@@ -193,7 +193,7 @@ function genAiDocuments(value: unknown): Fields[] | undefined {
   return filled(objects(json(value)).map(({ content, metadata, ...rest }) => foundDocument(content, metadata, rest)));
 }
 
-/** Returns whether the first message repeats the system instructions. Some instrumentations set both. */
+/** Returns whether the first message repeats the system instructions, as in some instrumentations. */
 function isRepeatedBy([first]: readonly Fields[], instructions: Fields): boolean {
   return first?.role === 'system' && JSON.stringify(first.content) === JSON.stringify(instructions.content);
 }

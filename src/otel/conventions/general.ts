@@ -7,7 +7,10 @@ export const outputValue: Row = ['output.value', WHOLE, jsonAs('output.mime_type
 /** Reads `tag.tags`. OpenInference's packages set it to JSON text. */
 export const tagList: Row = ['tag.tags', 'tags', jsonTexts];
 
-/** Mapping table for attributes that any span may have. They take precedence only over protocol attributes. */
+/**
+ * Mapping table for attributes that any span may have. General attributes take precedence only over protocol
+ * attributes.
+ */
 export const generalAttributes: Vocabulary = {
   name: 'general',
   namespaces: ['input', 'output', 'session', 'user', 'tag', 'gen_ai'],
@@ -26,8 +29,8 @@ export const generalAttributes: Vocabulary = {
 const PROJECT = 'runspan.project';
 
 /**
- * Mapping table for runspan's own attributes, which set fields that no convention defines. They take precedence over
- * all other attributes.
+ * Mapping table for runspan's own attributes, which set fields that no convention defines. runspan's attributes take
+ * precedence over all others.
  */
 export const runspanAttributes: Vocabulary = {
   name: 'runspan',

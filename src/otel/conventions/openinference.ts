@@ -47,8 +47,8 @@ export const openInference: Vocabulary = {
     ['audio.url', 'audio.url', text],
     ['audio.mime_type', 'audio.mime_type', text],
     ['audio.transcript', 'audio.transcript', text],
-    // In the specification, `tool.parameters` is the schema of the tool. Some instrumentations set it to the arguments
-    // of the call.
+    // In the specification, `tool.parameters` is the schema of the tool, but some instrumentations set it to the
+    // arguments of the call.
     ['tool.parameters', WHOLE, json],
     ['llm.prompt_template.variables', WHOLE, json],
   ],

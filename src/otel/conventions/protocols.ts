@@ -156,7 +156,7 @@ const SYSTEMS: readonly string[] = [
  * https://opentelemetry.io/docs/specs/semconv/rpc/rpc-spans/
  * https://opentelemetry.io/docs/specs/semconv/faas/faas-spans/
  *
- * Deprecated names come after their replacements. These spans contain a destination but no payload.
+ * Deprecated names come after their replacements. Messaging spans contain a destination but no payload.
  */
 export const messaging: Vocabulary = {
   name: 'messaging',

@@ -152,7 +152,7 @@ function callInputs(value: unknown): unknown {
   if (args.length === 0) return kwargs === undefined ? {} : kwargs;
   if (kwargs !== undefined && !(isFields(kwargs) && isEmpty(kwargs))) return given;
   if (args.length > 1) return { args };
-  // LangChain's tools set no `kwargs`. Their argument is JSON text.
+  // LangChain's tools set no `kwargs` and pass one argument as JSON text.
   return kwargs === undefined ? json(args[0]) : args[0];
 }
 

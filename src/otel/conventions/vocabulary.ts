@@ -29,10 +29,7 @@ export const FIRST_TOKEN = 'first_token';
 /** Metadata key for OpenAI's service tier. The service tier determines the names of token details. */
 export const SERVICE_TIER = 'service_tier';
 
-/**
- * Result of a `Read` function whose attribute only repeats other attributes. Such an attribute is not copied to the
- * metadata.
- */
+/** Result of a `Read` function whose attribute only repeats other attributes and must not be copied to the metadata. */
 export const NOTHING_NEW: unique symbol = Symbol('nothing new');
 
 /** The groups of run fields that the mapping tables set. */

@@ -27,7 +27,7 @@ const source: SpanSource = {
   },
 };
 
-/** Adds a registry. From then on, runs that start inside its spans become children of the spans' runs. */
+/** Adds a registry. Runs that start inside its spans become children of the spans' runs. */
 export function attach(registry: SpanRegistry): void {
   registries = [...registries, registry];
   setSpanSource(source);

@@ -2,10 +2,7 @@ import { monotonicNowMs } from '../../base/clock.ts';
 import { clearTimer, setTimer } from '../../base/timers.ts';
 import type { ResourceLike } from '../span-like.ts';
 
-/**
- * Timeout for a flush, in milliseconds. Below the 30 s timeout of tracer providers, so that providers receive the
- * result.
- */
+/** Timeout for a flush, in milliseconds. Tracer providers time out after 30 s, so they still receive the result. */
 const FLUSH_TIMEOUT_MS = 29_000;
 
 /** Limits each flush to one timeout. If a shutdown follows a flush that has just timed out, both share one timeout. */
@@ -36,7 +33,7 @@ export class FlushTime {
 
 const WAIT_MAX_MS = 1_500;
 
-/** One promise per resource that is being waited for. */
+/** The wait for each resource, so that each resource is waited for only once. */
 const waits = new WeakMap<ResourceLike, Promise<void>>();
 const unfinished = new Set<Promise<void>>();
 

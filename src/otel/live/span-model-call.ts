@@ -8,7 +8,7 @@ import type { SpanLike } from '../span-like.ts';
 /** Run types of spans that may record a model call. Retrievers may call a model for ranking. */
 const RUN_TYPES: ReadonlySet<string> = new Set(['llm', 'embedding', 'retriever']);
 
-/** Attributes that contain the requested model. They are set when a span starts. */
+/** Attributes that contain the requested model and are set when a span starts. */
 const MODEL_NAMES: readonly string[] = [
   'gen_ai.request.model',
   'llm.model_name',
@@ -41,8 +41,8 @@ export function isCallAbove(span: SpanLike, parent: RunContext | undefined, sink
 }
 
 /**
- * Returns whether it is still unknown if the model call of a new span already has a run. The attributes of a span may
- * be set after its start.
+ * Returns whether a new span may record a model call that already has a run. This may be unknown at first, because
+ * attributes may be set after the start.
  */
 export function isCallUnknown(span: SpanLike, parent: RunContext | undefined, sink: RunSink): boolean {
   if (isEmpty(span.attributes)) return enclosingModelCall(parent, sink) !== undefined;

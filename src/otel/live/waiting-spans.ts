@@ -25,7 +25,10 @@ interface Entry extends WaitingSpan {
   readonly characters: number;
 }
 
-/** Ended spans that wait for their parents to be exported, oldest first. Their number, size and age are limited. */
+/**
+ * Ended spans that wait for their parents to be exported, oldest first. The number, size and age of waiting spans are
+ * limited.
+ */
 export class WaitingSpans {
   readonly #overdue: () => void;
   readonly #entries = new Set<Entry>();

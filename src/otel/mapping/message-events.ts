@@ -5,7 +5,7 @@ import { attributesOfVectorEvent } from '../conventions/traceloop.ts';
 import { type Attributes, isEmpty, json, text } from '../conventions/values.ts';
 import type { SpanEventLike } from '../span-like.ts';
 
-/** The messages in a span's events. Keyed by the name of the attribute that would otherwise contain them. */
+/** The messages in a span's events, by the name of the attribute that would otherwise contain the messages. */
 export interface EventMessages {
   readonly attributes: Attributes;
   /** Each event that contains messages, and the names of the attributes that the event sets. */

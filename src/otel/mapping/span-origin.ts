@@ -11,8 +11,8 @@ const KINDS: readonly string[] = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'C
 const RESOURCE_KEYS: readonly string[] = ['service.name', 'service.version', 'deployment.environment.name'];
 
 /**
- * Returns the OpenTelemetry ids of an open span as JSON text for `extra.metadata.otel`. Includes the id of an unknown
- * parent, so that the parts of a distributed trace can be joined.
+ * Returns the OpenTelemetry ids of an open span as JSON text for `extra.metadata.otel`. The parent id is included even
+ * if the parent is unknown, so that the parts of a distributed trace can be joined.
  */
 export function openOriginJson(ids: SpanContextLike, parent: SpanContextLike | undefined): string {
   return `${idsJson(ids, parent)}}`;
@@ -25,7 +25,7 @@ function idsJson(ids: SpanContextLike, parent: SpanContextLike | undefined): str
   return json;
 }
 
-/** Returns `extra.metadata.otel` for an ended span as JSON text. Contains all span data that no run field contains. */
+/** Returns `extra.metadata.otel` for an ended span as JSON text, with all span data that no run field contains. */
 export function originJson(
   span: SpanLike,
   parent: SpanContextLike | undefined,

@@ -42,7 +42,7 @@ interface SpanSurroundings {
   readonly exception?: Attributes | undefined;
   /** JSON text of the inputs that were sent with the start of the run. */
   readonly sentInputs?: string | undefined;
-  /** Whether a nested span has token counts. If so, an agent's own token counts would repeat them. */
+  /** Whether a nested span has token counts. An agent's own token counts would repeat those of nested spans. */
   readonly hasUsageBelow?: boolean;
 }
 
@@ -74,8 +74,8 @@ const USAGE = 'usage_metadata';
 const METADATA_KEYS_MAX = 1_000;
 
 /**
- * Maps an ended span to run fields. This function is pure. If part of the span is invalid, the other parts are still
- * mapped.
+ * Maps an ended span to run fields. The same arguments always give the same fields. If part of the span is invalid, the
+ * other parts are still mapped.
  */
 export function spanToRun(span: SpanLike, capture: SpanCapture, around: SpanSurroundings): SpanFields {
   const fields: SpanFields = {
@@ -228,8 +228,8 @@ function addError(fields: SpanFields, span: SpanLike, { payload }: SpanCapture, 
 const CLIENT = 2;
 
 /**
- * Returns whether a span describes an agent whose model calls have no spans. This is assumed for agents in other
- * services and for agents reported by OpenInference.
+ * Returns whether a span describes an agent whose model calls have no spans. Agents in other services and agents
+ * reported by OpenInference are assumed to have none.
  */
 function isAgentAlone(kind: number, attributes: Attributes): boolean {
   if (attributes['gen_ai.operation.name'] === 'invoke_agent' && kind === CLIENT) return true;
