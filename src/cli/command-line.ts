@@ -49,7 +49,6 @@ export function withCommandNames(error: unknown, names: Readonly<Record<string, 
   return new CommandFailure(visible(error.message.replace(/`(\w+)`/g, (all, name: string) => names[name] ?? all)));
 }
 
-/** The type of the options that `Define` adds to a command. */
 export type OptionsOf<Define extends (command: Command) => { opts(): unknown }> = ReturnType<
   ReturnType<Define>['opts']
 >;

@@ -13,7 +13,7 @@ async function endAs(ending: Ending): Promise<void> {
     process.exitCode = ending;
     return;
   }
-  // If the signal does not end the process, the exit code is the one that a shell reports for the signal.
+  // If the signal does not end the process, it exits with the code that a shell would report.
   process.exitCode = 128 + (constants.signals[ending] ?? 0);
   // An empty write completes after all earlier writes, even if a pipe's reader has exited.
   await new Promise<void>((resolve) => process.stdout.write('', () => resolve()));

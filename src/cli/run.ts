@@ -155,10 +155,7 @@ function interruptsOf({ event, data }: AgentEvent): readonly Interrupt[] {
   return Array.isArray(interrupts) ? interrupts.filter(isObject) : [];
 }
 
-/**
- * Maximum width of an output line, in columns. Lines may be wider than most screens, because the output may go to a
- * log.
- */
+/** Maximum width of an output line, in columns. The limit is wide, because the output may go to a log. */
 const LINE_COLUMNS = 200;
 
 /** Prints model messages as they arrive. Every other event is printed on a separate line. */

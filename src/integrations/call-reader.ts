@@ -53,14 +53,11 @@ export interface Fold {
   readonly isUnreadable?: boolean;
 }
 
-/** Reads one kind of model request and its response, for example a chat completion. Depends only on the wire format. */
+/** Reads one kind of model request and its response, for example a chat completion. */
 export interface CallReader extends AnswerReader {
   readonly name: string;
   readonly runType: RunType;
-  /**
-   * Describes a request. `options` are the caller's request options. Returns undefined if the request must not be
-   * recorded.
-   */
+  /** Describes a request. Returns undefined if the request must not be recorded. */
   describe(body: unknown, provider: string, options?: unknown): CallDescription | undefined;
 }
 
@@ -72,7 +69,7 @@ export interface RequestFields {
   readonly inputs?: (body: Fields) => Fields;
 }
 
-/** Lists in a request body whose items may contain credentials, under the keys in `CREDENTIALS`. */
+/** Lists in a request body whose items may contain credentials. */
 const SERVER_LISTS = ['tools', 'mcp_servers'];
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'authorization_token', 'headers']);
 

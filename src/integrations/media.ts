@@ -55,7 +55,7 @@ function withUri(owner: unknown, mimeType: unknown): unknown {
   return withField(owner, 'data', dataUriOf(mimeType, fieldsOf(owner).data) ?? fieldsOf(owner).data);
 }
 
-/** Returns a copy of an object with one field changed, or the object itself if the value is the same. */
+/** Returns a copy of an object with one field changed. If the value is the same, returns the object. */
 function withField(owner: unknown, key: string, value: unknown): unknown {
   return fieldsOf(owner)[key] === value ? owner : { ...fieldsOf(owner), [key]: value };
 }

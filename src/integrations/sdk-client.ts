@@ -116,7 +116,7 @@ function planOf({ requestIdHeader }: Sdk, call: CallReader, provider: string, op
   };
 }
 
-/** Returns the span that a stream helper in Anthropic's SDK started for the call and passed in the request options. */
+/** Returns the span in the request options. Stream helpers in Anthropic's SDK start this span before the call. */
 function helperSpanOf(requestOptions: unknown): object | undefined {
   const { span } = fieldsOf(fieldsOf(requestOptions).__span);
   return isFields(span) ? span : undefined;

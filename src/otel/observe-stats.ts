@@ -62,7 +62,7 @@ function observe(meter: Meter): () => void {
 
 type Values = readonly (readonly [value: number, attributes?: Record<string, string>])[];
 
-/** Returns the instruments, each with a function that reads its values from the stats. */
+/** Returns the instruments. Each has a function that reads its values from the stats. */
 function instrumentsOf(meter: Meter): readonly (readonly [Observable, (stats: Stats) => Values])[] {
   const counter = (name: string, unit: string, description: string): Observable =>
     meter.createObservableCounter(name, { unit, description });
@@ -124,10 +124,7 @@ function instrumentsOf(meter: Meter): readonly (readonly [Observable, (stats: St
   ];
 }
 
-/**
- * Bucket bounds in seconds, as recommended by the HTTP conventions. 30 s is added because it is the default request
- * timeout.
- */
+/** Bucket bounds that the HTTP conventions recommend, in seconds. The last bound is the default request timeout. */
 const BOUNDS_S = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30];
 
 function recordDurations(meter: Meter): () => void {

@@ -30,14 +30,14 @@ export type RunSpanExporterOptions = RunSpanProcessorOptions;
 
 /**
  * Converts finished spans to runs. Use this exporter only if you want to keep your batch processor. Otherwise use
- * `RunSpanProcessor`, which also observes span starts. `RunSpanProcessor` shows open spans, combines wrapped functions
- * and spans in one trace, and keeps open spans if the process crashes.
+ * `RunSpanProcessor`, which also observes span starts. `RunSpanProcessor` shows open spans and keeps them if the
+ * process crashes. `RunSpanProcessor` also combines spans and wrapped functions in one trace.
  *
- * The position of a run in its trace depends on the parent, but children end before their parents. A span therefore
- * waits until its parent is exported, for up to 5 minutes. Up to 10 000 spans can wait, with up to 64 Mi characters of
- * text in total. If a limit is exceeded, the oldest span starts a new trace. The ids of the missing parent are added to
- * the metadata. A span whose parent is in another process also starts a new trace. `forceFlush`, `shutdown` and the
- * normal end of the process end the wait for all spans.
+ * The position of a run in its trace depends on its parent, but children end before their parents. Each span therefore
+ * waits up to 5 minutes for its parent to be exported. Up to 10 000 spans can wait, with up to 64 Mi characters of text
+ * in total. If a limit is exceeded, the oldest span starts a new trace. The ids of the missing parent are added to the
+ * metadata. A span whose parent is in another process also starts a new trace. `forceFlush`, `shutdown` and the normal
+ * end of the process end the wait for all spans.
  *
  * If a `RunSpanProcessor` with the same exporter has recorded a span, the span is not sent again.
  */

@@ -161,7 +161,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
 
   /**
    * Returns the context of the parent run. The parent is the run of the parent span, or a run that became current
-   * inside that span. For a remote parent, the run from the same message is used.
+   * inside that span. If the parent span is remote, the run from the same message is used.
    */
   #parentOf(parentSpan: Span | undefined, parentContext: Context): RunContext | undefined {
     const entered = enteredContext();

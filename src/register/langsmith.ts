@@ -32,8 +32,8 @@ export function langsmithRun(): RunContext | undefined {
 }
 
 /**
- * Returns whether langsmith itself records a model call. langsmith records calls of wrapped clients and LangChain
- * models. Some LangChain models are recognized only by their open run below the current run.
+ * Returns whether langsmith itself records a model call. langsmith records the calls of wrapped clients and LangChain
+ * models. Some LangChain models are recognized only by their open run.
  */
 export function isLeftToLangsmith(header: Header, runType: string, call: ModelCall | undefined): boolean {
   const tree = currentTree();

@@ -50,7 +50,7 @@ const PLACE = 'runspan/register';
 /** Global key of the function that patched modules call when they are loaded. */
 const PATCH = Symbol.for('runspan.register.patch');
 const CALL = "globalThis[Symbol.for('runspan.register.patch')]";
-/** URL suffix for an original module whose URL now belongs to its replacement. */
+/** URL suffix of an original module. The replacement module uses the URL without the suffix. */
 const ORIGINAL = '?runspan-original';
 
 const patches = new Map<string, ModulePatch>();

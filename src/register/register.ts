@@ -41,7 +41,7 @@ if (started.length > 0) addStepSource(langsmithRun);
 function isRecordedHere(...[header, runType, call]: Parameters<CallFilter>): boolean {
   if (isLeftToLangsmith(header, runType, call)) return false;
   const [name] = /^(@[^/]+\/)?[^/]+/.exec(patchMissedBy(header)?.module ?? '') ?? [];
-  // If LangChain's own tracer records the steps, no warning is needed.
+  // If LangChain's own tracer records the steps, no warning is logged.
   if (name === undefined || (name === '@langchain/core' && duplicateTracer() !== undefined)) return true;
   diagnostics.warnOnce(
     `bundled ${name}`,

@@ -6,8 +6,8 @@ import type { Instrumentation } from './module-hooks.ts';
 const STARTED = Symbol.for('runspan.register.started');
 
 /**
- * Starts the instrumentations that the environment selects and returns their names. Does nothing if tracing is off or
- * another copy of the package has already started, for example in `runspan dev`.
+ * Starts the instrumentations that the environment selects and returns their names. Does nothing if tracing is off.
+ * Also does nothing if another copy of runspan has already started, for example in `runspan dev`.
  */
 export function startOnce(instrumentations: readonly Instrumentation[]): string[] {
   const holder = globalThis as { [STARTED]?: true };

@@ -110,7 +110,9 @@ export function columns(...values: readonly unknown[]): string {
   return visible(values.map(String).join('  ').trimEnd());
 }
 
-/** Returns one line of JSON without the values of secrets and environment variables, because CI logs may be public. */
+/**
+ * Returns one line of JSON. The values of secrets and environment variables are omitted, because CI logs may be public.
+ */
 function jsonLine(value: unknown): string {
   const hide = (key: string, inner: unknown): unknown =>
     (key === 'secrets' || key === 'env') && Array.isArray(inner) ? inner.map(withoutValue) : inner;
@@ -118,8 +120,8 @@ function jsonLine(value: unknown): string {
 }
 
 /**
- * Removes the value of a variable. If a user sends the output back, the service rejects a missing value. A masked value
- * would be stored.
+ * Removes the value of a variable. If a user sends the output back, the service rejects a missing value but would store
+ * a masked value.
  */
 function withoutValue(variable: unknown): unknown {
   if (typeof variable !== 'object' || variable === null) return variable;

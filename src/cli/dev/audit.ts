@@ -95,7 +95,7 @@ function recordBytes({ fields, attachments }: RunOperation): number {
 /** Maximum characters per field on standard error. An output file contains complete fields. */
 const SHOWN_MAX = 2_000;
 
-/** Returns one line per field and attachment, with the size in bytes. */
+/** Returns one line with the size in bytes per field and attachment. */
 export function recordLines(operation: RunOperation, isShortened: boolean): string[] {
   const { kind, id, fields, attachments } = operation;
   const { name = '', run_type: type = '' } = fields;

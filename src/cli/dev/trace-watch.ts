@@ -15,7 +15,7 @@ const SETTLE_MS = 300;
  * trace.
  */
 const SETTLE_MAX_MS = 4_800;
-/** Number of checks before an incomplete trace is drawn. The third check runs after at least 2.1 s. */
+/** Number of checks before an incomplete trace is drawn. Three checks take at least 2.1 s. */
 const RAGGED_CHECKS = 3;
 const REMEMBERED_MAX = 10_000;
 

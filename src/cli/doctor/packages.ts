@@ -62,8 +62,7 @@ function otelFinding(name: string, { range, has }: Versions, copies: readonly Co
 }
 
 /**
- * Searches all `node_modules` folders that Node would search. Each copy is returned once, even if several links point
- * to it.
+ * Searches all `node_modules` folders that Node would search. If several links point to a copy, it is returned once.
  */
 function installedCopies(folder: string, names: readonly string[]): Copy[] {
   const found = new Map<string, Copy>();

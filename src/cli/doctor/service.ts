@@ -74,7 +74,6 @@ export async function queryTrace(client: Transport, traceId: string): Promise<{ 
   return { status, json: parseJson(text) };
 }
 
-/** Reasons why no proxy is used. */
 const DIRECT: Readonly<Record<NoProxy, string>> = {
   'none is named': 'HTTPS_PROXY applies to https only',
   'this machine': 'a connection to this machine uses no proxy',

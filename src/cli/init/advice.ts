@@ -10,8 +10,8 @@ const CLIENT = 'optional, to set tags and metadata for a client';
 const WRAPPER = 'only needed before Node 22.15 or in a bundle';
 
 /**
- * What to add to a program, by dependency. Each key lists package names, separated by spaces. The first line of a text
- * is the reason, the last line is a documentation page, and the other lines are code for an ES module.
+ * What to add to a program, by dependency. Each key lists package names, separated by spaces. The first line of each
+ * text is the reason, and the last line is a documentation page. The lines between are code for an ES module.
  */
 export const ADVICE: Readonly<Record<string, string>> = {
   'express fastify hono @nestjs/core': `${AUTOMATIC}\ndocs/servers.md`,

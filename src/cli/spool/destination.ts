@@ -67,8 +67,8 @@ export function runsIn(holdings: readonly Holding[]): number {
 }
 
 /**
- * Returns a line about spooled runs for other destinations, if any. The line contains hashes, because the spool folder
- * does not contain destination names.
+ * Returns a line about spooled runs for other destinations, if any. The spool folder does not contain the destinations'
+ * names, so their hashes are listed.
  */
 export function othersText(others: readonly DestinationSurvey[]): string[] {
   const count = others.filter(({ owners }) => holdingFiles(owners).length > 0).length;

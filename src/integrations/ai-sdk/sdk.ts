@@ -56,7 +56,7 @@ function wrappedMembers(sdk: Fields): Fields {
   return members;
 }
 
-/** Wrappers by original function and by wrapper, so that no function is wrapped twice. */
+/** Maps functions to their wrappers, so that no function is wrapped twice. Wrappers map to themselves. */
 const wrappers = new WeakMap<object, Callable>();
 
 function tracedFunction(name: string, original: Callable, sdk: Fields): Callable {
@@ -73,8 +73,7 @@ function operation(name: string): PlanOptions {
 }
 
 /**
- * Wraps an agent class. Agents call the untraced SDK functions, so their model and tools are wrapped when the agent is
- * created.
+ * Wraps an agent class. Agents call untraced SDK functions, so each agent's model and tools are wrapped at creation.
  */
 function tracedAgent(original: Callable, sdk: Fields): Callable {
   function Agent(...args: unknown[]): unknown {
@@ -174,7 +173,7 @@ function tracedTools(tools: unknown): unknown {
   return Object.keys(changes).length === 0 ? tools : copyWith(tools, changes);
 }
 
-/** Traced copies of tools, which must not be traced again when an agent passes its tools to `generateText`. */
+/** Traced copies of tools. When an agent passes its tools to `generateText`, they must not be traced again. */
 const tracedCopies = new WeakSet<object>();
 
 function tracedTool(name: string, tool: unknown): Fields | undefined {

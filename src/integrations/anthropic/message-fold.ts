@@ -2,7 +2,7 @@ import { type Fields, fieldsOf, parsedJson, textOf } from '../../payload/fields.
 import type { Fold } from '../call-reader.ts';
 import { addDelta, copyOf } from '../deltas.ts';
 
-/** The field that each type of delta is appended to. The field has the same name in the delta and in the block. */
+/** The field that each type of delta extends. The field has the same name in the delta and in the block. */
 const APPENDED: ReadonlyMap<unknown, string> = new Map([
   ['text_delta', 'text'],
   ['thinking_delta', 'thinking'],

@@ -50,7 +50,6 @@ function transcriptFold(): Fold {
   };
 }
 
-/** Combines the events of streamed speech. */
 function speechFold(): Fold {
   const parts: Uint8Array<ArrayBuffer>[] = [];
   let usage: unknown;

@@ -7,7 +7,7 @@ import { LineFold } from '../deltas.ts';
  */
 const BODY_MAX = 16 * 1024 * 1024;
 
-/** Returns a reader for response bodies of a content type: server-sent events, JSON lines, binary data or JSON. */
+/** Returns a reader for a content type: server-sent events, JSON lines, binary data or JSON. */
 export function bodyReader(answer: AnswerReader, contentType: string): AnswerReader {
   const [type = ''] = contentType.toLowerCase().split(';');
   return { read: answer.read, fold: () => foldFor(answer, type.trim()) };

@@ -114,8 +114,7 @@ function recordCall(fetch: Method, self: unknown, args: unknown[]): unknown {
 
 /**
  * Records a call with a `Request` object. The body of a `Request` can only be read asynchronously, but the request is
- * not delayed. The run starts at the time of the call. The body is in memory, so it is read before the response
- * arrives.
+ * not delayed. The run starts at the time of the call.
  */
 function recordLater(
   send: () => unknown,
@@ -151,9 +150,8 @@ interface FetchRequest {
 }
 
 /**
- * Starts a run for a request, unless another integration records the call. Calls inside an open model call, for example
- * of a wrapped client, are already recorded. The same is true of requests from a LangChain step. Returns undefined if
- * the request must not be observed.
+ * Starts a run for a request, unless another integration already records the call. Requests inside an open model call
+ * or a LangChain step are already recorded. Returns undefined if the request must not be observed.
  */
 function beginCall({ input, init, body, startTime, around, sink }: FetchRequest): Call | undefined {
   const found = dialectOf(requestUrl(input), body);

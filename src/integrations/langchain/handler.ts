@@ -44,8 +44,8 @@ const GRAPH_CALLBACK_HANDLER = Symbol.for('langgraph.graph_callback_handler');
 /**
  * Records LangChain and LangGraph steps as runs. Pass the handler in the `callbacks` of a call or a component. Each
  * step becomes a child run of the step that called it. The outermost step becomes a child of the current run. Runs keep
- * LangChain's ids, so you can find a run by the `runId` that you passed to LangChain. If LangChain's own tracer also
- * sends the steps to the same endpoint, the runs get new ids and a warning is logged.
+ * LangChain's ids, so you can find a run by the `runId` that you passed to LangChain. If LangChain's own tracer sends
+ * the same steps to the same endpoint, the runs get new ids. A warning is then logged.
  *
  * One handler can serve any number of concurrent calls. LangChain calls the methods. They never throw.
  */

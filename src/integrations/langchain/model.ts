@@ -9,7 +9,7 @@ interface ModelResult {
   readonly metadata: Fields;
 }
 
-/** Returns LangChain's metadata for a model call, plus its parameters under the names that viewers use. */
+/** Adds a model call's parameters to LangChain's metadata, under the names that viewers use. */
 export function modelMetadata(metadata: Readonly<Fields> | undefined, parameters: unknown): Fields {
   const known: Fields = { ...metadata };
   const given = fieldsOf(parameters);
@@ -66,8 +66,8 @@ function finishReason(generation: Fields): unknown {
 }
 
 /**
- * Returns the token usage of a message, or else the less detailed usage of the result. If there are several messages,
- * each contains the usage of the whole call.
+ * Returns the token usage of a message, or the less detailed usage of the result. Each message contains the usage of
+ * the whole call.
  */
 function usageOf(generations: readonly Fields[], llmOutput: Fields): UsageMetadata | undefined {
   const { promptTokens, completionTokens, totalTokens } = fieldsOf(

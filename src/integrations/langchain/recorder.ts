@@ -21,7 +21,7 @@ interface StepStart {
   readonly parentId: string | undefined;
   readonly runType: RunType;
   readonly serialized: unknown;
-  /** The name that the application set for the step. */
+  /** The step name that the application has set. */
   readonly runName: string | undefined;
   readonly tags: readonly string[] | undefined;
   readonly metadata: Readonly<Fields> | undefined;

@@ -76,8 +76,8 @@ export function isRecorded(id: string, sink: RunSink): boolean {
 }
 
 /**
- * Returns the open step that sends a request to `model`, and sets its `isRequested`. Model steps never become the
- * current step, so the step is a descendant of `around`, the context of the request. Without LangChain's
+ * Returns the open step that sends a request to `model`, and sets its `isRequested`. Only descendants of `around`, the
+ * context of the request, are searched, because model steps never become the current step. Without LangChain's
  * `AsyncLocalStorage`, no step is current, and any open step that calls the model matches. If the request fails, the
  * caller must set `isRequested` to false, because LangChain retries in the same step.
  */

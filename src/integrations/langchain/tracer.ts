@@ -11,7 +11,7 @@ import { shared } from '../../base/shared.ts';
 
 const tracer = shared('langchainTracer', () => ({ isRemoved: false }));
 
-/** Returns the variable that turns on LangChain's own tracer, if that tracer sends runs to the same endpoint. */
+/** Returns the environment variable that makes LangChain's own tracer send runs to the same endpoint, if any. */
 export function duplicateTracer(): EnvironmentName | undefined {
   const name = LANGSMITH_TRACING.find((variable) => env(variable) === 'true');
   return name !== undefined && hasSameEndpoint() ? name : undefined;

@@ -71,7 +71,7 @@ function withSortedToolCalls(choice: Fields): Fields {
 
 const INDEX: ReadonlySet<string> = new Set(['index']);
 
-/** Maps each event type to the field that its delta is appended to. The field is in an item or in part of an item. */
+/** Maps each event type to the field of an item or part that the delta is appended to. */
 const DELTA_FIELDS: ReadonlyMap<unknown, string> = new Map([
   ['response.output_text.delta', 'text'],
   ['response.refusal.delta', 'refusal'],

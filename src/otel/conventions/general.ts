@@ -14,7 +14,7 @@ export const tagList: Row = ['tag.tags', 'tags', jsonTexts];
 export const generalAttributes: Vocabulary = {
   name: 'general',
   namespaces: ['input', 'output', 'session', 'user', 'tag', 'gen_ai'],
-  // If no mapping table sets the run type, a span that names a model is probably a model call.
+  // If the run type is unknown, a span that names a model is probably a model call.
   kindOf: (attributes) => (text(attributes['gen_ai.request.model']) === undefined ? {} : { runType: 'llm' }),
   inputs: [inputValue],
   outputs: [outputValue],

@@ -12,8 +12,8 @@ const METADATA = 'langsmith.metadata';
  * `gen_ai.prompt` and `gen_ai.completion` are in the GenAI table.
  *
  * `langsmith.span.id`, `.parent_id`, `.dotted_order` and `langsmith.trace.id` become metadata. The run id is derived
- * from the span instead, so that the processor, the exporter and other processes use the same id. When LangSmith sets
- * its ids, nested runs may already refer to the derived id.
+ * from the span instead, so that all processes use the same id. When LangSmith sets its ids, nested runs may already
+ * refer to the derived id.
  */
 export const langSmith: Vocabulary = {
   name: 'langsmith',

@@ -47,7 +47,7 @@ export const openInference: Vocabulary = {
     ['audio.url', 'audio.url', text],
     ['audio.mime_type', 'audio.mime_type', text],
     ['audio.transcript', 'audio.transcript', text],
-    // In the specification, `tool.parameters` is the schema of the tool, but some instrumentations set it to the
+    // `tool.parameters` is the schema of the tool in the specification. In some instrumentations, it contains the
     // arguments of the call.
     ['tool.parameters', WHOLE, json],
     ['llm.prompt_template.variables', WHOLE, json],

@@ -29,13 +29,13 @@ export const FIRST_TOKEN = 'first_token';
 /** Metadata key for OpenAI's service tier. The service tier determines the names of token details. */
 export const SERVICE_TIER = 'service_tier';
 
-/** Result of a `Read` function whose attribute only repeats other attributes and must not be copied to the metadata. */
+/** Marks an attribute that only repeats other attributes and must not be copied to the metadata. */
 export const NOTHING_NEW: unique symbol = Symbol('nothing new');
 
 /** The groups of run fields that the mapping tables set. */
 export type Group = 'inputs' | 'outputs' | 'usage' | 'parameters' | 'metadata' | 'tags' | 'times';
 
-/** The run type for a span, and the attribute that contains a better name than the span name. */
+/** The run type for a span, and the attribute that contains a better run name. */
 export interface Kind {
   readonly runType?: string | undefined;
   readonly nameFrom?: string | undefined;

@@ -28,8 +28,7 @@ export class SkippedSpan extends SpanEntry {
 /**
  * Delays the entry of a span. At the start of the span, it may be unknown whether the model call already has a run.
  * OpenInference sets attributes later. Stream helpers in Anthropic's SDK start a span before they call the wrapped
- * method. The entry is created when a child starts, when the span ends, or when the current code returns to the event
- * loop.
+ * method. The entry is created when a child starts, the span ends, or the current code returns to the event loop.
  */
 export class LateEntry extends SpanEntry {
   readonly #sink: RunSink;

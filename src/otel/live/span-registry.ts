@@ -15,9 +15,8 @@ export interface SpanKey {
 }
 
 /**
- * The spans that one processor has seen, by object and by id. The id is needed because the active context may contain a
- * wrapper around the span, for example with OpenInference. Some time after a span has ended, it can be found only by
- * object.
+ * The spans that one processor has seen, by object and by id. Ids are needed because the active context may contain a
+ * wrapper around a span, for example with OpenInference. Old spans can be found only by object.
  */
 export class SpanRegistry {
   readonly #bySpan: Slot<SpanEntry> = makeSlot();

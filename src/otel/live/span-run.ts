@@ -60,7 +60,8 @@ export function startSpanRun(span: SpanLike, start: SpanStart): SpanEntry {
 }
 
 /**
- * The run of a span. Attributes are mapped when the span ends, and also if the sink sends the start of the run earlier.
+ * The run of a span. Attributes are mapped when the span ends. If the start is sent earlier, attributes are also mapped
+ * then.
  */
 export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly sink: RunSink;

@@ -62,7 +62,7 @@ export class AttributeReader {
   /** The matching rows, in order of precedence. */
   readonly #matches: Match[] = [];
 
-  /** `knownText` is the JSON text of the inputs, if an earlier reader found that it can be recorded unchanged. */
+  /** If the inputs can be recorded unchanged, `knownText` is their JSON text from an earlier reader. */
   constructor(attributes: Attributes, rules: PayloadRules | undefined, knownText?: string) {
     this.attributes = attributes;
     this.#rules = rules;
@@ -84,14 +84,13 @@ export class AttributeReader {
     this.vocabularies = rowIndex.vocabulariesOf(this.#matchedBits);
     for (let at = 0; at < this.#sources.length; at++) {
       const source = this.#sources[at] as Source;
-      // If a name is both an attribute and a prefix of other attributes, only the other attributes are read.
+      // If a name is also a prefix of other attributes, only the other attributes are read.
       if (source.parts === undefined && this.#structures?.has(source.name) === true) continue;
       const { places } = source.facts;
       for (let index = 0; index < places.length; index++) this.#match(places[index] as Place, source);
     }
   }
 
-  /** Returns whether a table row has used an attribute. */
   isUsed(name: string): boolean {
     return this.#sources.some((source) => source.isUsed && (source.parts?.includes(name) ?? source.name === name));
   }
@@ -192,7 +191,7 @@ export class AttributeReader {
       const whole = wholeOf(converted, WHOLE_KEYS[group] ?? 'value');
       if (isAlone && whole === converted && this.#isText(value, whole, read))
         return { fields: whole, text: value as string };
-      // The object is copied if it is the value of the attribute itself, because that value must not change.
+      // If the object is the attribute value itself, it is copied, because attribute values must not change.
       fields = fields === undefined && whole !== value ? whole : { ...whole, ...fields };
     }
     return fields && { fields, text: undefined };

@@ -8,7 +8,7 @@ import type { SpanEventLike } from '../span-like.ts';
 /** The messages in a span's events, by the name of the attribute that would otherwise contain the messages. */
 export interface EventMessages {
   readonly attributes: Attributes;
-  /** Each event that contains messages, and the names of the attributes that the event sets. */
+  /** The names of the attributes that each event with messages sets. */
   readonly sources: ReadonlyMap<SpanEventLike, readonly string[]>;
 }
 
@@ -173,8 +173,8 @@ function messageOf(role: string, fields: Attributes): Fields | undefined {
 }
 
 /**
- * Reads one choice in the model's answer. Tool calls may be next to the message, as in the conventions, or inside it,
- * as in their examples.
+ * Reads one choice in the model's answer. The conventions put tool calls next to the message, but their examples put
+ * tool calls inside it.
  */
 function choiceOf(fields: Attributes): Fields | undefined {
   const given = json(fields.message);

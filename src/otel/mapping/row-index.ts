@@ -41,7 +41,7 @@ export interface Place {
 export interface NameFacts {
   /** Bit mask of the tables that a span with this attribute may use. Bit n stands for the table with rank n. */
   readonly candidates: number;
-  /** If the attribute is part of a flattened list or object, the prefix of that list or object. */
+  /** Prefix of the flattened list or object that contains the attribute, if any. */
   readonly prefix: string | undefined;
   readonly isList: boolean;
   readonly places: readonly Place[];
@@ -50,7 +50,7 @@ export interface NameFacts {
   readonly cleaned: Read | undefined;
 }
 
-/** Maximum number of attribute names to cache. Most names recur, but names with ids in them do not. */
+/** Maximum number of attribute names to cache. Names that contain ids rarely recur. */
 const FACTS_MAX = 5_000;
 
 const GROUPS: readonly Group[] = ['inputs', 'outputs', 'usage', 'parameters', 'metadata', 'tags', 'times'];
@@ -105,7 +105,7 @@ class RowIndex {
     return this.factsOf(name).places.some((place) => place.group === group);
   }
 
-  /** Returns the bits of `candidates` whose tables a span with these attributes uses. */
+  /** Reduces a bit mask to the tables that a span with these attributes uses. */
   matchedBits(candidates: number, attributes: Attributes): number {
     let matched = candidates;
     for (let rank = 0; candidates >> rank !== 0; rank++) {

@@ -40,7 +40,7 @@ export function spanError(span: SpanLike, logged?: Attributes): string | undefin
 
 /**
  * Returns the error of a span from LangSmith's SDK. The SDK records an exception only for failed runs. The span status
- * is useless: the SDK sets OK while the run is still open, and OpenTelemetry ignores a later ERROR. The exception's
+ * is useless, because the SDK sets OK while the run is still open. OpenTelemetry ignores a later ERROR. The exception's
  * stack is omitted, because it is the SDK's own.
  */
 function langSmithError(exception: Pick<SpanEventLike, 'attributes'>): string {

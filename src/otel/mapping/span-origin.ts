@@ -75,7 +75,7 @@ function asText(value: unknown): unknown {
 
 type MetadataEntries = readonly (readonly [key: string, json: string])[];
 
-/** The metadata of each resource, and the rules that created it, because exporters may mask different values. */
+/** The metadata of each resource, and the payload rules that were applied. Exporters may have different rules. */
 const resources = new WeakMap<ResourceLike, { rules: PayloadRules; entries: MetadataEntries }>();
 
 /** Returns the metadata of a resource as JSON text. While attributes are pending, the list is empty. */
