@@ -40,7 +40,7 @@ export function treeOptionsFor(stream: Output): TreeOptions {
   };
 }
 
-/** Maximum number of runs in a drawing. All further runs are counted but not drawn. */
+/** Maximum number of runs in a drawing. Further runs are only counted. */
 const LINES_MAX = 1_000;
 const NAME_COLUMNS_MIN = 16;
 const ERROR_COLUMNS_MIN = 24;

@@ -36,7 +36,7 @@ const OPERATION = 'following an API call';
  * an `ApiPromise`.
  *
  * The run ends when the response is parsed, or with the last chunk of a streamed response. If the application calls
- * only `asResponse`, the run ends with the response status. In this case, only the caller may read the body. */
+ * only `asResponse`, the run ends with the response status, and only the caller reads the body. */
 export function followApiPromise(promise: object, run: Run, reader: AnswerReader, requestIdHeader: string): boolean {
   // A run that was refused or not sampled records no data.
   if (!run.isOpen) return true;

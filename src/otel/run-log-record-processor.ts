@@ -35,7 +35,7 @@ export interface LogRecordProcessorLike {
  * Events are identified by `eventName` or the attribute `event.name`. All other log records are ignored. Log records
  * are never modified. Span attributes and span events take precedence over log records. All messages of a span together
  * must stay within the limits for one payload. Log records that are emitted after their span has ended are dropped. The
- * first one causes a warning.
+ * first dropped log record causes a warning.
  */
 export class RunLogRecordProcessor implements LogRecordProcessorLike {
   #isShutdown = false;

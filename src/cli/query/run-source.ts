@@ -112,7 +112,7 @@ class ReceiverSource implements RunSource {
     const detail = isObject(body) && typeof body.detail === 'string' ? body.detail : undefined;
     switch (response.status) {
       case 404:
-        // A receiver's 404 response contains `detail`. Responses from other servers usually do not.
+        // Unlike most servers, a receiver sends `detail` with a 404 response.
         if (detail !== undefined) return undefined;
         break;
       case 401:

@@ -162,7 +162,7 @@ function partsFold(): Fold {
   const parts: Parts = { text: '', reasoning: '', toolCalls: [], files: [], steps: 0 };
   return {
     add(chunk, isFull) {
-      // `streamText` wraps each part in an object. `streamObject` does not.
+      // Unlike `streamObject`, `streamText` wraps each part in an object.
       const part = fieldsOf(fieldsOf(chunk).part ?? chunk);
       const field = TEXTS.get(part.type);
       if (field !== undefined) {

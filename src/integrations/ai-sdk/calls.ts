@@ -35,7 +35,7 @@ export function describeModelCall(model: Fields, modelType: string, options: Fie
     name: textOf(modelId) ?? 'model',
     inputs: Array.isArray(prompt) ? { messages: aiSdkMessages(prompt) } : defined({ prompt, values, query, documents }),
     metadata: {
-      // For example, the provider `openai.responses` is recorded as `openai`.
+      // The provider `openai.responses` is recorded as `openai`.
       ls_provider: textOf(provider)?.split('.', 1)[0],
       ls_model_name: modelId,
       ls_model_type: modelType,

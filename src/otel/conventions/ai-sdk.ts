@@ -212,7 +212,7 @@ function objectAround(value: unknown, attributes: Attributes): unknown {
   return STEPS.has(stepOf(attributes[OPERATION])) ? undefined : anyJson(value);
 }
 
-/** Returns the object in a model's answer, which is text. Returns undefined for SDK functions. */
+/** Parses the object in a model's answer. Returns undefined for SDK functions. */
 function objectAnswered(value: unknown, attributes: Attributes): unknown {
   return STEPS.has(stepOf(attributes[OPERATION])) ? aiSdkAnswer(value, attributes) : undefined;
 }

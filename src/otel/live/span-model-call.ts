@@ -41,8 +41,8 @@ export function isCallAbove(span: SpanLike, parent: RunContext | undefined, sink
 }
 
 /**
- * Returns whether it is too early to tell if the model call already has a run. Some spans get their attributes after
- * the start.
+ * Returns whether it is too early to tell if a span's model call already has a run. Some spans get their attributes
+ * after the start.
  */
 export function isCallUnknown(span: SpanLike, parent: RunContext | undefined, sink: RunSink): boolean {
   if (isEmpty(span.attributes)) return enclosingModelCall(parent, sink) !== undefined;
