@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
  * `npm run bench:page`: adds the measured cells to `docs/benchmarks/results.json` and generates `docs/benchmarks.md`
- * from it. Results are replaced only for Node versions with measured cells. Cells measured with `--share` are ignored.
+ * from it. Cells that were not measured stay. Cells measured with `--share` are ignored.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { CELLS } from './cells.mjs';
@@ -13,15 +13,12 @@ const DOCS = new URL('../docs/', import.meta.url);
 const RESULTS = new URL('benchmarks/results.json', DOCS);
 const order = CELLS.map(({ name }) => name);
 
-const measured = compactResults(
-  readCells().filter(({ share }) => share === 1),
-  order,
-);
-const results = { ...readResults(readFileSync(RESULTS, 'utf8')), ...measured };
+const measured = readCells().filter(({ share }) => share === 1);
+const results = compactResults(measured, order, readResults(readFileSync(RESULTS, 'utf8')));
 writeFileSync(RESULTS, resultsText(results));
 writeFileSync(new URL('benchmarks.md', DOCS), pageOf(results));
 for (const [major, { cells }] of Object.entries(results)) {
   const missing = order.filter((name) => !cells.some((cell) => cell.name === name));
   const note = missing.length === 0 ? '' : `; not measured: ${missing.join(' ')}`;
-  console.log(`Node ${major}${major in measured ? '' : ' (committed before)'}: ${cells.length} cells${note}`);
+  console.log(`Node ${major}: ${cells.length} cells${note}`);
 }

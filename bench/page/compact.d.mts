@@ -14,13 +14,18 @@ export interface Cell {
   readonly name: string;
   readonly title: string;
   readonly rounds?: number;
+  readonly measured: {
+    readonly on: string;
+    readonly node: string;
+    readonly cores: number;
+    readonly cpu: string;
+    readonly platform: string;
+  };
   readonly drivers?: readonly Row[];
   readonly figures?: readonly object[];
 }
 
 export interface NodeResults {
-  readonly measuredOn: string;
-  readonly machine: { readonly cpu: string; readonly cores: number; readonly platform: string; readonly node: string };
   readonly versions: Readonly<Record<string, string>>;
   readonly cells: readonly Cell[];
 }
@@ -28,6 +33,6 @@ export interface NodeResults {
 /** By the major version of Node. */
 export type Results = Readonly<Record<string, NodeResults>>;
 
-export function compactResults(cells: readonly object[], order: readonly string[]): Results;
+export function compactResults(cells: readonly object[], order: readonly string[], committed?: Results): Results;
 export function resultsText(results: Results): string;
 export function readResults(text: string): Results;

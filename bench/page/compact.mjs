@@ -1,30 +1,20 @@
 /**
- * The committed results: the machine, versions and cells for each major Node version. A figure has its median, spread,
- * ratios and difference, with four significant digits.
+ * The committed results: the package versions and cells for each major Node version. A cell states when and where it was
+ * measured. A figure has its median, spread, ratios and difference, with four significant digits.
  */
 const DIGITS = 4;
 const COMPARED = ['cpuUsPerRun', 'turnP50Us', 'turnP99Us', 'loopDelayP99Ms', 'loopDelayMaxMs', 'peakRssMiB'];
 const FIGURES = [...COMPARED, 'runs', 'bytesPerRun'];
 const COMPARISONS = ['toLimit', 'toOtlp', 'overUntraced'];
 
-/**
- * Groups measured cells by Node, in the given order of names. A Node's cells must have one machine and the same
- * versions.
- */
-export function compactResults(cells, order) {
-  const nodes = {};
+/** Groups measured cells by Node, in the given order of names. Each cell replaces the committed cell with its name. */
+export function compactResults(cells, order, committed = {}) {
+  const nodes = { ...committed };
   for (const major of new Set(cells.map(majorOf))) {
-    const own = order.flatMap((name) => cells.filter((cell) => majorOf(cell) === major && cell.name === name));
-    if (own.length === 0) continue;
-    refuseMixed(own);
-    const [{ machine, versions }] = own;
-    const { cpu, cores, platform, node } = machine;
-    nodes[major] = {
-      measuredOn: own.map(({ startedAt }) => startedAt.slice(0, 10)).sort()[0],
-      machine: { cpu, cores, platform, node },
-      versions,
-      cells: own.map(compactCell),
-    };
+    const own = cells.filter((cell) => majorOf(cell) === major);
+    const compact = [...own.map(compactCell), ...(committed[major]?.cells ?? [])];
+    const kept = order.flatMap((name) => compact.find((cell) => cell.name === name) ?? []);
+    if (kept.length > 0) nodes[major] = { versions: own.at(-1).versions, cells: kept };
   }
   return nodes;
 }
@@ -55,17 +45,17 @@ function majorOf({ machine }) {
   return machine.node.slice(1).split('.')[0];
 }
 
-function refuseMixed([first, ...others]) {
-  const keyOf = ({ machine, versions }) => JSON.stringify([machine.cpu, machine.node, versions]);
-  const other = others.find((cell) => keyOf(cell) !== keyOf(first));
-  if (other === undefined) return;
-  throw new Error(
-    `${other.name} and ${first.name} have different machines or versions on Node ${majorOf(first)}: measure one of them again`,
-  );
-}
-
-function compactCell({ name, title, rounds, drivers, figures }) {
-  return { name, title, rounds, ...(figures && { figures }), ...(drivers && { drivers: drivers.map(compactRow) }) };
+function compactCell({ name, title, rounds, startedAt, machine, drivers, figures }) {
+  const { node, cores, cpu, platform } = machine;
+  const measured = { on: startedAt.slice(0, 10), node, cores, cpu, platform };
+  return {
+    name,
+    title,
+    rounds,
+    measured,
+    ...(figures && { figures }),
+    ...(drivers && { drivers: drivers.map(compactRow) }),
+  };
 }
 
 function compactRow({ name, complaint, ...figures }) {

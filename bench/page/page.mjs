@@ -108,20 +108,19 @@ function goalsTable(nodes) {
   );
 }
 
-function nodeParts({ major, measuredOn, machine: { cpu, cores, platform, node }, versions, cells }) {
+function nodeParts({ major, versions, cells }) {
   const packages = Object.entries(versions).map(([name, version]) => `\`${name}\` ${version}`);
   return [
     `## Node ${major}`,
-    `These tables were measured on ${measuredOn} with Node ${node} on ${cores} cores (${cpu}, ${platform}). ` +
-      `Package versions: ${packages.join(', ')}.`,
+    `Package versions: ${packages.join(', ')}.`,
     ...cells.flatMap((cell) => [`### ${cell.title}, Node ${major}`, commandOf(cell, major), cellTable(cell)]),
   ];
 }
 
-function commandOf({ name, rounds }, major) {
+function commandOf({ name, rounds, measured: { on, node, cores, cpu, platform } }, major) {
   const command = `\`npm run bench:full -- --node ${major} --only ${name}\``;
   const note = rounds > 1 ? ` (${rounds} rounds)` : '';
-  return `To repeat this benchmark${note}, run ${command}.`;
+  return `Measured on ${on} with Node ${node} on ${cores} cores (${cpu}, ${platform}). To repeat this benchmark${note}, run ${command}.`;
 }
 
 function cellTable({ name: cell, drivers, figures }) {

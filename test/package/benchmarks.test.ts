@@ -55,11 +55,14 @@ describe('the compact results', () => {
     expect(compactResults([measured('v24.1.0', 'gone')], ['agent'])).toEqual({});
   });
 
-  it('refuse cells of different versions on one Node', () => {
-    const other = measured('v24.1.0', 'tiny', { versions: { runspan: '1.0.1' } });
-    expect(() => compactResults([measured('v24.1.0', 'agent'), other], ['agent', 'tiny'])).toThrow(
-      'tiny and agent have different machines or versions on Node 24: measure one of them again',
-    );
+  it('keep committed cells that were not measured again', () => {
+    const before = compactResults([measured('v24.1.0', 'tiny'), measured('v24.1.0', 'agent')], ['agent', 'tiny']);
+    const again = measured('v24.2.0', 'agent', { startedAt: '2026-11-23T10:00:00.000Z' });
+    const cells = compactResults([again], ['agent', 'tiny'], before)['24']?.cells ?? [];
+    expect(cells.map(({ name, measured: { on, node } }) => [name, on, node])).toEqual([
+      ['agent', '2026-11-23', 'v24.2.0'],
+      ['tiny', '2026-11-20', 'v24.1.0'],
+    ]);
   });
 });
 
