@@ -53,10 +53,10 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
   /** Combines the chunks of a generator or stream into the value to record. */
   aggregate?(chunks: unknown[]): unknown;
   /**
-   * Callback that selects the stream or generator to trace from the function's result. For the result `{ stream, id }`,
-   * for example, pass `({ stream }) => stream`. The run records the selected stream's chunks as outputs and ends when
-   * the stream ends. If the callback throws or returns another value, the result itself is recorded. Generator
-   * functions ignore this option.
+   * Callback that selects the stream or generator to trace from the function's result. For example, if the function
+   * returns `{ stream, id }`, set this option to `({ stream }) => stream`. The run records the selected stream's chunks
+   * as outputs and ends when the stream ends. If the callback throws or returns another value, the result itself is
+   * recorded. Generator functions ignore this option.
    */
   stream?(result: Outcome): unknown;
 }

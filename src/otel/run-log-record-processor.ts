@@ -50,7 +50,7 @@ export class RunLogRecordProcessor implements LogRecordProcessorLike {
     return !this.#isShutdown && (name === undefined || isRead(name));
   }
 
-  /** Resolves immediately, because `RunSpanProcessor` flushes the runs. */
+  /** Does nothing and resolves immediately. `RunSpanProcessor` flushes the runs. */
   async forceFlush(): Promise<void> {}
 
   /** Stops the processor. Later log records are ignored. */

@@ -30,7 +30,7 @@ class KnownKey {
   readonly key: string;
   /** Whether the key's value may need masking or special encoding. */
   readonly isSpecial: boolean;
-  /** The key that came after this key in the latest object. */
+  /** The key that followed this key in the most recent object. */
   next: KnownKey | undefined = undefined;
   /** The previous value of `next`, because two keys may alternate after this key. */
   other: KnownKey | undefined = undefined;

@@ -103,8 +103,8 @@ function load(url: string, context: LoadHookContext, nextLoad: NextLoad): LoadFn
 }
 
 /**
- * Patches CommonJS modules that a loader such as tsx compiles. Such loaders call the module's `_compile` instead of the
- * hook. Modules without a patch keep the original `_compile`, so that stack traces do not change.
+ * Patches CommonJS modules that a loader such as tsx compiles. Such loaders call the module's `_compile` directly, so
+ * the hook does not run. Modules without a patch keep the original `_compile`, so that stack traces do not change.
  */
 function patchCompile(prototype: CommonJsModule): void {
   let { _compile: original } = prototype;

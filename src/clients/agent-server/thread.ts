@@ -99,7 +99,7 @@ export interface ThreadUpdate {
 /** Selects threads that match all of the given fields. */
 export interface ThreadFilter {
   metadata?: Readonly<Record<string, unknown>>;
-  /** State values that a thread must have. */
+  /** Returns only threads whose state contains these values. */
   values?: Readonly<Record<string, unknown>>;
   status?: ThreadStatus;
 }

@@ -14,7 +14,7 @@ import type { SimpleIngestion } from './simple-ingestion.ts';
 /** The fastest gzip level. Compresses JSON to about a fifth of its size. */
 const GZIP_LEVEL = 1;
 
-/** Minimum upload size in bytes. If a larger upload breaks off, the batch may be too large for the service. */
+/** If an upload of at least this many bytes fails midway, the batch may be too large for the service. */
 const LARGE_UPLOAD_BYTES = 1024 * 1024;
 
 /**

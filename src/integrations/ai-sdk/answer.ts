@@ -192,7 +192,7 @@ function shortCall(given: unknown): unknown {
 /**
  * The paths of token counts in all AI SDK versions. Version 4 reports `promptTokens`. Version 5 reports `inputTokens`
  * and `cachedInputTokens`. Later versions report an `inputTokens` object with a total. Embeddings report `tokens`.
- * Versions 4 and 5 report some counts only in the provider metadata.
+ * Versions 4 and 5 of the AI SDK report some token counts only in the provider metadata.
  */
 const USAGE: UsagePaths = {
   input_tokens: ['inputTokens.total', 'inputTokens', 'promptTokens', 'tokens'],

@@ -7,8 +7,8 @@ export type Attributes = Readonly<Record<string, unknown>>;
 export type Read = (value: unknown, attributes: Attributes) => unknown;
 
 /**
- * Functions that only parse JSON text. If a function depends on a MIME type, the map value names the attribute with
- * this type. Values of type `text/plain` are not parsed.
+ * Functions that only parse JSON text. If a function needs a MIME type, its map entry contains the name of the
+ * attribute that holds the type. Values of type `text/plain` are not parsed.
  */
 const verbatim = new Map<Read, string | undefined>([
   [json, undefined],

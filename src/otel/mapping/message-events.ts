@@ -8,7 +8,7 @@ import type { SpanEventLike } from '../span-like.ts';
 /** The messages in a span's events, by the name of the attribute that would otherwise contain the messages. */
 export interface EventMessages {
   readonly attributes: Attributes;
-  /** The names of the attributes that each event with messages sets. */
+  /** Maps each event that carries messages to the attributes that it sets. */
   readonly sources: ReadonlyMap<SpanEventLike, readonly string[]>;
 }
 

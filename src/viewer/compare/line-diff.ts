@@ -11,8 +11,8 @@ const LINE_LENGTH = 120;
 /** Maximum number of lines to compare per value. Lines after the maximum are dropped. */
 export const LINES_MAX = 20_000;
 /**
- * Maximum number of changed lines. Comparison time grows quadratically, so values with more changes count as completely
- * different.
+ * Maximum number of changed lines. Comparison time grows quadratically, so values with more changed lines are shown as
+ * completely different.
  */
 const EDITS_MAX = 1_500;
 

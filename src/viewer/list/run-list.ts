@@ -42,8 +42,8 @@ export class RunList {
   #growing: Promise<void> | undefined;
 
   /**
-   * `createQuery` is called each time the list is opened. The function resolves relative times, so that all pages use
-   * the same time.
+   * `createQuery` is called each time the list is opened. The function converts relative times to absolute times, so
+   * all pages of results use the same time range.
    */
   constructor(view: 'traces' | 'runs', createQuery: () => URLSearchParams) {
     this.#view = view;

@@ -15,8 +15,8 @@ export interface ThreadEventsOptions extends StreamOptions {
   /** @default all channels of the protocol */
   channels?: readonly ThreadChannel[] | undefined;
   /**
-   * Namespaces whose events are returned, including nested namespaces. Set `[[]]` and `depth: 1` to select the agent
-   * and its direct subagents.
+   * Namespaces whose events are returned, including nested namespaces. To select the agent and its direct subagents,
+   * set `namespaces` to `[[]]` and `depth` to 1.
    */
   namespaces?: readonly (readonly string[])[] | undefined;
   /**

@@ -249,7 +249,7 @@ export class SqliteStore implements Store {
     return this.#slowReader;
   }
 
-  /** Logs why a write failed. Returns the error to throw, which allows the client to retry. */
+  /** Logs why a write failed. Returns the error to throw. This error tells the client to retry. */
   #unavailable(error: unknown): unknown {
     if (!(error instanceof RunspanError)) return error;
     const nowMs = performance.now();
