@@ -13,14 +13,15 @@ Exit code:
 export function define(command: Command, { stdout }: CommandContext): void {
   command
     .description(
-      'Copies all runs of a store to a new file that can be opened in its place. A receiver may write to the store meanwhile. An existing file is not overwritten.',
+      'Copies all runs of a store to a new store file. A receiver may write to the store during the copy. Existing files are not overwritten.',
     )
     .argument('<file>', 'file to write')
     .option('--store <file>', 'file to copy (default: RUNSPAN_STORE, otherwise ~/.runspan/runs.db)')
     .addHelpText('after', HELP)
     .action(async (file, options) => {
       const from = storeFile(options.store);
-      if (from === undefined) throw new CommandFailure('RUNSPAN_STORE=memory has no store file; name one with --store');
+      if (from === undefined)
+        throw new CommandFailure('RUNSPAN_STORE=memory has no store file; pass a file with --store');
       const to = resolve(file);
       const store = await openToRead(from);
       await store.backup(to).finally(() => store.close());

@@ -80,7 +80,7 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
 export function webAddress(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol === 'http:' || url?.protocol === 'https:') return url;
-  throw new InvalidArgumentError('Expected an http or https address.');
+  throw new InvalidArgumentError('Expected an http or https URL.');
 }
 
 const DURATIONS_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };

@@ -20,11 +20,14 @@ const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => P
   traces: ['list the recorded traces', () => import('./query/traces.ts')],
   show: ['show a trace or a run', () => import('./query/show.ts')],
   backup: ['copy the store file, even while a receiver is running', () => import('./backup.ts')],
-  audit: ['run a command and show what would be sent, without sending it anywhere', () => import('./dev/audit.ts')],
-  doctor: ['check settings, service and installation, and send a test run', () => import('./doctor/doctor.ts')],
+  audit: ['run a command and show the runs that it would send', () => import('./dev/audit.ts')],
+  doctor: [
+    'check the settings, the service and the installation, and send a test run',
+    () => import('./doctor/doctor.ts'),
+  ],
   spool: ['list, send or purge the undelivered runs on disk', () => import('./spool/spool.ts')],
   deployments: ['deploy agents and wait until they are deployed', () => import('./deployments/deployments.ts')],
-  run: ['run an agent of a deployment and print what it streams', () => import('./run.ts')],
+  run: ['run an agent of a deployment and print the streamed events', () => import('./run.ts')],
   completion: ['print a completion script for bash, zsh or fish', () => import('./completion.ts')],
 };
 

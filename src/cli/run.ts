@@ -26,7 +26,7 @@ const HELP = `
 The agent server and its API key are read from RUNSPAN_AGENT_URL and RUNSPAN_AGENT_KEY.
 
 Exit code:
-  0, also if the run waits for an answer; 1 if the run fails or cannot be started; 2 for invalid
+  0, even if the run waits for an answer; 1 if the run fails or cannot be started; 2 for invalid
   arguments; 4 after --timeout`;
 
 export function define(command: Command, context: CommandContext): void {
@@ -53,16 +53,16 @@ function withOptions(command: Command) {
         'shorthand for --input \'{"messages":[{"role":"user","content":<text>}]}\'',
       ).conflicts('resume'),
     )
-    .option('--resume <json>', 'answer to the interrupt of the last run on the thread, instead of an input')
+    .option('--resume <json>', "answer to the interrupt of the thread's last run, instead of an input")
     .option('--thread <id>', 'thread of the run, created if it does not exist; without a thread, no state is stored')
     .addOption(
       new Option('--mode <mode>', 'stream mode; can be repeated (default: messages-tuple, the text of the model)')
         .choices(STREAM_MODES)
         .argParser(collectFrom(STREAM_MODES)),
     )
-    .option('--feedback <key>', 'request an address for feedback under this key; can be repeated', collect)
+    .option('--feedback <key>', 'request a feedback URL for this feedback key; can be repeated', collect)
     .option('--timeout <time>', 'cancel the run after this time, e.g. 90s or 15m', duration)
-    .option('--url <address>', 'agent server (default: RUNSPAN_AGENT_URL)', webAddress)
+    .option('--url <url>', 'URL of the agent server (default: RUNSPAN_AGENT_URL)', webAddress)
     .option('--json', 'print each event as one line of JSON');
 }
 

@@ -79,7 +79,7 @@ describe.concurrent('runspan audit', () => {
     const { stderr } = await runRunspan(auditOf(PROGRAM), { RUNSPAN_HIDE_INPUTS: 'true' });
     expect(stderr).not.toContain('how many');
     const none = await runRunspan(auditOf(PROGRAM), { RUNSPAN_SAMPLE_RATE: '0' });
-    expect(none.stderr).toBe('runspan audit: no records arrived: RUNSPAN_SAMPLE_RATE is 0, so no run is recorded\n');
+    expect(none.stderr).toBe('runspan audit: no runs arrived: RUNSPAN_SAMPLE_RATE is 0, so no run is recorded\n');
   });
 
   it('prints a line of JSON for each record, as it arrives', async () => {

@@ -136,7 +136,7 @@ describe('runspan deployments', () => {
       'list',
       { RUNSPAN_CONTROL_PLANE_SPELLING: 'git_host' },
       2,
-      'expected --spelling or RUNSPAN_CONTROL_PLANE_SPELLING to be for example git_host=…\n',
+      'expected --spelling or RUNSPAN_CONTROL_PLANE_SPELLING to be a pair such as git_host=…\n',
     ],
     [`create ${IMAGE} --secret NOT_SET`, {}, 1, '--secret NOT_SET: this environment variable is not set\n'],
     ['create --name chat --source git_host --repo https://host/a --ref main', {}, 1, 'graph_config_path'],

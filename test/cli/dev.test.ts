@@ -71,7 +71,7 @@ describe.concurrent('runspan dev with a command', () => {
     const node = fileURLToPath(new URL('../fixtures/old-node/node', import.meta.url));
     const { code, stdout, stderr } = await runRunspan(['dev', '--port', '0', '--', node, 'app.js']);
     expect(stderr).toBe(
-      'runspan: the Node of the command has no --import, so only what the command traces itself is recorded; use Node 20.19 or later\n',
+      'runspan: the command uses a Node version without --import, so model calls are not recorded automatically; use Node 20.19 or later\n',
     );
     expect(shown(stdout)).toEqual(['runspan listens on http://HOST', 'old node app.js']);
     expect(code).toBe(0);
@@ -144,7 +144,7 @@ describe.concurrent('runspan dev by itself', () => {
     const [listens, ...tree] = TREE;
     const how = [
       'To trace an application, start it with RUNSPAN_ENDPOINT=http://HOST',
-      'Open http://HOST in a browser to read its runs; they are kept in memory, until the receiver ends',
+      'Open http://HOST in a browser to see the runs, which are stored in memory, until the receiver ends',
     ];
     expect(shown(stdout)).toEqual([listens, ...how, ...tree, ...tree]);
   });

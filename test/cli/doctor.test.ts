@@ -73,7 +73,7 @@ describe('runspan doctor', () => {
     expect(lineOf(stdout, 'sampleRate')).toMatch(/ 1, the default$/);
     expect(lineOf(stdout, 'info')).toMatch(/status 200 in \d+ ms$/);
     expect(lineOf(stdout, 'clock')).toMatch(/within 1 s of the service$/);
-    expect(lineOf(stdout, 'key')).toMatch(/none, and the service requires none$/);
+    expect(lineOf(stdout, 'key')).toMatch(/not set, and the service requires no key$/);
     expect(lineOf(stdout, 'read back')).toMatch(/the run was found$/);
     const [run, ...others] = await runs({ project: 'shop' });
     expect([run?.name, run?.end_time === undefined, others]).toEqual(['runspan doctor', false, []]);
@@ -242,7 +242,7 @@ describe('the service', () => {
       async () => (await service(JSON_INFO, { status: 403 }, ACCEPTED)).url,
       0,
       ['warn key'],
-      { 'read back': /skipped: the key may not read runs \(status 403\)$/ },
+      { 'read back': /skipped: the key has no permission to read runs \(status 403\)$/ },
     ],
     ['without queries', async () => (await service(JSON_INFO, { status: 202 })).url, 0, [], { 'read back': /skipped/ }],
     ['that is a web page', async () => (await service(PAGE, PAGE)).url, 1, ['fail info'], {}],
@@ -311,12 +311,12 @@ describe('a proxy', () => {
     const HTTPS_PROXY = await listen(rejecting);
     onTestFinished(() => void rejecting.close());
     const { stdout } = await runDoctor({ RUNSPAN_ENDPOINT: REMOTE, ...NO_PROXIES, HTTPS_PROXY });
-    expect(lineOf(stdout, 'info')).toMatch(/the proxy asks for authentication \(status 407\); check HTTPS_PROXY$/);
+    expect(lineOf(stdout, 'info')).toMatch(/the proxy requires authentication \(status 407\); check HTTPS_PROXY$/);
   });
 
   it.each<[string, Variables, string]>([
     [REMOTE, { NO_PROXY: '.invalid', HTTPS_PROXY: 'http://127.0.0.1:1' }, 'none: NO_PROXY contains the host'],
-    [REMOTE, { HTTPS_PROXY: 'socks5://127.0.0.1:1' }, 'HTTPS_PROXY is not an http or https address'],
+    [REMOTE, { HTTPS_PROXY: 'socks5://127.0.0.1:1' }, 'HTTPS_PROXY is not an http or https URL'],
     ['http://127.0.0.1:1', { HTTP_PROXY: '127.0.0.1:1' }, 'none: a connection to this machine uses no proxy'],
     ['http://127.0.0.1:1', { HTTPS_PROXY: '127.0.0.1:1' }, 'none: HTTPS_PROXY applies to https only'],
   ])('is not used for %s with %j', async (RUNSPAN_ENDPOINT, env, reason) => {

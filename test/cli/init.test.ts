@@ -59,8 +59,8 @@ Environment variables to set when the program starts:
   RUNSPAN_ENDPOINT=http://127.0.0.1:4777
   RUNSPAN_API_KEY=
   RUNSPAN_PROJECT=shop
-  If they are not set, nothing is recorded. \`runspan dev\` needs none of them.
-  \`node --env-file=.env\` reads them from .env, and fails if the file is missing.
+  Without these variables, nothing is recorded. \`runspan dev\` needs none.
+  \`node --env-file=.env\` reads the variables, and fails if .env is missing.
   ${DOCS}/configuration.md
 
 Scripts in package.json:
@@ -238,7 +238,7 @@ describe('runspan init --write', () => {
     });
     const again = await init(folder, '--write');
     expect(again.stdout).not.toContain('Added:');
-    expect(again.stdout).toContain('Not changed, because it exists:\n  .env.example: RUNSPAN_ENDPOINT,');
+    expect(again.stdout).toContain('Already there, not changed:\n  .env.example: RUNSPAN_ENDPOINT,');
     expect(filesIn(folder)).toEqual(written);
   });
 
@@ -253,7 +253,7 @@ describe('runspan init --write', () => {
     expect(stdout.slice(stdout.indexOf('Added:'))).toBe(`Added:
   .env.example: RUNSPAN_ENDPOINT, RUNSPAN_PROJECT
 
-Not changed, because it exists:
+Already there, not changed:
   .env.example: RUNSPAN_API_KEY
   package.json: dev:trace
   src/instrumentation.js: register

@@ -156,7 +156,7 @@ describe('runspan show', () => {
   it.each([
     ['0193b3a0', 'the ids of 2 recent traces start or end with 0193b3a0; give more characters'],
     ['beef', 'none of the last 1000 traces has an id that starts or ends with beef'],
-    [id(8), `there is no trace and no run ${id(8)}`],
+    [id(8), `no trace or run has the id ${id(8)}`],
   ])('fails for the id %s', async (wanted, message) => {
     expect(await ask('show', wanted)).toEqual({ code: 1, stdout: '', stderr: `runspan: ${message}\n` });
   });
@@ -209,7 +209,7 @@ describe('another address', () => {
   ])('with another server is reported with its response of status %i', async (status, response) => {
     const { url } = await serve((_, answer) => answer.writeHead(status).end('<h1>A page</h1>'));
     const { stderr } = await runMain(['traces', '--url', url]);
-    expect(stderr).toBe(`runspan: ${url} ${response}: this is not the address of a receiver\n`);
+    expect(stderr).toBe(`runspan: ${url} ${response}: this is not the URL of a receiver\n`);
   });
 
   it.each(['traces', 'traces --type llm', 'show'])(
@@ -218,7 +218,7 @@ describe('another address', () => {
       const { url } = await start();
       const { code, stdout, stderr } = await runMain([...line.split(' '), '--url', `${url}/x/`]);
       expect([code, stdout]).toEqual([1, '']);
-      expect(stderr).toBe(`runspan: ${url}/x responded with status 404: this is not the address of a receiver\n`);
+      expect(stderr).toBe(`runspan: ${url}/x responded with status 404: this is not the URL of a receiver\n`);
     },
   );
 

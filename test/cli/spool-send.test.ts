@@ -65,7 +65,7 @@ test('damaged files are reported once', async () => {
   writeFileSync(join(dir, segmentsBelow(dir)[0] as string), 'rubbish');
   expect(await sent(dir, receiver.url)).toEqual({
     code: 1,
-    text: `delivered 1 of 2 runs to ${receiver.url}\n1 run dropped\n1 file damaged, set aside\n`,
+    text: `delivered 1 of 2 runs to ${receiver.url}\n1 run dropped\n1 file damaged and set aside\n`,
   });
   expect(await sent(dir, receiver.url)).toEqual({
     code: 0,
@@ -99,7 +99,7 @@ test('--bad sends undamaged files, and unread files that an earlier version set 
   expect(await send()).toMatchObject({ code: 0, stdout: `no runs to send for ${receiver.url} without a key\n` });
   expect(await send('--bad')).toMatchObject({
     code: 1,
-    stdout: `delivered 3 of 4 runs to ${receiver.url}\n1 run dropped\n1 file damaged, set aside\n2 damaged files cannot be sent, kept\n`,
+    stdout: `delivered 3 of 4 runs to ${receiver.url}\n1 run dropped\n1 file damaged and set aside\n2 damaged files not sent, kept on disk\n`,
   });
   expect((await receiver.runs()).map(({ id }) => id).sort()).toEqual([...whole, ...unread].sort());
   expect(segmentsBelow(dir).map((path) => basename(dirname(path)))).toEqual(['bad', 'bad', 'bad']);
@@ -152,7 +152,7 @@ test('runs for other endpoints, workspaces and keys are reported', async () => {
   killOwners(dir);
   expect(await sent(dir, receiver.url)).toEqual({
     code: 0,
-    text: `delivered 1 of 1 run to ${receiver.url}\nthere are runs for 1 other endpoint, workspace or key\n`,
+    text: `delivered 1 of 1 run to ${receiver.url}\nthe folder has runs for 1 other endpoint, workspace or key\n`,
   });
 });
 

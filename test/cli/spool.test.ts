@@ -79,7 +79,7 @@ describe('runspan spool list', () => {
     [{ RUNSPAN_API_KEY: 'canary-other', RUNSPAN_WORKSPACE_ID: 'canary-other' }, 'with this workspace'],
   ])('names a destination without runs, and counts the others: %j', async (env, credentials) => {
     const { dir } = makeSpool();
-    const others = 'there are runs for 2 other endpoints, workspaces or keys\n';
+    const others = 'the folder has runs for 2 other endpoints, workspaces or keys\n';
     const endpoint = ['--endpoint', 'https://traces.example/api/'];
     expect(await list(dir, endpoint, env)).toEqual({
       code: 0,
@@ -117,7 +117,7 @@ describe('runspan spool purge', () => {
     const { code, stdout } = await purge(dir);
     expect(code).toBe(1);
     expect(stdout).toMatch(
-      /^dry run: would delete 4 runs in 3 files, \S+ KiB and 1 damaged file, 7 bytes, in \S+; pass --yes to delete\nthe runs of 1 running process are kept; --all deletes them too\n$/,
+      /^dry run: would delete 4 runs in 3 files, \S+ KiB and 1 damaged file, 7 bytes, in \S+; pass --yes to delete\nthe runs of 1 running process are kept; pass --all to delete them\n$/,
     );
     expect(filesBelow(dir)).toEqual(before);
   });
@@ -127,7 +127,7 @@ describe('runspan spool purge', () => {
     const { code, stdout } = await purge(dir, ['--yes']);
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^deleted 4 runs in 3 files, .* and 1 damaged file, .*\nthe runs of 1 running process are kept; --all deletes them too\n$/,
+      /^deleted 4 runs in 3 files, .* and 1 damaged file, .*\nthe runs of 1 running process are kept; pass --all to delete them\n$/,
     );
     expect(segmentsBelow(dir)).toHaveLength(1);
     expect(running.append(makeRecord(7))).toBeDefined();

@@ -78,8 +78,8 @@ describe('a trace', () => {
     await pass(1_200);
     expect(shown).toEqual([
       'ask',
-      '(again, with 2 more runs)\nask late later',
-      '(again, with 1 more run)\nask late later last',
+      '(updated, with 2 more runs)\nask late later',
+      '(updated, with 1 more run)\nask late later last',
     ]);
   });
 
@@ -105,7 +105,7 @@ describe('a trace', () => {
     expect(shown).toEqual(['ask']);
     await take(makeRun('1', 'asked'));
     await pass(60_000);
-    expect(shown).toEqual(['ask', '(again, with changes)\nasked']);
+    expect(shown).toEqual(['ask', '(updated)\nasked']);
   });
 
   it('is drawn as a new trace if it is no longer remembered', async () => {
@@ -116,7 +116,7 @@ describe('a trace', () => {
     }
     await take(makeRun('2.1', 'late'), makeRun('1.1', 'too late'));
     await pass(600);
-    expect(shown).toEqual(['1', '2', '3', '1 too late', '(again, with 1 more run)\n2 late']);
+    expect(shown).toEqual(['1', '2', '3', '1 too late', '(updated, with 1 more run)\n2 late']);
   });
 
   it('that cannot be read is logged, and the others are drawn', async () => {

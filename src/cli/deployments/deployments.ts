@@ -24,7 +24,7 @@ RUNSPAN_CONTROL_PLANE_KEY and RUNSPAN_WORKSPACE_ID.
 
 Exit code:
   0; 1 if a request fails; 2 for invalid arguments or JSON; 3 if the revision will not be deployed;
-  4 if it is not deployed in time`;
+  4 if the timeout is reached`;
 
 export function define(command: Command, context: CommandContext): void {
   command
@@ -51,9 +51,7 @@ function defineLists(command: Command, context: CommandContext): void {
   withServiceOptions(
     command
       .command('integrations')
-      .description(
-        'List the installations at hosts of git repositories. A deployment refers to one as integration_id.',
-      ),
+      .description('List the installations on git hosts. A deployment refers to an installation by integration_id.'),
   ).action((options) =>
     call(options, context, async ({ integrations }, printer) =>
       printer.list(await integrations.list(), 'no integrations', ({ id, name }) => columns(id, name)),
@@ -63,7 +61,7 @@ function defineLists(command: Command, context: CommandContext): void {
   withServiceOptions(
     command
       .command('listeners')
-      .description('List the clusters that you host. A deployment refers to one as listener_id.'),
+      .description('List your own clusters. A deployment refers to a cluster by listener_id.'),
   )
     .option('--limit <n>', 'number of items, from 1 to 1000', wholeNumber(1, 1_000), 20)
     .action(({ limit, ...options }) =>
@@ -87,8 +85,8 @@ function defineLists(command: Command, context: CommandContext): void {
 function defineChanges(command: Command, context: CommandContext): void {
   withFieldOptions(command.command('create').description('Create a deployment.'))
     .option('--name <name>', 'name of the deployment')
-    .option('--source <source>', 'source of the code or the image')
-    .option('--repo <url>', 'address of the git repository')
+    .option('--source <source>', 'where the code or the image comes from')
+    .option('--repo <url>', 'URL of the git repository')
     .action(({ name, source, repo, ...options }) =>
       call(options, context, async ({ deployments }, printer) => {
         // The service requires `source_config` and `source_revision_config`, even if both are empty.
@@ -111,7 +109,8 @@ function defineChanges(command: Command, context: CommandContext): void {
     .action((id, options) =>
       call(options, context, async ({ deployments }, printer) => {
         const patch = (await bodyOf(options)) as DeploymentPatch;
-        if (Object.keys(patch).length === 0) throw new UsageError('expected something to change: --file or a field');
+        if (Object.keys(patch).length === 0)
+          throw new UsageError('nothing to change: pass --file or an option for a field');
         printer.deployment(
           options.wait
             ? await deployments.updateAndWait(id, patch, waitOptions(options, printer))
@@ -191,20 +190,20 @@ function defineRevisions(command: Command, context: CommandContext): void {
 
 function withServiceOptions(command: Command) {
   return command
-    .option('--url <address>', 'service (default: RUNSPAN_CONTROL_PLANE_URL)', webAddress)
+    .option('--url <url>', 'URL of the service (default: RUNSPAN_CONTROL_PLANE_URL)', webAddress)
     .option(
       '--spelling <ours=theirs>',
-      'name of a field as the service spells it, e.g. git_host=…; can be repeated, or set RUNSPAN_CONTROL_PLANE_SPELLING with commas',
+      'name that the service uses for a field, e.g. git_host=…; can be repeated (default: RUNSPAN_CONTROL_PLANE_SPELLING, separated by commas)',
       collect,
     )
     .option('--json', 'print the response as JSON, one object per line');
 }
 
-const TIMEOUT = 'limit of the wait, e.g. 90s or 1h (default: 15m)';
+const TIMEOUT = 'maximum time to wait, e.g. 90s or 1h (default: 15m)';
 
 function withWaitOptions(command: Command) {
   return withServiceOptions(command)
-    .option('--wait', 'wait until the revision is deployed, with its status on standard error')
+    .option('--wait', 'wait until the revision is deployed, and print its status on standard error')
     .option('--timeout <time>', TIMEOUT, duration)
     .hook('preAction', (called) => {
       const { wait, timeout } = called.opts();
@@ -224,7 +223,7 @@ function withFieldOptions(command: Command) {
     .option('--file <file>', 'deployment as JSON; - reads standard input; other options take precedence')
     .option('--ref <ref>', 'branch or refs/tags/…')
     .option('--config <path>', 'path of the graph configuration')
-    .option('--image <uri>', 'address of the image')
+    .option('--image <uri>', 'URI of the image')
     .option(
       '--secret <name>',
       'environment variable of the deployment, with its value here; <name>=<value> is visible to other users of this machine; can be repeated',

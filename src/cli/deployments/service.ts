@@ -58,7 +58,7 @@ function openService({ url, spelling = [] }: ServiceOptions): ControlPlane {
 function spellingOf(text: string): readonly [name: string, wireName: string] {
   const [name, wireName] = pairOf(text.trim());
   if (name !== '' && wireName) return [name, wireName];
-  throw new UsageError(`expected ${OPTION_NAMES.spelling} to be for example git_host=…`);
+  throw new UsageError(`expected ${OPTION_NAMES.spelling} to be a pair such as git_host=…`);
 }
 
 /** Prints each response as text, or as one line of JSON with `--json`. */
@@ -98,7 +98,7 @@ function textOf(deployment: Deployment, revision: Revision | undefined): string 
   const { latest_revision_id: latest, source_config: config } = deployment;
   const revisionText = revision === undefined ? (latest ?? 'none') : `${revision.id}  ${revision.status}`;
   const lines = [lineOf(deployment), `  revision  ${visible(revisionText)}`];
-  if (config?.custom_url) lines.push(`  address   ${visible(config.custom_url)}`);
+  if (config?.custom_url) lines.push(`  url       ${visible(config.custom_url)}`);
   return lines.join('\n');
 }
 

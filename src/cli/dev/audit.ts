@@ -13,10 +13,10 @@ import { type ChildCommand, childCommand } from './child.ts';
 import { environmentFor, runTraced } from './traced-child.ts';
 
 const HELP = `
-Runs that the command sends to an endpoint set in its own code are neither stopped nor shown.
+If the code of the command sets an endpoint, its runs are sent there and are not shown.
 
 Exit code:
-  that of the command, or its signal; 1 if the file cannot be written; 2 for invalid arguments;
+  the exit code or signal of the command; 1 if the file cannot be written; 2 for invalid arguments;
   126 or 127 if the command cannot be started`;
 
 interface AuditOptions {
@@ -28,11 +28,11 @@ export function define(command: Command, context: CommandContext): void {
   command
     .usage('[options] -- command...')
     .description(
-      'Runs a command with an environment that sends its runs to a receiver in this process, and shows each record as it arrives, after sampling and redaction. Nothing is forwarded. The command uses the standard streams directly; the records are printed on standard error.',
+      'Runs a command, and prints each post and patch that it sends, after sampling and redaction. A receiver in this process accepts the runs and forwards nothing. The command uses the standard streams directly; posts and patches are printed on standard error.',
     )
     .argument('[command...]')
-    .option('--json', 'print each record completely, as one line of JSON')
-    .option('--output <file>', 'write the complete records to this file, which is replaced')
+    .option('--json', 'print each post and patch completely, as one line of JSON')
+    .option('--output <file>', 'write the complete posts and patches to this file; an existing file is replaced')
     .addHelpText('after', HELP)
     .action(async (words, options) => {
       const child = childCommand(words, context);
@@ -131,8 +131,8 @@ function summaryOf({ counts: { posts, patches, attachments, bytes } }: AuditStor
     return `posts: ${posts}, patches: ${patches}, attachments: ${attachments}, bytes: ${bytes}; nothing was forwarded`;
   }
   const variable = samplingOff();
-  if (variable !== undefined) return `no records arrived: ${variable} is 0, so no run is recorded`;
-  return 'no records arrived; a program that sets `endpoint` in its code sends there, and one that ends by process.exit() loses its last runs';
+  if (variable !== undefined) return `no runs arrived: ${variable} is 0, so no run is recorded`;
+  return 'no runs arrived; check whether the program sets `endpoint` in its code, or calls process.exit() before its runs are sent';
 }
 
 /** Only the owner can read the output file, because run data may be confidential. */

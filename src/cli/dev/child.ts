@@ -81,6 +81,6 @@ export function forwardedSignal(
 function notStarted(program: string, error: unknown): Error {
   const { code } = error as NodeJS.ErrnoException;
   if (code === 'ENOENT') return new CommandFailure(`command not found: ${quoted(program)}`, 127);
-  const reason = code === 'EACCES' ? 'it is not executable' : messageOf(error);
+  const reason = code === 'EACCES' ? 'the file is not executable' : messageOf(error);
   return new CommandFailure(`cannot start ${quoted(program)}: ${reason}`, 126);
 }

@@ -29,14 +29,14 @@ const HELP = `
 If RUNSPAN_RECEIVER_KEY is set, the receiver requires this key to send and read runs.
 RUNSPAN_RECEIVER_WRITE_KEY adds a key that can only send runs.
 
-The command need not use runspan: NODE_OPTIONS makes its Node processes load runspan/register, which
-records model calls, and the OTEL_EXPORTER_OTLP_* variables make other programs send their spans.
-RUNSPAN_ENDPOINT, RUNSPAN_TRACING, LANGSMITH_ENDPOINT, LANGSMITH_TRACING and LANGSMITH_API_KEY send
-the runs of programs that use runspan or langsmith. RUNSPAN_API_KEY contains the write key if it is
-set, otherwise the key.
+The command does not have to use runspan. NODE_OPTIONS loads runspan/register into its Node
+processes, which records model calls. The OTEL_EXPORTER_OTLP_* variables make other programs send
+their spans. RUNSPAN_ENDPOINT, RUNSPAN_TRACING, LANGSMITH_ENDPOINT, LANGSMITH_TRACING and
+LANGSMITH_API_KEY send the runs of programs that use runspan or langsmith. RUNSPAN_API_KEY contains
+the write key if a write key is set, otherwise the key.
 
 Exit code:
-  that of the command, or its signal; 0 after Ctrl-C without a command; 1 if the receiver cannot
+  the exit code or signal of the command; 0 after Ctrl-C without a command; 1 if the receiver cannot
   listen or the file cannot be used; 2 for invalid arguments; 126 or 127 if the command cannot be
   started`;
 
@@ -44,7 +44,7 @@ export function define(command: Command, context: CommandContext): void {
   withOptions(command)
     .usage('[options] [-- command...]')
     .description(
-      'Starts a receiver on this machine, serves a page that shows its runs, and draws each trace in the terminal when it has finished. With a command, runs the command with an environment that sends its runs to the receiver, and exits when the command exits. Without a command, runs until Ctrl-C.',
+      'Starts a receiver on this machine, serves a page that shows the received runs, and draws each finished trace in the terminal. With a command, runs the command, receives its runs, and exits when the command exits. Without a command, runs until Ctrl-C.',
     )
     .argument('[command...]')
     .addHelpText('after', HELP)
@@ -67,15 +67,16 @@ function withOptions(command: Command) {
     .option('--strict', 'reject requests that deviate from the documented interface')
     .option('--json', 'print each trace as one line of JSON, and the output of the command on standard error')
     .addOption(
-      new Option('--quiet', 'print no traces; with a command, standard output is that of the command').conflicts(
-        'json',
-      ),
+      new Option(
+        '--quiet',
+        'print no traces; with a command, standard output contains only the output of the command',
+      ).conflicts('json'),
     )
     .option(
       '--host <address>',
       'address to listen on; other machines can connect only if RUNSPAN_RECEIVER_KEY has at least 16 characters',
     )
-    .option('--allow-host <name>', 'name under which a proxy reaches the receiver; can be repeated', hostName);
+    .option('--allow-host <name>', 'host name that a proxy uses for the receiver; can be repeated', hostName);
 }
 
 function hostName(text: string, previous?: string[]): string[] {
@@ -165,12 +166,12 @@ function watchOf(store: Store, isJson: boolean, stdout: CommandContext['stdout']
 
 function usageOf(url: string, file: string | undefined): string {
   let key = '';
-  if (env('RUNSPAN_RECEIVER_WRITE_KEY') !== undefined) key = ' and its write key as RUNSPAN_API_KEY';
-  else if (env('RUNSPAN_RECEIVER_KEY') !== undefined) key = ' and its key as RUNSPAN_API_KEY';
+  if (env('RUNSPAN_RECEIVER_WRITE_KEY') !== undefined) key = ' and the write key of the receiver as RUNSPAN_API_KEY';
+  else if (env('RUNSPAN_RECEIVER_KEY') !== undefined) key = ' and the key of the receiver as RUNSPAN_API_KEY';
   const where = file === undefined ? 'memory, until the receiver ends' : visible(file);
   return (
     `To trace an application, start it with RUNSPAN_ENDPOINT=${url}${key}\n` +
-    `Open ${url} in a browser to read its runs; they are kept in ${where}\n`
+    `Open ${url} in a browser to see the runs, which are stored in ${where}\n`
   );
 }
 

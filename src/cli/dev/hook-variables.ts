@@ -25,7 +25,7 @@ export async function hookVariables(
   const nodeOptions = `--import=${REGISTER} ${variable('NODE_OPTIONS') ?? ''}`.trim();
   if (await supportsImport(program)) return { ...otlp, NODE_OPTIONS: nodeOptions };
   warn(
-    'the Node of the command has no --import, so only what the command traces itself is recorded; use Node 20.19 or later',
+    'the command uses a Node version without --import, so model calls are not recorded automatically; use Node 20.19 or later',
   );
   return otlp;
 }

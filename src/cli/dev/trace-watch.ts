@@ -152,5 +152,5 @@ function notesOn(runs: readonly RunOutline[]): string[] {
 }
 
 function againNote(more: number): string {
-  return more <= 0 ? '(again, with changes)' : `(again, with ${counted(more, 'more run', 'more runs')})`;
+  return more <= 0 ? '(updated)' : `(updated, with ${counted(more, 'more run', 'more runs')})`;
 }

@@ -23,9 +23,9 @@ Exit code:
 export function define(command: Command, { stdout, endAs }: CommandContext): void {
   command
     .description(
-      'Checks what tracing needs, in the environment and folder in which it is started: Node, each setting and its source, the service and the connection to it, the key, the clocks, and the installed packages. Then sends one run named "runspan doctor", and reads it back if the service supports queries. Prints no secrets.',
+      'Checks the current environment and folder: Node, each setting and its source, the connection to the service, the API key, the clocks, and the installed packages. Then sends one run named "runspan doctor", and reads the run back if the service supports queries. Prints no secrets.',
     )
-    .option('--json', 'print the findings as one object of JSON')
+    .option('--json', 'print the findings as one JSON object')
     .addHelpText('after', HELP)
     .action(async ({ json }) => {
       if (!(await doctor(json === true, stdout))) endAs(1);
@@ -45,7 +45,7 @@ async function doctor(isJson: boolean, stdout: Output): Promise<boolean> {
   try {
     for await (const finding of allFindings()) add(finding);
   } catch (thrown) {
-    add(fail('doctor', messageOf(thrown), 'this is a defect of runspan; please report it'));
+    add(fail('doctor', messageOf(thrown), 'this is a bug in runspan; please report the bug'));
   } finally {
     clearInterval(keepAlive);
   }
@@ -100,7 +100,7 @@ export function spoolFinding(settings: Settings, fs: SpoolFs = systemFs): Findin
     removeFile(fs, path);
     return ok('spool', `${spoolDir} can be written`);
   } catch (thrown) {
-    const advice = 'set RUNSPAN_SPOOL_DIR to a writable folder; until then, runs are kept in memory only';
+    const advice = 'set RUNSPAN_SPOOL_DIR to a writable folder; until then, runs are kept only in memory';
     return warn('spool', `${spoolDir} cannot be written: ${messageOf(thrown)}`, advice);
   }
 }

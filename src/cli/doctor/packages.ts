@@ -37,7 +37,8 @@ export function* packageFindings(folder: string): Generator<Finding> {
 function copiesFinding(copies: readonly Copy[]): Finding {
   const check = 'copies of runspan';
   const list = copies.map(({ version, folder }) => `${version} in ${folder}`).join(', ');
-  if (copies.length === 0) return ok(check, `none in node_modules here; this command is in ${ownFolder()}`);
+  if (copies.length === 0)
+    return ok(check, `none in the node_modules of this folder; this command is in ${ownFolder()}`);
   if (new Set(copies.map(({ version }) => version)).size === 1) return ok(check, list);
   return warn(
     check,

@@ -28,7 +28,7 @@ export async function* serviceFindings(settings: Settings, client: Transport): A
     yield warn(
       'tls',
       'NODE_TLS_REJECT_UNAUTHORIZED is 0, so certificates are not checked',
-      'unset it, and add your own authority with NODE_EXTRA_CA_CERTS',
+      'unset this variable, and add your certificate authority with NODE_EXTRA_CA_CERTS',
     );
   }
   // With a proxy, the connection is not checked, because the proxy connects to the service.
@@ -43,13 +43,13 @@ export async function keyFinding(settings: Settings, client: Transport): Promise
   try {
     const { status, json } = await queryTrace(client, randomUUID());
     if (status === 401) {
-      const message = hasKey ? 'rejected' : 'none is set, and the service requires one';
+      const message = hasKey ? 'rejected' : 'not set, but the service requires a key';
       return fail(check, `${message} (status 401)`, adviceFor(status, hasKey));
     }
-    if (status === 403) return warn(check, 'the key may not read runs (status 403)', LATER);
+    if (status === 403) return warn(check, 'the key has no permission to read runs (status 403)', LATER);
     if (status !== 200) return ok(check, `skipped: this service has no query endpoint (status ${status}); ${LATER}`);
     if (json === undefined) return fail(check, 'the response to POST /runs/query is not JSON', NO_SERVICE);
-    return ok(check, hasKey ? 'accepted' : 'none, and the service requires none');
+    return ok(check, hasKey ? 'accepted' : 'not set, and the service requires no key');
   } catch (thrown) {
     return warn(check, `not checked: ${messageOf(thrown)}`, LATER);
   }
@@ -59,7 +59,7 @@ export function sendsKey({ headers }: Settings): boolean {
   return headers['x-api-key'] !== undefined;
 }
 
-const NO_SERVICE = 'check that the endpoint is the address of the service, not of a web page';
+const NO_SERVICE = 'check that the endpoint is the URL of the service, not of a web page';
 
 const LATER = 'the test run shows whether runs are accepted';
 
@@ -95,11 +95,11 @@ async function* connectionFindings({ endpoint, limits }: Settings): AsyncGenerat
   let name = host;
   try {
     const found = isIP(host) === 0 ? await lookup(host, { all: true }) : undefined;
-    yield ok(check, `${host} is ${found?.map(({ address }) => address).join(', ') ?? 'an address'}`);
+    yield ok(check, `${host} is ${found?.map(({ address }) => address).join(', ') ?? 'an IP address'}`);
     check = isTls ? 'tls' : 'tcp';
     advice = isTls
-      ? 'check address and port; add a certificate of your own authority with NODE_EXTRA_CA_CERTS'
-      : 'check address and port, that the service is running, and firewalls and proxies';
+      ? 'check the host and port; add the certificate of your own authority with NODE_EXTRA_CA_CERTS'
+      : 'check the host and port, whether the service is running, and firewalls and proxies';
     name = `${host}:${port}`;
     const startedAtMs = performance.now();
     await connected(host, port, isTls, limits.connectTimeoutMs);
@@ -132,7 +132,7 @@ async function* infoFindings(client: Transport, proxy: NamedProxy | NoProxy, has
     answer = await client.send(request);
   } catch (thrown) {
     const { problem, advice } = failureOf(thrown);
-    const checked = typeof proxy === 'string' ? 'that the endpoint is the address of the service' : proxy.variable;
+    const checked = typeof proxy === 'string' ? 'that the endpoint is the URL of the service' : proxy.variable;
     yield fail('info', `GET /info: ${problem}`, advice ?? `check ${checked}`);
     return;
   }
@@ -144,7 +144,7 @@ function infoFinding({ status, text }: HttpAnswer, time: string, hasKey: boolean
   const check = 'info';
   const message = `GET /info: status ${status} in ${time}`;
   const advice = adviceFor(status, hasKey);
-  if (status >= 300 && status < 400) return fail(check, `${message}, a redirect, which is not followed`, advice);
+  if (status >= 300 && status < 400) return fail(check, `${message}; redirects are not followed`, advice);
   if (status >= 500) return fail(check, message, advice);
   if (status === 404) return warn(check, message, 'check the path in the endpoint, unless the service has no /info');
   if (status >= 300) return warn(check, message, advice);
@@ -161,7 +161,7 @@ function clockFinding({ headers }: HttpAnswer, answeredAgoMs: number): Finding {
   const seconds = Math.round(Math.abs(skewMs) / 1_000);
   if (Math.abs(skewMs) <= SKEW_MAX_MS) return ok(check, `within ${Math.max(1, seconds)} s of the service`);
   const message = `${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} the service`;
-  return warn(check, message, 'synchronize the clock of this machine (NTP), because runs are sorted by time');
+  return warn(check, message, 'synchronize the clock of this machine with NTP, because runs are sorted by time');
 }
 
 function elapsedText(startedAtMs: number): string {
@@ -170,20 +170,19 @@ function elapsedText(startedAtMs: number): string {
 
 const KEY_ADVICE =
   'copy RUNSPAN_API_KEY again, and set RUNSPAN_WORKSPACE_ID if the key is valid for several workspaces';
-const CONTENT_ADVICE =
-  'check that the endpoint is a service that accepts runs; if it is, report this as a defect of runspan';
+const CONTENT_ADVICE = 'check that the endpoint is a service that accepts runs; if it is, report a bug in runspan';
 const PATH_ADVICE = 'check the path in the endpoint; the service has /info, /runs/multipart and /runs below it';
-const LATER_ADVICE = 'the service has a problem; try again later';
+const LATER_ADVICE = 'the service is unavailable; try again later';
 
 const ADVICE: Readonly<Record<number, string>> = {
   400: CONTENT_ADVICE,
   401: KEY_ADVICE,
-  402: 'check the payment and the plan of the account with the service',
+  402: 'check the plan and the payment of your account with the service',
   403: KEY_ADVICE,
   404: PATH_ADVICE,
   405: PATH_ADVICE,
   408: LATER_ADVICE,
-  413: 'raise the limit for the size of a request in the service, or in a proxy in front of it',
+  413: 'raise the request size limit of the service, or of a proxy in front of the service',
   415: PATH_ADVICE,
   422: CONTENT_ADVICE,
   425: LATER_ADVICE,
@@ -196,6 +195,6 @@ export function adviceFor(status: number | undefined, hasKey: boolean): string {
   if (status === undefined) return LATER_ADVICE;
   if (!hasKey && (status === 401 || status === 403)) return 'set RUNSPAN_API_KEY';
   if (status >= 300 && status < 400) return 'set the endpoint to the target of the redirect';
-  const other = 'check the meaning of this status in the documentation of the service';
+  const other = 'see the documentation of the service for the meaning of this status';
   return ADVICE[status] ?? (status >= 500 ? LATER_ADVICE : other);
 }

@@ -83,8 +83,8 @@ export function settingFindings(): { readonly findings: readonly Finding[]; read
     const isInvalid = problems.some(({ setting }) => setting !== undefined && SERVICE.includes(setting));
     findings.push(
       isInvalid
-        ? fail('tracing', 'off: a setting of the service is invalid', 'correct the setting')
-        : fail('tracing', 'off: there is no endpoint', 'set RUNSPAN_ENDPOINT to the address of the service'),
+        ? fail('tracing', 'off: the endpoint, the API key or the workspace is invalid', 'correct the setting')
+        : fail('tracing', 'off: there is no endpoint', 'set RUNSPAN_ENDPOINT to the URL of the service'),
     );
   }
   return { findings, settings };
@@ -103,9 +103,14 @@ function findingOf(
   }
   const text = `${shownValue(used, kind)}, from ${used}`;
   if (setting === 'tracing' && !isOn) {
-    return warn(setting, `${text}: tracing is off; the checks below ignore this`, 'unset it to trace');
+    return warn(
+      setting,
+      `${text}: tracing is off; the checks below continue as if tracing were on`,
+      'to turn tracing on, unset this variable',
+    );
   }
-  if (used === samplingOff()) return warn(setting, `${text}: no run is recorded`, 'set it to 1, or unset it');
+  if (used === samplingOff())
+    return warn(setting, `${text}: no run is recorded`, 'set this variable to 1, or unset it');
   return ok(setting, text);
 }
 
@@ -149,7 +154,7 @@ const SHOWN_MAX = 100;
 
 function shownValue(name: EnvironmentName, kind: Kind): string {
   const value = env(name) ?? '';
-  if (kind === 'address') return addressOf(value) ?? `${hiddenValue(name)}, not an http or https address`;
+  if (kind === 'address') return addressOf(value) ?? `${hiddenValue(name)}, not an http or https URL`;
   if (kind === 'secret' || value.length > SHOWN_MAX) return hiddenValue(name);
   return kind === 'word' ? value : JSON.stringify(value);
 }

@@ -34,7 +34,8 @@ export async function* runFindings(settings: Settings, client: Transport): Async
     yield await readBack(client, run.traceId);
     return;
   }
-  const reason = droppedByReason.closed > 0 ? `no response within ${SEND_MAX_MS / 1_000} s` : 'the service rejected it';
+  const reason =
+    droppedByReason.closed > 0 ? `no response within ${SEND_MAX_MS / 1_000} s` : 'the service rejected the run';
   yield fail('test run', `not accepted: ${lastError?.message ?? reason}`, adviceFor(status, sendsKey(settings)));
 }
 
@@ -44,7 +45,7 @@ async function readBack(client: Transport, traceId: string): Promise<Finding> {
     for (let query = 0; query < QUERIES_MAX; query++) {
       if (query > 0) await delay(QUERY_EVERY_MS, undefined, true);
       const { status, json } = await queryTrace(client, traceId);
-      if (status === 403) return ok(check, 'skipped: the key may not read runs (status 403)');
+      if (status === 403) return ok(check, 'skipped: the key has no permission to read runs (status 403)');
       if (status !== 200) return ok(check, `skipped: this service has no query endpoint (status ${status})`);
       if (json === undefined) return warn(check, 'the response is not JSON', 'look for the run in the service');
       const { runs } = Object(json) as { runs?: unknown };
@@ -54,5 +55,5 @@ async function readBack(client: Transport, traceId: string): Promise<Finding> {
     return warn(check, messageOf(thrown), 'look for the run in the service');
   }
   const seconds = (QUERIES_MAX * QUERY_EVERY_MS) / 1_000;
-  return warn(check, `not found after ${seconds} s`, 'look for it in the project; some services take longer');
+  return warn(check, `not found after ${seconds} s`, 'look for the run in the service; some services take longer');
 }

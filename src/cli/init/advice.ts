@@ -57,7 +57,7 @@ docs/from-langsmith.md`,
 import { RunSpanProcessor } from 'runspan/otel';
 new NodeSDK({ spanProcessors: [new RunSpanProcessor()] });
 docs/opentelemetry.md`,
-  '@sentry/node @sentry/nextjs @sentry/nestjs': `optional, to record its spans\ndocs/opentelemetry.md#sentry`,
+  '@sentry/node @sentry/nextjs @sentry/nestjs': `optional, to record Sentry's spans\ndocs/opentelemetry.md#sentry`,
 };
 
 export function nextAdvice({ dependencies }: Project, instrumentationFile: string): string {

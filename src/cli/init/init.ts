@@ -33,7 +33,7 @@ export function define(command: Command, { stdout }: CommandContext): void {
       const sections: Section[] = [
         ...sectionsOf(project),
         [isWritten ? 'Added:' : 'With --write, this command adds:', ...listed('missing')],
-        ['Not changed, because it exists:', ...listed('present')],
+        ['Already there, not changed:', ...listed('present')],
       ];
       for (const [title, ...lines] of sections) {
         if (lines.length > 0) stdout.write(`${[title, ...lines].map(visible).join('\n  ')}\n\n`);
@@ -62,8 +62,8 @@ function sectionsOf(project: Project): Section[] {
     [
       'Environment variables to set when the program starts:',
       ...Object.entries(variablesOf(project)).map((pair) => pair.join('=')),
-      'If they are not set, nothing is recorded. `runspan dev` needs none of them.',
-      '`node --env-file=.env` reads them from .env, and fails if the file is missing.',
+      'Without these variables, nothing is recorded. `runspan dev` needs none.',
+      '`node --env-file=.env` reads the variables, and fails if .env is missing.',
       address('docs/configuration.md'),
     ],
     ['Scripts in package.json:', ...scripts],

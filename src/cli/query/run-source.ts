@@ -20,8 +20,8 @@ export function withSourceOptions<Args extends unknown[], Options extends Record
   const extended = command
     .addOption(
       new Option(
-        '--url <address>',
-        'receiver to ask (default: the receiver of runspan dev if it is running, otherwise its file); the key is read from RUNSPAN_RECEIVER_KEY',
+        '--url <url>',
+        'URL of a receiver (default: the receiver of runspan dev if it is running, otherwise its store file); RUNSPAN_RECEIVER_KEY sets the key',
       )
         .argParser(webAddress)
         .conflicts('store'),
@@ -43,7 +43,9 @@ export async function withSource(
   }
   const noReceiver = named === undefined ? `no receiver listens on port ${DEFAULT_PORT}, and ` : '';
   const noFile = file === undefined ? 'RUNSPAN_STORE names no file' : `the file ${visible(file)} does not exist`;
-  throw new CommandFailure(`${noReceiver}${noFile}; start a receiver with runspan dev, or name one with --url`);
+  throw new CommandFailure(
+    `${noReceiver}${noFile}; start a receiver with runspan dev, or pass the URL of a receiver with --url`,
+  );
 }
 
 /** Request timeout in milliseconds. The timeout is long, because a receiver under load may respond late. */
@@ -132,7 +134,7 @@ class ReceiverSource implements RunSource {
   #notReceiver(response: string): Error {
     const { origin, pathname } = this.#url;
     const address = origin + pathname.replace(/\/$/, '');
-    return new CommandFailure(`${address} ${response}: this is not the address of a receiver`);
+    return new CommandFailure(`${address} ${response}: this is not the URL of a receiver`);
   }
 
   async #request(path: string): Promise<{ response: Response; text: string }> {

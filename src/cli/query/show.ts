@@ -19,9 +19,9 @@ export function define(command: Command, { stdout }: CommandContext): void {
       .description(
         'Shows a trace as a tree with the inputs and outputs of its root run, or a run with all its details. Without an id, shows the latest trace.',
       )
-      .argument('[id]', 'id of a trace or a run, or the first or last characters of the id of a recent trace', idOf)
-      .option('--full', 'print complete payloads; otherwise they are cut at 2000 characters')
-      .option('--json', 'print one object of JSON: a trace that can be imported, or a run with its payloads'),
+      .argument('[id]', "id of a trace or a run, or the start or end of a recent trace's id", idOf)
+      .option('--full', 'print complete payloads instead of the first 2000 characters')
+      .option('--json', 'print one JSON object: a trace that can be imported, or a run with its payloads'),
   )
     .addHelpText('after', HELP)
     .action((id, options) =>
@@ -65,7 +65,7 @@ async function jsonOf(source: RunSource, id: string | undefined): Promise<string
 
 async function runOf(source: RunSource, id: string): Promise<RunDetails> {
   const run = await source.details(id);
-  if (run === undefined) throw new CommandFailure(`there is no trace and no run ${id}`);
+  if (run === undefined) throw new CommandFailure(`no trace or run has the id ${id}`);
   return run;
 }
 

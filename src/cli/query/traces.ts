@@ -12,9 +12,9 @@ import { drawRun, type TreeOptions, tokensText, treeOptionsFor } from '../tree.t
 import { withSource, withSourceOptions } from './run-source.ts';
 
 const HELP = `
-Traces must match all options. --project, --name and --tag match the root run; --status, --type and
---model match any run of the trace, but all of them the same run. --status success without --type
-and --model matches the root run.
+A trace must match all options. --project, --name and --tag apply to the root run. --status, --type
+and --model must match the same run of the trace. Without --type and --model, --status success
+applies to the root run.
 
 Exit code:
   0; 1 if there is no receiver and no file; 2 for invalid arguments`;
@@ -22,19 +22,25 @@ Exit code:
 export function define(command: Command, { stdout }: CommandContext): void {
   withSourceOptions(
     command
-      .description('Lists traces, the latest first: the start time, the end of the id, the root run and totals.')
+      .description(
+        'Lists traces, the latest first. Each line shows the start time, the end of the id, the root run and totals.',
+      )
       .option('--project <name>', 'project')
       .option('--name <name>', 'name of the root run')
       .addOption(
-        new Option('--status <status>', 'status of a run; can be repeated: any of the statuses')
+        new Option('--status <status>', 'status of a run; repeat to match any of several statuses')
           .choices(RUN_STATUSES)
           .argParser(collectFrom(RUN_STATUSES)),
       )
       .option('--type <type>', 'type of a run')
       .option('--model <model>', 'model of a run')
-      .option('--tag <tag>', 'tag of the root run; can be repeated: all of the tags', collect)
-      .option('--text <words>', 'words in any run; words in double quotes must be adjacent')
-      .option('--since <time>', 'for example 90s, 15m, 2h, 7d, 2026-01-31 or 2026-01-31T09:00 (local time)', startTime)
+      .option('--tag <tag>', 'tag of the root run; repeat to require several tags', collect)
+      .option('--text <words>', 'words in any run; put a phrase in double quotes')
+      .option(
+        '--since <time>',
+        'earliest start, for example 15m, 2h, 7d, 2026-01-31 or 2026-01-31T09:00 (local time)',
+        startTime,
+      )
       .option('--limit <n>', 'number of traces, from 1 to 1000', wholeNumber(1, 1_000), 20)
       .option('--json', 'print each trace as one line of JSON'),
   )

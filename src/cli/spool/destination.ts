@@ -41,7 +41,7 @@ function checkEndpoint(endpoint: URL): void {
   if (configured === undefined || withheld === undefined || isSameOrigin(endpoint.href, configured)) return;
   throw new CommandFailure(
     `${withheld} is not sent to ${endpoint.origin}, because RUNSPAN_ENDPOINT has another origin; ` +
-      `set RUNSPAN_ENDPOINT to ${addressOf(endpoint)} too`,
+      `also set RUNSPAN_ENDPOINT to ${addressOf(endpoint)}`,
   );
 }
 
@@ -74,6 +74,6 @@ export function othersText(others: readonly DestinationSurvey[]): string[] {
   const count = others.filter(({ owners }) => holdingFiles(owners).length > 0).length;
   if (count === 0) return [];
   return [
-    `there are runs for ${counted(count, 'other endpoint, workspace or key', 'other endpoints, workspaces or keys')}`,
+    `the folder has runs for ${counted(count, 'other endpoint, workspace or key', 'other endpoints, workspaces or keys')}`,
   ];
 }

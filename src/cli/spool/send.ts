@@ -53,16 +53,16 @@ export async function sendSpool(
   if (total > 0) lines.push(`delivered ${sent} of ${counted(total, 'run')} to ${settings.endpoint.origin}`);
   else if (damaged === 0 && !isLeft) lines.push(`no runs to send for ${destination.name}`);
   if (dropped > 0) lines.push(`${counted(dropped, 'run')} dropped`);
-  if (damaged > 0) lines.push(`${counted(damaged, 'file')} damaged, set aside`);
+  if (damaged > 0) lines.push(`${counted(damaged, 'file')} damaged and set aside`);
   if (options.bad && before.bad.length > 0)
-    lines.push(`${counted(before.bad.length, 'damaged file')} cannot be sent, kept`);
+    lines.push(`${counted(before.bad.length, 'damaged file')} not sent, kept on disk`);
   if (isLeft) {
     const unclaimed = `some files in ${visible(settings.spoolDir)} could not be claimed or read`;
     lines.push(`the other runs remain on disk: ${lastError?.message ?? unclaimed}`);
   }
   if (after.running.length > 0) {
     const processes = counted(after.running.length, 'running process', 'running processes');
-    lines.push(`${counted(runsIn(after.running), 'run')} left to ${processes}`);
+    lines.push(`${counted(runsIn(after.running), 'run')} of ${processes} not sent`);
   }
   print([...lines, ...after.others].join('\n'));
   return isLeft || damaged > 0 || dropped > 0 ? 1 : 0;
@@ -72,7 +72,7 @@ export async function sendSpool(
 function prepare({ from, bad }: SendOptions, { spoolDir }: Settings, hashes: readonly string[]): void {
   const missing = from?.find((hash) => !existsSync(join(spoolDir, FORMAT_FOLDER, hash)));
   if (missing !== undefined) {
-    throw new CommandFailure(`no destination ${missing} in ${spoolDir}; runspan spool list shows the destinations`);
+    throw new CommandFailure(`no destination ${missing} in ${spoolDir}; list the destinations with runspan spool list`);
   }
   if (bad) for (const hash of hashes) restoreBad(systemFs, spoolDir, hash, Date.now());
 }

@@ -32,7 +32,7 @@ export function define(command: Command, { stdout, endAs }: CommandContext): voi
   )
     .option(
       '--from <hash>',
-      'also send runs recorded for this destination, as shown by spool list; can be repeated',
+      'also send runs recorded for this destination, as listed by spool list; can be repeated',
       hash,
     )
     .option('--bad', 'also send readable files that were set aside')
@@ -50,17 +50,17 @@ export function define(command: Command, { stdout, endAs }: CommandContext): voi
 
 function withFolderOptions(command: Command) {
   return command
-    .option('--dir <folder>', 'folder of the spool (default: RUNSPAN_SPOOL_DIR, otherwise ~/.runspan/spool)')
+    .option('--dir <folder>', 'spool folder (default: RUNSPAN_SPOOL_DIR, otherwise ~/.runspan/spool)')
     .option(
       '--endpoint <url>',
-      'only runs for this endpoint, with RUNSPAN_WORKSPACE_ID, otherwise RUNSPAN_API_KEY (default for send and purge: RUNSPAN_ENDPOINT)',
+      'only runs for this endpoint and RUNSPAN_WORKSPACE_ID, otherwise RUNSPAN_API_KEY (default for send and purge: RUNSPAN_ENDPOINT)',
       webAddress,
     );
 }
 
 function hash(text: string, previous: string[] = []): string[] {
   if (isDestination(text)) return [...previous, text];
-  throw new InvalidArgumentError('Expected a destination that runspan spool list shows.');
+  throw new InvalidArgumentError('Expected a destination from the output of runspan spool list.');
 }
 
 interface PurgeOptions extends FolderOptions {
@@ -83,7 +83,7 @@ function purgeRuns({ all, yes, ...options }: PurgeOptions): { lines: string[]; i
   const kept = holdingFiles(owners).length - holdingFiles(dead).length;
   if (kept > 0) {
     const processes = counted(kept, 'running process', 'running processes');
-    lines.push(`the runs of ${processes} are kept; --all deletes them too`);
+    lines.push(`the runs of ${processes} are kept; pass --all to delete them`);
   }
   return { lines: [...lines, ...others], isDryRun: what !== undefined && !yes };
 }
