@@ -68,7 +68,7 @@ async function post({ baseUrl, apiKey, timeoutMs }: Model, body: unknown): Promi
     text = await answer.text();
   } catch (error) {
     const { name, message, cause } = error as Error;
-    const reason = name === 'TimeoutError' ? `no answer within ${timeoutMs / 1_000} s` : (reasonOf(cause) ?? message);
+    const reason = name === 'TimeoutError' ? `no response within ${timeoutMs / 1_000} s` : (reasonOf(cause) ?? message);
     throw new Error(`The model at ${baseUrl} cannot be reached: ${reason}`, { cause: error });
   }
   const parsed = parse(text) as { error?: { message?: unknown } } | null | undefined;

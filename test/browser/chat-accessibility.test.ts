@@ -119,7 +119,7 @@ test('the keyboard reaches every action', async () => {
   await page.getByRole('button', { name: 'Delete', exact: true }).waitFor();
   await reach(/^Delete$/, 'Shift+Tab');
   await keyboard.press('Enter');
-  await page.getByText('Your conversations will be here.').waitFor();
+  await page.getByText('Your conversations will appear here.').waitFor();
   await chat.composer.and(page.locator(':focus')).waitFor();
 });
 

@@ -34,7 +34,7 @@ test('a conversation that is deleted during its answer is reported under its tit
   await page.getByRole('navigation').getByRole('link', { name: 'heron', exact: true }).waitFor();
   expect((await page.request.delete(`${chat.url}/api/threads/${page.url().split('/').at(-1)}`)).status()).toBe(204);
   await page.getByRole('alert').getByText('This conversation no longer exists on the server.').waitFor();
-  await page.getByText('Your conversations will be here.').waitFor();
+  await page.getByText('Your conversations will appear here.').waitFor();
   expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('heron');
   expect(await page.getByRole('group', { name: 'Outcome' }).count()).toBe(0);
   await page.getByRole('link', { name: 'Start a new one' }).click();
@@ -51,10 +51,7 @@ test('a message that is written while the server is away stays in the form', asy
   await chat.cut();
   await page.getByText('Reconnecting').waitFor();
   await chat.say('And then?');
-  await page
-    .locator('form')
-    .getByText('The server does not respond at the moment. Send this when it is back.')
-    .waitFor();
+  await page.locator('form').getByText('The server does not respond. Send the message later.').waitFor();
   expect(await composer.inputValue()).toBe('And then?');
   await chat.release();
   await chat.context.setOffline(false);
@@ -101,7 +98,7 @@ test('an answer that is empty, cut or refused, and an invalid call are explained
   const { page, answers } = chat;
   const bad = { type: 'invalid_tool_call', id: 'c', name: 'save_note', args: '{"text":', error: 'Not JSON' };
   const replies: [string, object, string][] = [
-    ['empty', { content: [] }, 'The model answered without a text.'],
+    ['empty', { content: [] }, 'The model returned no text.'],
     [
       'cut',
       { content: 'The', response_metadata: { finish_reason: 'length' } },

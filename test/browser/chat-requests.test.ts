@@ -27,7 +27,7 @@ test('each of several actions is decided, and a decision can be changed until th
   const [approve, reject] = ['Approve', 'Reject'].map((name) => card.getByRole('button', { name, exact: true }));
   const decisions = async (): Promise<string | null> => answers.last().textContent();
   await chat.say('act');
-  await card.getByText('Decide on all 2 actions. If you reject one, none of them is run.').waitFor();
+  await card.getByText('Decide on all 2 actions. If you reject one action, none is run.').waitFor();
   await reject?.first().click();
   await card.getByRole('button', { name: 'Reject', pressed: true }).waitFor();
   await approve?.first().click();

@@ -283,7 +283,7 @@ test('a request gets the focus unless the user writes, and Enter explains what i
   await chat.say('heron');
   await chat.answers.getByText('Let me', { exact: true }).waitFor();
   await chat.say('And then?');
-  const working = "Still answering. Send this when it's done, or press Stop.";
+  const working = 'The agent is still answering. Wait for the answer, or press Stop.';
   await page.locator('form').getByText(working).waitFor();
   expect(await page.getByRole('status').allTextContents()).toContain(working);
   expect(await composer.inputValue()).toBe('And then?');
@@ -313,7 +313,7 @@ test('a request that was decided on another page is shown as decided', async () 
     await route.continue();
   });
   await card.getByRole('button', { name: 'Reject' }).click();
-  await page.getByRole('alert').getByText('This has been decided elsewhere.', { exact: true }).waitFor();
+  await page.getByRole('alert').getByText('This request was answered elsewhere.', { exact: true }).waitFor();
   await answers.getByText('Saved until the chat ends: buy milk').last().waitFor();
   expect(await card.count()).toBe(0);
 });
@@ -472,7 +472,7 @@ test('an invalid address is explained and leads to a new conversation', async ()
   const { page } = chat;
   for (const id of [encodeURIComponent('a b'), '../../etc', '%00', 'x'.repeat(129), 'x'.repeat(5_000)]) {
     await page.goto(`${chat.url}/#/t/${id}`);
-    await page.getByRole('alert').getByText('There is no such conversation.').waitFor();
+    await page.getByRole('alert').getByText('This conversation does not exist.').waitFor();
     expect(await page.getByText('Reconnecting').count()).toBe(0);
     expect(await page.getByRole('alert').count()).toBe(1);
     await page.getByRole('link', { name: 'Start a new one' }).click();

@@ -53,7 +53,7 @@ test('a login with the write key names the key to use', async () => {
 
 test('a key in the URL is used and removed', async () => {
   const { page, see } = await openPage(runs, { receiver: { apiKey: KEY }, path: '/?view=runs#key=another' });
-  await page.getByRole('alert').getByText('This is not the key of this receiver').waitFor();
+  await page.getByRole('alert').getByText('The API key is not valid for this receiver').waitFor();
   await page.evaluate(`location.hash = 'key=${KEY}'`);
   await see('agent');
   expect(new URL(page.url()).href.replace(/.*\//, '')).toBe('?view=runs');

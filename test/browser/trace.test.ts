@@ -168,10 +168,10 @@ test('a comparison of two traces returns to the list with Escape or the button',
 });
 
 test.each([
-  [`?view=compare&base=${idOf(2)}`, 'This address names no second run.'],
-  [`?view=compare&run=${idOf(2)}`, 'This address names no first run.'],
-  [`?view=compare&base=${idOf(2)}&run=zz`, 'The id in this address is not valid.'],
-  ['?trace=zz', 'The id in this address is not valid.'],
+  [`?view=compare&base=${idOf(2)}`, 'The URL does not name a second run.'],
+  [`?view=compare&run=${idOf(2)}`, 'The URL does not name a first run.'],
+  [`?view=compare&base=${idOf(2)}&run=zz`, 'The id in the URL is not valid.'],
+  ['?trace=zz', 'The id in the URL is not valid.'],
 ])('the invalid address %s is explained, and Escape opens the list', async (path, text) => {
   const { page, see } = await openPage(small, { path: `/${path}` });
   await see(text);

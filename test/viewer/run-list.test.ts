@@ -100,7 +100,7 @@ test('a failed read is repeated with the next change', async () => {
   held.set(changed.id, Promise.reject(new TypeError('fetch failed')));
   announce(changed.id);
   await settled();
-  expect(list.problem.value).toBe('The receiver does not respond. Check that it is running.');
+  expect(list.problem.value).toBe('The receiver does not respond. Check whether the receiver is running.');
   held.clear();
   announce('another');
   await settled();
@@ -191,7 +191,7 @@ test('a list that could not be read shows no error when it is opened again', asy
   held.set('', Promise.reject(new TypeError('fetch failed')));
   announce('another');
   await settled();
-  expect(list.problem.value).toBe('The receiver does not respond. Check that it is running.');
+  expect(list.problem.value).toBe('The receiver does not respond. Check whether the receiver is running.');
   list.close();
   expect([list.problem.value, list.isLoading.value]).toEqual([undefined, true]);
 });

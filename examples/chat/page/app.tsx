@@ -26,7 +26,7 @@ function App(): JSX.Element {
       <main>
         <TopBar thread={thread} isDrawerOpen={isDrawerOpen} isHistoryOpen={isHistoryOpen} />
         {info.value?.model.is_local === true && (
-          <p class="model-note">No model configured: built-in rules on this machine answer.</p>
+          <p class="model-note">No model is configured: answers come from built-in rules.</p>
         )}
         <ViewedNote thread={thread} />
         <ConversationView key={thread.id} thread={thread} />

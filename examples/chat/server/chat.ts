@@ -82,7 +82,7 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
       onError: ({ header }) => {
         // The connection cannot be reused, because the rest of the body is not read.
         header('connection', 'close');
-        throw new RequestError('too_large', `A body can have at most ${BODY_BYTES_MAX} bytes.`, 413);
+        throw new RequestError('too_large', `A request body can have at most ${BODY_BYTES_MAX} bytes.`, 413);
       },
     }),
   );

@@ -41,9 +41,9 @@ async function start(settings: Settings): Promise<void> {
   console.log(
     `traces: ${traces.service === undefined ? 'off' : (traces.service.viewerUrl ?? 'sent to RUNSPAN_ENDPOINT')}`,
   );
-  if (!isLoopback(host)) console.log('There is no sign-in. Put one in front of this address.');
+  if (!isLoopback(host)) console.log('The chat has no sign-in. Put a proxy with sign-in in front of this address.');
   if (!isLocal) console.log(`model:  ${name}`);
-  else console.log('No model configured; answers come from built-in rules. Set OPENAI_API_KEY or OPENAI_BASE_URL.');
+  else console.log('No model is configured; answers come from built-in rules. Set OPENAI_API_KEY or OPENAI_BASE_URL.');
   let isClosing = false;
   const stop = async (): Promise<void> => {
     // A second signal ends the process immediately.

@@ -21,8 +21,8 @@ export class SettingsError extends Error {
 export const USAGE: string = `usage: npm start -- [options], or npm run chat -- [options] in the checkout of runspan
 
   --port N           port of the chat (4888; 0 for any free port)
-  --host ADDRESS     address of the chat (127.0.0.1; there is no sign-in, so put one in front of any other address)
-  --allow-host NAME  another host name of the chat, such as chat.example; repeatable; or CHAT_ALLOWED_HOSTS, with commas
+  --host ADDRESS     address of the chat (127.0.0.1; the chat has no sign-in, so put a proxy with sign-in in front of any other address)
+  --allow-host NAME  another host name of the chat, such as chat.example; repeatable; or CHAT_ALLOWED_HOSTS, separated by commas
   --data DIR         folder for threads, notes and traces (default: memory)
   --postgres URL     PostgreSQL for threads, for several instances; or CHAT_POSTGRES_URL
   --docs DIR         folder of Markdown files to answer questions about (default: the documentation of runspan)
@@ -30,7 +30,7 @@ export const USAGE: string = `usage: npm start -- [options], or npm run chat -- 
   --trace-port N     port of the receiver for traces (4777), which is started unless RUNSPAN_ENDPOINT is set
   --help
 
-Set OPENAI_API_KEY or OPENAI_BASE_URL, and OPENAI_MODEL, for answers of a model. Otherwise built-in rules answer.
+Set OPENAI_API_KEY or OPENAI_BASE_URL, and OPENAI_MODEL, for answers from a model. Otherwise, answers come from built-in rules.
 `;
 
 /**

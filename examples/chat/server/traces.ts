@@ -140,5 +140,5 @@ export function checkUrl(name: string, text: string, keyName: string): void {
   if (url === undefined || !/^https?:$/.test(url.protocol))
     throw new SettingsError(`Expected ${name} to be a URL that begins with http:// or https://.`);
   if (url.username !== '' || url.password !== '')
-    throw new SettingsError(`Expected ${name} to have no user and no password. Put a key into ${keyName}.`);
+    throw new SettingsError(`Expected ${name} to have no user and no password. Set the key in ${keyName}.`);
 }

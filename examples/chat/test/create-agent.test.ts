@@ -57,7 +57,7 @@ test('one rejection rejects the other actions as well, with a reason', async () 
   const [message, ...results] = await decide({ type: 'approve' }, { type: 'reject', message: 'The user declined.' });
   expect(message?.tool_calls).toMatchObject([{ args: { city: 'Oslo' } }, { args: { city: 'Rome' } }]);
   expect(results).toMatchObject([
-    { tool_call_id: 'call-Oslo', content: 'The user declined another action, so this one was not run.' },
+    { tool_call_id: 'call-Oslo', content: 'The user declined another action, so this action was not run.' },
     { tool_call_id: 'call-Rome', content: 'The user declined.' },
     { content: 'Done.' },
   ]);

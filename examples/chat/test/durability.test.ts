@@ -13,7 +13,7 @@ const SERVE = fileURLToPath(new URL('programs/serve.mjs', import.meta.url));
 /** Limits for the tests. The lease is longer than a busy machine can delay a heartbeat. */
 const LIMITS = { leaseMs: 2_500, heartbeatMs: 250 };
 const LIFE_MAX_MS = 100_000;
-const ENDED = 'the process that ran it has ended';
+const ENDED = 'the process of the run has ended';
 
 let postgres: PostgresServer;
 beforeAll(async () => {

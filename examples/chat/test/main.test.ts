@@ -36,7 +36,7 @@ test('the program prints its addresses, answers from the documentation, and trac
   const outcome = outcomeOf(program);
   const { lines, url, traces } = await greetingOf(program);
   for (const address of [url, traces]) expect(address).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
-  expect(lines[2]).toContain('No model configured; answers come from built-in rules.');
+  expect(lines[2]).toContain('No model is configured; answers come from built-in rules.');
   const client = new ChatClient(`${url}/api`);
   expect(await client.get('/info')).toMatchObject({
     agent: 'supervisor',
@@ -60,7 +60,7 @@ test('on a reachable address, the program accepts the allowed host names and war
   const program = start('--host', '0.0.0.0', '--allow-host', 'chat.example', ...AT_ONCE);
   const outcome = outcomeOf(program);
   const { url, lines } = await greetingOf(program);
-  expect(lines[2]).toBe('There is no sign-in. Put one in front of this address.');
+  expect(lines[2]).toBe('The chat has no sign-in. Put a proxy with sign-in in front of this address.');
   const { port } = new URL(url);
   const statusFor = async (host: string): Promise<number | undefined> => {
     const [response] = (await once(request({ port, path: '/api/threads', headers: { host } }).end(), 'response')) as [

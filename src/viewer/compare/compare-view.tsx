@@ -71,7 +71,7 @@ async function readRuns(
   signal: AbortSignal,
 ): Promise<[RunDetails, RunDetails]> {
   if (base === undefined || run === undefined) {
-    throw new ApiError(404, `This address names no ${base === undefined ? 'first' : 'second'} run.`);
+    throw new ApiError(404, `The URL does not name a ${base === undefined ? 'first' : 'second'} run.`);
   }
   return Promise.all([api.run(base, signal), api.run(run, signal)]);
 }

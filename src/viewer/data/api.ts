@@ -57,7 +57,7 @@ export function exportUrl(traceId: string, format: 'runspan' | 'perfetto'): stri
 export function problemOf(error: unknown): string | undefined {
   if (error instanceof DOMException && error.name === 'AbortError') return undefined;
   if (error instanceof ApiError) return error.message;
-  return 'The receiver does not respond. Check that it is running.';
+  return 'The receiver does not respond. Check whether the receiver is running.';
 }
 
 async function get<Result>(path: string, signal?: AbortSignal): Promise<Result> {
@@ -82,7 +82,7 @@ function parseDetail(text: string): string | undefined {
   try {
     const { detail } = JSON.parse(text) as { detail?: string | { loc: (string | number)[]; msg: string }[] };
     if (!Array.isArray(detail)) return detail;
-    if (detail[0]?.loc[0] === 'path') return 'The id in this address is not valid.';
+    if (detail[0]?.loc[0] === 'path') return 'The id in the URL is not valid.';
     return detail.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; ');
   } catch {
     return undefined;

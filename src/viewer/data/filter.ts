@@ -27,7 +27,7 @@ const AGES = ['15m', '1h', '24h', '7d'];
 export const KEYS: readonly FilterKey[] = [
   { key: 'status:', about: STATUSES.join(', '), parameter: 'status', values: STATUSES },
   { key: 'type:', about: RUN_TYPES.join(', '), parameter: 'run_type', values: RUN_TYPES },
-  { key: 'name:', about: 'the full name, in quotes if it has spaces', parameter: 'name' },
+  { key: 'name:', about: 'the full name; quote names with spaces', parameter: 'name' },
   { key: 'model:', about: 'the model', parameter: 'model' },
   { key: 'tag:', about: 'a tag; several tags must all match', parameter: 'tag' },
   { key: 'meta.', about: 'metadata: meta.user=42, or meta.user for any value' },

@@ -54,7 +54,7 @@ export function CopyButton({ text, label, word }: { text: () => string; label: s
       await navigator.clipboard.writeText(text());
       setResult('Copied');
     } catch {
-      setResult('Not allowed by the browser');
+      setResult('The browser does not allow copying');
     }
     setTimeout(() => setResult(undefined), COPIED_MS);
   };

@@ -58,5 +58,5 @@ const STATUS_TITLES: Readonly<Record<RunStatus, string>> = {
   pending: 'Has not ended yet',
   cancelled: 'Cancelled by its caller',
   interrupted: 'The process stopped before the run ended',
-  incomplete: 'Sent before its end, and may still be running',
+  incomplete: 'Sent before the run ended; the run may still be active',
 };

@@ -18,7 +18,7 @@ export function EmptyState({ problem }: { problem: string | undefined }): JSX.El
       <div class="empty">
         <h2>No matches</h2>
         {view === 'traces' ? (
-          <p>No traces match this filter, which applies to root runs. New matches appear automatically.</p>
+          <p>No root runs match this filter. New matches appear automatically.</p>
         ) : (
           <p>No runs match this filter. New matches appear automatically.</p>
         )}
@@ -42,7 +42,7 @@ export function EmptyState({ problem }: { problem: string | undefined }): JSX.El
         <button type="button" class="link" onClick={importFile}>
           import a trace from a file
         </button>
-        . If the receiver requires a key, set it as <code>RUNSPAN_API_KEY</code>. New runs appear here automatically.
+        . If the receiver requires a key, set <code>RUNSPAN_API_KEY</code>. New runs appear here automatically.
       </p>
     </div>
   );

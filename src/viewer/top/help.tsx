@@ -16,11 +16,11 @@ const KEYS: readonly (readonly [string, string])[] = [
   ['e', 'in a trace: errors only'],
   ['n', 'in a trace: next error'],
   ['m', 'Markdown or plain text'],
-  ['c', 'compare two runs: press it on each'],
+  ['c', 'compare two runs: press this key on each run'],
   ['g t', 'traces'],
   ['g r', 'all runs'],
   ['g s', 'statistics'],
-  ['Esc', 'back, close, leave the text box'],
+  ['Esc', 'go back, close, or leave the text box'],
   ['?', 'this help'],
 ];
 
@@ -48,7 +48,7 @@ function HelpDialog(): JSX.Element {
   return (
     <dialog ref={dialog} class="help popup" aria-label="Help" onClose={close}>
       <header class="line">
-        <h2>Keys</h2>
+        <h2>Keyboard shortcuts</h2>
         <span class="space" />
         <button type="button" class="button quiet" onClick={close}>
           Close

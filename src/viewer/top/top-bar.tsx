@@ -46,7 +46,13 @@ export function TopBar(): JSX.Element {
         <button type="button" class="button quiet" title={themeLabel} aria-label={themeLabel} onClick={nextTheme}>
           <Icon name="theme" />
         </button>
-        <button type="button" class="button quiet" title="Keys and filters (?)" aria-label="Help" onClick={openHelp}>
+        <button
+          type="button"
+          class="button quiet"
+          title="Keyboard shortcuts and filters (?)"
+          aria-label="Help"
+          onClick={openHelp}
+        >
           ?
         </button>
       </nav>

@@ -51,7 +51,7 @@ export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
       >
         Errors only
       </Toggle>
-      <a class="button quiet" href={exportUrl(id, 'runspan')} download title="Download a file that Import reads">
+      <a class="button quiet" href={exportUrl(id, 'runspan')} download title="Download a file that can be imported">
         <Icon name="download" />
         JSON
       </a>

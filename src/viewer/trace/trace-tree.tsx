@@ -66,7 +66,7 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
             <TraceRow key={index} model={model} index={index} row={first + offset + 1} axis={axis} />
           ))}
         </Rows>
-        {shown.length === 0 && <p class="loading">No runs of this trace match.</p>}
+        {shown.length === 0 && <p class="loading">No runs in this trace match.</p>}
       </div>
     </section>
   );

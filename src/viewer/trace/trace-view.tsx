@@ -49,7 +49,7 @@ function MissingTrace({ problem }: { problem: string | undefined }): JSX.Element
     <div class="empty">
       <h2>{problem ?? 'Trace not found'}</h2>
       {problem === undefined && (
-        <p>The receiver has not received this trace, or has deleted it to stay within its limits.</p>
+        <p>This trace has not arrived, or was deleted to stay within the limits of the receiver.</p>
       )}
       <button type="button" class="button" onClick={closeTrace}>
         Back to the list

@@ -51,7 +51,7 @@ export async function stateOf(threadId: string): Promise<ThreadState | undefined
   }
 }
 
-export const NO_RESPONSE = 'The server does not respond. Is it still running?';
+export const NO_RESPONSE = 'The server does not respond. Check whether the server is running.';
 
 /** Whether the server has responded and refused the request. */
 export function isRefusal(error: unknown): error is Error {
@@ -64,8 +64,8 @@ export function problemOf(error: unknown): string {
   if (refusal instanceof CommandError) return refusal.detail ?? 'The command failed.';
   if (!(refusal instanceof ApiError)) return isRefusal(refusal) ? refusal.message : NO_RESPONSE;
   const { status, detail } = refusal;
-  if (status === 413) return 'This message is too long. Shorten it, or send it in parts.';
-  if (status === 422) return `The server does not understand this page. Reload it. (${detail ?? status})`;
+  if (status === 413) return 'This message is too long. Send a shorter message.';
+  if (status === 422) return `The server rejected the request. Reload the page. (${detail ?? status})`;
   const isAway = status >= 502 && status <= 504;
   const unexplained = isAway
     ? `The server is not available (${status}). Try again later.`

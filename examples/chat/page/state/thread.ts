@@ -217,7 +217,7 @@ export class Thread {
       return true;
     } catch (error) {
       const isAnswered = error instanceof CommandError && error.reason === 'no_such_interrupt';
-      this.problem.value = isAnswered ? 'This has been decided elsewhere.' : problemOf(error);
+      this.problem.value = isAnswered ? 'This request was answered elsewhere.' : problemOf(error);
       if (isRefusal(error)) await this.refresh();
       // The page reconnects, and the problem disappears when the server responds again.
       else this.#connect();

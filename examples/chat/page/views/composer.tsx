@@ -16,7 +16,7 @@ const LONGEST = `A message can have at most ${CHARS_MAX.toLocaleString('en')} ch
 
 const ABSENT = {
   deleted: 'This conversation no longer exists on the server.',
-  invalid: 'There is no such conversation.',
+  invalid: 'This conversation does not exist.',
 } as const;
 
 /** The form for the next message. Enter sends the message, Shift+Enter starts a new line. */
@@ -95,8 +95,8 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
 /** Returns the reason why no message can be sent now, or undefined if one can. */
 function obstacleOf(thread: Thread, isWorking: boolean, isAsked: boolean): string | undefined {
   if (isWorking && thread.connection.value === 'reconnecting')
-    return 'The server does not respond at the moment. Send this when it is back.';
-  if (isWorking) return "Still answering. Send this when it's done, or press Stop.";
+    return 'The server does not respond. Send the message later.';
+  if (isWorking) return 'The agent is still answering. Wait for the answer, or press Stop.';
   return isAsked ? 'The agent is waiting for your decision above.' : undefined;
 }
 

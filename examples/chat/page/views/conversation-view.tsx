@@ -85,7 +85,7 @@ function Outcome({ thread, conversation }: { thread: Thread; conversation: Conve
   if (!isCutShort(run) && !isLeft) return null;
   return (
     <div class={`outcome row spread ${run.status === 'failed' ? 'outcome-bad' : ''}`} role="group" aria-label="Outcome">
-      <p class="plain">{isLeft ? 'This answer was not finished.' : <EndNote end={run} />}</p>
+      <p class="plain">{isLeft ? 'This answer is incomplete.' : <EndNote end={run} />}</p>
       <button type="button" class="button" onClick={() => void thread.retry().then(focusComposer)}>
         <Icon name="retry" /> Try again
       </button>

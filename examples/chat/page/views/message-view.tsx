@@ -55,9 +55,9 @@ export function MessageView({ message, conversation, isLast, depth = 0 }: Messag
 function noteOf({ state, blocks, finishReason }: Message): string | undefined {
   if (finishReason === 'length') return 'The answer reached the maximum length of the model.';
   if (finishReason === 'content_filter')
-    return 'The model refused to answer, or a filter of its provider ended the answer.';
+    return "The model refused to answer, or the provider's filter ended the answer.";
   const isEmpty = state === 'complete' && blocks.every(({ type, text }) => type === 'text' && !text);
-  return isEmpty ? 'The model answered without a text.' : undefined;
+  return isEmpty ? 'The model returned no text.' : undefined;
 }
 
 type BlockProps = Required<Omit<MessageViewProps, 'message'>>;

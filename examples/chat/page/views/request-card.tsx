@@ -49,7 +49,7 @@ export function RequestCard({ request, respond }: RequestCardProps): JSX.Element
     <article ref={card} class="approval" tabIndex={-1} aria-label="Request of the agent">
       {actions.length === 0 && <FreeAnswer payload={request.payload} isSent={isSent.value} answer={answer} />}
       {actions.length > 1 && (
-        <p class="note">Decide on all {actions.length} actions. If you reject one, none of them is run.</p>
+        <p class="note">Decide on all {actions.length} actions. If you reject one action, none is run.</p>
       )}
       {actions.map((action, index) => (
         <Action

@@ -57,7 +57,7 @@ export function Sidebar({ isOpen, close }: { isOpen: boolean; close: () => void 
           Show more conversations
         </button>
       )}
-      {threads.value?.length === 0 && <p class="note">Your conversations will be here.</p>}
+      {threads.value?.length === 0 && <p class="note">Your conversations will appear here.</p>}
       <Problem text={threadsProblem.value} />
       {chosen.value !== undefined && (
         <DeleteDialog

@@ -81,9 +81,9 @@ export function ViewedNote({ thread }: { thread: Thread }): JSX.Element | null {
   return (
     <div class="viewed-note row spread" role="group" aria-label="Earlier point">
       <p>
-        The conversation{Number.isNaN(time.getTime()) ? '' : ` at ${time.toLocaleTimeString()}`}. Sending a message
-        starts a branch here.
-        {isAsked && ' The agent waits for your decision in the latest state. A branch leaves it undecided.'}
+        The conversation{Number.isNaN(time.getTime()) ? '' : ` at ${time.toLocaleTimeString()}`}. A new message starts a
+        branch here.
+        {isAsked && ' The agent waits for your decision in the latest state. A branch leaves this decision open.'}
       </p>
       <button
         type="button"

@@ -91,7 +91,7 @@ export function urlOf(server: ServerType, host: string): string {
 
 function listenError({ code, message }: NodeJS.ErrnoException, host: string, port: number): string {
   if (code === 'EADDRINUSE') return `Port ${port} is in use. Choose another port with --port.`;
-  if (code === 'EACCES') return `Port ${port} needs more rights. Choose a port from 1024 with --port.`;
+  if (code === 'EACCES') return `Port ${port} requires more privileges. Choose a port of at least 1024 with --port.`;
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN')
     return `${host} is not an address of this machine. Choose another address with --host.`;
   return `${message}. Choose another --host or --port.`;

@@ -40,7 +40,7 @@ export function answerOf(request: unknown, response: unknown): unknown {
   if (!isApprovalRequest(request)) return response;
   const decisions = (fieldsOf(response).decisions as readonly unknown[]).map(fieldsOf);
   if (decisions.every(({ type }) => type !== 'reject')) return response;
-  const rejection = { type: 'reject', message: 'The user declined another action, so this one was not run.' };
+  const rejection = { type: 'reject', message: 'The user declined another action, so this action was not run.' };
   const isKept = ({ type }: Fields, index: number): boolean =>
     type === 'reject' || allowedFor(request, index)?.includes('reject') === false;
   return { decisions: decisions.map((decision, index) => (isKept(decision, index) ? decision : rejection)) };

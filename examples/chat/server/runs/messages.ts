@@ -81,7 +81,7 @@ function coerce(value: unknown, place: string, canRemove: boolean): BaseMessage 
   const { content, tool_calls: calls } = fields as Fields;
   const isContent = Array.isArray(content) ? content.every(isBlock) : typeof content === 'string';
   if (!isContent && !((content === null || content === undefined) && calls !== undefined))
-    throw refusal('Expected content to be text, or a list of objects with a type');
+    throw refusal('Expected content to be a string, or a list of objects with a type');
   if (calls !== undefined && !(Array.isArray(calls) && calls.every(isCall)))
     throw refusal('Expected tool_calls to be a list of objects with a name');
   return message;

@@ -44,7 +44,7 @@ export interface RunOptions {
 }
 
 /** Error message of a run whose process no longer renews the run's lease. */
-export const PROCESS_ENDED = 'the process that ran it has ended';
+export const PROCESS_ENDED = 'the process of the run has ended';
 
 const RUN_MINUTES_MAX = 15;
 /** Maximum number of steps of the agent. Steps of subagents do not count. */
