@@ -2,15 +2,15 @@ import { shareInstances } from './shared.ts';
 
 /** A description of each error code. A test compares the descriptions with `docs/errors.md`. */
 export const errorCodes = {
-  RUNSPAN_INVALID_OPTION: 'An option has the wrong type or a value that is out of range.',
-  RUNSPAN_RUN_NOT_FOUND: 'The recorder has no run with this name, or has several.',
+  RUNSPAN_INVALID_OPTION: 'An option has the wrong type or an out-of-range value.',
+  RUNSPAN_RUN_NOT_FOUND: 'The recorder has no run with this name, or more than one.',
   RUNSPAN_ADDRESS_IN_USE: 'The receiver cannot listen because another program uses the port.',
   RUNSPAN_LISTEN_FAILED: 'The receiver cannot listen on the given host and port.',
-  RUNSPAN_SQLITE_MISSING: 'No SQLite is available for the store.',
-  RUNSPAN_STORE_IN_USE: 'The file of a store is open in another process.',
-  RUNSPAN_STORE_INVALID: 'The file is not a store, is damaged, or was written by a later version.',
-  RUNSPAN_STORE_FAILED: 'A store cannot be opened, read or written.',
-  RUNSPAN_INVALID_REQUEST: 'The arguments of a client call break a rule of the interface. Nothing was sent.',
+  RUNSPAN_SQLITE_MISSING: 'The store requires SQLite, which is not available.',
+  RUNSPAN_STORE_IN_USE: 'The store file is open in another process.',
+  RUNSPAN_STORE_INVALID: 'The file is not a runspan store, is damaged, or was written by a later version.',
+  RUNSPAN_STORE_FAILED: 'The store cannot be opened, read or written.',
+  RUNSPAN_INVALID_REQUEST: 'The arguments of a client call are invalid. No request was sent.',
   RUNSPAN_BAD_REQUEST: 'The service responded with 400.',
   RUNSPAN_UNAUTHENTICATED: 'The service responded with 401.',
   RUNSPAN_FORBIDDEN: 'The service responded with 403.',
@@ -22,15 +22,15 @@ export const errorCodes = {
   RUNSPAN_UNEXPECTED_STATUS: 'The service responded with another unsuccessful status, for example a redirect.',
   RUNSPAN_INVALID_ANSWER: 'The response is not JSON, or is too long.',
   RUNSPAN_NO_ANSWER: 'The service cannot be reached, or the connection broke before the response.',
-  RUNSPAN_TIMEOUT: 'A call or a wait took longer than its time limit.',
+  RUNSPAN_TIMEOUT: 'A call or a wait took longer than its timeout.',
   RUNSPAN_STREAM_BROKEN: 'An event stream ended before its run ended.',
   RUNSPAN_COMMAND_REFUSED: 'The service responded to a thread command with an error.',
   RUNSPAN_RUN_FAILED: 'The agent run ended with an error.',
   RUNSPAN_REVISION_FAILED: 'The awaited revision will not be deployed: it failed, was skipped or was interrupted.',
   RUNSPAN_REVISION_SUPERSEDED: 'The awaited revision was replaced by a later one.',
-  RUNSPAN_NO_FEEDBACK_ADDRESS: 'The run stream ended or was cancelled before feedback addresses arrived.',
-  RUNSPAN_UNSUPPORTED: '`runspan/langsmith` does not have this function of LangSmith.',
-  RUNSPAN_FEEDBACK_REFUSED: 'The feedback address is unknown or has expired, or does not accept this feedback.',
+  RUNSPAN_NO_FEEDBACK_ADDRESS: 'The run stream ended or was cancelled before feedback URLs arrived.',
+  RUNSPAN_UNSUPPORTED: '`runspan/langsmith` does not support this LangSmith function.',
+  RUNSPAN_FEEDBACK_REFUSED: 'The feedback URL is unknown, has expired, or does not accept this feedback.',
 } as const;
 
 /** An error code, as listed in `errorCodes`. */

@@ -80,10 +80,11 @@ export function withoutPrototype<Options extends object>(options: Options): Opti
 
 function expectation(what: string, { name, value, check }: OptionMistake, known: readonly string[]): string {
   // A string is not shown, because the caller may have passed an API key by mistake.
-  if (name === undefined) return `${what} to be an object, got ${typeof value === 'string' ? 'text' : shown(value)}`;
-  if (check === undefined) return `${what} to have no more than ${known.join(', ')}, got \`${name}\``;
+  if (name === undefined)
+    return `${what} to be an object, got ${typeof value === 'string' ? 'a string' : shown(value)}`;
+  if (check === undefined) return `${what} to contain only ${known.join(', ')}, got \`${name}\``;
   const [expected, , show = shown] = check;
-  const got = show !== 'secret' ? show(value) : typeof value === 'string' ? 'another text' : shown(value);
+  const got = show !== 'secret' ? show(value) : typeof value === 'string' ? 'another string' : shown(value);
   return `\`${name}\` to be ${expected}, got ${got}`;
 }
 

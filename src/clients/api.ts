@@ -191,7 +191,7 @@ export class Api {
     const leftMs = (): number => untilMs - monotonicNowMs();
     const { url: address, allowInsecure } = this.#options;
     const hasKey = secretsIn(options.headers).length + secretsIn(call.headers).length > 0;
-    if (hasKey) serviceAddress('the address of the client', address, { hasKey, allowInsecure });
+    if (hasKey) serviceAddress('the URL of the client', address, { hasKey, allowInsecure });
     const secrets = this.#secretsOf(call);
     const url = secrets.masked(this.urlOf(call.path));
     const body = jsonTextOf(call, secrets);

@@ -96,25 +96,25 @@ export interface RetryEvent extends RequestEvent {
   readonly delayMs: number;
 }
 
-export const ADDRESS: Check = ['an address', (value) => typeof value === 'string' || value instanceof URL];
-export const TEXT_OPTION: Check = ['text that is not empty', (value) => typeof value === 'string' && value !== ''];
+export const ADDRESS: Check = ['a URL', (value) => typeof value === 'string' || value instanceof URL];
+export const TEXT_OPTION: Check = ['a non-empty string', (value) => typeof value === 'string' && value !== ''];
 export const OBJECT_OPTION: Check = ['an object', isObject];
 export const TIMEOUT: Check = wholeFrom(1, DELAY_MAX_MS);
 
 export function oneOrMoreOf(words: readonly string[]): Check {
   const isWord = (word: unknown): boolean => typeof word === 'string' && words.includes(word);
-  return [`one or a list of ${words.join(', ')}`, (value) => [value].flat().every(isWord)];
+  return [`one or more of ${words.join(', ')}`, (value) => [value].flat().every(isWord)];
 }
 
 export const clientChecks: Checks<ClientOptions> = {
-  apiKey: ['a text that is not empty, of printable ASCII', isKey, 'secret'],
-  headers: entriesCheck('header', 'an object of names and texts that headers can hold', isHeader),
+  apiKey: ['a non-empty string of printable ASCII characters', isKey, 'secret'],
+  headers: entriesCheck('header', 'an object of valid header names and values', isHeader),
   timeoutMs: TIMEOUT,
   connectTimeoutMs: TIMEOUT,
   maxRetries: wholeFrom(0, 100),
   allowInsecure: TRUE_OR_FALSE,
   dispatcher: ['an undici Dispatcher', (value) => typeof (value as Dispatcher | null)?.dispatch === 'function'],
-  hooks: entriesCheck('hook', 'an object of the functions onRequest, onResponse and onRetry', isHook),
+  hooks: entriesCheck('hook', 'an object with the functions onRequest, onResponse and onRetry', isHook),
 };
 
 export const callChecks: Checks<CallOptions> = {
@@ -123,7 +123,7 @@ export const callChecks: Checks<CallOptions> = {
   maxRetries: clientChecks.maxRetries,
   headers: entriesCheck(
     'header',
-    'an object of names and texts that headers can hold, or null to remove a header',
+    'an object of valid header names and values, or null to remove a header',
     (name, text) => isHeader(name, text === null ? '' : text),
   ),
 };
@@ -162,13 +162,13 @@ export function serviceAddress(
   if (problem !== undefined || url === undefined) {
     throw new RunspanError(
       'RUNSPAN_INVALID_OPTION',
-      `Expected \`${option}\` to be an http or https address, such as https://host/path, got one that ${problem}`,
+      `Expected \`${option}\` to be an http or https URL, such as https://host/path, got one that ${problem}`,
     );
   }
   if (hasKey && !allowInsecure && url.protocol === 'http:' && !isLoopback(url.hostname)) {
     throw new RunspanError(
       'RUNSPAN_INVALID_OPTION',
-      `Expected \`${option}\` to be an https address: ${secret} is not sent over plain HTTP to another machine unless \`allowInsecure\` is set`,
+      `Expected \`${option}\` to be an https URL: ${secret} is not sent over plain HTTP to another machine unless \`allowInsecure\` is set`,
     );
   }
   return url;

@@ -164,7 +164,7 @@ function idErrors(name: string, value: unknown, uuid: string | undefined): Valid
   const loc = ['path', name];
   if (uuid !== undefined) return isUuid(value) ? [] : [{ loc, msg: 'Expected a UUID', type: 'uuid_parsing' }];
   const isSegment = typeof value === 'string' && value !== '' && value !== '.' && value !== '..';
-  const msg = 'Expected text that is not empty, nor . or ..';
+  const msg = 'Expected a non-empty string other than . or ..';
   return isSegment ? [] : [{ loc, msg, type: 'value_error' }];
 }
 

@@ -136,7 +136,7 @@ export class TimeoutError extends RunspanError {
   readonly request: CallFacts;
 
   constructor(request: CallFacts, timeoutMs: number, options?: ErrorOptions) {
-    super('RUNSPAN_TIMEOUT', `${requestText(request)}: no answer within ${timeoutMs} ms`, options);
+    super('RUNSPAN_TIMEOUT', `${requestText(request)}: no response within ${timeoutMs} ms`, options);
     this.request = request;
   }
 }
@@ -186,7 +186,7 @@ function detailOf(body: unknown, depthMax = 3): string | undefined {
 }
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-const ADVICE = ' (redirects are not followed; set the address to which the redirect leads)';
+const ADVICE = " (redirects are not followed; use the redirect's target as the base URL)";
 
 function oneLine(text: string): string {
   return text.replace(/[\p{Cc}\s]+/gu, ' ').trim();

@@ -57,7 +57,7 @@ const TOKEN_REQUEST: Schema<object> = v.pipe(
   strictRequest<FeedbackTokenRequest>(
     {
       runId: UUID,
-      key: value<string>('text of 1 to 180 characters', (key) =>
+      key: value<string>('a string of 1 to 180 characters', (key) =>
         /^.{1,180}$/s.test(typeof key === 'string' ? key : ''),
       ),
     },
@@ -69,7 +69,7 @@ const TOKEN_REQUEST: Schema<object> = v.pipe(
   ),
   rule<FeedbackTokenRequest>(({ expiresIn, expiresAt }) =>
     isObject(expiresIn) && typeof expiresAt === 'string'
-      ? [['Expected no expiresAt beside expiresIn', 'expiresAt']]
+      ? [['Expected either expiresIn or expiresAt, not both', 'expiresAt']]
       : [],
   ),
   v.transform(({ runId, key, feedbackId, expiresIn, expiresAt }) => ({

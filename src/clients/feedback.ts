@@ -135,18 +135,18 @@ const isText = (given: unknown): boolean => typeof given === 'string';
 const BODY_FIELDS: Checks<FeedbackSubmission> = {
   score: ['a finite number, true or false', isScalar],
   value: [
-    'a finite number, true, false, text or an object',
+    'a finite number, true, false, a string or an object',
     (given) => isScalar(given) || isText(given) || isObject(given),
   ],
   comment: ['text', isText],
-  correction: ['an object or text', (given) => isObject(given) || isText(given)],
+  correction: ['an object or a string', (given) => isObject(given) || isText(given)],
   metadata: ['an object', isObject],
 };
 
 const QUERY_FIELDS: Checks<FeedbackSubmission> = {
   ...BODY_FIELDS,
   value: [
-    'a finite number, true, false or text; only POST can send an object',
+    'a finite number, true, false or a string; only POST can send an object',
     (given) => isScalar(given) || isText(given),
   ],
   metadata: ['no metadata; only POST can send it', () => false],
@@ -181,7 +181,7 @@ function feedbackUrl(given: string | URL, allowInsecure: boolean | undefined, or
   const url = preSignedUrl('url', given, allowInsecure);
   const expected = origin === undefined ? url.origin : originOf(origin);
   if (expected === url.origin) return url;
-  const message = `Expected \`url\` to be an address of ${expected}, got one of ${url.origin}`;
+  const message = `Expected \`url\` to be a URL of ${expected}, got one of ${url.origin}`;
   throw new RunspanError('RUNSPAN_INVALID_OPTION', message);
 }
 
@@ -199,7 +199,7 @@ function secretsOf({ pathname, searchParams }: URL): string[] {
 const submitChecks: Checks<SubmitFeedbackOptions> = {
   ...callChecks,
   headers: [
-    'headers without a key, because no key is sent to a pre-signed address',
+    'headers without a key, because no key is sent to a pre-signed URL',
     (given) => callChecks.headers[1](given) && secretsIn(given as Record<string, string>).length === 0,
   ],
   connectTimeoutMs: clientChecks.connectTimeoutMs,

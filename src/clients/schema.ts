@@ -85,7 +85,7 @@ function errorOf({ path, message, type, input }: v.BaseIssue<unknown>, place: Va
   return isMissing ? { loc, msg: 'Field required', type: 'missing' } : { loc, msg: message, type: 'value_error' };
 }
 
-export const TEXT: Schema<string> = value('text that is not empty', (text) => typeof text === 'string' && text !== '');
+export const TEXT: Schema<string> = value('a non-empty string', (text) => typeof text === 'string' && text !== '');
 export const TEXTS: Schema<string[]> = listOf(TEXT);
 export const TRUE_OR_FALSE: Schema<boolean> = v.boolean('Expected true or false');
 const UUID_FORMAT = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -109,7 +109,7 @@ export function each<const Name extends string, T>(
 }
 
 export function listOf<T>(item: Schema<T>, least = 0): Schema<T[]> {
-  const message = `Expected a list${least > 0 ? ' that is not empty' : ''}`;
+  const message = `Expected a ${least > 0 ? 'non-empty ' : ''}list`;
   return v.pipe(v.array(item, message), v.minLength(least, message));
 }
 

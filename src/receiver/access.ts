@@ -58,7 +58,7 @@ export class Access {
     if (this.#isExposed && (isIP(name.replace(/^\[(.*)\]$/, '$1')) > 0 || isLoopback(name))) return;
     if (this.#names.has(name)) return;
     const expected = `Expected the host to be 127.0.0.1, localhost or [::1] with port ${port}`;
-    throw new HttpError(403, this.#isExposed ? `${expected}, an address, or one of \`allowedHosts\`` : expected);
+    throw new HttpError(403, this.#isExposed ? `${expected}, an IP address, or one of \`allowedHosts\`` : expected);
   }
 
   /**
@@ -69,7 +69,7 @@ export class Access {
     if (admission === 'anyone') return;
     const { origin } = request.headers;
     if (origin !== undefined && !this.#isOwnOrigin(origin, request)) {
-      throw new HttpError(403, 'Pages of another origin may not send requests to this receiver');
+      throw new HttpError(403, 'Pages from another origin may not send requests to this receiver');
     }
     if (isOfAnotherSite(request) && !(admission === 'open' && isNavigation(request))) {
       throw new HttpError(403, 'Pages from other sites may only link to /');
@@ -78,7 +78,7 @@ export class Access {
     this.#checkKey(request, admission);
     const { 'x-tenant-id': workspaceId } = request.headers;
     if (this.#rules.workspaceId !== undefined && workspaceId !== undefined && workspaceId !== this.#rules.workspaceId) {
-      throw new HttpError(403, 'x-tenant-id is not the workspace of this receiver');
+      throw new HttpError(403, 'x-tenant-id does not match the workspace of this receiver');
     }
   }
 
@@ -125,7 +125,7 @@ export class Access {
       throw new HttpError(403, 'The write key can only send runs and feedback');
     }
     const token = cookieOf(request);
-    if (token === undefined) throw unauthorized('The key is missing: send it as x-api-key');
+    if (token === undefined) throw unauthorized('The API key is missing: send the key in the header x-api-key');
     if (Date.now() >= (this.#sessions.get(token) ?? 0)) throw unauthorized('The session has ended: log in again');
     // Browsers send the session cookie with every request, so a write also needs an `Origin` header.
     if (method !== 'GET' && headers.origin === undefined) {
@@ -140,7 +140,7 @@ export class Access {
       this.#wrongKeysResetMs = now + WRONG_KEYS_WINDOW_MS;
     }
     this.#wrongKeys += 1;
-    const detail = 'This is not the key of this receiver';
+    const detail = 'The API key is not valid for this receiver';
     if (this.#wrongKeys <= WRONG_KEYS_MAX) return unauthorized(detail);
     const retryAfter = `${Math.ceil((this.#wrongKeysResetMs - now) / 1_000)}`;
     return new HttpError(429, `${detail}; too many wrong keys, try again later`, { 'retry-after': retryAfter });

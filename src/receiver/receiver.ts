@@ -155,7 +155,7 @@ function missingMethods(store: Record<string, unknown>): string[] {
 }
 
 const CHECKS: Checks<ReceiverOptions> = {
-  host: ['an address', (value) => typeof value === 'string'],
+  host: ['a host name or IP address', (value) => typeof value === 'string'],
   port: wholeFrom(0, 65_535),
   store: [
     'an object with all methods of `Store`',
@@ -165,7 +165,7 @@ const CHECKS: Checks<ReceiverOptions> = {
   strict: TRUE_OR_FALSE,
   apiKey: KEY,
   writeKey: KEY,
-  workspaceId: ['text that is not empty', (value) => typeof value === 'string' && value !== ''],
+  workspaceId: ['a non-empty string', (value) => typeof value === 'string' && value !== ''],
   allowedHosts: [
     'a list of host names without ports',
     (value) => Array.isArray(value) && value.every((name) => typeof name === 'string' && HOST_NAME.test(name)),

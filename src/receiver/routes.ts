@@ -50,7 +50,7 @@ export function createRoutes(store: Store, strict: boolean, faults: Faults, acce
     const found = endpoint?.routes.filter((one) => !hidden.has(one)) ?? [];
     const route = found.find((one) => one.method === request.method || isProbe(one, request));
     access.admit(request, route?.admission ?? 'key');
-    if (found.length === 0) throw new HttpError(404, `There is nothing at ${pathname}`);
+    if (found.length === 0) throw new HttpError(404, `No route matches ${pathname}`);
     if (route === undefined) {
       const allowed = found.map(({ method }) => method).join(', ');
       throw new HttpError(405, `${pathname} accepts ${allowed}, got ${request.method}`, { allow: allowed });
@@ -85,7 +85,7 @@ function parametersIn(path: string, endpoint: Endpoint | undefined): Record<stri
   try {
     return Object.fromEntries(Object.entries(groups).map(([name, segment]) => [name, decodeURIComponent(segment)]));
   } catch {
-    throw new HttpError(400, 'The path of the request contains an invalid escape');
+    throw new HttpError(400, 'The request path contains an invalid escape sequence');
   }
 }
 
@@ -93,7 +93,7 @@ function parametersIn(path: string, endpoint: Endpoint | undefined): Record<stri
 function targetOf({ url = '', headers }: IncomingMessage): URL {
   const own = `http://${headers.host}`;
   const target = url.startsWith(`${own}/`) ? url.slice(own.length) : url;
-  if (!target.startsWith('/')) throw new HttpError(400, 'The URL of the request is not a URL of this receiver');
+  if (!target.startsWith('/')) throw new HttpError(400, 'The request URL does not belong to this receiver');
   // The `Host` header has already been checked. A constant host makes every path a valid URL.
   return new URL(`http://receiver${target}`);
 }

@@ -103,7 +103,7 @@ function bind(server: Server, host: string, port: number): Promise<void> {
 
 function listenError(error: NodeJS.ErrnoException, host: string, port: number): RunspanError {
   if (error.code === 'EADDRINUSE') {
-    const message = `Port ${port} on ${host} is in use: end the program that uses it, or choose another \`port\` (0 for a free one)`;
+    const message = `Port ${port} on ${host} is in use: stop the program that uses the port, or choose another \`port\` (0 selects a free port)`;
     return new RunspanError('RUNSPAN_ADDRESS_IN_USE', message, { cause: error });
   }
   const message = `Cannot listen on ${host}, port ${port}: ${messageOf(error)}; choose another \`host\` or \`port\``;

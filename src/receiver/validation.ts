@@ -58,9 +58,9 @@ export function jsonObject(value: unknown, loc: Location = ['body']): Record<str
   throw new HttpError(400, `${loc.slice(1).join('.') || 'The body'} is not a JSON object`);
 }
 
-export const text: Schema<string> = v.string('text');
+export const text: Schema<string> = v.string('a string');
 
-const FILLED = 'text that is not empty';
+const FILLED = 'a non-empty string';
 export const filledText: Schema<string> = v.pipe(v.string(FILLED), v.nonEmpty(FILLED));
 
 export const object: Schema<Record<string, unknown>> = v.custom<Record<string, unknown>>(isObject, 'an object');

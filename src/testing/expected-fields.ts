@@ -48,8 +48,8 @@ export interface ExpectedFields {
 
 const object: Check = ['an object or a matcher', (value) => typeof value === 'object' && value !== null];
 const list: Check = ['a list or a matcher', (value) => Array.isArray(value) || isAsymmetric(value)];
-const text: Check = ['text or a matcher', (value) => typeof value === 'string' || isAsymmetric(value)];
-const pattern: Check = ['text, a RegExp or a matcher', (value) => value instanceof RegExp || text[1](value)];
+const text: Check = ['a string or a matcher', (value) => typeof value === 'string' || isAsymmetric(value)];
+const pattern: Check = ['a string, a RegExp or a matcher', (value) => value instanceof RegExp || text[1](value)];
 
 export const fieldChecks: Checks<ExpectedFields> = {
   name: pattern,

@@ -68,7 +68,7 @@ export interface RunRecorder {
 }
 
 const CHECKS: Checks<RecordOptions> = {
-  project: ['text', (value) => typeof value === 'string' && value !== ''],
+  project: ['a non-empty string', (value) => typeof value === 'string' && value !== ''],
   hideInputs: TRUE_OR_FALSE,
   hideOutputs: TRUE_OR_FALSE,
   redact: ['the result of redact()', (value) => value instanceof Redaction],

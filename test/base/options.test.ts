@@ -15,10 +15,10 @@ describe('checkedOptions', () => {
     [{ a: 0 }, 'Expected `a` to be a whole number from 1, got the number 0'],
     [{ a: 1.5 }, 'Expected `a` to be a whole number from 1, got the number 1.5'],
     [{ a: null }, 'Expected `a` to be a whole number from 1, got null'],
-    [{ b: undefined }, 'Expected the options to have no more than a, got `b`'],
-    [{ constructor: 1 }, 'Expected the options to have no more than a, got `constructor`'],
+    [{ b: undefined }, 'Expected the options to contain only a, got `b`'],
+    [{ constructor: 1 }, 'Expected the options to contain only a, got `constructor`'],
     [undefined, 'Expected the options to be an object, got undefined'],
-    ['a', 'Expected the options to be an object, got text'],
+    ['a', 'Expected the options to be an object, got a string'],
     [[1], 'Expected the options to be an object, got an array'],
     [() => 1, 'Expected the options to be an object, got a function'],
   ])('refuses %j by name', (options, message) => {
@@ -26,7 +26,7 @@ describe('checkedOptions', () => {
   });
 
   test.each([
-    ['hunter2', 'another text'],
+    ['hunter2', 'another string'],
     [5, 'the number 5'],
   ])('does not show the secret %s', (key, got) => {
     const checks = { key: ['a key', () => false, 'secret'] } as const;

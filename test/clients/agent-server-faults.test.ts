@@ -175,7 +175,9 @@ describe('a broken stream', () => {
     expect((error as Error).message).toMatch(
       `[POST] "${url}/threads/t-1/runs/stream": the stream broke after the event "values" (id 1) of run r-1: `,
     );
-    expect((error as Error).message).toMatch(/; the server does not store its events, so it cannot continue$/);
+    expect((error as Error).message).toMatch(
+      /; the server does not store the events of the run, so the stream cannot continue$/,
+    );
     expect(seen).toHaveLength(1);
   });
 
@@ -192,7 +194,7 @@ describe('a broken stream', () => {
   it('does not continue if the last event cleared the id', async () => {
     const { client, seen } = await script([breaking(`${METADATA}event: values\nid:\ndata: {}\n\n`)]);
     expect(await failure(names(client.runs.stream('t-1', RESUMABLE)))).toMatchObject({
-      message: expect.stringMatching(/after the event "values" of run r-1: .*; its last event has no id/),
+      message: expect.stringMatching(/after the event "values" of run r-1: .*; the last event has no id/),
     });
     expect(seen).toHaveLength(1);
   });
@@ -224,7 +226,7 @@ describe('a broken stream', () => {
 
     expect(error).toMatchObject({
       lastEvent: { id: '1' },
-      message: expect.stringContaining('did not continue in 5 attempts'),
+      message: expect.stringContaining('5 attempts to reconnect failed'),
     });
     expect(seen).toHaveLength(11);
     // Twice 1, 2, 4, 5 and 5 seconds, each with half a second of jitter.
@@ -319,7 +321,9 @@ describe('a broken stream', () => {
 
     expect(await failure(names(client.runs.stream('t-1', RESUMABLE)), 1)).toMatchObject({
       code: 'RUNSPAN_STREAM_BROKEN',
-      message: expect.stringContaining('an event has more than 67108864 characters; it was ended'),
+      message: expect.stringContaining(
+        'an event has more than 67108864 characters; the client stopped reading the stream',
+      ),
     });
   });
 });
@@ -426,7 +430,7 @@ describe('silence', () => {
       code: 'RUNSPAN_STREAM_BROKEN',
       runId: 'r-1',
       message: expect.stringContaining(
-        'no data arrived for 2000 ms; the run may still be running; join it to wait for it again',
+        'no data arrived for 2000 ms; the run may still be active; call runs.join to wait for its end',
       ),
     });
     expect(seen).toHaveLength(1);
@@ -447,7 +451,7 @@ describe('silence', () => {
 describe('a wait for a run', () => {
   it('applies `timeoutMs` of the client to the response headers', async () => {
     const { client } = await script([hang], { timeoutMs: 10_000 });
-    const timeout = { code: 'RUNSPAN_TIMEOUT', message: expect.stringContaining('no answer within 10000 ms') };
+    const timeout = { code: 'RUNSPAN_TIMEOUT', message: expect.stringContaining('no response within 10000 ms') };
 
     expect(await failure(client.runs.wait('t-1', RUN), 5_000)).toMatchObject(timeout);
     expect(await failure(client.runs.join('t-1', 'r-1', {}), 5_000)).toMatchObject(timeout);

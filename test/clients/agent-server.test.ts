@@ -57,7 +57,7 @@ describe('AgentServer', () => {
     expect(server.mcpUrl).toBe('https://agents.example/prod/mcp/');
     expect(server.a2aUrl('a b')).toBe('https://agents.example/prod/a2a/a%20b');
     expect(server.docsUrl).toBe('https://agents.example/prod/docs');
-    expect(() => server.a2aUrl('')).toThrow('a2aUrl: path.assistant_id: Expected text that is not empty');
+    expect(() => server.a2aUrl('')).toThrow('a2aUrl: path.assistant_id: Expected a non-empty string');
   });
 
   it('shows no key', () => {

@@ -511,7 +511,7 @@ describe('the paths of threads', () => {
       '`cancel` to be a path for `paths` that begins with a slash, has {thread_id} and {run_id}',
     ],
     [{ list: 'threads' }, '`list` to be a path for `paths` that begins with a slash, has no placeholder and no query'],
-    [{ streams: '/threads/{thread_id}' }, '`paths` to have no more than commands, stream, state, history, cancel'],
+    [{ streams: '/threads/{thread_id}' }, '`paths` to contain only commands, stream, state, history, cancel'],
     [null, '`paths` to be an object, got null'],
     ...[
       'threads/{thread_id}',

@@ -41,7 +41,11 @@ describe('the options of a client', () => {
   });
 
   it.each<[option: string, values: readonly unknown[], expected: string]>([
-    ['apiKey', ['', '  ', `${KEY}\nx-other: 1`, `${KEY}ü`, 5, null], 'a text that is not empty, of printable ASCII'],
+    [
+      'apiKey',
+      ['', '  ', `${KEY}\nx-other: 1`, `${KEY}ü`, 5, null],
+      'a non-empty string of printable ASCII characters',
+    ],
     ['timeoutMs', [0, 2 ** 31, 1.5, '1', Number.NaN], 'a whole number from 1 to 2147483647'],
     ['connectTimeoutMs', [0, 2 ** 31], 'a whole number from 1 to 2147483647'],
     ['maxRetries', [-1, 101, true], 'a whole number from 0 to 100'],
@@ -50,7 +54,7 @@ describe('the options of a client', () => {
     [
       'hooks',
       [() => {}, [], { onRequest: 'log' }, { onrequest: () => {} }],
-      'an object of the functions onRequest, onResponse and onRetry',
+      'an object with the functions onRequest, onResponse and onRetry',
     ],
     [
       'headers',
@@ -59,7 +63,7 @@ describe('the options of a client', () => {
         ...[{ 'a b': 'c' }, { grün: 'c' }, { authorization: `${KEY}\n` }, { a: '\0' }, { a: 'ā' }],
         ...[{ 'Content-Length': '1' }, { 'transfer-encoding': 'chunked' }, { Connection: 'close' }],
       ],
-      'an object of names and texts that headers can hold',
+      'an object of valid header names and values',
     ],
   ])('refuse %s: %j', (option, values, expected) => {
     for (const value of values) {
@@ -73,7 +77,7 @@ describe('the options of a client', () => {
   it.each<[string, unknown, string]>([
     ['hooks', { onRequest: () => {}, onFoo: () => {} }, 'onRequest, onResponse and onRetry, got the hook "onFoo"'],
     ['hooks', { onRetry: 'log' }, 'got the hook "onRetry"'],
-    ['headers', { a: 'b', 'x y': KEY }, 'that headers can hold, got the header "x y"'],
+    ['headers', { a: 'b', 'x y': KEY }, 'of valid header names and values, got the header "x y"'],
     ['headers', { authorization: `${KEY}\n` }, 'got the header "authorization"'],
     ['headers', new Headers(), 'got an object'],
   ])('name the invalid entry of %s: %j', (option, value, message) => {
@@ -92,7 +96,7 @@ describe('the options of a client', () => {
     ['https://host/#pass-word', 'has a query or fragment'],
   ])('refuse the address %j, which %s', (url, problem) => {
     const create = () => new AgentServer({ url: url as string });
-    expect(create).toThrow(`Expected \`url\` to be an http or https address, such as https://host/path, got one that`);
+    expect(create).toThrow(`Expected \`url\` to be an http or https URL, such as https://host/path, got one that`);
     expect(create).toThrow(problem);
     expect(create).not.toThrow('pass-word');
   });
@@ -210,7 +214,7 @@ describe('an error', () => {
   });
 
   it('explains a redirect, and prints nothing twice', async () => {
-    const advice = '(redirects are not followed; set the address to which the redirect leads)';
+    const advice = "(redirects are not followed; use the redirect's target as the base URL)";
     expect((await errorOf(307, '')).message).toMatch(`: 307 ${advice}`);
     expect((await errorOf(302, { detail: 'Found' })).message).toMatch(`: 302 Found ${advice}`);
     expect((await errorOf(304, '')).message).toMatch(/: 304$/);
@@ -226,6 +230,6 @@ describe('an error', () => {
     const silent = await serve(() => {});
     const late = await thrownBy(clientOf(silent.url).threads.get('t', { timeoutMs: 20 }));
     expect(late).toBeInstanceOf(TimeoutError);
-    expect(String(late)).toMatch(/threads\/t": no answer within 20 ms$/);
+    expect(String(late)).toMatch(/threads\/t": no response within 20 ms$/);
   });
 });

@@ -41,7 +41,7 @@ describe('a wait for a deployment', () => {
       expect(error).toMatchObject({ code: 'RUNSPAN_REVISION_FAILED', status, deploymentId, revisionId });
       expect(error.revision).toMatchObject({ id: revisionId, status });
       expect(error.message).toBe(
-        `Revision ${revisionId} of deployment ${deploymentId} will not be deployed: it is ${status}`,
+        `Revision ${revisionId} of deployment ${deploymentId} will not be deployed: its status is ${status}`,
       );
     },
   );
@@ -54,7 +54,7 @@ describe('a wait for a deployment', () => {
     });
     const error = await rejection(client.deployments.createAndWait(makeDeployment(), QUICK));
     expect(error.message).toMatch(
-      /will not be deployed: it is BUILD_FAILED: npm ci failed:\n {2}no package-lock.json$/,
+      /will not be deployed: its status is BUILD_FAILED: npm ci failed:\n {2}no package-lock.json$/,
     );
     expect(error.revision).toMatchObject({ [field]: reason, more: 1 });
   });
@@ -66,7 +66,7 @@ describe('a wait for a deployment', () => {
       client.deployments.createAndWait(makeDeployment(), { intervalMs: 1, timeoutMs: 500 }),
     );
     expect(error).toMatchObject({ code: 'RUNSPAN_TIMEOUT', status: 'BUILDING' });
-    expect(error.message).toMatch(/was not deployed within 500 ms; it is BUILDING$/);
+    expect(error.message).toMatch(/was not deployed within 500 ms; its status is BUILDING$/);
   });
 
   it('waits for the latest revision, or for the given revision', async () => {
@@ -199,7 +199,7 @@ describe('a wait for a deployment', () => {
     for (let count = 0; count < 200; count++) server.next(REVISION, (_, response) => response.writeHead(503).end());
     const error = await rejection(client.deployments.waitUntilDeployed(id, { intervalMs: 5, timeoutMs: 600 }));
     expect(error).toMatchObject({ code: 'RUNSPAN_TIMEOUT', status: undefined, cause: { status: 503 } });
-    expect(error.message).toMatch(/; it was not seen; the last poll failed: \[GET\] "http.*": 503$/);
+    expect(error.message).toMatch(/; its status is unknown; the last poll failed: \[GET\] "http.*": 503$/);
   });
 
   it('ends after its timeout if no response arrives', async () => {

@@ -86,7 +86,7 @@ describe('the timeout', () => {
     await begun;
     await virtualClock.advance(5_000);
     expect(await error).toMatchObject({ name: 'TimeoutError', code: 'RUNSPAN_TIMEOUT' });
-    expect(String(await error)).toMatch(/no answer within 5000 ms$/);
+    expect(String(await error)).toMatch(/no response within 5000 ms$/);
     await closed;
     expect([seen.length, attempts]).toEqual([1, 1]);
   });
@@ -144,7 +144,7 @@ describe('a connection', () => {
       await new Promise((resolve) => server.close(resolve));
       const error = await thrownBy(call(`http://127.0.0.1:${port}`));
       expect(error).toMatchObject({ code: 'RUNSPAN_NO_ANSWER', mayHaveArrived: false });
-      expect(String(error)).toContain('no program listens at the address');
+      expect(String(error)).toContain('no program listens on this host and port');
       expect([attempts, waits.length]).toEqual([3, 2]);
     },
   );

@@ -75,14 +75,14 @@ describe('a request for a token', () => {
   test.each<[unknown, string]>([
     [{}, 'body.runId: Field required; body.key: Field required'],
     [null, 'body: Expected an object'],
-    [{ runId: 'x', key: '' }, 'body.runId: Expected a UUID; body.key: Expected text of 1 to 180 characters'],
-    [{ ...whole, key: 'x'.repeat(181) }, 'body.key: Expected text of 1 to 180 characters'],
+    [{ runId: 'x', key: '' }, 'body.runId: Expected a UUID; body.key: Expected a string of 1 to 180 characters'],
+    [{ ...whole, key: 'x'.repeat(181) }, 'body.key: Expected a string of 1 to 180 characters'],
     [{ ...whole, feedbackId: 'x' }, 'body.feedbackId: Expected a UUID'],
     [{ ...whole, expiresIn: 3 }, 'body.expiresIn: Expected an object'],
-    [{ ...whole, expiresAt: 5 }, 'body.expiresAt: Expected text that is not empty'],
+    [{ ...whole, expiresAt: 5 }, 'body.expiresAt: Expected a non-empty string'],
     [
       { ...whole, expiresIn: { days: 1 }, expiresAt: '2026-12-01T00:00:00Z' },
-      'body.expiresAt: Expected no expiresAt beside expiresIn',
+      'body.expiresAt: Expected either expiresIn or expiresAt, not both',
     ],
     [{ ...whole, run_id: RUN }, 'body.run_id: Unknown field, or a field that this request cannot set'],
   ])('%j is refused before it is sent', async (request, message) => {
@@ -98,12 +98,12 @@ describe('a request for a token', () => {
   });
 
   test.each<[unknown, string]>([
-    [[], 'body: Expected a list that is not empty'],
-    [whole, 'body: Expected a list that is not empty'],
-    [[whole, { ...whole, key: '' }], 'body[1].key: Expected text of 1 to 180 characters'],
+    [[], 'body: Expected a non-empty list'],
+    [whole, 'body: Expected a non-empty list'],
+    [[whole, { ...whole, key: '' }], 'body[1].key: Expected a string of 1 to 180 characters'],
     [
       [{ key: 'a' }, { ...whole, key: '' }],
-      'body[0].runId: Field required; body[1].key: Expected text of 1 to 180 characters',
+      'body[0].runId: Field required; body[1].key: Expected a string of 1 to 180 characters',
     ],
   ])('is refused if the list is %j', async (requests, message) => {
     const error = await thrownBy(createFeedbackTokens(requests as [], { url: 'http://127.0.0.1:9' }));

@@ -102,13 +102,16 @@ describe('submitFeedback', () => {
     [{ score: Number.NaN }, 'body.score: Expected a finite number, true or false'],
     [{ score: Number.POSITIVE_INFINITY }, 'body.score: Expected a finite number, true or false'],
     [{ score: '1' }, 'body.score: Expected a finite number, true or false'],
-    [{ value: [] }, 'body.value: Expected a finite number, true, false, text or an object'],
-    [{ comment: 5 }, 'body.comment: Expected text'],
-    [{ correction: 5 }, 'body.correction: Expected an object or text'],
+    [{ value: [] }, 'body.value: Expected a finite number, true, false, a string or an object'],
+    [{ comment: 5 }, 'body.comment: Expected a string'],
+    [{ correction: 5 }, 'body.correction: Expected an object or a string'],
     [{ metadata: 'x' }, 'body.metadata: Expected an object'],
     [{ rating: 5 }, 'body.rating: Unknown field, or a field that this request cannot set'],
     [{ __proto__: null, toString: 'x' }, 'body.toString: Unknown field, or a field that this request cannot set'],
-    [{ score: 'a', comment: 5 }, 'body.score: Expected a finite number, true or false; body.comment: Expected text'],
+    [
+      { score: 'a', comment: 5 },
+      'body.score: Expected a finite number, true or false; body.comment: Expected a string',
+    ],
     [
       { metadata: { big: 1n } },
       'body: Expected a value that JSON can represent (Do not know how to serialize a BigInt)',
@@ -122,7 +125,10 @@ describe('submitFeedback', () => {
 
   test.each<[FeedbackSubmission, string]>([
     [{ metadata: { a: 1 } }, 'query.metadata: Expected no metadata; only POST can send it'],
-    [{ value: { a: 1 } }, 'query.value: Expected a finite number, true, false or text; only POST can send an object'],
+    [
+      { value: { a: 1 } },
+      'query.value: Expected a finite number, true, false or a string; only POST can send an object',
+    ],
   ])('refuses %j in a GET', async (said, message) => {
     const error = await thrownBy(submitFeedback('http://127.0.0.1:9/x', said, { method: 'GET' }));
     expect(error).toMatchObject({ message: `submitFeedback: ${message}` });
@@ -161,7 +167,7 @@ describe('submitFeedback', () => {
     const { url, seen } = await serve((_, response) => response.end());
     await submitFeedback(url + PATH, { score: 1 }, { origin: `${url}/any/path` });
     const other = submitFeedback(url + PATH, { score: 1 }, { origin: 'https://user:pass@host.test' });
-    await expect(other).rejects.toThrow(`Expected \`url\` to be an address of https://host.test, got one of ${url}`);
+    await expect(other).rejects.toThrow(`Expected \`url\` to be a URL of https://host.test, got one of ${url}`);
     expect(seen).toHaveLength(1);
   });
 

@@ -165,22 +165,24 @@ describe('RunStream', () => {
       'within an event',
       `${METADATA}event: values\ndata: {"a":`,
       'after the event "metadata" of run r-1',
-      'it was closed within an event',
+      'the connection was closed within an event',
     ],
     [
       'before the blank line of an event',
       `${METADATA}data: {}\n`,
       'after the event "metadata" of run r-1',
-      'it was closed within an event',
+      'the connection was closed within an event',
     ],
-    ['before any event', ': heartbeat\n\n', 'before any event', 'it was closed'],
+    ['before any event', ': heartbeat\n\n', 'before any event', 'the connection was closed'],
   ])('throws if the connection is closed %s', async (_, text, place, problem) => {
     const { stream } = await streamOf(text);
 
     const { error } = await failing(stream);
 
     expect(error).toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN' });
-    expect(String(error)).toContain(`the stream broke ${place}: ${problem}; the server does not store its events`);
+    expect(String(error)).toContain(
+      `the stream broke ${place}: ${problem}; the server does not store the events of the run`,
+    );
   });
 
   it('may have no event if the joined run or thread has ended', async () => {

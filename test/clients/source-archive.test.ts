@@ -65,8 +65,8 @@ async function message(promise: Promise<unknown>): Promise<string> {
 }
 
 it.each<[string | URL, string]>([
-  ['nowhere/to be found', 'There is nothing at nowhere/to be found'],
-  [new URL('file:///nowhere/at%20all'), 'There is nothing at /nowhere/at all'],
+  ['nowhere/to be found', 'nowhere/to be found does not exist'],
+  [new URL('file:///nowhere/at%20all'), '/nowhere/at all does not exist'],
   [new URL('http://a.example/x'), 'Expected a path, or a URL that starts with file:'],
   [undefined as unknown as string, 'Expected a path, or a URL that starts with file:'],
 ])('the source %s is refused: %s', async (given, said) => {
@@ -168,7 +168,7 @@ describe('the files of a source', () => {
     const refused = await message(sourceArchive(CALL, root, undefined));
     expect(refused).toMatch(/^RUNSPAN_INVALID_REQUEST /);
     for (const path of ['a/out', 'whole', 'up'])
-      expect(refused).toContain(`source.${path}: A link that leads out of the directory`);
+      expect(refused).toContain(`source.${path}: The link leads outside the directory`);
     await writeFile(join(root, '.gitignore'), 'out\nwhole\nup\n');
     expect((await sourceFiles(root, undefined)).errors).toEqual([]);
   });

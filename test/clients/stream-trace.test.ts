@@ -229,7 +229,7 @@ describe('the recorded run of a stream', () => {
     await collectUntil(() => recorder.run('runs.stream').end_time !== undefined);
 
     expect(recorder.run('runs.stream')).toMatchObject({
-      error: expect.stringMatching(/^Interrupted: the result was collected before its end/),
+      error: expect.stringMatching(/^Interrupted: the result was garbage-collected before it ended/),
       extra: { metadata: { end_reason: 'interrupted' } },
     });
     await server.close();

@@ -245,9 +245,9 @@ describe('a broken stream of a thread', () => {
     [
       404,
       status(404, {}, '{"error":"not_found","message":"Thread not found"}'),
-      'it cannot continue: .*404 Thread not found',
+      'the stream cannot continue: .*404 Thread not found',
     ],
-    [401, status(401), 'it cannot continue: .*401 not now'],
+    [401, status(401), 'the stream cannot continue: .*401 not now'],
     [204, (response: ServerResponse) => void response.writeHead(204).end(), 'is not a stream of events'],
     [200, status(200), 'is not a stream of events'],
   ])('ends after a response with %d', async (_, step, outlook) => {
@@ -259,7 +259,9 @@ describe('a broken stream of a thread', () => {
       threadId: 't-1',
       lastEvent: { name: 'values', id: 'e-2' },
     });
-    expect(String(thrown)).toMatch(new RegExp(`after the event "values" \\(id e-2\\): it was closed; .*${outlook}`));
+    expect(String(thrown)).toMatch(
+      new RegExp(`after the event "values" \\(id e-2\\): the connection was closed; .*${outlook}`),
+    );
     expect(String(thrown)).not.toContain(KEY);
     expect(seen).toHaveLength(2);
   });
@@ -277,7 +279,7 @@ describe('a broken stream of a thread', () => {
 
     const { thrown, seen: given } = await read(threads, 9);
     expect(given).toEqual(upTo(2));
-    expect(String(thrown)).toMatch(/it did not continue in 5 attempts$/);
+    expect(String(thrown)).toMatch(/5 attempts to reconnect failed$/);
     expect(seen).toHaveLength(6);
   });
 
@@ -343,7 +345,9 @@ describe('a stream of a thread', () => {
     const stream: ThreadEvents = await threads.events('t-1');
     for await (const _ of stream) break;
 
-    expect(() => stream[Symbol.asyncIterator]()).toThrow('These events are already being read. They can be read once.');
+    expect(() => stream[Symbol.asyncIterator]()).toThrow(
+      'These events are already being read. Events can be read only once.',
+    );
   });
 });
 
@@ -389,7 +393,7 @@ describe('the events of a run', () => {
     const { seen, thrown } = await read(threads, 9, RUN);
     expect(seen).toEqual(['1']);
     expect(thrown).toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN', runId: 'r-1' });
-    expect(String(thrown)).toContain('the server has lost its events');
+    expect(String(thrown)).toContain('the server no longer has the events');
     expect(asked()).toEqual(['- -', '0 -', '- -']);
   });
 

@@ -80,8 +80,8 @@ test('a receiver on every address has a loopback URL, and refuses preflights', a
 describe('with a key', () => {
   const options = { apiKey: KEY };
 
-  const missing = 'The key is missing: send it as x-api-key';
-  const wrong = 'This is not the key of this receiver';
+  const missing = 'The API key is missing: send the key in the header x-api-key';
+  const wrong = 'The API key is not valid for this receiver';
 
   test.each<[string, Record<string, string>, string | undefined]>([
     ['no key', {}, missing],
@@ -268,7 +268,7 @@ describe('a login', () => {
     const receiver = await start({ apiKey: KEY });
     for (const key of ['another', '', undefined, 5, { key: KEY }, [KEY]]) {
       const reply = await login(receiver, key);
-      expect(reply).toMatchObject(refusal(401, 'not the key'));
+      expect(reply).toMatchObject(refusal(401, 'API key is not valid'));
       expect(reply.headers).not.toHaveProperty('set-cookie');
     }
     expect((await login(receiver, 'x'.repeat(4_096 - 10))).status).toBe(401);
@@ -335,7 +335,7 @@ test.each<[Record<string, unknown>, string]>([
   [{ apiKey: KEY, writeKey: KEY }, 'Expected `writeKey` to differ from `apiKey`, which must be set'],
   [{ apiKey: KEY, writeKey: 'canary key' }, 'Expected `writeKey` to be 1 to 512 visible characters of ASCII'],
   [{ apiKey: 5 }, 'Expected `apiKey` to be 1 to 512 visible characters of ASCII, got the number 5'],
-  [{ workspaceId: '' }, 'Expected `workspaceId` to be text that is not empty'],
+  [{ workspaceId: '' }, 'Expected `workspaceId` to be a non-empty string'],
   [{ allowedHosts: 'runs.example' }, 'Expected `allowedHosts` to be a list of host names without ports'],
   [{ allowedHosts: ['runs.example:80'] }, 'Expected `allowedHosts` to be'],
   [{ allowedHosts: [''] }, 'Expected `allowedHosts` to be'],

@@ -70,7 +70,7 @@ describe('the fault `reject`', () => {
 describe('invalid faults', () => {
   test.each<[unknown, string]>([
     [null, 'Expected the faults to be an object, got null'],
-    [{ fails: {} }, 'Expected the faults to have no more than fail, delayMs, reject, got `fails`'],
+    [{ fails: {} }, 'Expected the faults to contain only fail, delayMs, reject, got `fails`'],
     [{ fail: 503 }, 'Expected `fail` to be an object with a `status`, got the number 503'],
     [{ fail: {} }, 'Expected `fail` to be an object with a `status`'],
     [{ fail: { status: 399 } }, 'Expected `status` to be a whole number from 400 to 599, got the number 399'],
@@ -79,7 +79,7 @@ describe('invalid faults', () => {
     [{ fail: { status: 503, times: 0 } }, 'Expected `times` to be a whole number from 1, got the number 0'],
     [{ fail: { status: 503, retryAfterSeconds: -1 } }, 'Expected `retryAfterSeconds` to be a whole number from 0'],
     [{ fail: { status: 503, retryAfterSeconds: 86_401 } }, 'got the number 86401'],
-    [{ fail: { status: 503, code: 1 } }, 'Expected `fail` to have no more than status, times, retryAfterSeconds'],
+    [{ fail: { status: 503, code: 1 } }, 'Expected `fail` to contain only status, times, retryAfterSeconds'],
     [{ delayMs: -1 }, 'Expected `delayMs` to be a whole number from 0 to 60000, got the number -1'],
     [{ delayMs: 60_001 }, 'Expected `delayMs` to be a whole number from 0 to 60000, got the number 60001'],
     [{ reject: true }, 'Expected `reject` to be a function, got true'],

@@ -176,8 +176,8 @@ describe('the fields of a run', () => {
     ['id', 5, 'a UUID, got the number 5'],
     ['trace_id', ROOT.replace('-', ''), 'a UUID, got "'],
     ['parent_run_id', {}, 'a UUID, got an object'],
-    ['name', '', 'text that is not empty, got ""'],
-    ['session_id', [], 'text that is not empty, got an array'],
+    ['name', '', 'a non-empty string, got ""'],
+    ['session_id', [], 'a non-empty string, got an array'],
     ['start_time', 'yesterday', 'an ISO 8601 time'],
     ['start_time', '1969-12-31T23:59:59Z', 'an ISO 8601 time'],
     ['end_time', '2026-02-30T00:00:00Z', 'an ISO 8601 time'],
@@ -189,7 +189,7 @@ describe('the fields of a run', () => {
     ['dotted_order', '.'.repeat(100_000), 'at most 1000 segments'],
     ['outputs', 'x', 'an object, got "x"'],
     ['events', ['x'], 'an array of objects, got an array'],
-    ['error', {}, 'text, got an object'],
+    ['error', {}, 'a string, got an object'],
     ['extra', { metadata: [] }, 'an object whose `metadata` and `runtime` are objects'],
   ])('refuse %s as %j', async (field, value, expected) => {
     const { status, detail } = await patchWith({ [field]: value });

@@ -187,8 +187,8 @@ describe('a malformed batch gets 400 and is not stored', () => {
     ['invalid UTF-8', [part(`post.${ROOT}`, Buffer.from([34, 255, 34]))], `Part post.${ROOT} is not valid JSON`],
     ['an empty JSON part', [post(), payload('inputs', empty)], `Part post.${ROOT}.inputs is not valid JSON`],
     ['an array as the main part', [part(`post.${ROOT}`, [])], `Part post.${ROOT} is not a JSON object`],
-    ['two main parts', [post(), part(`post.${HEX_ROOT}`, makeRun())], `two parts "post.${HEX_ROOT}"`],
-    ['two payloads', [post(), payload('inputs', {}), payload('inputs', {})], `two parts "post.${ROOT}.inputs"`],
+    ['two main parts', [post(), part(`post.${HEX_ROOT}`, makeRun())], `two parts named "post.${HEX_ROOT}"`],
+    ['two payloads', [post(), payload('inputs', {}), payload('inputs', {})], `two parts named "post.${ROOT}.inputs"`],
     ['a payload without a main part', [payload('inputs', {})], `no main part post.${ROOT}`],
     ['a payload of the other operation', [post(), part(`patch.${ROOT}.outputs`, {})], `no main part patch.${ROOT}`],
     ['an attachment without a run', [attachment('a', empty)], `Part attachment.${ROOT}.a belongs to a run`],
@@ -203,7 +203,7 @@ describe('a malformed batch gets 400 and is not stored', () => {
 
   test('no run, or another part name', async () => {
     const receiver = await start();
-    await expectRefused(await sendParts(receiver), receiver, 400, 'has no run');
+    await expectRefused(await sendParts(receiver), receiver, 400, 'contains no run');
     const names = ['', 'post', 'post.', 'post.abc', `post.${ROOT} `, `post.${ROOT}.`, `post.${ROOT}.feedback`];
     names.push('feedback.abc', `feedback.${ROOT}.score`, `post.${ROOT}.inputs.x`, `post.${ROOT}.__proto__`);
     names.push(`post.${ROOT.replace('-', '')}`, `put.${ROOT}`, `POST.${ROOT}`);

@@ -114,12 +114,12 @@ describe('what is wrong with a question is told', () => {
   test.each<[string, number, unknown]>([
     ['traces/1', 422, [{ loc: ['path', 'id'], type: 'value' }]],
     ['runs/1/inputs', 422, [{ loc: ['path', 'id'], type: 'value' }]],
-    [`traces/${CHILD}`, 404, `There is no trace ${CHILD} here`],
-    [`traces/${CHILD}/export`, 404, `There is no trace ${CHILD} here`],
+    [`traces/${CHILD}`, 404, `The trace ${CHILD} is not stored`],
+    [`traces/${CHILD}/export`, 404, `The trace ${CHILD} is not stored`],
     [`traces/${ROOT}/export?format=csv`, 422, [{ loc: ['query', 'format'] }]],
     [`runs/${START}`, 422, [{ loc: ['path', 'id'], type: 'value' }]],
-    [`runs/${CHILD}/inputs`, 404, `There are no inputs of a run ${CHILD} here`],
-    [`runs/${CHILD}/errors`, 404, `There is nothing at /query/runs/${CHILD}/errors`],
+    [`runs/${CHILD}/inputs`, 404, `Run ${CHILD} is not stored, or has no inputs`],
+    [`runs/${CHILD}/errors`, 404, `No route matches /query/runs/${CHILD}/errors`],
     ['traces?limit=0', 422, [{ loc: ['query', 'limit'], msg: expect.stringContaining('1 to 1000') }]],
     ['traces?limit=1001', 422, [{ loc: ['query', 'limit'] }]],
     ['traces?limit=', 422, [{ loc: ['query', 'limit'] }]],
@@ -222,7 +222,7 @@ describe('a trace leaves as a file', () => {
   });
 
   test.each<[unknown, number, unknown]>([
-    [[], 400, 'The file is not a trace exported by runspan: it is not a valid JSON object'],
+    [[], 400, 'The file is not a trace exported by runspan: the content is not a valid JSON object'],
     [{ runs: [] }, 400, 'The file is not a trace exported by runspan: its `format` is not "runspan-trace"'],
     [
       { format: 'runspan-trace', version: 2, runs: [] },

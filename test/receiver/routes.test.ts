@@ -36,7 +36,7 @@ describe('paths', () => {
     '%s gets 404',
     async (path) => {
       const receiver = await start();
-      expect(await call(receiver.url + path, 'GET')).toMatchObject(refusal(404, 'There is nothing at'));
+      expect(await call(receiver.url + path, 'GET')).toMatchObject(refusal(404, 'No route matches'));
     },
   );
 

@@ -41,11 +41,11 @@ describe('a query', () => {
     [{ limit: 0 }, 'Expected `limit` to be a whole number from 1, got the number 0'],
     [{ limit: 1.5 }, 'Expected `limit`'],
     [{ traceId: 'abc' }, 'Expected `traceId` to be a UUID, got "abc"'],
-    [{ name: 1 }, 'Expected `name` to be text, got the number 1'],
+    [{ name: 1 }, 'Expected `name` to be a string, got the number 1'],
     [{ trace_id: ROOT }, 'got `trace_id`'],
     [null, 'Expected the query to be an object, got null'],
     [5, 'Expected the query to be an object, got the number 5'],
-    ['answer', 'Expected the query to be an object, got text'],
+    ['answer', 'Expected the query to be an object, got a string'],
   ])('%j is refused by name', async (query, message) => {
     const receiver = await start();
     await expect(receiver.runs(query as RunQuery)).rejects.toMatchObject({

@@ -89,7 +89,7 @@ describe('a store that is open', () => {
     const path = storePath();
     const { connection } = open(path);
     setOwner(connection, { pid: 4711, started_at: '2026-11-20T07:00:00.000Z', address: 'http://127.0.0.1:4777' });
-    const message = `The store ${path} is open in process 4711, started 2026-11-20T07:00:00.000Z, whose receiver listens on http://127.0.0.1:4777: send runs there, end that process, or use another file`;
+    const message = `The store ${path} is open in process 4711, started 2026-11-20T07:00:00.000Z, whose receiver listens on http://127.0.0.1:4777: send the runs there, stop that process, or use another file`;
     expect(() => openToWrite(engine, path)).toThrow(expect.objectContaining({ code: 'RUNSPAN_STORE_IN_USE', message }));
     expect(currentOwner(engine, path)?.pid).toBe(4711);
   });

@@ -118,7 +118,7 @@ test('white space of any length may surround the values of an export', async () 
 
 test('an export that is not complete, or not compressed as announced, is rejected', async () => {
   const whole = [...exportOf(1)].join('');
-  const cut = { detail: 'The file is not a trace exported by runspan: it is incomplete' };
+  const cut = { detail: 'The file is not a trace exported by runspan: the file is incomplete' };
   expect(await send(whole.slice(0, -2))).toEqual([400, cut, 0]);
   const invalid = { detail: expect.stringContaining('not valid gzip') };
   expect(await send(whole, { 'content-encoding': 'gzip' })).toEqual([400, invalid, 0]);

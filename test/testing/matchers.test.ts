@@ -340,12 +340,12 @@ describe('matchers reject, also after `not`,', () => {
   test.each<[unknown, string]>([
     [undefined, 'the argument of toHaveRun to be an object, got undefined'],
     [/nope/, 'the argument of toHaveRun to be a plain object, got a RegExp; write { name: /nope/ }'],
-    [{ output: 1 }, `the argument of toHaveRun to have no more than ${FIELDS}, parent, times, got \`output\``],
-    [{ name: 1 }, '`name` to be text, a RegExp or a matcher, got the number 1'],
+    [{ output: 1 }, `the argument of toHaveRun to contain only ${FIELDS}, parent, times, got \`output\``],
+    [{ name: 1 }, '`name` to be a string, a RegExp or a matcher, got the number 1'],
     [{ inputs: 'q' }, '`inputs` to be an object or a matcher, got "q"'],
     [{ times: -1 }, '`times` to be a whole number from 0, got the number -1'],
     [{ parent: 1 }, '`parent` to be a name, a RegExp, an object or null, got the number 1'],
-    [{ parent: { title: 'a' } }, `\`parent\` to have no more than ${FIELDS}, got \`title\``],
+    [{ parent: { title: 'a' } }, `\`parent\` to contain only ${FIELDS}, got \`title\``],
     [{ inputs: { q: later } }, '`inputs.q` to be data or a matcher, got an object without keys (Promise)'],
     [{ inputs: new Sealed() }, '`inputs` to be data or a matcher, got an object without keys (Object)'],
     [
@@ -368,10 +368,10 @@ describe('matchers reject, also after `not`,', () => {
 
   test.each<[unknown, object, string]>([
     [{ children: [] }, {}, 'a run of the tree to have a `name`, got one without'],
-    [{ name: 'a', child: [] }, {}, `a run of the tree to have no more than ${FIELDS}, children, got \`child\``],
+    [{ name: 'a', child: [] }, {}, `a run of the tree to contain only ${FIELDS}, children, got \`child\``],
     [{ name: 'a', children: 'b' }, {}, '`children` to be a list of runs, got "b"'],
     [{ name: 'a', children: [{ name: 'b', inputs: { q: later } }] }, {}, '`inputs.q` to be data or a matcher'],
-    ['a', { order: false }, 'the options to have no more than complete, ordered, got `order`'],
+    ['a', { order: false }, 'the options to contain only complete, ordered, got `order`'],
     ['a', { complete: 1 }, '`complete` to be true or false, got the number 1'],
   ])('an expected tree %o with the options %o', (expected, options, message) => {
     expect(() => expect([]).toMatchTrace(expected as never, options as never)).toThrow(refusal(message));

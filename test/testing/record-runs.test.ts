@@ -104,12 +104,12 @@ describe('options of recordRuns', () => {
   });
 
   test.each([
-    [{ hideInput: true }, /^Expected the options to have no more than project, .*, got `hideInput`$/],
-    [{ project: '' }, /^Expected `project` to be text, got ""$/],
+    [{ hideInput: true }, /^Expected the options to contain only project, .*, got `hideInput`$/],
+    [{ project: '' }, /^Expected `project` to be a non-empty string, got ""$/],
     [{ hideInputs: 'yes' }, /^Expected `hideInputs` to be true or false, got "yes"$/],
     [{ limits: 5 }, /^Expected `limits` to be an object, got the number 5$/],
     [{ limits: { payloadBytes: 0 } }, /^Expected `payloadBytes` to be a whole number from 1, got the number 0$/],
-    [{ limits: { lingerMs: 1 } }, /^Expected `limits` to have no more than payloadDepth, .*, got `lingerMs`$/],
+    [{ limits: { lingerMs: 1 } }, /^Expected `limits` to contain only payloadDepth, .*, got `lingerMs`$/],
     [null, /^Expected the options to be an object, got null$/],
   ])('are rejected by name: %j', (options, message) => {
     expect(() => recordRuns(options as never)).toThrow(

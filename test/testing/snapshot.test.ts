@@ -105,7 +105,7 @@ describe('a snapshot', () => {
   });
 
   test('rejects an unknown option', () => {
-    const message = 'Expected the options to have no more than ordered, got `order`';
+    const message = 'Expected the options to contain only ordered, got `order`';
     const refusal = expect.objectContaining({ code: 'RUNSPAN_INVALID_OPTION', message });
     expect(() => snapshotOf([], { order: true } as never)).toThrow(refusal);
   });

@@ -185,7 +185,7 @@ export async function waitForRun<Values>(service: AgentService, endpoint: Endpoi
     if (record !== undefined) recordPlace(record, place);
     const text = await readText(head.body, { idleTimeoutMs, bytesMax: ANSWER_BYTES_MAX }).catch((thrown: unknown) => {
       call.options?.signal?.throwIfAborted();
-      const outlook = 'the run may still be running; join it to wait for it again';
+      const outlook = 'the run may still be active; call runs.join to wait for its end';
       const broken = { ...place, lastEvent: undefined, problem: failureOf(thrown).detail, outlook };
       throw new StreamError(api.factsOf(call), broken, { cause: thrown });
     });

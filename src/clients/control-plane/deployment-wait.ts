@@ -295,7 +295,7 @@ class RevisionWait {
     const delayMs = Math.max(this.#options.intervalMs ?? defaultMs, this.#retryAfterMs);
     if (this.#leftMs > 0) await this.#api.api.wait(Math.min(delayMs, this.#leftMs), this.#options.signal);
     if (this.#leftMs > 0) return;
-    const seen = this.#revision === undefined ? 'it was not seen' : `it is ${this.#revision.status}`;
+    const seen = this.#revision === undefined ? 'its status is unknown' : `its status is ${this.#revision.status}`;
     const cause = this.#lastError;
     const isOutOfTime = cause instanceof TimeoutError && this.#revision !== undefined;
     const reason = cause === undefined || isOutOfTime ? '' : `; the last poll failed: ${messageOf(cause)}`;
@@ -319,7 +319,7 @@ class RevisionWait {
 
   #failed(revision: Revision): RevisionError {
     const reason = reasonOf(revision);
-    const problem = `will not be deployed: it is ${revision.status}${reason && `: ${reason}`}`;
+    const problem = `will not be deployed: its status is ${revision.status}${reason && `: ${reason}`}`;
     return this.#error('RUNSPAN_REVISION_FAILED', problem);
   }
 

@@ -33,19 +33,19 @@ import type {
   VolumeMount,
 } from './resource-spec.ts';
 
-const TEXT: Schema<string> = v.string('Expected text');
+const TEXT: Schema<string> = v.string('Expected a string');
 const TEXTS = listOf(TEXT);
-const TEXT_MAP: Schema<Record<string, string>> = v.record(v.string(), TEXT, 'Expected an object of texts');
+const TEXT_MAP: Schema<Record<string, string>> = v.record(v.string(), TEXT, 'Expected an object with string values');
 const WHOLE = whole(Number.MIN_SAFE_INTEGER);
 const DNS_LABEL: Schema<string> = v.pipe(
-  v.string('Expected text'),
+  v.string('Expected a string'),
   v.regex(
     /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/,
     'Expected a DNS label: up to 63 lower-case letters, digits and hyphens',
   ),
 );
 const C_IDENTIFIER: Schema<string> = v.pipe(
-  v.string('Expected text'),
+  v.string('Expected a string'),
   v.regex(/^[A-Za-z_]\w*$/, 'Expected a C identifier: letters, digits and underscores, not starting with a digit'),
 );
 const IMMUTABLE: Schema<never> = v.never('Cannot be changed');
@@ -78,7 +78,7 @@ const VOLUME_MOUNT = strictRequest<VolumeMount>(each(TEXT, 'name', 'mountPath'),
 const ENV_VAR: Schema<EnvVar> = v.pipe(
   strictRequest<EnvVar>({ name: C_IDENTIFIER }, { value: TEXT, valueFrom: RECORD }),
   rule(({ value: text, valueFrom }) =>
-    text && isGiven(valueFrom) ? [['Cannot be used with a value that is not empty', 'valueFrom']] : [],
+    text && isGiven(valueFrom) ? [['Cannot be used with a non-empty value', 'valueFrom']] : [],
   ),
 );
 

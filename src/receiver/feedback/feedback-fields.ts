@@ -28,14 +28,14 @@ const KEY_LENGTH_MAX = 180;
 const finite = v.pipe(v.number('a number'), v.finite('a number'));
 const boolean = v.boolean();
 const id = uuid(true);
-const KEY = `text of 1 to ${KEY_LENGTH_MAX} characters`;
+const KEY = `a string of 1 to ${KEY_LENGTH_MAX} characters`;
 const key = v.pipe(v.string(KEY), v.minLength(1, KEY), v.maxLength(KEY_LENGTH_MAX, KEY));
 
 const INPUT = {
   score: v.nullish(v.union([finite, boolean], 'a number, true or false')),
-  value: v.nullish(v.union([text, finite, boolean, object], 'text, a number, true, false or an object')),
+  value: v.nullish(v.union([text, finite, boolean, object], 'a string, a number, true, false or an object')),
   comment: v.nullish(text),
-  correction: v.nullish(v.union([object, text], 'an object or text')),
+  correction: v.nullish(v.union([object, text], 'an object or a string')),
   metadata: v.nullish(object),
 };
 const inputSchema = v.object(INPUT);

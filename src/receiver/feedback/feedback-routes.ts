@@ -103,7 +103,7 @@ async function getWithToken(call: Call): Promise<RouteResponse> {
 
 async function tokenOf(call: Call): Promise<FeedbackToken> {
   const token = await call.store.token(call.scope, idOf(call));
-  if (token === undefined) throw new HttpError(404, 'There is no such feedback token');
+  if (token === undefined) throw new HttpError(404, 'The feedback token does not exist');
   if (isExpired(token)) throw new HttpError(410, `The feedback token expired at ${token.expires_at}`);
   return token;
 }

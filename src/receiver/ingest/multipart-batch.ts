@@ -56,7 +56,7 @@ class BatchReader {
   add(part: Part): void {
     const { kind, id, rest = '' } = parsePartName(part.name, this.#strict);
     const name = `${kind}.${id}.${rest}`;
-    if (this.#names.has(name)) throw new HttpError(400, `The body has two parts ${JSON.stringify(part.name)}`);
+    if (this.#names.has(name)) throw new HttpError(400, `The body has two parts named ${JSON.stringify(part.name)}`);
     this.#names.add(name);
     this.#checkLength(part, kind);
     if (kind === 'attachment') this.#attachments.push({ part, id, name: rest });
@@ -65,7 +65,7 @@ class BatchReader {
   }
 
   end(): Batch {
-    if (this.#drafts.size + this.#feedback.length === 0) throw new HttpError(400, 'The body has no run');
+    if (this.#drafts.size + this.#feedback.length === 0) throw new HttpError(400, 'The body contains no run');
     for (const { part, id, name } of this.#attachments) {
       const draft = this.#drafts.get(`post.${id}`) ?? this.#drafts.get(`patch.${id}`);
       if (draft === undefined) throw new HttpError(400, `Part ${part.name} belongs to a run that is not in the body`);
@@ -84,7 +84,7 @@ class BatchReader {
    */
   #checkLength({ name, contentType = '', contentLength, bytes }: Part, kind: PartName['kind']): void {
     if (this.#strict && LENGTH_PARAMETER.test(contentType)) {
-      throw new HttpError(400, `Part ${name} has its length in Content-Type; send it as Content-Length`);
+      throw new HttpError(400, `Part ${name} has its length in Content-Type; send the length as Content-Length`);
     }
     if (this.#strict && contentLength === undefined && kind !== 'attachment') {
       throw new HttpError(400, `Part ${name} has no Content-Length`);

@@ -63,7 +63,7 @@ export class RequestBodies {
       if (sizeBytes > sizeBytesMax) throw tooLarge(sizeBytesMax, isCompressed ? ' when decompressed' : '');
       const reservation = chunk.length + CHUNK_OVERHEAD_BYTES;
       if (this.#inFlightBytes + reservation > inFlightBytesMax) {
-        const detail = 'The receiver is busy with the bodies of other requests; send this request again';
+        const detail = 'The receiver is processing too many request bodies; send this request again';
         throw new HttpError(429, detail, { 'retry-after': `${RETRY_AFTER_S}` });
       }
       reservedBytes += reservation;

@@ -40,7 +40,7 @@ export function runFields({ hexIds, loose }: Spellings): Readonly<Record<RunFiel
     outputs: object,
     events: v.custom((value) => Array.isArray(value) && value.every(isObject), 'an array of objects'),
     error: text,
-    tags: v.array(text, 'an array of text'),
+    tags: v.array(text, 'an array of strings'),
     reference_example_id: id,
     extra: parsed('an object whose `metadata` and `runtime` are objects', (value) => parseExtra(value, loose)),
     session_name: filledText,

@@ -115,7 +115,7 @@ class MessageReader {
   }
 
   read(message: string, end: number, depth: number): Record<string, unknown> {
-    if (depth > DEPTH_MAX) throw unreadable(`it is nested deeper than ${DEPTH_MAX} levels`);
+    if (depth > DEPTH_MAX) throw unreadable(`a message is nested deeper than ${DEPTH_MAX} levels`);
     const fields = MESSAGES[message];
     const result: Record<string, unknown> = {};
     const readField = (tag: number): void => {
@@ -132,7 +132,7 @@ class MessageReader {
     };
     this.#pbf.readFields(readField, undefined, end);
     // Also detects nested fields that extend beyond the end of the message.
-    if (this.#pbf.pos !== end) throw unreadable('it ends within a field');
+    if (this.#pbf.pos !== end) throw unreadable('a message ends within a field');
     return result;
   }
 

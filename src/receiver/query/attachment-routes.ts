@@ -9,7 +9,7 @@ export const attachmentRoutes: readonly Route[] = [
     handle: async (call) => {
       const runId = idOf(call);
       const attachment = await call.store.attachment(call.scope, runId, call.parameters.name ?? '');
-      if (attachment === undefined) throw new HttpError(404, `There is no such attachment of a run ${runId} here`);
+      if (attachment === undefined) throw new HttpError(404, `Run ${runId} is not stored, or has no such attachment`);
       return attachmentResponse(attachment);
     },
   },

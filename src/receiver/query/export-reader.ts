@@ -78,7 +78,7 @@ export class ExportReader {
 
   /** Throws if the object is incomplete or followed by text. */
   end(): void {
-    if (!this.#isEnded) throw notAnExport('it is incomplete');
+    if (!this.#isEnded) throw notAnExport('the file is incomplete');
     check(this.#parts.every(isBlank));
   }
 
@@ -123,7 +123,7 @@ function isBlank(bytes: Buffer): boolean {
 }
 
 function check(isValid: boolean): asserts isValid {
-  if (!isValid) throw notAnExport('it is not a valid JSON object');
+  if (!isValid) throw notAnExport('the content is not a valid JSON object');
 }
 
 export function notAnExport(problem: string): HttpError {

@@ -82,10 +82,10 @@ export const queryRoutes: readonly Route[] = [
       const id = idOf(call);
       const field = PAYLOAD_FIELDS.find((one) => one === call.parameters.field);
       if (field === undefined) {
-        throw new HttpError(404, `There is nothing at /query/runs/${id}/${call.parameters.field}`);
+        throw new HttpError(404, `No route matches /query/runs/${id}/${call.parameters.field}`);
       }
       const content = await call.store.payload(call.scope, id, field);
-      if (content === undefined) throw new HttpError(404, `There are no ${field} of a run ${id} here`);
+      if (content === undefined) throw new HttpError(404, `Run ${id} is not stored, or has no ${field}`);
       return { status: 200, content };
     },
   },
@@ -165,5 +165,5 @@ const WRITERS: ReadonlyMap<string, Writer> = new Map<string, Writer>([
 ]);
 
 function unknown(what: string, id: string): HttpError {
-  return new HttpError(404, `There is no ${what} ${id} here`);
+  return new HttpError(404, `The ${what} ${id} is not stored`);
 }

@@ -13,7 +13,7 @@ import { GROUP_KEYS, SORT_KEYS } from './query-keys.ts';
 /** Maximum number of statuses in a query. The same limit applies to tags and to metadata keys. */
 const CONDITIONS_MAX = 20;
 
-const TEXT: Check = ['text', (value) => typeof value === 'string'];
+const TEXT: Check = ['a string', (value) => typeof value === 'string'];
 const TIME: Check = [
   'an ISO 8601 time',
   (value) => typeof value === 'string' && parseIsoTimestamp(value) !== undefined,
@@ -26,7 +26,7 @@ function oneOf(values: readonly string[]): Check {
 
 function some([expected, holds]: Check): Check {
   return [
-    `${expected}, or an array of up to ${CONDITIONS_MAX} of it`,
+    `${expected}, or an array of up to ${CONDITIONS_MAX} such values`,
     (value) => (Array.isArray(value) ? value.length <= CONDITIONS_MAX && value.every(holds) : holds(value)),
   ];
 }
@@ -40,7 +40,7 @@ const FILTER_CHECKS: Checks<Omit<RunQuery, 'limit'>> = {
   status: some(oneOf(RUN_STATUSES)),
   tag: some(TEXT),
   metadata: [
-    `an object of up to ${CONDITIONS_MAX} texts or nulls`,
+    `an object of up to ${CONDITIONS_MAX} strings or nulls`,
     (value) =>
       isObject(value) &&
       Object.keys(value).length <= CONDITIONS_MAX &&
@@ -146,7 +146,7 @@ function readParameters<Query extends object>(search: URLSearchParams, checks: C
     const given = search.getAll(parameter);
     if (given.length === 0) continue;
     if (given.length > 1 && !REPEATABLE.includes(field)) {
-      issues.add(loc, 'repeated', `Expected \`${parameter}\` once, got it ${given.length} times`);
+      issues.add(loc, 'repeated', `Expected \`${parameter}\` once, got ${given.length} values`);
       continue;
     }
     const value = givenValue(field, given);

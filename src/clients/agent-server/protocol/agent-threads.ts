@@ -291,6 +291,6 @@ function unopenedStreamError(thrown: unknown, place: RunPlace): unknown {
   const isAnswer = thrown instanceof ApiError || thrown instanceof InvalidAnswerError;
   if (!isAnswer && !(thrown instanceof ConnectionError) && !(thrown instanceof TimeoutError)) return thrown;
   const { request, message } = thrown;
-  const outlook = 'the run may still be running';
+  const outlook = 'the run may still be active';
   return new StreamError(request, { ...place, lastEvent: undefined, problem: message, outlook }, { cause: thrown });
 }

@@ -57,8 +57,8 @@ const WHOLE = wholeFrom(0, Number.MAX_SAFE_INTEGER);
 
 export const EVENTS_OPTIONS: NonNullable<Endpoint['options']> = {
   ...STREAM_OPTIONS,
-  channels: ['a list of channels that is not empty', (value) => areTexts(value) && (value as unknown[]).length > 0],
-  namespaces: ['a list of lists of texts', (value) => Array.isArray(value) && value.every(areTexts)],
+  channels: ['a non-empty list of channels', (value) => areTexts(value) && (value as unknown[]).length > 0],
+  namespaces: ['a list of lists of strings', (value) => Array.isArray(value) && value.every(areTexts)],
   depth: WHOLE,
   since: WHOLE,
   run: OBJECT_OPTION,
@@ -120,7 +120,7 @@ export class ThreadEvents<Values = Record<string, unknown>> implements AsyncIter
 
   [Symbol.asyncIterator](): AsyncIterator<ThreadEvent<Values>, void, undefined> {
     if (this.#isRead) {
-      const message = 'These events are already being read. They can be read once.';
+      const message = 'These events are already being read. Events can be read only once.';
       throw new RunspanError('RUNSPAN_INVALID_REQUEST', message);
     }
     this.#isRead = true;
@@ -133,7 +133,7 @@ export function eventsRequest(endpoint: Endpoint, threadId: string, options: Thr
   const call = callOf(endpoint, { ids: { thread_id: threadId }, options });
   const { channels = ALL_CHANNELS, namespaces, depth, run }: ThreadEventsOptions = call.own;
   if (run !== undefined && namespaces?.every((names) => names.length > 0) === true) {
-    const message = 'Expected `namespaces` to contain [] if `run` is set, because the run ends there';
+    const message = 'Expected `namespaces` to contain [] if `run` is set, because the end of the run is reported there';
     throw new RunspanError('RUNSPAN_INVALID_OPTION', message);
   }
   const wanted = run === undefined || channels.includes('lifecycle') ? channels : [...channels, 'lifecycle'];

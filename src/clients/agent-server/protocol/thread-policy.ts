@@ -110,7 +110,7 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
     if (this.#heartbeats < WORKING_HEARTBEATS) return false;
     // A restarted server does not know the run and would never send its end.
     if (this.#state === 'restarted' && this.#stream.run !== undefined)
-      throw new UnrecoverableError('the server has lost its events');
+      throw new UnrecoverableError('the server no longer has the events');
     return true;
   }
 
@@ -136,7 +136,7 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
 
   #restart(): never {
     this.#state = 'restarted';
-    throw new NoAnswerError('it did not continue after the last event');
+    throw new NoAnswerError('the new connection did not continue after the last event');
   }
 
   #request(since: number | undefined, lastEventId: string | undefined): StreamRequest {

@@ -212,8 +212,8 @@ export class EventSource<Event> {
       for (;;) {
         const chunk = await this.#next(chunks);
         if (chunk === undefined) {
-          if (parser.isWithinEvent) return new NoAnswerError('it was closed within an event');
-          return policy.isComplete ? undefined : new NoAnswerError('it was closed');
+          if (parser.isWithinEvent) return new NoAnswerError('the connection was closed within an event');
+          return policy.isComplete ? undefined : new NoAnswerError('the connection was closed');
         }
         for (const item of parser.feed(chunk)) {
           const event = this.#eventOf(item);
@@ -232,7 +232,7 @@ export class EventSource<Event> {
       if (this.#ending.signal.aborted) throw thrown;
       // Do not reconnect, because the server would send the same oversized event again.
       if (thrown instanceof EventTooLongError || thrown instanceof UnrecoverableError)
-        throw this.#error(thrown.message, 'it was ended', thrown);
+        throw this.#error(thrown.message, 'the client stopped reading the stream', thrown);
       return thrown;
     }
   }
@@ -280,7 +280,7 @@ export class EventSource<Event> {
     if (typeof request === 'string') throw this.#error(problem, request, thrown);
     for (;;) {
       if (++this.#reconnects > RECONNECTS_MAX)
-        throw this.#error(problem, `it did not continue in ${RECONNECTS_MAX} attempts`, thrown);
+        throw this.#error(problem, `${RECONNECTS_MAX} attempts to reconnect failed`, thrown);
       try {
         await this.#api.wait(this.#delayMs(), this.#ending.signal);
         await this.#connect(request);
@@ -290,7 +290,7 @@ export class EventSource<Event> {
         if (this.#api.isClosed) throw this.#error(problem, CLOSED, thrown);
         const isFinal = refused instanceof ApiError && !isTransient(refused.status);
         if (isFinal || refused instanceof InvalidAnswerError)
-          throw this.#error(problem, `it cannot continue: ${refused.message}`, refused);
+          throw this.#error(problem, `the stream cannot continue: ${refused.message}`, refused);
       }
     }
   }

@@ -100,8 +100,8 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
 
   resume(): StreamRequest | string {
     const path = this.#location ?? this.#storedPath();
-    if (path === undefined) return 'the server does not store its events, so it cannot continue';
-    if (this.#sawEvent && this.#lastId === '') return 'its last event has no id, so it cannot continue';
+    if (path === undefined) return 'the server does not store the events of the run, so the stream cannot continue';
+    if (this.#sawEvent && this.#lastId === '') return 'the last event has no id, so the stream cannot continue';
     const { name, method, options } = this.#call;
     // If the connection broke before the first event of a new run, request all events.
     return {

@@ -73,7 +73,7 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   }
 
   [Symbol.asyncIterator](): AsyncIterator<AgentEvent<Values>, void, undefined> {
-    if (this.#isIterated) throw readError('This stream is already being read. Its events can be read once.');
+    if (this.#isIterated) throw readError('This stream is already being read. A stream can be read only once.');
     if (this.#waiting === undefined)
       throw readError('feedback() has read this stream. Iterate over the stream first, or at the same time.');
     this.#isIterated = true;

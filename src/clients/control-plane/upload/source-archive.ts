@@ -38,7 +38,7 @@ export async function sourceArchive(
   const path = given instanceof URL ? filePathOf(given) : given;
   if (typeof path !== 'string') throw sourceError(call, 'Expected a path, or a URL that starts with file:');
   const stats = await stat(path).catch((thrown: NodeJS.ErrnoException) => {
-    if (thrown.code === 'ENOENT') throw sourceError(call, `There is nothing at ${cut(path, PATH_SHOWN_MAX)}`);
+    if (thrown.code === 'ENOENT') throw sourceError(call, `${cut(path, PATH_SHOWN_MAX)} does not exist`);
   });
   if (stats?.isDirectory()) return packDirectory(call, path, signal, bytesMax);
   if (!stats?.isFile()) throw sourceError(call, 'Expected the path of a directory or a tarball');

@@ -22,7 +22,7 @@ export async function sourceFiles(directory: string, signal: AbortSignal | undef
       if (rules.ignores(path)) continue;
       if (entry.isDirectory()) await visit(path, rules.below(path, await textOf(join(root, path, '.gitignore'))));
       else if (entry.isSymbolicLink() && (await leadsOut(root, path))) {
-        errors.push({ loc: ['source', path], msg: 'A link that leads out of the directory', type: 'value_error' });
+        errors.push({ loc: ['source', path], msg: 'The link leads outside the directory', type: 'value_error' });
       } else if (entry.isFile() || entry.isSymbolicLink()) paths.push(path);
     }
   };

@@ -179,7 +179,7 @@ function ownerOf(engine: Engine, path: string): StoreOwner | undefined {
 function inUse(path: string, owner: StoreOwner | undefined): RunspanError {
   const who = owner === undefined ? 'another process' : `process ${owner.pid}, started ${owner.started_at}`;
   const where = owner?.address === undefined ? '' : `, whose receiver listens on ${owner.address}`;
-  const message = `The store ${path} is open in ${who}${where}: send runs there, end that process, or use another file`;
+  const message = `The store ${path} is open in ${who}${where}: send the runs there, stop that process, or use another file`;
   return new RunspanError('RUNSPAN_STORE_IN_USE', message);
 }
 
@@ -275,7 +275,7 @@ function headerVersion(engine: Engine, path: string): number {
 }
 
 function notOurs(path: string): RunspanError {
-  const message = `${path} is not a runspan store: use another file, or move this one away`;
+  const message = `${path} is not a runspan store: use another file, or move this file away`;
   return new RunspanError('RUNSPAN_STORE_INVALID', message);
 }
 

@@ -114,13 +114,16 @@ export class SqliteStore implements Store {
     const { readOnly, ...limits } = { ...DEFAULTS, ...checkedOptions('the options', options, CHECKS) };
     checkedPrices(limits.prices);
     if (typeof path !== 'string')
-      throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected the path of a store to be text, got ${shown(path)}`);
+      throw new RunspanError(
+        'RUNSPAN_INVALID_OPTION',
+        `Expected the path of a store to be a string, got ${shown(path)}`,
+      );
     // All threads must open the same file, even if a symbolic link changes.
     const file = realPathOf(resolve(path));
     const subscribers = new Subscribers('maxAgeMs and maxBytes (--max-age and --max-size)');
     const onChange = (change: TenantChange): void => subscribers.report(change);
     const onEnd = (problem: string): void =>
-      diagnostics.error(`a thread of the store ${file} has failed, restart the program: ${problem}`);
+      diagnostics.error(`a thread of the store ${file} failed; restart the program: ${problem}`);
     const openReader = (): Promise<Thread<ReaderCalls>> => WorkerThread.open({ path: file }, onChange, onEnd);
 
     if (readOnly) return new SqliteStore(file, { reader: await openReader(), openSlowReader: openReader }, subscribers);
@@ -153,7 +156,11 @@ export class SqliteStore implements Store {
 
   async apply(scope: Scope, operations: readonly RunOperation[]): Promise<void> {
     if (this.#pendingBytes >= PENDING_BYTES_MAX) {
-      throw new StoreError('busy', 'More runs arrive than can be written: send them again later', 1);
+      throw new StoreError(
+        'busy',
+        'The receiver cannot write runs as fast as they arrive: send the runs again later',
+        1,
+      );
     }
     const encoded = operations.map(encodedOperation);
     const sizeBytes = encoded.reduce((sum, operation) => sum + operation.sizeBytes, 0);

@@ -168,8 +168,7 @@ export class WorkerThread<Calls> implements Thread<Calls> {
 
   #end(problem: string): void {
     if (this.#ended !== undefined) return;
-    const reason =
-      this.#closing === undefined ? `its thread has failed (${problem}); restart the program` : 'it is closed';
+    const reason = this.#closing === undefined ? `its thread failed (${problem}); restart the program` : 'it is closed';
     this.#ended = new RunspanError('RUNSPAN_STORE_FAILED', `The store cannot be used: ${reason}`);
     for (const { reject } of this.#pending.values()) reject(this.#ended);
     this.#pending.clear();
