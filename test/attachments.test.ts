@@ -116,6 +116,6 @@ describe('attachments', () => {
     const [, post] = server.received;
 
     expect(JSON.parse(String(post?.body)).inputs).toEqual({ image: '[Attachment inputs_1: image/png, 900 bytes]' });
-    expect(lines).toContainEqual(expect.stringMatching(/^warn: .*attachments are left out$/));
+    expect(lines).toContainEqual(expect.stringMatching(/^warn: .*attachments are not sent$/));
   });
 });

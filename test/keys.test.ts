@@ -116,9 +116,9 @@ describe('the log line about an omitted credential', () => {
     ['a key of the environment', environment, {}, 'RUNSPAN_ENDPOINT is unset'],
     ['a key over plain HTTP', {}, { apiKey: secret }, 'plain HTTP'],
     ['a header over plain HTTP', {}, { headers: { authorization: secret } }, 'header `authorization`'],
-    ['a key in the headers', {}, { headers: { 'X-API-Key': secret } }, 'header `x-api-key` is left out'],
+    ['a key in the headers', {}, { headers: { 'X-API-Key': secret } }, 'header `x-api-key` is not sent to'],
     ['a workspace in the headers', {}, { headers: { 'x-tenant-id': secret } }, 'use `workspaceId`'],
-    ['a key of another type', {}, { apiKey: Promise.resolve(secret) }, 'expected `apiKey` to be text'],
+    ['a key of another type', {}, { apiKey: Promise.resolve(secret) }, 'expected `apiKey` to be a string'],
     ['a key with a blank', {}, { apiKey: `${secret} ${secret}` }, 'the API key has characters'],
     ['a key of 8193 characters', {}, { apiKey: 'k'.repeat(8193) }, 'the API key has more than 8192 characters'],
   ])('contains the origin, once for each: %s', async (_, variables, options, expected) => {

@@ -169,7 +169,7 @@ export class Batch {
   }
 }
 
-const INCOMPLETE = 'Incomplete: the run had not ended when its exporter gave up waiting for it';
+const INCOMPLETE = 'Incomplete: the run did not end before the exporter stopped waiting';
 const LEFT_OUT = '{"runspan":"left out: the queue was full"}';
 const NO_ATTACHMENTS: readonly HeldAttachment[] = [];
 

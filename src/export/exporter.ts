@@ -178,7 +178,7 @@ export class Exporter implements RunSink {
     this.#state = 'closed';
     this.#parts.notice.report();
     const count = this.#leaveRest();
-    if (count > 0) diagnostics.warn(`the process ends with ${count} ${count === 1 ? 'run' : 'runs'} not delivered`);
+    if (count > 0) diagnostics.warn(`the process exits with ${count} undelivered ${count === 1 ? 'run' : 'runs'}`);
   }
 
   async #close(limit: FlushLimit | undefined): Promise<FlushResult> {

@@ -204,7 +204,7 @@ const REPORT_EVERY_MS = 60_000;
 const MEANINGS: Readonly<Record<DropReason, string>> = {
   queue_full: 'the queue was full; raise limits.queueRuns or limits.queueBytes',
   too_large: 'too large for the service even without payloads',
-  rejected: 'refused by the service',
+  rejected: 'rejected by the service',
   expired: 'not delivered within limits.ageMs, or within limits.spoolAgeMs if kept on disk',
   corrupt: 'the record on disk could not be read',
   closed: 'the exporter was closed before delivery',

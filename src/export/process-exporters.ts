@@ -63,10 +63,12 @@ export class ProcessExporters {
     // Getters in the options object may throw.
     const settings = guard('configure', () => resolveSettings(options, isForProcess));
     if (settings === undefined) {
-      diagnostics.debug('tracing is off: there is no usable endpoint, or it was turned off');
+      diagnostics.debug('tracing is off: there is no valid endpoint, or tracing was turned off');
       return undefined;
     }
-    diagnostics.debug(`runs go to ${settings.endpoint.origin}, project "${projectText(settings.capture.project)}"`);
+    diagnostics.debug(
+      `runs are sent to ${settings.endpoint.origin}, project "${projectText(settings.capture.project)}"`,
+    );
     if (settings.dispatcher === undefined) preloadSoon();
     const ledger = new Ledger();
     const exporter = exporterFor(settings, ledger, () => {

@@ -61,12 +61,12 @@ export function serviceOf(options: ServiceOptions, isForProcess = true): Service
     if (value === undefined || typeof value === 'string' || (name === 'apiKey' && typeof value === 'function'))
       continue;
     const endpoint = originOf(options.endpoint ?? env('RUNSPAN_ENDPOINT'));
-    complain(`expected \`${name}\` to be text, so tracing to ${endpoint} is off`, name);
+    complain(`expected \`${name}\` to be a string, so tracing to ${endpoint} is off`, name);
     return undefined;
   }
   const { endpoint: address, apiKey, workspaceId } = resolveAddress(options, isForProcess);
   if (address === undefined && apiKey !== undefined) {
-    complain('an API key is set, but no endpoint, so tracing is off; set RUNSPAN_ENDPOINT or `endpoint`');
+    complain('tracing is off, because an API key is set without an endpoint; set RUNSPAN_ENDPOINT or `endpoint`');
   }
   const endpoint = address === undefined ? undefined : parseEndpoint(address);
   if (endpoint === undefined) return undefined;
@@ -76,14 +76,14 @@ export function serviceOf(options: ServiceOptions, isForProcess = true): Service
     complain(
       isLong
         ? `the API key has more than 8192 characters, so tracing to ${origin} is off`
-        : `the API key has characters that a header cannot carry, so tracing to ${origin} is off; copy it again`,
+        : `the API key has characters that a header cannot contain, so tracing to ${origin} is off; copy the key again`,
       'apiKey',
     );
     return undefined;
   }
   if (endpoint.protocol === 'https:' && env('NODE_TLS_REJECT_UNAUTHORIZED') === '0') {
     complain(
-      'NODE_TLS_REJECT_UNAUTHORIZED is 0, so any server can pose as the service; use NODE_EXTRA_CA_CERTS instead',
+      'NODE_TLS_REJECT_UNAUTHORIZED is 0, so any server can impersonate the service; use NODE_EXTRA_CA_CERTS instead',
     );
   }
   const isConfidential =
@@ -98,7 +98,7 @@ export function serviceOf(options: ServiceOptions, isForProcess = true): Service
   const headers: Record<string, string> = { ...custom, 'user-agent': 'runspan' };
   if (workspaceId !== undefined && KEY.test(workspaceId)) headers['x-tenant-id'] = workspaceId;
   else if (workspaceId !== undefined) {
-    complain('the workspace id has characters that a header cannot carry; left out', 'workspaceId');
+    complain('the workspace id is ignored, because it has characters that a header cannot contain', 'workspaceId');
   }
   if (typeof sent.apiKey === 'string') headers['x-api-key'] = sent.apiKey;
   diagnostics.conceal([...Object.values(custom), ...(typeof apiKey === 'string' ? [apiKey] : [])]);
@@ -187,7 +187,9 @@ function resolveAddress(options: ServiceOptions, isForProcess: boolean): Address
     endpoint === undefined || (own.endpoint === undefined ? isForProcess : isSameOrigin(endpoint, own.endpoint));
   if (!isOwn && apiKey === undefined && own.apiKey !== undefined) {
     const why = own.endpoint === undefined ? 'is unset' : 'has another origin';
-    complain(`RUNSPAN_API_KEY is not sent to ${originOf(endpoint)}, as RUNSPAN_ENDPOINT ${why}; set \`apiKey\` too`);
+    complain(
+      `RUNSPAN_API_KEY is not sent to ${originOf(endpoint)}, because RUNSPAN_ENDPOINT ${why}; set \`apiKey\` together with \`endpoint\``,
+    );
   }
   return {
     endpoint: endpoint ?? own.endpoint,
@@ -200,7 +202,9 @@ function resolveAddress(options: ServiceOptions, isForProcess: boolean): Address
 function langsmithAddress(): Address {
   const [endpoint, apiKey] = [langsmithEnv('ENDPOINT'), langsmithEnv('API_KEY')];
   if (endpoint === undefined && apiKey === undefined) {
-    complain('LangSmith tracing is on, but neither LANGSMITH_API_KEY nor LANGSMITH_ENDPOINT is set, so tracing is off');
+    complain(
+      'LangSmith tracing is requested, but neither LANGSMITH_API_KEY nor LANGSMITH_ENDPOINT is set, so tracing is off',
+    );
     return { endpoint, apiKey, workspaceId: undefined };
   }
   return { endpoint: endpoint ?? LANGSMITH_DEFAULT_ENDPOINT, apiKey, workspaceId: langsmithEnv('WORKSPACE_ID') };
@@ -216,7 +220,7 @@ export function isSameOrigin(one: string, other: string): boolean {
 }
 
 function parseEndpoint(text: string): URL | undefined {
-  let problem = 'is not an http or https address';
+  let problem = 'is not an http or https URL';
   try {
     const url = new URL(text);
     if (url.username !== '' || url.password !== '') problem = 'contains a user or password';
@@ -225,7 +229,7 @@ function parseEndpoint(text: string): URL | undefined {
   } catch {
     // The endpoint is not a valid URL.
   }
-  complain(`the endpoint ${problem}, so tracing is off; expected an address such as http://127.0.0.1:4777`, 'endpoint');
+  complain(`the endpoint ${problem}, so tracing is off; expected a URL such as http://127.0.0.1:4777`, 'endpoint');
   return undefined;
 }
 
@@ -247,20 +251,20 @@ function customHeaders(
   for (const pair of pairsOf(given)) {
     const [name, value]: unknown[] = Array.isArray(pair) ? pair : [];
     if (typeof name !== 'string') {
-      complain('expected `headers` to be names and values; left out');
+      complain('expected `headers` to be names and values; the option is ignored');
       continue;
     }
     const lower = name.toLowerCase();
     const isUsable = /^[\w!#$%&'*+.^`|~-]+$/.test(name) && typeof value === 'string' && /^[\t\x20-\x7e]*$/.test(value);
     const option = SETTING_HEADERS.get(lower);
     const isSecret = isCredential(lower, safeText(value));
-    if (option !== undefined) complain(`header \`${lower}\` is left out for ${origin}; use \`${option}\``);
-    else if (OWN_HEADERS.has(lower)) complain(`header \`${lower}\` cannot be set; left out`);
+    if (option !== undefined) complain(`header \`${lower}\` is not sent to ${origin}; use \`${option}\``);
+    else if (OWN_HEADERS.has(lower)) complain(`header \`${lower}\` cannot be set and is ignored`);
     else if (isSecret && !isConfidential) {
       complain(`header \`${lower}\` is not sent to ${origin} over plain HTTP; use https, or set \`allowInsecure\``);
     } else if (isSecret && isResult && !(isUsable && value.trim() !== '')) {
       throw new SetupError(`\`headers\` returned no usable \`${lower}\`: expected printable ASCII characters`);
-    } else if (!isUsable) complain(`header \`${lower}\` cannot be set; left out`);
+    } else if (!isUsable) complain(`header \`${lower}\` cannot be set and is ignored`);
     else headers[lower] = value;
   }
   return headers;

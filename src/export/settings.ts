@@ -156,7 +156,7 @@ export interface Settings extends Service {
 }
 
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
-const TEXT: Check = ['text', isText];
+const TEXT: Check = ['a non-empty string', isText];
 /** Accepts any value. Used for options that are validated elsewhere. */
 const LATER: Check = ['valid', () => true];
 
@@ -215,7 +215,7 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
 }
 
 function reportInvalidProxy(variable: EnvironmentName): void {
-  complain(`${variable} is not an http or https address; the proxy is not used`, 'proxy');
+  complain(`${variable} is not an http or https URL; the proxy is not used`, 'proxy');
 }
 
 /** Logs an invalid option. If another library uses this option to hide payloads, returns the payloads to hide. */
@@ -229,7 +229,7 @@ function reportMistake({ name, value, check }: OptionMistake, options: object): 
     return undefined;
   }
   const foreign = foreignOption(name, options, (known) => Object.hasOwn(CHECKS, known));
-  if (foreign === undefined) complain(`unknown option \`${name}\`; left out`);
+  if (foreign === undefined) complain(`unknown option \`${name}\` is ignored`);
   else complain(`unknown option \`${name}\`${foreign.effect}; use \`${foreign.instead}\``);
   return foreign?.hiding;
 }
@@ -250,7 +250,7 @@ function fromEnvironment<Value>(
 export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir' | 'syncEveryMs'> {
   const { durability, spoolDir, syncEveryMs } = options;
   const wanted = durability ?? fromEnvironment<Durability>('durability', CHECKS.durability) ?? 'memory';
-  if (!hasFiles && wanted !== 'memory') complain(`\`durability\` needs a file system; \`memory\` is used`);
+  if (!hasFiles && wanted !== 'memory') complain(`this runtime has no file system, so \`durability\` is \`memory\``);
   return {
     durability: hasFiles ? wanted : 'memory',
     spoolDir: spoolFolder(spoolDir ?? env('RUNSPAN_SPOOL_DIR')),
@@ -308,7 +308,7 @@ function limitsOf(given: unknown = {}): Limits {
   const delayMs = fromEnvironment<number>('limits.startDelayMs', ['a whole number of milliseconds', isDelay], Number);
   const limits = validOptions(given, LIMIT_CHECKS, ({ name, value, check }) => {
     if (name === undefined) complain('expected `limits` to be an object; the defaults are used');
-    else if (check === undefined) complain(`unknown limit \`${name}\`; left out`);
+    else if (check === undefined) complain(`unknown limit \`${name}\` is ignored`);
     else complain(`expected limit \`${name}\` to be ${check[0]}, got ${shown(value)}; the default is used`);
   });
   return { ...defaultLimits, ...(delayMs !== undefined && { startDelayMs: delayMs }), ...limits };

@@ -58,7 +58,7 @@ export class Settling {
         break;
       case 'failed':
         if (outcome.afterMs !== undefined) this.#parts.gate.defer(nowMs, outcome.afterMs);
-        this.#noteFailure(outcome.detail, 'the runs are kept and sent again', nowMs);
+        this.#noteFailure(outcome.detail, 'the runs are kept and retried', nowMs);
         this.#parts.gate.failed(nowMs);
         this.#retry(batch, items, outcome.isSuspect === true, nowMs);
         break;
@@ -91,7 +91,7 @@ export class Settling {
     const kept: Item[] = [];
     for (const item of items) {
       if (item.delivery.activeAtMs >= oldestMs) kept.push(item);
-      else states.drop(item.delivery, 'expired', 'too old to be sent again');
+      else states.drop(item.delivery, 'expired', 'too old to be retried');
     }
     if (isSuspect) batch.suspectFailures++;
     if (isSuspect && batch.suspectFailures >= SUSPECT_FAILURES_MAX && kept.length > 1) {
@@ -108,7 +108,7 @@ export class Settling {
     const { gate } = this.#parts;
     const { flushes } = this.#states;
     if (!gate.isProbeAhead(nowMs)) flushes.refused(detail);
-    const what = 'the runs are kept, and the next attempts are after 1 s, 5 s, 30 s, up to 5 minutes';
+    const what = 'the runs are kept and retried after 1 s, 5 s, 30 s, up to 5 minutes';
     this.#noteFailure(detail, what, nowMs);
     gate.refused(nowMs, flushes.wantProbe);
     this.#retry(batch, items, false, nowMs);

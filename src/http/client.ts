@@ -178,7 +178,7 @@ function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
     });
     body.once('end', take);
     body.on('error', reject);
-    body.once('close', () => reject(new NoAnswerError('the answer broke off')));
+    body.once('close', () => reject(new NoAnswerError('the response was incomplete')));
   });
 }
 

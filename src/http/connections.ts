@@ -180,6 +180,6 @@ function proxyOf(
 function logInvalid(variable: EnvironmentName): void {
   diagnostics.warnOnce(
     `proxy ${variable}`,
-    `configuration: ${variable} is not an http or https address; the proxy is not used.`,
+    `configuration: ${variable} is not an http or https URL; the proxy is not used.`,
   );
 }

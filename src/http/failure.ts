@@ -16,13 +16,10 @@ export interface Failure {
   readonly isUnsent: boolean;
 }
 
-const UNTRUSTED = [
-  'the certificate is not trusted',
-  'trust the authority of the certificate with NODE_EXTRA_CA_CERTS',
-] as const;
+const UNTRUSTED = ['the certificate is not trusted', 'add the certificate authority with NODE_EXTRA_CA_CERTS'] as const;
 
 const KNOWN: Readonly<Record<string, readonly [problem: string, advice?: string]>> = {
-  ECONNREFUSED: ['no program listens at the address', 'check the endpoint, and that the service runs'],
+  ECONNREFUSED: ['no program listens on this host and port', 'check the endpoint, and that the service runs'],
   ENOTFOUND: ['the host name is unknown', 'check the endpoint'],
   EAI_AGAIN: ['host names cannot be resolved at the moment'],
   CERT_HAS_EXPIRED: ['the certificate has expired'],
@@ -31,10 +28,7 @@ const KNOWN: Readonly<Record<string, readonly [problem: string, advice?: string]
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
   ERR_TLS_CERT_ALTNAME_INVALID: ['the certificate is for another host', 'check the endpoint'],
-  ERR_SSL_WRONG_VERSION_NUMBER: [
-    'the server does not speak TLS',
-    'check whether the endpoint begins with http or https',
-  ],
+  ERR_SSL_WRONG_VERSION_NUMBER: ['the server does not use TLS', 'check whether the endpoint begins with http or https'],
 };
 
 const TLS_ERROR = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(GET|VERIFY|DECRYPT)_|ERR_TLS_|ERR_SSL_|UND_ERR_PRX_TLS)/;
@@ -91,7 +85,7 @@ function failureOfCode(code: string | undefined, thrown?: unknown): Failure {
     return failure(`the request failed for an unknown reason${name === undefined ? '' : ` (${name})`}`);
   }
   const isLasting = TLS_ERROR.test(code);
-  const [problem, advice] = KNOWN[code] ?? [isLasting ? 'no secure connection can be made' : 'the request failed'];
+  const [problem, advice] = KNOWN[code] ?? [isLasting ? 'the TLS connection failed' : 'the request failed'];
   return failure(problem, {
     advice,
     code,
@@ -114,7 +108,7 @@ function tunnelFailure(thrown: unknown): Failure | undefined {
   const [, status] =
     /^Proxy response \((\d{3})\)/.exec(types.isNativeError(thrown) ? String(thrown.message) : '') ?? [];
   if (status === undefined) return undefined;
-  const problem = status === '407' ? 'the proxy asks for authentication' : 'the proxy refuses to connect';
+  const problem = status === '407' ? 'the proxy requires authentication' : 'the proxy refused to connect';
   return failure(`${problem} (status ${status})`, { isLasting: status.startsWith('4'), isUnsent: true });
 }
 

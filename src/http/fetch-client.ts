@@ -109,7 +109,7 @@ export class FetchClient implements Transport {
     const response = await withoutTracing(() => fetch(this.#address + path, init));
     // In browsers, a redirect has the response type `opaqueredirect`, and its status is hidden.
     if (response.type === 'opaqueredirect')
-      throw new SetupError('the service redirects to another address; set the address of the service itself');
+      throw new SetupError('the service redirects to another URL; set the URL of the service itself');
     return response;
   }
 }

@@ -108,6 +108,6 @@ export function bodyBytes(chunks: HttpRequest['body'] = []): number {
 
 export function timeoutError({ waitsFor }: Progress, timeoutMs: number): Error {
   return waitsFor === undefined
-    ? new DeadlineError(`no answer within ${timeoutMs} ms`)
+    ? new DeadlineError(`no response within ${timeoutMs} ms`)
     : new SetupError(`\`${waitsFor}\` did not return within ${timeoutMs} ms`);
 }

@@ -91,7 +91,7 @@ function withName(options: unknown, key: string | symbol | undefined): Traceable
 function refuse(what: string): void {
   diagnostics.warnOnce(
     `traced ${what}`,
-    `@traced: expected a method, accessor or function field, got ${what}; it is not traced.`,
+    `@traced: expected a method, accessor or function field, got ${what}; the member is not traced.`,
   );
 }
 
@@ -184,7 +184,7 @@ export function replaceMethod(
   if (isReplaced !== true) {
     diagnostics.warnOnce(
       `${place}.${name}`,
-      `${place}: expected \`${name}\` to be a method that can be replaced; it is not traced.`,
+      `${place}: expected \`${name}\` to be a method that can be replaced; the method is not traced.`,
     );
   }
   return isReplaced === true;

@@ -52,7 +52,7 @@ class Abandonment {
   readonly #fresh = new Map<Watched, object>();
   readonly #timers = new Map<Watched, NodeJS.Timeout>();
   readonly #collected = new FinalizationRegistry<Watched>((watched) =>
-    this.#abandon(watched, 'the result was collected before its end'),
+    this.#abandon(watched, 'the result was garbage-collected before it ended'),
   );
 
   /** Watches `result`. If `watched` belonged to another result, that result is no longer watched. */
@@ -82,7 +82,7 @@ class Abandonment {
 
   #check(watched: Watched): void {
     if (watched.wasUsed()) this.#timers.get(watched)?.refresh();
-    else this.#abandon(watched, `the result was not used for ${watched.idleMaxMs / 1_000} s`);
+    else this.#abandon(watched, `the result was not read for ${watched.idleMaxMs / 1_000} s`);
   }
 
   #abandon(watched: Watched, reason: string): void {

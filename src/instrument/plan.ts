@@ -141,7 +141,7 @@ export class Plan implements StartOptions {
     }
     diagnostics.warnOnce(
       'traceable id again',
-      `traceable: expected a function with an \`id\` to be called once, got another call of "${this.name}"; its run gets a new id. Give each call its own id: fn.with({ id })(…).`,
+      `traceable: "${this.name}" has an \`id\` and was called again, so the new run gets another id. Give each call its own id: fn.with({ id })(…).`,
     );
     const others: PlanOptions = { ...this };
     delete others.id;
@@ -185,7 +185,7 @@ export function describeCall(plan: Plan, args: unknown[]): CallDescription | und
   try {
     return plan.describe?.(args);
   } catch (thrown) {
-    reportFailure('describing a call', thrown);
+    reportFailure('recording the inputs of a call', thrown);
     return { inputs: { error: 'the call could not be read' } };
   }
 }
@@ -201,7 +201,7 @@ export function endWith(run: Run, plan: Plan, value: unknown): void {
   try {
     complete(run, value);
   } catch (thrown) {
-    reportFailure('reading a result', thrown);
+    reportFailure('recording a result', thrown);
     run.end();
   }
 }

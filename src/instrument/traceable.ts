@@ -71,7 +71,10 @@ export function traceable<Fn extends CallableFunction>(
 ): Traceable<Fn> {
   const kind = uncallableKind(fn);
   if (kind !== undefined) {
-    diagnostics.warnOnce(`traceable ${kind}`, `traceable(fn): expected a function, got ${kind}; it is not traced.`);
+    diagnostics.warnOnce(
+      `traceable ${kind}`,
+      `traceable(fn): expected a function, got ${kind}; the value is not traced.`,
+    );
     return fn as Traceable<Fn>;
   }
   const known = wrapped.get(fn);

@@ -15,7 +15,7 @@ export function markUnreadable(run: Run, part: 'request' | 'response'): void {
   );
 }
 
-const UNREADABLE: Answer = { outputs: { error: 'the answer could not be read' } };
+const UNREADABLE: Answer = { outputs: { error: 'the response could not be read' } };
 
 export function endWithAnswer(run: Run, read: () => Answer): void {
   const error = recordAnswer(run, read);
@@ -26,7 +26,7 @@ export function endWithAnswer(run: Run, read: () => Answer): void {
 /** Records an answer without ending the run. Returns the error in the answer, if any. */
 function recordAnswer(run: Run, read: () => Answer): unknown {
   if (!run.isOpen) return undefined;
-  const answer = guard('reading the answer of a model', read);
+  const answer = guard('reading a model response', read);
   if (answer === undefined) run.set({ metadata: { unreadable: 'response' } });
   const { outputs, usage, model, error, isUnreadable } = answer ?? UNREADABLE;
   if (isUnreadable === true) markUnreadable(run, 'response');
@@ -41,7 +41,7 @@ function recordAnswer(run: Run, read: () => Answer): unknown {
  * cannot be changed.
  */
 export function followStream(stream: unknown, run: Run, reader: AnswerReader, signal?: AbortSignal): boolean {
-  const isDone = guard('following a stream', () => {
+  const isDone = guard('recording a stream', () => {
     if (reader.fold === undefined || typeof stream !== 'object' || stream === null) return false;
     const { iterator, controller, then, [Symbol.asyncIterator]: iterate } = stream as Record<PropertyKey, unknown>;
     const own = (controller as Partial<AbortController> | undefined)?.signal;
@@ -107,7 +107,7 @@ class AnswerCollector implements Collector {
 
   push(chunk: unknown): boolean {
     const isFull = this.#charactersLeft <= 0;
-    const characters = guard('following a stream', () => this.#fold?.add(chunk, isFull)) ?? 0;
+    const characters = guard('recording a stream', () => this.#fold?.add(chunk, isFull)) ?? 0;
     if (characters > 0 && isFull) this.#dropped++;
     this.#charactersLeft -= characters;
     return characters > 0;

@@ -29,7 +29,7 @@ interface ApiPromise {
   parsedPromise?: unknown;
 }
 
-const OPERATION = 'following an API call';
+const OPERATION = 'recording an API call';
 
 /**
  * Observes the promise of an SDK call without replacing it. The promise stays lazy. Returns false if `promise` is not

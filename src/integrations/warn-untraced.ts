@@ -5,5 +5,5 @@ import { kindOf } from '../base/text.ts';
 export function warnUntraced(call: string, expected: string, given: unknown): void {
   const kind = kindOf(given);
   const got = kind === 'object' ? 'another object' : kind;
-  diagnostics.warnOnce(`${call} ${kind}`, `${call}: expected ${expected}, got ${got}; it is not traced.`);
+  diagnostics.warnOnce(`${call} ${kind}`, `${call}: expected ${expected}, got ${got}; the value is not traced.`);
 }

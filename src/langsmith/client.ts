@@ -244,7 +244,10 @@ function exporterOptions(config: ClientConfig): ConfigureOptions {
   for (const [name, value] of Object.entries({ hideInputs, hideOutputs, hideMetadata, anonymizer })) {
     if (typeof value !== 'function') continue;
     const place = `langsmith Client.${name}`;
-    diagnostics.warnOnce(place, `Client: \`${name}\` is not called, so the values are hidden; use \`redact\`.`);
+    diagnostics.warnOnce(
+      place,
+      `Client: functions are not supported for \`${name}\`, so the values are hidden; use \`redact\`.`,
+    );
   }
   return {
     ...serviceOptions(config),

@@ -72,7 +72,7 @@ export function patchRun(id: string, changes: Partial<RunCreate>): void {
   else
     diagnostics.warnOnce(
       'updateRun',
-      'updateRun: expected the id of a run that this process has posted and not ended; the change is not recorded.',
+      'updateRun: expected the id of a run that this process created and has not ended; the change is not recorded.',
     );
 }
 

@@ -93,7 +93,7 @@ function callOptions({ name, id, tags, metadata, project_name, client, tracingEn
   if (processing !== undefined) {
     diagnostics.warnOnce(
       'langsmith wrapAISDK',
-      `wrapAISDK: \`${processing}\` is not called, so the calls are not traced; use \`redact\` of \`configure\`.`,
+      `wrapAISDK: \`${processing}\` is not supported, so the calls are not traced; use \`redact\` of \`configure\`.`,
     );
   }
   const exporter = exporterOf({ client, tracingEnabled: processing === undefined ? tracingEnabled : false });

@@ -60,7 +60,7 @@ export class RunAttachments implements AttachmentRoom {
     const name = typeof given === 'string' ? this.#shown(given) : given;
     const complaint = this.#complaint(name, content, mimeType);
     if (complaint !== undefined) {
-      const line = `Run.attach(name, content, mimeType): ${complaint}; the attachment was left out.`;
+      const line = `Run.attach(name, content, mimeType): ${complaint}; the attachment was ignored.`;
       diagnostics.warnOnce(`Run.attach ${complaint}`, line);
       return;
     }
@@ -107,9 +107,10 @@ export class RunAttachments implements AttachmentRoom {
 
   #complaint(name: unknown, content: unknown, mimeType: unknown): string | undefined {
     if (this.#policy.payload.redaction?.hidesAll === true) return 'every payload is hidden';
-    if (!isAttachmentName(name)) return 'expected `name` to be text of at most 256 characters, without a dot';
+    if (!isAttachmentName(name)) return 'expected `name` to be a string of at most 256 characters, without a dot';
     if (!isBinary(content) && !isBlob(content)) return 'expected `content` to be bytes or a Blob; read a stream first';
-    if (mimeType !== undefined && !isMimeType(mimeType)) return 'expected `mimeType` to be text such as "image/png"';
+    if (mimeType !== undefined && !isMimeType(mimeType))
+      return 'expected `mimeType` to be a string such as "image/png"';
     if (this.isTaken(name)) return 'expected `name` to be unique within the run';
     if (this.countLeft <= 0) return `a run had more than ${ATTACHMENTS_MAX} attachments`;
     return sizeOf(content) > this.bytesLeft ? 'the attachments of a run exceeded limits.attachmentBytes' : undefined;
@@ -197,7 +198,7 @@ export class PayloadAttachments {
     if (this.#bytes + size <= bytesLeft && (this.#taken?.length ?? 0) < countLeft) return true;
     diagnostics.warnOnce(
       'payload attachments',
-      `the payloads of a run exceeded limits.attachmentBytes or ${ATTACHMENTS_MAX} attachments; excess binary values were left out.`,
+      `the payloads of a run exceeded limits.attachmentBytes or ${ATTACHMENTS_MAX} attachments; excess binary values were removed.`,
     );
     return false;
   }

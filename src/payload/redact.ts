@@ -168,7 +168,7 @@ shareInstances({ Redaction });
 
 export function failureText(thrown: unknown): string | undefined {
   if (!(thrown instanceof RedactionFailure)) return undefined;
-  diagnostics.warnOnce('redact', 'redact: `replace` threw or did not return text; the field was hidden');
+  diagnostics.warnOnce('redact', 'redact: `replace` threw or did not return a string; the field was hidden');
   return FAILED;
 }
 
@@ -188,9 +188,9 @@ export function shownText(text: string, redaction: Redaction | undefined, path: 
 }
 
 const CHECKS: Checks<RedactOptions> = {
-  paths: ['a list of text', (value) => isListOf(value, (path) => typeof path === 'string')],
+  paths: ['a list of strings', (value) => isListOf(value, (path) => typeof path === 'string')],
   patterns: ['a list of regular expressions', (value) => isListOf(value, types.isRegExp), 'secret'],
-  replace: ['text or a function', (value) => typeof value === 'string' || typeof value === 'function'],
+  replace: ['a string or a function', (value) => typeof value === 'string' || typeof value === 'function'],
   keys: ['true, false or a list of names', (value) => typeof value === 'boolean' || isListOf(value, isName)],
 };
 

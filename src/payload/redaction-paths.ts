@@ -111,7 +111,7 @@ function segmentsOf(path: string): Segment[] {
     throw new SyntaxError(`${JSON.stringify(path)} must begin with **, * or one of ${Object.keys(FIELDS).join(', ')}`);
   }
   if (cannotMatch(first, segments.slice(1))) {
-    const kinds = 'name and error are text; tags, attachments and events are lists';
+    const kinds = 'name and error are strings; tags, attachments and events are lists';
     throw new SyntaxError(`${JSON.stringify(path)} cannot match a value: ${kinds}`);
   }
   return segments;

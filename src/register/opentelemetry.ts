@@ -34,7 +34,7 @@ function addProcessor(provider: object): void {
   } else if (typeof addSpanProcessor === 'function') {
     Reflect.apply(addSpanProcessor, provider, [createProcessor()]);
   } else {
-    diagnostics.debug(`${PLACE}: the tracer provider has no list of span processors; its spans are not recorded.`);
+    diagnostics.debug(`${PLACE}: the tracer provider has no list of span processors, so its spans are not recorded.`);
   }
 }
 

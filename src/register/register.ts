@@ -45,7 +45,7 @@ function isRecordedHere(...[header, runType, call]: Parameters<CallFilter>): boo
   if (name === undefined || (name === '@langchain/core' && duplicateTracer() !== undefined)) return true;
   diagnostics.warnOnce(
     `bundled ${name}`,
-    `a bundle contains the package ${name}, so only its model calls are recorded; exclude it from the bundle, ` +
+    `a bundle contains the package ${name}, so only its model calls are recorded; exclude the package from the bundle, ` +
       `in Next.js with \`serverExternalPackages: ['${name}']\`.`,
   );
   return true;

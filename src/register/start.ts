@@ -28,7 +28,7 @@ function selected(all: readonly Instrumentation[], setting: string | undefined):
   const unknown = names.filter((name) => !known.includes(name.replace(/^-/, '')));
   if (unknown.length > 0) {
     diagnostics.warn(
-      `RUNSPAN_INSTRUMENTATIONS: unknown name ${unknown.join(', ')}; left out. Known names: ${known.join(', ')}.`,
+      `RUNSPAN_INSTRUMENTATIONS: unknown names are ignored: ${unknown.join(', ')}. Known names: ${known.join(', ')}.`,
     );
   }
   const isLimited = names.some((name) => !name.startsWith('-'));

@@ -100,7 +100,7 @@ export function runIdFrom(key: string): string {
   if (!isText(key)) {
     diagnostics.warnOnce(
       'runIdFrom',
-      `runIdFrom(key): expected \`key\` to be text, got ${shown(key)}; the run gets a new id, which no key can find.`,
+      `runIdFrom(key): expected \`key\` to be a string, got ${shown(key)}; a random id is returned.`,
     );
     return newRunId(clock.nowUs());
   }

@@ -190,7 +190,7 @@ export function orderToSend(place: string, context: RunContext | undefined, char
 function contextToSend(run: Run | undefined): RunContext | undefined {
   if (run === undefined) return currentContext();
   if (run instanceof Run) return run.sink === undefined ? undefined : run.context;
-  diagnostics.warnOnce('toHeaders.run', 'toHeaders(run): expected `run` to be a Run; nothing is added.');
+  diagnostics.warnOnce('toHeaders.run', 'toHeaders(run): expected `run` to be a Run; no header is added.');
   return undefined;
 }
 

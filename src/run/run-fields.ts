@@ -40,7 +40,7 @@ function joined(present: readonly string[], added: readonly string[]): readonly 
     if (known.length >= TAGS_MAX) {
       diagnostics.warnOnce(
         'tags limit',
-        `tags: expected a run to have at most ${TAGS_MAX} tags; further tags are left out.`,
+        `tags: expected a run to have at most ${TAGS_MAX} tags; further tags are ignored.`,
       );
       break;
     }
@@ -73,7 +73,7 @@ export function addMetadata(metadata: Map<string, string>, added: Fields, rules:
     if (metadata.size >= KEYS_MAX && !metadata.has(shown) && !ALWAYS_KEPT.has(key)) {
       diagnostics.warnOnce(
         'metadata limit',
-        `metadata: expected a run to have at most ${KEYS_MAX} keys; further keys are left out.`,
+        `metadata: expected a run to have at most ${KEYS_MAX} keys; further keys are ignored.`,
       );
       continue;
     }

@@ -75,16 +75,16 @@ export interface RunOptions extends RunHooks {
   exporter?: RunSink;
 }
 
-const text: Check = ['text', (value) => typeof value === 'string' && value !== ''];
+const text: Check = ['a non-empty string', (value) => typeof value === 'string' && value !== ''];
 const object: Check = ['an object', (value) => typeof value === 'object' && value !== null];
 const time: Check = [
-  'a Date, milliseconds since 1970 or an ISO 8601 text, between 1970 and 2255',
+  'a Date, milliseconds since 1970 or an ISO 8601 string, between 1970 and 2255',
   (value) => timestampUs(value) !== undefined,
 ];
 
 /** Checks for options that apply to several runs, for example to all runs from one client. */
 export const sharedChecks: Readonly<Record<'tags' | 'metadata' | 'project' | 'projectId' | 'exporter', Check>> = {
-  tags: [`a list of at most ${TAGS_MAX} texts`, areTags],
+  tags: [`a list of at most ${TAGS_MAX} strings`, areTags],
   metadata: object,
   project: text,
   projectId: text,
@@ -99,7 +99,7 @@ export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs' | 
   ...sharedChecks,
   name: text,
   runType: text,
-  id: ['a UUID, or the result of runIdFrom(text)', isUuid],
+  id: ['a UUID, or the result of runIdFrom(key)', isUuid],
   referenceExampleId: ['a UUID', isUuid],
   onStart: FUNCTION,
   onEnd: FUNCTION,
@@ -146,20 +146,20 @@ export function usableOptions<Options extends object>(
   const valid = guard(place, () =>
     validOptions(given, checks, ({ name, value, check }) => {
       if (name === undefined) {
-        const got = `expected the options to be an object, got ${kindOf(value)}; left out.`;
+        const got = `expected the options to be an object, got ${kindOf(value)}; the options are ignored.`;
         // The key differs from `place`, because an earlier warning with the key `place` would suppress this warning.
         diagnostics.warnOnce(`${place} options`, `${place}: ${got}`);
         return;
       }
       const once = `${place}.${name}`;
       if (check !== undefined) {
-        diagnostics.warnOnce(once, `${place}: expected \`${name}\` to be ${check[0]}; left out.`);
+        diagnostics.warnOnce(once, `${place}: expected \`${name}\` to be ${check[0]}; the option is ignored.`);
         return;
       }
       if (value === undefined) return;
       const foreign = foreignOption(name, given as object, (known) => Object.hasOwn(checks, known));
       Object.assign(hiding, foreign?.hiding);
-      const rest = foreign === undefined ? '; left out' : `${foreign.effect}; use \`${foreign.instead}\``;
+      const rest = foreign === undefined ? ' is ignored' : `${foreign.effect}; use \`${foreign.instead}\``;
       diagnostics.warnOnce(once, `${place}: unknown option \`${name}\`${rest}.`);
     }),
   );
@@ -173,7 +173,7 @@ const flushChecks: Checks<FlushLimit> = {
 export function flushLimitMs(place: string, limit: unknown, defaultMs: number): number {
   if (limit === undefined) return defaultMs;
   // The warning omits the argument, because `call().then(flush)` passes application data to `flush`.
-  const mistake = `${place}: expected { timeoutMs } with a number from 0; anything else is left out.`;
+  const mistake = `${place}: expected { timeoutMs } with a number from 0; anything else is ignored.`;
   const report = (): void => diagnostics.warnOnce(`${place} limit`, mistake);
   const given = guard(place, () => validOptions(limit, flushChecks, report));
   return Math.min(given?.timeoutMs ?? defaultMs, DELAY_MAX_MS);

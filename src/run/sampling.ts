@@ -56,7 +56,7 @@ export function samplingDecision(rate: number, sampler: Sampler | undefined): Sa
     if (result !== undefined) {
       diagnostics.warnOnce(
         'sampler answer',
-        `sampler: expected true, false, a number from 0 to 1 or undefined, got ${shown(result)}; \`sampleRate\` decides.`,
+        `sampler: expected true, false, a number from 0 to 1 or undefined, got ${shown(result)}; \`sampleRate\` is used.`,
       );
     }
     return isWithin(start.traceId, rate);

@@ -26,7 +26,10 @@ export function withRun<Result>(run: Run | RemoteRun | undefined, fn: () => Resu
     const sink = sinkOf(currentContext());
     return sink === undefined ? fn() : enterContext(run.contextFor(sink), fn);
   }
-  diagnostics.warnOnce('withRun', 'withRun(run, fn): expected `run` to be a Run; the function was called without it.');
+  diagnostics.warnOnce(
+    'withRun',
+    'withRun(run, fn): expected `run` to be a Run; the function was called without a run.',
+  );
   return fn();
 }
 
@@ -38,7 +41,7 @@ export function withExporter<Result>(exporter: RunSink, fn: () => Result): Resul
   if (isSink(exporter)) return enterContext(contextTo(exporter, currentContext()), fn);
   diagnostics.warnOnce(
     'withExporter',
-    'withExporter(exporter, fn): expected `exporter` to be the result of createExporter(); the function was called without it.',
+    'withExporter(exporter, fn): expected `exporter` to be the result of createExporter(); the function was called without the exporter.',
   );
   return fn();
 }

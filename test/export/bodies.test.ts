@@ -130,7 +130,7 @@ describe('an attachment', () => {
     expect(arrivals.length).toBeGreaterThan(1);
     for (const { attachments } of arrivals) expect([...attachments.keys()]).toEqual(['a', 'c']);
     expect(arrivals.at(-1)?.fields.extra?.metadata?.dropped_attachments).toBe(1);
-    expect(lines.filter((line) => line.includes('could not be read and is left out'))).toHaveLength(1);
+    expect(lines.filter((line) => line.includes('could not be read and is not sent'))).toHaveLength(1);
   });
 
   it.skipIf(process.platform === 'win32')('that is a FIFO without a writer does not block the process', async () => {

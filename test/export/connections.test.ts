@@ -53,7 +53,7 @@ describe('a service that goes away', () => {
     expect(exporter.stats()).toMatchObject({ created: 120, sent: 120, dropped: 0 });
     const service = `delivery to http://127.0.0.1:${first.port}`;
     expect(lines).toEqual([
-      expect.stringMatching(`^${service} failed: .*; the runs are kept and sent again$`),
+      expect.stringMatching(`^${service} failed: .*; the runs are kept and retried$`),
       `${service} works again`,
     ]);
   });
@@ -66,7 +66,8 @@ describe('a service that goes away', () => {
     await until(() => lines.length > 0);
     await exporter.close({ timeoutMs: 0 });
 
-    const advice = 'no program listens at the address; check the endpoint, and that the service runs (ECONNREFUSED)';
+    const advice =
+      'no program listens on this host and port; check the endpoint, and that the service runs (ECONNREFUSED)';
     expect(lines[0]).toContain(advice);
   });
 
@@ -105,7 +106,7 @@ it.each([
 
   expect(exporter.stats()).toMatchObject({ sent: 1, dropped: 0 });
   expect(lines).toEqual([
-    `delivery to ${endpoint} failed: ${detail}; the runs are kept and sent again`,
+    `delivery to ${endpoint} failed: ${detail}; the runs are kept and retried`,
     `delivery to ${endpoint} works again`,
   ]);
 });
@@ -142,7 +143,7 @@ describe('a certificate', () => {
     void exporter.flush();
     await until(() => lines.length > 0);
 
-    expect(lines).toEqual([expect.stringContaining('the server does not speak TLS')]);
+    expect(lines).toEqual([expect.stringContaining('the server does not use TLS')]);
     expect(server.received).toEqual([]);
     await exporter.close({ timeoutMs: 0 });
   });
@@ -186,7 +187,7 @@ it.each<[string, () => unknown]>([
   expect(lines).toEqual([
     // The name of a TypeError of runspan itself is logged too.
     expect.stringMatching(
-      /failed: the request failed for an unknown reason( \(TypeError\))?; the runs are kept and sent/,
+      /failed: the request failed for an unknown reason( \(TypeError\))?; the runs are kept and retried/,
     ),
     `delivery to ${server.url} works again`,
   ]);

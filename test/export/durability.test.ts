@@ -242,7 +242,7 @@ describe('a process that ends with an almost full disk', () => {
     const { spooled, dropped } = process.stats();
     expect(spooled + dropped).toBe(1_000);
     expect(spooled).toBeGreaterThan(20);
-    expect(process.lines.join()).toMatch(new RegExp(`ends with ${dropped} runs not delivered`));
+    expect(process.lines.join()).toMatch(new RegExp(`exits with ${dropped} undelivered runs`));
     // Less than one of them takes.
     expect(disk.bytesMax - disk.bytes).toBeLessThan(1_000);
     disk.bytesMax = 1e9;

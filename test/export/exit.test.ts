@@ -27,7 +27,7 @@ describe('the end of a program', () => {
   it('is not prevented by runs that each `beforeExit` records', async () => {
     const { names, code, stderr } = await delivered('work in beforeExit');
 
-    expect({ code, stderr }).toEqual({ code: 0, stderr: 'runspan: the process ends with 1 run not delivered\n' });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: 'runspan: the process exits with 1 undelivered run\n' });
     expect(names).toHaveLength(2 + 3);
   });
 
@@ -37,7 +37,7 @@ describe('the end of a program', () => {
     expect(await exitProgram('work in beforeExit', server.url, 300)).toMatchObject({
       code: 0,
       stdout: '4\n4\n',
-      stderr: 'runspan: the process ends with 4 runs not delivered\n',
+      stderr: 'runspan: the process exits with 4 undelivered runs\n',
     });
   });
 

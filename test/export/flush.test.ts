@@ -74,7 +74,7 @@ describe('flush', () => {
     expect(await flush(limit as never)).toEqual(DONE);
     expect(await close(limit as never)).toEqual(DONE);
     expect(lines).toEqual([
-      'warn: flush and shutdown: expected { timeoutMs } with a number from 0; anything else is left out.',
+      'warn: flush and shutdown: expected { timeoutMs } with a number from 0; anything else is ignored.',
     ]);
   });
 

@@ -230,7 +230,7 @@ describe('an outage', () => {
       await until(() => service.requests.length === 3);
       await settle();
       expect(lines).toEqual([
-        `warn: delivery to ${service.url} failed: status 503; the runs are kept and sent again`,
+        `warn: delivery to ${service.url} failed: status 503; the runs are kept and retried`,
         `warn: delivery to ${service.url} works again`,
       ]);
       await advance(laterMs - virtualClock.nowMs);
@@ -255,7 +255,7 @@ describe('an outage', () => {
 
     expect(outages).toEqual([
       { endpoint, error: 'status 429' },
-      { endpoint, error: 'status 401: the service asks for an API key, and none is sent' },
+      { endpoint, error: 'status 401: the service requires an API key, but none is set' },
     ]);
     expect(recoveries).toEqual([
       { endpoint, durationMs: 1_500 },

@@ -75,7 +75,7 @@ describe('a service that rejects the key', () => {
   it.each([
     ['the key', { apiKey: 'k-1' }, 'the API key was rejected'],
     ['other credentials', { headers: { Authorization: 'Bearer t-1' } }, 'the API key was rejected'],
-    ['no key', {}, 'the service asks for an API key, and none is sent'],
+    ['no key', {}, 'the service requires an API key, but none is set'],
   ])('with %s is reported in one line, and its recovery in another', async (_, credentials, problem) => {
     const { whole, flush, service, lines } = await delivery({ limits: single, options: credentials, reply: () => 401 });
     whole();
@@ -85,7 +85,7 @@ describe('a service that rejects the key', () => {
 
     expect(lines).toEqual([
       `warn: delivery to ${service.url} failed: status 401: ${problem}; ` +
-        'the runs are kept, and the next attempts are after 1 s, 5 s, 30 s, up to 5 minutes',
+        'the runs are kept and retried after 1 s, 5 s, 30 s, up to 5 minutes',
       `warn: delivery to ${service.url} works again`,
     ]);
   });

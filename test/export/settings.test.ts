@@ -51,19 +51,19 @@ describe('tracing', () => {
   it('is off with a key and no endpoint, and the log line contains RUNSPAN_ENDPOINT', () => {
     expect(resolve({ apiKey: 'sk-secret' })).toBeUndefined();
     expect(lines).toEqual([
-      'configuration: an API key is set, but no endpoint, so tracing is off; set RUNSPAN_ENDPOINT or `endpoint`.',
+      'configuration: tracing is off, because an API key is set without an endpoint; set RUNSPAN_ENDPOINT or `endpoint`.',
     ]);
   });
 
   it.each([
-    ['a bare host', { endpoint: '127.0.0.1:4777' }, 'is not an http or https address'],
-    ['a word', { endpoint: 'nonsense' }, 'is not an http or https address'],
-    ['FTP', { endpoint: 'ftp://host' }, 'is not an http or https address'],
+    ['a bare host', { endpoint: '127.0.0.1:4777' }, 'is not an http or https URL'],
+    ['a word', { endpoint: 'nonsense' }, 'is not an http or https URL'],
+    ['FTP', { endpoint: 'ftp://host' }, 'is not an http or https URL'],
     ['a password', { endpoint: 'http://user:sk-secret@host' }, 'contains a user or password'],
     ['a query', { endpoint: 'http://host/?key=sk-secret' }, 'has a query or fragment'],
-    ['a line break in the key', { endpoint: ENDPOINT, apiKey: 'sk-\nsecret' }, 'that a header cannot carry'],
-    ['a space in the key', { endpoint: ENDPOINT, apiKey: 'sk secret' }, 'that a header cannot carry'],
-    ['an accent in the key', { endpoint: ENDPOINT, apiKey: 'sk-sécret' }, 'that a header cannot carry'],
+    ['a line break in the key', { endpoint: ENDPOINT, apiKey: 'sk-\nsecret' }, 'that a header cannot contain'],
+    ['a space in the key', { endpoint: ENDPOINT, apiKey: 'sk secret' }, 'that a header cannot contain'],
+    ['an accent in the key', { endpoint: ENDPOINT, apiKey: 'sk-sécret' }, 'that a header cannot contain'],
     ['a long key', { endpoint: ENDPOINT, apiKey: 'k'.repeat(8193) }, 'has more than 8192 characters'],
   ])('is off with %s, and the log line contains the cause but no secret', (_, options, problem) => {
     expect(resolve(options)).toBeUndefined();
@@ -142,9 +142,9 @@ describe('an invalid option is reported', () => {
       'configuration: expected `dispatcher` to be an undici dispatcher; the default is used.',
       'configuration: expected `hideInputs` to be true or false; true is used.',
       'configuration: expected `onDrop` to be a function; the default is used.',
-      'configuration: expected `project` to be text; the default is used.',
+      'configuration: expected `project` to be a non-empty string; the default is used.',
       'configuration: expected `sampler` to be a function; the default is used.',
-      'configuration: unknown option `samplerate`; left out.',
+      'configuration: unknown option `samplerate` is ignored.',
     ]);
   });
 
@@ -179,7 +179,7 @@ describe('an invalid option is reported', () => {
       ...defaultLimits,
       batchBytes: 1,
     });
-    expect(lines[1]).toBe('configuration: unknown limit `batchsize`; left out.');
+    expect(lines[1]).toBe('configuration: unknown limit `batchsize` is ignored.');
   });
 
   it.each([0, -1, 0.5, Number.NaN, DELAY_MAX_MS + 1, '500'])('as `syncEveryMs`: %s', (syncEveryMs) => {
@@ -282,7 +282,7 @@ describe('headers', () => {
     ['a Map with other keys', new Map([[{}, 'a']])],
   ])('are ignored, and reported without their content, if they are %s', (_, headers) => {
     expect(withEndpoint({ headers })?.headers).toEqual({ 'user-agent': 'runspan' });
-    expect(lines).toEqual(['configuration: expected `headers` to be names and values; left out.']);
+    expect(lines).toEqual(['configuration: expected `headers` to be names and values; the option is ignored.']);
   });
 
   it('are ignored if requests set them, or if they are malformed', () => {

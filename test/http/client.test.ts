@@ -194,7 +194,7 @@ describe('the deadline', () => {
   test('ends a request without a response, and closes its connection', async () => {
     const closed = gate();
     const { url } = await serve((request) => void request.socket.on('close', () => closed.open()));
-    await expect(makeClient(url, { requestTimeoutMs: 60 }).send(POST)).rejects.toThrow('no answer within 60 ms');
+    await expect(makeClient(url, { requestTimeoutMs: 60 }).send(POST)).rejects.toThrow('no response within 60 ms');
     await closed;
   });
 
@@ -204,14 +204,14 @@ describe('the deadline', () => {
       const drip = setInterval(() => response.write('.'), 5);
       request.socket.on('close', () => clearInterval(drip));
     });
-    await expect(makeClient(url, { requestTimeoutMs: 100 }).send(POST)).rejects.toThrow('no answer within 100 ms');
+    await expect(makeClient(url, { requestTimeoutMs: 100 }).send(POST)).rejects.toThrow('no response within 100 ms');
   });
 
   test('ends an upload that the service does not read, and its connection is not used again', async () => {
     const server = await scriptServer(({ socket }) => void socket.pause(), accepting);
     const client = makeClient(server.url);
     const large: HttpRequest = { ...POST, body: [Buffer.alloc(8_000_000)], timeoutMs: 60 };
-    await expect(client.send(large)).rejects.toThrow('no answer within 60 ms');
+    await expect(client.send(large)).rejects.toThrow('no response within 60 ms');
     await expect(client.send(POST)).resolves.toMatchObject({ status: 202 });
     expect(server.connections).toBeGreaterThan(1);
   });
@@ -221,7 +221,7 @@ describe('the deadline', () => {
     const client = makeClient(url, { requestTimeoutMs: 500 });
     const hanging = client.send(POST).catch((error: Error) => error.message);
     expect((await client.send({ method: 'GET', path: '/info' })).text).toBe('yes');
-    expect(await hanging).toBe('no answer within 500 ms');
+    expect(await hanging).toBe('no response within 500 ms');
   });
 
   test('of an opened response ends with its headers', async () => {
@@ -234,7 +234,7 @@ describe('the deadline', () => {
     const { body } = await client.open({ ...GET, path: '/first' });
     const [response] = await begun;
     // Another request with the same deadline fails meanwhile.
-    await expect(client.open(GET)).rejects.toThrow('no answer within 60 ms');
+    await expect(client.open(GET)).rejects.toThrow('no response within 60 ms');
     response.end('b');
     expect(await text(body)).toBe('ab');
   });
@@ -242,7 +242,7 @@ describe('the deadline', () => {
   test.each([10, 20_000])('is that of the request, instead of %i ms of the client', async (requestTimeoutMs) => {
     const { url } = await serve(() => {});
     const opened = makeClient(url, { requestTimeoutMs }).open({ ...GET, timeoutMs: 50 });
-    await expect(opened).rejects.toThrow('no answer within 50 ms');
+    await expect(opened).rejects.toThrow('no response within 50 ms');
   });
 });
 
@@ -375,7 +375,7 @@ describe('a dispatcher that is passed in', () => {
   test('that ignores signals still has the deadline, and ends with the client', async () => {
     const dispatcher = { request: () => new Promise(() => {}) } as unknown as Agent;
     const sent = makeClient('http://127.0.0.1:9', { dispatcher, requestTimeoutMs: 5 }).send(POST);
-    await expect(sent).rejects.toThrow('no answer within 5 ms');
+    await expect(sent).rejects.toThrow('no response within 5 ms');
     const client = makeClient('http://127.0.0.1:9', { dispatcher, requestTimeoutMs: 1_000_000 });
     const sending = client.send(POST);
     await client.destroy();

@@ -16,7 +16,7 @@ const codes: readonly (readonly [code: string, kind: string, detail: string])[] 
   [
     'ECONNREFUSED',
     'unsent',
-    'no program listens at the address; check the endpoint, and that the service runs (ECONNREFUSED)',
+    'no program listens on this host and port; check the endpoint, and that the service runs (ECONNREFUSED)',
   ],
   ['ENOTFOUND', 'unsent', 'the host name is unknown; check the endpoint (ENOTFOUND)'],
   ['EAI_AGAIN', 'unsent', 'host names cannot be resolved at the moment (EAI_AGAIN)'],
@@ -30,15 +30,15 @@ const codes: readonly (readonly [code: string, kind: string, detail: string])[] 
   [
     'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
     'lasting unsent',
-    'the certificate is not trusted; trust the authority of the certificate with',
+    'the certificate is not trusted; add the certificate authority with',
   ],
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'lasting unsent', 'the certificate is for another host; check the endpoint'],
   [
     'ERR_SSL_WRONG_VERSION_NUMBER',
     'lasting unsent',
-    'the server does not speak TLS; check whether the endpoint begins with',
+    'the server does not use TLS; check whether the endpoint begins with',
   ],
-  ['ERR_SSL_SSLV3_ALERT_CERTIFICATE_UNKNOWN', 'lasting', 'no secure connection can be made (ERR_SSL_SSLV3_'],
+  ['ERR_SSL_SSLV3_ALERT_CERTIFICATE_UNKNOWN', 'lasting', 'the TLS connection failed (ERR_SSL_SSLV3_'],
   ['ECONNRESET', 'arrived break', 'the request failed (ECONNRESET)'],
   ['EPIPE', 'arrived break', 'the request failed (EPIPE)'],
   ['UND_ERR_SOCKET', 'arrived break', 'the request failed (UND_ERR_SOCKET)'],
@@ -61,7 +61,7 @@ describe('the error of a request', () => {
 
   test('has its problem and its advice apart, too', () => {
     const [problem, advice] = [
-      'no program listens at the address (ECONNREFUSED)',
+      'no program listens on this host and port (ECONNREFUSED)',
       'check the endpoint, and that the service runs',
     ];
     expect(failureOf(coded('ECONNREFUSED'))).toMatchObject({ problem, advice });
@@ -77,9 +77,9 @@ describe('the error of a request', () => {
   });
 
   test.each([
-    ['407', 'the proxy asks for authentication (status 407)', true],
-    ['403', 'the proxy refuses to connect (status 403)', true],
-    ['502', 'the proxy refuses to connect (status 502)', false],
+    ['407', 'the proxy requires authentication (status 407)', true],
+    ['403', 'the proxy refused to connect (status 403)', true],
+    ['502', 'the proxy refused to connect (status 502)', false],
   ])('names the status %s of a proxy', (status, detail, isLasting) => {
     const error = coded('UND_ERR_ABORTED', `Proxy response (${status}) !== 200 when HTTP Tunneling`);
     expect(failureOf(error)).toMatchObject({ detail, isLasting });

@@ -48,7 +48,7 @@ it('follows no redirect, so that no other origin receives the key', async () => 
 it('rejects when the deadline passes, also while the application computes the headers', async () => {
   const { client } = await connected(() => 'hold', { requestTimeoutMs: 50 });
   const held = await client.send(POST).catch(failureOf);
-  expect(held).toMatchObject({ detail: 'no answer within 50 ms', mayHaveArrived: true });
+  expect(held).toMatchObject({ detail: 'no response within 50 ms', mayHaveArrived: true });
 
   client.setHeaders((progress) => {
     progress.waitsFor = 'apiKey';

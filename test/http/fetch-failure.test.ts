@@ -20,7 +20,7 @@ it.each<[string, () => Promise<unknown>, object]>([
   [
     'a redirect',
     async () => ({ type: 'opaqueredirect', status: 0, headers: new Headers(), body: null }),
-    { detail: expect.stringContaining('the service redirects to another address'), isLasting: true },
+    { detail: expect.stringContaining('the service redirects to another URL'), isLasting: true },
   ],
 ])('explains %s although the browser does not', async (_, fetch, failure) => {
   vi.stubGlobal('fetch', fetch);

@@ -91,7 +91,7 @@ describe('the environment', () => {
     const lines = logLines();
     environmentOf(variables as Record<string, string>);
     expect(environmentProxies()).toBeUndefined();
-    const line = `warn: configuration: ${name} is not an http or https address; the proxy is not used.`;
+    const line = `warn: configuration: ${name} is not an http or https URL; the proxy is not used.`;
     expect(lines).toEqual(name === undefined ? [] : [line]);
   });
 });
@@ -101,7 +101,7 @@ test('an exporter logs an invalid proxy once', async () => {
   environmentOf({ HTTP_PROXY: 'ftp://p:1' });
   await createExporter({ endpoint: 'http://127.0.0.1:9' }).close();
   const warnings = lines.filter((line) => line.startsWith('warn'));
-  expect(warnings).toEqual(['warn: configuration: HTTP_PROXY is not an http or https address; the proxy is not used.']);
+  expect(warnings).toEqual(['warn: configuration: HTTP_PROXY is not an http or https URL; the proxy is not used.']);
 });
 
 describe('the proxy for an endpoint', () => {

@@ -177,7 +177,7 @@ describe('options of @traced', () => {
 describe('@traced logs one line and changes nothing on', () => {
   const wrong = traced as unknown as (value: unknown, context: unknown) => undefined;
   const line = (what: string) =>
-    `warn: @traced: expected a method, accessor or function field, got ${what}; it is not traced.`;
+    `warn: @traced: expected a method, accessor or function field, got ${what}; the member is not traced.`;
 
   test('a class, without and with options', () => {
     const lines = logLines();
@@ -218,7 +218,9 @@ describe('@traced logs one line and changes nothing on', () => {
     }
     expect(new Tool().run()).toBe(1);
     expect(namesOf(recorder.runs)).toEqual(['run']);
-    expect(lines).toEqual(['warn: traceable: expected the options to be an object, got string; left out.']);
+    expect(lines).toEqual([
+      'warn: traceable: expected the options to be an object, got string; the options are ignored.',
+    ]);
   });
 
   test('a plain function, which is returned', () => {
@@ -280,8 +282,8 @@ describe('@traced as a legacy decorator, compiled by tsc', () => {
 
   test('logs one line for each member that it cannot trace', () => {
     expect(told).toEqual([
-      expect.stringContaining('got a class or function by itself; it is not traced.'),
-      expect.stringContaining('got something other than a method or accessor; it is not traced.'),
+      expect.stringContaining('got a class or function by itself; the member is not traced.'),
+      expect.stringContaining('got something other than a method or accessor; the member is not traced.'),
     ]);
   });
 });

@@ -87,17 +87,17 @@ describe('the option', () => {
 
   const wrap = traceable as (fn: () => number, options: unknown) => () => number;
   test.each<[string, unknown, string]>([
-    ['of an unknown name', { retries: 3 }, 'unknown option `retries`'],
-    ['enabled', { enabled: 0 }, 'expected `enabled` to be true or false'],
-    ['inputs', { inputs: { a: 1 } }, 'expected `inputs` to be a function'],
-    ['outputs', { outputs: true }, 'expected `outputs` to be a function'],
-    ['aggregate', { aggregate: [] }, 'expected `aggregate` to be a function'],
-    ['that is not in an object', 'name', 'expected the options to be an object, got string'],
+    ['of an unknown name', { retries: 3 }, 'unknown option `retries` is ignored'],
+    ['enabled', { enabled: 0 }, 'expected `enabled` to be true or false; the option is ignored'],
+    ['inputs', { inputs: { a: 1 } }, 'expected `inputs` to be a function; the option is ignored'],
+    ['outputs', { outputs: true }, 'expected `outputs` to be a function; the option is ignored'],
+    ['aggregate', { aggregate: [] }, 'expected `aggregate` to be a function; the option is ignored'],
+    ['that is not in an object', 'name', 'expected the options to be an object, got string; the options are ignored'],
   ])('%s is left out if it is invalid, and one line is logged', (_, options, line) => {
     const recorder = record();
     const lines = logLines();
     for (const given of [options, options, undefined]) expect(wrap(() => 1, given)()).toBe(1);
-    expect(lines).toEqual([`warn: traceable: ${line}; left out.`]);
+    expect(lines).toEqual([`warn: traceable: ${line}.`]);
     expect(recorder.runs).toMatchObject(Array(3).fill({ run_type: 'chain' }));
   });
 });
@@ -232,7 +232,7 @@ describe('`with` of a traced function', () => {
     expect(new Set(ids).size).toBe(5);
     expect(treeOf(recorder.runs)).toEqual({ count: { count: { count: {} } }, again: {} });
     expect(lines).toEqual([
-      'warn: traceable: expected a function with an `id` to be called once, got another call of "count"; its run gets a new id. Give each call its own id: fn.with({ id })(…).',
+      'warn: traceable: "count" has an `id` and was called again, so the new run gets another id. Give each call its own id: fn.with({ id })(…).',
     ]);
   });
 
@@ -247,8 +247,10 @@ describe('`with` of a traced function', () => {
     const fn = traceable(() => 1) as unknown as { with(options: unknown): () => number };
     expect(fn.with({ nme: 'x', id: 'no uuid' })()).toBe(1);
     expect(fn.with(null)()).toBe(1);
-    expect(lines.join('\n')).toContain('with: unknown option `nme`; left out.');
-    expect(lines.join('\n')).toContain('with: expected `id` to be a UUID, or the result of runIdFrom(text); left out.');
+    expect(lines.join('\n')).toContain('with: unknown option `nme` is ignored.');
+    expect(lines.join('\n')).toContain(
+      'with: expected `id` to be a UUID, or the result of runIdFrom(key); the option is ignored.',
+    );
   });
 });
 

@@ -235,7 +235,7 @@ describe('a value that is not a function is returned, and one line is logged:', 
     const wrap = traceable as (value: unknown) => unknown;
     expect(wrap(value)).toBe(value);
     expect(wrap(value)).toBe(value);
-    expect(lines).toEqual([`warn: traceable(fn): expected a function, ${got}; it is not traced.`]);
+    expect(lines).toEqual([`warn: traceable(fn): expected a function, ${got}; the value is not traced.`]);
   });
 
   test('but a method with the name `class` is traced', () => {

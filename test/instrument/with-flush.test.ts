@@ -131,7 +131,7 @@ describe('the time limit of the flush', () => {
       const lines = logLines();
       expect(limitFor(options)).toBe(2_000);
       expect(lines).toEqual([
-        'warn: withFlush: expected { timeoutMs } with a number from 0; anything else is left out.',
+        'warn: withFlush: expected { timeoutMs } with a number from 0; anything else is ignored.',
       ]);
     },
   );

@@ -27,7 +27,7 @@ test('a run of `fetch` is interrupted after the application drops the response',
     expect(await fetch(`${url}/v1/chat/completions`, init)).toHaveProperty('status', 200);
   })();
   await collectUntil(() => recorder.runs[0]?.end_time !== undefined, 500);
-  expect(recorder.runs).toMatchObject([{ error: 'Interrupted: the result was collected before its end' }]);
+  expect(recorder.runs).toMatchObject([{ error: 'Interrupted: the result was garbage-collected before it ended' }]);
 });
 
 describe.each(sdks)('a run of %s', (_, sdk) => {
@@ -43,7 +43,7 @@ describe.each(sdks)('a run of %s', (_, sdk) => {
     await collectUntil(() => recorder.runs[0]?.end_time !== undefined, 500);
     expect(recorder.runs).toMatchObject([
       {
-        error: 'Interrupted: the result was collected before its end',
+        error: 'Interrupted: the result was garbage-collected before it ended',
         end_time: expect.any(String),
         extra: { metadata: { end_reason: 'interrupted' } },
       },

@@ -441,7 +441,8 @@ describe('wrapAISDK', () => {
     for (const other of others) expect(wrapAISDK(other)).toBe(other);
     expect(lines).toEqual(
       ['another object', 'a list', 'null', 'string'].map(
-        (got) => `warn: wrapAISDK(ai): expected what \`import * as ai from 'ai'\` gives, got ${got}; it is not traced.`,
+        (got) =>
+          `warn: wrapAISDK(ai): expected what \`import * as ai from 'ai'\` gives, got ${got}; the value is not traced.`,
       ),
     );
   });
@@ -452,7 +453,7 @@ describe('wrapAISDK', () => {
     const { generateText } = (wrapAISDK as (sdk: typeof ai, options: object) => typeof ai)(ai, { tags: ['shop'] });
     await generateText({ model: chat('gpt'), prompt: 'Rain?' });
 
-    expect(lines).toEqual(['warn: wrapAISDK: unknown option `tags`; left out.']);
+    expect(lines).toEqual(['warn: wrapAISDK: unknown option `tags` is ignored.']);
     expect(recorder.runs).toHaveLength(2);
   });
 

@@ -321,7 +321,8 @@ describe('a wrapped model', () => {
     expect(recorder.runs.map(({ name }) => name)).toEqual(['generateText']);
     expect(lines).toEqual(
       ['doGenerate', 'doStream'].map(
-        (name) => `warn: wrapModel: expected \`${name}\` to be a method that can be replaced; it is not traced.`,
+        (name) =>
+          `warn: wrapModel: expected \`${name}\` to be a method that can be replaced; the method is not traced.`,
       ),
     );
   });
@@ -337,6 +338,6 @@ describe('a wrapped model', () => {
     expect(wrapModel(given)).toBe(given);
     expect(unwrapModel(given)).toBe(given);
     const expected = 'a language, embedding or reranking model of the AI SDK';
-    expect(lines).toEqual([`warn: wrapModel(model): expected ${expected}, got ${got}; it is not traced.`]);
+    expect(lines).toEqual([`warn: wrapModel(model): expected ${expected}, got ${got}; the value is not traced.`]);
   });
 });

@@ -63,8 +63,11 @@ describe('a followed promise', () => {
       { read },
     );
     expect(await promise.parse()).toBe(1);
-    expect(record()).toMatchObject({ outputs: { error: 'the answer could not be read' }, end_time: expect.anything() });
-    expect(lines).toEqual(['warn: reading the answer of a model failed, the application is not affected: unreadable']);
+    expect(record()).toMatchObject({
+      outputs: { error: 'the response could not be read' },
+      end_time: expect.anything(),
+    });
+    expect(lines).toEqual(['warn: reading a model response failed, the application is not affected: unreadable']);
   });
 
   test('ends its run with the streamed body that a client reads itself', async () => {

@@ -91,9 +91,9 @@ describe.each(sdks)('a wrapped client of %s', (_, sdk) => {
     await makeWrapped([] as object);
     expect(recorder.runs).toHaveLength(1);
     expect(lines).toEqual([
-      `warn: ${sdk.place}: unknown option \`name\`; left out.`,
-      `warn: ${sdk.place}: expected \`tags\` to be a list of at most 1000 texts; left out.`,
-      `warn: ${sdk.place}: expected the options to be an object, got a list; left out.`,
+      `warn: ${sdk.place}: unknown option \`name\` is ignored.`,
+      `warn: ${sdk.place}: expected \`tags\` to be a list of at most 1000 strings; the option is ignored.`,
+      `warn: ${sdk.place}: expected the options to be an object, got a list; the options are ignored.`,
     ]);
   });
 
@@ -106,12 +106,12 @@ describe.each(sdks)('a wrapped client of %s', (_, sdk) => {
     expect(recorder.runs).toEqual([]);
     const method = [...sdk.resource, 'create'].join('.');
     expect(lines).toEqual([
-      `warn: ${sdk.place}: expected \`${method}\` to be a method that can be replaced; it is not traced.`,
+      `warn: ${sdk.place}: expected \`${method}\` to be a method that can be replaced; the method is not traced.`,
     ]);
   });
 
   const untraced = ({ place, expected }: Sdk, got: string) =>
-    `warn: ${place}(client): expected ${expected}, got ${got}; it is not traced.`;
+    `warn: ${place}(client): expected ${expected}, got ${got}; the value is not traced.`;
   const unreadable = Object.defineProperty({}, sdk.resource[0] as string, {
     get: () => {
       throw new Error('unreadable');

@@ -184,8 +184,8 @@ describe('a stream that is left before its end', () => {
     });
 
     expect(left().map(({ name, error }) => [name, error])).toEqual([
-      ['left', 'Interrupted: the result was collected before its end'],
-      ['FakeListChatModel', 'Interrupted: the result was collected before its end'],
+      ['left', 'Interrupted: the result was garbage-collected before it ended'],
+      ['FakeListChatModel', 'Interrupted: the result was garbage-collected before it ended'],
     ]);
     expect(left().every(({ end_time }) => end_time !== undefined)).toBe(true);
     expect(recorder.runs.filter(({ end_time }) => end_time === undefined).map(({ name }) => name)).toEqual(['open']);
@@ -212,7 +212,7 @@ describe('a stream that is left before its end', () => {
       collectGarbage();
       expect(recorder.runs[1]).toMatchObject({
         end_time: expect.any(String),
-        error: 'Interrupted: the result was collected before its end',
+        error: 'Interrupted: the result was garbage-collected before it ended',
         extra: { metadata: { end_reason: 'interrupted' } },
         outputs: { messages: [{ role: 'assistant', content: expect.stringMatching(/^a/) }] },
       });

@@ -388,8 +388,8 @@ describe('the options of a handler', () => {
     // @ts-expect-error -- not text
     new RunspanCallbackHandler({ project: 7 });
     expect(lines).toEqual([
-      'warn: RunspanCallbackHandler: unknown option `colour`; left out.',
-      'warn: RunspanCallbackHandler: expected `project` to be text; left out.',
+      'warn: RunspanCallbackHandler: unknown option `colour` is ignored.',
+      'warn: RunspanCallbackHandler: expected `project` to be a non-empty string; the option is ignored.',
     ]);
   });
 });

@@ -44,7 +44,7 @@ test.each([
 test('an unknown instrumentation is logged once, and the others are started', async () => {
   const { stderr, tree } = await node([...register, ...asModule], { RUNSPAN_INSTRUMENTATIONS: 'fetch, -opneai,bard' });
   expect(stderr).toBe(
-    'runspan: RUNSPAN_INSTRUMENTATIONS: unknown name -opneai, bard; left out. ' +
+    'runspan: RUNSPAN_INSTRUMENTATIONS: unknown names are ignored: -opneai, bard. ' +
       'Known names: fetch, langchain, ai, openai, anthropic, openai-agents, opentelemetry.\n',
   );
   expect(tree).toEqual([CHAT]);
@@ -129,6 +129,6 @@ test('a tracer provider of unknown structure is left alone, and one line is logg
   const { code, stderr } = await node([...register, ...program], { RUNSPAN_LOG: 'debug' });
   expect([code, stderr]).toEqual([
     0,
-    'runspan: runspan/register opentelemetry: the tracer provider has no list of span processors; its spans are not recorded.\n',
+    'runspan: runspan/register opentelemetry: the tracer provider has no list of span processors, so its spans are not recorded.\n',
   ]);
 });

@@ -215,7 +215,7 @@ describe('a followed stream', () => {
     followStream(stream, run, joining);
     await chunksOf(stream);
     expect(record()?.outputs).toEqual({ text: 'ab' });
-    expect(lines).toEqual(['warn: following a stream failed, the application is not affected: unreadable']);
+    expect(lines).toEqual(['warn: recording a stream failed, the application is not affected: unreadable']);
   });
 
   test('is recorded by the iterator that is read first', async () => {

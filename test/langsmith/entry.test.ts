@@ -206,8 +206,8 @@ test('a client with an address has an exporter of its own, and functions that hi
   ]);
   expect(recorder.runs).toEqual([]);
   expect(lines).toEqual([
-    'warn: Client: `hideInputs` is not called, so the values are hidden; use `redact`.',
-    'warn: Client: `hideMetadata` is not called, so the values are hidden; use `redact`.',
+    'warn: Client: functions are not supported for `hideInputs`, so the values are hidden; use `redact`.',
+    'warn: Client: functions are not supported for `hideMetadata`, so the values are hidden; use `redact`.',
   ]);
 });
 
@@ -264,7 +264,7 @@ test('a change of a run that is not open is reported and not recorded', async ()
   const lines = logLines('warn');
   const client = new Client();
   await client.updateRun(runIdFrom('unknown'), { outputs: {} });
-  expect(lines).toEqual([expect.stringContaining('updateRun: expected the id of a run that this process has posted')]);
+  expect(lines).toEqual([expect.stringContaining('updateRun: expected the id of a run that this process created')]);
   expect(recorder.runs).toEqual([]);
 });
 

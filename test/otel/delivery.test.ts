@@ -148,8 +148,8 @@ describe.each(classes)('%s', (className, create) => {
     const { recorder } = setUp();
     create({ exporter: 'mine', sampled: true } as never).record(newSpan('a'));
     expect(lines).toEqual([
-      `warn: ${className}: expected \`exporter\` to be the result of createExporter(); left out.`,
-      `warn: ${className}: unknown option \`sampled\`; left out.`,
+      `warn: ${className}: expected \`exporter\` to be the result of createExporter(); the option is ignored.`,
+      `warn: ${className}: unknown option \`sampled\` is ignored.`,
     ]);
     expect(recorder.runs).toMatchObject([{ name: 'a' }]);
   });

@@ -169,7 +169,7 @@ test('observeStats logs an invalid meter or an error of an instrument, and does 
   await new Promise(setImmediate);
   expect(uncaught).toEqual([]);
   expect(lines).toEqual([
-    'observeStats: expected `meter` to be a meter of OpenTelemetry; left out.',
+    'observeStats: expected `meter` to be a meter of OpenTelemetry; the option is ignored.',
     'observeStats failed, the application is not affected: no room',
   ]);
 });

@@ -27,7 +27,11 @@ test.each<[string, unknown, string]>([
     () => undefined,
     `${PLACE}: expected true or false synchronously, got undefined; the span is kept.`,
   ],
-  ['is text', 'all', "warn: RunSpanProcessor: expected `shouldExport` to be 'llm' or a function; left out."],
+  [
+    'is text',
+    'all',
+    "warn: RunSpanProcessor: expected `shouldExport` to be 'llm' or a function; the option is ignored.",
+  ],
 ])('`shouldExport` keeps the spans and logs one line if it %s', async (_, shouldExport, line) => {
   const lines = logLines();
   const rejections = unhandledRejections();

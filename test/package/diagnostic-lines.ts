@@ -26,7 +26,7 @@ const TELLERS: readonly Teller[] = [
     folder: 'run/run-attachments',
     name: 'leaveOut',
     argument: 0,
-    line: (told) => `Run.attach(name, content, mimeType): ${told}; the attachment was left out.`,
+    line: (told) => `Run.attach(name, content, mimeType): ${told}; the attachment was ignored.`,
   },
 ];
 

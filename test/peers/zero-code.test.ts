@@ -161,7 +161,7 @@ describe.concurrent('under runspan dev, a program that does not import runspan',
       'openai.chat.completions · llm · 22 tokens (12 in, 10 out)',
     ];
     const line =
-      "runspan: a bundle contains the package ai, so only its model calls are recorded; exclude it from the bundle, in Next.js with `serverExternalPackages: ['ai']`.\n";
+      "runspan: a bundle contains the package ai, so only its model calls are recorded; exclude the package from the bundle, in Next.js with `serverExternalPackages: ['ai']`.\n";
     expect(traced.stderr).toBe(line);
     expect({ ...traced, stdout: withoutTraces(traced.stdout, calls), stderr: '' }).toEqual(alone);
   });

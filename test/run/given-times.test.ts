@@ -126,7 +126,8 @@ test.each<[string, unknown]>([
   const options = { endTime: time as Timestamp };
   startRun({ name: 'a', startTime: time as Timestamp }).end({}, options);
   startRun({ name: 'b' }).fail(new Error(), options);
-  const expected = 'to be a Date, milliseconds since 1970 or an ISO 8601 text, between 1970 and 2255; left out.';
+  const expected =
+    'to be a Date, milliseconds since 1970 or an ISO 8601 string, between 1970 and 2255; the option is ignored.';
   expect(lines).toEqual([
     `warn: startRun: expected \`startTime\` ${expected}`,
     `warn: Run.end: expected \`endTime\` ${expected}`,
@@ -153,7 +154,7 @@ describe('the id of an example', () => {
     const recorder = recorded();
     const lines = logLines();
     startRun({ name: 'a', referenceExampleId: 'first' });
-    expect(lines).toEqual(['warn: startRun: expected `referenceExampleId` to be a UUID; left out.']);
+    expect(lines).toEqual(['warn: startRun: expected `referenceExampleId` to be a UUID; the option is ignored.']);
     expect(recorder.runs[0]).not.toHaveProperty('reference_example_id');
   });
 });

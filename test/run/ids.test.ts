@@ -90,6 +90,6 @@ describe('the run id of an application id', () => {
     expect(ids.map(isRunId)).toEqual([true, true]);
     expect(ids[0]).not.toBe(ids[1]);
     expect(lines).toHaveLength(1);
-    expect(lines[0]).toMatch(/^warn: runIdFrom\(key\): expected `key` to be text, got .+; the run gets a new id/);
+    expect(lines[0]).toMatch(/^warn: runIdFrom\(key\): expected `key` to be a string, got .+; a random id is returned/);
   });
 });

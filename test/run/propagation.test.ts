@@ -230,7 +230,7 @@ describe('invalid headers', () => {
 test('a value that is not a run adds no headers, and one line is logged', () => {
   const lines = logLines();
   expect(toHeaders({} as never)).toEqual({});
-  expect(lines).toEqual(['warn: toHeaders(run): expected `run` to be a Run; nothing is added.']);
+  expect(lines).toEqual(['warn: toHeaders(run): expected `run` to be a Run; no header is added.']);
 });
 
 describe('headers that are too large', () => {

@@ -29,7 +29,7 @@ describe('Run.set', () => {
     expect(tags.slice(0, 3)).toEqual(['a', 'b', 'step 0']);
     expect(Object.keys(extra?.metadata ?? {})).toHaveLength(Math.min(10_000, 10_000 + more));
     expect(extra?.metadata).toMatchObject({ a: 9_997 + more, b: 2, 'step 0': 0 });
-    const line = (what: string) => `warn: ${what} are left out.`;
+    const line = (what: string) => `warn: ${what} are ignored.`;
     const both = [
       'tags: expected a run to have at most 1000 tags; further tags',
       'metadata: expected a run to have at most 10000 keys; further keys',

@@ -38,16 +38,16 @@ describe('valid options', () => {
 });
 
 describe('an invalid option', () => {
-  const uuid = '`id` to be a UUID, or the result of runIdFrom(text)';
+  const uuid = '`id` to be a UUID, or the result of runIdFrom(key)';
   test.each<[string, unknown, string]>([
-    ['name', '', '`name` to be text'],
-    ['name', 5, '`name` to be text'],
-    ['runType', '', '`runType` to be text'],
-    ['tags', 'a', '`tags` to be a list of at most 1000 texts'],
-    ['tags', ['a', 1], '`tags` to be a list of at most 1000 texts'],
+    ['name', '', '`name` to be a non-empty string'],
+    ['name', 5, '`name` to be a non-empty string'],
+    ['runType', '', '`runType` to be a non-empty string'],
+    ['tags', 'a', '`tags` to be a list of at most 1000 strings'],
+    ['tags', ['a', 1], '`tags` to be a list of at most 1000 strings'],
     ['metadata', 'a', '`metadata` to be an object'],
     ['metadata', null, '`metadata` to be an object'],
-    ['project', '', '`project` to be text'],
+    ['project', '', '`project` to be a non-empty string'],
     ['id', 'f47ac10b58cc4372a5670e02b2c3d479', uuid],
     ['id', 'mine', uuid],
     ['id', 1, uuid],
@@ -69,7 +69,7 @@ describe('an invalid option', () => {
     const given = { name: 'work', project: 'chat', [key]: value };
     const { [key]: _, ...rest } = given;
     expect([check(given), check(given)]).toEqual([rest, rest]);
-    expect(lines).toEqual([`warn: startRun: expected ${expected}; left out.`]);
+    expect(lines).toEqual([`warn: startRun: expected ${expected}; the option is ignored.`]);
   });
 
   test('with an unknown name is reported, also with a name of `Object.prototype`', () => {
@@ -77,8 +77,8 @@ describe('an invalid option', () => {
     expect(check({ name: 'work', tag: 'a', toString: 1 })).toEqual({ name: 'work' });
     expect(check({ tag: 'a' })).toEqual({});
     expect(lines).toEqual([
-      'warn: startRun: unknown option `tag`; left out.',
-      'warn: startRun: unknown option `toString`; left out.',
+      'warn: startRun: unknown option `tag` is ignored.',
+      'warn: startRun: unknown option `toString` is ignored.',
     ]);
   });
 
@@ -92,7 +92,9 @@ describe('an invalid option', () => {
       name: 'work',
     };
     expect(check(given)).toMatchObject({ name: 'work' });
-    expect(lines).toEqual(['warn: startRun: expected `tags` to be a list of at most 1000 texts; left out.']);
+    expect(lines).toEqual([
+      'warn: startRun: expected `tags` to be a list of at most 1000 strings; the option is ignored.',
+    ]);
   });
 });
 
@@ -105,7 +107,7 @@ test.each([
   const lines = logLines();
   const tags = length > 2_000 ? Object.assign([], { length }) : Array.from({ length }, () => 'a');
   expect('tags' in check({ tags })).toBe(expected);
-  if (!expected) expect(lines).toEqual([expect.stringContaining('at most 1000 texts')]);
+  if (!expected) expect(lines).toEqual([expect.stringContaining('at most 1000 strings')]);
 });
 
 describe('options of another type', () => {
@@ -118,7 +120,9 @@ describe('options of another type', () => {
   ])('%s are reported in one line, once', (given, kind) => {
     const lines = logLines();
     expect([check(given), check(given)]).toEqual([{}, {}]);
-    expect(lines).toEqual([`warn: startRun: expected the options to be an object, got ${kind}; left out.`]);
+    expect(lines).toEqual([
+      `warn: startRun: expected the options to be an object, got ${kind}; the options are ignored.`,
+    ]);
   });
 
   test('that cannot be read are reported in one line, once', () => {

@@ -76,7 +76,7 @@ describe('a sampling decision', () => {
     for (const answer of nonsense) expect(samplingDecision(1, () => answer as never)?.(start())).toBe(true);
     expect(lines).toEqual([
       'warn: sampler failed, the application is not affected: sampler broke',
-      'warn: sampler: expected true, false, a number from 0 to 1 or undefined, got "yes"; `sampleRate` decides.',
+      'warn: sampler: expected true, false, a number from 0 to 1 or undefined, got "yes"; `sampleRate` is used.',
     ]);
   });
 

@@ -92,7 +92,9 @@ describe('withRun', () => {
     const lines = logLines();
     expect(withRun({ id: 'mine' } as never, () => 7)).toBe(7);
     expect(withRun(undefined as never, () => 8)).toBe(8);
-    expect(lines).toEqual(['warn: withRun(run, fn): expected `run` to be a Run; the function was called without it.']);
+    expect(lines).toEqual([
+      'warn: withRun(run, fn): expected `run` to be a Run; the function was called without a run.',
+    ]);
   });
 });
 

@@ -94,8 +94,8 @@ describe.each(RUNTIMES)('on $name', ({ file, registerModule, args = [], filePerm
 
     const { stderr, code } = await run('failing.mjs', { RUNSPAN_ENDPOINT: server.url });
 
-    expect(stderr).toMatch(/^runspan: delivery to .* failed: no program listens at the address/);
-    expect(stderr).toContain('1 run not delivered');
+    expect(stderr).toMatch(/^runspan: delivery to .* failed: no program listens on this host and port/);
+    expect(stderr).toContain('1 undelivered run');
     expect(code).toBe(3);
   });
 });

@@ -92,7 +92,7 @@ describe('headers', () => {
     const { url, lines } = await lineServer();
     const diagnostics = logLines();
     await send(url, { [name]: value as string });
-    const reason = option === undefined ? 'cannot be set; left out.' : `is left out for ${url}; use \`${option}\`.`;
+    const reason = option === undefined ? 'cannot be set and is ignored.' : `is not sent to ${url}; use \`${option}\`.`;
     expect(diagnostics.filter((line) => !line.startsWith('debug: '))).toEqual([
       `warn: configuration: header \`${name.toLowerCase()}\` ${reason}`,
     ]);

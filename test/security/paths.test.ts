@@ -21,7 +21,7 @@ test('names of attachments and runs never become paths [security 10]', async () 
   const program = join(root, 'test/security/programs/names.mjs');
   const { code, stdout, stderr } = await runNode([...NO_WRITING, program, JSON.stringify([...NAMES, '../../x', '.'])]);
   expect(stderr.split('\n').filter((line) => /^runspan:|Error/.test(line))).toEqual([
-    expect.stringContaining('without a dot; the attachment was left out'),
+    expect.stringContaining('without a dot; the attachment was ignored'),
   ]);
   expect(JSON.parse(stdout)).toEqual(NAMES);
   expect(code).toBe(0);

@@ -143,7 +143,7 @@ describe('keys, header values and secrets in payloads', () => {
   });
 
   test('are not in the log line about an invalid key', () => {
-    const reason = /the API key has (?:characters that a header cannot carry|more than 8192 characters)/;
+    const reason = /the API key has (?:characters that a header cannot contain|more than 8192 characters)/;
     for (const apiKey of [`${KEY} ${KEY}`, `${KEY}\n${KEY}`, `${KEY}\u0000`, `${KEY}é`, KEY.repeat(999)]) {
       environmentOf();
       const lines = printed();

@@ -224,13 +224,13 @@ export class Spool {
   #read(segment: StoredSegment): ReadSegment | undefined {
     const { records, damagedRuns, isLaterVersion } = readSegment(this.#folder.fs, segment.path) ?? UNREADABLE;
     if (isLaterVersion) {
-      warnOf(segment, 'was written by a later version of runspan and is left as it is; upgrade, or delete it');
+      warnOf(segment, 'was written by a later version of runspan and is not read; upgrade runspan, or delete the file');
       this.#segments.forget(segment);
       return undefined;
     }
     segment.isDamaged = damagedRuns.length > 0;
     if (segment.isDamaged) {
-      warnOf(segment, 'is damaged; its readable records are delivered, and the file is moved to the folder bad');
+      warnOf(segment, 'is damaged; its readable runs are delivered, and the file is moved to the folder "bad"');
     } else if (records.length === 0) {
       this.#delete(segment);
       return undefined;
@@ -253,7 +253,7 @@ export class Spool {
     const { spoolDir, path } = this.#folder;
     diagnostics.warnOnce(
       `spool full ${path}`,
-      `spool: ${spoolDir} has reached its limit of ${bytesMax} bytes; runs are kept in memory only until some of these files are delivered.`,
+      `spool: ${spoolDir} has reached its limit of ${bytesMax} bytes; new runs are kept only in memory until files in this folder are delivered.`,
     );
     return false;
   }
@@ -279,7 +279,7 @@ export class Spool {
     const { spoolDir, destinationPath } = this.#folder;
     const problem =
       thrown instanceof UnsafeFolder
-        ? `${thrown.message} and is not used; set spoolDir to a folder of your own`
+        ? `${thrown.message} and is not used; set spoolDir to a folder that you own`
         : `cannot ${verb} in ${spoolDir} (${codeOf(thrown)})`;
     diagnostics.warnOnce(`spool ${destinationPath} ${problem}`, `spool: ${problem}; ${consequence}.`);
   }

@@ -126,8 +126,8 @@ function logLeftovers(spoolDir: string, endpoint: URL, leftovers: readonly Lefto
   const command = `runspan spool send ${options.map(shellWord).join(' ')}`;
   diagnostics.warnOnce(
     `spool ${spoolDir} others`,
-    `spool: files for another endpoint, workspace or key wait in ${spoolDir} (${count}), and expire after limits.spoolAgeMs; ` +
-      `if these settings have changed, set RUNSPAN_ENDPOINT to ${addressOf(endpoint)} and run \`${command}\`, which sends the runs to ${endpoint.origin} with ` +
+    `spool: files for another endpoint, workspace or key wait in ${spoolDir} (${count}), and expire after limits.spoolAgeMs. ` +
+      `If these settings have changed, set RUNSPAN_ENDPOINT to ${addressOf(endpoint)} and run \`${command}\`, which sends the runs to ${endpoint.origin} with ` +
       'RUNSPAN_API_KEY and RUNSPAN_WORKSPACE_ID, so leave out each --from of another program or tenant.',
   );
 }

@@ -229,7 +229,7 @@ async function bytesOf({ bytes }: HeldAttachment, signal: AbortSignal): Promise<
     return await readBlob(bytes, signal);
   } catch (thrown) {
     signal.throwIfAborted();
-    diagnostics.warnOnce('attached blob', `an attachment could not be read and is left out: ${messageOf(thrown)}`);
+    diagnostics.warnOnce('attached blob', `an attachment could not be read and is not sent: ${messageOf(thrown)}`);
     return undefined;
   }
 }

@@ -40,12 +40,12 @@ const BLOCKED: ReadonlyMap<number, string> = new Map([
   [401, 'the API key was rejected'],
   [402, 'the service requires payment'],
   [403, 'the API key was rejected'],
-  [407, 'the proxy asks for authentication'],
+  [407, 'the proxy requires authentication'],
   [421, 'the request reached the wrong server'],
   [423, 'the service is locked'],
   [451, 'the service is blocked for legal reasons'],
   [499, 'a gateway closed the request'],
-  [511, 'the network asks for a login'],
+  [511, 'the network requires a login'],
 ]);
 
 const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 415, 501]);
@@ -63,7 +63,7 @@ export function outcomeOf({ status, headers, isKeyless = false }: HttpAnswer, ru
   const cause = BLOCKED.get(status);
   if (cause !== undefined) {
     const isMissingKey = isKeyless && (status === 401 || status === 403);
-    const why = isMissingKey ? 'the service asks for an API key, and none is sent' : cause;
+    const why = isMissingKey ? 'the service requires an API key, but none is set' : cause;
     return { kind: 'misconfigured', detail: `${detail}: ${why}` };
   }
   // A 409 for a single run means that an earlier attempt delivered the run. A 409 for a batch may mean that only some
@@ -136,5 +136,8 @@ export class IngestClient {
 
 function warnOfWebPage({ status, headers }: HttpAnswer): void {
   if (status >= 300 || !/^text\/html\b/.test(String(headers['content-type']))) return;
-  diagnostics.warnOnce('web page', 'the endpoint answers with a web page; check that it is the address of the service');
+  diagnostics.warnOnce(
+    'web page',
+    'the endpoint responded with a web page; check that the endpoint is the URL of the service',
+  );
 }

@@ -75,7 +75,7 @@ export class SimpleIngestion {
 
   async #sendRun(item: Item, signal: AbortSignal): Promise<Outcome> {
     if (item.attachments.length > 0) {
-      diagnostics.warnOnce('simple attachments', 'the service accepts single runs only; attachments are left out');
+      diagnostics.warnOnce('simple attachments', 'the service accepts only single runs; attachments are not sent');
     }
     if (item.op === 'post') {
       const posted = await this.#request('POST', '/runs', postJson(item), signal);

@@ -35,7 +35,7 @@ const steps: Map<string, Step[]> = shared('langchainSteps', () => new Map());
  * If a step ends with another list, LangChain copies lists, and detection stops for the rest of the process.
  */
 const abandoned = new FinalizationRegistry<Step>((step) => {
-  if (areTagsKept === true) guard('langchain', () => abandon(step, 'the result was collected before its end'));
+  if (areTagsKept === true) guard('langchain', () => abandon(step, 'the result was garbage-collected before it ended'));
 });
 let areTagsKept: boolean | undefined;
 

@@ -33,8 +33,8 @@ export function warnIfTracedTwice(): boolean {
   if (name === undefined) return false;
   diagnostics.warnOnce(
     'RunspanCallbackHandler twice',
-    `RunspanCallbackHandler: ${name} is "true", so the tracer of LangChain itself sends the same steps to the ` +
-      'same endpoint, and each is recorded twice. Set it to "false", or leave the handler out.',
+    `RunspanCallbackHandler: ${name} is "true", so LangChain's own tracer sends the same steps to the same endpoint, ` +
+      `and each step is recorded twice. Set ${name} to "false", or remove the handler.`,
   );
   return true;
 }
