@@ -8,7 +8,7 @@ import { sizeText } from './terminal-text.ts';
 
 const HELP = `
 Exit code:
-  0; 1 if the copy cannot be made; 2 for invalid arguments`;
+  0 on success; 1 if the copy cannot be made; 2 for invalid arguments`;
 
 export function define(command: Command, { stdout }: CommandContext): void {
   command

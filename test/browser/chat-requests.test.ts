@@ -39,7 +39,7 @@ test('each of several actions is decided, and a decision can be changed until th
   await approve?.first().click();
   await reject?.last().click();
   await chat.settled();
-  await expect.poll(decisions).toContain('declined another action, so this one was not run."},{"type":"reject"');
+  await expect.poll(decisions).toContain('declined another action, so this action was not run."},{"type":"reject"');
 });
 
 test('a hidden page closes its stream, and is up to date when it is shown again', async () => {

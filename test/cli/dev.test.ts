@@ -67,7 +67,7 @@ describe.concurrent('runspan dev with a command', () => {
     expect(code).toBe(expected);
   });
 
-  it('says that model calls are not recorded if the Node of the command has no --import', async () => {
+  it('says that model calls are not recorded if the command uses a Node version without --import', async () => {
     const node = fileURLToPath(new URL('../fixtures/old-node/node', import.meta.url));
     const { code, stdout, stderr } = await runRunspan(['dev', '--port', '0', '--', node, 'app.js']);
     expect(stderr).toBe(
@@ -217,7 +217,7 @@ describe.concurrent('the runs of runspan dev', () => {
     const { stdout } = await runRunspan(devWith(program()), env);
     expect(shown(stdout)).toEqual(TREE);
     const { child, printed, ended } = startRunspan(['dev', '--port', '0'], env);
-    const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+) and its key as RUNSPAN_API_KEY\n/);
+    const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+) and the key of the receiver as RUNSPAN_API_KEY\n/);
     const refused = await runRunspan(['traces', '--url', url]);
     expect(refused).toMatchObject({
       code: 1,
@@ -266,7 +266,7 @@ describe.concurrent('the runs of runspan dev', () => {
     const { child, printed, ended } = startRunspan(['dev', '--port', '0'], env);
     const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+) and/);
     const writer = { RUNSPAN_ENDPOINT: url, RUNSPAN_API_KEY: 'millet' };
-    await printed(/ and its write key as RUNSPAN_API_KEY\n/);
+    await printed(/ and the write key of the receiver as RUNSPAN_API_KEY\n/);
     expect(await runNode(moduleText(program()), writer)).toMatchObject({ code: 0, stderr: '' });
     expect(await runRunspan(['traces', '--url', url], { RUNSPAN_RECEIVER_KEY: 'millet' })).toMatchObject({
       code: 1,
@@ -311,7 +311,7 @@ describe('runspan dev does not start', () => {
     ['--host 192.0.2.1', key, 'Cannot listen on 192.0.2.1, port 0: listen EADDRNOTAVAIL'],
     [`--prices ${prices}`, {}, `cannot use the prices of ${prices}: Expected the price of "m" to be an object`],
     ['--quiet -- no-such-command', {}, 'command not found: "no-such-command"', 127],
-    [`--quiet -- ${prices}`, {}, `cannot start "${prices}": it is not executable`, 126],
+    [`--quiet -- ${prices}`, {}, `cannot start "${prices}": the file is not executable`, 126],
   ])('with %s and %j', async (line, env, message, exitCode = 1) => {
     const words = line.split(' ').filter(Boolean);
     const { code, stderr } = await runMain(['dev', '--memory', '--port', '0', ...words], env);

@@ -131,7 +131,7 @@ describe('a file', () => {
     const { path, disk, last, segments, deliverRest } = await afterDamage(one, () => later);
     for (const { lines, stats } of [last, await deliverRest(), await deliverRest()]) {
       expect(stats()).toMatchObject({ recovered: 0, sent: 1, dropped: 0 });
-      expect(lines[0]).toContain('was written by a later version of runspan and is left as it is; upgrade');
+      expect(lines[0]).toContain('was written by a later version of runspan and is not read; upgrade');
     }
     const [kept = ''] = segments();
     expect(basename(kept)).toBe(basename(path));

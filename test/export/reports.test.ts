@@ -62,7 +62,7 @@ describe('a drop', () => {
     await flush();
     await settle();
 
-    expect(lines).toEqual(['warn: 1 run was dropped (rejected): refused by the service (last: status 422)']);
+    expect(lines).toEqual(['warn: 1 run was dropped (rejected): rejected by the service (last: status 422)']);
   });
 
   it('is published on its channel', async () => {

@@ -23,8 +23,8 @@ The service, its API key and the workspace are read from RUNSPAN_CONTROL_PLANE_U
 RUNSPAN_CONTROL_PLANE_KEY and RUNSPAN_WORKSPACE_ID.
 
 Exit code:
-  0; 1 if a request fails; 2 for invalid arguments or JSON; 3 if the revision will not be deployed;
-  4 if the timeout is reached`;
+  0 on success; 1 if a request fails; 2 for invalid arguments or JSON; 3 if the revision will not be
+  deployed; 4 if the timeout is reached`;
 
 export function define(command: Command, context: CommandContext): void {
   command
@@ -226,7 +226,7 @@ function withFieldOptions(command: Command) {
     .option('--image <uri>', 'URI of the image')
     .option(
       '--secret <name>',
-      'environment variable of the deployment, with its value here; <name>=<value> is visible to other users of this machine; can be repeated',
+      'secret of the deployment, read from this environment variable; <name>=<value> is visible to other users of this machine; can be repeated',
       collect,
     );
 }

@@ -12,7 +12,7 @@ const HELP = `
 Existing variables, scripts and files are never changed. Without --write, nothing is written.
 
 Exit code:
-  0; 1 if a file cannot be read or written; 2 if an argument or package.json is invalid`;
+  0 on success; 1 if a file cannot be read or written; 2 if an argument or package.json is invalid`;
 
 export function define(command: Command, { stdout }: CommandContext): void {
   command

@@ -11,7 +11,8 @@ import { withSource, withSourceOptions } from './run-source.ts';
 
 const HELP = `
 Exit code:
-  0; 1 if the trace or run is unknown, or there is no receiver and no file; 2 for invalid arguments`;
+  0 on success; 1 if the trace or run is unknown, or there is no receiver and no file; 2 for invalid
+  arguments`;
 
 export function define(command: Command, { stdout }: CommandContext): void {
   withSourceOptions(

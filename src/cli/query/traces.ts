@@ -17,7 +17,7 @@ and --model must match the same run of the trace. Without --type and --model, --
 applies to the root run.
 
 Exit code:
-  0; 1 if there is no receiver and no file; 2 for invalid arguments`;
+  0 on success; 1 if there is no receiver and no file; 2 for invalid arguments`;
 
 export function define(command: Command, { stdout }: CommandContext): void {
   withSourceOptions(

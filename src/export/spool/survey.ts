@@ -128,7 +128,7 @@ function logLeftovers(spoolDir: string, endpoint: URL, leftovers: readonly Lefto
     `spool ${spoolDir} others`,
     `spool: files for another endpoint, workspace or key wait in ${spoolDir} (${count}), and expire after limits.spoolAgeMs. ` +
       `If these settings have changed, set RUNSPAN_ENDPOINT to ${addressOf(endpoint)} and run \`${command}\`, which sends the runs to ${endpoint.origin} with ` +
-      'RUNSPAN_API_KEY and RUNSPAN_WORKSPACE_ID, so leave out each --from of another program or tenant.',
+      'RUNSPAN_API_KEY and RUNSPAN_WORKSPACE_ID. Omit each --from of another program or tenant.',
   );
 }
 

@@ -88,7 +88,7 @@ export class Sender {
     }
     const outcome = result.status === undefined ? outcomeOfBreak(batch, body, result) : result.outcome;
     if (result.status !== undefined) {
-      diagnostics.debug(`${batch.items.length} posts and patches sent as multipart:  ${outcome.kind}`);
+      diagnostics.debug(`${batch.items.length} posts and patches sent as multipart: ${outcome.kind}`);
     }
     // A single oversized run does not change the batch size limit.
     if (outcome.kind === 'too_large' && batch.items.length > 1) info.tooLarge(body.sizeBytes);

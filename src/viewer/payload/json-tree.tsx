@@ -128,7 +128,7 @@ export function BinaryChip({ text }: { text: string }): JSX.Element {
             Show {form}
           </button>
         ))}
-      {shown === 'image' && <img class="picture" src={image} alt="Image from the payload" />}
+      {shown === 'image' && <img class="picture" src={image} alt="From the payload" />}
       {shown === 'text' && (
         <span class="json-string">
           <LongText value={text} />
