@@ -138,7 +138,7 @@ const BODY_FIELDS: Checks<FeedbackSubmission> = {
     'a finite number, true, false, a string or an object',
     (given) => isScalar(given) || isText(given) || isObject(given),
   ],
-  comment: ['text', isText],
+  comment: ['a string', isText],
   correction: ['an object or a string', (given) => isObject(given) || isText(given)],
   metadata: ['an object', isObject],
 };

@@ -123,7 +123,7 @@ describe.concurrent('runspan audit', () => {
   it('exits with the exit code or signal of the command', async () => {
     expect(await runRunspan(auditOf('process.exitCode = 7;'))).toMatchObject({
       code: 7,
-      stderr: expect.stringMatching(/^runspan audit: no records arrived; .*endpoint/),
+      stderr: expect.stringMatching(/^runspan audit: no runs arrived; .*endpoint/),
     });
     const { signal, stderr } = await runRunspan(
       auditOf(`${PROGRAM} process.kill(process.pid, 'SIGTERM'); setInterval(() => {}, 1_000);`),

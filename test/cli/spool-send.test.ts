@@ -129,7 +129,7 @@ test('the runs of running processes are counted, with exit code 0', async () => 
   for (const numbers of [[1, 2], [3]]) open(destination).spill(numbers.map((number) => makeRecord(number)));
   expect(await sent(dir, receiver.url)).toEqual({
     code: 0,
-    text: `no runs to send for ${receiver.url} without a key\n3 runs left to 2 running processes\n`,
+    text: `no runs to send for ${receiver.url} without a key\n3 runs of 2 running processes not sent\n`,
   });
 });
 
@@ -142,7 +142,7 @@ test('runs that another process claims first are reported, with exit code 0', as
   other.takeOver();
   expect(await sending).toEqual({
     code: 0,
-    text: `no runs to send for ${receiver.url} without a key\n3 runs left to 1 running process\n`,
+    text: `no runs to send for ${receiver.url} without a key\n3 runs of 1 running process not sent\n`,
   });
 });
 
@@ -174,7 +174,7 @@ test.each(['list', 'send', 'purge'])(
       expect(await run({ RUNSPAN_ENDPOINT: 'http://old.example', [name]: 'canary' })).toMatchObject({
         code: 1,
         stdout: '',
-        stderr: `runspan: ${name} is not sent to ${url}, because RUNSPAN_ENDPOINT has another origin; set RUNSPAN_ENDPOINT to ${url} too\n`,
+        stderr: `runspan: ${name} is not sent to ${url}, because RUNSPAN_ENDPOINT has another origin; set RUNSPAN_ENDPOINT to ${url}\n`,
       });
       expect(await run({ RUNSPAN_ENDPOINT: `${url}/v2`, [name]: 'canary' })).toMatchObject({ code: 0, stderr: '' });
     }

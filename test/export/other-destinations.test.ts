@@ -73,7 +73,7 @@ describe('runs that wait on disk for another key', () => {
       /files .* \((\d+)\).* `runspan (spool send [^`]*)`/.exec(reports(lines)[0] as string) ?? [];
     expect(count).toBe('2');
     expect(reports(lines)[0]).toContain(
-      `sends the runs to ${server.url} with RUNSPAN_API_KEY and RUNSPAN_WORKSPACE_ID,`,
+      `sends the runs to ${server.url} with RUNSPAN_API_KEY and RUNSPAN_WORKSPACE_ID.`,
     );
     expect(reports(lines)[0]).toContain(`set RUNSPAN_ENDPOINT to ${server.url} and run \`runspan spool send `);
     expect(command).toContain(`--dir ${dir} --endpoint ${server.url} --from `);

@@ -41,7 +41,7 @@ function checkEndpoint(endpoint: URL): void {
   if (configured === undefined || withheld === undefined || isSameOrigin(endpoint.href, configured)) return;
   throw new CommandFailure(
     `${withheld} is not sent to ${endpoint.origin}, because RUNSPAN_ENDPOINT has another origin; ` +
-      `also set RUNSPAN_ENDPOINT to ${addressOf(endpoint)}`,
+      `set RUNSPAN_ENDPOINT to ${addressOf(endpoint)}`,
   );
 }
 

@@ -15,8 +15,8 @@ Undelivered runs are stored on disk if durability is spill or write-ahead. The n
 same endpoint and workspace delivers the runs of processes that have ended.
 
 Exit code:
-  0 on success; 1 if the folder cannot be read, something cannot be delivered or deleted, or --yes is
-  missing; 2 for invalid arguments`;
+  0 on success; 1 if the folder cannot be read, something cannot be delivered or deleted, or --yes
+  is missing; 2 for invalid arguments`;
 
 export function define(command: Command, { stdout, endAs }: CommandContext): void {
   const print = (text: string): void => void stdout.write(`${text}\n`);
