@@ -124,7 +124,10 @@ describe('runspan deployments', () => {
       response.end(JSON.stringify({ id: 'r', status: 'BUILD_FAILED', status_message: 'no graph.json' }));
     });
     const told = await deployments(`create ${IMAGE} --wait`);
-    expect([told.code, told.stderr]).toEqual([3, expect.stringMatching(/its status is BUILD_FAILED: no graph\.json\n$/)]);
+    expect([told.code, told.stderr]).toEqual([
+      3,
+      expect.stringMatching(/its status is BUILD_FAILED: no graph\.json\n$/),
+    ]);
     server.statuses = ['BUILDING'];
     const late = await deployments(`create ${IMAGE} --wait --timeout 1s`);
     expect([late.code, late.stderr]).toEqual([4, expect.stringMatching(/BUILDING/)]);

@@ -217,7 +217,9 @@ describe.concurrent('the runs of runspan dev', () => {
     const { stdout } = await runRunspan(devWith(program()), env);
     expect(shown(stdout)).toEqual(TREE);
     const { child, printed, ended } = startRunspan(['dev', '--port', '0'], env);
-    const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+) and the key of the receiver as RUNSPAN_API_KEY\n/);
+    const [, url = ''] = await printed(
+      /start it with RUNSPAN_ENDPOINT=(\S+) and the key of the receiver as RUNSPAN_API_KEY\n/,
+    );
     const refused = await runRunspan(['traces', '--url', url]);
     expect(refused).toMatchObject({
       code: 1,

@@ -258,7 +258,10 @@ describe('the service', () => {
       async () => (await service({ status: 413 }, { status: 413 })).url,
       1,
       ['warn info', 'fail test run'],
-      { info: /status 413 in \d+ ms; raise the request size limit/, 'test run': /not accepted: status 413; raise the request size limit/ },
+      {
+        info: /status 413 in \d+ ms; raise the request size limit/,
+        'test run': /not accepted: status 413; raise the request size limit/,
+      },
     ],
   ])('%s', async (_, start, code, expected, lines) => {
     const result = await runDoctor({ RUNSPAN_ENDPOINT: await start(), RUNSPAN_API_KEY: 'canary-key' });
