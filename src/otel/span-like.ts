@@ -27,6 +27,7 @@ export interface SpanLike {
   readonly droppedLinksCount?: number;
 }
 
+/** The trace and span id of an OpenTelemetry span. */
 export interface SpanContextLike {
   readonly traceId: string;
   readonly spanId: string;
@@ -34,11 +35,13 @@ export interface SpanContextLike {
   readonly isRemote?: boolean;
 }
 
+/** A link from one OpenTelemetry span to another. */
 export interface LinkLike {
   readonly context: SpanContextLike;
   readonly attributes?: Readonly<Record<string, unknown>>;
 }
 
+/** A timestamped event that was recorded in an OpenTelemetry span. */
 export interface SpanEventLike {
   readonly name: string;
   readonly time: readonly [number, number];
