@@ -39,6 +39,16 @@ const hostileTexts = (beaconUrl: string): string[] => [
   '__proto__',
 ];
 
+/** Script that shows each form of the payloads, with all details and JSON expanded. */
+const openForms = `(async () => {
+  for (const form of ['Documents', 'Messages', 'Text', 'JSON']) {
+    for (const tab of document.querySelectorAll('.panel .tab')) if (tab.textContent === form) tab.click();
+    for (const details of document.querySelectorAll('.panel details')) details.open = true;
+    for (const button of document.querySelectorAll('.panel .json-fold[aria-expanded=false]')) button.click();
+    await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  }
+})()`;
+
 test('hostile text in any field of a run executes nothing and sends no request [security 11]', async () => {
   const { received, url } = await beacon();
   const texts = hostileTexts(url);
@@ -81,7 +91,6 @@ test('hostile text in any field of a run executes nothing and sends no request [
     return [
       run(first, { ...fields, ms: 5, run_type: text.slice(0, 60), inputs: { [text]: text }, attachments }),
       run(first + 1, { ...fields, parent: first, ms: 5, run_type: 'llm', inputs: { messages, [text]: text } }),
-      run(first + 1_001, { ...fields, parent: first, ms: 2, run_type: 'retriever', inputs: { query: text } }),
     ];
   });
   const { page, go, receiver } = await openPage(operations);
@@ -114,19 +123,14 @@ test('hostile text in any field of a run executes nothing and sends no request [
     expect(await hits()).toBe(0);
   }
   for (const index of texts.keys()) {
-    for (const id of [idOf(2 * index + 1), idOf(2 * index + 2), idOf(2 * index + 1_002)]) {
-      await go(`/?trace=${idOf(2 * index + 1)}&run=${id}`);
+    await go(`/?trace=${idOf(2 * index + 1)}`);
+    // The forms of the trace's run, then those of its model call.
+    for (const form of ['Documents', 'Messages']) {
+      if (form === 'Messages') await page.keyboard.press('j');
       await page.getByRole('heading', { name: 'Outputs' }).waitFor();
       await page.getByRole('heading', { name: 'Outputs' }).scrollIntoViewIfNeeded();
-      await page.locator('.section .tab').first().waitFor();
-      for (const form of ['Documents', 'Messages', 'Text', 'JSON']) {
-        await page.evaluate(`{
-          for (const tab of document.querySelectorAll('.panel .tab')) if (tab.textContent === '${form}') tab.click();
-          for (const details of document.querySelectorAll('.panel details')) details.open = true;
-          for (const button of document.querySelectorAll('.panel .json-fold[aria-expanded=false]')) button.click();
-        }`);
-        await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))');
-      }
+      await page.getByRole('button', { name: form }).first().waitFor();
+      await page.evaluate(openForms);
       expect(await hits()).toBe(0);
     }
   }
