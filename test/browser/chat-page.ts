@@ -92,7 +92,12 @@ export function chatPages(): (
       url: string;
       viewer_url: string;
     };
-    const context = await (await connected()).newContext({ viewport: { width: 1280, height: 800 }, ...options });
+    const context = await (await connected()).newContext({
+      viewport: { width: 1280, height: 800 },
+      // Chromium draws the animation of a working agent 60 times per second.
+      reducedMotion: 'reduce',
+      ...options,
+    });
     const page = await context.newPage();
     const complaints: string[] = [];
     page.on('pageerror', (error) => complaints.push(`${error}`));
