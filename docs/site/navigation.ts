@@ -44,6 +44,14 @@ export function llmsText(name: string, description: string, groups: readonly Gro
   return [`# ${name}\n`, `> ${description}\n`, ...sections].join('\n');
 }
 
+/** Returns the anchor of a heading as GitHub creates it, so that links to headings work on GitHub and on the site. */
+export function githubAnchor(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replace(/\s/g, '-');
+}
+
 function pagePaths(): string[] {
   const folders = readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && entry.name !== 'site')

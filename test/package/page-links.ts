@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join, posix } from 'node:path';
+import { githubAnchor } from '../../docs/site/navigation.ts';
 import { root } from '../support/folders.ts';
 import { read } from './repository.ts';
 
@@ -41,8 +42,7 @@ function anchorsIn(path: string): ReadonlySet<string> {
 export function anchorsOf(markdown: string): ReadonlySet<string> {
   const anchors = new Set([...markdown.matchAll(/<a id="([^"]+)">/g)].map(([, id = '']) => id));
   for (const [, heading = ''] of prose(markdown, 'headings').matchAll(/^#{1,6} +(.+?) *$/gm)) {
-    const text = heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase();
-    const name = text.replace(/[^\p{L}\p{N}\s_-]/gu, '').replace(/\s/g, '-');
+    const name = githubAnchor(heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1'));
     let anchor = name;
     for (let again = 1; anchors.has(anchor); again += 1) anchor = `${name}-${again}`;
     anchors.add(anchor);

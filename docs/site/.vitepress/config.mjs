@@ -1,10 +1,10 @@
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { defineConfig } from 'vitepress';
-import { llmsText, navigation } from '../navigation.ts';
+import { githubAnchor, llmsText, navigation } from '../navigation.ts';
 
 const manifest = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'));
-const repository = manifest.repository?.url.replace(/^git\+|\.git$/g, '');
+const repository = manifest.repository.url.replace(/^git\+|\.git$/g, '');
 const groups = navigation();
 const pages = groups.flatMap((group) => group.pages);
 const icon = `data:image/svg+xml,${encodeURIComponent(readFileSync(new URL('../../../src/viewer/icon.svg', import.meta.url), 'utf8'))}`;
@@ -36,8 +36,8 @@ export default defineConfig({
       collapsed: title === 'Reference',
       items: pages.map(({ path, title }) => ({ text: title, link: `/${path.replace(/(README)?\.md$/, '')}` })),
     })),
-    socialLinks: repository === undefined ? [] : [{ icon: 'github', link: repository }],
-    editLink: repository === undefined ? undefined : { pattern: `${repository}/edit/main/docs/:path` },
+    socialLinks: [{ icon: 'github', link: repository }],
+    editLink: { pattern: `${repository}/edit/main/docs/:path` },
   },
   // Node finds Vue from the built modules. Vite does not find it from the pages, which are outside of this folder.
   vite: {
@@ -54,14 +54,6 @@ export default defineConfig({
   },
 });
 
-/** Returns the anchor of a heading as code hosts create it, so that links to headings work on both. */
-function githubAnchor(heading) {
-  return heading
-    .toLowerCase()
-    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
-    .replace(/\s/g, '-');
-}
-
 /** Points links to files outside of docs/ to the repository, and links to README.md to the index page of its folder. */
 function linkToRepository({ tokens, env }) {
   const links = tokens.flatMap(({ children }) => children ?? []).filter(({ type }) => type === 'link_open');
@@ -71,7 +63,7 @@ function linkToRepository({ tokens, env }) {
     const target = posix.join('docs', posix.dirname(env.relativePath), href);
     const isPage = target.startsWith('docs/') && /\.md(#|$)/.test(target);
     if (isPage) link.attrSet('href', href.replace(/README\.md(?=#|$)/, 'index.md'));
-    else link.attrSet('href', repository === undefined ? '#' : `${repository}/blob/main/${target}`);
+    else link.attrSet('href', `${repository}/blob/main/${target}`);
   }
 }
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { ignoreErrors } from '../../export/spool/fs.ts';
+import { PACKAGE_FOLDER } from '../command-line.ts';
 import { type Finding, ok, warn } from './finding.ts';
 
 /** Maximum number of folders to search. */
@@ -38,7 +38,7 @@ function copiesFinding(copies: readonly Copy[]): Finding {
   const check = 'copies of runspan';
   const list = copies.map(({ version, folder }) => `${version} in ${folder}`).join(', ');
   if (copies.length === 0)
-    return ok(check, `none in the node_modules of this folder; this command is in ${ownFolder()}`);
+    return ok(check, `none in the node_modules of this folder; this command is in ${PACKAGE_FOLDER}`);
   if (new Set(copies.map(({ version }) => version)).size === 1) return ok(check, list);
   return warn(
     check,
@@ -104,8 +104,4 @@ function packagesIn(nodeModules: string): string[] {
 function versionIn(folder: string, name: string): string | undefined {
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Record<string, unknown>;
   return manifest.name === name && typeof manifest.version === 'string' ? manifest.version : undefined;
-}
-
-function ownFolder(): string {
-  return fileURLToPath(new URL('../../../', import.meta.url));
 }

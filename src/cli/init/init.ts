@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Command } from '@commander-js/extra-typings';
 import { visible } from '../../base/text.ts';
-import type { CommandContext } from '../command-line.ts';
+import { type CommandContext, PACKAGE_FOLDER } from '../command-line.ts';
 import { ADVICE, nextAdvice } from './advice.ts';
 import { changesOf, commandsOf, instrumentationFileOf, scriptsOf, variablesOf } from './changes.ts';
 import { type Project, readProject } from './project.ts';
+
+const REPOSITORY: string = JSON.parse(readFileSync(join(PACKAGE_FOLDER, 'package.json'), 'utf8')).repository.url;
 
 const HELP = `
 Existing variables, scripts and files are never changed. Without --write, nothing is written.
@@ -93,6 +94,5 @@ function asCommonJs(text: string): string {
 
 /** Returns the URL of a documentation page, because the npm package does not contain the documentation. */
 function address(page: string): string {
-  const manifest = readFileSync(join(fileURLToPath(new URL('../../../', import.meta.url)), 'package.json'), 'utf8');
-  return `${JSON.parse(manifest).repository.url.replace(/^git\+|\.git$/g, '')}/blob/main/${page}`;
+  return `${REPOSITORY.replace(/^git\+|\.git$/g, '')}/blob/main/${page}`;
 }

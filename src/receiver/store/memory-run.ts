@@ -43,6 +43,12 @@ export class MemoryRun {
     this.#measure();
   }
 
+  /** The ids under which other runs name this run as their parent. */
+  get keys(): string[] {
+    const { span } = this.spans;
+    return span === undefined ? [this.id] : [this.id, span];
+  }
+
   payload(field: PayloadField): string | undefined {
     const value = this.fields[field];
     return value === undefined ? undefined : JSON.stringify(value);

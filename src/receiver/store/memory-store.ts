@@ -93,7 +93,7 @@ export class MemoryStore implements Store {
     const before = new Places(runs);
     const known = operations.flatMap(({ id }) => runs.get(id) ?? []);
     const touched = new Set(known.map((run) => before.traceIdOf(run)));
-    const keysBefore = new Set(known.flatMap(keysOf));
+    const keysBefore = new Set(known.flatMap(({ keys }) => keys));
     for (const operation of operations) {
       const run = runs.get(operation.id) ?? new MemoryRun(operation.id, ++this.#lastN);
       runs.set(run.id, run);
@@ -103,7 +103,7 @@ export class MemoryStore implements Store {
     const after = new Places(runs);
     for (const run of applied) touched.add(after.traceIdOf(run));
     // Until its parent arrived, a run without a `trace_id` formed its own trace.
-    const arrived = new Set(applied.flatMap(keysOf).filter((key) => !keysBefore.has(key)));
+    const arrived = new Set(applied.flatMap(({ keys }) => keys).filter((key) => !keysBefore.has(key)));
     for (const { id, fields, spans } of arrived.size === 0 ? [] : runs.values()) {
       if (fields.trace_id !== undefined || arrived.has(id)) continue;
       if (arrived.has(fields.parent_run_id ?? spans.parentSpan ?? '')) touched.add(id);
@@ -332,10 +332,6 @@ export class MemoryStore implements Store {
     }
     return forgotten;
   }
-}
-
-function keysOf({ id, spans }: MemoryRun): string[] {
-  return spans.span === undefined ? [id] : [id, spans.span];
 }
 
 function isInScope({ project }: Scope, { summary }: TracedRun): boolean {

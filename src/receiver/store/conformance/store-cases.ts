@@ -1,3 +1,4 @@
+import { feedbackCases } from './feedback-cases.ts';
 import { ingestCases } from './ingest-cases.ts';
 import { queryCases } from './query-cases.ts';
 import { scopeCases } from './scope-cases.ts';
@@ -7,4 +8,10 @@ import type { StoreCase } from './support.ts';
 export type { StoreCase } from './support.ts';
 
 /** Test cases for the rules that every store must follow. Each case needs a new, empty store. */
-export const storeCases: readonly StoreCase[] = [...ingestCases, ...queryCases, ...scopeCases, ...sumCases];
+export const storeCases: readonly StoreCase[] = [
+  ...ingestCases,
+  ...queryCases,
+  ...scopeCases,
+  ...sumCases,
+  ...feedbackCases,
+];
