@@ -21,8 +21,8 @@ export function attributeMatrix(vocabularies: readonly Vocabulary[]): string {
     '<!-- Generated from the tables in src/otel/ by `npm run matrix`. -->',
     [
       'Each column of the table is a vocabulary of span attributes. If several vocabularies set a field, the leftmost one',
-      'takes precedence. Inputs all come from one vocabulary, as do outputs. Attributes that no vocabulary reads are recorded',
-      'in `extra.metadata` under their own names.',
+      'takes precedence. All inputs of a run come from one vocabulary, and so do all outputs. Attributes without a field are',
+      'recorded in `extra.metadata` under their own names, unless their note is "not recorded".',
     ].join('\n'),
     table(
       ['', ...titles],
@@ -49,13 +49,12 @@ function section(vocabulary: Vocabulary, sources: FieldSources): string {
         rows.map(([field, from]) => [code(field), list(from)]),
       ),
     );
-  if (vocabulary.ignored !== undefined) parts.push(`Not recorded: ${list(vocabulary.ignored)}.`);
-  if (omitted.length > 0)
+  const notes = [...reasons(omitted), ...(vocabulary.ignored ? [['not recorded', vocabulary.ignored] as const] : [])];
+  if (notes.length > 0)
     parts.push(
-      'The specification also defines these attributes, which become metadata instead of fields:',
       table(
-        ['attribute', 'reason'],
-        [...reasons(omitted)].map(([reason, attributes]) => [list(attributes), reason]),
+        ['attributes without a field', 'note'],
+        notes.map(([note, attributes]) => [list(attributes), note]),
       ),
     );
   return parts.join('\n\n');
