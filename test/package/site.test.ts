@@ -16,5 +16,5 @@ it('each page starts with a title and a sentence, which llms.txt contains', () =
   expect(pages.filter(({ title, sentence }) => title === '' || sentence === '').map(({ path }) => path)).toEqual([]);
   const lines = llmsText('runspan', 'Tracing.', groups).split('\n');
   expect(lines.slice(0, 3)).toEqual(['# runspan', '', '> Tracing.']);
-  expect(lines).toContain('- [runspan/openai](reference/openai.md): Traces calls of the openai package.');
+  expect(lines).toContain('- [runspan/openai](reference/openai.md): Traces calls to the openai package.');
 });
