@@ -2,6 +2,7 @@
 // chat can be added: `npm run dev -- --data ../data`.
 import { spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { build, program, STAMP } from './build.mjs';
 
@@ -10,13 +11,16 @@ const { values } = parseArgs({ args, strict: false, options: { port: { type: 'st
 build(false);
 // The compiler below changes `build/`, so the next build must not skip its work.
 rmSync(STAMP);
+// Before Node 22.15, the script `bin/tsc` starts the compiler as a child process, which a signal to the script does not
+// end.
+const { default: compiler } = await import(pathToFileURL(program('typescript', 'lib/getExePath.js')).href);
 const children = [
-  [program('typescript', 'bin/tsc'), '-p', '.', '--watch', '--preserveWatchOutput'],
-  ['--watch', 'build/server/main.js', ...args],
-  [program('vite', 'bin/vite.js'), '--port', '4889', '--logLevel', 'info'],
-].map((command) => {
+  [compiler(), '-p', '.', '--watch', '--preserveWatchOutput'],
+  [process.execPath, '--watch', 'build/server/main.js', ...args],
+  [process.execPath, program('vite', 'bin/vite.js'), '--port', '4889', '--logLevel', 'info'],
+].map(([file, ...options]) => {
   const env = { ...process.env, CHAT_PORT: values.port };
-  return spawn(process.execPath, command, { cwd: import.meta.dirname, env, stdio: 'inherit' });
+  return spawn(file, options, { cwd: import.meta.dirname, env, stdio: 'inherit' });
 });
 
 let isStopping = false;

@@ -63,7 +63,13 @@ describe('a copy of the chat', () => {
     // In CI, Vite colours its output even if it is read by a program.
     const env = { ...process.env, NO_COLOR: '1' };
     const dev = spawn(process.execPath, args, { cwd: copy, env, stdio: ['ignore', 'pipe', 'inherit'] });
-    onTestFinished(() => void dev.kill());
+    // The pipe is closed when the last of the programs has ended.
+    const ended = once(dev, 'close');
+    onTestFinished(async () => {
+      dev.kill();
+      dev.stdout.resume();
+      await ended;
+    });
     let page: string | undefined;
     let isServing = false;
     for await (const line of createInterface({ input: dev.stdout })) {
@@ -71,10 +77,12 @@ describe('a copy of the chat', () => {
       isServing ||= line.startsWith('chat:');
       if (isServing && page !== undefined) break;
     }
-    expect((await fetch(`http://127.0.0.1:${port}/api/info`)).status).toBe(200);
-    await expect.poll(async () => (await fetch(`${page}api/info`)).status).toBe(200);
+    // The server restarts when the compiler has written its files again.
+    for (const url of [`http://127.0.0.1:${port}/`, page])
+      await expect.poll(async () => (await fetch(`${url}api/info`)).status).toBe(200);
     dev.kill('SIGTERM');
-    await once(dev, 'exit');
+    dev.stdout.resume();
+    await ended;
     for (const url of [`http://127.0.0.1:${port}`, page ?? '']) await expect.poll(() => refuses(url)).toBe(true);
   });
 
