@@ -1,6 +1,6 @@
 // An application whose model calls are observed twice, by an instrumentation and by a runspan wrapper:
-// `otel-both-program.mjs <instrumentation> <wrapper> <base URL>`. Prints the runs and the application's results as
-// JSON.
+// `otel-both-program.mjs <instrumentation> <base URL> <wrapper>…`. Prints the runs and the application's results with
+// each wrapper as JSON.
 import { createRequire } from 'node:module';
 import { traceable } from 'runspan';
 import { RunspanCallbackHandler } from 'runspan/langchain';
@@ -8,7 +8,7 @@ import { wrapOpenAI } from 'runspan/openai';
 import { RunSpanProcessor } from 'runspan/otel';
 import { recordRuns } from 'runspan/testing';
 
-const [instrumentation, wrapper, baseURL] = process.argv.slice(2);
+const [instrumentation, baseURL, ...wrappers] = process.argv.slice(2);
 const require = createRequire(new URL('./otel/package.json', import.meta.url));
 const ownRequire = createRequire(import.meta.url);
 const { trace } = require('@opentelemetry/api');
@@ -48,15 +48,20 @@ const messages = [{ role: 'user', content: 'Rain?' }];
 
 const deeds = { wrapOpenAI: () => openai(wrapOpenAI), handler };
 
-const result = await trace.getTracer('app').startActiveSpan('answer', async (span) => {
-  try {
-    return await deeds[wrapper]();
-  } finally {
-    span.end();
-  }
-});
-await provider.forceFlush();
-process.stdout.write(JSON.stringify({ result, seen, runs: recorder.runs }));
+const results = [];
+for (const wrapper of wrappers) {
+  const earlier = { seen, runs: recorder.runs.length };
+  const result = await trace.getTracer('app').startActiveSpan('answer', async (span) => {
+    try {
+      return await deeds[wrapper]();
+    } finally {
+      span.end();
+    }
+  });
+  await provider.forceFlush();
+  results.push({ result, seen: seen - earlier.seen, runs: recorder.runs.slice(earlier.runs) });
+}
+process.stdout.write(JSON.stringify(results));
 
 async function openai(wrap) {
   const { OpenAI } = require('openai');
