@@ -1,7 +1,7 @@
 // HTTP between two processes through OpenTelemetry's own instrumentations of node:http and of fetch. A span of theirs is named
 // after the method (https://opentelemetry.io/docs/specs/semconv/http/http-spans/#name), its run after the place too.
 import { fileURLToPath } from 'node:url';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { createReceiver } from '../../src/receiver.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import { runNode, startNode } from '../support/program.ts';
@@ -14,18 +14,27 @@ interface Answer {
   readonly repeated: number;
 }
 
-/** What the client was answered, and the runs of both processes. */
-async function traced(client: string, server = client) {
+interface Traced {
+  /** What the client was answered. */
+  readonly answers: readonly Answer[];
+  /** The runs of both processes. */
+  readonly runs: readonly RunRecord[];
+}
+
+async function traced(client: string, server = client): Promise<Traced> {
   const receiver = await createReceiver({ strict: true });
-  onTestFinished(() => receiver.close());
-  const env = { RUNSPAN_ENDPOINT: receiver.url };
-  const served = startNode([program, 'server', server], env);
-  const [address = ''] = await served.printed(/http:\S+/);
-  const asked = await runNode([program, 'client', client, address], env);
-  served.child.stdin?.end();
-  expect({ code: asked.code, stderr: asked.stderr }).toEqual({ code: 0, stderr: '' });
-  expect(await served.ended).toMatchObject({ code: 0, stderr: '' });
-  return { answers: JSON.parse(asked.stdout) as Answer[], runs: await receiver.runs() };
+  try {
+    const env = { RUNSPAN_ENDPOINT: receiver.url };
+    const served = startNode([program, 'server', server], env);
+    const [address = ''] = await served.printed(/http:\S+/);
+    const asked = await runNode([program, 'client', client, address], env);
+    served.child.stdin?.end();
+    expect({ code: asked.code, stderr: asked.stderr }).toEqual({ code: 0, stderr: '' });
+    expect(await served.ended).toMatchObject({ code: 0, stderr: '' });
+    return { answers: JSON.parse(asked.stdout) as Answer[], runs: await receiver.runs() };
+  } finally {
+    await receiver.close();
+  }
 }
 
 const otel = ({ extra }: RunRecord) => extra?.metadata?.otel as Record<string, unknown> | undefined;
@@ -44,8 +53,13 @@ function drawn(runs: readonly RunRecord[], parent?: string, indent = ''): string
 const request = ['  GET host/ CLIENT', '    GET / SERVER', '      search'];
 
 describe('with our propagator in both processes', () => {
-  test('the spans of both are one trace, down to what the server has traced', async () => {
-    const { answers, runs } = await traced('runs');
+  let answers: readonly Answer[];
+  let runs: readonly RunRecord[];
+  beforeAll(async () => {
+    ({ answers, runs } = await traced('runs'));
+  });
+
+  test('the spans of both are one trace, down to what the server has traced', () => {
     expect(answers.map(({ pages }) => pages)).toEqual([
       ['the page on tea'],
       ['the page on coffee'],
@@ -68,8 +82,7 @@ describe('with our propagator in both processes', () => {
     }
   });
 
-  test('the baggage of the application arrives beside ours', async () => {
-    const { answers } = await traced('runs');
+  test('the baggage of the application arrives beside ours', () => {
     const ours = /runspan-project=shop,runspan-tags=%5B%22a%22%5D,runspan-metadata=%7B%22user%22%3A%22ada%22%7D/;
     const [byFetch, byHttp, byHand] = answers.map(({ baggage }) => baggage);
     expect(byFetch).toMatch(/^tenant=blue,/);
