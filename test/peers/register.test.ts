@@ -42,34 +42,37 @@ const setUp = {
 };
 
 describe.each(formats)('with runspan/register, a program of the format %s', (format) => {
-  test.each([false, true])('has one trace for runTools with its tools, streaming: %s', async (stream) => {
+  test('has one trace for runTools with its tools, streamed or not', async () => {
     const main = `
       const look = async ({ query }) => query + ' is a drink.';
       const definition = { name: 'look_up', parse: JSON.parse, parameters: ${SCHEMA}, function: look };
       const tools = [{ type: 'function', function: definition }];
       const messages = [{ role: 'user', content: 'Tea' }];
-      const runner = client.chat.completions.runTools({ model: 'small', messages, tools, stream: ${stream} });
-      console.log(await runner.finalContent());`;
+      for (const stream of [false, true]) {
+        const runner = client.chat.completions.runTools({ model: 'small', messages, tools, stream });
+        console.log(await runner.finalContent());
+      }`;
     const { stdout, tree, runs } = await run([setUp.openai, main], {}, format);
-    expect(stdout).toBe('The tools say: Tea is a drink.\n');
-    expect(tree).toEqual(['openai.runTools', `  ${CHAT}`, '  look_up', `  ${CHAT}`]);
-    expect(runs.find(({ name }) => name === 'look_up')).toMatchObject({
-      run_type: 'tool',
-      inputs: { query: 'Tea' },
-      outputs: { outputs: 'Tea is a drink.' },
-    });
+    expect(stdout).toBe('The tools say: Tea is a drink.\n'.repeat(2));
+    const trace = ['openai.runTools', `  ${CHAT}`, '  look_up', `  ${CHAT}`];
+    expect(tree).toEqual([...trace, ...trace]);
+    const tool = { run_type: 'tool', inputs: { query: 'Tea' }, outputs: { outputs: 'Tea is a drink.' } };
+    expect(runs.filter(({ name }) => name === 'look_up')).toMatchObject([tool, tool]);
   });
 
-  test.each([false, true])('has one trace for a tool runner of Anthropic, streaming: %s', async (stream) => {
+  test('has one trace for a tool runner of Anthropic, streamed or not', async () => {
     const main = `
       const run = async ({ query }) => query + ' is a drink.';
       const tools = [{ name: 'look_up', input_schema: ${SCHEMA}, parse: (input) => input, run }];
-      const messages = [{ role: 'user', content: 'Tea' }];
-      const body = { model: 'small', max_tokens: 99, messages, tools, stream: ${stream} };
-      console.log((await client.beta.messages.toolRunner(body).runUntilDone()).content[0].text);`;
+      for (const stream of [false, true]) {
+        const messages = [{ role: 'user', content: 'Tea' }];
+        const body = { model: 'small', max_tokens: 99, messages, tools, stream };
+        console.log((await client.beta.messages.toolRunner(body).runUntilDone()).content[0].text);
+      }`;
     const { stdout, tree } = await run([setUp.anthropic, main], {}, format);
-    expect(stdout).toBe('The tool said: Tea is a drink.\n');
-    expect(tree).toEqual(['anthropic.toolRunner', '  anthropic.messages', '  look_up', '  anthropic.messages']);
+    expect(stdout).toBe('The tool said: Tea is a drink.\n'.repeat(2));
+    const trace = ['anthropic.toolRunner', '  anthropic.messages', '  look_up', '  anthropic.messages'];
+    expect(tree).toEqual([...trace, ...trace]);
   });
 
   test('has the steps of LangChain without callbacks, and each model call once', async () => {
@@ -120,28 +123,34 @@ describe('with LANGSMITH_TRACING for the same endpoint', () => {
   });
 });
 
-test.each(['chat_completions', 'responses'])('agents of OpenAI have one trace with the API %s', async (api) => {
+test('agents of OpenAI have one trace with each of its APIs', async () => {
   const imports = `
     import { Agent, run, setDefaultOpenAIClient, setOpenAIAPI, tool } from '@openai/agents';
     import { z } from 'zod';
     ${setUp.openai}`;
   const main = `
     setDefaultOpenAIClient(client);
-    setOpenAIAPI('${api}');
     const execute = async ({ query }) => query + ' is a drink.';
     const lookUp = tool({ name: 'look_up', description: '', parameters: z.object({ query: z.string() }), execute });
-    const agent = new Agent({ name: 'Expert', instructions: 'Help.', tools: [lookUp], model: 'small' });
-    console.log((await run(agent, 'Tea')).finalOutput);`;
+    for (const api of ['chat_completions', 'responses']) {
+      setOpenAIAPI(api);
+      const agent = new Agent({ name: 'Expert', instructions: 'Help.', tools: [lookUp], model: 'small' });
+      console.log((await run(agent, 'Tea')).finalOutput);
+    }`;
   const cwd = fileURLToPath(new URL('./agents/', import.meta.url));
   const { stdout, tree, runs } = await run([imports, main], {}, 'module', cwd);
-  expect(stdout).toBe('The tools say: Tea is a drink.\n');
-  const call = api === 'responses' ? 'openai.responses' : CHAT;
-  expect(tree).toEqual(['Agent workflow', '  Expert', `    ${call}`, '    look_up', `    ${call}`]);
-  expect(runs.find(({ name }) => name === 'look_up')).toMatchObject({
-    run_type: 'tool',
-    inputs: { query: 'Tea' },
-    outputs: { output: 'Tea is a drink.' },
-  });
+  expect(stdout).toBe('The tools say: Tea is a drink.\n'.repeat(2));
+  expect(tree).toEqual(
+    [CHAT, 'openai.responses'].flatMap((call) => [
+      'Agent workflow',
+      '  Expert',
+      `    ${call}`,
+      '    look_up',
+      `    ${call}`,
+    ]),
+  );
+  const tool = { run_type: 'tool', inputs: { query: 'Tea' }, outputs: { output: 'Tea is a drink.' } };
+  expect(runs.filter(({ name }) => name === 'look_up')).toMatchObject([tool, tool]);
 });
 
 test('a failed run of an agent of OpenAI ends its trace with the error, unless the trace continues', async () => {
