@@ -15,17 +15,33 @@ let env: Record<string, string>;
 beforeAll(async () => {
   models = await startModels();
   // Modules can be patched since Node 22.15.
-  env = { ...models.env, PATH: [dirname(laterNode()), process.env.PATH].join(delimiter), NEXT_TELEMETRY_DISABLED: '1' };
+  const PATH = [dirname(laterNode()), process.env.PATH].join(delimiter);
+  // npm prints warnings on the user's settings, and the programs are also run without npm.
+  env = { ...models.env, PATH, NEXT_TELEMETRY_DISABLED: '1', npm_config_loglevel: 'error' };
 });
 afterAll(() => models?.close());
 
 const bundles = temporaryFolder();
 afterAll(bundles.remove);
 
-/** Runs a command by itself, and under `runspan dev`. */
-async function bothWays(command: readonly string[]): Promise<[alone: Ended, traced: Ended]> {
-  const alone = await startProgram(command, env, folder).ended;
-  return [alone, await startRunspan(['dev', '--port', '0', '--', ...command], env, folder).ended];
+const starts = new Map<string, Promise<Ended>>();
+
+/** Runs a command without runspan. Runs each command once, because several commands are compared with it. */
+function alone(...command: string[]): Promise<Ended> {
+  const key = command.join(' ');
+  const ended = starts.get(key) ?? startProgram(command, env, folder).ended;
+  starts.set(key, ended);
+  return ended;
+}
+
+/** Runs an ES module without runspan. */
+const moduleAlone = (name: string): Promise<Ended> => alone('node', join(programs, name));
+
+const typedAlone = (): Promise<Ended> => alone('node_modules/.bin/tsx', 'programs/typed.ts');
+
+/** Runs a command under `runspan dev`. */
+function traced(command: readonly string[]): Promise<Ended> {
+  return startRunspan(['dev', '--port', '0', '--', ...command], env, folder).ended;
 }
 
 /** The output of `runspan dev` without durations, the address and the drawn traces. */
@@ -34,10 +50,10 @@ function withoutTraces(stdout: string, traces: readonly string[]): string {
   return traces.reduce((text, trace) => text.replace(`\n${trace}\n`, ''), masked);
 }
 
-/** Expects that a command prints and ends as without runspan, and that these traces are drawn. */
-async function expectTraces(command: readonly string[], traces: readonly string[]): Promise<void> {
-  const [alone, traced] = await bothWays(command);
-  expect({ ...traced, stdout: withoutTraces(traced.stdout, traces) }).toEqual(alone);
+/** Expects that `runspan dev` draws these traces, and that the command prints and ends as without runspan. */
+async function expectTraces(command: readonly string[], traces: readonly string[], without: Ended): Promise<void> {
+  const ended = await traced(command);
+  expect({ ...ended, stdout: withoutTraces(ended.stdout, traces) }).toEqual(without);
 }
 
 /** The arguments of Node that run a program as CommonJS. */
@@ -49,8 +65,9 @@ async function asCommonJs(name: string): Promise<string[]> {
 /** Bundles a program into one file, as frameworks do. */
 async function bundled(name: string): Promise<string> {
   const path = join(bundles.path, `${name}.cjs`);
+  const esbuild = join(folder, 'node_modules/.bin/esbuild');
   const options = ['--bundle', '--platform=node', '--keep-names', '--log-level=error', `--outfile=${path}`];
-  const { code, stderr } = await startProgram(['npx', 'esbuild', join(programs, name), ...options], env, folder).ended;
+  const { code, stderr } = await startProgram([esbuild, join(programs, name), ...options], env, folder).ended;
   if (code !== 0) throw new Error(stderr);
   return path;
 }
@@ -138,43 +155,49 @@ it('under runspan dev, next dev with Turbopack has the same output and exit code
 
 describe.concurrent('under runspan dev, a program that does not import runspan', () => {
   it.each(Object.entries(TRACES))('%s has the same output and exit code, and its traces', async (name, traces) => {
-    await expectTraces(['node', join(programs, name)], traces);
+    await expectTraces(['node', join(programs, name)], traces, await moduleAlone(name));
   });
 
   it.each(Object.entries(TRACES))('%s does as CommonJS, too', async (name, traces) => {
-    await expectTraces(['node', ...(await asCommonJs(name))], traces);
+    const command = ['node', ...(await asCommonJs(name))];
+    const module = await moduleAlone(name);
+    // The stack of an uncaught error has other files in each format.
+    await expectTraces(command, traces, module.stderr === '' ? module : await alone(...command));
   });
 
   it.each([
-    ['npm', 'start', '--silent', CHAT],
-    ['npx', 'tsx', 'programs/typed.ts', RESPONSE],
-    ['npx', 'tsx', 'programs/agent.cts', AGENT],
-    ['npx', 'vite-node', 'programs/typed.ts', RESPONSE],
-  ])('%s %s %s does, too', async (program, command, argument, trace) => {
-    await expectTraces([program, command, argument], [trace]);
+    ['npm', 'start', '--silent', CHAT, () => moduleAlone('raw-fetch.mjs')],
+    ['npx', 'tsx', 'programs/typed.ts', RESPONSE, typedAlone],
+    ['npx', 'tsx', 'programs/agent.cts', AGENT, () => moduleAlone('ai-sdk-agent.mjs')],
+    ['npx', 'vite-node', 'programs/typed.ts', RESPONSE, typedAlone],
+  ])('%s %s %s does, too', async (program, command, argument, trace, without) => {
+    await expectTraces([program, command, argument], [trace], await without());
   });
 
   it('in a bundle has its model calls, and one line names the option that excludes the package', async () => {
-    const [alone, traced] = await bothWays(['node', await bundled('ai-sdk-agent.mjs')]);
+    const alone = await moduleAlone('ai-sdk-agent.mjs');
+    const ended = await traced(['node', await bundled('ai-sdk-agent.mjs')]);
     const calls = [
       'openai.chat.completions · llm · 10 tokens (5 in, 5 out)',
       'openai.chat.completions · llm · 22 tokens (12 in, 10 out)',
     ];
     const line =
       "runspan: a bundle contains the package ai, so only its model calls are recorded; exclude the package from the bundle, in Next.js with `serverExternalPackages: ['ai']`.\n";
-    expect(traced.stderr).toBe(line);
-    expect({ ...traced, stdout: withoutTraces(traced.stdout, calls), stderr: '' }).toEqual(alone);
+    const stdout = withoutTraces(ended.stdout, calls);
+    expect({ ...ended, stdout }).toEqual({ ...alone, stderr: line });
   });
 
   it('of LangGraph in a bundle has its steps from the tracer of LangSmith, and each model call once', async () => {
-    await expectTraces(['node', await bundled('langgraph.mjs')], [GRAPH, CHAT]);
+    await expectTraces(['node', await bundled('langgraph.mjs')], [GRAPH, CHAT], await moduleAlone('langgraph.mjs'));
   });
 
   it.runIf(isEarlierNode)('of LangGraph on a Node without hooks does, too', async () => {
-    await expectTraces([process.execPath, join(programs, 'langgraph.mjs')], [GRAPH, CHAT]);
+    const command = [process.execPath, join(programs, 'langgraph.mjs')];
+    await expectTraces(command, [GRAPH, CHAT], await moduleAlone('langgraph.mjs'));
   });
 
   it('in Python, which sends OTLP', async () => {
-    await expectTraces(['python3', join(programs, 'sends-otlp.py')], ['answer · chain']);
+    const command = ['python3', join(programs, 'sends-otlp.py')];
+    await expectTraces(command, ['answer · chain'], await alone(...command));
   });
 });

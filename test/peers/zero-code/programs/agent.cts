@@ -7,4 +7,4 @@ const weather = tool({
   execute: async ({ city }: { city: string }) => `rain in ${city}`,
 });
 const agent = new ToolLoopAgent({ model: openai.chat('small'), tools: { weather } });
-void agent.generate({ prompt: 'Is it raining in Cork?' }).then(({ text }) => console.log(text));
+void agent.generate({ prompt: 'Is it raining in Cork?' }).then(({ text, steps }) => console.log(text, steps.length));
