@@ -373,6 +373,7 @@ describe('beside the GenAI conventions (7)', () => {
     ['ai.prompt.toolChoice', '{"type":"auto"}', 'params/tool_choice', { type: 'auto' }],
     ['ai.schema', '{"type":"object"}', 'params/response_format/schema', { type: 'object' }],
     ['ai.settings.context.userId', 'ann', 'metadata/user_id metadata/userId'],
+    ['ai.settings.context.threadId', 't1', 'metadata/thread_id metadata/threadId'],
     ['ai.settings.context.tags', ['a'], 'tags'],
     ['ai.request.headers.authorization', 'Bearer hush'],
   ]);

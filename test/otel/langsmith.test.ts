@@ -83,6 +83,7 @@ test('metadata is parsed if it is JSON, in the order of the attributes', () => {
 test.each([
   [{ session_id: 's1' }, 's1'],
   [{ conversation_id: 'c1' }, 'c1'],
+  [{ threadId: 't1' }, 't1'],
   [{ session_id: 's1', thread_id: 't1' }, 't1'],
   [{ thread_id: 5 }, 5],
 ])('metadata names the thread by %j', (metadata, thread) => {

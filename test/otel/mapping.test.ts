@@ -106,6 +106,8 @@ test.each([
 test('any span has the session and the user in its metadata', () => {
   const { metadata } = mapped({ 'session.id': 's', 'user.id': 'u' });
   expect(metadata).toEqual({ thread_id: 's', 'session.id': 's', user_id: 'u' });
+  expect(mapped({ 'enduser.id': 'u' }).metadata).toEqual({ user_id: 'u' });
+  expect(mapped({ 'enduser.pseudo.id': 'p' }).metadata).toEqual({ user_id: 'p' });
 });
 
 describe('vocabularies', () => {

@@ -176,6 +176,11 @@ describe('association properties', () => {
     [`${properties}.plan.tier`, 'gold', 'metadata/plan.tier'],
   ]);
 
+  testSpan('name the conversation and the user', 'task', 'chain', [
+    [`${properties}.chat_id`, 'c1', 'metadata/chat_id metadata/thread_id'],
+    [`${properties}.userId`, 'u1', 'metadata/userId metadata/user_id'],
+  ]);
+
   testSpan('do not replace fields of the run', 'task', 'chain', [
     ['gen_ai.request.model', 'm', 'metadata/ls_model_name params/model'],
     [`${properties}.ls_model_name`, 'other'],

@@ -183,6 +183,8 @@ function personal(prefix: string): Rows {
   return [
     [`${prefix}.userId`, 'user_id', text],
     [`${prefix}.userId`, 'userId', same],
+    [`${prefix}.threadId`, 'thread_id', text],
+    [`${prefix}.threadId`, 'threadId', same],
     [`${prefix}.sessionId`, 'thread_id', text],
     [`${prefix}.sessionId`, 'sessionId', same],
     [`${prefix}.conversationId`, 'thread_id', text],

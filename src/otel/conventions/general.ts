@@ -13,7 +13,7 @@ export const tagList: Row = ['tag.tags', 'tags', jsonTexts];
  */
 export const generalAttributes: Vocabulary = {
   name: 'general',
-  namespaces: ['input', 'output', 'session', 'user', 'tag', 'gen_ai'],
+  namespaces: ['input', 'output', 'session', 'user', 'enduser', 'tag', 'gen_ai'],
   // If the run type is unknown, a span that names a model is probably a model call.
   kindOf: (attributes) => (text(attributes['gen_ai.request.model']) === undefined ? {} : { runType: 'llm' }),
   inputs: [inputValue],
@@ -21,6 +21,8 @@ export const generalAttributes: Vocabulary = {
   metadata: [
     ['session.id', 'thread_id', text, 'kept'],
     ['user.id', 'user_id', text],
+    ['enduser.id', 'user_id', text],
+    ['enduser.pseudo.id', 'user_id', text],
   ],
   tags: [tagList],
   ignored: ['input.mime_type', 'output.mime_type'],

@@ -1,5 +1,5 @@
 import { defined, type Fields, isFields } from '../../payload/fields.ts';
-import { type Attributes, counts, json, jsonObject, same, text, texts } from './values.ts';
+import { type Attributes, counts, json, jsonObject, same, text, texts, withThreadAndUser } from './values.ts';
 import { type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const KIND = 'langsmith.span.kind';
@@ -44,9 +44,6 @@ export const langSmith: Vocabulary = {
   ],
 };
 
-/** Metadata keys that LangSmith uses to group traces into conversations. */
-const THREADS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
-
 /**
  * Returns the metadata. LangSmith's SDK sets one attribute per key, with plain or JSON text. The SDK also sets one
  * attribute with all keys, which is less exact and has lower precedence.
@@ -55,15 +52,10 @@ function ownMetadata(value: unknown, attributes: Attributes): Fields {
   const given = attributes[METADATA];
   const all = jsonObject(given) ?? defined({ metadata: given });
   const each = isFields(value) ? value : {};
-  return withThread({
+  return withThreadAndUser({
     ...all,
     ...Object.fromEntries(Object.entries(each).map(([key, item]) => [key, ownValue(item)])),
   });
-}
-
-function withThread(metadata: Attributes): Fields {
-  const key = THREADS.find((name) => text(metadata[name]) !== undefined);
-  return key === undefined ? { ...metadata } : { thread_id: metadata[key], ...metadata };
 }
 
 /** Parses a metadata value. JSON strings are not parsed, because the quotes are part of the application's value. */

@@ -1,7 +1,19 @@
 import { defined, type Fields, filled, isFields } from '../../payload/fields.ts';
 import { toolCall } from '../../payload/messages.ts';
 import { foundDocument } from './model-messages.ts';
-import { type Attributes, anyJson, count, isEmpty, json, number, objects, same, text, texts } from './values.ts';
+import {
+  type Attributes,
+  anyJson,
+  count,
+  isEmpty,
+  json,
+  number,
+  objects,
+  same,
+  text,
+  texts,
+  withThreadAndUser,
+} from './values.ts';
 import { type Kind, kindsOf, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const NAME = 'traceloop.entity.name';
@@ -110,11 +122,8 @@ function kindOf(attributes: Attributes): Kind {
   return WRITES.some((name) => attributes[name] !== undefined) ? { runType: 'chain' } : {};
 }
 
-/** Adds `thread_id`, which groups traces into a conversation. */
 function associations(value: unknown): Fields | undefined {
-  if (!isFields(value)) return undefined;
-  const { session_id } = value;
-  return session_id === undefined || Object.hasOwn(value, 'thread_id') ? value : { ...value, thread_id: session_id };
+  return isFields(value) ? withThreadAndUser(value) : undefined;
 }
 
 function embedded(value: unknown): Fields[] | undefined {

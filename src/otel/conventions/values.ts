@@ -119,3 +119,21 @@ export function objects(value: unknown): Fields[] {
 }
 
 const LOOKS_LIKE_JSON = /^\s*[[{"]/;
+
+/** Metadata keys that other libraries and applications use for `thread_id`, in order of precedence. */
+const THREAD_KEYS: readonly string[] = [
+  'session_id',
+  'conversation_id',
+  'chat_id',
+  'threadId',
+  'sessionId',
+  'conversationId',
+  'chatId',
+];
+
+/** Adds `thread_id` and `user_id`, unless the metadata already contains them. Keeps the original keys. */
+export function withThreadAndUser(metadata: Fields): Fields {
+  const threadKey = THREAD_KEYS.find((key) => text(metadata[key]) !== undefined);
+  const thread_id = threadKey && metadata[threadKey];
+  return { ...defined({ thread_id, user_id: text(metadata.userId) }), ...metadata };
+}
