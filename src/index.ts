@@ -31,10 +31,10 @@ export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './
 export type { Run } from './run/run.ts';
 export type { Fields } from './run/run-fields.ts';
 export type { HookedRun, RunChanges, RunHooks } from './run/run-hooks.ts';
-export type { EndOptions, RunOptions } from './run/run-options.ts';
+export type { ContextFields, EndOptions, RunOptions, ThreadOptions } from './run/run-options.ts';
 export type { Sampler } from './run/sampling.ts';
 export type { FlushLimit, FlushResult, RunSink, TraceStart } from './run/sink.ts';
-export { currentRun, startRun, withExporter, withRun } from './run/start-run.ts';
+export { currentRun, startRun, withContext, withExporter, withRun } from './run/start-run.ts';
 export type {
   Backlog,
   ChannelMessages,

@@ -2,4 +2,5 @@
 import './runspan.ts';
 
 export * from './integrations/langchain/handler.ts';
+export type { ThreadOptions } from './run/run-options.ts';
 export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';

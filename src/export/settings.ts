@@ -18,8 +18,9 @@ import { definedOrNone } from '../payload/fields.ts';
 import { payloadRules } from '../payload/limits.ts';
 import { type Redaction, redactionOf } from '../payload/redact.ts';
 import type { Project } from '../run/encoded-run.ts';
+import { withMetadata } from '../run/run-fields.ts';
 import type { RunHooks } from '../run/run-hooks.ts';
-import { foreignOption, type Hiding } from '../run/run-options.ts';
+import { foreignOption, type Hiding, type ThreadOptions } from '../run/run-options.ts';
 import { type Sampler, samplingDecision } from '../run/sampling.ts';
 import type { CapturePolicy, SamplingDecision } from '../run/sink.ts';
 import type { OnDrop } from './ledger.ts';
@@ -31,7 +32,7 @@ import { hasFiles, spoolFolder } from './spool/fs.ts';
  * Options of `configure` and `createExporter`. Each option takes precedence over the environment variable in its
  * description. Invalid options are logged and ignored.
  */
-export interface ConfigureOptions extends RunHooks {
+export interface ConfigureOptions extends RunHooks, ThreadOptions {
   /**
    * URL of the service, for example `http://127.0.0.1:4777`. Tracing is off if no endpoint is set. `RUNSPAN_ENDPOINT`
    */
@@ -168,6 +169,8 @@ const CHECKS: Checks<ConfigureOptions> = {
   workspaceId: LATER,
   project: TEXT,
   projectId: TEXT,
+  threadId: TEXT,
+  userId: TEXT,
   tracing: LATER,
   sampleRate: ['a number from 0 to 1', (value) => typeof value === 'number' && value >= 0 && value <= 1],
   sampler: FUNCTION,
@@ -266,15 +269,18 @@ function applyLog(option: Log | undefined, isForProcess: boolean): void {
 }
 
 function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
+  const payload = payloadRules(limits, redactionOf('configure', options.redact));
+  const ids = definedOrNone({ thread_id: options.threadId, user_id: options.userId });
   return {
     project: projectOf(options),
     hideInputs: flag('hideInputs', options.hideInputs, false, true),
     hideOutputs: flag('hideOutputs', options.hideOutputs, false, true),
-    payload: payloadRules(limits, redactionOf('configure', options.redact)),
+    payload,
     attachmentBytes: limits.attachmentBytes,
     sampling: samplingOf(options),
     streamIdleMs: limits.streamIdleMs,
     hooks: definedOrNone({ onStart: options.onStart, onEnd: options.onEnd }),
+    defaults: ids && { tags: undefined, metadata: withMetadata(undefined, ids, payload) },
   };
 }
 

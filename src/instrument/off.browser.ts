@@ -47,7 +47,8 @@ export function traced(...args: unknown[]): unknown {
 
 export const traceMethods = (target: unknown): unknown => target;
 export const withFlush = (handler: unknown): unknown => handler;
-export const withExporter = (_: unknown, fn: () => unknown): unknown => fn();
+export const withContext = (_: unknown, fn: () => unknown): unknown => fn();
+export const withExporter: typeof withContext = withContext;
 export const redact = (): object => ({});
 
 interface GivenRun {

@@ -5,6 +5,7 @@ import { shared } from '../base/shared.ts';
 import type { EncodedPayload } from '../payload/serialize.ts';
 import {
   applyIn,
+  contextOfRoot,
   contextTo,
   currentContext,
   enclosingModelCall,
@@ -181,7 +182,7 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
   if (given.enabled === false) return undefined;
   try {
     const around = currentContext();
-    const parent = given.root === true ? undefined : around;
+    const parent = given.root === true ? contextOfRoot(around) : around;
     // With `root`, the run starts a new trace but keeps the context's exporter, for example from `withExporter`.
     const sink = given.exporter ?? around?.exporter ?? sinkOf(parent);
     if (sink === undefined || sink.isOff === true) return undefined;

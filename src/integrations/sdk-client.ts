@@ -4,7 +4,7 @@ import { replaceMethod, restoreMethods } from '../instrument/methods.ts';
 import type { PlanOptions } from '../instrument/plan.ts';
 import { disguised, tracedBy } from '../instrument/traceable.ts';
 import { fieldsOf, isFields } from '../payload/fields.ts';
-import { sharedChecks, usableOptions } from '../run/run-options.ts';
+import { sharedChecks, type ThreadOptions, usableOptions } from '../run/run-options.ts';
 import { preloadDelivery, type RunSink } from '../run/sink.ts';
 import { followStream } from './answer-stream.ts';
 import { followApiPromise } from './api-promise.ts';
@@ -12,7 +12,7 @@ import type { CallReader } from './call-reader.ts';
 import { warnUntraced } from './warn-untraced.ts';
 
 /** Options for tracing an SDK client. Every option is optional. */
-export interface TracedClientOptions {
+export interface TracedClientOptions extends ThreadOptions {
   /** Tags to add to every call. A list of more than 1 000 tags is ignored. */
   tags?: readonly string[];
   /**

@@ -23,6 +23,7 @@ import {
   keyOf,
   orderToSend,
   parseBaggage,
+  withAddedFields,
 } from '../run/propagation.ts';
 import { usableOptions } from '../run/run-options.ts';
 import { runAbove } from './live/active-spans.ts';
@@ -98,7 +99,9 @@ export class RunPropagator implements TextMapPropagator<unknown> {
       const order = orderToSend('RunPropagator', run, ORDER_MAX);
       if (run === undefined || order === undefined) return;
       setter.set(carrier, TRACE, order);
-      const sent: BaggageContext = this.#withMetadata ? run : { ...run, tags: undefined, metadata: undefined };
+      const sent: BaggageContext = this.#withMetadata
+        ? withAddedFields(run)
+        : { ...run, tags: undefined, metadata: undefined };
       const { key, members } = baggageIn(carrier, order) ?? { key: BAGGAGE, members: membersOf(context) };
       const baggage = baggageOf(sent, members);
       if (baggage !== '') setter.set(carrier, key, baggage);

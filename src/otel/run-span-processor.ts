@@ -2,7 +2,7 @@ import { type Context, type Span, trace } from '@opentelemetry/api';
 import { guard, reportFailure } from '../base/guard.ts';
 import type { Checks } from '../base/options.ts';
 import { SPAN_RECORDER } from '../base/shared.ts';
-import { enteredContext, innermostContext, type RunContext, sinkOf } from '../run/context.ts';
+import { contextOfRoot, enteredContext, innermostContext, type RunContext, sinkOf } from '../run/context.ts';
 import type { Project } from '../run/encoded-run.ts';
 import { commonChecks, type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
@@ -172,7 +172,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
       if (known !== undefined) return known.context;
     } else if (trace.getActiveSpan() !== undefined) {
       // With `root: true`, a span starts a new trace even inside another span.
-      return undefined;
+      return contextOfRoot(entered);
     }
     const extracted = extractedFor(parentContext, parentSpan);
     const above = parentSpan ?? extracted;

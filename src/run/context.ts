@@ -1,10 +1,13 @@
 import type { AsyncLocalStorage } from 'node:async_hooks';
+import { guard } from '../base/guard.ts';
 import { createStorage } from '../base/node.ts';
 import { shared } from '../base/shared.ts';
 import { callReplacementsBy } from '../payload/redact.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
 import type { RunType } from './record.ts';
-import { currentSink, noopSink, type RunSink } from './sink.ts';
+import { withMetadata, withTags } from './run-fields.ts';
+import type { ContextFields } from './run-options.ts';
+import { currentSink, type EncodedFields, noopSink, type RunSink } from './sink.ts';
 
 /**
  * Determines the parent of new runs and the fields that new runs inherit. A context is a plain frozen object. All
@@ -22,6 +25,10 @@ export interface RunContext {
   readonly tags: readonly string[] | undefined;
   /** Metadata values are JSON text. */
   readonly metadata: ReadonlyMap<string, string> | undefined;
+  /** Fields from `withContext`. A run that inherits nothing from a parent run records all of these fields. */
+  readonly fields: ContextFields | undefined;
+  /** The part of `fields` that `tags` and `metadata` do not contain yet. */
+  readonly added: ContextFields | undefined;
   /** Whether the sink refused the parent run. The sink also refuses all runs below a refused run. */
   readonly refused: boolean;
   readonly sampled: boolean;
@@ -59,10 +66,11 @@ export type RunStatus = 'kept' | 'refused' | 'sampledOut';
 /** Returns the context that makes `run` the parent of new runs. Nested runs inherit the tags and metadata in `from`. */
 export function contextOf(
   run: EncodedRun,
-  from: Pick<RunContext, 'tags' | 'metadata'>,
+  from: EncodedFields,
   status: RunStatus,
   span: object | undefined,
   owner: RunOwner,
+  parent: RunContext | undefined,
 ): RunContext {
   return Object.freeze({
     id: run.id,
@@ -71,6 +79,8 @@ export function contextOf(
     project: run.project,
     tags: from.tags,
     metadata: from.metadata,
+    fields: parent?.fields,
+    added: undefined,
     refused: status === 'refused',
     sampled: status !== 'sampledOut',
     exporter: undefined,
@@ -101,6 +111,8 @@ const rootContext: RunContext = {
   project: undefined,
   tags: undefined,
   metadata: undefined,
+  fields: undefined,
+  added: undefined,
   refused: false,
   sampled: true,
   exporter: undefined,
@@ -108,6 +120,27 @@ const rootContext: RunContext = {
   step: undefined,
   owner: undefined,
 };
+
+/** Returns a copy of `context` in which new runs also record `fields`. */
+export function contextWith(fields: ContextFields, context: RunContext = rootContext): RunContext {
+  return Object.freeze({
+    ...context,
+    fields: joined(context.fields, fields),
+    added: joined(context.added, fields),
+  });
+}
+
+function joined(one: ContextFields | undefined, other: ContextFields): ContextFields {
+  return {
+    tags: one?.tags && other.tags ? [...one.tags, ...other.tags] : (other.tags ?? one?.tags),
+    metadata: (other.metadata && guard('metadata', () => ({ ...one?.metadata, ...other.metadata }))) ?? one?.metadata,
+  };
+}
+
+/** Returns the context for a run that starts a new trace. The run keeps the fields from `withContext`. */
+export function contextOfRoot(around: RunContext | undefined): RunContext | undefined {
+  return around?.fields && contextWith(around.fields);
+}
 
 function ownerOf(context: RunContext): RunOwner | undefined {
   const owner = context.owner as Partial<RunOwner> | undefined;
@@ -121,14 +154,23 @@ export function sinkOf(parent: RunContext | undefined): RunSink | undefined {
   return owner === undefined ? currentSink() : owner.sink;
 }
 
-/** Returns the tags and metadata that a run inherits. Runs inherit nothing from a parent with a different sink. */
-export function inheritedFrom(
-  parent: RunContext | undefined,
-  sink: RunSink | undefined,
-): Pick<RunContext, 'tags' | 'metadata'> {
-  if (parent === undefined) return rootContext;
+/**
+ * Returns the tags and metadata that a run inherits. Runs inherit nothing from a parent run with a different sink, but
+ * keep the fields from `withContext`.
+ */
+export function inheritedFrom(parent: RunContext | undefined, sink: RunSink | undefined): EncodedFields {
+  const defaults = sink?.capture.defaults ?? rootContext;
+  if (parent === undefined) return defaults;
   const owner = ownerOf(parent);
-  return owner !== undefined && owner.sink !== sink ? rootContext : parent;
+  const isInherited = parent.id !== undefined && (owner === undefined || owner.sink === sink);
+  const inherited = isInherited ? parent : defaults;
+  const added = isInherited ? parent.added : parent.fields;
+  if (added === undefined || sink === undefined) return inherited;
+  const { payload } = sink.capture;
+  return {
+    tags: withTags(inherited.tags, added.tags, payload),
+    metadata: added.metadata ? withMetadata(inherited.metadata, added.metadata, payload) : inherited.metadata,
+  };
 }
 
 /**

@@ -3,7 +3,7 @@ import { guard, ignoreRejection } from '../base/guard.ts';
 import { types } from '../base/node.ts';
 import { type Check, isObject } from '../base/options.ts';
 import { shareInstances } from '../base/shared.ts';
-import { currentContext, type RunContext, remoteContext } from './context.ts';
+import { currentContext, inheritedFrom, type RunContext, remoteContext, sinkOf } from './context.ts';
 import { type Project, projectText } from './encoded-run.ts';
 import { Run } from './run.ts';
 import { withMetadata, withTags } from './run-fields.ts';
@@ -77,9 +77,10 @@ export class RemoteRun {
     const { payload } = sink.capture;
     const { id, traceId, dottedOrder } = this;
     const { tags, metadata, ...others } = this.#inherited;
+    const defaults = sink.capture.defaults?.metadata;
     const shown = {
       tags: withTags(undefined, tags, payload),
-      metadata: metadata && withMetadata(undefined, metadata, payload),
+      metadata: metadata === undefined ? defaults : withMetadata(defaults, metadata, payload),
     };
     return remoteContext({ id, traceId, dottedOrder, ...others, ...shown }, sink);
   }
@@ -173,7 +174,7 @@ export function toHeaders(run?: Run, headers?: HeadersLike): Record<string, stri
     const order = orderToSend('toHeaders', context, ORDER_MAX);
     if (context === undefined || order === undefined) return;
     const key = keyOf(result, 'baggage') ?? 'baggage';
-    const baggage = baggageOf(context, parseBaggage(result[key] ?? ''));
+    const baggage = baggageOf(withAddedFields(context), parseBaggage(result[key] ?? ''));
     result[keyOf(result, 'runspan-trace') ?? 'runspan-trace'] = order;
     if (baggage !== '') result[key] = baggage;
   });
@@ -192,6 +193,11 @@ function contextToSend(run: Run | undefined): RunContext | undefined {
   if (run instanceof Run) return run.sink === undefined ? undefined : run.context;
   diagnostics.warnOnce('toHeaders.run', 'toHeaders(run): expected `run` to be a Run; no header is added.');
   return undefined;
+}
+
+/** Returns a context whose tags and metadata include the fields from `withContext`. */
+export function withAddedFields(context: RunContext): RunContext {
+  return context.added === undefined ? context : { ...context, ...inheritedFrom(context, sinkOf(context)) };
 }
 
 export type BaggageContext = Pick<RunContext, 'sampled' | 'project' | 'tags' | 'metadata'>;
@@ -220,11 +226,16 @@ export function baggageOf(context: BaggageContext, present: readonly BaggageMemb
   return texts.join(',');
 }
 
+/** Metadata keys that are encoded first, so that large entries do not displace them. */
+const FIRST_KEYS: readonly string[] = ['thread_id', 'user_id'];
+
 /** Encodes metadata as JSON. Omits entries that would make the baggage member exceed `bytesMax` bytes. */
 function fittingJson(metadata: ReadonlyMap<string, string>, bytesMax: number): string {
   let left = bytesMax - baggageMember('runspan-metadata', '{}').text.length;
   const entries: string[] = [];
-  for (const [key, json] of metadata) {
+  for (const key of new Set([...FIRST_KEYS, ...metadata.keys()])) {
+    const json = metadata.get(key);
+    if (json === undefined) continue;
     const entry = `${JSON.stringify(key)}:${json}`;
     const bytes = baggageMember('', entries.length === 0 ? entry : `,${entry}`).text.length - '='.length;
     if (bytes > left) continue;

@@ -3,6 +3,7 @@ import { guard } from '../base/guard.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
 import { type Check, type Checks, FUNCTION, TRUE_OR_FALSE, validOptions } from '../base/options.ts';
 import { kindOf } from '../base/text.ts';
+import { defined } from '../payload/fields.ts';
 import type { Project } from './encoded-run.ts';
 import { isRunId } from './ids.ts';
 import type { RunType } from './record.ts';
@@ -10,6 +11,14 @@ import { type Fields, TAGS_MAX } from './run-fields.ts';
 import type { RunChanges, RunHooks } from './run-hooks.ts';
 import type { CapturePolicy, FlushLimit, RunSink } from './sink.ts';
 import { type Timestamp, timestampUs } from './time.ts';
+
+/** Fields that runs record. Nested runs inherit all fields. */
+export interface ContextFields extends ThreadOptions {
+  /** Tags to add to the runs. A list of more than 1 000 tags is ignored. */
+  tags?: readonly string[] | undefined;
+  /** Metadata to add to the runs. */
+  metadata?: Fields | undefined;
+}
 
 /** Hides a run's inputs or outputs, even if the exporter records them. */
 export interface Hiding {
@@ -31,8 +40,19 @@ export interface StartOptions extends Omit<RunOptions, 'inputs' | 'startTime'>, 
   startUs?: number;
 }
 
+/** Options that identify the conversation and the user of runs. Nested runs inherit both. */
+export interface ThreadOptions {
+  /**
+   * Id of the conversation, recorded as `thread_id` in the metadata. All traces of a conversation have the same
+   * `threadId`. Takes precedence over `metadata.thread_id`.
+   */
+  threadId?: string | undefined;
+  /** Id of the user, recorded as `user_id` in the metadata. Takes precedence over `metadata.user_id`. */
+  userId?: string | undefined;
+}
+
 /** Options of a run. Only `name` is required. */
-export interface RunOptions extends RunHooks {
+export interface RunOptions extends RunHooks, ThreadOptions {
   /** The name of the run. */
   name: string;
   /** @default 'chain' */
@@ -82,10 +102,16 @@ const time: Check = [
   (value) => timestampUs(value) !== undefined,
 ];
 
-/** Checks for options that apply to several runs, for example to all runs from one client. */
-export const sharedChecks: Readonly<Record<'tags' | 'metadata' | 'project' | 'projectId' | 'exporter', Check>> = {
+export const contextChecks: Checks<ContextFields> = {
+  threadId: text,
+  userId: text,
   tags: [`a list of at most ${TAGS_MAX} strings`, areTags],
   metadata: object,
+};
+
+/** Checks for options that apply to several runs, for example to all runs from one client. */
+export const sharedChecks: Checks<ContextFields & Pick<RunOptions, 'project' | 'projectId' | 'exporter'>> = {
+  ...contextChecks,
   project: text,
   projectId: text,
   exporter: ['the result of createExporter()', isSink],
@@ -163,7 +189,18 @@ export function usableOptions<Options extends object>(
       diagnostics.warnOnce(once, `${place}: unknown option \`${name}\`${rest}.`);
     }),
   );
-  return Object.assign(valid ?? ({} as Partial<Options>), hiding);
+  return Object.assign(valid === undefined ? ({} as Partial<Options>) : withIdsInMetadata(valid), hiding);
+}
+
+/** Moves the ids of the conversation and the user to the metadata, where services expect them. */
+function withIdsInMetadata<Options extends ContextFields>(options: Options): Options {
+  const { threadId, userId } = options;
+  if (threadId === undefined && userId === undefined) return options;
+  delete options.threadId;
+  delete options.userId;
+  const ids = defined({ thread_id: threadId, user_id: userId });
+  options.metadata = guard('metadata', () => ({ ...options.metadata, ...ids })) ?? ids;
+  return options;
 }
 
 const flushChecks: Checks<FlushLimit> = {
@@ -207,6 +244,9 @@ const RENAMED: Readonly<Record<string, string>> = {
   apiurl: 'endpoint',
   baseurl: 'endpoint',
   apikey: 'apiKey',
+  conversationid: 'threadId',
+  threadid: 'threadId',
+  userid: 'userId',
   workspaceid: 'workspaceId',
 };
 

@@ -1,7 +1,7 @@
 import { guard, reportFailure } from '../base/guard.ts';
 import { types } from '../base/node.ts';
 import { type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
-import { inheritedFrom, type RunContext, sinkOf, untraced } from './context.ts';
+import { contextOfRoot, inheritedFrom, type RunContext, sinkOf, untraced } from './context.ts';
 import { EncodedRun } from './encoded-run.ts';
 import { newRunId, runIdAt } from './ids.ts';
 import { withMetadata, withTags } from './run-fields.ts';
@@ -23,7 +23,7 @@ export interface RunStart {
 export function prepareRun(place: string, given: RunOptions, around: RunContext | undefined): RunStart {
   const { name = 'run', inputs, startTime, ...others } = usableOptions<RunOptions>(place, given, runOptionChecks);
   const options: StartOptions = { ...others, name };
-  const parent = options.root === true ? undefined : around;
+  const parent = options.root === true ? contextOfRoot(around) : around;
   if (startTime !== undefined) startAt(options, startTime, parent);
   const sink = options.exporter ?? around?.exporter ?? sinkOf(parent);
   const sampling = sample(options, parent, sink);

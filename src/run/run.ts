@@ -103,7 +103,7 @@ export class Run implements HookedRun {
     }
     this.isOpen = sink !== undefined && status === 'kept';
     this.#hooks = this.isOpen ? hooksOf(capture.hooks, options) : undefined;
-    this.context = contextOf(record, record, status, activeSpan(), this);
+    this.context = contextOf(record, record, status, activeSpan(), this, parent);
   }
 
   get name(): string {

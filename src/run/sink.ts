@@ -3,6 +3,12 @@ import type { PayloadRules } from '../payload/limits.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
 import type { RunHooks } from './run-hooks.ts';
 
+/** Tags and metadata of a run. Metadata values are JSON text. */
+export interface EncodedFields {
+  readonly tags: readonly string[] | undefined;
+  readonly metadata: ReadonlyMap<string, string> | undefined;
+}
+
 /** The sink settings that determine which parts of a run are recorded. */
 export interface CapturePolicy {
   readonly project: Project;
@@ -16,6 +22,8 @@ export interface CapturePolicy {
   /** Time without a read after which a stream is treated as abandoned, in milliseconds. */
   readonly streamIdleMs: number;
   readonly hooks?: RunHooks | undefined;
+  /** Fields of every run that inherits nothing from a parent run. */
+  readonly defaults?: EncodedFields | undefined;
 }
 
 /** Describes a trace before its first run starts. Passed to samplers. */

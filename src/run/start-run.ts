@@ -1,8 +1,8 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { contextTo, currentContext, enterContext, enteredContext, sinkOf } from './context.ts';
+import { contextTo, contextWith, currentContext, enterContext, enteredContext, sinkOf } from './context.ts';
 import { RemoteRun } from './propagation.ts';
 import { Run, startRunBelow } from './run.ts';
-import { isSink, type RunOptions } from './run-options.ts';
+import { type ContextFields, contextChecks, isSink, type RunOptions, usableOptions } from './run-options.ts';
 import type { RunSink } from './sink.ts';
 
 /**
@@ -24,13 +24,25 @@ export function withRun<Result>(run: Run | RemoteRun | undefined, fn: () => Resu
   if (is(run, Run)) return run.sink === undefined ? fn() : enterContext(run.context, fn);
   if (is(run, RemoteRun)) {
     const sink = sinkOf(currentContext());
-    return sink === undefined ? fn() : enterContext(run.contextFor(sink), fn);
+    if (sink === undefined) return fn();
+    const { fields } = currentContext() ?? {};
+    const context = run.contextFor(sink);
+    return enterContext(fields === undefined ? context : contextWith(fields, context), fn);
   }
   diagnostics.warnOnce(
     'withRun',
     'withRun(run, fn): expected `run` to be a Run; the function was called without a run.',
   );
   return fn();
+}
+
+/**
+ * Calls `fn` and returns its result. Runs that start in `fn`, or in asynchronous work that `fn` starts, record the
+ * given conversation, user, tags and metadata. The current run does not change. An option of a run takes precedence
+ * over the metadata of the context, and an inner call of `withContext` over an outer call.
+ */
+export function withContext<Result>(fields: ContextFields, fn: () => Result): Result {
+  return enterContext(contextWith(usableOptions('withContext', fields, contextChecks), currentContext()), fn);
 }
 
 /**

@@ -118,7 +118,7 @@ test('LangChain accepts the callback handler wherever it accepts handlers', () =
 
 test('the callback handler has options of known names and types', () => {
   expectTypeOf<keyof RunspanCallbackHandlerOptions>().toEqualTypeOf<
-    'tags' | 'metadata' | 'project' | 'projectId' | 'exporter'
+    'threadId' | 'userId' | 'tags' | 'metadata' | 'project' | 'projectId' | 'exporter'
   >();
   // @ts-expect-error -- an unknown option
   () => new RunspanCallbackHandler({ runType: 'tool' });

@@ -17,6 +17,8 @@ function makeContext(id: string, span?: object): RunContext {
     project: 'default',
     tags: undefined,
     metadata: undefined,
+    fields: undefined,
+    added: undefined,
     refused: false,
     sampled: true,
     exporter: undefined,

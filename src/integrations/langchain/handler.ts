@@ -1,4 +1,4 @@
-import { sharedChecks, usableOptions } from '../../run/run-options.ts';
+import { sharedChecks, type ThreadOptions, usableOptions } from '../../run/run-options.ts';
 import { preloadDelivery, type RunSink } from '../../run/sink.ts';
 import { modelResult } from './model.ts';
 import { plainInputs, plainInterrupts, plainOutputs, toolInputs } from './payload.ts';
@@ -6,7 +6,7 @@ import { type RecorderOptions, StepRecorder } from './recorder.ts';
 import { installStepSource } from './steps.ts';
 
 /** Options of `RunspanCallbackHandler`. Every option is optional. */
-export interface RunspanCallbackHandlerOptions {
+export interface RunspanCallbackHandlerOptions extends ThreadOptions {
   /** Tags to add to every run, besides those from LangChain. A list of more than 1 000 tags is ignored. */
   tags?: readonly string[];
   /** Metadata to add to every run. Metadata from LangChain takes precedence. */

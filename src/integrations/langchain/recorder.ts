@@ -5,7 +5,7 @@ import { currentContext, insideStep, modelCall, sinkOf } from '../../run/context
 import { isRunId } from '../../run/ids.ts';
 import type { RunType } from '../../run/record.ts';
 import { Run } from '../../run/run.ts';
-import type { Hiding, RunOptions, StartOptions } from '../../run/run-options.ts';
+import type { ContextFields, Hiding, RunOptions, StartOptions } from '../../run/run-options.ts';
 import { sample } from '../../run/sampling.ts';
 import { hasTokens, modelMetadata } from './model.ts';
 import { plainInputs, plainInterrupts, plainOutputs, plainPayload } from './payload.ts';
@@ -14,7 +14,7 @@ import { warnIfTracedTwice } from './tracer.ts';
 
 const OPERATION = 'RunspanCallbackHandler';
 
-export type RecorderOptions = Pick<RunOptions, 'tags' | 'metadata' | 'project' | 'projectId' | 'exporter'> & Hiding;
+export type RecorderOptions = Pick<RunOptions, keyof ContextFields | 'project' | 'projectId' | 'exporter'> & Hiding;
 
 interface StepStart {
   readonly id: string;

@@ -108,7 +108,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     record.source = this;
     const isAccepted = sink.start(record);
     if (!isAccepted) this.#release(record);
-    this.context = contextOf(record, inherited, isAccepted ? 'kept' : 'refused', undefined, this);
+    this.context = contextOf(record, inherited, isAccepted ? 'kept' : 'refused', undefined, this, parent);
   }
 
   get packageCopy(): object {
