@@ -73,6 +73,8 @@ export interface CallDescription {
   readonly inputs: Readonly<Record<string, unknown>>;
   /** Metadata to add to the plan's metadata for this call. */
   readonly metadata?: Fields;
+  /** `thread_id` and `user_id` from the request. A run keeps the ids that it inherits. */
+  readonly ids?: Fields | undefined;
   /** The OpenTelemetry span that the SDK started for this call. */
   readonly span?: object | undefined;
   /** Called after the run has started. May throw. */

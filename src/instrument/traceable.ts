@@ -17,6 +17,7 @@ import {
   sinkOf,
 } from '../run/context.ts';
 import { Run } from '../run/run.ts';
+import type { Fields } from '../run/run-fields.ts';
 import { type SamplingResult, sample } from '../run/sampling.ts';
 import type { RunSink } from '../run/sink.ts';
 import { followPromise, followResult, RunObserver } from './follow.ts';
@@ -226,13 +227,18 @@ export function addDescription(
   description: Omit<CallDescription, 'inputs'>,
   modelCall: ModelCall | undefined,
 ): void {
-  const { metadata, span, signal, started } = description;
+  const { ids, metadata, span, signal, started } = description;
   // Sets the call's metadata on the run instead of the plan, because nested runs inherit the plan's metadata.
-  if (metadata !== undefined) run.set({ metadata: { ...metadata, ...plan.metadata } });
+  if (metadata !== undefined) run.set({ metadata: { ...newIds(run, ids), ...metadata, ...plan.metadata } });
   run.modelCall = modelCall;
   run.signal = signal && new WeakRef(signal);
   if (span !== undefined) replaceSpan(span, run.context);
   if (started !== undefined) guard('traceable', () => started(run));
+}
+
+/** Returns the ids that the run does not inherit. */
+function newIds({ context }: Run, ids: Fields = {}): Fields {
+  return Object.fromEntries(Object.entries(ids).filter(([key]) => context.metadata?.has(key) !== true));
 }
 
 /**

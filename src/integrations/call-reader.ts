@@ -98,6 +98,11 @@ export function describeRequest(given: unknown, provider: string, fields: Reques
       ls_stop: typeof stop === 'string' ? [stop] : stop,
       ls_invocation_params: definedOrNone(parameters),
     },
+    ids: {
+      thread_id: textOf(body.conversation) || textOf(fieldsOf(body.conversation).id) || undefined,
+      user_id:
+        textOf(body.user) || textOf(body.safety_identifier) || textOf(fieldsOf(body.metadata).user_id) || undefined,
+    },
   };
 }
 

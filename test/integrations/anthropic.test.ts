@@ -16,7 +16,7 @@ const thinking = { type: 'enabled', budget_tokens: 1024 } as const;
 const cache_control = { type: 'ephemeral' } as const;
 const toolUse = { type: 'tool_use', id: 'toolu_weather', name: 'weather' };
 // The types of the current SDK have no temperature.
-const parameters = { temperature: 0.5, stop_sequences: ['END'], tools: [WEATHER_TOOL] };
+const parameters = { temperature: 0.5, stop_sequences: ['END'], tools: [WEATHER_TOOL], metadata: { user_id: 'ada' } };
 const server = { type: 'url' as const, name: 'files', url: 'http://localhost' };
 const counts = { input_tokens: 5, output_tokens: 5, total_tokens: 10 };
 const repeated = {
@@ -59,6 +59,7 @@ test.each<[string, (client: Anthropic) => unknown, Expected]>([
         ls_max_tokens: 100,
         ls_stop: ['END'],
         ls_invocation_params: { model: 'small', max_tokens: 100, ...parameters },
+        user_id: 'ada',
         usage_metadata: expect.objectContaining(counts),
         response_model: 'small',
         request_id: expect.stringMatching(/^req_/),

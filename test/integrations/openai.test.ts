@@ -4,6 +4,7 @@ import OpenAI, { AzureOpenAI } from 'openai';
 import { describe, expect, test } from 'vitest';
 import { wrapOpenAI } from '../../src/integrations/openai/client.ts';
 import type { RunRecord } from '../../src/run/record.ts';
+import { withContext } from '../../src/run/start-run.ts';
 import { record } from '../instrument/recorder.ts';
 import { chunksOf, localModel, lookUp, onlyRun, tea, tracedClient, weather } from './local-openai.ts';
 
@@ -81,6 +82,7 @@ const calls: Row[] = [
         ls_max_tokens: 9,
         ls_stop: ['.'],
         ls_invocation_params: { ...chatParameters, user: 'ada' },
+        user_id: 'ada',
         request_id: 'req_1',
         usage_metadata: expect.anything(),
       },
@@ -287,6 +289,18 @@ const calls: Row[] = [
     { name: 'openai.images.createVariation', outputs: { data: [pixels] } },
   ],
 ];
+
+test('the conversation and the user in a request apply to a run that inherits none', async () => {
+  const { client, recorder } = await tracedClient();
+  const request = { model: 'small', input: question, conversation: { id: 'conv_1' }, safety_identifier: 'ada' };
+  await client.responses.create(request);
+  await withContext({ userId: 'bob' }, () => client.responses.create({ ...request, conversation: 'conv_2' }));
+  const seen = recorder.runs.map(({ extra }) => [extra?.metadata?.thread_id, extra?.metadata?.user_id]);
+  expect(seen).toEqual([
+    ['conv_1', 'ada'],
+    ['conv_2', 'bob'],
+  ]);
+});
 
 test.each(calls)('%s is recorded', async (_, call, { metadata, absent = [], ...expected }) => {
   const { client, only } = await tracedClient();

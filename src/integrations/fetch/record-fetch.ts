@@ -170,7 +170,7 @@ function beginCall({ input, init, body, startTime, around, sink }: FetchRequest)
   const start = prepareRun(OPERATION, { name, runType, inputs, ...(startTime && { startTime }) }, around);
   const run = new Run(start.options, start.parent, start.sink, start.inputs, start.sampling);
   const metadata = description?.metadata ?? { ls_provider: provider };
-  addDescription(run, start.options, { metadata, signal }, call);
+  addDescription(run, start.options, { ids: description?.ids, metadata, signal }, call);
   if (description === undefined) markUnreadable(run, 'request');
   run.started();
   return {
