@@ -1,24 +1,49 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { isIP } from 'node:net';
+import { type BlockList, isIP } from 'node:net';
 import { isLoopback } from '../base/options.ts';
 import { HttpError } from './http-error.ts';
+import { FULL_GRANT, type Grant, type Keyring } from './keyring.ts';
+import type { Permission } from './store/key-store.ts';
+import { DEFAULT_SCOPE, type Scope } from './store/store.ts';
 
-interface AccessRules {
+export interface AccessRules {
   /** Address that the receiver listens on. */
   readonly host: string;
-  readonly apiKey?: string;
-  readonly writeKey?: string;
-  readonly workspaceId?: string;
-  readonly allowedHosts?: readonly string[];
+  /** Keys that the receiver accepts. If undefined, no key is required. */
+  readonly keys?: Keyring;
+  readonly proxies?: readonly TrustedProxy[];
+  readonly workspaceId?: string | undefined;
+  readonly allowedHosts?: readonly string[] | undefined;
+  /** URL under which clients reach the receiver. */
+  readonly publicUrl?: string | undefined;
+}
+
+/** A proxy that authenticates users, and puts the user's name into a header. */
+export interface TrustedProxy {
+  readonly addresses: BlockList;
+  /** Name of the header in lower case. */
+  readonly header: string;
+  readonly grant: Grant;
 }
 
 /**
  * Clients that may send requests to a route. `anyone`: all clients, including web pages from other origins. `open`: all
- * clients except web pages from other origins. `write`: clients that send the API key or the write key. `key`
- * (default): clients that send the API key. If no key is configured, `write` and `key` mean the same as `open`.
+ * clients except web pages from other origins. Other values: clients whose key has this permission or `admin`. If the
+ * receiver requires no key, they mean the same as `open`.
  */
-export type Admission = 'anyone' | 'open' | 'write' | 'key';
+export type Admission = 'anyone' | 'open' | Permission;
+
+/** Scope of requests without a key. The scope contains no data, because the name of a tenant is never empty. */
+const NO_SCOPE: Scope = { tenant: '' };
+
+/** Why a request was rejected, by the permission of its key. */
+const DENIALS: Readonly<Record<Permission, string>> = {
+  write: 'The write key can only send runs and feedback',
+  read: 'The read key can only read',
+  metrics: 'The metrics key can only read /metrics',
+  admin: '',
+};
 
 const SESSION_SECONDS = 30 * 24 * 60 * 60;
 /** Maximum number of login sessions. Each further login ends the oldest session. */
@@ -30,20 +55,37 @@ const SESSIONS_MAX = 1_000;
 const WRONG_KEYS_MAX = 10;
 const WRONG_KEYS_WINDOW_MS = 60_000;
 
-/** Decides which requests a receiver accepts. */
+interface Session {
+  readonly keyId: string;
+  readonly endsAtMs: number;
+}
+
+/** Decides which requests a receiver accepts, and which data they can reach. */
 export class Access {
-  readonly #rules: AccessRules;
+  #rules: AccessRules;
   readonly #isExposed: boolean;
-  readonly #names: ReadonlySet<string>;
-  /** Maps session tokens to expiry times in milliseconds, oldest session first. */
-  readonly #sessions = new Map<string, number>();
+  /** Sessions by token, oldest session first. */
+  readonly #sessions = new Map<string, Session>();
   #wrongKeys = 0;
   #wrongKeysResetMs = 0;
 
   constructor(rules: AccessRules) {
     this.#rules = rules;
     this.#isExposed = !isLoopback(rules.host);
-    this.#names = new Set(rules.allowedHosts?.map((name) => name.toLowerCase()));
+  }
+
+  /** Replaces the rules, except for the address. Sessions continue if their keys are still accepted. */
+  replaceRules(rules: AccessRules): void {
+    this.#rules = rules;
+  }
+
+  get publicUrl(): string | undefined {
+    return this.#rules.publicUrl;
+  }
+
+  /** Scopes with all data of the receiver. */
+  get scopes(): readonly Scope[] {
+    return this.#rules.keys?.scopes() ?? [DEFAULT_SCOPE];
   }
 
   /**
@@ -56,17 +98,17 @@ export class Access {
     if (isOwnAuthority(headers.host, port)) return;
     const name = nameIn(headers.host);
     if (this.#isExposed && (isIP(name.replace(/^\[(.*)\]$/, '$1')) > 0 || isLoopback(name))) return;
-    if (this.#names.has(name)) return;
+    if (this.#isAllowedName(name)) return;
     const expected = `Expected the host to be 127.0.0.1, localhost or [::1] with port ${port}`;
     throw new HttpError(403, this.#isExposed ? `${expected}, an IP address, or one of \`allowedHosts\`` : expected);
   }
 
   /**
-   * Throws an HTTP 403 error if a page from another origin sent the request. Throws a 401 error if the key is missing
-   * or wrong.
+   * Returns the scope that the request is limited to. Throws an HTTP 403 error if a page from another origin sent the
+   * request or the key does not allow the route. Throws a 401 error if the key is missing or wrong.
    */
-  admit(request: IncomingMessage, admission: Admission): void {
-    if (admission === 'anyone') return;
+  async admit(request: IncomingMessage, admission: Admission): Promise<Scope> {
+    if (admission === 'anyone') return NO_SCOPE;
     const { origin } = request.headers;
     if (origin !== undefined && !this.#isOwnOrigin(origin, request)) {
       throw new HttpError(403, 'Pages from another origin may not send requests to this receiver');
@@ -74,23 +116,27 @@ export class Access {
     if (isOfAnotherSite(request) && !(admission === 'open' && isNavigation(request))) {
       throw new HttpError(403, 'Pages from other sites may only link to /');
     }
-    if (admission === 'open') return;
-    this.#checkKey(request, admission);
+    if (admission === 'open') return NO_SCOPE;
+    const { permission, scope } = await this.#grantOf(request);
+    if (permission !== admission && permission !== 'admin') throw new HttpError(403, DENIALS[permission]);
     const { 'x-tenant-id': workspaceId } = request.headers;
     if (this.#rules.workspaceId !== undefined && workspaceId !== undefined && workspaceId !== this.#rules.workspaceId) {
       throw new HttpError(403, 'x-tenant-id does not match the workspace of this receiver');
     }
+    return scope;
   }
 
   /** Starts a login session and returns its `Set-Cookie` header. Throws an HttpError if the key is wrong. */
-  login(key: unknown, request: IncomingMessage): string {
-    const { apiKey, writeKey } = this.#rules;
-    if (typeof key === 'string' && writeKey !== undefined && isSame(key, writeKey)) {
-      throw unauthorized('This is the write key: log in with the key in RUNSPAN_RECEIVER_KEY or `apiKey`');
+  async login(key: unknown, request: IncomingMessage): Promise<string> {
+    const { keys } = this.#rules;
+    const grant = keys === undefined ? FULL_GRANT : typeof key === 'string' ? await keys.find(key) : undefined;
+    if (grant === undefined) throw this.#wrongKey();
+    const { id, permission } = grant;
+    if (permission === 'write' || permission === 'metrics') {
+      throw unauthorized(`This is the ${permission} key: log in with ${keys?.loginKeys}`);
     }
-    if (apiKey !== undefined && (typeof key !== 'string' || !isSame(key, apiKey))) throw this.#wrongKey();
     const token = randomBytes(32).toString('hex');
-    this.#sessions.set(token, Date.now() + SESSION_SECONDS * 1_000);
+    this.#sessions.set(token, { keyId: id, endsAtMs: Date.now() + SESSION_SECONDS * 1_000 });
     const [oldest = ''] = this.#sessions.keys();
     if (this.#sessions.size > SESSIONS_MAX) this.#sessions.delete(oldest);
     const isSecure = request.headers.origin?.startsWith('https:') === true;
@@ -108,29 +154,50 @@ export class Access {
 
   #isOwnOrigin(origin: string, { headers, socket }: IncomingMessage): boolean {
     const [, scheme, authority] = /^(https?):\/\/(.*)$/.exec(origin) ?? [];
-    if (this.#names.has(nameIn(authority))) return true;
+    if (this.#isAllowedName(nameIn(authority))) return true;
     if (scheme !== 'http') return false;
     return isOwnAuthority(authority, socket.localPort ?? 0) || (this.#isExposed && authority === headers.host);
   }
 
-  #checkKey(request: IncomingMessage, admission: 'write' | 'key'): void {
-    const { apiKey, writeKey } = this.#rules;
-    if (apiKey === undefined) return;
+  #isAllowedName(name: string): boolean {
+    return this.#rules.allowedHosts?.some((allowed) => allowed.toLowerCase() === name) === true;
+  }
+
+  async #grantOf(request: IncomingMessage): Promise<Grant> {
+    const { keys } = this.#rules;
+    if (keys === undefined) return FULL_GRANT;
     const { method, headers } = request;
     const given = headers['x-api-key'] ?? /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
     if (typeof given === 'string') {
-      if (isSame(given, apiKey)) return;
-      if (writeKey === undefined || !isSame(given, writeKey)) throw this.#wrongKey();
-      if (admission === 'write') return;
-      throw new HttpError(403, 'The write key can only send runs and feedback');
+      const grant = await keys.find(given);
+      if (grant === undefined) throw this.#wrongKey();
+      return grant;
     }
-    const token = cookieOf(request);
-    if (token === undefined) throw unauthorized('The API key is missing: send the key in the header x-api-key');
-    if (Date.now() >= (this.#sessions.get(token) ?? 0)) throw unauthorized('The session has ended: log in again');
-    // Browsers send the session cookie with every request, so a write also needs an `Origin` header.
+    const grant = this.#proxyGrantOf(request) ?? (await this.#sessionGrantOf(request, keys));
+    // Browsers send cookies and pass through proxies with every request, so a write also needs an `Origin` header.
     if (method !== 'GET' && headers.origin === undefined) {
       throw new HttpError(403, 'A request that writes with a cookie must have an Origin header');
     }
+    return grant;
+  }
+
+  async #sessionGrantOf(request: IncomingMessage, keys: Keyring): Promise<Grant> {
+    const token = cookieOf(request);
+    if (token === undefined) throw unauthorized('The API key is missing: send the key in the header x-api-key');
+    const { keyId = '', endsAtMs = 0 } = this.#sessions.get(token) ?? {};
+    const grant = Date.now() < endsAtMs ? await keys.byId(keyId) : undefined;
+    if (grant === undefined) throw unauthorized('The session has ended: log in again');
+    return grant;
+  }
+
+  /** Returns the grant of a user whom a trusted proxy has authenticated. Other clients cannot forge the header. */
+  #proxyGrantOf({ headers, socket }: IncomingMessage): Grant | undefined {
+    const { remoteAddress = '', remoteFamily } = socket;
+    const family = remoteFamily === 'IPv6' ? 'ipv6' : 'ipv4';
+    const proxy = this.#rules.proxies?.find(
+      ({ addresses, header }) => (headers[header] ?? '') !== '' && addresses.check(remoteAddress, family),
+    );
+    return proxy?.grant;
   }
 
   #wrongKey(): HttpError {
@@ -174,12 +241,6 @@ function nameIn(authority: string | undefined): string {
 
 function unauthorized(detail: string): HttpError {
   return new HttpError(401, detail, { 'www-authenticate': 'Bearer' });
-}
-
-/** Compares two strings in constant time. */
-function isSame(given: string, expected: string): boolean {
-  const [a, b] = [given, expected].map((text) => createHash('sha256').update(text).digest());
-  return a !== undefined && b !== undefined && timingSafeEqual(a, b);
 }
 
 /**

@@ -55,7 +55,7 @@ const LOGIN_BYTES_MAX = 4 * 1024;
 async function login(call: Call): Promise<RouteResponse> {
   const body = await readJson(call, LOGIN_BYTES_MAX);
   const key = isObject(body) ? body.key : undefined;
-  return { status: 200, body: {}, headers: { 'set-cookie': call.access.login(key, call.request) } };
+  return { status: 200, body: {}, headers: { 'set-cookie': await call.access.login(key, call.request) } };
 }
 
 function logout({ access, request }: Call): RouteResponse {

@@ -11,6 +11,7 @@ import {
 import { shown } from '../base/text.ts';
 import { Access } from './access.ts';
 import { Faults, type ReceiverFaults } from './faults.ts';
+import { FixedKeys } from './keyring.ts';
 import type { RunQuery } from './query/query.ts';
 import { checkedQuery, checkedTraceId } from './query/run-query.ts';
 import { createRoutes } from './routes.ts';
@@ -101,10 +102,12 @@ export async function createReceiver(options: ReceiverOptions = {}): Promise<Rec
   const { host = '127.0.0.1', port = 0, store = new MemoryStore(), strict = false } = given;
   checkKeys(given, host);
   const faults = new Faults();
-  const access = new Access({ ...given, host });
+  const { apiKey, writeKey, workspaceId, allowedHosts } = given;
+  const keys = apiKey === undefined ? undefined : new FixedKeys(apiKey, writeKey);
+  const access = new Access({ host, workspaceId, allowedHosts, ...(keys && { keys }) });
   // Node expects an IPv6 address without brackets.
   const address = host.replace(/^\[(.*)\]$/, '$1');
-  const server = await listen(createRoutes(store, strict, faults, access), address, port);
+  const server = await listen(createRoutes({ store, strict, faults, access }), address, port);
   return {
     url: server.url,
     runs: async (query = {}) => runsOf(store, checkedQuery(query)),

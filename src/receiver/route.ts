@@ -6,7 +6,9 @@ import { HttpError } from './http-error.ts';
 import { JsonReader } from './ingest/json.ts';
 import type { RequestBodies } from './ingest/request-body.ts';
 import { uuid } from './ingest/run-fields.ts';
-import type { Scope, Store } from './store/store.ts';
+import type { Metrics } from './metrics.ts';
+import type { RunLimits } from './run-limits.ts';
+import type { Scope, Store, StoreStatus } from './store/store.ts';
 import { validated } from './validation.ts';
 
 /** An HTTP response. Contains either `body`, which is sent as JSON, or `content` in another format. */
@@ -31,19 +33,25 @@ export interface Call {
   readonly search: URLSearchParams;
   readonly bodies: RequestBodies;
   readonly store: Store;
+  /** Data that the request's key can reach. Without a key, the scope contains no data. */
   readonly scope: Scope;
   readonly faults: Faults;
   readonly access: Access;
   /** Connections with an open change stream. */
   readonly streams: Set<Socket>;
   readonly strict: boolean;
+  readonly metrics: Metrics;
+  /** Limits of the tenants. Undefined if there are none. */
+  readonly limits?: RunLimits;
+  /** Returns the figures of the store, if the store has any. */
+  readonly status?: () => Promise<StoreStatus>;
 }
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'OPTIONS';
   /** URL path of the route. Segments that start with `:` are parameters. */
   readonly path: string;
-  /** @default 'key' */
+  /** @default 'read' */
   readonly admission?: Admission;
   /** Handles a request. Throws an HttpError to send an error response. */
   readonly handle: (call: Call) => RouteResponse | Promise<RouteResponse>;

@@ -1,17 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Access } from './access.ts';
-import type { Faults } from './faults.ts';
 import { feedbackRoutes, tokenRoutes } from './feedback/feedback-routes.ts';
-import { HttpError } from './http-error.ts';
+import { HttpError, toHttpError } from './http-error.ts';
 import { fieldRoutes, interfaceRoutes } from './ingest/ingest-routes.ts';
 import { RequestBodies } from './ingest/request-body.ts';
+import { Metrics } from './metrics.ts';
 import { otlpRoutes } from './otlp/otlp-routes.ts';
 import { pageRoutes } from './page-routes.ts';
 import { attachmentRoutes } from './query/attachment-routes.ts';
 import { queryRoutes } from './query/query-routes.ts';
-import type { Route, RouteResponse } from './route.ts';
-import { DEFAULT_SCOPE, type Store } from './store/store.ts';
+import type { Call, Route, RouteResponse } from './route.ts';
+import { serviceRoutes } from './service-routes.ts';
 
 /** Responds to a request, or throws an HttpError. */
 export type Routes = (request: IncomingMessage, liftTimeout: () => void) => Promise<RouteResponse>;
@@ -21,41 +20,63 @@ const PREFIX = '/api/v1';
 /** In strict mode, only paths for feedback tokens may have the prefix `/api/v1`. */
 const PREFIXED = `${PREFIX}/feedback/tokens`;
 
-export function createRoutes(store: Store, strict: boolean, faults: Faults, access: Access): Routes {
-  const others = [...fieldRoutes, ...feedbackRoutes, ...otlpRoutes];
-  const endpoints = endpointsOf([
-    ...interfaceRoutes,
-    ...tokenRoutes,
-    ...others,
-    ...queryRoutes,
-    ...attachmentRoutes,
-    ...pageRoutes,
-  ]);
-  const hidden = new Set(strict ? others : []);
+/** The parts of a receiver that its routes use. */
+export interface RoutesOptions extends Pick<Call, 'store' | 'strict' | 'faults' | 'access' | 'limits' | 'status'> {
+  readonly metrics?: Metrics;
+}
+
+/** Routes that strict mode hides. */
+const OTHERS: readonly Route[] = [...fieldRoutes, ...feedbackRoutes, ...otlpRoutes];
+
+/** All routes of a receiver. */
+export const ROUTES: readonly Route[] = [
+  ...interfaceRoutes,
+  ...tokenRoutes,
+  ...OTHERS,
+  ...queryRoutes,
+  ...attachmentRoutes,
+  ...serviceRoutes,
+  ...pageRoutes,
+];
+
+export function createRoutes({ store, metrics = new Metrics(), ...options }: RoutesOptions): Routes {
+  const { strict, access } = options;
+  const endpoints = endpointsOf(ROUTES);
+  const hidden = new Set(strict ? OTHERS : []);
   const prefix = strict ? PREFIXED : `${PREFIX}/`;
   const context = {
-    store,
-    scope: DEFAULT_SCOPE,
-    strict,
-    faults,
-    access,
-    bodies: new RequestBodies(),
+    ...options,
+    store: metrics.measured(store),
+    metrics,
+    bodies: new RequestBodies(undefined, (bytes) => {
+      metrics.receivedBytes += bytes;
+    }),
     streams: new Set<Socket>(),
   };
-  return async (request, liftTimeout) => {
+  const respond: Routes = async (request, liftTimeout) => {
     access.checkHost(request);
     const { pathname, searchParams: search } = targetOf(request);
     const path = pathname.startsWith(prefix) ? pathname.slice(PREFIX.length) : pathname;
     const endpoint = endpoints.find(({ pattern }) => pattern.test(path));
     const found = endpoint?.routes.filter((one) => !hidden.has(one)) ?? [];
     const route = found.find((one) => one.method === request.method || isProbe(one, request));
-    access.admit(request, route?.admission ?? 'key');
+    const scope = await access.admit(request, route?.admission ?? 'read');
     if (found.length === 0) throw new HttpError(404, `No route matches ${pathname}`);
     if (route === undefined) {
       const allowed = found.map(({ method }) => method).join(', ');
       throw new HttpError(405, `${pathname} accepts ${allowed}, got ${request.method}`, { allow: allowed });
     }
-    return route.handle({ ...context, request, liftTimeout, parameters: parametersIn(path, endpoint), search });
+    return route.handle({ ...context, scope, request, liftTimeout, parameters: parametersIn(path, endpoint), search });
+  };
+  return async (request, liftTimeout) => {
+    try {
+      const response = await respond(request, liftTimeout);
+      metrics.responded(response.status);
+      return response;
+    } catch (error) {
+      metrics.responded(toHttpError(error)?.status ?? 500);
+      throw error;
+    }
   };
 }
 

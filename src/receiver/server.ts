@@ -20,7 +20,7 @@ const REQUEST_TIMEOUT_MS = 60_000;
 const IDLE_TIMEOUT_MS = 120_000;
 const HEADER_BYTES_MAX = 16 * 1024;
 const CONNECTIONS_MAX = 1_000;
-/** Maximum time that `close` waits for pending requests, in milliseconds. */
+/** Default maximum time that `close` waits for pending requests, in milliseconds. */
 const CLOSE_MS = 2_000;
 
 /** Default response headers, which a route may override. */
@@ -43,7 +43,7 @@ export async function listen(
   routes: Routes,
   host: string,
   port: number,
-  requestTimeoutMs: number = REQUEST_TIMEOUT_MS,
+  { requestTimeoutMs = REQUEST_TIMEOUT_MS, closeMs = CLOSE_MS }: { requestTimeoutMs?: number; closeMs?: number } = {},
 ): Promise<Listening> {
   const closing = new AbortController();
   allowListeners(closing.signal);
@@ -82,7 +82,7 @@ export async function listen(
         closing.abort();
         server.close();
         endIdleConnections();
-        const timer = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
+        const timer = setTimeout(() => server.closeAllConnections(), closeMs);
         server.once('close', () => clearTimeout(timer));
       }
       await closed;

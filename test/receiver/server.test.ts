@@ -60,8 +60,9 @@ describe('the time limit of a request', () => {
   const LIMIT_MS = 200;
 
   async function startLimited(): Promise<string> {
-    const routes = createRoutes(new MemoryStore(), false, new Faults(), new Access({ host: '127.0.0.1' }));
-    const { url, close } = await listen(routes, '127.0.0.1', 0, LIMIT_MS);
+    const access = new Access({ host: '127.0.0.1' });
+    const routes = createRoutes({ store: new MemoryStore(), strict: false, faults: new Faults(), access });
+    const { url, close } = await listen(routes, '127.0.0.1', 0, { requestTimeoutMs: LIMIT_MS });
     onTestFinished(close);
     return url;
   }

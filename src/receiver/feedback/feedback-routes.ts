@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { HttpError } from '../http-error.ts';
 import { uuid } from '../ingest/run-fields.ts';
 import { type Call, idOf, type Route, type RouteResponse, readJson } from '../route.ts';
+import type { Scope } from '../store/store.ts';
 import { parsed, refuseUnknownParameters, validated } from '../validation.ts';
 import { addFeedback } from './add-feedback.ts';
 import type { Feedback, FeedbackToken } from './feedback.ts';
@@ -58,15 +59,16 @@ async function createTokens(call: Call): Promise<RouteResponse> {
   const body = await readJson(call, FEEDBACK_BYTES_MAX);
   const tokens = readTokens(body);
   await call.store.addTokens(call.scope, tokens);
-  const created = tokens.map((token) => tokenBody(token, call.request));
+  const created = tokens.map((token) => tokenBody(token, call));
   return { status: 200, body: Array.isArray(body) ? created : created[0] };
 }
 
-async function listTokens({ request, search, store, scope }: Call): Promise<RouteResponse> {
+async function listTokens(call: Call): Promise<RouteResponse> {
+  const { search, store, scope } = call;
   refuseUnknownParameters(search, ['run_id', ...PAGE_PARAMETERS]);
   const [id = ''] = idsIn(search, 'run_id');
   const tokens = await store.tokens(scope, id);
-  const items = tokens.map((token) => tokenBody(token, request));
+  const items = tokens.map((token) => tokenBody(token, call));
   return { status: 200, body: itemsOfPage(items, search) };
 }
 
@@ -79,10 +81,11 @@ function idsIn(search: URLSearchParams, parameter: string): string[] {
   return ids.map((id) => validated(uuid(true), id, loc));
 }
 
-/** Returns the response body for a new feedback token. The token's URL starts with the request's base URL. */
-function tokenBody({ id, expires_at, feedback_key }: FeedbackToken, { headers }: IncomingMessage): object {
+/** Returns the response body for a feedback token. The token's URL starts with the receiver's public URL. */
+function tokenBody({ id, expires_at, feedback_key }: FeedbackToken, { access, request: { headers } }: Call): object {
   const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http';
-  return { id, url: `${scheme}://${headers.host}/api/v1/feedback/tokens/${id}`, expires_at, feedback_key };
+  const base = access.publicUrl ?? `${scheme}://${headers.host}`;
+  return { id, url: `${base}/api/v1/feedback/tokens/${id}`, expires_at, feedback_key };
 }
 
 async function postWithToken(call: Call): Promise<RouteResponse> {
@@ -101,16 +104,26 @@ async function getWithToken(call: Call): Promise<RouteResponse> {
   return isPreview(call.request) ? CONFIRMATION : store(call, token, input);
 }
 
-async function tokenOf(call: Call): Promise<FeedbackToken> {
-  const token = await call.store.token(call.scope, idOf(call));
-  if (token === undefined) throw new HttpError(404, 'The feedback token does not exist');
-  if (isExpired(token)) throw new HttpError(410, `The feedback token expired at ${token.expires_at}`);
-  return token;
+interface FoundToken {
+  readonly token: FeedbackToken;
+  readonly scope: Scope;
 }
 
-async function store(call: Call, token: FeedbackToken, input: Partial<Feedback>): Promise<RouteResponse> {
+/** Looks the token up in each tenant, because the request contains no key. The ids of tokens are random. */
+async function tokenOf(call: Call): Promise<FoundToken> {
+  const id = idOf(call);
+  for (const scope of call.access.scopes) {
+    const token = await call.store.token(scope, id);
+    if (token === undefined) continue;
+    if (isExpired(token)) throw new HttpError(410, `The feedback token expired at ${token.expires_at}`);
+    return { token, scope };
+  }
+  throw new HttpError(404, 'The feedback token does not exist');
+}
+
+async function store(call: Call, { token, scope }: FoundToken, input: Partial<Feedback>): Promise<RouteResponse> {
   const { run_id: runId, feedback_key: key, feedback_id: id } = token;
-  if (!(await addFeedback(call.store, call.scope, feedbackOf(input, runId, key, id)))) throw withoutRun(runId);
+  if (!(await addFeedback(call.store, scope, feedbackOf(input, runId, key, id)))) throw withoutRun(runId);
   return { status: 200, body: { id, key } };
 }
 

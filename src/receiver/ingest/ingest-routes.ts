@@ -5,7 +5,7 @@ import { HttpError, ValidationIssues } from '../http-error.ts';
 import { readRunQuery } from '../query/run-query.ts';
 import { type Call, idOf, type Route, type RouteResponse, readJson } from '../route.ts';
 import { ranged } from '../store/run-filter.ts';
-import type { RunOperation } from '../store/store.ts';
+import type { RunOperation, Scope } from '../store/store.ts';
 import { jsonObject } from '../validation.ts';
 import { jsonPieces } from './json-pieces.ts';
 import { boundaryOf, parseMultipart } from './multipart.ts';
@@ -40,10 +40,22 @@ const INFO = {
  */
 const BATCH_RECORDS_MAX = 1_000;
 
-/** Applies the simulated faults, then stores the operations in a request. */
-export async function ingest({ store, scope, faults }: Call, operations: readonly RunOperation[]): Promise<void> {
+/** Applies the simulated faults and the tenant's limits, then stores the operations in a request. */
+export async function ingest(call: Call, operations: readonly RunOperation[]): Promise<void> {
+  const { store, scope, faults, limits, metrics } = call;
+  limits?.take(scope.tenant, operations.length);
   await faults.apply(operations);
-  await store.apply(scope, operations);
+  await store.apply(scope, operationsIn(scope, operations));
+  metrics.acceptedRuns += operations.length;
+}
+
+/** Moves runs to the project of the scope, if the scope is limited to a project. */
+function operationsIn({ project }: Scope, operations: readonly RunOperation[]): readonly RunOperation[] {
+  if (project === undefined) return operations;
+  return operations.map(({ fields: { session_id, ...fields }, ...operation }) => {
+    const isNamed = operation.kind === 'post' || session_id !== undefined || fields.session_name !== undefined;
+    return { ...operation, fields: { ...fields, ...(isNamed && { session_name: project }) } };
+  });
 }
 
 async function ingestRecord(call: Call, kind: 'post' | 'patch'): Promise<RouteResponse> {

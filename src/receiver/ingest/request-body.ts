@@ -33,9 +33,12 @@ const RETRY_AFTER_S = 1;
 /** Reads request bodies and limits their total size in memory. */
 export class RequestBodies {
   readonly #limits: BodyLimits;
+  readonly #onRead: (bytes: number) => void;
   #inFlightBytes = 0;
 
-  constructor(limits: BodyLimits = LIMITS) {
+  /** `onRead` is called with the size of each decompressed chunk. */
+  constructor(limits: BodyLimits = LIMITS, onRead: (bytes: number) => void = () => {}) {
+    this.#onRead = onRead;
     this.#limits = limits;
   }
 
@@ -60,6 +63,7 @@ export class RequestBodies {
     let reservedBytes = 0;
     const add = (chunk: Buffer): void => {
       sizeBytes += chunk.length;
+      this.#onRead(chunk.length);
       if (sizeBytes > sizeBytesMax) throw tooLarge(sizeBytesMax, isCompressed ? ' when decompressed' : '');
       const reservation = chunk.length + CHUNK_OVERHEAD_BYTES;
       if (this.#inFlightBytes + reservation > inFlightBytesMax) {

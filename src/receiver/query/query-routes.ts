@@ -63,6 +63,7 @@ export const queryRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: '/query/import',
+    admission: 'admin',
     handle: async (call) => ({ status: 200, body: await importTrace(call) }),
   },
   {
@@ -89,7 +90,7 @@ export const queryRoutes: readonly Route[] = [
       return { status: 200, content };
     },
   },
-  { method: 'POST', path: '/query/feedback', handle: postFeedback },
+  { method: 'POST', path: '/query/feedback', admission: 'write', handle: postFeedback },
   {
     method: 'GET',
     path: '/query/statistics',

@@ -5,6 +5,7 @@ import { parseDottedOrder, parseIsoTimestamp } from '../../run/time.ts';
 import type { Feedback } from '../feedback/feedback.ts';
 import { readFeedback } from '../feedback/feedback-fields.ts';
 import { HttpError, type Location, ValidationIssues } from '../http-error.ts';
+import { ingest } from '../ingest/ingest-routes.ts';
 import { JsonReader } from '../ingest/json.ts';
 import { decompressed } from '../ingest/request-body.ts';
 import { readRun } from '../ingest/run-message.ts';
@@ -115,7 +116,7 @@ class TraceImport {
     // In an export, the header may come after the runs.
     checkHeader({ format: FORMAT, version: VERSION, ...this.#header });
     this.#issues.throwIfAny();
-    await this.#call.store.apply(this.#call.scope, this.#batch);
+    await ingest(this.#call, this.#batch);
     this.#batch = [];
     this.#batchBytes = 0;
   }

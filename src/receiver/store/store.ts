@@ -161,6 +161,18 @@ export interface TokenStore {
 /** Stores runs, attachments, feedback and feedback tokens. */
 export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStore, TokenStore {}
 
+/** Figures of a store for monitoring. */
+export interface StoreStatus {
+  /** Size of the operations that wait to be written, in bytes. */
+  readonly queuedBytes: number;
+  /** Number of runs that are not in the search index yet. */
+  readonly unindexedRuns: number;
+  readonly fileBytes: number;
+  readonly walBytes: number;
+  /** Free space on the disk, in bytes. */
+  readonly freeBytes: number;
+}
+
 /** Names of all methods of `Store`. The compiler checks that the list is complete. */
 export const STORE_METHODS: readonly (keyof Store)[] = Object.keys({
   apply: 0,

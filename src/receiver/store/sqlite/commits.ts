@@ -5,6 +5,7 @@ import type { Scope } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { isOfTheFile, type SqliteConnection } from './database.ts';
 import { type StoreOwner, setOwner } from './file.ts';
+import { SqliteKeys } from './keys.ts';
 import type { EncodedOperation } from './payloads.ts';
 import { type Retention, SqliteRetention } from './retention.ts';
 import { SqliteIndex } from './search.ts';
@@ -96,6 +97,10 @@ export class SqliteCommits {
 
   addTokens({ tenant }: Scope, tokens: readonly FeedbackToken[]): Promise<void> {
     return this.#call(() => this.#writer.addTokens(tenant, tokens));
+  }
+
+  useKey(id: string, usedMs: number): Promise<void> {
+    return this.#call(() => new SqliteKeys(this.#connection).useKey(id, usedMs));
   }
 
   setOwner(owner: StoreOwner): Promise<void> {

@@ -15,6 +15,7 @@ import { pathToFileURL } from 'node:url';
 import { RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
 import { type Engine, isBusy, isNoDatabase, isOfTheFile, SqliteConnection, toStoreError } from './database.ts';
+import { KEYS_TABLE } from './keys.ts';
 import { APPLICATION_ID, FORMAT_VERSION, SCHEMA } from './schema.ts';
 import { upgrade } from './upgrade.ts';
 
@@ -75,7 +76,8 @@ export function openToWrite(engine: Engine, path: string): OpenFile {
     try {
       if (sizeOf(path) === 0) create(engine, path, () => {});
       else if (headerVersion(engine, path) !== FORMAT_VERSION) upgradeFile(engine, path);
-      return { connection: connect(engine, path, (connection) => connection.exec(WRITER_PRAGMAS)), lock };
+      const prepare = (connection: SqliteConnection): void => connection.exec(`${WRITER_PRAGMAS}; ${KEYS_TABLE}`);
+      return { connection: connect(engine, path, prepare), lock };
     } catch (error) {
       lock.release();
       throw error;
@@ -115,16 +117,27 @@ export function openToRead(engine: Engine, path: string): SqliteConnection {
       path,
       (connection) => {
         connection.exec(READER_PRAGMAS);
-        const version = checkedVersion(connection, path);
-        if (version === FORMAT_VERSION) return;
-        const message = `The store ${path} has format version ${version}, and this version of runspan reads ${FORMAT_VERSION}: open it for writing once to upgrade it, for example with \`runspan dev\``;
-        throw new RunspanError('RUNSPAN_STORE_INVALID', message);
+        checkIsCurrent(connection, path);
       },
       { readOnly: true },
     );
   } catch (error) {
     throw toStoreError(error, path);
   }
+}
+
+/**
+ * Opens a store to change its keys, even while another process has the store open for writing. The connection must not
+ * write to other tables. If `create` is set, creates a missing store.
+ */
+export function openToChangeKeys(engine: Engine, path: string, create: boolean): SqliteConnection {
+  if (create && sizeOf(path) === 0) {
+    const { connection, lock } = openToWrite(engine, path);
+    connection.close();
+    lock.release();
+  }
+  openToRead(engine, path).close();
+  return connect(engine, path, (connection) => connection.exec(`PRAGMA busy_timeout = ${BUSY_MS}; ${KEYS_TABLE}`));
 }
 
 /** Writes a copy of the store to a new file. Throws a RunspanError if the file exists or cannot be written. */
@@ -251,6 +264,13 @@ function checkedVersion(connection: SqliteConnection, path: string): number {
   const version = connection.number('PRAGMA user_version');
   if (version <= FORMAT_VERSION) return version;
   const message = `The store ${path} has format version ${version}, and this version of runspan supports ${FORMAT_VERSION}: use the later version that created it, or another file`;
+  throw new RunspanError('RUNSPAN_STORE_INVALID', message);
+}
+
+function checkIsCurrent(connection: SqliteConnection, path: string): void {
+  const version = checkedVersion(connection, path);
+  if (version === FORMAT_VERSION) return;
+  const message = `The store ${path} has format version ${version}, and this version of runspan reads ${FORMAT_VERSION}: open it for writing once to upgrade it, for example with \`runspan dev\``;
   throw new RunspanError('RUNSPAN_STORE_INVALID', message);
 }
 

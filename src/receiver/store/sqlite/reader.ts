@@ -2,6 +2,7 @@ import type { Attachment } from '../../../run/record.ts';
 import { isoTimestamp } from '../../../run/time.ts';
 import type { Feedback, FeedbackFigures, FeedbackToken } from '../../feedback/feedback.ts';
 import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, TimeRange } from '../../query/query.ts';
+import type { StoredKey } from '../key-store.ts';
 import { ALL_TIMES, filterOf, type RunFilter } from '../run-filter.ts';
 import { derivedOrder, inOrder, startUsOf, type TreeNode } from '../run-tree.ts';
 import {
@@ -16,6 +17,7 @@ import {
 import type { Changes, Scope } from '../store.ts';
 import { idBytes, idText, type Row, type SqliteConnection, type SqlValue } from './database.ts';
 import { copyTo, type StoreOwner } from './file.ts';
+import { SqliteKeys } from './keys.ts';
 import {
   all,
   type Condition,
@@ -40,6 +42,7 @@ type RunKey = readonly [n: number, derivedOrder: string | undefined];
 export class SqliteReader {
   readonly #connection: SqliteConnection;
   readonly #search: SqliteSearch;
+  readonly #keys: SqliteKeys;
   /** Returns the process that has the store open for writing, or undefined if there is none. */
   readonly owner: () => StoreOwner | undefined;
 
@@ -47,7 +50,17 @@ export class SqliteReader {
     this.#connection = connection;
     this.owner = owner;
     this.#search = new SqliteSearch(connection);
+    this.#keys = new SqliteKeys(connection);
     defineFilterFunctions(connection);
+  }
+
+  key(id: string): StoredKey | undefined {
+    return this.#keys.key(id);
+  }
+
+  /** Returns the number of runs whose words are not in the index yet. */
+  unindexedRuns(): number {
+    return this.#connection.number('SELECT count(*) FROM unindexed');
   }
 
   /** Returns the keys of matching runs, grouped by trace, parents before children. */

@@ -1,4 +1,6 @@
-import { resolve } from 'node:path';
+import { statSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { RunspanError } from '../../../base/errors.ts';
 import {
@@ -11,9 +13,10 @@ import {
 } from '../../../base/options.ts';
 import { shown } from '../../../base/text.ts';
 import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery } from '../../query/query.ts';
+import type { KeyStore } from '../key-store.ts';
 import { checkedPrices, type Prices } from '../prices.ts';
 import type { RunSummary, TraceSummary } from '../run-view.ts';
-import { type RunOperation, type Scope, type Store, type StoreChange, StoreError } from '../store.ts';
+import { type RunOperation, type Scope, type Store, type StoreChange, StoreError, type StoreStatus } from '../store.ts';
 import { Subscribers, type TenantChange } from '../subscribers.ts';
 import type { SqliteCommits } from './commits.ts';
 import { realPathOf, type StoreOwner } from './file.ts';
@@ -70,7 +73,7 @@ const LOG_INTERVAL_MS = 60_000;
 const RUNS_AT_ONCE = 100;
 
 /** Functions that run in the writer thread. */
-export type WriterCalls = Pick<SqliteCommits, 'apply' | 'addFeedback' | 'addTokens' | 'setOwner'>;
+export type WriterCalls = Pick<SqliteCommits, 'apply' | 'addFeedback' | 'addTokens' | 'useKey' | 'setOwner'>;
 /** Functions that run in a reader thread. */
 export type ReaderCalls = { [Name in keyof SqliteReader]: SqliteReader[Name] };
 type RemoteCall<Call> = (...args: ArgumentsOf<Call>) => Promise<ResultOf<Call>>;
@@ -151,6 +154,10 @@ export class SqliteStore implements Store {
   readonly tokens: Store['tokens'] = this.#reading('tokens');
   readonly addFeedback: Store['addFeedback'] = this.#writing('addFeedback');
   readonly addTokens: Store['addTokens'] = this.#writing('addTokens');
+  /** @internal */
+  readonly key: KeyStore['key'] = this.#reading('key');
+  /** @internal */
+  readonly useKey: KeyStore['useKey'] = this.#writing('useKey');
   /** Returns the process that has the file open for writing, or undefined if there is none. */
   readonly owner: () => Promise<StoreOwner | undefined> = this.#reading('owner');
 
@@ -211,6 +218,24 @@ export class SqliteStore implements Store {
     return (await this.#openSlowReader()).call('backup', resolve(path));
   }
 
+  /**
+   * Returns figures for monitoring.
+   * @internal
+   */
+  async status(): Promise<StoreStatus> {
+    const [unindexedRuns, disk] = await Promise.all([
+      this.#threads.reader.call('unindexedRuns'),
+      statfs(dirname(this.#path)),
+    ]);
+    return {
+      queuedBytes: this.#pendingBytes,
+      unindexedRuns,
+      fileBytes: sizeOf(this.#path),
+      walBytes: sizeOf(`${this.#path}-wal`),
+      freeBytes: disk.bavail * disk.bsize,
+    };
+  }
+
   /** Closes the store. Resolves when all pending writes are done. Later calls return the same promise. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
@@ -266,6 +291,10 @@ export class SqliteStore implements Store {
     }
     return new StoreError('unavailable', 'Runs cannot be stored at present: see the log of the receiver', 10);
   }
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 function ownOwner(): StoreOwner {

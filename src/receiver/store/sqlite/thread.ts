@@ -16,6 +16,8 @@ export interface ConnectionOptions {
   readonly path: string;
   /** Options for the writer thread. Undefined in a reader thread. */
   readonly write?: Retention & { readonly prices: Prices; readonly owner: StoreOwner };
+  /** Options for a thread that changes only keys, and does not lock the store. */
+  readonly keys?: { readonly create: boolean };
 }
 
 /** Functions that run in a worker thread. */

@@ -2,7 +2,8 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { TenantChange } from '../subscribers.ts';
 import { SqliteCommits } from './commits.ts';
 import { loadEngine, toStoreError } from './database.ts';
-import { clearOwner, currentOwner, openToRead, openToWrite, setOwner } from './file.ts';
+import { clearOwner, currentOwner, openToChangeKeys, openToRead, openToWrite, setOwner } from './file.ts';
+import { SqliteKeys } from './keys.ts';
 import { SqliteReader } from './reader.ts';
 import { type ConnectionOptions, type Request, type Response, STORE_THREAD, sentError } from './thread.ts';
 
@@ -13,10 +14,14 @@ interface CallHandler {
 }
 
 export async function openHandler(
-  { path, write }: ConnectionOptions,
+  { path, write, keys }: ConnectionOptions,
   report: (change: TenantChange) => void,
 ): Promise<CallHandler> {
   const engine = await loadEngine();
+  if (keys !== undefined) {
+    const connection = openToChangeKeys(engine, path, keys.create);
+    return { call: callsOf(new SqliteKeys(connection), path), close: () => connection.close() };
+  }
   if (write === undefined) {
     const connection = openToRead(engine, path);
     const reader = new SqliteReader(connection, () => currentOwner(engine, path));
@@ -44,7 +49,7 @@ export async function openHandler(
   }
 }
 
-function callsOf(target: SqliteCommits | SqliteReader, path: string): CallHandler['call'] {
+function callsOf(target: SqliteCommits | SqliteReader | SqliteKeys, path: string): CallHandler['call'] {
   const methods = target as unknown as Readonly<Record<string, (...args: readonly unknown[]) => unknown>>;
   return async (name, args) => {
     try {

@@ -1,0 +1,33 @@
+import { HttpError } from './http-error.ts';
+
+const WINDOW_MS = 60_000;
+
+interface Window {
+  readonly endsAtMs: number;
+  runs: number;
+}
+
+/** Limits how many posts and patches of runs each tenant can send per minute. */
+export class RunLimits {
+  readonly #runsPerMinute: (tenant: string) => number | undefined;
+  readonly #windows = new Map<string, Window>();
+
+  constructor(runsPerMinute: (tenant: string) => number | undefined) {
+    this.#runsPerMinute = runsPerMinute;
+  }
+
+  /** Throws an HTTP 429 error if the tenant has reached its limit. A request that begins below the limit is accepted. */
+  take(tenant: string, runs: number): void {
+    const limit = this.#runsPerMinute(tenant);
+    if (limit === undefined) return;
+    const nowMs = performance.now();
+    const known = this.#windows.get(tenant);
+    const window = known !== undefined && nowMs < known.endsAtMs ? known : { endsAtMs: nowMs + WINDOW_MS, runs: 0 };
+    this.#windows.set(tenant, window);
+    if (window.runs >= limit) {
+      const retryAfter = `${Math.ceil((window.endsAtMs - nowMs) / 1_000)}`;
+      throw new HttpError(429, `The limit is ${limit} runs per minute`, { 'retry-after': retryAfter });
+    }
+    window.runs += runs;
+  }
+}

@@ -1,0 +1,24 @@
+import { HttpError } from './http-error.ts';
+import type { Call, Route, RouteResponse } from './route.ts';
+
+/** HTTP routes for monitoring. */
+export const serviceRoutes: readonly Route[] = [
+  { method: 'GET', path: '/healthz', admission: 'open', handle: () => ({ status: 200, body: { status: 'ok' } }) },
+  { method: 'GET', path: '/readyz', admission: 'open', handle: readiness },
+  { method: 'GET', path: '/metrics', admission: 'metrics', handle: metrics },
+];
+
+/** Responds with status 200 if the store answers a query. */
+async function readiness({ store, scope }: Call): Promise<RouteResponse> {
+  try {
+    await store.changes(scope, undefined, 1);
+    return { status: 200, body: { status: 'ready' } };
+  } catch {
+    throw new HttpError(503, 'The store does not answer');
+  }
+}
+
+async function metrics({ metrics: counts, streams, status }: Call): Promise<RouteResponse> {
+  const content = counts.text(streams.size, await status?.());
+  return { status: 200, headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }, content };
+}
