@@ -102,9 +102,14 @@ export function durationMs(text: string): number | undefined {
 }
 
 export function size(text: string): number {
-  const bytes = amount(text, SIZES_BYTES);
+  const bytes = sizeBytes(text);
   if (bytes !== undefined) return bytes;
   throw new InvalidArgumentError('Expected a size, for example 500mb or 4gb.');
+}
+
+/** Parses a size to bytes. Returns undefined if the size is 0 or invalid. */
+export function sizeBytes(text: string): number | undefined {
+  return amount(text, SIZES_BYTES);
 }
 
 function amount(text: string, units: Readonly<Record<string, number>>): number | undefined {
@@ -146,4 +151,18 @@ async function readText(given: string, option: string): Promise<string> {
   } catch (thrown) {
     throw new CommandFailure(`${option}: ${messageOf(thrown)}`);
   }
+}
+
+const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
+/** Resolves with exit code 0 when the process receives a signal to stop. A second signal ends the process immediately. */
+export function untilStopped(): Promise<Ending> {
+  return new Promise((resolve) => {
+    const stop = (): void => {
+      // Without these listeners, a second signal ends the process immediately.
+      for (const signal of STOP_SIGNALS) process.off(signal, stop);
+      resolve(0);
+    };
+    for (const signal of STOP_SIGNALS) process.on(signal, stop);
+  });
 }

@@ -14,6 +14,7 @@ import {
   type Ending,
   type OptionsOf,
   size,
+  untilStopped,
   wholeNumber,
   withCommandNames,
 } from '../command-line.ts';
@@ -173,17 +174,4 @@ function usageOf(url: string, file: string | undefined): string {
     `To trace an application, start it with RUNSPAN_ENDPOINT=${url}${key}\n` +
     `Open ${url} in a browser to see the runs, which are stored in ${where}\n`
   );
-}
-
-const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
-
-function untilStopped(): Promise<Ending> {
-  return new Promise((resolve) => {
-    const stop = (): void => {
-      // Without these listeners, a second signal ends the process immediately.
-      for (const signal of STOP_SIGNALS) process.off(signal, stop);
-      resolve(0);
-    };
-    for (const signal of STOP_SIGNALS) process.on(signal, stop);
-  });
 }

@@ -1,0 +1,164 @@
+import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { dirname, resolve } from 'node:path';
+import * as v from 'valibot';
+import { messageOf, shown } from '../../base/text.ts';
+import { PERMISSIONS, type Permission } from '../../receiver/store/key-store.ts';
+import { checkedPrices, type Prices } from '../../receiver/store/prices.ts';
+import { filledText, object, parsed, type Schema } from '../../receiver/validation.ts';
+import { CommandFailure, durationMs, sizeBytes } from '../command-line.ts';
+
+/** The configuration of `runspan serve`. */
+export interface Config {
+  readonly host: string;
+  readonly port: number;
+  readonly publicUrl?: string | undefined;
+  readonly store?: string | undefined;
+  /** Retention in milliseconds. */
+  readonly maxAge?: number | undefined;
+  /** Maximum size of the store file in bytes. */
+  readonly maxSize?: number | undefined;
+  readonly prices?: Prices | undefined;
+  readonly tenants: Readonly<Record<string, TenantConfig>>;
+  readonly proxies: readonly ProxyConfig[];
+}
+
+interface TenantConfig {
+  readonly projects: Readonly<Record<string, object>>;
+  readonly limits: { readonly runsPerMinute?: number | undefined };
+}
+
+/** A proxy that authenticates users. Its users get this scope. */
+export interface ProxyConfig extends NamedScope {
+  readonly addresses: readonly AddressRange[];
+  readonly header: string;
+  readonly scope: Permission;
+}
+
+interface AddressRange {
+  readonly ip: string;
+  readonly prefix: number;
+  readonly family: 'ipv4' | 'ipv6';
+}
+
+interface NamedScope {
+  readonly tenant: string;
+  readonly project?: string | undefined;
+}
+
+/** Reads a configuration file. Throws a CommandFailure that lists every problem in the file. */
+export function readConfig(path: string): Config {
+  const fail = (problems: readonly string[]): never => {
+    throw new CommandFailure(problems.map((problem) => `${path}: ${problem}`).join('\n'));
+  };
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    return fail([isMissing ? 'no such file: create it, or name another file with --config' : messageOf(error)]);
+  }
+  const result = v.safeParse(SCHEMA, value);
+  if (!result.success) return fail(result.issues.map(problemOf));
+  const config = result.output;
+  const problems = config.proxies.flatMap((proxy, at) => scopeProblems(config, proxy, `proxies.${at}`));
+  if (problems.length > 0) return fail(problems);
+  return { ...config, ...(config.store !== undefined && { store: resolve(dirname(path), config.store) }) };
+}
+
+/** Returns why the configuration does not contain the tenant and its project. `place` names the scope's owner. */
+export function scopeProblems({ tenants }: Config, { tenant, project }: NamedScope, place?: string): string[] {
+  const pathOf = (field: string): string => (place === undefined ? `--${field}` : `\`${place}.${field}\``);
+  const known = Object.hasOwn(tenants, tenant) ? tenants[tenant] : undefined;
+  if (known === undefined) return [`${pathOf('tenant')} must be one of ${Object.keys(tenants).join(', ')}`];
+  if (project === undefined || Object.hasOwn(known.projects, project)) return [];
+  return [`${pathOf('project')} must be in \`tenants.${tenant}.projects\`: add ${shown(project)} there`];
+}
+
+function fields<Entries extends v.ObjectEntries>(entries: Entries) {
+  return v.strictObject(entries, `an object with the fields ${Object.keys(entries).join(', ')}`);
+}
+
+function whole(least: number, most: number = Number.MAX_SAFE_INTEGER) {
+  const expected = `a whole number from ${least}${most === Number.MAX_SAFE_INTEGER ? '' : ` to ${most}`}`;
+  return v.pipe(v.number(expected), v.safeInteger(expected), v.minValue(least, expected), v.maxValue(most, expected));
+}
+
+const string = (parse: (text: string) => number | undefined) => (value: unknown) =>
+  typeof value === 'string' ? parse(value) : undefined;
+
+const publicUrl = parsed('a URL without path, for example https://runs.example.com', (value) => {
+  const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined;
+  return url !== undefined && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/` ? url.origin : undefined;
+});
+
+const address = parsed(
+  'an address or a range, for example 10.0.0.5 or 10.0.0.0/8',
+  (value): AddressRange | undefined => {
+    const [, ip = '', bits] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(String(value)) ?? [];
+    const version = isIP(ip);
+    const family = version === 6 ? 'ipv6' : 'ipv4';
+    const most = version === 6 ? 128 : 32;
+    const prefix = bits === undefined ? most : Number(bits);
+    return version === 0 || prefix > most ? undefined : { ip, prefix, family };
+  },
+);
+
+const prices = v.pipe(
+  object,
+  v.rawTransform(({ dataset, addIssue, NEVER }) => {
+    try {
+      return checkedPrices(dataset.value);
+    } catch (error) {
+      addIssue({ message: `an object with prices (${messageOf(error)})` });
+      return NEVER;
+    }
+  }),
+);
+
+const FILLED = 'text that is not empty';
+const TENANT_NAME = 'a name of 1 to 64 letters, digits, dots, hyphens and underscores';
+const HEADER_NAME = 'the name of a header, for example x-forwarded-user';
+
+const tenant = fields({
+  projects: v.optional(
+    v.record(v.pipe(v.string(), v.nonEmpty(FILLED)), fields({}), 'an object with a field per project'),
+    {},
+  ),
+  limits: v.optional(fields({ runsPerMinute: v.optional(whole(1)) }), {}),
+});
+
+const proxy = fields({
+  addresses: v.pipe(v.array(address, 'an array of addresses'), v.nonEmpty('an array with at least one address')),
+  header: v.pipe(v.string(HEADER_NAME), v.regex(/^[a-z0-9-]+$/i, HEADER_NAME), v.toLowerCase()),
+  tenant: filledText,
+  project: v.optional(filledText),
+  scope: v.optional(v.picklist(PERMISSIONS, `one of ${PERMISSIONS.join(', ')}`), 'read'),
+});
+
+const SCHEMA: Schema<Config> = fields({
+  host: v.optional(filledText, '127.0.0.1'),
+  port: v.optional(whole(0, 65_535), 4_777),
+  publicUrl: v.optional(publicUrl),
+  store: v.optional(filledText),
+  maxAge: v.optional(parsed('a time, for example 12h or 30d', string(durationMs))),
+  maxSize: v.optional(parsed('a size, for example 500mb or 4gb', string(sizeBytes))),
+  prices: v.optional(prices),
+  tenants: v.pipe(
+    v.record(v.pipe(v.string(), v.regex(/^[\w.-]{1,64}$/, TENANT_NAME)), tenant, 'an object with a field per tenant'),
+    v.check((tenants) => Object.keys(tenants).length > 0, 'an object with at least one tenant'),
+  ),
+  proxies: v.optional(v.array(proxy, 'an array'), []),
+});
+
+function problemOf({ path, message, input, expected }: v.BaseIssue<unknown>): string {
+  const keys = path?.map(({ key }) => String(key)) ?? [];
+  const name = keys.length === 0 ? 'the file' : `\`${keys.join('.')}\``;
+  if (path?.at(-1)?.origin !== 'key') return `expected ${name} to be ${message}, got ${shown(input)}`;
+  if (expected !== 'never') {
+    // A record reports an invalid key with the message of the key's schema.
+    return input === undefined ? `${name} is missing` : `expected the name ${name} to be ${message}`;
+  }
+  const parent = keys.length === 1 ? 'the file' : `\`${keys.slice(0, -1).join('.')}\``;
+  return `${name} is unknown: ${parent} is ${message}`;
+}

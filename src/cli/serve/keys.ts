@@ -1,0 +1,130 @@
+import { type Command, Option, type OptionValues } from '@commander-js/extra-typings';
+import { diagnostics } from '../../base/diagnostics.ts';
+import { visible } from '../../base/text.ts';
+import { keyIdOf, newKey, PERMISSIONS, type StoredKey } from '../../receiver/store/key-store.ts';
+import { realPathOf } from '../../receiver/store/sqlite/file.ts';
+import type { SqliteKeys } from '../../receiver/store/sqlite/keys.ts';
+import { WorkerThread } from '../../receiver/store/sqlite/thread.ts';
+import { type CommandContext, CommandFailure, UsageError } from '../command-line.ts';
+import { type Config, readConfig, scopeProblems } from './config.ts';
+import { CONFIG_FILE, storeFileOf } from './serve.ts';
+
+const HELP = `
+The receiver may be running. It accepts a new key, and rejects a revoked key, within a second.
+
+Exit code:
+  0; 1 if the configuration is invalid, the store cannot be opened or the key is unknown; 2 for
+  invalid arguments`;
+
+export function define(command: Command, { stdout, stderr }: CommandContext): void {
+  command.description('Creates, lists and revokes the keys of a receiver.').addHelpText('after', HELP);
+
+  withStoreOptions(command.command('create').description('Create a key and print it. The key is not shown again.'))
+    .requiredOption('--tenant <name>', 'tenant whose data the key can reach')
+    .option('--project <name>', 'limit the key to this project')
+    .addOption(
+      new Option('--scope <scope>', 'what the key allows: to send, to read, everything, or only /metrics')
+        .choices(PERMISSIONS)
+        .makeOptionMandatory(),
+    )
+    .option('--name <name>', 'name of the key in lists')
+    .action(async ({ tenant, project, scope: permission, name, ...options }) => {
+      const config = configOf(options);
+      const [problem] = config === undefined ? [] : scopeProblems(config, { tenant, project });
+      if (problem !== undefined) throw new UsageError(problem);
+      const { id, hash, text } = newKey();
+      const limits = { ...(project !== undefined && { project }), ...(name !== undefined && { name }) };
+      const key: StoredKey = { id, hash, tenant, permission, createdMs: Date.now(), ...limits };
+      await withKeys(config, options, true, (keys) => keys.call('addKey', key));
+      stdout.write(`${text}\n`);
+      stderr.write(`runspan: created the key ${id}; store the key now, it is not shown again\n`);
+    });
+
+  withStoreOptions(command.command('list').description('List the keys, without their secrets.'))
+    .option('--json', 'print each key as one line of JSON')
+    .action(async (options) => {
+      const keys = await withKeys(configOf(options), options, false, (thread) => thread.call('keys'));
+      const rows = keys.map(rowOf);
+      const lines = options.json ? rows.map((row) => JSON.stringify(row)) : table(rows);
+      stdout.write(lines.map((line) => `${line}\n`).join(''));
+    });
+
+  withStoreOptions(command.command('revoke').description('Revoke a key.').argument('<id>', 'id of the key')).action(
+    async (given, options) => {
+      // Users may pass the whole key.
+      const id = keyIdOf(given) ?? given;
+      const call = (keys: KeyThread): Promise<StoredKey | undefined> => keys.call('revokeKey', id, Date.now());
+      const key = await withKeys(configOf(options), options, false, call);
+      if (key === undefined) throw new CommandFailure(`there is no key ${id}: see runspan keys list`);
+      stdout.write(`revoked the key ${id}\n`);
+    },
+  );
+}
+
+interface StoreOptions {
+  readonly config?: string | undefined;
+  readonly store?: string | undefined;
+}
+
+function withStoreOptions<Args extends unknown[], Options extends OptionValues>(command: Command<Args, Options>) {
+  return command
+    .option('--config <file>', `configuration of the receiver (default: ${CONFIG_FILE}, without --store)`)
+    .option('--store <file>', 'file that stores the keys (default: `store` in the configuration)');
+}
+
+function configOf({ config, store }: StoreOptions): Config | undefined {
+  return config === undefined && store !== undefined ? undefined : readConfig(config ?? CONFIG_FILE);
+}
+
+/** Functions that run in a worker thread. */
+type KeyCalls = { [Name in keyof SqliteKeys]: SqliteKeys[Name] };
+type KeyThread = WorkerThread<KeyCalls>;
+
+/** Opens the store file beside a receiver that may be using it. */
+async function withKeys<Result>(
+  config: Config | undefined,
+  { store }: StoreOptions,
+  create: boolean,
+  use: (keys: KeyThread) => Promise<Result>,
+): Promise<Result> {
+  const path = realPathOf(storeFileOf(config, store));
+  const onEnd = (problem: string): void => diagnostics.error(`the store ${path} cannot be used: ${problem}`);
+  const thread = await WorkerThread.open<KeyCalls>({ path, keys: { create } }, () => {}, onEnd);
+  return use(thread).finally(() => thread.close());
+}
+
+const COLUMNS = ['id', 'scope', 'tenant', 'project', 'name', 'created', 'last_used', 'revoked'] as const;
+
+type Row = Readonly<Partial<Record<(typeof COLUMNS)[number], string>>>;
+
+function rowOf({ id, permission, tenant, project, name, createdMs, usedMs, revokedMs }: StoredKey): Row {
+  return {
+    id,
+    scope: permission,
+    tenant,
+    ...(project !== undefined && { project }),
+    ...(name !== undefined && { name }),
+    created: timeOf(createdMs),
+    ...(usedMs !== undefined && { last_used: timeOf(usedMs) }),
+    ...(revokedMs !== undefined && { revoked: timeOf(revokedMs) }),
+  };
+}
+
+function timeOf(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
+}
+
+function table(rows: readonly Row[]): string[] {
+  if (rows.length === 0) return ['no keys'];
+  const cells = [
+    COLUMNS.map((column) => column.replace('_', ' ')),
+    ...rows.map((row) => COLUMNS.map((c) => row[c] ?? '-')),
+  ];
+  const widths = COLUMNS.map((_, at) => Math.max(...cells.map((line) => visible(line[at] ?? '').length)));
+  return cells.map((line) =>
+    line
+      .map((cell, at) => visible(cell).padEnd(widths[at] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}

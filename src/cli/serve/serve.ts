@@ -1,0 +1,127 @@
+import { unwatchFile, watchFile } from 'node:fs';
+import { BlockList } from 'node:net';
+import { resolve } from 'node:path';
+import type { Command } from '@commander-js/extra-typings';
+import { diagnostics } from '../../base/diagnostics.ts';
+import { messageOf } from '../../base/text.ts';
+import { Access, type AccessRules, type TrustedProxy } from '../../receiver/access.ts';
+import { Faults } from '../../receiver/faults.ts';
+import { type Keyring, StoredKeys } from '../../receiver/keyring.ts';
+import { createRoutes } from '../../receiver/routes.ts';
+import { RunLimits } from '../../receiver/run-limits.ts';
+import { listen } from '../../receiver/server.ts';
+import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
+import { type CommandContext, CommandFailure, type Ending, untilStopped } from '../command-line.ts';
+import { type Config, type ProxyConfig, readConfig } from './config.ts';
+
+const HELP = `
+Requests need a key: create keys with "runspan keys create". Log lines are JSON on standard output.
+The receiver reads the configuration again when the file changes. On SIGTERM, the receiver finishes
+pending requests and exits.
+
+Exit code:
+  0; 1 if the configuration is invalid, the store cannot be opened or the receiver cannot listen;
+  2 for invalid arguments`;
+
+export const CONFIG_FILE = 'runspan.json';
+
+export function define(command: Command, context: CommandContext): void {
+  command
+    .description('Starts a receiver for a team, with tenants and keys from a configuration file.')
+    .option('--config <file>', `configuration (default: ${CONFIG_FILE})`, CONFIG_FILE)
+    .option('--store <file>', 'file that stores the runs (default: `store` in the configuration)')
+    .addHelpText('after', HELP)
+    .action(async (options) => context.endAs(await serve(options, context)));
+}
+
+/** Returns the store file that an option or the configuration names. */
+export function storeFileOf(config: Config | undefined, named: string | undefined): string {
+  const file = named ?? config?.store;
+  if (file === undefined) throw new CommandFailure('expected a store: set `store` in the configuration, or --store');
+  return resolve(file);
+}
+
+type LogLine = (level: string, message: string, fields?: Readonly<Record<string, unknown>>) => void;
+
+/** Maximum time that pending requests have after SIGTERM, in milliseconds. */
+const DRAIN_MS = 20_000;
+/** Interval at which the configuration file is checked, in milliseconds. */
+const CHECK_INTERVAL_MS = 1_000;
+/** Fields that take effect only after a restart. */
+const FIXED_FIELDS = ['host', 'port', 'store', 'maxAge', 'maxSize', 'prices'] as const;
+
+async function serve(
+  options: { readonly config: string; readonly store?: string | undefined },
+  { stdout }: CommandContext,
+): Promise<Ending> {
+  let config = readConfig(options.config);
+  const log: LogLine = (level, message, fields) =>
+    void stdout.write(`${JSON.stringify({ time: new Date().toISOString(), level, message, ...fields })}\n`);
+  diagnostics.setLog((level, message) => log(level, message));
+  const { host, port, maxAge, maxSize, prices } = config;
+  const file = storeFileOf(config, options.store);
+  const store = await SqliteStore.open(file, {
+    ...(maxAge !== undefined && { maxAgeMs: maxAge }),
+    ...(maxSize !== undefined && { maxBytes: maxSize }),
+    ...(prices !== undefined && { prices }),
+  });
+  try {
+    const keys = new StoredKeys(store, () => Object.keys(config.tenants));
+    const access = new Access(rulesOf(config, keys));
+    const limits = new RunLimits((tenant) => config.tenants[tenant]?.limits.runsPerMinute);
+    const status = (): ReturnType<SqliteStore['status']> => store.status();
+    const routes = createRoutes({ store, strict: false, faults: new Faults(), access, limits, status });
+    const server = await listen(routes, host.replace(/^\[(.*)\]$/, '$1'), port, { closeMs: DRAIN_MS });
+    const stopWatching = watchConfig(options.config, log, (changed) => {
+      const fixed = FIXED_FIELDS.filter((field) => JSON.stringify(changed[field]) !== JSON.stringify(config[field]));
+      config = changed;
+      access.replaceRules(rulesOf(config, keys));
+      log('info', 'the configuration has changed', fixed.length === 0 ? {} : { effective_after_restart: fixed });
+    });
+    try {
+      await store.setAddress(server.url);
+      log('info', 'the receiver is listening', { url: server.url, store: file, tenants: Object.keys(config.tenants) });
+      const ending = await untilStopped();
+      log('info', 'the receiver is stopping');
+      return ending;
+    } finally {
+      stopWatching();
+      await server.close();
+    }
+  } finally {
+    await store.close();
+    log('info', 'the receiver has stopped');
+  }
+}
+
+/** Calls `onChange` with each new valid configuration. Logs an invalid configuration. Returns a function to stop. */
+function watchConfig(path: string, log: LogLine, onChange: (config: Config) => void): () => void {
+  const check = (): void => {
+    try {
+      onChange(readConfig(path));
+    } catch (error) {
+      const problems = error instanceof Error ? error.message.split('\n') : [messageOf(error)];
+      log('error', 'the configuration is invalid, the previous one stays in use', { problems });
+    }
+  };
+  // Compares the file's status, because editors and Kubernetes replace the file instead of changing it.
+  watchFile(path, { interval: CHECK_INTERVAL_MS, persistent: false }, check);
+  return () => unwatchFile(path, check);
+}
+
+function rulesOf({ host, publicUrl, proxies }: Config, keys: Keyring): AccessRules {
+  return {
+    host,
+    keys,
+    publicUrl,
+    allowedHosts: publicUrl === undefined ? [] : [new URL(publicUrl).hostname],
+    proxies: proxies.map(proxyOf),
+  };
+}
+
+function proxyOf({ addresses, header, tenant, project, scope: permission }: ProxyConfig): TrustedProxy {
+  const list = new BlockList();
+  for (const { ip, prefix, family } of addresses) list.addSubnet(ip, prefix, family);
+  const scope = { tenant, ...(project !== undefined && { project }) };
+  return { addresses: list, header, grant: { id: `proxy ${header}`, scope, permission } };
+}
