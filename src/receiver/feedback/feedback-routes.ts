@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { HttpError } from '../http-error.ts';
 import { uuid } from '../ingest/run-fields.ts';
+import { checkProject } from '../project-scope.ts';
 import { type Call, idOf, type Route, type RouteResponse, readJson } from '../route.ts';
 import type { Scope } from '../store/store.ts';
 import { parsed, refuseUnknownParameters, validated } from '../validation.ts';
@@ -39,6 +40,7 @@ export const feedbackRoutes: readonly Route[] = [
 
 export async function postFeedback(call: Call): Promise<RouteResponse> {
   const feedback = readFeedback(await readJson(call, FEEDBACK_BYTES_MAX), ['body']);
+  await checkProject(call, [feedback.run_id]);
   if (!(await call.store.addFeedback(call.scope, feedback))) throw withoutRun(feedback.run_id);
   return { status: 200, body: feedback };
 }
@@ -58,6 +60,10 @@ async function listFeedback({ store, scope, search }: Call): Promise<RouteRespon
 async function createTokens(call: Call): Promise<RouteResponse> {
   const body = await readJson(call, FEEDBACK_BYTES_MAX);
   const tokens = readTokens(body);
+  await checkProject(
+    call,
+    tokens.map(({ run_id }) => run_id),
+  );
   await call.store.addTokens(call.scope, tokens);
   const created = tokens.map((token) => tokenBody(token, call));
   return { status: 200, body: Array.isArray(body) ? created : created[0] };
@@ -67,6 +73,7 @@ async function listTokens(call: Call): Promise<RouteResponse> {
   const { search, store, scope } = call;
   refuseUnknownParameters(search, ['run_id', ...PAGE_PARAMETERS]);
   const [id = ''] = idsIn(search, 'run_id');
+  await checkProject(call, [id]);
   const tokens = await store.tokens(scope, id);
   const items = tokens.map((token) => tokenBody(token, call));
   return { status: 200, body: itemsOfPage(items, search) };

@@ -2,10 +2,11 @@ import { shown } from '../../base/text.ts';
 import { version } from '../../base/version.ts';
 import { addFeedbackBatch } from '../feedback/add-feedback.ts';
 import { HttpError, ValidationIssues } from '../http-error.ts';
+import { checkProject, inProject } from '../project-scope.ts';
 import { readRunQuery } from '../query/run-query.ts';
 import { type Call, idOf, type Route, type RouteResponse, readJson } from '../route.ts';
 import { ranged } from '../store/run-filter.ts';
-import type { RunOperation, Scope } from '../store/store.ts';
+import type { RunOperation } from '../store/store.ts';
 import { jsonObject } from '../validation.ts';
 import { jsonPieces } from './json-pieces.ts';
 import { boundaryOf, parseMultipart } from './multipart.ts';
@@ -44,18 +45,13 @@ const BATCH_RECORDS_MAX = 1_000;
 export async function ingest(call: Call, operations: readonly RunOperation[]): Promise<void> {
   const { store, scope, faults, limits, metrics } = call;
   limits?.take(scope.tenant, operations.length);
+  await checkProject(
+    call,
+    operations.map(({ id }) => id),
+  );
   await faults.apply(operations);
-  await store.apply(scope, operationsIn(scope, operations));
+  await store.apply(scope, inProject(scope, operations));
   metrics.acceptedRuns += operations.length;
-}
-
-/** Moves runs to the project of the scope, if the scope is limited to a project. */
-function operationsIn({ project }: Scope, operations: readonly RunOperation[]): readonly RunOperation[] {
-  if (project === undefined) return operations;
-  return operations.map(({ fields: { session_id, ...fields }, ...operation }) => {
-    const isNamed = operation.kind === 'post' || session_id !== undefined || fields.session_name !== undefined;
-    return { ...operation, fields: { ...fields, ...(isNamed && { session_name: project }) } };
-  });
 }
 
 async function ingestRecord(call: Call, kind: 'post' | 'patch'): Promise<RouteResponse> {
@@ -76,6 +72,10 @@ async function postMultipart(call: Call): Promise<RouteResponse> {
   await ingest(call, operations);
   const accepted = operations.length;
   if (feedback.length === 0) return { status: 202, body: { accepted } };
+  await checkProject(
+    call,
+    feedback.map(({ run_id }) => run_id),
+  );
   return { status: 202, body: { accepted, feedback: await addFeedbackBatch(store, scope, feedback) } };
 }
 

@@ -1,0 +1,48 @@
+import { onTestFinished } from 'vitest';
+import { Access, type AccessRules } from '../../src/receiver/access.ts';
+import { Faults } from '../../src/receiver/faults.ts';
+import { StoredKeys } from '../../src/receiver/keyring.ts';
+import { createRoutes } from '../../src/receiver/routes.ts';
+import { RunLimits } from '../../src/receiver/run-limits.ts';
+import { listen } from '../../src/receiver/server.ts';
+import { newKey, type StoredKey } from '../../src/receiver/store/key-store.ts';
+import { loadEngine, SqliteConnection } from '../../src/receiver/store/sqlite/database.ts';
+import { SqliteKeys } from '../../src/receiver/store/sqlite/keys.ts';
+import type { SqliteStore } from '../../src/receiver.ts';
+import { openLocalStore, storePath } from './local-store.ts';
+
+/** A receiver with the tenants `acme` and `bolt`, as `runspan serve` starts it. */
+export interface Service {
+  readonly url: string;
+  readonly store: SqliteStore;
+  readonly keys: SqliteKeys;
+  /** Adds a key, and returns its text and id. */
+  addKey(fields: Pick<StoredKey, 'tenant' | 'permission'> & Partial<StoredKey>): { text: string; id: string };
+}
+
+export async function startService(rules: Partial<AccessRules> = {}, runsPerMinute?: number): Promise<Service> {
+  const path = storePath();
+  const store = await openLocalStore(path);
+  // Like `runspan keys`, uses another connection than the receiver.
+  const connection = new SqliteConnection(await loadEngine(), path);
+  const keys = new SqliteKeys(connection);
+  const access = new Access({ host: '127.0.0.1', keys: new StoredKeys(store, () => ['acme', 'bolt']), ...rules });
+  const limits = new RunLimits(() => runsPerMinute);
+  const status = () => store.status();
+  const routes = createRoutes({ store, strict: false, faults: new Faults(), access, limits, status });
+  const server = await listen(routes, '127.0.0.1', 0);
+  onTestFinished(async () => {
+    await server.close();
+    connection.close();
+  });
+  return {
+    url: server.url,
+    store,
+    keys,
+    addKey: (fields) => {
+      const { text, ...key } = newKey();
+      keys.addKey({ ...key, createdMs: Date.now(), ...fields });
+      return { text, id: key.id };
+    },
+  };
+}

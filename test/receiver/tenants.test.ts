@@ -1,0 +1,208 @@
+import { request } from 'undici';
+import { describe, expect, test } from 'vitest';
+import type { Route } from '../../src/receiver/route.ts';
+import { ROUTES } from '../../src/receiver/routes.ts';
+import { PERMISSIONS, type Permission } from '../../src/receiver/store/key-store.ts';
+import { type Service, startService } from './service.ts';
+import { BOUNDARY, multipart, part, START } from './wire.ts';
+
+const RUN = '0193b3a0-1111-7000-8000-000000000001';
+const OTHER_RUN = '0193b3a0-2222-7000-8000-000000000002';
+const SECRET = 'acme-secret';
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+interface Sample {
+  /** Path with the id of a run of acme. */
+  readonly path: string;
+  readonly body?: Buffer | string | object;
+  readonly type?: string;
+  /** Status for keys of another tenant that allow the route. */
+  readonly status: number;
+  /** Status for keys of another project of acme. @default the status for another tenant */
+  readonly projectStatus?: number;
+}
+
+const run = (fields: object = {}) => ({ id: RUN, name: 'attack', run_type: 'chain', start_time: START, ...fields });
+const post = run({ inputs: {}, session_name: 'lab' });
+const span = { traceId: RUN.replaceAll('-', ''), spanId: 'b'.repeat(16), name: 'n', startTimeUnixNano: '1' };
+const spans = { resourceSpans: [{ scopeSpans: [{ spans: [span] }] }] };
+const exported = { format: 'runspan-trace', version: 1, runs: [post], feedback: [] };
+
+/** A request for each route. A new route needs a new sample. */
+const SAMPLES: Readonly<Record<string, Sample>> = {
+  'GET /info': { path: '/info', status: 200 },
+  'POST /runs': { path: '/runs', body: post, status: 202, projectStatus: 403 },
+  'PATCH /runs/:run_id': { path: `/runs/${RUN}`, body: { session_name: 'lab' }, status: 202, projectStatus: 403 },
+  'POST /runs/multipart': {
+    path: '/runs/multipart',
+    body: multipart(
+      part(`post.${RUN}`, {
+        ...run({ session_name: 'lab' }),
+        trace_id: RUN,
+        dotted_order: `20261120T072240123456Z${RUN}`,
+      }),
+    ),
+    type: `multipart/form-data; boundary=${BOUNDARY}`,
+    status: 202,
+    projectStatus: 403,
+  },
+  'POST /runs/batch': { path: '/runs/batch', body: { post: [post] }, status: 202, projectStatus: 403 },
+  'POST /runs/query': { path: '/runs/query', body: { trace: RUN }, status: 200 },
+  'POST /feedback': { path: '/feedback', body: { run_id: RUN, key: 'k', score: 0 }, status: 404, projectStatus: 403 },
+  'GET /feedback': { path: `/feedback?run=${RUN}`, status: 200 },
+  'POST /feedback/tokens': {
+    path: '/feedback/tokens',
+    body: { run_id: RUN, feedback_key: 'k' },
+    status: 200,
+    projectStatus: 403,
+  },
+  'GET /feedback/tokens': { path: `/feedback/tokens?run_id=${RUN}`, status: 200, projectStatus: 403 },
+  'POST /feedback/tokens/:id': { path: `/feedback/tokens/${RUN}`, body: { score: 0 }, status: 404 },
+  'GET /feedback/tokens/:id': { path: `/feedback/tokens/${RUN}?score=0`, status: 404 },
+  'OPTIONS /feedback/tokens/:id': { path: `/feedback/tokens/${RUN}`, status: 200 },
+  'POST /v1/traces': { path: '/v1/traces', body: spans, status: 200 },
+  'POST /otel/v1/traces': { path: '/otel/v1/traces', body: spans, status: 200 },
+  'GET /query/projects': { path: '/query/projects', status: 200 },
+  'GET /query/traces': { path: `/query/traces?text=${SECRET}`, status: 200 },
+  'GET /query/runs': { path: '/query/runs?project=shop', status: 200 },
+  'GET /query/traces/:id': { path: `/query/traces/${RUN}`, status: 404 },
+  'GET /query/traces/:id/export': { path: `/query/traces/${RUN}/export`, status: 404 },
+  'POST /query/import': { path: '/query/import', body: exported, status: 200, projectStatus: 403 },
+  'GET /query/runs/:id': { path: `/query/runs/${RUN}`, status: 404 },
+  'GET /query/runs/:id/:field': { path: `/query/runs/${RUN}/inputs`, status: 404 },
+  'POST /query/feedback': {
+    path: '/query/feedback',
+    body: { run_id: RUN, key: 'k', score: 0 },
+    status: 404,
+    projectStatus: 403,
+  },
+  'GET /query/statistics': { path: '/query/statistics?group_by=name', status: 200 },
+  'GET /query/changes': { path: '/query/changes', status: 200 },
+  'GET /query/runs/:id/attachments/:name': { path: `/query/runs/${RUN}/attachments/${SECRET}`, status: 404 },
+  'GET /healthz': { path: '/healthz', status: 200 },
+  'GET /readyz': { path: '/readyz', status: 200 },
+  'GET /metrics': { path: '/metrics', status: 200 },
+  'GET /': { path: '/', status: 200 },
+  'GET /assets/:name': { path: '/assets/none.js', status: 404 },
+  'POST /login': { path: '/login', body: { key: 'wrong' }, status: 401 },
+  'POST /logout': { path: '/logout', status: 200 },
+};
+
+/** Sends a request and returns its status and body. Ends a stream after its first event. */
+async function send(url: string, method: string, { path, body, type }: Sample, key?: string) {
+  const headers = { ...(body && (type ? { 'content-type': type } : JSON_TYPE)), ...(key && { 'x-api-key': key }) };
+  const content = body === undefined || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+  const reply = await request(url + path, { method: method as 'GET', headers, body: content ?? null });
+  let text = '';
+  for await (const chunk of reply.body) {
+    text += chunk;
+    if (reply.headers['content-type'] === 'text/event-stream') break;
+  }
+  return { status: reply.statusCode, text };
+}
+
+/** Stores a trace of acme that contains the secret in each field that a response can contain. */
+async function fill({ store }: Service): Promise<void> {
+  const scope = { tenant: 'acme' };
+  const fields = { name: SECRET, run_type: 'llm', start_time: START, session_name: 'shop', inputs: { SECRET } };
+  const secrets = { outputs: { SECRET }, tags: [SECRET], error: SECRET, extra: { metadata: { SECRET } } };
+  const attachments = [{ name: SECRET, mimeType: 'text/plain', bytes: Buffer.from(SECRET) }];
+  await store.apply(scope, [{ kind: 'post', id: RUN, fields: { ...fields, ...secrets }, attachments } as never]);
+  const time = { created_at: START, modified_at: START };
+  await store.addFeedback(scope, { id: OTHER_RUN, run_id: RUN, key: SECRET, comment: SECRET, ...time });
+  const token = { id: OTHER_RUN, run_id: RUN, feedback_key: SECRET, feedback_id: OTHER_RUN };
+  await store.addTokens(scope, [{ ...token, expires_at: '2999-01-01T00:00:00.000Z' }]);
+}
+
+/** Returns the responses that contain all data of acme. */
+async function readAll(service: Service, key: string): Promise<string[]> {
+  const paths = [
+    `/query/traces/${RUN}/export`,
+    '/query/projects',
+    `/query/runs/${RUN}`,
+    '/query/traces',
+    `/feedback/tokens?run_id=${RUN}`,
+    '/query/statistics?group_by=name',
+  ];
+  const replies = paths.map(async (path) => (await send(service.url, 'GET', { path, status: 200 }, key)).text);
+  return Promise.all(replies);
+}
+
+const ATTACKERS = [
+  { tenant: 'bolt' },
+  { tenant: 'bolt', project: 'shop' },
+  { tenant: 'acme', project: 'lab' },
+] as const;
+
+const isAllowed = (admission: string, permission: Permission | undefined): boolean =>
+  admission === 'anyone' || admission === 'open' || permission === admission || permission === 'admin';
+
+/** Routes that store a run come last, because the run of an attacker may have the same id. */
+const storesRuns = ({ method, path }: Route): boolean => {
+  const { status, body } = sampleOf(method, path);
+  return status === 202 || body === spans || body === exported;
+};
+
+function sampleOf(method: string, path: string): Sample {
+  const sample = SAMPLES[`${method} ${path}`];
+  if (sample === undefined) throw new Error(`add a sample for ${method} ${path}`);
+  return sample;
+}
+
+test.each(ATTACKERS)('with keys of %j, no route returns or changes data outside that scope', async (attacker) => {
+  const service = await startService();
+  await fill(service);
+  const owner = service.addKey({ tenant: 'acme', permission: 'admin' }).text;
+  const before = await readAll(service, owner);
+  for (const text of before) expect(text).toContain(before.indexOf(text) === 1 ? 'shop' : SECRET);
+  const credentials = [undefined, ...PERMISSIONS].map((permission) => ({
+    permission,
+    key: permission && service.addKey({ ...attacker, permission }).text,
+  }));
+  for (const { method, path, admission = 'read' } of [...ROUTES].sort((a, b) => +storesRuns(a) - +storesRuns(b))) {
+    for (const { permission, key } of credentials) {
+      const sample = sampleOf(method, path);
+      const { status, text } = await send(service.url, method, sample, key);
+      const place = `${method} ${path} with ${permission}`;
+      const inner = attacker.tenant === 'acme' ? (sample.projectStatus ?? sample.status) : sample.status;
+      const expected = isAllowed(admission, permission) ? inner : permission === undefined ? 401 : 403;
+      expect([place, status, text.includes(SECRET)]).toEqual([place, expected, false]);
+    }
+  }
+  const after = await readAll(service, owner);
+  // Spans of another project of acme are in acme's own lists.
+  const compared = attacker.tenant === 'acme' ? [0, 2, 4] : before.keys();
+  for (const at of compared) expect(after[at]).toEqual(before[at]);
+});
+
+test('a change stream of a tenant contains no changes of another tenant', async () => {
+  const service = await startService();
+  const headers = { 'x-api-key': service.addKey({ tenant: 'bolt', permission: 'read' }).text };
+  const stream = await request(`${service.url}/query/changes`, { headers });
+  let text = '';
+  for await (const chunk of stream.body) {
+    text += chunk;
+    if (text.endsWith('\n\n') && !text.includes('event: change')) {
+      await fill(service);
+      const fields = { name: 'own', run_type: 'llm', start_time: START } as const;
+      await service.store.apply({ tenant: 'bolt' }, [{ kind: 'post', id: OTHER_RUN, fields, attachments: [] }]);
+    }
+    if (text.includes('event: change')) break;
+  }
+  expect(text).toContain(OTHER_RUN);
+  expect(text).not.toContain(RUN);
+});
+
+describe('a key of a project', () => {
+  test('stores runs in its project, also those that name another one', async () => {
+    const service = await startService();
+    const { text } = service.addKey({ tenant: 'acme', project: 'chat', permission: 'admin' });
+    for (const place of [{ session_name: 'shop' }, { session_id: OTHER_RUN }, {}]) {
+      const body = { ...run({ inputs: {} }), ...place };
+      expect((await send(service.url, 'POST', { path: '/runs', body, status: 202 }, text)).status).toBe(202);
+    }
+    await send(service.url, 'PATCH', { path: `/runs/${RUN}`, body: { session_name: 'shop' }, status: 202 }, text);
+    const projects = await service.store.projects({ tenant: 'acme' }, { fromUs: -Infinity, beforeUs: Infinity });
+    expect(projects.map(({ name }) => name)).toEqual(['chat']);
+  });
+});
