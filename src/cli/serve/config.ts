@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { dirname, resolve } from 'node:path';
 import * as v from 'valibot';
+import { isObject } from '../../base/options.ts';
 import { messageOf, shown } from '../../base/text.ts';
 import { PERMISSIONS, type Permission } from '../../receiver/store/key-store.ts';
 import { checkedPrices, type Prices } from '../../receiver/store/prices.ts';
@@ -76,7 +77,13 @@ export function scopeProblems({ tenants }: Config, { tenant, project }: NamedSco
 }
 
 function fields<Entries extends v.ObjectEntries>(entries: Entries) {
-  return v.strictObject(entries, `an object with the fields ${Object.keys(entries).join(', ')}`);
+  const expected = `an object with the fields ${Object.keys(entries).join(', ')}`;
+  return v.pipe(anObject(expected), v.strictObject(entries, expected));
+}
+
+/** Valibot's schemas for objects accept arrays. */
+function anObject(expected: string) {
+  return v.custom<Record<string, unknown>>(isObject, expected);
 }
 
 function whole(least: number, most: number = Number.MAX_SAFE_INTEGER) {
@@ -122,7 +129,10 @@ const HEADER_NAME = 'the name of a header, for example x-forwarded-user';
 
 const tenant = fields({
   projects: v.optional(
-    v.record(v.pipe(v.string(), v.nonEmpty(FILLED)), fields({}), 'an object with a field per project'),
+    v.pipe(
+      anObject('an object with a field per project'),
+      v.record(v.pipe(v.string(), v.nonEmpty(FILLED)), fields({})),
+    ),
     {},
   ),
   limits: v.optional(fields({ runsPerMinute: v.optional(whole(1)) }), {}),
@@ -145,7 +155,8 @@ const SCHEMA: Schema<Config> = fields({
   maxSize: v.optional(parsed('a size, for example 500mb or 4gb', string(sizeBytes))),
   prices: v.optional(prices),
   tenants: v.pipe(
-    v.record(v.pipe(v.string(), v.regex(/^[\w.-]{1,64}$/, TENANT_NAME)), tenant, 'an object with a field per tenant'),
+    anObject('an object with a field per tenant'),
+    v.record(v.pipe(v.string(), v.regex(/^[\w.-]{1,64}$/, TENANT_NAME)), tenant),
     v.check((tenants) => Object.keys(tenants).length > 0, 'an object with at least one tenant'),
   ),
   proxies: v.optional(v.array(proxy, 'an array'), []),

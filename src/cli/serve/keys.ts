@@ -1,5 +1,4 @@
 import { type Command, Option, type OptionValues } from '@commander-js/extra-typings';
-import { diagnostics } from '../../base/diagnostics.ts';
 import { visible } from '../../base/text.ts';
 import { keyIdOf, newKey, PERMISSIONS, type StoredKey } from '../../receiver/store/key-store.ts';
 import { realPathOf } from '../../receiver/store/sqlite/file.ts';
@@ -88,8 +87,9 @@ async function withKeys<Result>(
   use: (keys: KeyThread) => Promise<Result>,
 ): Promise<Result> {
   const path = realPathOf(storeFileOf(config, store));
-  const onEnd = (problem: string): void => diagnostics.error(`the store ${path} cannot be used: ${problem}`);
-  const thread = await WorkerThread.open<KeyCalls>({ path, keys: { create } }, () => {}, onEnd);
+  // If the thread fails, the pending call rejects.
+  const ignore = (): void => {};
+  const thread = await WorkerThread.open<KeyCalls>({ path, keys: { create } }, ignore, ignore);
   return use(thread).finally(() => thread.close());
 }
 

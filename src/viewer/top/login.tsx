@@ -17,8 +17,8 @@ export function Login(): JSX.Element {
     <main class="empty">
       <h1>This receiver requires a key</h1>
       <p>
-        Enter the API key of the receiver: the value of <code>RUNSPAN_RECEIVER_KEY</code>, or of the option{' '}
-        <code>apiKey</code>.
+        Enter an API key that can read: a read key, the value of <code>RUNSPAN_RECEIVER_KEY</code>, or the value of the
+        option <code>apiKey</code>.
       </p>
       <form class="line" onSubmit={submit}>
         <label>

@@ -1,0 +1,208 @@
+import { BlockList } from 'node:net';
+import { request } from 'undici';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { isKey, keyIdOf, newKey, type StoredKey } from '../../src/receiver/store/key-store.ts';
+import { startService } from './service.ts';
+import { makeRun, refusal, START, sendJson } from './wire.ts';
+
+const get = async (url: string, headers: Record<string, string>, path = '/query/projects') => {
+  const reply = await request(url + path, { headers });
+  return { status: reply.statusCode, body: (await reply.body.json()) as { detail?: string } };
+};
+
+/** Time for which the receiver caches a key. */
+const CACHE_MS = 1_000;
+
+function fakeClock(): (ms: number) => void {
+  vi.useFakeTimers({ toFake: ['Date', 'performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  return (ms) => void vi.advanceTimersByTime(ms);
+}
+
+describe('a key', () => {
+  test('has a public id and a secret of 256 bits, of which only the hash is stored', () => {
+    const { id, hash, text } = newKey();
+    expect(text).toMatch(/^rsk_[0-9a-f]{12}_[\w-]{43}$/);
+    expect(Buffer.from(text.slice(17), 'base64url')).toHaveLength(32);
+    expect(keyIdOf(text)).toBe(id);
+    expect([hash.length, text.includes(hash)]).toEqual([64, false]);
+    const stored = { hash } as StoredKey;
+    const wrong = `${text.slice(0, -2)}${text.endsWith('AA') ? 'BB' : 'AA'}`;
+    expect([isKey(text, stored), isKey(wrong, stored), isKey(`${text}A`, stored)]).toEqual([true, false, false]);
+    expect(newKey().text).not.toBe(text);
+  });
+
+  test('is accepted as soon as another connection has stored it, and rejected a second after it was revoked', async () => {
+    const later = fakeClock();
+    const { url, keys, addKey } = await startService();
+    const { id, text } = addKey({ tenant: 'acme', permission: 'read' });
+    const headers = { 'x-api-key': text };
+    expect((await get(url, headers)).status).toBe(200);
+    keys.revokeKey(id, 1);
+    expect((await get(url, headers)).status).toBe(200);
+    later(CACHE_MS);
+    expect(await get(url, headers)).toMatchObject(refusal(401, 'The API key is not valid for this receiver'));
+    expect(keys.revokeKey(id, 2)?.revokedMs).toBe(1);
+    expect(keys.revokeKey('none', 2)).toBeUndefined();
+  });
+
+  test.each([
+    ['with another secret', 'acme', (text: string) => `${text.slice(0, -4)}AAAA`],
+    ['of a tenant that is not configured', 'gone', (text: string) => text],
+  ])('%s is rejected', async (_, tenant, change) => {
+    const { url, addKey } = await startService();
+    const { text } = addKey({ tenant, permission: 'admin' });
+    expect((await get(url, { authorization: `Bearer ${change(text)}` })).status).toBe(401);
+  });
+
+  test('records its latest use once a minute', async () => {
+    const later = fakeClock();
+    const { url, store, keys, addKey } = await startService();
+    const { id, text } = addKey({ tenant: 'acme', permission: 'read' });
+    const useKey = vi.spyOn(store, 'useKey');
+    const first = Date.now();
+    for (const ms of [0, 59_999, 1]) {
+      later(ms);
+      await get(url, { 'x-api-key': text });
+    }
+    expect(useKey.mock.calls).toEqual([
+      [id, first],
+      [id, first + 60_000],
+    ]);
+    await Promise.all(useKey.mock.results.map(({ value }) => value));
+    expect(keys.key(id)?.usedMs).toBe(first + 60_000);
+  });
+});
+
+describe('a login', () => {
+  const cookieOf = (reply: { headers: Record<string, unknown> }) =>
+    String(reply.headers['set-cookie']).split(';')[0] ?? '';
+
+  test('with a read key reads only its tenant, cannot write, and ends when the key is revoked', async () => {
+    const later = fakeClock();
+    const { url, store, keys, addKey } = await startService();
+    await store.apply({ tenant: 'bolt' }, [
+      {
+        kind: 'post',
+        id: makeRun().id as string,
+        fields: { name: 'a', run_type: 'llm', start_time: START },
+        attachments: [],
+      },
+    ]);
+    const { id, text } = addKey({ tenant: 'acme', permission: 'read' });
+    const cookie = cookieOf(await sendJson({ url } as never, 'POST', '/login', { key: text }));
+    expect(await get(url, { cookie })).toEqual({ status: 200, body: { items: [] } });
+    const headers = { cookie, origin: url, 'content-type': 'application/json' };
+    const write = await request(`${url}/runs`, { method: 'POST', headers, body: JSON.stringify(makeRun()) });
+    expect([write.statusCode, await write.body.json()]).toEqual([403, { detail: 'The read key can only read' }]);
+    keys.revokeKey(id, 1);
+    later(CACHE_MS);
+    expect(await get(url, { cookie })).toMatchObject(refusal(401, 'The session has ended'));
+  });
+
+  test.each(['write', 'metrics'] as const)('is refused with a %s key', async (permission) => {
+    const { url, addKey } = await startService();
+    const { text } = addKey({ tenant: 'acme', permission });
+    const reply = await sendJson({ url } as never, 'POST', '/login', { key: text });
+    expect(reply).toMatchObject(refusal(401, `This is the ${permission} key: log in with a read key`));
+  });
+});
+
+describe('a header from an authenticating proxy', () => {
+  const proxies = (address: string) => {
+    const addresses = new BlockList();
+    addresses.addAddress(address);
+    const grant = { id: 'proxy', scope: { tenant: 'acme' }, permission: 'read' } as const;
+    return [{ addresses, header: 'x-forwarded-user', grant }];
+  };
+
+  test.each([
+    ['counts if its address is listed', '127.0.0.1', { 'x-forwarded-user': 'ann' }, 200],
+    ['does not count from another address', '10.0.0.1', { 'x-forwarded-user': 'ann' }, 401],
+    [
+      'does not count from an address in X-Forwarded-For',
+      '10.0.0.1',
+      { 'x-forwarded-user': 'a', 'x-forwarded-for': '10.0.0.1' },
+      401,
+    ],
+    ['does not count if it is empty', '127.0.0.1', { 'x-forwarded-user': '' }, 401],
+    ['does not replace a wrong key', '127.0.0.1', { 'x-forwarded-user': 'ann', 'x-api-key': 'wrong' }, 401],
+  ])('%s', async (_, address, headers, status) => {
+    const { url } = await startService({ proxies: proxies(address) });
+    expect((await get(url, headers as Record<string, string>)).status).toBe(status);
+  });
+});
+
+test('a tenant above its limit of runs per minute gets 429 with Retry-After, and other tenants do not', async () => {
+  const later = fakeClock();
+  const { url, addKey } = await startService({}, 2);
+  const keys = {
+    acme: addKey({ tenant: 'acme', permission: 'write' }),
+    bolt: addKey({ tenant: 'bolt', permission: 'write' }),
+  };
+  const post = async (tenant: 'acme' | 'bolt') => {
+    const headers = { 'content-type': 'application/json', 'x-api-key': keys[tenant].text };
+    const body = JSON.stringify({ ...makeRun(), inputs: {} });
+    const reply = await request(`${url}/runs`, { method: 'POST', headers, body });
+    await reply.body.dump();
+    return [reply.statusCode, reply.headers['retry-after']];
+  };
+  expect([await post('acme'), await post('acme')]).toEqual([
+    [202, undefined],
+    [202, undefined],
+  ]);
+  later(10_000);
+  expect(await post('acme')).toEqual([429, '50']);
+  expect(await post('bolt')).toEqual([202, undefined]);
+  later(50_000);
+  expect(await post('acme')).toEqual([202, undefined]);
+});
+
+test('/metrics counts accepted runs, refused requests and bytes, and measures the store', async () => {
+  const { url, addKey } = await startService();
+  const [write, metrics] = [
+    addKey({ tenant: 'acme', permission: 'write' }),
+    addKey({ tenant: 'acme', permission: 'metrics' }),
+  ];
+  const body = JSON.stringify({ ...makeRun(), inputs: {} });
+  const headers = { 'content-type': 'application/json', 'x-api-key': write.text };
+  await (await request(`${url}/runs`, { method: 'POST', headers, body })).body.dump();
+  await get(url, {});
+  const reply = await request(`${url}/metrics`, { headers: { 'x-api-key': metrics.text } });
+  const text = await reply.body.text();
+  expect(reply.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+  for (const line of [
+    'runspan_accepted_runs_total 1',
+    'runspan_refused_requests_total{reason="unauthorized"} 1',
+    `runspan_received_bytes_total ${body.length}`,
+    'runspan_open_streams 0',
+    'runspan_store_seconds_bucket{method="apply",le="+Inf"} 1',
+    'runspan_store_seconds_count{method="apply"} 1',
+    'runspan_write_queue_bytes 0',
+    'runspan_unindexed_runs 1',
+  ]) {
+    expect(text.split('\n')).toContain(line);
+  }
+  expect(text).toMatch(/^runspan_store_bytes\{file="main"\} [1-9]\d+$/m);
+  expect(text).toMatch(/^runspan_disk_free_bytes [1-9]\d+$/m);
+  // Each family has a type, and each sample a number.
+  for (const line of text.trim().split('\n'))
+    expect(line).toMatch(/^(# (HELP|TYPE) runspan_\w+ .+|runspan_\w+(\{.+\})? [\d.e-]+)$/);
+});
+
+test('feedback tokens have the public URL, and work without a key', async () => {
+  const { url, store, addKey } = await startService({ publicUrl: 'https://runs.example' });
+  const run = makeRun();
+  const fields = { name: 'a', run_type: 'llm', start_time: START } as const;
+  await store.apply({ tenant: 'bolt' }, [{ kind: 'post', id: run.id as string, fields, attachments: [] }]);
+  const headers = {
+    'content-type': 'application/json',
+    'x-api-key': addKey({ tenant: 'bolt', permission: 'write' }).text,
+  };
+  const body = JSON.stringify({ run_id: run.id, feedback_key: 'liked' });
+  const created = await request(`${url}/feedback/tokens`, { method: 'POST', headers, body });
+  const token = (await created.body.json()) as { url: string; id: string };
+  expect(token.url).toBe(`https://runs.example/api/v1/feedback/tokens/${token.id}`);
+  expect((await get(url, {}, `/feedback/tokens/${token.id}?score=1`)).status).toBe(200);
+  expect(await store.feedback({ tenant: 'bolt' }, run.id as string)).toMatchObject([{ key: 'liked', score: 1 }]);
+});
