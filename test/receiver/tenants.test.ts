@@ -175,6 +175,30 @@ test.each(ATTACKERS)('with keys of %j, no route returns or changes data outside 
   for (const at of compared) expect(after[at]).toEqual(before[at]);
 });
 
+test('a route that needs no key, admin, or a key to read is listed here', () => {
+  const listed = (permission: string, methods: RegExp) =>
+    ROUTES.filter(({ method, admission = 'read' }) => admission === permission && methods.test(method)).map(
+      ({ method, path }) => `${method} ${path}`,
+    );
+  expect(listed('anyone', /./)).toEqual([
+    'POST /feedback/tokens/:id',
+    'GET /feedback/tokens/:id',
+    'OPTIONS /feedback/tokens/:id',
+  ]);
+  expect(listed('open', /./)).toEqual([
+    'GET /info',
+    'GET /healthz',
+    'GET /readyz',
+    'GET /',
+    'GET /assets/:name',
+    'POST /login',
+    'POST /logout',
+  ]);
+  expect(listed('admin', /./)).toEqual(['POST /query/import']);
+  expect(listed('read', /POST|PUT|PATCH|DELETE/)).toEqual(['POST /runs/query']);
+  expect(listed('write', /GET/)).toEqual([]);
+});
+
 test('a change stream of a tenant contains no changes of another tenant', async () => {
   const service = await startService();
   const headers = { 'x-api-key': service.addKey({ tenant: 'bolt', permission: 'read' }).text };

@@ -117,7 +117,10 @@ export function openToRead(engine: Engine, path: string): SqliteConnection {
       path,
       (connection) => {
         connection.exec(READER_PRAGMAS);
-        checkIsCurrent(connection, path);
+        const version = checkedVersion(connection, path);
+        if (version === FORMAT_VERSION) return;
+        const message = `The store ${path} has format version ${version}, and this version of runspan reads ${FORMAT_VERSION}: open it for writing once to upgrade it, for example with \`runspan dev\``;
+        throw new RunspanError('RUNSPAN_STORE_INVALID', message);
       },
       { readOnly: true },
     );
@@ -264,13 +267,6 @@ function checkedVersion(connection: SqliteConnection, path: string): number {
   const version = connection.number('PRAGMA user_version');
   if (version <= FORMAT_VERSION) return version;
   const message = `The store ${path} has format version ${version}, and this version of runspan supports ${FORMAT_VERSION}: use the later version that created it, or another file`;
-  throw new RunspanError('RUNSPAN_STORE_INVALID', message);
-}
-
-function checkIsCurrent(connection: SqliteConnection, path: string): void {
-  const version = checkedVersion(connection, path);
-  if (version === FORMAT_VERSION) return;
-  const message = `The store ${path} has format version ${version}, and this version of runspan reads ${FORMAT_VERSION}: open it for writing once to upgrade it, for example with \`runspan dev\``;
   throw new RunspanError('RUNSPAN_STORE_INVALID', message);
 }
 
