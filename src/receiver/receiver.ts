@@ -14,7 +14,7 @@ import { Faults, type ReceiverFaults } from './faults.ts';
 import { FixedKeys } from './keyring.ts';
 import type { RunQuery } from './query/query.ts';
 import { checkedQuery, checkedTraceId } from './query/run-query.ts';
-import { createRoutes } from './routes.ts';
+import { createRoutes, type RoutesOptions } from './routes.ts';
 import { listen } from './server.ts';
 import { MemoryStore } from './store/memory-store.ts';
 import { ranged } from './store/run-filter.ts';
@@ -105,9 +105,7 @@ export async function createReceiver(options: ReceiverOptions = {}): Promise<Rec
   const { apiKey, writeKey, workspaceId, allowedHosts } = given;
   const keys = apiKey === undefined ? undefined : new FixedKeys(apiKey, writeKey);
   const access = new Access({ host, workspaceId, allowedHosts, ...(keys && { keys }) });
-  // Node expects an IPv6 address without brackets.
-  const address = host.replace(/^\[(.*)\]$/, '$1');
-  const server = await listen(createRoutes({ store, strict, faults, access }), address, port);
+  const server = await startServer({ store, strict, faults, access }, host, port);
   return {
     url: server.url,
     runs: async (query = {}) => runsOf(store, checkedQuery(query)),
@@ -115,6 +113,17 @@ export async function createReceiver(options: ReceiverOptions = {}): Promise<Rec
     setFaults: (given) => faults.set(given),
     close: () => server.close(),
   };
+}
+
+/** Starts a server with all routes. */
+export function startServer(
+  options: RoutesOptions,
+  host: string,
+  port: number,
+  limits?: { readonly closeMs: number },
+): ReturnType<typeof listen> {
+  // Node expects an IPv6 address without brackets.
+  return listen(createRoutes(options), host.replace(/^\[(.*)\]$/, '$1'), port, limits);
 }
 
 async function runsOf(store: Store, query: RunQuery): Promise<StoredRun[]> {

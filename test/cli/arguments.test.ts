@@ -108,6 +108,8 @@ describe('help', () => {
   const commands = [
     'init',
     'dev',
+    'serve',
+    'keys',
     'traces',
     'show',
     'backup',
@@ -130,6 +132,7 @@ describe('help', () => {
 
   it.each([
     ...commands.map((name) => [name]),
+    ...['create', 'list', 'revoke'].map((action) => ['keys', action]),
     ...['list', 'send', 'purge'].map((action) => ['spool', action]),
     ...['list', 'get', 'create', 'update', 'redeploy', 'wait', 'upload', 'delete', 'integrations', 'listeners'].map(
       (action) => ['deployments', action],

@@ -102,7 +102,7 @@ async function unknownIn(line: string, shell: Snippet): Promise<string[]> {
   const file = first === '--import' ? third : first;
   if (program === 'node') return existsHere(file, shell) ? [] : [file];
   if (program !== 'npx' || first !== 'runspan') return [];
-  const action = /^(spool|deployments)$/.test(second) ? [helpOf(second, third)] : [];
+  const action = /^(keys|spool|deployments)$/.test(second) ? [helpOf(second, third)] : [];
   const texts = await Promise.all([helpOf(), helpOf(second), ...action]);
   const own = words.slice(2, words.includes('--') ? words.indexOf('--') : undefined);
   const known = texts.flatMap((text) => text.split(/[\s,[\]=]+/));

@@ -76,7 +76,7 @@ const BUNDLED: Readonly<Record<string, readonly string[]>> = {
   pbf: ['receiver'],
   preact: ['viewer'],
   uplot: ['viewer'],
-  valibot: ['clients', 'receiver'],
+  valibot: ['cli', 'clients', 'receiver'],
 };
 
 /** These packages are loaded at their first use, so that the import of the library is fast. */

@@ -123,7 +123,7 @@ const prices = v.pipe(
   }),
 );
 
-const FILLED = 'text that is not empty';
+const FILLED = 'a non-empty string';
 const TENANT_NAME = 'a name of 1 to 64 letters, digits, dots, hyphens and underscores';
 const HEADER_NAME = 'the name of a header, for example x-forwarded-user';
 

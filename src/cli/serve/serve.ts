@@ -7,9 +7,8 @@ import { messageOf } from '../../base/text.ts';
 import { Access, type AccessRules, type TrustedProxy } from '../../receiver/access.ts';
 import { Faults } from '../../receiver/faults.ts';
 import { type Keyring, StoredKeys } from '../../receiver/keyring.ts';
-import { createRoutes } from '../../receiver/routes.ts';
+import { startServer } from '../../receiver/receiver.ts';
 import { RunLimits } from '../../receiver/run-limits.ts';
-import { listen } from '../../receiver/server.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import { type CommandContext, CommandFailure, type Ending, untilStopped } from '../command-line.ts';
 import { type Config, type ProxyConfig, readConfig } from './config.ts';
@@ -51,15 +50,15 @@ const CHECK_INTERVAL_MS = 1_000;
 const FIXED_FIELDS = ['host', 'port', 'store', 'maxAge', 'maxSize', 'prices'] as const;
 
 async function serve(
-  options: { readonly config: string; readonly store?: string | undefined },
+  given: { readonly config: string; readonly store?: string | undefined },
   { stdout }: CommandContext,
 ): Promise<Ending> {
-  let config = readConfig(options.config);
+  let config = readConfig(given.config);
   const log: LogLine = (level, message, fields) =>
     void stdout.write(`${JSON.stringify({ time: new Date().toISOString(), level, message, ...fields })}\n`);
   diagnostics.setLog((level, message) => log(level, message));
   const { host, port, maxAge, maxSize, prices } = config;
-  const file = storeFileOf(config, options.store);
+  const file = storeFileOf(config, given.store);
   const store = await SqliteStore.open(file, {
     ...(maxAge !== undefined && { maxAgeMs: maxAge }),
     ...(maxSize !== undefined && { maxBytes: maxSize }),
@@ -70,9 +69,9 @@ async function serve(
     const access = new Access(rulesOf(config, keys));
     const limits = new RunLimits((tenant) => config.tenants[tenant]?.limits.runsPerMinute);
     const status = (): ReturnType<SqliteStore['status']> => store.status();
-    const routes = createRoutes({ store, strict: false, faults: new Faults(), access, limits, status });
-    const server = await listen(routes, host.replace(/^\[(.*)\]$/, '$1'), port, { closeMs: DRAIN_MS });
-    const stopWatching = watchConfig(options.config, log, (changed) => {
+    const options = { store, strict: false, faults: new Faults(), access, limits, status };
+    const server = await startServer(options, host, port, { closeMs: DRAIN_MS });
+    const stopWatching = watchConfig(given.config, log, (changed) => {
       const fixed = FIXED_FIELDS.filter((field) => JSON.stringify(changed[field]) !== JSON.stringify(config[field]));
       config = changed;
       access.replaceRules(rulesOf(config, keys));
