@@ -201,13 +201,14 @@ export class Access {
   }
 
   #wrongKey(): HttpError {
+    const detail = 'The API key is not valid for this receiver';
+    if (this.#rules.keys?.isGuessable !== true) return unauthorized(detail);
     const now = Date.now();
     if (now >= this.#wrongKeysResetMs) {
       this.#wrongKeys = 0;
       this.#wrongKeysResetMs = now + WRONG_KEYS_WINDOW_MS;
     }
     this.#wrongKeys += 1;
-    const detail = 'The API key is not valid for this receiver';
     if (this.#wrongKeys <= WRONG_KEYS_MAX) return unauthorized(detail);
     const retryAfter = `${Math.ceil((this.#wrongKeysResetMs - now) / 1_000)}`;
     return new HttpError(429, `${detail}; too many wrong keys, try again later`, { 'retry-after': retryAfter });

@@ -22,6 +22,8 @@ export interface Keyring {
   scopes(): readonly Scope[];
   /** The keys that a user can log in with, for error messages. */
   readonly loginKeys: string;
+  /** Whether users choose the keys, so that the number of wrong keys must be limited. */
+  readonly isGuessable: boolean;
 }
 
 /** The grant of each request if a receiver requires no key. */
@@ -32,6 +34,7 @@ const WRITE_GRANT: Grant = { id: 'write key', scope: DEFAULT_SCOPE, permission: 
 /** The keys in the options of a receiver: one key for everything, and one key for writing. */
 export class FixedKeys implements Keyring {
   readonly loginKeys = 'the key in RUNSPAN_RECEIVER_KEY or `apiKey`';
+  readonly isGuessable = true;
   readonly #apiKey: string;
   readonly #writeKey: string | undefined;
 
@@ -69,6 +72,7 @@ interface CachedKey {
 /** The keys in a store. Only keys of the given tenants are accepted. */
 export class StoredKeys implements Keyring {
   readonly loginKeys = 'a read key';
+  readonly isGuessable = false;
   readonly #store: KeyStore;
   readonly #tenants: () => readonly string[];
   readonly #cache = new Map<string, CachedKey>();

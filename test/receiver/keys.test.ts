@@ -55,6 +55,12 @@ describe('a key', () => {
     expect((await get(url, { authorization: `Bearer ${change(text)}` })).status).toBe(401);
   });
 
+  test('that is wrong always gets 401, because its 256 bits cannot be guessed', async () => {
+    const { url } = await startService();
+    const replies = await Promise.all(Array.from({ length: 12 }, () => get(url, { 'x-api-key': newKey().text })));
+    expect(replies.map(({ status }) => status)).toEqual(Array(12).fill(401));
+  });
+
   test('records its latest use once a minute', async () => {
     const later = fakeClock();
     const { url, store, keys, addKey } = await startService();
