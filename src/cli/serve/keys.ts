@@ -1,5 +1,5 @@
 import { type Command, Option, type OptionValues } from '@commander-js/extra-typings';
-import { visible } from '../../base/text.ts';
+import { visible, visibleJson } from '../../base/text.ts';
 import { keyIdOf, newKey, PERMISSIONS, type StoredKey } from '../../receiver/store/key-store.ts';
 import { realPathOf } from '../../receiver/store/sqlite/file.ts';
 import type { SqliteKeys } from '../../receiver/store/sqlite/keys.ts';
@@ -44,7 +44,7 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
     .action(async (options) => {
       const keys = await withKeys(configOf(options), options, false, (thread) => thread.call('keys'));
       const rows = keys.map(rowOf);
-      const lines = options.json ? rows.map((row) => JSON.stringify(row)) : table(rows);
+      const lines = options.json ? rows.map((row) => visibleJson(JSON.stringify(row))) : table(rows);
       stdout.write(lines.map((line) => `${line}\n`).join(''));
     });
 

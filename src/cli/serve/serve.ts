@@ -3,7 +3,7 @@ import { BlockList } from 'node:net';
 import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { diagnostics } from '../../base/diagnostics.ts';
-import { messageOf } from '../../base/text.ts';
+import { messageOf, visibleJson } from '../../base/text.ts';
 import { Access, type AccessRules, type TrustedProxy } from '../../receiver/access.ts';
 import { Faults } from '../../receiver/faults.ts';
 import { type Keyring, StoredKeys } from '../../receiver/keyring.ts';
@@ -55,7 +55,9 @@ async function serve(
 ): Promise<Ending> {
   let config = readConfig(given.config);
   const log: LogLine = (level, message, fields) =>
-    void stdout.write(`${JSON.stringify({ time: new Date().toISOString(), level, message, ...fields })}\n`);
+    void stdout.write(
+      `${visibleJson(JSON.stringify({ time: new Date().toISOString(), level, message, ...fields }))}\n`,
+    );
   diagnostics.setLog((level, message) => log(level, message));
   const { host, port, maxAge, maxSize, prices } = config;
   const file = storeFileOf(config, given.store);
