@@ -53,4 +53,5 @@ test('100,000 siblings and a chain of 20,000 runs are built at once', () => {
   expect(wide.branches[0]?.end).toBe(100_001);
   const deep = treeOf([run('0'), ...Array.from({ length: 20_000 }, (_, index) => run(`${index + 1}`, `${index}`))]);
   expect(deep.branches.at(-1)?.depth).toBe(20_000);
+  expect(deep.depthMax).toBe(20_000);
 });

@@ -23,6 +23,7 @@ export interface RunTree {
   readonly startMs: number;
   readonly endMs: number;
   readonly hasOpenRuns: boolean;
+  readonly depthMax: number;
 }
 
 /** Time range of the horizontal axis for all bars in a trace. */
@@ -131,15 +132,17 @@ function setEnds(branches: readonly Mutable<Branch>[]): void {
   }
 }
 
-function rangeOf(branches: readonly Branch[]): { startMs: number; endMs: number; hasOpenRuns: boolean } {
-  if (branches.length === 0) return { startMs: 0, endMs: 0, hasOpenRuns: false };
+function rangeOf(branches: readonly Branch[]): Omit<RunTree, 'branches' | 'indexOf'> {
+  if (branches.length === 0) return { startMs: 0, endMs: 0, hasOpenRuns: false, depthMax: 0 };
   let startMs = Number.POSITIVE_INFINITY;
   let endMs = Number.NEGATIVE_INFINITY;
   let hasOpenRuns = false;
+  let depthMax = 0;
   for (const branch of branches) {
     startMs = Math.min(startMs, branch.startMs);
     endMs = Math.max(endMs, branch.endMs ?? branch.startMs);
     hasOpenRuns ||= branch.run.status === 'pending';
+    depthMax = Math.max(depthMax, branch.depth);
   }
-  return { startMs, endMs, hasOpenRuns };
+  return { startMs, endMs, hasOpenRuns, depthMax };
 }

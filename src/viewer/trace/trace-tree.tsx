@@ -11,6 +11,8 @@ import type { TraceModel } from './trace-model.ts';
 
 const ROW_HEIGHT = 26;
 const INDENT_PX = 14;
+/** Maximum share of the name column that the deepest run is indented by, in percent. The rest is for the name. */
+const INDENT_PERCENT_MAX = 40;
 const NAME_LENGTH_MAX = 200;
 
 /** The tree and waterfall of a trace, with one row for each run. Only visible rows are in the DOM. */
@@ -92,13 +94,15 @@ function useFoldKeys(model: TraceModel): void {
 
 function TraceRow(props: { model: TraceModel; index: number; row: number; axis: Axis }): JSX.Element | null {
   const { model, index, row, axis } = props;
-  const branch = model.tree.value.branches[index];
+  const { branches, depthMax } = model.tree.value;
+  const branch = branches[index];
   if (branch === undefined) return null;
   const { run, depth, end, isOrphan, startMs, endMs } = branch;
   const isParent = end > index + 1;
   const isCollapsed = model.isCollapsed(run.id);
   const isSelected = run.id === model.selected.value;
   const name = visible(run.name.slice(0, NAME_LENGTH_MAX));
+  const indent = `min(${depth * INDENT_PX}px, ${(depth / Math.max(1, depthMax)) * INDENT_PERCENT_MAX}%)`;
   const toggle = (event: MouseEvent): void => {
     event.stopPropagation();
     model.collapse(run.id, !isCollapsed);
@@ -114,7 +118,7 @@ function TraceRow(props: { model: TraceModel; index: number; row: number; axis: 
       aria-selected={isSelected}
       onClick={() => model.select(run.id)}
     >
-      <div class="tree-name" role="gridcell" style={{ paddingLeft: `min(${depth * INDENT_PX}px, 50%)` }}>
+      <div class="tree-name" role="gridcell" style={{ paddingLeft: indent }}>
         {isParent ? (
           <button
             type="button"
@@ -141,7 +145,7 @@ function TraceRow(props: { model: TraceModel; index: number; row: number; axis: 
           </span>
         )}
         {run.status !== 'success' && <StatusMark status={run.status} />}
-        {run.usage?.total_tokens !== undefined && <span class="note">{count(run.usage.total_tokens)} tok</span>}
+        {run.usage?.total_tokens !== undefined && <span class="note tokens">{count(run.usage.total_tokens)} tok</span>}
       </div>
       <div class="length number small" role="gridcell">
         {endMs !== undefined && duration(endMs - startMs)}
