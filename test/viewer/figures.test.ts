@@ -6,6 +6,7 @@ import {
   count,
   duration,
   exact,
+  latencyOf,
   millisecondsAt,
   plural,
   timeLabels,
@@ -58,4 +59,11 @@ test.each([
 test('times keep their microseconds', () => {
   expect(millisecondsAt('1970-01-01T00:00:01.234567Z')).toBeCloseTo(1_234.567, 6);
   expect(millisecondsAt('1970-01-01T00:00:01Z')).toBe(1_000);
+});
+
+test('the latency of a pending run is the time since its start', () => {
+  const run = { start_time: '1970-01-01T00:00:10.000000Z', status: 'pending' };
+  expect(latencyOf(run, 72_000)).toBe('1 m 02 s');
+  expect(latencyOf({ ...run, status: 'interrupted' }, 72_000)).toBe('');
+  expect(latencyOf({ ...run, status: 'success', end_time: '1970-01-01T00:00:12.500000Z' }, 72_000)).toBe('2.5 s');
 });

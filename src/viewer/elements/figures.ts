@@ -95,9 +95,11 @@ export function orDash(value: number | undefined, print: (value: number) => stri
   return value === undefined ? '–' : print(value);
 }
 
-/** Formats the duration of a run. Returns an empty string while the run is pending. */
-export function latencyOf({ start_time, end_time }: { start_time: string; end_time?: string }): string {
-  return end_time === undefined ? '' : duration(millisecondsAt(end_time) - millisecondsAt(start_time));
+/** Formats the duration of a run. While the run is pending, formats the time since its start. */
+export function latencyOf(run: { start_time: string; end_time?: string; status: string }, nowMs = Date.now()): string {
+  const { start_time, end_time, status } = run;
+  if (end_time === undefined && status !== 'pending') return '';
+  return duration((end_time === undefined ? nowMs : millisecondsAt(end_time)) - millisecondsAt(start_time));
 }
 
 /** Returns the current time. While `isTicking` is set, renders the component again every `intervalMs` milliseconds. */

@@ -53,7 +53,7 @@ export function ListRow({
       <Cell class="number" title={`${exact(start_time)}\n${start_time}`}>
         <time dateTime={start_time}>{ago(millisecondsAt(start_time), nowMs)}</time>
       </Cell>
-      <Cell class="number">{latencyOf(line)}</Cell>
+      <Cell class="number">{latencyOf(line, nowMs)}</Cell>
       <Cell class="number">{total_tokens !== undefined && count(total_tokens)}</Cell>
       <Cell class="number">{total_cost !== undefined && cost(total_cost)}</Cell>
       <Cell class="number">

@@ -3,24 +3,31 @@ import type { RunDetails } from '../../receiver/store/run-view.ts';
 import { condition, metadataCondition, withTerms } from '../data/filter.ts';
 import { address } from '../data/navigation.ts';
 import { type Fact, Facts, Link, Section } from '../elements/controls.tsx';
-import { cost, count, duration, exact, latencyOf, millisecondsAt } from '../elements/figures.ts';
+import { cost, count, duration, exact, latencyOf, millisecondsAt, useNow } from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
 import { JsonTree } from '../payload/json-tree.tsx';
 
 /** Maximum length of a value that is shown as a filter link. */
 const FILTER_LENGTH_MAX = 120;
 const METADATA_MAX = 200;
+const TICK_MS = 1_000;
 
 /** Shows the times, model, token counts, costs and tags of a run. */
 export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
   const { start_time, end_time, first_token_time, model, usage, tags = [], session_name, session_id } = run;
+  const isPending = run.status === 'pending';
+  const nowMs = useNow(isPending, TICK_MS);
   const { input_tokens, output_tokens = 0, total_tokens, total_cost } = usage ?? {};
   const split = input_tokens === undefined ? '' : ` (${count(input_tokens)} in, ${count(output_tokens)} out)`;
   const facts: readonly Fact[] = [
     { name: 'Type', value: visible(run.run_type) },
     { name: 'Model', value: visible(model ?? '') },
     { name: 'Start', value: exact(start_time), title: start_time },
-    { name: 'Latency', value: latencyOf(run), title: `ended ${end_time}` },
+    {
+      name: isPending ? 'Running for' : 'Latency',
+      value: latencyOf(run, nowMs),
+      title: isPending ? 'until now' : `ended ${end_time}`,
+    },
     {
       name: 'First token',
       value: first_token_time && duration(millisecondsAt(first_token_time) - millisecondsAt(start_time)),

@@ -30,6 +30,7 @@ export interface RunTree {
 export interface Axis {
   readonly startMs: number;
   readonly lengthMs: number;
+  readonly nowMs: number;
 }
 
 /** Time after the last known start or end at which the bars of pending runs stop growing, in milliseconds. */
@@ -99,7 +100,7 @@ export function countedUsages({ branches }: RunTree): Usage[] {
 export function useAxis({ startMs, endMs, hasOpenRuns }: RunTree): Axis {
   const nowMs = useNow(hasOpenRuns, TICK_MS);
   const isGrowing = hasOpenRuns && nowMs > endMs && nowMs - endMs < IDLE_MS;
-  return { startMs, lengthMs: Math.max(0.001, (isGrowing ? nowMs : endMs) - startMs) };
+  return { startMs, nowMs, lengthMs: Math.max(0.001, (isGrowing ? nowMs : endMs) - startMs) };
 }
 
 export function openBranches({ branches }: RunTree, collapsed: ReadonlySet<string>): number[] {

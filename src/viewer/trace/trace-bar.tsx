@@ -3,7 +3,7 @@ import { useMemo, useRef } from 'preact/hooks';
 import { exportUrl } from '../data/api.ts';
 import { address } from '../data/navigation.ts';
 import { CopyButton, Link, Toggle } from '../elements/controls.tsx';
-import { cost, count, duration, exact, plural } from '../elements/figures.ts';
+import { cost, count, duration, exact, latencyOf, plural } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { visible } from '../elements/visible-text.ts';
@@ -64,8 +64,9 @@ export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
 }
 
 function TraceFigures({ tree }: { tree: RunTree }): JSX.Element {
-  const { lengthMs } = useAxis(tree);
+  const { lengthMs, nowMs } = useAxis(tree);
   const { branches } = tree;
+  const root = branches[0]?.run;
   const { tokens, dollars } = useMemo(() => {
     const usages = countedUsages(tree);
     const sum = (field: 'total_tokens' | 'total_cost') => usages.reduce((all, usage) => all + (usage[field] ?? 0), 0);
@@ -74,10 +75,10 @@ function TraceFigures({ tree }: { tree: RunTree }): JSX.Element {
   const withStatus = (status: string): number => branches.filter(({ run }) => run.status === status).length;
   const errors = withStatus('error');
   const pending = withStatus('pending');
-  const startTime = branches[0]?.run.start_time ?? '';
+  const startTime = root?.start_time ?? '';
   return (
     <ul class="figures clip small">
-      <li>{duration(lengthMs)}</li>
+      <li>{root?.status === 'pending' ? `running for ${latencyOf(root, nowMs)}` : duration(lengthMs)}</li>
       <li>{plural(branches.length, 'run')}</li>
       {errors > 0 && <li class="bad">{plural(errors, 'error')}</li>}
       {pending > 0 && <li>{pending} pending</li>}

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { address } from '../data/navigation.ts';
-import { count, duration, millisecondsAt } from '../elements/figures.ts';
+import { count, duration, latencyOf, millisecondsAt } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
 import { Rows, scrollToRow, useRowKeys, useRowWindow } from '../elements/rows.tsx';
@@ -97,7 +97,7 @@ function TraceRow(props: { model: TraceModel; index: number; row: number; axis: 
   const { branches, depthMax } = model.tree.value;
   const branch = branches[index];
   if (branch === undefined) return null;
-  const { run, depth, end, isOrphan, startMs, endMs } = branch;
+  const { run, depth, end, isOrphan } = branch;
   const isParent = end > index + 1;
   const isCollapsed = model.isCollapsed(run.id);
   const isSelected = run.id === model.selected.value;
@@ -148,7 +148,7 @@ function TraceRow(props: { model: TraceModel; index: number; row: number; axis: 
         {run.usage?.total_tokens !== undefined && <span class="note tokens">{count(run.usage.total_tokens)} tok</span>}
       </div>
       <div class="length number small" role="gridcell">
-        {endMs !== undefined && duration(endMs - startMs)}
+        {latencyOf(run, axis.nowMs)}
       </div>
       <Lane branch={branch} axis={axis} />
     </div>
