@@ -94,7 +94,7 @@ test('keys move through the tree, and collapse and expand it', async () => {
   await see('at act (app.js:1:1)');
 });
 
-test('the tree can be narrowed to errors, and to names and payloads that contain a text', async () => {
+test('the tree can be narrowed to errors, and to a text whose hits are counted, selected and marked', async () => {
   const { page, see } = await openPage(small, { path: TRACE });
   const names = () => page.locator('.run-name').allTextContents();
   await see('think');
@@ -104,6 +104,11 @@ test('the tree can be narrowed to errors, and to names and payloads that contain
   await page.keyboard.press('/');
   await page.keyboard.type('needle');
   await expect.poll(names).toEqual(['agent', 'plan', 'think']);
+  await see('1 hit');
+  await page.keyboard.press('Enter');
+  await see('1 of 1 hit');
+  await see('Find the needle');
+  await expect.poll(() => page.evaluate(`[...CSS.highlights.get('hit')].map(String)`)).toEqual(['needle']);
 });
 
 test('a model call is a conversation, as Markdown with highlighted code or as plain text', async () => {

@@ -113,11 +113,10 @@ export function openBranches({ branches }: RunTree, collapsed: ReadonlySet<strin
   return shown;
 }
 
-/** Returns the indices of all matching branches and their ancestors. */
-export function matchingBranches({ branches }: RunTree, matches: (run: RunOutline) => boolean): number[] {
+/** Returns the indices of branches and their ancestors. */
+export function withAncestors({ branches }: RunTree, indices: readonly number[]): number[] {
   const kept = new Uint8Array(branches.length);
-  for (const [index, { run }] of branches.entries()) {
-    if (!matches(run)) continue;
+  for (const index of indices) {
     for (let at = index; at !== -1 && kept[at] === 0; at = (branches[at] as Branch).parent) kept[at] = 1;
   }
   return [...kept.keys()].filter((index) => kept[index] === 1);

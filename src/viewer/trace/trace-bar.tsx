@@ -28,21 +28,25 @@ export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
       <CopyButton text={() => id} label="Copy the trace id" />
       <TraceFigures tree={tree} />
       <span class="space" />
-      <input
-        ref={box}
-        class="search"
-        type="search"
-        placeholder="Search in this trace"
-        aria-label="Search in this trace: names, errors, payloads"
-        value={search.value}
-        onInput={(event) => {
-          search.value = event.currentTarget.value;
-        }}
-        onKeyDown={(event) => {
-          if (event.key === 'Escape') search.value = '';
-          if (event.key === 'Enter') event.currentTarget.blur();
-        }}
-      />
+      <span class="line search-line">
+        <input
+          ref={box}
+          class="search"
+          type="search"
+          placeholder="Search in this trace"
+          aria-label="Search in this trace: names, errors, payloads"
+          title="Enter and Shift+Enter select the next and the previous hit"
+          value={search.value}
+          onInput={(event) => {
+            search.value = event.currentTarget.value;
+          }}
+          onKeyDown={({ key, shiftKey }) => {
+            if (key === 'Escape') search.value = '';
+            if (key === 'Enter') model.selectHit(shiftKey ? 'previous' : 'next');
+          }}
+        />
+        {search.value !== '' && <Hits model={model} />}
+      </span>
       <Toggle
         class="button"
         isOn={isErrorsOnly.value}
@@ -60,6 +64,32 @@ export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
         Perfetto
       </a>
     </header>
+  );
+}
+
+/** Shows the number of hits, and buttons that select the next and the previous hit. */
+function Hits({ model }: { model: TraceModel }): JSX.Element {
+  const count = model.hits.value.length;
+  const position = model.hitPosition.value + 1;
+  const hits = plural(count, 'hit') + (model.hasMoreHits() ? ' or more' : '');
+  return (
+    <>
+      <span class="note" role="status">
+        {position === 0 ? hits : `${position} of ${hits}`}
+      </span>
+      {(['previous', 'next'] as const).map((step) => (
+        <button
+          key={step}
+          type="button"
+          class="copy"
+          aria-label={`Select the ${step} hit`}
+          disabled={count === 0}
+          onClick={() => model.selectHit(step)}
+        >
+          <Icon name={step === 'next' ? 'down' : 'up'} />
+        </button>
+      ))}
+    </>
   );
 }
 

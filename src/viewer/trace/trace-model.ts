@@ -4,7 +4,7 @@ import type { RunOutline } from '../../receiver/store/run-view.ts';
 import { ApiError, api } from '../data/api.ts';
 import { changesOf, LiveValue } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
-import { matchingBranches, openBranches, type RunTree, treeOf } from './run-tree.ts';
+import { openBranches, type RunTree, treeOf, withAncestors } from './run-tree.ts';
 
 /** Maximum number of runs in the result of a payload search. */
 const FOUND_MAX = 1_000;
@@ -27,16 +27,20 @@ export class TraceModel {
   );
   /** Whether a search or the error filter is active. An active search or filter expands collapsed branches. */
   readonly isNarrowed: ReadonlySignal<boolean> = computed(() => this.search.value !== '' || this.isErrorsOnly.value);
+  /** Indices of the branches that match the search and the error filter. */
+  readonly hits: ReadonlySignal<readonly number[]> = computed(() =>
+    this.#indicesOf((run) => (!this.isErrorsOnly.value || hasFailed(run)) && this.isMatch(run)),
+  );
   /** Indices of the visible branches. */
   readonly shown: ReadonlySignal<readonly number[]> = computed(() =>
     this.isNarrowed.value
-      ? matchingBranches(this.tree.value, (run) => (!this.isErrorsOnly.value || hasFailed(run)) && this.isMatch(run))
+      ? withAncestors(this.tree.value, this.hits.value)
       : openBranches(this.tree.value, this.collapsed.value),
   );
   /** Position of the selected run among the visible branches, or -1 if the run is not visible. */
-  readonly position: ReadonlySignal<number> = computed(() =>
-    this.shown.value.indexOf(this.tree.value.indexOf.get(this.selected.value ?? '') ?? -1),
-  );
+  readonly position: ReadonlySignal<number> = computed(() => this.shown.value.indexOf(this.#selectedIndex()));
+  /** Position of the selected run among the hits, or -1 if the run is not a hit. */
+  readonly hitPosition: ReadonlySignal<number> = computed(() => this.hits.value.indexOf(this.#selectedIndex()));
   readonly panel: RefObject<HTMLElement | null> = { current: null };
   /** Ids of the runs whose payloads contain the search text. */
   readonly #found: Signal<LiveValue<ReadonlySet<string>> | undefined> = signal(undefined);
@@ -74,6 +78,11 @@ export class TraceModel {
     return fields.some((field) => field.toLowerCase().includes(text));
   }
 
+  /** Returns whether more payloads may contain the search text than the receiver was asked for. */
+  hasMoreHits(): boolean {
+    return (this.#found.value?.value.value?.size ?? 0) >= FOUND_MAX;
+  }
+
   isCollapsed(id: string): boolean {
     return !this.isNarrowed.value && this.collapsed.value.has(id);
   }
@@ -87,12 +96,13 @@ export class TraceModel {
     this.select(this.tree.value.branches[this.shown.value[position] ?? -1]?.run.id);
   }
 
-  /** Selects the next failed run. After the last failed run, starts again at the top. */
   selectNextError(): void {
-    const { branches, indexOf } = this.tree.value;
-    const next = (indexOf.get(this.selected.value ?? '') ?? -1) + 1;
-    const ordered = [...branches.slice(next), ...branches.slice(0, next)];
-    this.select(ordered.find(({ run }) => hasFailed(run))?.run.id);
+    this.#selectNext(this.#indicesOf(hasFailed));
+  }
+
+  selectHit(step: 'next' | 'previous'): void {
+    if (step === 'next') this.#selectNext(this.hits.value);
+    else this.#selectNext(this.hits.value.toReversed(), (index, selected) => index < selected);
   }
 
   collapse(id: string, isCollapsed: boolean): void {
@@ -109,6 +119,24 @@ export class TraceModel {
 
   toggleErrorsOnly(): void {
     this.isErrorsOnly.value = !this.isErrorsOnly.value;
+  }
+
+  #indicesOf(matches: (run: RunOutline) => boolean): number[] {
+    return this.tree.value.branches.flatMap(({ run }, index) => (matches(run) ? [index] : []));
+  }
+
+  #selectedIndex(): number {
+    return this.tree.value.indexOf.get(this.selected.value ?? '') ?? -1;
+  }
+
+  /** Selects the first branch of a list that is after the selected one. After the last one, starts again. */
+  #selectNext(
+    indices: readonly number[],
+    isAfter = (index: number, selected: number): boolean => index > selected,
+  ): void {
+    const selected = this.#selectedIndex();
+    const next = indices.find((index) => isAfter(index, selected)) ?? indices[0] ?? -1;
+    this.select(this.tree.value.branches[next]?.run.id);
   }
 }
 

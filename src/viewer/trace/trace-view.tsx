@@ -1,10 +1,11 @@
 import type { JSX } from 'preact';
-import { useEffect, useLayoutEffect, useMemo } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { go } from '../data/navigation.ts';
 import { split } from '../data/preferences.ts';
 import { Pending, Problem } from '../elements/controls.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { RunPanel } from '../run/run-panel.tsx';
+import { useHitMarks } from './hit-marks.ts';
 import { TraceBar } from './trace-bar.tsx';
 import { TraceModel } from './trace-model.ts';
 import { TraceTree } from './trace-tree.tsx';
@@ -13,6 +14,9 @@ import { TraceTree } from './trace-tree.tsx';
 export function TraceView({ id }: { id: string }): JSX.Element {
   const model = useMemo(() => new TraceModel(id), [id]);
   useEffect(() => () => model.close(), [model]);
+  const body = useRef<HTMLDivElement>(null);
+  const isLoaded = model.tree.value.branches.length > 0;
+  useHitMarks(body, isLoaded ? model.search.value : '');
   useKeys({
     Escape: closeTrace,
     e: () => model.toggleErrorsOnly(),
@@ -26,12 +30,12 @@ export function TraceView({ id }: { id: string }): JSX.Element {
   if (model.content.value.value === undefined && problem === undefined) {
     return <Pending note="Loading the trace…" />;
   }
-  if (model.tree.value.branches.length === 0) return <MissingTrace problem={problem} />;
+  if (!isLoaded) return <MissingTrace problem={problem} />;
   return (
     <>
       <TraceBar model={model} />
       <Problem text={problem} />
-      <div class="trace-body">
+      <div ref={body} class="trace-body">
         <TraceTree model={model} />
         <Splitter />
         {selected !== undefined && <RunPanel key={selected} id={selected} model={model} />}
