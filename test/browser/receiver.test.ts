@@ -138,7 +138,7 @@ test('a paused page or hidden tab does not change, and catches up later', async 
   await see('latest');
 });
 
-test('image attachments are shown, and others are downloads', async () => {
+test('image attachments are shown or explained, and others are downloads', async () => {
   const png = Buffer.from(
     'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
     'base64',
@@ -146,13 +146,15 @@ test('image attachments are shown, and others are downloads', async () => {
   const attachments = [
     { name: 'pixel', mimeType: 'image/png', bytes: png },
     { name: 'page', mimeType: 'text/html', bytes: Buffer.from('<p>') },
+    { name: 'fake', mimeType: 'image/png', bytes: Buffer.from('no image') },
   ];
-  const { page } = await openPage([run(1, { ms: 5, attachments })], { path: TRACE });
+  const { page, see } = await openPage([run(1, { ms: 5, attachments })], { path: TRACE });
   const image = page.getByRole('img', { name: 'pixel' });
   await expect
     .poll(() => image.evaluate((element) => (element as unknown as { naturalWidth: number }).naturalWidth))
     .toBe(1);
   expect(await page.getByRole('link', { name: 'page' }).getAttribute('download')).not.toBeNull();
+  await see('fake: the data is not a valid image');
   expect(await page.locator('img').count()).toBe(1);
 });
 

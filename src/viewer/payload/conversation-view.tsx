@@ -10,6 +10,7 @@ import { visible } from '../elements/visible-text.ts';
 import { binaryOf, IMAGE_TYPES, imageOf } from './binary-text.ts';
 import { BinaryChip, JsonTree } from './json-tree.tsx';
 import type { Message, Part } from './message.ts';
+import { Picture } from './picture.tsx';
 
 /** Number of messages to show at first, from the end of the conversation. */
 const PAGE = 30;
@@ -116,7 +117,7 @@ function Media({ source, type, run }: { source: string; type: string | undefined
   const isBareBase64 = type !== undefined && binaryOf(source) !== undefined && !source.startsWith('data:');
   const uri = isBareBase64 ? `data:${type};base64,${source}` : source;
   const image = imageOf(uri);
-  if (image !== undefined) return <img class="picture" src={image} alt="From the message" />;
+  if (image !== undefined) return <Picture source={image} alt="From the message" />;
   if (binaryOf(uri) !== undefined) return <BinaryChip text={uri} />;
   if (!/^https?:\/\//i.test(source)) return <Reading text={source} />;
   return (
@@ -132,7 +133,7 @@ export function Attachment({ attachment, runId }: { attachment: AttachmentInfo; 
   const url = attachmentUrl(runId, name);
   return (
     <figure>
-      {IMAGE_TYPES.has(mime_type) && <img class="picture" src={url} alt={visible(name)} loading="lazy" />}
+      {IMAGE_TYPES.has(mime_type) && <Picture source={url} alt={name} />}
       <figcaption>
         <a href={url} download>
           {visible(name)}

@@ -5,6 +5,7 @@ import { bytes } from '../elements/figures.ts';
 import { LongText } from '../elements/text.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { binaryOf, imageOf } from './binary-text.ts';
+import { Picture } from './picture.tsx';
 
 /**
  * Depth from which values are collapsed at first. Values with too many items for a screen are collapsed at any depth.
@@ -128,7 +129,7 @@ export function BinaryChip({ text }: { text: string }): JSX.Element {
             Show {form}
           </button>
         ))}
-      {shown === 'image' && <img class="picture" src={image} alt="From the payload" />}
+      {shown === 'image' && <Picture source={image ?? ''} alt="From the payload" />}
       {shown === 'text' && (
         <span class="json-string">
           <LongText value={text} />

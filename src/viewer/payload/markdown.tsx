@@ -4,6 +4,7 @@ import { lazy } from '../elements/lazy.tsx';
 import { Text } from '../elements/text.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { imageOf } from './binary-text.ts';
+import { Picture } from './picture.tsx';
 
 const Highlighted = lazy<{ text: string; language: string }>(
   () => import('./highlight.tsx'),
@@ -150,7 +151,7 @@ function SafeLink({ href, children }: { href: string; children: ComponentChildre
  */
 function Image({ source, text }: { source: string; text: string }): JSX.Element {
   const image = imageOf(source);
-  if (image !== undefined) return <img class="picture" src={image} alt={visible(text)} />;
+  if (image !== undefined) return <Picture source={image} alt={text} />;
   return (
     <SafeLink href={source}>
       [image: <Text value={text === '' ? source : text} />]
