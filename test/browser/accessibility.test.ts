@@ -33,6 +33,11 @@ const operations = [
       usage_metadata,
     },
     events: [{ name: 'new_token', time: '2026-11-20T07:00:00.100000Z' }],
+    extra: {
+      metadata: {
+        ls_invocation_params: { model: 'm', seed: 1, tools: [{ name: 'f', description: 'Finds', type: 'x' }] },
+      },
+    },
   }),
   run(3, {
     parent: 1,

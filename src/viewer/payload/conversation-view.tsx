@@ -117,7 +117,7 @@ function Media({ source, type, run }: { source: string; type: string | undefined
   const isBareBase64 = type !== undefined && binaryOf(source) !== undefined && !source.startsWith('data:');
   const uri = isBareBase64 ? `data:${type};base64,${source}` : source;
   const image = imageOf(uri);
-  if (image !== undefined) return <Picture source={image} alt="From the message" />;
+  if (image !== undefined) return <Picture source={image} alt="Image from the message" />;
   if (binaryOf(uri) !== undefined) return <BinaryChip text={uri} />;
   if (!/^https?:\/\//i.test(source)) return <Reading text={source} />;
   return (

@@ -129,7 +129,7 @@ export function BinaryChip({ text }: { text: string }): JSX.Element {
             Show {form}
           </button>
         ))}
-      {shown === 'image' && <Picture source={image ?? ''} alt="From the payload" />}
+      {shown === 'image' && <Picture source={image ?? ''} alt="Image from the payload" />}
       {shown === 'text' && (
         <span class="json-string">
           <LongText value={text} />

@@ -9,6 +9,7 @@ import { Paged, Pending, Section, Toggle } from '../elements/controls.tsx';
 import { bytes } from '../elements/figures.ts';
 import { Icon } from '../elements/icon.tsx';
 import { visible } from '../elements/visible-text.ts';
+import { CallSettings } from '../payload/call-view.tsx';
 import { messagesOfInputs, messagesOfOutputs } from '../payload/conversation.ts';
 import { ConversationView, Reading } from '../payload/conversation-view.tsx';
 import { documentsOf, type FoundDocument } from '../payload/documents.ts';
@@ -94,7 +95,16 @@ function formsOf(runType: string, field: Field, value: unknown): Form[] {
   // Outside model calls, a single text counts as a conversation only if it is in a list of messages.
   const isListed = isFields(value) && Array.isArray(value.messages);
   if (messages !== undefined && messages.length > (runType === 'llm' || isListed ? 0 : 1)) {
-    forms.push({ name: 'Messages', render: (run) => <ConversationView messages={messages} run={run} /> });
+    const isCall = runType === 'llm' && field === 'inputs';
+    forms.push({
+      name: 'Messages',
+      render: (run) => (
+        <>
+          {isCall && <CallSettings run={run} inputs={value} />}
+          <ConversationView messages={messages} run={run} />
+        </>
+      ),
+    });
   } else if (isFields(value) && Object.values(value).some((one) => typeof one === 'string' && one !== '')) {
     forms.push({ name: 'Text', render: () => <TextFields fields={value} /> });
   }
