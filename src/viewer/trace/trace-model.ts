@@ -4,7 +4,7 @@ import type { RunOutline } from '../../receiver/store/run-view.ts';
 import { ApiError, api } from '../data/api.ts';
 import { changesOf, LiveValue } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
-import { openBranches, type RunTree, treeOf, withAncestors } from './run-tree.ts';
+import { openBranches, type RunTree, treeOf, withAncestors, type Zoom } from './run-tree.ts';
 
 /** Maximum number of runs in the result of a payload search. */
 const FOUND_MAX = 1_000;
@@ -20,6 +20,8 @@ export class TraceModel {
   readonly content: LiveValue<readonly RunOutline[]>;
   readonly search: Signal<string> = signal('');
   readonly isErrorsOnly: Signal<boolean> = signal(false);
+  /** The time range of the waterfall. If undefined, the waterfall shows the whole trace. */
+  readonly zoom: Signal<Zoom | undefined> = signal(undefined);
   readonly collapsed: Signal<ReadonlySet<string>> = signal(NONE);
   readonly tree: ReadonlySignal<RunTree> = computed(() => treeOf(this.content.value.value ?? []));
   readonly selected: ReadonlySignal<string | undefined> = computed(
@@ -115,6 +117,14 @@ export class TraceModel {
   collapseAll(isCollapsed: boolean): void {
     const parents = this.tree.value.branches.filter(({ end }, index) => end > index + 1 && index > 0);
     this.collapsed.value = new Set(isCollapsed ? parents.map(({ run }) => run.id) : []);
+  }
+
+  /** Zooms to the selected run, or back to the whole trace. */
+  toggleZoom(): void {
+    const branch = this.tree.value.branches[this.#selectedIndex()];
+    const isWhole = this.zoom.value === undefined;
+    if (branch === undefined || !isWhole) this.zoom.value = undefined;
+    else this.zoom.value = { startMs: branch.startMs, endMs: branch.endMs ?? Date.now() };
   }
 
   toggleErrorsOnly(): void {

@@ -6,7 +6,8 @@ import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
 import { Rows, scrollToRow, useRowKeys, useRowWindow } from '../elements/rows.tsx';
 import { visible } from '../elements/visible-text.ts';
-import { type Axis, type Branch, useAxis } from './run-tree.ts';
+import { Minimap } from './minimap.tsx';
+import { type Axis, type Branch, shareOf, useAxis, type Zoom } from './run-tree.ts';
 import type { TraceModel } from './trace-model.ts';
 
 const ROW_HEIGHT = 26;
@@ -14,6 +15,10 @@ const INDENT_PX = 14;
 /** Maximum share of the name column that the deepest run is indented by, in percent. The rest is for the name. */
 const INDENT_PERCENT_MAX = 40;
 const NAME_LENGTH_MAX = 200;
+/** Minimum number of runs for which the minimap is shown. The bars of fewer runs are visible at once. */
+const MINIMAP_RUNS_MIN = 30;
+/** Minimum width of a bar with a mark for the first token, in percent of the axis. The mark would hide a shorter bar. */
+const MARKED_PERCENT_MIN = 2;
 
 /** The tree and waterfall of a trace, with one row for each run. Only visible rows are in the DOM. */
 export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
@@ -21,38 +26,41 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
   const shown = model.shown.value;
   const position = model.position.value;
   const { first, end } = useRowWindow(element, ROW_HEIGHT, shown.length);
-  const axis = useAxis(model.tree.value);
+  const { branches, startMs } = model.tree.value;
+  const whole = useAxis(model.tree.value);
+  const zoom = model.zoom.value;
+  const axis = zoom === undefined ? whole : { ...whole, startMs: zoom.startMs, lengthMs: lengthOf(zoom) };
   useFocus(element);
   useRowKeys(element, ROW_HEIGHT, shown.length, position, (row) => model.selectAt(row));
   useFoldKeys(model);
   useLayoutEffect(() => scrollToRow(element.current, position, ROW_HEIGHT), [model.selected.value, shown.length === 0]);
+  useLayoutEffect(() => {
+    const row = zoom === undefined ? -1 : shown.findIndex((index) => (branches[index]?.startMs ?? 0) >= zoom.startMs);
+    if (row !== -1) element.current?.scrollTo({ top: row * ROW_HEIGHT });
+  }, [zoom]);
   const isVisible = position >= first && position < end;
   return (
     <section
       class={address.value.run === undefined ? 'tree column' : 'tree column opened'}
       aria-label="Runs of the trace"
     >
+      {(branches.length >= MINIMAP_RUNS_MIN || zoom !== undefined) && <Minimap model={model} axis={whole} />}
       <div class="tree-grid tree-head">
-        <span>
+        <span class="clip">
           <button type="button" class="more" title="Collapse all ([)" onClick={() => model.collapseAll(true)}>
             Collapse
           </button>
           <button type="button" class="more" title="Expand all (])" onClick={() => model.collapseAll(false)}>
             Expand
           </button>
+          {zoom !== undefined && (
+            <button type="button" class="more" title="Show the whole trace (z)" onClick={() => model.toggleZoom()}>
+              Whole trace
+            </button>
+          )}
         </span>
         <span />
-        <span class="ticks" aria-hidden="true">
-          {[0, 0.25, 0.5, 0.75].map((share) => {
-            const label = duration(axis.lengthMs * share);
-            if (share > 0 && label === duration(0)) return null;
-            return (
-              <span key={share} style={{ left: `${share * 100}%` }}>
-                {label}
-              </span>
-            );
-          })}
-        </span>
+        <Ticks offsetMs={axis.startMs - startMs} lengthMs={axis.lengthMs} />
       </div>
       <div
         ref={element}
@@ -71,6 +79,23 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
         {shown.length === 0 && <p class="loading">No runs in this trace match.</p>}
       </div>
     </section>
+  );
+}
+
+function lengthOf({ startMs, endMs }: Zoom): number {
+  return Math.max(0.001, endMs - startMs);
+}
+
+/** Labels of the time axis. In a zoomed range, the first label is the time since the start of the trace. */
+function Ticks({ offsetMs, lengthMs }: { offsetMs: number; lengthMs: number }): JSX.Element {
+  const sign = offsetMs === 0 ? '' : '+';
+  const [middle, end] = [duration(lengthMs / 2), duration(lengthMs)];
+  return (
+    <span class="ticks" aria-hidden="true">
+      <span>{duration(offsetMs)}</span>
+      {middle !== duration(0) && <span class="tick-middle">{sign + middle}</span>}
+      {end !== duration(0) && <span class="tick-end">{sign + end}</span>}
+    </span>
   );
 }
 
@@ -157,19 +182,21 @@ function TraceRow(props: { model: TraceModel; index: number; row: number; axis: 
 
 function Lane({ branch, axis }: { branch: Branch; axis: Axis }): JSX.Element {
   const { run, startMs } = branch;
-  const endMs = branch.endMs ?? (run.status === 'pending' ? axis.startMs + axis.lengthMs : startMs);
-  const percent = (ms: number): number => Math.max(0, Math.min(100, (ms / axis.lengthMs) * 100));
-  const left = percent(startMs - axis.startMs);
-  const firstTokenMs = run.first_token_time === undefined ? -1 : millisecondsAt(run.first_token_time) - startMs;
-  const label = `First token after ${duration(firstTokenMs)}`;
+  const endMs = branch.endMs ?? (run.status === 'pending' ? Number.POSITIVE_INFINITY : startMs);
+  const { left, width } = shareOf(axis, startMs, endMs) ?? { left: 0, width: -1 };
+  const firstTokenAt = run.first_token_time === undefined ? Number.NaN : millisecondsAt(run.first_token_time);
+  const mark = width < MARKED_PERCENT_MIN ? undefined : shareOf(axis, firstTokenAt, firstTokenAt);
+  const label = `First token after ${duration(firstTokenAt - startMs)}`;
   return (
     <div class="lane" role="gridcell">
-      <span
-        class={`bar ${run.run_type === 'llm' ? 'bar-llm' : ''} bar-${run.status}`}
-        style={{ left: `${left}%`, width: `${percent(endMs - startMs)}%` }}
-      />
-      {firstTokenMs >= 0 && (
-        <span class="first-token" title={label} style={{ left: `${left + percent(firstTokenMs)}%` }}>
+      {width >= 0 && (
+        <span
+          class={`bar ${run.run_type === 'llm' ? 'bar-llm' : ''} bar-${run.status}`}
+          style={{ left: `${left}%`, width: `${width}%` }}
+        />
+      )}
+      {mark !== undefined && firstTokenAt >= startMs && (
+        <span class="first-token" title={label} style={{ left: `${mark.left}%` }}>
           <span class="unseen">{label}</span>
         </span>
       )}

@@ -21,6 +21,7 @@ export function TraceView({ id }: { id: string }): JSX.Element {
     Escape: closeTrace,
     e: () => model.toggleErrorsOnly(),
     n: () => model.selectNextError(),
+    z: () => model.toggleZoom(),
     '[': () => model.collapseAll(true),
     ']': () => model.collapseAll(false),
     Enter: () => model.panel.current?.focus(),
