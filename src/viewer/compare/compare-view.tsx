@@ -10,15 +10,18 @@ import { latencyOf, plural } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { Rows, useRowWindow } from '../elements/rows.tsx';
+import { LongText } from '../elements/text.tsx';
 import { visible } from '../elements/visible-text.ts';
-import { type DiffLine, diffLines, linesOf } from './line-diff.ts';
+import { messagesOfInputs, messagesOfOutputs } from '../payload/conversation.ts';
+import { diffLines, linesOf } from './line-diff.ts';
+import { diffFields, diffMessages, type MessageLine } from './run-diff.ts';
 
 const ROW_HEIGHT = 18;
 /** Number of equal lines to show before and after a difference. */
 const CONTEXT = 3;
 
 interface ShownLine {
-  readonly kind: DiffLine['kind'] | 'gap';
+  readonly kind: MessageLine['kind'] | 'gap';
   readonly text: string;
 }
 
@@ -57,9 +60,10 @@ export default function CompareView(): JSX.Element {
           Outputs
         </Toggle>
         <Toggle isOn={isComplete} toggle={() => setComplete(!isComplete)}>
-          All lines
+          Show equal
         </Toggle>
       </header>
+      <FieldTable runs={value} isComplete={isComplete} />
       <PayloadDiff runs={value} field={field} isComplete={isComplete} />
     </section>
   );
@@ -100,6 +104,43 @@ function Side({ run, sign }: { run: RunDetails; sign: string }): JSX.Element {
   );
 }
 
+/** Table of the fields and metadata that differ, or of all of them. */
+function FieldTable({
+  runs,
+  isComplete,
+}: {
+  runs: readonly [RunDetails, RunDetails];
+  isComplete: boolean;
+}): JSX.Element {
+  const fields = useMemo(() => diffFields(...runs), [runs]);
+  const different = fields.filter(({ before, after }) => before !== after);
+  return (
+    <details class="compare-fields" open>
+      <summary>
+        {different.length} of {plural(fields.length, 'field')} differ
+      </summary>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: A scrolled region needs keyboard focus. */}
+      <section class="scroll" tabIndex={0} data-own-arrows aria-label="Fields and metadata">
+        <table>
+          <tbody>
+            {(isComplete ? fields : different).map(({ name, before, after }) => (
+              <tr key={name}>
+                <th scope="row">{visible(name)}</th>
+                <td class={before === after ? '' : 'diff-removed'}>
+                  <LongText value={before} />
+                </td>
+                <td class={before === after ? '' : 'diff-added'}>
+                  <LongText value={after} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+    </details>
+  );
+}
+
 function PayloadDiff({
   runs,
   field,
@@ -109,9 +150,10 @@ function PayloadDiff({
   field: 'inputs' | 'outputs';
   isComplete: boolean;
 }): JSX.Element {
+  const isModelCall = runs.every(({ run_type }) => run_type === 'llm');
   const key = `${runs.map(({ id }) => id).join(' ')} ${field}`;
   const { value, problem } = useLive(key, (signal) => Promise.all(runs.map((run) => payload(run, field, signal))));
-  const lines = useMemo(() => (value === undefined ? [] : diffLines(linesOf(value[0]), linesOf(value[1]))), [value]);
+  const lines = useMemo(() => (value === undefined ? [] : linesOfPayloads(value, field, isModelCall)), [value]);
   const shown = useMemo(() => (isComplete ? lines : withContext(lines)), [lines, isComplete]);
   const element = useRef<HTMLDivElement>(null);
   const { first, end } = useRowWindow(element, ROW_HEIGHT, shown.length);
@@ -143,17 +185,30 @@ function PayloadDiff({
   );
 }
 
-const SIGNS = { same: ' ', removed: '−', added: '+', gap: '⋯' } as const;
+/** Compares two conversations by message. Compares other payloads, and payloads with equal messages, as JSON. */
+function linesOfPayloads(
+  payloads: readonly unknown[],
+  field: 'inputs' | 'outputs',
+  isModelCall: boolean,
+): MessageLine[] {
+  const [before, after] = isModelCall ? payloads.map(field === 'inputs' ? messagesOfInputs : messagesOfOutputs) : [];
+  const lines = before === undefined || after === undefined ? [] : diffMessages(before, after);
+  if (lines.some(({ kind }) => kind !== 'same')) return lines;
+  return diffLines(linesOf(payloads[0]), linesOf(payloads[1]));
+}
+
+const SIGNS = { same: ' ', message: ' ', removed: '−', added: '+', gap: '⋯' } as const;
 
 /** Replaces equal lines far from any difference with one line that shows their number. */
-function withContext(lines: readonly DiffLine[]): ShownLine[] {
+function withContext(lines: readonly MessageLine[]): ShownLine[] {
   const isNear = new Uint8Array(lines.length);
   for (const [index, { kind }] of lines.entries()) {
-    if (kind !== 'same') isNear.fill(1, Math.max(0, index - CONTEXT), index + CONTEXT + 1);
+    const context = kind === 'message' ? 0 : CONTEXT;
+    if (kind !== 'same') isNear.fill(1, Math.max(0, index - context), index + context + 1);
   }
   const shown: ShownLine[] = [];
   for (let index = 0; index < lines.length; index++) {
-    if (isNear[index] === 1) shown.push(lines[index] as DiffLine);
+    if (isNear[index] === 1) shown.push(lines[index] as MessageLine);
     else {
       const next = isNear.indexOf(1, index);
       const count = (next === -1 ? lines.length : next) - index;

@@ -18,7 +18,7 @@ const NAME_LENGTH_MAX = 200;
 /** Minimum number of runs for which the minimap is shown. The bars of fewer runs are visible at once. */
 const MINIMAP_RUNS_MIN = 30;
 /** Minimum width of a bar with a mark for the first token, in percent of the axis. The mark would hide a shorter bar. */
-const MARKED_PERCENT_MIN = 2;
+const MARKED_PERCENT_MIN = 4;
 
 /** The tree and waterfall of a trace, with one row for each run. Only visible rows are in the DOM. */
 export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
