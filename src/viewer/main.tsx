@@ -10,11 +10,11 @@ import { Help, openHelp } from './top/help.tsx';
 import { notice } from './top/import-file.ts';
 import { Login, logInFromAddress } from './top/login.tsx';
 import { TopBar } from './top/top-bar.tsx';
-import { TraceView } from './trace/trace-view.tsx';
 
 const Loading = ({ problem }: { problem: string | undefined }): JSX.Element => (
   <Pending problem={problem} note="Loading…" />
 );
+const TraceView = lazy(() => import('./trace/trace-view.tsx'), Loading);
 const StatisticsView = lazy(() => import('./statistics/statistics-view.tsx'), Loading);
 const CompareView = lazy(() => import('./compare/compare-view.tsx'), Loading);
 
