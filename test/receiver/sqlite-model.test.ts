@@ -5,6 +5,7 @@ import {
   type Feedback,
   type ListQuery,
   MemoryStore,
+  type RemovalTarget,
   type RunFields,
   type RunOperation,
   ranged,
@@ -105,10 +106,33 @@ const aFeedback: fc.Arbitrary<Feedback> = fc.record({
   modified_at: aTime,
 });
 
-const aStep = fc.oneof(
+const aTarget: fc.Arbitrary<RemovalTarget> = fc.oneof(
+  fc.record({ kind: fc.constantFrom('run', 'trace'), id: anId }),
+  fc.record({ kind: fc.constantFrom('thread', 'user'), id: fc.constantFrom('ada', 'cancelled') }),
+  fc.record({ kind: fc.constant('project'), id: fc.constantFrom('shop', 'desk', 'default') }),
+);
+const aProject = fc.constantFrom(undefined, undefined, 'shop', 'bank');
+type Step = readonly RunOperation[] | Feedback | { readonly target: RemovalTarget; readonly project?: string };
+
+const aStep: fc.Arbitrary<Step> = fc.oneof(
   { arbitrary: fc.array(anOperation, { maxLength: 6 }), weight: 4 },
   { arbitrary: aFeedback, weight: 1 },
+  {
+    arbitrary: fc
+      .record({ target: aTarget, project: aProject })
+      .map(({ target, project }) => ({ target, ...(project !== undefined && { project }) })),
+    weight: 1,
+  },
 );
+
+async function take(store: Store, scope: Scope, step: Step): Promise<unknown> {
+  if (Array.isArray(step)) return store.apply(scope, step);
+  if (!('target' in step)) return store.addFeedback(scope, step as Feedback);
+  const { target, ...project } = step;
+  const removal = await store.removable({ ...scope, ...project }, target);
+  expect(await store.remove({ ...scope, ...project }, target)).toEqual(removal);
+  return removal;
+}
 
 /** All answers of a store. Numbers have twelve digits, because sums of floats depend on their order. */
 async function answersOf(store: Store, scope: Scope): Promise<unknown> {
@@ -166,11 +190,7 @@ test('a store on disk answers like a store in memory after any messages in any o
       const scope = { tenant: `tenant ${index}` };
       const inMemory = new MemoryStore();
       for (const step of steps) {
-        const [expected, result] = await Promise.all(
-          [inMemory, onDisk].map((store) =>
-            Array.isArray(step) ? store.apply(scope, step) : store.addFeedback(scope, step),
-          ),
-        );
+        const [expected, result] = await Promise.all([inMemory, onDisk].map((store) => take(store, scope, step)));
         expect(result).toEqual(expected);
         // Some of the searches find what is in the index, others what is not yet.
         index += 1;

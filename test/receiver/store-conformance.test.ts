@@ -47,6 +47,8 @@ describe('the cases of a store fail', () => {
     'payload',
     'statistics',
     'feedback',
+    'removable',
+    'remove',
   ] as const;
   test.each(OF_RUNS)('if %s ignores the project', async (method) => {
     expect(await failuresOf(() => changed(method, ({ tenant }) => ({ tenant })))).not.toEqual([]);

@@ -1,11 +1,11 @@
 import type { Attachment } from '../../run/record.ts';
 import type { Feedback, FeedbackFigures } from '../feedback/feedback.ts';
 import { type Prices, withCost } from './prices.ts';
-import { type FilteredRun, timesOf } from './run-filter.ts';
+import { type FilteredRun, isOfProject, threadOf, timesOf, userOf } from './run-filter.ts';
 import { countsUsage, merged, type PayloadFacts, payloadFacts, summaryOf, sumOfUsage } from './run-summary.ts';
 import { type SpanKeys, spanKeysOf, type TreeNode } from './run-tree.ts';
 import { type AttachmentInfo, PAYLOAD_FIELDS, type PayloadField, type TraceSummary, type Usage } from './run-view.ts';
-import type { RunFields, RunOperation } from './store.ts';
+import type { RemovalTarget, RunFields, RunOperation, Scope } from './store.ts';
 
 /** A run in memory: the merged fields of its messages, and data derived from them. */
 export class MemoryRun {
@@ -127,17 +127,25 @@ export interface TracedRun extends TreeNode, FilteredRun {
   readonly trace: MemoryTrace;
 }
 
-/** The visible runs of one trace. */
+/** A trace. */
 export class MemoryTrace {
+  readonly id: string;
+  /** All runs, including those that are not visible yet. */
+  readonly members: readonly MemoryRun[];
+  /** The visible runs. */
   readonly runs: readonly TracedRun[];
+  readonly #parentIds: ReadonlyMap<string, string | undefined>;
   /** The run whose id is the trace id, or the first run if that run is missing. */
   readonly root: TracedRun | undefined;
   readonly #idsAboveUsage = new Set<string>();
 
   constructor(id: string, runs: readonly MemoryRun[], places: Places, prices: Prices) {
+    this.id = id;
+    this.members = runs;
     this.runs = runs.flatMap((run) => this.#traced(run, id, places.parentIdOf(run), prices) ?? []);
     this.root = this.runs.find((run) => run.id === id) ?? this.runs.toSorted((a, b) => a.startUs - b.startUs)[0];
     const parentIds = new Map(runs.map((run) => [run.id, places.parentIdOf(run)]));
+    this.#parentIds = parentIds;
     for (const { summary, parentId } of this.runs) {
       if (summary.usage === undefined) continue;
       for (let at = parentId; at !== undefined && !this.#idsAboveUsage.has(at); at = parentIds.get(at)) {
@@ -149,6 +157,33 @@ export class MemoryTrace {
   /** Returns the run's usage if the usage counts towards totals. */
   countedUsage({ id, summary }: TracedRun): Usage | undefined {
     return countsUsage(summary.run_type, this.#idsAboveUsage.has(id)) ? summary.usage : undefined;
+  }
+
+  /** Returns the runs that a call of `remove` deletes. */
+  selected({ project }: Scope, { kind, id }: RemovalTarget): readonly MemoryRun[] {
+    const projects = [project, kind === 'project' ? id : undefined].filter((name) => name !== undefined);
+    const inside = this.runs.filter(({ summary }) => projects.every((name) => isOfProject(summary, name)));
+    // If all visible runs are in the project, the runs that are not visible yet are as well.
+    const isWhole = projects.length === 0 || (inside.length > 0 && inside.length === this.runs.length);
+    const allowed = isWhole ? this.members : inside.map(({ run }) => run);
+    const isTarget: Readonly<Record<RemovalTarget['kind'], () => boolean>> = {
+      run: () => (projects.length === 0 ? this.members : inside).some((run) => run.id === id),
+      trace: () => this.id === id,
+      thread: () => inside.some(({ metadata }) => threadOf(metadata) === id),
+      user: () => inside.some(({ metadata }) => userOf(metadata) === id),
+      project: () => true,
+    };
+    if (!isTarget[kind]()) return [];
+    return kind === 'run' ? allowed.filter((run) => this.#isBelow(run.id, id)) : allowed;
+  }
+
+  #isBelow(runId: string, aboveId: string): boolean {
+    const seen = new Set<string>();
+    for (let at: string | undefined = runId; at !== undefined && !seen.has(at); at = this.#parentIds.get(at)) {
+      if (at === aboveId) return true;
+      seen.add(at);
+    }
+    return false;
   }
 
   totals(): TraceSummary['trace'] {

@@ -5,6 +5,7 @@ import { pageOf } from '../query/cursor.ts';
 import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, TimeRange } from '../query/query.ts';
 import { MemoryRun, MemoryTrace, Places, type TracedRun } from './memory-run.ts';
 import { checkedPrices, type Prices } from './prices.ts';
+import { RemovedIds } from './removal.ts';
 import { filterOf, isAmong, isOfProject, projectOf, sortValueOf } from './run-filter.ts';
 import { outlineOf } from './run-summary.ts';
 import { inOrder } from './run-tree.ts';
@@ -14,6 +15,8 @@ import { statisticsOf } from './statistics.ts';
 import {
   ATTACHMENTS_MAX,
   type Changes,
+  type Removal,
+  type RemovalTarget,
   type RunOperation,
   type Scope,
   type Store,
@@ -65,6 +68,7 @@ class Tenant {
   readonly tokens = new Map<string, FeedbackToken>();
   /** Sequence number of the latest change to each trace. */
   readonly changed = new Map<string, number>();
+  readonly removed = new RemovedIds();
 }
 
 /**
@@ -87,8 +91,14 @@ export class MemoryStore implements Store {
     this.#limits = { ...DEFAULTS, ...limits };
   }
 
-  async apply(scope: Scope, operations: readonly RunOperation[]): Promise<void> {
-    const { runs } = this.#tenant(scope);
+  async apply(scope: Scope, messages: readonly RunOperation[]): Promise<void> {
+    const { runs, removed } = this.#tenant(scope);
+    const created = new Set<string>();
+    const operations = messages.filter((message) => {
+      const isRefused = removed.refuses(message, runs.has(message.id) || created.has(message.id));
+      if (!isRefused) created.add(message.id);
+      return !isRefused;
+    });
     refuseManyAttachments(runs, operations);
     const before = new Places(runs);
     const known = operations.flatMap(({ id }) => runs.get(id) ?? []);
@@ -239,6 +249,34 @@ export class MemoryStore implements Store {
 
   async tokens(scope: Scope, runId: string): Promise<FeedbackToken[]> {
     return structuredClone([...this.#tenant(scope).tokens.values()].filter(({ run_id }) => run_id === runId));
+  }
+
+  async removable(scope: Scope, target: RemovalTarget): Promise<Removal> {
+    const selected = this.#traces(scope).map((trace) => trace.selected(scope, target).length);
+    return { runs: selected.reduce((sum, runs) => sum + runs, 0), traces: selected.filter((runs) => runs > 0).length };
+  }
+
+  async remove(scope: Scope, target: RemovalTarget): Promise<Removal> {
+    const { runs, tokens, changed, removed } = this.#tenant(scope);
+    const touched = new Set<string>();
+    const ids = new Set<string>();
+    for (const trace of this.#traces(scope)) {
+      const selected = trace.selected(scope, target);
+      if (selected.length === 0) continue;
+      touched.add(trace.id);
+      const isWhole = selected.length === trace.members.length;
+      if (isWhole) removed.traces.add(trace.id);
+      const isOfProject = scope.project !== undefined || target.kind === 'project';
+      for (const { id } of selected) {
+        ids.add(id);
+        removed.runs.set(id, isWhole || !isOfProject);
+      }
+    }
+    for (const id of ids) runs.delete(id);
+    for (const token of tokens.values()) if (ids.has(token.run_id)) tokens.delete(token.id);
+    this.#report(scope, touched);
+    for (const id of touched) if (removed.traces.has(id)) changed.delete(id);
+    return { runs: ids.size, traces: touched.size };
   }
 
   #tenant({ tenant: name }: Scope): Tenant {

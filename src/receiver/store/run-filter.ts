@@ -130,6 +130,18 @@ export function isOfProject(summary: RunSummary, project: string): boolean {
   return projectOf(summary) === project || summary.session_id === project;
 }
 
+/** Metadata keys that identify a conversation. The first key with a text value is used. */
+const THREAD_KEYS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
+
+export function threadOf(metadata: FilteredRun['metadata']): string | undefined {
+  return THREAD_KEYS.map((key) => metadata?.[key]).find((value) => typeof value === 'string');
+}
+
+export function userOf(metadata: FilteredRun['metadata']): string | undefined {
+  const user = metadata?.user_id;
+  return typeof user === 'string' ? user : undefined;
+}
+
 /** Returns whether the metadata contains the key with this value. If `value` is null, any value matches. */
 export function hasMetadata(metadata: FilteredRun['metadata'], key: string, value: string | null): boolean {
   if (metadata === undefined || !Object.hasOwn(metadata, key)) return false;

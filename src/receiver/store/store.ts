@@ -158,8 +158,42 @@ export interface TokenStore {
   tokens(scope: Scope, runId: string): Promise<FeedbackToken[]>;
 }
 
+/**
+ * Selects the runs to remove. `id` is the id of a run, trace, thread or user, or the name or id of a project.
+ *
+ * - `run`: the run and its descendants in the same trace.
+ * - `trace`: all runs in the trace.
+ * - `thread`, `user`: all runs in each trace in which a run has this thread or user.
+ * - `project`: the runs in the project. Runs of other projects in the same traces stay.
+ *
+ * If the scope has a project, only runs in this project are removed.
+ */
+export interface RemovalTarget {
+  readonly kind: 'run' | 'trace' | 'thread' | 'user' | 'project';
+  readonly id: string;
+}
+
+/** Number of removed runs, including runs that are not visible yet, and number of traces that contained these runs. */
+export interface Removal {
+  readonly runs: number;
+  readonly traces: number;
+}
+
+/** Removes runs. */
+export interface RemovalStore {
+  /** Counts the runs that `remove` would delete. */
+  removable(scope: Scope, target: RemovalTarget): Promise<Removal>;
+  /**
+   * Deletes runs with their payloads, attachments, feedback and feedback tokens. When the promise resolves, no query
+   * returns the data. For at least 30 days, `apply` then ignores messages for the deleted runs, for runs in completely
+   * deleted traces, and for new runs below a deleted run. If the process ends before the promise resolves, some of the
+   * runs may remain.
+   */
+  remove(scope: Scope, target: RemovalTarget): Promise<Removal>;
+}
+
 /** Stores runs, attachments, feedback and feedback tokens. */
-export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStore, TokenStore {}
+export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStore, TokenStore, RemovalStore {}
 
 /** Figures of a store for monitoring. */
 export interface StoreStatus {
@@ -192,4 +226,6 @@ export const STORE_METHODS: readonly (keyof Store)[] = Object.keys({
   addTokens: 0,
   token: 0,
   tokens: 0,
+  removable: 0,
+  remove: 0,
 } satisfies Record<keyof Store, 0>) as (keyof Store)[];

@@ -1,6 +1,7 @@
 import { feedbackCases } from './feedback-cases.ts';
 import { ingestCases } from './ingest-cases.ts';
 import { queryCases } from './query-cases.ts';
+import { removalCases } from './removal-cases.ts';
 import { scopeCases } from './scope-cases.ts';
 import { sumCases } from './sum-cases.ts';
 import type { StoreCase } from './support.ts';
@@ -14,4 +15,5 @@ export const storeCases: readonly StoreCase[] = [
   ...scopeCases,
   ...sumCases,
   ...feedbackCases,
+  ...removalCases,
 ];

@@ -1,7 +1,8 @@
+import { RunspanError } from '../../../base/errors.ts';
 import { clearTimer, setSoon, setTimer } from '../../../base/timers.ts';
 import type { Feedback, FeedbackToken } from '../../feedback/feedback.ts';
 import type { Prices } from '../prices.ts';
-import type { Scope } from '../store.ts';
+import type { Removal, RemovalTarget, Scope } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { isOfTheFile, type SqliteConnection } from './database.ts';
 import { type StoreOwner, setOwner } from './file.ts';
@@ -20,6 +21,8 @@ const GROUP_MS = 50;
 const BACKGROUND_DELAY_MS = 300;
 /** Duration of a background step, in milliseconds. Writes that arrive during a step wait until the step ends. */
 const STEP_MS = 50;
+/** Duration of a step that removes runs by request, in milliseconds. */
+const REMOVAL_STEP_MS = 20;
 /**
  * Time without writes after which a background step begins, in milliseconds. Each step ends with a commit, so a few
  * long steps cost less than many short steps.
@@ -63,6 +66,7 @@ export class SqliteCommits {
   #backgroundTimer: NodeJS.Timeout | undefined;
   #ageTimer: NodeJS.Timeout | undefined;
   #changes: TenantChange[] = [];
+  #isClosed = false;
 
   constructor(
     connection: SqliteConnection,
@@ -103,6 +107,25 @@ export class SqliteCommits {
     return this.#call(() => new SqliteKeys(this.#connection).useKey(id, usedMs));
   }
 
+  /** Marks and deletes runs in short transactions, so that other writes do not wait for the whole removal. */
+  async remove(scope: Scope, target: RemovalTarget): Promise<Removal> {
+    const total = { runs: 0, traces: 0 };
+    const last = this.#connection.number('SELECT max(n) FROM runs');
+    for (let hasFound = true; hasFound; ) {
+      const marked = await this.#call(() => {
+        const { change, ...result } = this.#writer.remove(scope, target, last, REMOVAL_STEP_MS);
+        if (change !== undefined) this.#changes.push(change);
+        return result;
+      });
+      total.runs += marked.runs;
+      total.traces += marked.traces;
+      hasFound = marked.hasFound;
+      // Each call is followed by a step that deletes runs.
+      while (await this.#call(() => this.#retention.isRemoving)) {}
+    }
+    return total;
+  }
+
   setOwner(owner: StoreOwner): Promise<void> {
     return this.#call(() => setOwner(this.#connection, owner));
   }
@@ -111,12 +134,15 @@ export class SqliteCommits {
   close(): void {
     clearTimer(this.#backgroundTimer);
     clearTimer(this.#ageTimer);
+    this.#isClosed = true;
     while (this.#calls.length > 0) this.#commitCalls();
     clearImmediate(this.#turn);
   }
 
   #call<Value>(work: () => Value): Promise<Value> {
     return new Promise((resolve, reject) => {
+      // The next step of a removal may come after the store was closed.
+      if (this.#isClosed) throw new RunspanError('RUNSPAN_STORE_FAILED', 'The store cannot be used: it is closed');
       this.#calls.push({ work, resolve: resolve as (value: unknown) => void, reject });
       this.#turn ??= setSoon(() => this.#work());
     });
@@ -133,6 +159,7 @@ export class SqliteCommits {
   }
 
   #checkAge(): void {
+    this.#retention.forgetRemoved();
     this.#plan(BACKGROUND_DELAY_MS);
     this.#ageTimer = setTimer(() => this.#checkAge(), AGE_MS);
   }
@@ -173,7 +200,7 @@ export class SqliteCommits {
   }
 
   #forget(): void {
-    const evicted = this.#retention.step(this.#nowMs(), STEP_MS);
+    const evicted = this.#retention.step(this.#nowMs(), this.#retention.isRemoving ? REMOVAL_STEP_MS : STEP_MS);
     for (const tenant of new Set(evicted.map((trace) => trace.tenant))) {
       const traces = evicted.filter((trace) => trace.tenant === tenant);
       const forgotten = { traces: traces.length, runs: traces.reduce((sum, { runs }) => sum + runs, 0) };

@@ -80,7 +80,7 @@ function ofMetadata(key: string, value: string | null): Condition[] {
 }
 
 /** Compares `session_id` only if the project is an id, because SQLite uses no index for a condition on two columns. */
-function ofProject(connection: SqliteConnection, tenant: number, project: string): Condition {
+export function ofProject(connection: SqliteConnection, tenant: number, project: string): Condition {
   return isSessionId(connection, tenant, project)
     ? { sql: 'runs.project = ? OR runs.session_id = ?', values: [project, project] }
     : { sql: 'runs.project = ?', values: [project] };

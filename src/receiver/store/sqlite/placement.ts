@@ -74,6 +74,13 @@ export class Placement {
     for (const trace of recounted) this.#recountUsage(trace);
   }
 
+  /** Recalculates a trace from which runs were moved by SQL statements. */
+  recount(traceId: string): void {
+    const trace = this.trace(traceId);
+    trace.recount(this.#connection);
+    this.#recountUsage(trace);
+  }
+
   /** Writes the changed traces and returns their ids. */
   finish(seq: number, nowMs: number): string[] {
     for (const trace of this.#traces.values()) trace.write(this.#connection, seq, nowMs);
@@ -291,6 +298,12 @@ class StoredTrace {
     else if (USAGE_KEYS.some((key) => usageBefore[key] !== usageAfter?.[key])) this.#isStale = true;
   }
 
+  /** Recalculates the totals from the stored runs. */
+  recount(connection: SqliteConnection): void {
+    Object.assign(this.#row, connection.one(COUNTS, this.n));
+    this.#isStale = true;
+  }
+
   /** Writes the trace, or deletes a trace without runs. The runs must be written first. */
   write(connection: SqliteConnection, seq: number, nowMs: number): void {
     const { n } = this;
@@ -330,6 +343,8 @@ const UPDATE_TRACE = `UPDATE traces SET seq = ?, changed_ms = ?, root = ?, runs 
 const OWN_ROOT = `SELECT runs.n AS n FROM traces JOIN runs ON runs.tenant = traces.tenant AND runs.id = traces.id
   WHERE traces.n = ?1 AND traces.id = ?2 AND runs.trace = ?1 AND start_us IS NOT NULL`;
 const FIRST_ROOT = 'SELECT n FROM runs WHERE trace = ? AND start_us IS NOT NULL ORDER BY start_us, n LIMIT 1';
+const COUNTS = `SELECT count(*) AS runs, coalesce(sum(status = 'pending'), 0) AS pending,
+  coalesce(sum(status = 'error'), 0) AS errors FROM runs WHERE trace = ? AND start_us IS NOT NULL`;
 const LAST_END = 'SELECT max(end_us) AS end_us FROM runs WHERE trace = ?';
 const USAGE_SUMS = `SELECT ${USAGE_KEYS.map((key) => `sum(${key}) AS ${key}`).join(', ')}
   FROM runs WHERE trace = ? AND start_us IS NOT NULL AND ${COUNTS_USAGE}`;

@@ -14,7 +14,7 @@ import {
   type RunSummary,
   type TraceSummary,
 } from '../run-view.ts';
-import type { Changes, Scope } from '../store.ts';
+import type { Changes, Removal, RemovalTarget, Scope } from '../store.ts';
 import { idBytes, idText, type Row, type SqliteConnection, type SqlValue } from './database.ts';
 import { copyTo, type StoreOwner } from './file.ts';
 import { SqliteKeys } from './keys.ts';
@@ -31,6 +31,7 @@ import {
   TRACE_SORTS,
 } from './lists.ts';
 import { payloadSizes, readPayload } from './payloads.ts';
+import { countRemovable, RemovalSearch } from './removal.ts';
 import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 import { SqliteSearch } from './search.ts';
 import { statisticsIn } from './statistics.ts';
@@ -212,6 +213,10 @@ export class SqliteReader {
     const sql = 'SELECT json FROM tokens WHERE tenant = ? AND run_id = ? ORDER BY n';
     const rows = this.#connection.all<{ json: string }>(sql, this.#tenant(scope), idBytes(runId));
     return rows.map(({ json }) => JSON.parse(json));
+  }
+
+  removable(scope: Scope, target: RemovalTarget): Removal {
+    return countRemovable(new RemovalSearch(this.#connection, this.#tenant(scope), scope, target));
   }
 
   backup(path: string): void {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Counters } from './counters.ts';
 import { idText, type SqliteConnection } from './database.ts';
+import { EVICTED } from './schema.ts';
 import { deleteRun } from './sqlite-run.ts';
 
 /** The limits that a store enforces. */
@@ -68,6 +69,16 @@ export class SqliteRetention {
     return evicted;
   }
 
+  /** Whether runs that a call of `remove` selected are still being deleted. */
+  get isRemoving(): boolean {
+    return this.#connection.one('SELECT 1 FROM traces WHERE seq < ? LIMIT 1', EVICTED) !== undefined;
+  }
+
+  /** Deletes the ids of runs that were removed long ago. */
+  forgetRemoved(): void {
+    this.#connection.run(FORGET_REMOVED);
+  }
+
   /** Whether the file has too many free pages. */
   get isLoose(): boolean {
     return this.#connection.number('PRAGMA freelist_count') > FREE_PAGES;
@@ -83,7 +94,7 @@ export class SqliteRetention {
    * create a new trace.
    */
   #evict({ n, id, root, tenant }: OldestTrace): EvictedTrace {
-    this.#connection.run('UPDATE traces SET seq = -1, id = ? WHERE n = ?', randomBytes(16), n);
+    this.#connection.run(`UPDATE traces SET seq = ${EVICTED}, id = ? WHERE n = ?`, randomBytes(16), n);
     this.#connection.run('UPDATE runs SET is_root = 0 WHERE n = ?', root);
     return { tenant, traceId: idText(id), runs: this.#connection.number(COUNT_OF_TRACE, n) };
   }
@@ -102,6 +113,10 @@ export class SqliteRetention {
   }
 }
 
+/** Time for which the ids of removed runs are kept, in seconds: 30 days. */
+const REMOVED_S = 30 * 24 * 3_600;
+const FORGET_REMOVED = `DELETE FROM removed WHERE n IN (
+  SELECT n FROM (SELECT n, removed_s FROM removed ORDER BY n LIMIT 10000) WHERE removed_s < unixepoch() - ${REMOVED_S})`;
 const RUNS_OF_TRACE = 'SELECT n FROM runs WHERE trace = ?';
 const COUNT_OF_TRACE = 'SELECT count(*) FROM runs WHERE trace = ?';
 const OLDEST = `SELECT traces.n AS n, id, root, seq, changed_ms, tenants.name AS tenant

@@ -1,5 +1,5 @@
 import { isoTimestamp, parseIsoTimestamp } from '../../../run/time.ts';
-import { projectOf } from '../run-filter.ts';
+import { projectOf, threadOf, userOf } from '../run-filter.ts';
 import { countsUsage, MODEL_TYPES, type SmallFields, USAGE_KEYS } from '../run-summary.ts';
 import type { RunStatus, RunSummary, Usage } from '../run-view.ts';
 import { idText } from './database.ts';
@@ -37,9 +37,6 @@ export type ShownColumns = {
   readonly user: string | null;
 } & { readonly [Key in keyof Usage]-?: number | null };
 
-/** Metadata keys that identify a conversation. The first key with a text value is used. */
-const THREAD_KEYS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
-
 const SHOWN: {
   readonly [Column in keyof ShownColumns]: (run: RunSummary, fields: SmallFields) => ShownColumns[Column] | undefined;
 } = {
@@ -51,8 +48,8 @@ const SHOWN: {
   run_type: ({ run_type }) => run_type,
   status: ({ status }) => status,
   model: ({ model }) => model,
-  thread: (_, { extra }) => THREAD_KEYS.map((key) => extra?.metadata?.[key]).find(isText),
-  user: (_, { extra }) => [extra?.metadata?.user_id].find(isText),
+  thread: (_, { extra }) => threadOf(extra?.metadata),
+  user: (_, { extra }) => userOf(extra?.metadata),
   input_tokens: ({ usage }) => usage?.input_tokens,
   output_tokens: ({ usage }) => usage?.output_tokens,
   total_tokens: ({ usage }) => usage?.total_tokens,
@@ -81,10 +78,6 @@ export function copyShownColumns(row: RunRow): ShownColumns {
   const columns: Record<string, unknown> = {};
   for (const column of SHOWN_COLUMNS) columns[column] = row[column];
   return columns as ShownColumns;
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === 'string';
 }
 
 /** Serializes the fields of a run to JSON. Omits fields that have their own column. */

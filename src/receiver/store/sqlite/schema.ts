@@ -7,6 +7,26 @@ export const APPLICATION_ID = 0x5253504e;
 export const FORMAT_VERSION = 2;
 
 /**
+ * Values of `traces.seq` while the runs of a trace are being deleted. `EVICTED`: to stay within the limits. `REMOVED`: by
+ * a call of `remove`. `REMOVED_ALONE`: by a call of `remove` that keeps descendants of these runs.
+ */
+export const EVICTED: number = -1;
+export const REMOVED: number = -2;
+export const REMOVED_ALONE: number = -3;
+
+/** Creates the table of removed ids. Files from earlier versions of runspan do not contain it. */
+export const REMOVED_TABLE = `
+  -- Messages with these ids are ignored. The kind is 0 for a run, 1 for a run with its descendants, and 2 for a trace.
+  CREATE TABLE IF NOT EXISTS removed (
+    n INTEGER PRIMARY KEY,
+    tenant INTEGER NOT NULL,
+    id BLOB NOT NULL,
+    kind INTEGER NOT NULL,
+    removed_s INTEGER NOT NULL DEFAULT (unixepoch()),
+    UNIQUE (tenant, id, kind)
+  )`;
+
+/**
  * SQL statements that create the tables. Rows in `runs` are small, because lists scan `runs`. The table `details`
  * contains the other fields, and `payloads` contains large values. A run has the same key `n` in `runs`, `details`,
  * `unindexed` and `words`.
@@ -21,7 +41,7 @@ export const SCHEMA: string = `
     n INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL,
     id BLOB NOT NULL,
-    -- -1 while the runs of a deleted trace are being deleted. Its id is then random.
+    -- Negative while the runs of a deleted trace are being deleted, see EVICTED. Its id is then random.
     seq INTEGER NOT NULL,
     changed_ms INTEGER NOT NULL,
     root INTEGER,
@@ -141,6 +161,8 @@ export const SCHEMA: string = `
     UNIQUE (tenant, id)
   );
   CREATE INDEX tokens_by_run ON tokens (tenant, run_id);
+
+  ${REMOVED_TABLE};
 
   -- Words in the form in which they are compared. Runs that have changed since they were indexed are in unindexed.
   ${WORDS_TABLE};

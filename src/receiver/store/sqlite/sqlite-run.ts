@@ -15,6 +15,7 @@ import {
   storedFields,
   usageIn,
 } from './run-row.ts';
+import { EVICTED, REMOVED } from './schema.ts';
 
 type Details = Pick<SelectedRun, 'fields' | 'facts' | 'patched'>;
 
@@ -156,11 +157,12 @@ export class SqliteRun {
   }
 }
 
-/** Deletes a run with all its data, and subtracts the run from the counters. */
+/** Deletes a run with all its data, and subtracts the run from the counters. Keeps the id of a removed run. */
 export function deleteRun(connection: SqliteConnection, counters: Counters, n: number): void {
   const row = connection.one<RunRow>('SELECT * FROM runs WHERE n = ?', n);
   if (row === undefined) return;
   counters.add(row, -1);
+  connection.run(KEEP_ID, n);
   const details = connection.one<{ fields: string }>('SELECT fields FROM details WHERE n = ?', n);
   const { tags = [] }: SmallFields = JSON.parse(details?.fields ?? '{}');
   for (const tag of tags) connection.run(DELETE_TAG, row.tenant, tag, n);
@@ -171,6 +173,9 @@ export function deleteRun(connection: SqliteConnection, counters: Counters, n: n
   connection.run('DELETE FROM tokens WHERE tenant = ? AND run_id = ?', row.tenant, row.id);
 }
 
+const KEEP_ID = `INSERT OR IGNORE INTO removed (tenant, id, kind)
+  SELECT runs.tenant, runs.id, traces.seq = ${REMOVED} FROM runs JOIN traces ON traces.n = runs.trace
+  WHERE runs.n = ? AND traces.seq < ${EVICTED}`;
 const DELETE_TAG = 'DELETE FROM tags WHERE tenant = ? AND tag = ? AND n = ?';
 
 const INSERT_RUN = `INSERT INTO runs (${RUN_COLUMNS.join(', ')}) VALUES (${RUN_COLUMNS.map(() => '?').join(', ')})`;

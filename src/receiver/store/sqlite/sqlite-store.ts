@@ -16,7 +16,16 @@ import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery } f
 import type { KeyStore } from '../key-store.ts';
 import { checkedPrices, type Prices } from '../prices.ts';
 import type { RunSummary, TraceSummary } from '../run-view.ts';
-import { type RunOperation, type Scope, type Store, type StoreChange, StoreError, type StoreStatus } from '../store.ts';
+import {
+  type Removal,
+  type RemovalTarget,
+  type RunOperation,
+  type Scope,
+  type Store,
+  type StoreChange,
+  StoreError,
+  type StoreStatus,
+} from '../store.ts';
 import { Subscribers, type TenantChange } from '../subscribers.ts';
 import type { SqliteCommits } from './commits.ts';
 import { realPathOf, type StoreOwner } from './file.ts';
@@ -73,7 +82,10 @@ const LOG_INTERVAL_MS = 60_000;
 const RUNS_AT_ONCE = 100;
 
 /** Functions that run in the writer thread. */
-export type WriterCalls = Pick<SqliteCommits, 'apply' | 'addFeedback' | 'addTokens' | 'useKey' | 'setOwner'>;
+export type WriterCalls = Pick<
+  SqliteCommits,
+  'apply' | 'addFeedback' | 'addTokens' | 'remove' | 'useKey' | 'setOwner'
+>;
 /** Functions that run in a reader thread. */
 export type ReaderCalls = { [Name in keyof SqliteReader]: SqliteReader[Name] };
 type RemoteCall<Call> = (...args: ArgumentsOf<Call>) => Promise<ResultOf<Call>>;
@@ -154,6 +166,7 @@ export class SqliteStore implements Store {
   readonly tokens: Store['tokens'] = this.#reading('tokens');
   readonly addFeedback: Store['addFeedback'] = this.#writing('addFeedback');
   readonly addTokens: Store['addTokens'] = this.#writing('addTokens');
+  readonly remove: Store['remove'] = this.#writing('remove');
   /** @internal */
   readonly key: KeyStore['key'] = this.#reading('key');
   /** @internal */
@@ -197,6 +210,10 @@ export class SqliteStore implements Store {
 
   async statistics(scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics> {
     return (await this.#openSlowReader()).call('statistics', scope, query);
+  }
+
+  async removable(scope: Scope, target: RemovalTarget): Promise<Removal> {
+    return (await this.#openSlowReader()).call('removable', scope, target);
   }
 
   subscribe({ tenant }: Scope, listener: (change: StoreChange) => void): () => void {

@@ -1,11 +1,15 @@
 import type { Feedback, FeedbackToken } from '../../feedback/feedback.ts';
 import type { Prices } from '../prices.ts';
-import { ATTACHMENTS_MAX, StoreError, TOKENS_MAX } from '../store.ts';
+import { RemovedIds } from '../removal.ts';
+import type { SmallFields } from '../run-summary.ts';
+import { ATTACHMENTS_MAX, type RemovalTarget, type Scope, StoreError, TOKENS_MAX } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { Counters } from './counters.ts';
-import { idBytes, type SqliteConnection } from './database.ts';
+import { idBytes, idText, type SqliteConnection } from './database.ts';
 import type { EncodedOperation } from './payloads.ts';
 import { Placement } from './placement.ts';
+import { type Marked, markRemoved, RemovalSearch } from './removal.ts';
+import { EVICTED, REMOVED } from './schema.ts';
 import type { SqliteRun } from './sqlite-run.ts';
 
 /** Writes to the store in the caller's transaction. */
@@ -22,20 +26,24 @@ export class SqliteWriter {
     this.counters = new Counters(connection);
   }
 
-  /** Applies the operations in a request. Returns the change, or undefined if there are no operations. */
+  /**
+   * Applies the operations in a request, except for removed runs. Returns the change, or undefined if nothing changes.
+   */
   apply(tenant: string, operations: readonly EncodedOperation[]): TenantChange | undefined {
     if (operations.length === 0) return undefined;
     const placement = this.#placement(tenant);
     const received = new Set<SqliteRun>();
-    for (const operation of operations) {
+    const accepted = this.#withoutRemoved(tenant, operations, placement);
+    for (const operation of accepted) {
       const run = placement.findOrCreate(operation.id);
       run.take(operation);
       received.add(run);
     }
+    if (received.size === 0) return undefined;
     placement.write(received);
     const keys = JSON.stringify([...received].map(({ row }) => row?.n));
     this.#connection.run('INSERT OR IGNORE INTO unindexed SELECT value FROM json_each(?)', keys);
-    this.#attach(operations, placement);
+    this.#attach(accepted, placement);
     return this.#finish(tenant, placement);
   }
 
@@ -64,6 +72,17 @@ export class SqliteWriter {
     this.#connection.run(DELETE_OLD_TOKENS, tenantN, TOKENS_MAX);
   }
 
+  /** Marks some of the runs that `target` selects for deletion. */
+  remove(scope: Scope, target: RemovalTarget, last: number, limitMs: number): Marked & { change?: TenantChange } {
+    const placement = this.#placement(scope.tenant);
+    const search = new RemovalSearch(this.#connection, this.#tenant(scope.tenant), scope, target);
+    const marked = markRemoved(this.#connection, search, placement, last, limitMs);
+    if (marked.traces === 0) return marked;
+    const seq = this.nextSeq();
+    placement.finish(seq, this.#nowMs());
+    return { ...marked, change: { tenant: scope.tenant, cursor: `${seq}`, traceIds: marked.traceIds } };
+  }
+
   nextSeq(): number {
     return this.#connection.number("UPDATE meta SET value = value + 1 WHERE key = 'seq' RETURNING value");
   }
@@ -75,6 +94,35 @@ export class SqliteWriter {
 
   #placement(tenant: string): Placement {
     return new Placement(this.#connection, this.counters, this.#prices, this.#tenant(tenant));
+  }
+
+  /** Returns the operations that belong to no removed run or trace. */
+  #withoutRemoved(
+    tenant: string,
+    operations: readonly EncodedOperation[],
+    placement: Placement,
+  ): readonly EncodedOperation[] {
+    if (this.#connection.one('SELECT 1 FROM removed LIMIT 1') === undefined) return operations;
+    const messages = operations.map(({ id, fields }) => ({ id, fields: JSON.parse(fields) as SmallFields }));
+    const ids = messages.flatMap(({ id, fields }) => [id, fields.trace_id ?? id, fields.parent_run_id ?? id]);
+    const tenantN = this.#tenant(tenant);
+    const json = JSON.stringify([...new Set(ids)].map((id) => id.replaceAll('-', '')));
+    const removed = new RemovedIds();
+    for (const { id, kind } of this.#connection.all<{ id: Uint8Array; kind: number }>(REMOVED_AMONG, tenantN, json)) {
+      if (kind === 2) removed.traces.add(idText(id));
+      else removed.runs.set(idText(id), kind === 1);
+    }
+    if (removed.runs.size + removed.traces.size === 0) return operations;
+    const known = removed.runs.size;
+    const created = new Set<string>();
+    const accepted = operations.filter(({ id }, at) => {
+      const isStored = created.has(id) || placement.find(id) !== undefined;
+      const isRefused = removed.refuses({ id, fields: messages[at]?.fields ?? {} }, isStored);
+      if (!isRefused) created.add(id);
+      return !isRefused;
+    });
+    for (const id of [...removed.runs.keys()].slice(known)) this.#connection.run(REMOVE_ID, tenantN, idBytes(id));
+    return accepted;
   }
 
   #attach(operations: readonly EncodedOperation[], placement: Placement): void {
@@ -100,6 +148,13 @@ const DELETE_OLD_TOKENS = `DELETE FROM tokens WHERE tenant = ?1
   AND +n <= (SELECT n FROM tokens WHERE tenant = ?1 ORDER BY +n DESC LIMIT 1 OFFSET ?2)`;
 
 const REPLACE_FEEDBACK = 'INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?)';
+
+const REMOVE_ID = 'INSERT OR IGNORE INTO removed (tenant, id, kind) VALUES (?, ?, 1)';
+/** Includes runs that are still being deleted. */
+const REMOVED_AMONG = `WITH ids AS (SELECT unhex(value) AS id FROM json_each(?2))
+  SELECT id, kind FROM removed WHERE tenant = ?1 AND id IN ids
+  UNION ALL SELECT runs.id, traces.seq = ${REMOVED} FROM runs JOIN traces ON traces.n = runs.trace
+  WHERE runs.tenant = ?1 AND runs.id IN ids AND traces.seq < ${EVICTED}`;
 
 /** `coalesce` is needed because Node 22 binds empty bytes as NULL. */
 const ATTACH = `INSERT INTO attachments (run, name, mime_type, size, bytes) VALUES (?, ?, ?, ?, coalesce(?, x''))

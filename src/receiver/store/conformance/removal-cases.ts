@@ -1,0 +1,162 @@
+import { ALL_TIMES, ranged } from '../run-filter.ts';
+import type { RemovalTarget, Scope, Store } from '../store.ts';
+import {
+  equal,
+  feedback,
+  id,
+  listed,
+  numbersOf,
+  outlined,
+  patch,
+  post,
+  runsOf,
+  SCOPE,
+  type StoreCase,
+  simple,
+  statisticsOf,
+  table,
+  token,
+  traced,
+} from './support.ts';
+
+const USAGE = { usage: { input_tokens: 2, total_cost: 1 } };
+const ATTACHMENT = { name: 'a', bytes: new Uint8Array([1]), mimeType: 'x/y' };
+const OTHER = { tenant: 'other' };
+
+/** Runs 1 to 4 form a trace of two projects, 5 and 6 a trace of the project `bank`, and 7 a trace of its own. */
+const OPERATIONS = [
+  post(1, { ms: 5, extra: { metadata: { thread_id: 't', user_id: 'ada' } } }),
+  post(2, { parent: 1, ms: 1, inputs: { text: 'zebra' }, tags: ['red'] }),
+  { ...post(3, { parent: 1, parent_run_id: id(2), run_type: 'llm', outputs: USAGE }), attachments: [ATTACHMENT] },
+  post(4, { parent: 1, session_name: 'bank', error: 'Error: no' }),
+  post(5, { session_name: 'bank', extra: { metadata: { thread_id: 't', user_id: 'bob' } } }),
+  post(6, { parent: 5, session_name: 'bank', run_type: 'llm', outputs: USAGE }),
+  post(7, { session_name: 'shop', extra: { metadata: { user_id: 'ada' } } }),
+];
+const TRACES: Readonly<Record<number, readonly number[]>> = { 1: [1, 2, 3, 4], 5: [5, 6] };
+const ALL = [1, 2, 3, 4, 5, 6, 7];
+
+async function fill(store: Store, numbers: readonly number[] = ALL, scope: Scope = SCOPE): Promise<void> {
+  await store.apply(
+    scope,
+    OPERATIONS.filter((_, at) => numbers.includes(at + 1)),
+  );
+  for (const number of numbers) {
+    await store.addFeedback(scope, { ...feedback(number), id: id(800 + number) });
+    await store.addTokens(scope, [token(500 + number, number)]);
+  }
+}
+
+/** All answers of a store about the runs of `fill`, except for the order in which it received equal runs. */
+async function answersOf(store: Store, scope: Scope = SCOPE): Promise<unknown> {
+  const { tenant } = scope;
+  const query = { limit: 100, order: 'ascending' } as const;
+  return {
+    runs: await runsOf(store, {}, scope),
+    list: await store.list(scope, ranged(query)),
+    traces: await store.traces(scope, ranged(query)),
+    found: await store.list(scope, ranged({ text: 'zebra' })),
+    tagged: await store.list(scope, ranged({ tag: 'red' })),
+    projects: await store.projects(scope, ALL_TIMES),
+    statistics: await statisticsOf(store, { groupBy: 'run_type' }, scope),
+    ofTrace: await Promise.all([1, 5, 7].map((number) => store.outline(scope, id(number)))),
+    feedback: await Promise.all([1, 5, 7].map((number) => store.feedback(scope, id(number)))),
+    details: await Promise.all(ALL.map((number) => store.details(scope, id(number)))),
+    outputs: await Promise.all(ALL.map((number) => store.payload(scope, id(number), 'outputs'))),
+    attachments: await Promise.all(ALL.map((number) => store.attachment(scope, id(number), 'a'))),
+    tokens: await Promise.all(ALL.map((number) => store.tokens({ tenant }, id(number)))),
+  };
+}
+
+type Row = [title: string, target: RemovalTarget, kept: readonly number[], traces: number, project?: string];
+
+const ROWS: readonly Row[] = [
+  ['a run and its descendants', { kind: 'run', id: id(2) }, [1, 4, 5, 6, 7], 1],
+  ['a root run and its trace', { kind: 'run', id: id(5) }, [1, 2, 3, 4, 7], 1],
+  ['a trace', { kind: 'trace', id: id(1) }, [5, 6, 7], 1],
+  ['the traces of a thread', { kind: 'thread', id: 't' }, [7], 2],
+  ['the traces of a user', { kind: 'user', id: 'ada' }, [5, 6], 2],
+  ['the runs of a project', { kind: 'project', id: 'bank' }, [1, 2, 3, 7], 2],
+  ['a trace, but only the runs in the project of the scope', { kind: 'trace', id: id(1) }, [4, 5, 6, 7], 1, 'shop'],
+  ['nothing for an unknown id', { kind: 'trace', id: id(2) }, ALL, 0],
+  ['nothing outside the project of the scope', { kind: 'user', id: 'bob' }, ALL, 0, 'shop'],
+];
+
+export const removalCases: readonly StoreCase[] = [
+  ...table<Row>('Each removal deletes', ROWS, async (store, [, target, kept, traces, project]) => {
+    const expected = { runs: ALL.length - kept.length, traces };
+    const scope = { ...SCOPE, ...(project !== undefined && { project }) };
+    await fill(store);
+    await fill(store, ALL, OTHER);
+    // The answers that a store without the removed runs gives.
+    const third = { tenant: 'third' };
+    await fill(store, kept, third);
+    const answers = await answersOf(store, third);
+    const { cursor } = await store.changes(SCOPE, undefined, 10);
+
+    const nothing = { runs: 0, traces: 0 };
+    const unknown = { ...scope, tenant: 'unknown' };
+    equal([await store.removable(unknown, target), await store.remove(unknown, target)], [nothing, nothing]);
+    equal(await store.removable(scope, target), expected);
+    equal((await listed(store)).length, ALL.length, 'counting removes nothing');
+    equal(await store.remove(scope, target), expected);
+    equal(await answersOf(store), answers);
+    equal(await store.remove(scope, target), nothing);
+    equal((await runsOf(store, {}, OTHER)).length, ALL.length, 'the other tenant keeps its runs');
+    const partly = [1, 5].filter((root) => {
+      const left = kept.filter((number) => TRACES[root]?.includes(number)).length;
+      return left > 0 && left < (TRACES[root]?.length ?? 0);
+    });
+    equal((await store.changes(SCOPE, cursor, 10)).traceIds, partly.map(id));
+
+    // A client sends everything again, for example from its spool.
+    await store.apply(SCOPE, OPERATIONS);
+    const removed = ALL.filter((number) => !kept.includes(number));
+    await store.apply(
+      SCOPE,
+      removed.map((number) => patch(number, { tags: ['late'] })),
+    );
+    equal((await numbersOf(store)).sort(), kept);
+    for (const number of ALL) equal(await store.addFeedback(SCOPE, feedback(number)), kept.includes(number));
+  }),
+  {
+    title: 'Late runs of a removed trace, and below a removed run, are ignored, but a new trace of the user is stored',
+    run: async (store) => {
+      await fill(store);
+      await store.remove(SCOPE, { kind: 'run', id: id(2) });
+      await store.remove(SCOPE, { kind: 'user', id: 'bob' });
+      await store.apply(SCOPE, [post(12, { parent: 1, parent_run_id: id(3) }), simple(13, { parent: 12 })]);
+      await store.apply(SCOPE, [post(14, { parent: 5 }), patch(13, { tags: ['late'] }), simple(15, { parent: 6 })]);
+      equal(await traced(store, { order: 'ascending' }), [1, 7]);
+      await store.apply(SCOPE, [post(16, { extra: { metadata: { user_id: 'bob' } } }), post(17, { parent: 1 })]);
+      equal((await outlined(store, 1)).length, 3);
+      equal(await traced(store, { metadata: { user_id: 'bob' } }), [16]);
+    },
+  },
+  {
+    title: 'New runs of another project below a removed run are stored',
+    run: async (store) => {
+      await fill(store);
+      await store.remove(SCOPE, { kind: 'project', id: 'shop' });
+      await store.apply(SCOPE, [post(12, { parent: 1, session_name: 'bank' }), post(3, { parent: 1 })]);
+      equal(
+        (await numbersOf(store)).sort((a, b) => a - b),
+        [4, 5, 6, 12],
+      );
+    },
+  },
+  {
+    title: 'Listeners receive the ids of traces from which runs are removed',
+    run: async (store) => {
+      await fill(store);
+      const received: string[] = [];
+      const stop = store.subscribe(SCOPE, ({ traceIds, forgotten }) => {
+        equal(forgotten, undefined);
+        received.push(...traceIds);
+      });
+      await store.remove(SCOPE, { kind: 'thread', id: 't' });
+      equal([...new Set(received)].sort(), [id(1), id(5)]);
+      stop();
+    },
+  },
+];

@@ -1,0 +1,21 @@
+import type { RunOperation } from './store.ts';
+
+/** Ids of removed runs and traces. */
+export class RemovedIds {
+  readonly traces: Set<string> = new Set();
+  /** Maps the id of a removed run to whether later descendants of the run are removed as well. */
+  readonly runs: Map<string, boolean> = new Map();
+
+  /**
+   * Returns whether a message belongs to a removed run or trace. `isStored` tells whether the run is stored, for example
+   * because it belongs to another project than the removed run above it.
+   */
+  refuses({ id, fields }: Pick<RunOperation, 'id' | 'fields'>, isStored: boolean): boolean {
+    if (this.runs.has(id)) return true;
+    const isBelow = !isStored && this.runs.get(fields.parent_run_id ?? '') === true;
+    const isRefused = isBelow || this.traces.has(fields.trace_id ?? '');
+    // Later messages may contain neither the trace id nor the parent.
+    if (isRefused && !isStored) this.runs.set(id, true);
+    return isRefused;
+  }
+}
