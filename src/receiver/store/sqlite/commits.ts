@@ -38,6 +38,8 @@ const BUSY_INDEX_MS = 20;
  */
 const LATE_INDEX_MS = 200;
 const UNINDEXED_MAX = 100_000;
+/** Number of runs that are not indexed above which the index takes precedence over deleting more runs. */
+const DELETED_WORDS_MAX = 20_000;
 /** Interval at which the store checks for expired traces, in milliseconds. */
 const AGE_MS = 60_000;
 
@@ -181,7 +183,8 @@ export class SqliteCommits {
     clearTimer(this.#backgroundTimer);
     this.#backgroundTimer = undefined;
     try {
-      if (this.#retention.isDue(this.#nowMs())) this.#inTransaction(() => this.#forget());
+      const isBehind = this.#index.waiting > DELETED_WORDS_MAX;
+      if (this.#retention.isDue(this.#nowMs()) && !isBehind) this.#inTransaction(() => this.#forget());
       else if (this.#index.waiting > 0) this.#indexRuns();
       if (this.#retention.isLoose) this.#retention.shrink();
       this.#plan(0);
@@ -201,6 +204,7 @@ export class SqliteCommits {
 
   #forget(): void {
     const evicted = this.#retention.step(this.#nowMs(), this.#retention.isRemoving ? REMOVAL_STEP_MS : STEP_MS);
+    this.#index.waiting = this.#connection.number('SELECT count(*) FROM unindexed');
     for (const tenant of new Set(evicted.map((trace) => trace.tenant))) {
       const traces = evicted.filter((trace) => trace.tenant === tenant);
       const forgotten = { traces: traces.length, runs: traces.reduce((sum, { runs }) => sum + runs, 0) };

@@ -68,7 +68,7 @@ export class RemovalSearch {
       const { sql, values } = this.#ofProjects;
       const select = 'SELECT n FROM runs WHERE trace = ? AND';
       const outside = this.#connection.number(
-        `${select} start_us IS NOT NULL AND NOT (${sql}) LIMIT 1`,
+        `${select} start_us IS NOT NULL AND (${sql}) IS NOT TRUE LIMIT 1`,
         trace,
         ...values,
       );

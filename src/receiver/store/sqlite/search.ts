@@ -14,6 +14,12 @@ const WORD_LENGTH_MAX = 64;
 /** Maximum number of runs to index in one transaction. */
 const STEP_RUNS = 5_000;
 
+/**
+ * Percentage of deleted runs above which a part of the index is rewritten. With the default of 10 %, deleting the words
+ * of 2,000 runs takes about a second.
+ */
+const DELETED_PERCENT = 50;
+
 /** Finds runs by words. Runs that are not indexed yet are read one by one, so results are complete. */
 export class SqliteSearch {
   readonly #connection: SqliteConnection;
@@ -52,7 +58,7 @@ export class SqliteSearch {
   }
 }
 
-/** Indexes the words of changed runs. */
+/** Indexes the words of changed runs, and deletes the words of deleted runs. */
 export class SqliteIndex {
   readonly #connection: SqliteConnection;
   /** Number of runs that are not indexed yet. A run that changed twice may count twice. */
@@ -61,6 +67,7 @@ export class SqliteIndex {
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
     this.waiting = connection.number('SELECT count(*) FROM unindexed');
+    connection.run("INSERT INTO words (words, rank) VALUES ('deletemerge', ?)", DELETED_PERCENT);
   }
 
   /** Indexes runs for up to `limitMs` milliseconds within the caller's transaction. */
@@ -71,8 +78,10 @@ export class SqliteIndex {
     for (const { n } of rows) {
       if (done > 0 && performance.now() - begunMs > limitMs) break;
       this.#connection.run('DELETE FROM words WHERE rowid = ?', n);
-      const text = indexText(searchedFields(this.#connection, n));
-      this.#connection.run('INSERT INTO words (rowid, text) VALUES (?, ?)', n, text);
+      if (this.#connection.one('SELECT 1 FROM runs WHERE n = ?', n) !== undefined) {
+        const text = indexText(searchedFields(this.#connection, n));
+        this.#connection.run('INSERT INTO words (rowid, text) VALUES (?, ?)', n, text);
+      }
       this.#connection.run('DELETE FROM unindexed WHERE n = ?', n);
       done += 1;
     }

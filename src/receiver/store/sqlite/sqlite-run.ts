@@ -168,13 +168,14 @@ export function deleteRun(connection: SqliteConnection, counters: Counters, n: n
   for (const tag of tags) connection.run(DELETE_TAG, row.tenant, tag, n);
   connection.run('DELETE FROM payloads WHERE n >= ? AND n < ?', n * 4, n * 4 + 4);
   for (const table of ['attachments', 'feedback']) connection.run(`DELETE FROM ${table} WHERE run = ?`, n);
-  for (const table of ['unindexed', 'details', 'runs']) connection.run(`DELETE FROM ${table} WHERE n = ?`, n);
-  connection.run('DELETE FROM words WHERE rowid = ?', n);
+  for (const table of ['details', 'runs']) connection.run(`DELETE FROM ${table} WHERE n = ?`, n);
+  // The index deletes the run's words later, because deleting words takes longer than deleting the run.
+  connection.run('INSERT OR IGNORE INTO unindexed VALUES (?)', n);
   connection.run('DELETE FROM tokens WHERE tenant = ? AND run_id = ?', row.tenant, row.id);
 }
 
 const KEEP_ID = `INSERT OR IGNORE INTO removed (tenant, id, kind)
-  SELECT runs.tenant, runs.id, traces.seq = ${REMOVED} FROM runs JOIN traces ON traces.n = runs.trace
+  SELECT runs.tenant, runs.id, traces.seq = ${REMOVED} FROM runs CROSS JOIN traces ON traces.n = runs.trace
   WHERE runs.n = ? AND traces.seq < ${EVICTED}`;
 const DELETE_TAG = 'DELETE FROM tags WHERE tenant = ? AND tag = ? AND n = ?';
 

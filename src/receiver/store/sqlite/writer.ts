@@ -153,7 +153,7 @@ const REMOVE_ID = 'INSERT OR IGNORE INTO removed (tenant, id, kind) VALUES (?, ?
 /** Includes runs that are still being deleted. */
 const REMOVED_AMONG = `WITH ids AS (SELECT unhex(value) AS id FROM json_each(?2))
   SELECT id, kind FROM removed WHERE tenant = ?1 AND id IN ids
-  UNION ALL SELECT runs.id, traces.seq = ${REMOVED} FROM runs JOIN traces ON traces.n = runs.trace
+  UNION ALL SELECT runs.id, traces.seq = ${REMOVED} FROM runs CROSS JOIN traces ON traces.n = runs.trace
   WHERE runs.tenant = ?1 AND runs.id IN ids AND traces.seq < ${EVICTED}`;
 
 /** `coalesce` is needed because Node 22 binds empty bytes as NULL. */
