@@ -9,6 +9,7 @@ import { otlpRoutes } from './otlp/otlp-routes.ts';
 import { pageRoutes } from './page-routes.ts';
 import { attachmentRoutes } from './query/attachment-routes.ts';
 import { queryRoutes } from './query/query-routes.ts';
+import { removalRoutes } from './query/removal-routes.ts';
 import type { Call, Route, RouteResponse } from './route.ts';
 import { serviceRoutes } from './service-routes.ts';
 
@@ -34,6 +35,7 @@ export const ROUTES: readonly Route[] = [
   ...tokenRoutes,
   ...OTHERS,
   ...queryRoutes,
+  ...removalRoutes,
   ...attachmentRoutes,
   ...serviceRoutes,
   ...pageRoutes,

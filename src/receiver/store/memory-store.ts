@@ -59,6 +59,8 @@ const CHECKS: Checks<MemoryStoreOptions> = {
  * store would have to search for old traces.
  */
 const SLACK = 0.05;
+/** Maximum number of ids of removed runs in a tenant. The same limit applies to traces. */
+const REMOVED_MAX = 100_000;
 /** Maximum time that a query blocks the event loop while reading payloads, in milliseconds. */
 const TURN_MS = 10;
 
@@ -272,6 +274,7 @@ export class MemoryStore implements Store {
         removed.runs.set(id, isWhole || !isOfProject);
       }
     }
+    removed.limit(REMOVED_MAX);
     for (const id of ids) runs.delete(id);
     for (const token of tokens.values()) if (ids.has(token.run_id)) tokens.delete(token.id);
     this.#report(scope, touched);

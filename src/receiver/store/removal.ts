@@ -18,4 +18,14 @@ export class RemovedIds {
     if (isRefused && !isStored) this.runs.set(id, true);
     return isRefused;
   }
+
+  /** Deletes the oldest ids above `max`. */
+  limit(max: number): void {
+    for (const ids of [this.runs, this.traces]) {
+      for (const id of ids.keys()) {
+        if (ids.size <= max) break;
+        ids.delete(id);
+      }
+    }
+  }
 }

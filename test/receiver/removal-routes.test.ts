@@ -1,0 +1,72 @@
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { diagnostics } from '../../src/base/diagnostics.ts';
+import type { Receiver } from '../../src/receiver.ts';
+import { CHILD, call, END, makeChild, makeRun, part, ROOT, sendParts, start } from './wire.ts';
+
+const METADATA = { thread_id: 'chat 1/2', user_id: 'ada' };
+
+async function filled(): Promise<Receiver> {
+  const receiver = await start();
+  await send(receiver);
+  return receiver;
+}
+
+function send(receiver: Receiver) {
+  return sendParts(
+    receiver,
+    part(`post.${ROOT}`, makeRun({ extra: { metadata: METADATA } })),
+    part(`post.${CHILD}`, makeChild({ end_time: END })),
+  );
+}
+
+const remove = (receiver: Receiver, path: string) => call(`${receiver.url}/query/${path}`, 'DELETE');
+
+afterEach(() => vi.restoreAllMocks());
+
+describe('a request that deletes', () => {
+  test.each([
+    ['runs', ROOT],
+    ['traces', ROOT],
+    ['threads', METADATA.thread_id],
+    ['users', METADATA.user_id],
+    ['projects', 'default'],
+  ])('%s asks for a confirmation, and is logged in one line', async (path, id) => {
+    const warn = vi.spyOn(diagnostics, 'warn').mockReturnValue();
+    const receiver = await filled();
+    const url = `${path}/${encodeURIComponent(id)}`;
+    const asked = await remove(receiver, url);
+    expect([asked.status, asked.body]).toEqual([
+      409,
+      { detail: expect.stringMatching(/^This deletes 2 runs of 1 trace: /), runs: 2, traces: 1 },
+    ]);
+    expect((await remove(receiver, `${url}?confirm=another`)).status).toBe(409);
+    expect(await receiver.runs()).toHaveLength(2);
+    expect(warn).not.toHaveBeenCalled();
+
+    const done = await remove(receiver, `${url}?confirm=${encodeURIComponent(id)}`);
+    expect([done.status, done.body]).toEqual([200, { runs: 2, traces: 1 }]);
+    const kind = path.slice(0, -1);
+    expect(warn.mock.calls).toEqual([[`the receiver deleted the ${kind} ${id}: 2 runs of 1 trace`]]);
+    // The client sends the runs again.
+    await send(receiver);
+    expect(await receiver.runs()).toEqual([]);
+    for (const confirm of ['', `?confirm=${encodeURIComponent(id)}`]) {
+      expect((await remove(receiver, url + confirm)).status).toBe(404);
+    }
+  });
+
+  test('a run keeps the other runs of its trace', async () => {
+    vi.spyOn(diagnostics, 'warn').mockReturnValue();
+    const receiver = await filled();
+    const id = CHILD.replaceAll('-', '');
+    expect((await remove(receiver, `runs/${id}?confirm=${id}`)).body).toEqual({ runs: 1, traces: 1 });
+    expect((await receiver.runs()).map((run) => run.id)).toEqual([ROOT]);
+  });
+
+  test('an invalid id, or with unknown parameters, is refused', async () => {
+    const receiver = await filled();
+    for (const path of ['runs/7', 'traces/7', `traces/${ROOT}?force=true`]) {
+      expect((await remove(receiver, path)).status).toBe(422);
+    }
+  });
+});
