@@ -158,7 +158,7 @@ describe('help', () => {
 
 describe('completion', () => {
   it.each<[string, string[]]>([
-    ['d', ['dev', 'doctor', 'deployments']],
+    ['d', ['dev', 'delete', 'doctor', 'deployments']],
     ['dev --p', ['--port', '--prices']],
     ['spool p', ['purge']],
     ['spool purge --', ['--dir', '--endpoint', '--all', '--yes']],

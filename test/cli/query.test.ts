@@ -230,3 +230,23 @@ describe('another address', () => {
     ]);
   });
 });
+
+describe('runspan delete', () => {
+  it('shows what it would delete, and deletes with --yes', async () => {
+    const store = new MemoryStore();
+    await store.apply(DEFAULT_SCOPE, OPERATIONS);
+    const { url } = await start({ store });
+    const remove = (...args: string[]) => runMain(['delete', ...args, '--url', url]);
+    expect(await remove('trace', id(1))).toMatchObject({
+      code: 1,
+      stderr: 'runspan: would delete 2 runs of 1 trace; pass --yes to confirm\n',
+    });
+    expect(await store.outline(DEFAULT_SCOPE, id(1))).toHaveLength(2);
+    expect(await remove('trace', id(1), '--yes')).toMatchObject({ code: 0, stdout: 'deleted 2 runs of 1 trace\n' });
+    expect(await store.outline(DEFAULT_SCOPE, id(1))).toEqual([]);
+    expect(await remove('user', 'nobody', '--yes')).toMatchObject({
+      code: 1,
+      stderr: 'runspan: the receiver has no user nobody\n',
+    });
+  });
+});

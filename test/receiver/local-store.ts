@@ -11,7 +11,7 @@ import { openHandler } from '../../src/receiver/store/sqlite/worker.ts';
 import { Subscribers } from '../../src/receiver/store/subscribers.ts';
 import { DEFAULT_SCOPE, type RunQuery, ranged, type Store, type StoredRun } from '../../src/receiver.ts';
 
-export const LIMITS = { maxAgeMs: 365 * 24 * 3_600_000, maxBytes: 2 ** 40, prices: {} };
+export const LIMITS = { maxAgeMs: 365 * 24 * 3_600_000, projectMaxAgeMs: {}, maxBytes: 2 ** 40, prices: {} };
 
 /** Returns a path in a folder that is deleted after the test. */
 export function storePath(): string {

@@ -201,6 +201,32 @@ describe('the limits', () => {
     );
   });
 
+  test('can differ by project', async () => {
+    const startMs = Date.parse('2026-11-20T07:22:40Z');
+    const nowMs = { value: startMs };
+    const path = storePath();
+    const projectMaxAgeMs: Record<string, number> = { short: 1_000, long: 60_000 };
+    const limits = { ...LIMITS, maxAgeMs: 10_000, projectMaxAgeMs };
+    const { apply, commits, connection } = await make({ limits, path, nowMs: () => nowMs.value });
+    for (const [at, session_name] of ['short', 'long', 'other', 'another'].entries()) {
+      await apply(
+        post(at, { session_name, trace_id: id(at) }),
+        post(at + 10, { trace_id: id(at), session_name: 'long' }),
+      );
+    }
+    const left = () => connection.all<{ project: string }>('SELECT project FROM runs WHERE is_root = 1 ORDER BY n');
+    const checkLeft = async (afterMs: number, projects: readonly string[]) => {
+      nowMs.value = startMs + afterMs;
+      commits.checkAge();
+      await vi.waitFor(() => expect(left().map(({ project }) => project)).toEqual(projects), 5_000);
+    };
+    await checkLeft(900, ['short', 'long', 'other', 'another']);
+    await checkLeft(2_000, ['long', 'other', 'another']);
+    await checkLeft(20_000, ['long']);
+    await checkLeft(70_000, []);
+    await vi.waitFor(() => expect(counts(connection)).toMatchObject({ runs: 0, traces: 0 }), 5_000);
+  });
+
   test('delete everything of a trace, and the file shrinks', async () => {
     const nowMs = { value: 1_000 };
     const path = storePath();

@@ -5,6 +5,7 @@ import { isLoopback, isObject } from '../../base/options.ts';
 import { messageOf, visible } from '../../base/text.ts';
 import { parseJson } from '../../clients/errors.ts';
 import type { ListQuery, Page } from '../../receiver/query/query.ts';
+import type { Removal, RemovalTarget } from '../../receiver/store/store.ts';
 import { CommandFailure, webAddress } from '../command-line.ts';
 import { DEFAULT_PORT, openToRead, type RunSource, sourceOf, storeFile } from '../stores.ts';
 
@@ -34,7 +35,7 @@ export async function withSource(
   { url, store: named }: SourceOptions,
   use: (source: RunSource) => Promise<void>,
 ): Promise<void> {
-  const receiver = new ReceiverSource(url ?? new URL(`http://127.0.0.1:${DEFAULT_PORT}`), env('RUNSPAN_RECEIVER_KEY'));
+  const receiver = receiverAt(url);
   if (url !== undefined || (named === undefined && (await receiver.isListening()))) return use(receiver);
   const file = storeFile(named);
   if (file !== undefined && existsSync(file)) {
@@ -48,8 +49,15 @@ export async function withSource(
   );
 }
 
+/** Returns the receiver at an address. The default is the receiver of `runspan dev`. */
+export function receiverAt(url: URL = new URL(`http://127.0.0.1:${DEFAULT_PORT}`)): ReceiverSource {
+  return new ReceiverSource(url, env('RUNSPAN_RECEIVER_KEY'));
+}
+
 /** Request timeout in milliseconds. The timeout is long, because a receiver under load may respond late. */
 const RESPONSE_MAX_MS = 30_000;
+/** Timeout in milliseconds of a request that deletes runs, because deleting a large project takes minutes. */
+const DELETION_MAX_MS = 10 * 60_000;
 
 class NoReceiver extends CommandFailure {}
 
@@ -80,6 +88,12 @@ class ReceiverSource implements RunSource {
 
   exported: RunSource['exported'] = (traceId) => this.#text(`traces/${traceId}/export`);
 
+  /** Deletes runs, or only counts them. Returns undefined if there are no such runs. */
+  async remove(kind: RemovalTarget['kind'], id: string, isConfirmed: boolean): Promise<Removal | undefined> {
+    const path = `${kind}s/${encodeURIComponent(id)}${isConfirmed ? `?confirm=${encodeURIComponent(id)}` : ''}`;
+    return this.#json(path, 'DELETE');
+  }
+
   async isListening(): Promise<boolean> {
     try {
       await this.#request('projects');
@@ -97,8 +111,8 @@ class ReceiverSource implements RunSource {
     return page;
   }
 
-  async #json<Body>(path: string): Promise<Body | undefined> {
-    const text = await this.#text(path);
+  async #json<Body>(path: string, method?: 'DELETE'): Promise<Body | undefined> {
+    const text = await this.#text(path, method);
     if (text === undefined) return undefined;
     const body = parseJson(text);
     if (body === undefined) throw this.#notReceiver('responded without JSON');
@@ -106,9 +120,10 @@ class ReceiverSource implements RunSource {
   }
 
   /** Returns the response body, or undefined if the run or trace does not exist. */
-  async #text(path: string): Promise<string | undefined> {
-    const { response, text } = await this.#request(path);
-    if (response.ok) return text;
+  async #text(path: string, method?: 'DELETE'): Promise<string | undefined> {
+    const { response, text } = await this.#request(path, method);
+    // The receiver responds with status 409 to a `DELETE` request that is not confirmed.
+    if (response.ok || (response.status === 409 && method === 'DELETE')) return text;
     const { origin } = this.#url;
     const body = parseJson(text);
     const detail = isObject(body) && typeof body.detail === 'string' ? body.detail : undefined;
@@ -137,13 +152,14 @@ class ReceiverSource implements RunSource {
     return new CommandFailure(`${address} ${response}: this is not the URL of a receiver`);
   }
 
-  async #request(path: string): Promise<{ response: Response; text: string }> {
+  async #request(path: string, method: 'GET' | 'DELETE' = 'GET'): Promise<{ response: Response; text: string }> {
     const base = this.#url.href.endsWith('/') ? this.#url : `${this.#url.href}/`;
     try {
       const response = await fetch(new URL(`query/${path}`, base), {
+        method,
         headers: this.#apiKey === undefined ? {} : { 'x-api-key': this.#apiKey },
         redirect: 'manual',
-        signal: AbortSignal.timeout(RESPONSE_MAX_MS),
+        signal: AbortSignal.timeout(method === 'GET' ? RESPONSE_MAX_MS : DELETION_MAX_MS),
       });
       return { response, text: await response.text() };
     } catch (error) {

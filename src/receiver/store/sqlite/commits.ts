@@ -82,7 +82,7 @@ export class SqliteCommits {
     this.#writer = new SqliteWriter(connection, prices, nowMs);
     this.#index = new SqliteIndex(connection);
     this.#retention = new SqliteRetention(connection, this.#writer.counters, limits);
-    this.#checkAge();
+    this.checkAge();
   }
 
   apply({ tenant }: Scope, operations: readonly EncodedOperation[]): Promise<void> {
@@ -160,10 +160,13 @@ export class SqliteCommits {
     else this.#plan(BACKGROUND_DELAY_MS);
   }
 
-  #checkAge(): void {
+  /** Checks for expired traces now, and then once a minute. */
+  checkAge(): void {
+    clearTimer(this.#ageTimer);
     this.#retention.forgetRemoved();
+    this.#retention.checkProjects(this.#nowMs());
     this.#plan(BACKGROUND_DELAY_MS);
-    this.#ageTimer = setTimer(() => this.#checkAge(), AGE_MS);
+    this.#ageTimer = setTimer(() => this.checkAge(), AGE_MS);
   }
 
   /** Schedules a background step if there is work for one. */

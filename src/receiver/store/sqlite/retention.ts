@@ -7,6 +7,8 @@ import { deleteRun } from './sqlite-run.ts';
 /** The limits that a store enforces. */
 export interface Retention {
   readonly maxAgeMs: number;
+  /** Maximum ages by project, instead of `maxAgeMs`. */
+  readonly projectMaxAgeMs: Readonly<Record<string, number>>;
   readonly maxBytes: number;
 }
 
@@ -40,16 +42,26 @@ export class SqliteRetention {
   readonly #counters: Counters;
   readonly #limits: Retention;
   readonly #pageBytes: number;
+  /** Maximum age of traces in any project. */
+  readonly #maxAgeMs: number;
+  /** Whether traces of a project have expired. */
+  #expired = false;
 
   constructor(connection: SqliteConnection, counters: Counters, limits: Retention) {
     this.#connection = connection;
     this.#counters = counters;
     this.#limits = limits;
+    this.#maxAgeMs = Math.max(limits.maxAgeMs, ...Object.values(limits.projectMaxAgeMs));
     this.#pageBytes = connection.number('PRAGMA page_size');
   }
 
   isDue(nowMs: number): boolean {
-    return this.#due(nowMs) !== undefined;
+    return this.#expired || this.#due(nowMs) !== undefined;
+  }
+
+  /** Checks whether traces have expired in a project. The check takes too long to repeat it after each write. */
+  checkProjects(nowMs: number): void {
+    this.#expired = this.#expiredInProject(nowMs) !== undefined;
   }
 
   /**
@@ -59,12 +71,12 @@ export class SqliteRetention {
   step(nowMs: number, limitMs: number): EvictedTrace[] {
     const evicted: EvictedTrace[] = [];
     const untilMs = performance.now() + limitMs;
-    for (let trace = this.#due(nowMs); trace !== undefined; ) {
+    for (let trace = this.#next(nowMs); trace !== undefined; ) {
       if (trace.seq >= 0) evicted.push(this.#evict(trace));
       const runs = this.#connection.all<{ n: number }>(`${RUNS_OF_TRACE} LIMIT ${STEP_RUNS}`, trace.n);
       for (const { n } of runs) deleteRun(this.#connection, this.#counters, n);
       if (runs.length < STEP_RUNS) this.#connection.run('DELETE FROM traces WHERE n = ?', trace.n);
-      trace = performance.now() < untilMs ? this.#due(nowMs) : undefined;
+      trace = performance.now() < untilMs ? this.#next(nowMs) : undefined;
     }
     return evicted;
   }
@@ -99,11 +111,31 @@ export class SqliteRetention {
     return { tenant, traceId: idText(id), runs: this.#connection.number(COUNT_OF_TRACE, n) };
   }
 
+  #next(nowMs: number): OldestTrace | undefined {
+    const due = this.#due(nowMs);
+    if (due !== undefined || !this.#expired) return due;
+    const expired = this.#expiredInProject(nowMs);
+    this.#expired = expired !== undefined;
+    return expired;
+  }
+
+  /** Returns a trace that is older than the maximum age of its project. The project of a trace is that of its root. */
+  #expiredInProject(nowMs: number): OldestTrace | undefined {
+    const { maxAgeMs, projectMaxAgeMs } = this.#limits;
+    if (Object.keys(projectMaxAgeMs).length === 0) return undefined;
+    for (const { tenant, project } of this.#connection.all<{ tenant: number; project: string }>(PROJECTS)) {
+      const beforeMs = nowMs - (projectMaxAgeMs[project] ?? maxAgeMs);
+      const found = this.#connection.one<OldestTrace>(EXPIRED, tenant, project, beforeMs * 1_000, beforeMs);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
   /** Returns the next trace to delete. Traces whose deletion has begun come first. */
   #due(nowMs: number): OldestTrace | undefined {
     const trace = this.#connection.one<OldestTrace>(OLDEST);
     if (trace === undefined) return undefined;
-    const isTooOld = trace.seq < 0 || trace.changed_ms < nowMs - this.#limits.maxAgeMs;
+    const isTooOld = trace.seq < 0 || trace.changed_ms < nowMs - this.#maxAgeMs;
     return isTooOld || this.#usedBytes() > this.#limits.maxBytes ? trace : undefined;
   }
 
@@ -121,3 +153,14 @@ const RUNS_OF_TRACE = 'SELECT n FROM runs WHERE trace = ?';
 const COUNT_OF_TRACE = 'SELECT count(*) FROM runs WHERE trace = ?';
 const OLDEST = `SELECT traces.n AS n, id, root, seq, changed_ms, tenants.name AS tenant
   FROM traces INDEXED BY traces_by_seq JOIN tenants ON tenants.n = tenant ORDER BY seq LIMIT 1`;
+/** Finds each project by one look-up in the index. */
+const PROJECTS = `WITH RECURSIVE found (tenant, project) AS (
+    SELECT * FROM (SELECT tenant, project FROM runs INDEXED BY roots_by_project WHERE is_root = 1
+      ORDER BY tenant, project LIMIT 1)
+    UNION ALL SELECT runs.tenant, runs.project FROM found JOIN runs ON runs.n = (
+      SELECT n FROM runs INDEXED BY roots_by_project
+      WHERE is_root = 1 AND (tenant, project) > (found.tenant, found.project) ORDER BY tenant, project LIMIT 1)
+  ) SELECT tenant, project FROM found`;
+const EXPIRED = `SELECT traces.n AS n, traces.id AS id, root, seq, changed_ms, tenants.name AS tenant
+  FROM runs INDEXED BY roots_by_project JOIN traces ON traces.n = runs.trace JOIN tenants ON tenants.n = runs.tenant
+  WHERE is_root = 1 AND runs.tenant = ? AND project = ? AND start_us < ? AND changed_ms < ? LIMIT 1`;

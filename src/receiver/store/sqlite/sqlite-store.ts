@@ -41,6 +41,12 @@ export interface SqliteStoreOptions {
    */
   maxAgeMs?: number;
   /**
+   * Maximum ages of the traces in individual projects, in milliseconds by project name. The project of a trace is that of
+   * its root run. The ages are checked once a minute.
+   * @default none
+   */
+  projectMaxAgeMs?: Readonly<Record<string, number>>;
+  /**
    * Maximum size of the database file in bytes, without the write-ahead log (WAL). Minimum: 1048576 (1 MiB).
    * @default 4294967296 (4 GiB)
    */
@@ -59,12 +65,17 @@ export interface SqliteStoreOptions {
 
 const DEFAULTS: Required<SqliteStoreOptions> = {
   maxAgeMs: 30 * 24 * 3_600_000,
+  projectMaxAgeMs: {},
   maxBytes: 4 * 1024 ** 3,
   prices: {},
   readOnly: false,
 };
 const CHECKS: Checks<SqliteStoreOptions> = {
   maxAgeMs: WHOLE_FROM_1,
+  projectMaxAgeMs: [
+    'an object whose values are whole numbers from 1',
+    (value) => isObject(value) && Object.values(value).every(WHOLE_FROM_1[1]),
+  ],
   // The file of an empty store has 0.7 MB.
   maxBytes: wholeFrom(1024 ** 2),
   prices: ['an object', isObject],
