@@ -112,6 +112,7 @@ describe('help', () => {
     'keys',
     'traces',
     'show',
+    'delete',
     'backup',
     'audit',
     'doctor',

@@ -4,7 +4,8 @@ import fc from 'fast-check';
 import { request } from 'undici';
 import { expect, test } from 'vitest';
 import { ExportReader } from '../../src/receiver/query/export-reader.ts';
-import { makeRun, start } from './wire.ts';
+import type { Receiver } from '../../src/receiver.ts';
+import { CHILD, END, makeChild, makeRun, part, ROOT, sendJson, sendParts, start } from './wire.ts';
 
 test('an export is divided into the same entries however it is cut into chunks', () => {
   const json = fc.record({
@@ -123,4 +124,38 @@ test('an export that is not complete, or not compressed as announced, is rejecte
   const invalid = { detail: expect.stringContaining('not valid gzip') };
   expect(await send(whole, { 'content-encoding': 'gzip' })).toEqual([400, invalid, 0]);
   expect(await send(whole, { 'content-type': 'text/plain' })).toMatchObject([415, {}, 0]);
+});
+
+test('the runs that match a filter are exported as JSON lines, and imported into another receiver', async () => {
+  const [from, to] = [await start(), await start()];
+  await sendParts(
+    from,
+    part(`post.${ROOT}`, makeRun()),
+    part(`post.${ROOT}.inputs`, Buffer.from('{\n "question": "Why?\\n"\n}')),
+    part(`post.${CHILD}`, makeChild({ end_time: END })),
+    part(`attachment.${CHILD}.a`, Buffer.from([0, 255]), ['Content-Type: text/plain', 'Content-Length: 2']),
+  );
+  await sendJson(from, 'POST', '/query/feedback', { run_id: CHILD, key: 'liked', score: 1 });
+  const exported = async ({ url }: Receiver, search = '') => {
+    const { statusCode, headers, body } = await request(`${url}/query/export${search}`);
+    expect([statusCode, headers['content-type']]).toEqual([200, 'application/jsonl']);
+    return body.text();
+  };
+  const text = await exported(from);
+  const runs = text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(runs.map(({ id }) => id)).toEqual([ROOT, CHILD]);
+  expect(runs[1].feedback).toMatchObject([{ run_id: CHILD, key: 'liked', score: 1 }]);
+  expect(await exported(from, '?run_type=llm')).toBe(`${text.split('\n')[1]}\n`);
+  expect(await exported(from, '?name=none')).toBe('');
+
+  const headers = { 'content-type': 'application/x-ndjson' };
+  const body = `\r\n${text.trimEnd().replaceAll('\n', '\r\n')}`;
+  const { statusCode, body: result } = await request(`${to.url}/query/import`, { method: 'POST', headers, body });
+  expect([statusCode, await result.json()]).toEqual([200, { traces: 1, runs: 2 }]);
+  expect(await exported(to)).toBe(text);
+  const invalid = await request(`${to.url}/query/import`, { method: 'POST', headers, body: `${text}{"id": 7}` });
+  expect(invalid.statusCode).toBe(422);
 });

@@ -10,8 +10,8 @@ import { PAYLOAD_FIELDS } from '../store/run-view.ts';
 import { refuseUnknownParameters } from '../validation.ts';
 import { perfettoEvents } from './perfetto.ts';
 import type { Page } from './query.ts';
-import { readListQuery, readStatisticsQuery } from './run-query.ts';
-import { exportPieces } from './trace-export.ts';
+import { readExportQuery, readListQuery, readStatisticsQuery } from './run-query.ts';
+import { exportedLines, exportPieces } from './trace-export.ts';
 import { importTrace } from './trace-import.ts';
 
 export const queryRoutes: readonly Route[] = [
@@ -58,6 +58,18 @@ export const queryRoutes: readonly Route[] = [
       if (content === undefined) throw unknown('trace', id);
       const file = `trace-${id}.${format === 'runspan' ? '' : `${format}.`}json`;
       return { status: 200, content, headers: { 'content-disposition': `attachment; filename="${file}"` } };
+    },
+  },
+  {
+    method: 'GET',
+    path: '/query/export',
+    handle: ({ store, scope, search }) => {
+      const query = ranged(readExportQuery(search));
+      return {
+        status: 200,
+        headers: { 'content-type': 'application/jsonl', 'content-disposition': 'attachment; filename="runs.jsonl"' },
+        content: () => exportedLines(store, scope, query),
+      };
     },
   },
   {

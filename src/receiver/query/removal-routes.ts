@@ -41,7 +41,7 @@ async function remove(call: Call, kind: RemovalTarget['kind']): Promise<RouteRes
 }
 
 function unknown({ kind, id }: RemovalTarget): HttpError {
-  return new HttpError(404, `There is no ${kind} ${id} here`);
+  return new HttpError(404, `The ${kind} ${id} is not stored`);
 }
 
 function countsOf({ runs, traces }: Removal): string {

@@ -83,6 +83,10 @@ export function readListQuery(search: URLSearchParams): ListQuery {
   return spelled(readParameters(search, LIST_CHECKS));
 }
 
+export function readExportQuery(search: URLSearchParams): RunQuery {
+  return spelled(readParameters(search, RUN_CHECKS));
+}
+
 export function readStatisticsQuery(search: URLSearchParams): StatisticsQuery {
   return spelled(readParameters(search, STATISTICS_CHECKS));
 }

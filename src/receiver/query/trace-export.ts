@@ -1,8 +1,10 @@
 import type { Attachment } from '../../run/record.ts';
+import type { Feedback } from '../feedback/feedback.ts';
 import { jsonPieces } from '../ingest/json-pieces.ts';
 import { ALL_TIMES } from '../store/run-filter.ts';
 import type { StoredRun } from '../store/run-view.ts';
 import type { Scope, Store } from '../store/store.ts';
+import type { Ranged, RunQuery } from './query.ts';
 
 export const FORMAT = 'runspan-trace';
 export const VERSION = 1;
@@ -29,6 +31,20 @@ export async function exportTrace(store: Store, scope: Scope, traceId: string): 
   let text = '';
   for await (const piece of pieces) text += piece;
   return text;
+}
+
+/** Yields each run that matches the query as a line of JSON, with its attachments in base64 and its feedback. */
+export async function* exportedLines(store: Store, scope: Scope, query: Ranged<RunQuery>): AsyncGenerator<string> {
+  const runs = store.runs(scope, query)[Symbol.asyncIterator]();
+  let [traceId, given]: [string, Feedback[]] = ['', []];
+  for await (const text of exportedRuns(store, scope, await runs.next(), runs)) {
+    // Clients may send payloads with line breaks between values, so the text is written again.
+    const run: StoredRun = JSON.parse(text);
+    const { id, trace_id = id } = run;
+    if (trace_id !== traceId) [traceId, given] = [trace_id, await store.feedback(scope, trace_id)];
+    const feedback = given.filter(({ run_id }) => run_id === id);
+    yield `${JSON.stringify(feedback.length === 0 ? run : { ...run, feedback })}\n`;
+  }
 }
 
 async function* exportedRuns(

@@ -13,6 +13,7 @@ import { type Call, checkJsonType } from '../route.ts';
 import type { RunOperation } from '../store/store.ts';
 import { filledText, jsonObject, parsed, text, validate } from '../validation.ts';
 import { ExportReader, notAnExport } from './export-reader.ts';
+import { LineReader } from './line-reader.ts';
 import { FORMAT, VERSION } from './trace-export.ts';
 
 /**
@@ -27,18 +28,19 @@ interface Imported {
 }
 
 /**
- * Imports a trace export while the request body arrives. Throws an HTTP 400 error if the body is not an export, or a
+ * Imports a trace export, or runs as JSON lines, while the request body arrives. Throws an HTTP 400 error if the body is not an export, or a
  * 422 error if a field is invalid.
  */
 export async function importTrace(call: Call): Promise<Imported> {
-  checkJsonType(call.request);
+  const isLines = /^application\/(?:jsonl|x-ndjson)\s*(?:;|$)/i.test(call.request.headers['content-type'] ?? '');
+  if (!isLines) checkJsonType(call.request);
   call.liftTimeout();
-  const reader = new ExportReader();
-  const trace = new TraceImport(call);
+  const reader = isLines ? new LineReader() : new ExportReader();
+  const trace = new TraceImport(call, isLines ? { format: FORMAT, version: VERSION } : {});
   for await (const chunk of decompressed(call.request)) {
     for (const entry of reader.write(chunk)) await trace.add(entry.key, entry.bytes, entry.index);
   }
-  reader.end();
+  for (const entry of reader.end() ?? []) await trace.add(entry.key, entry.bytes, entry.index);
   return trace.end();
 }
 
@@ -58,15 +60,16 @@ function checkHeader({ format, version }: Header): void {
 class TraceImport {
   readonly #call: Call;
   readonly #issues = new ValidationIssues();
-  readonly #header: Header = {};
+  readonly #header: Header;
   readonly #runIds = new Set<string>();
   readonly #traceIds = new Set<string>();
   readonly #feedback: { readonly value: Feedback; readonly loc: Location }[] = [];
   #batch: RunOperation[] = [];
   #batchBytes = 0;
 
-  constructor(call: Call) {
+  constructor(call: Call, header: Header) {
     this.#call = call;
+    this.#header = header;
   }
 
   /** Adds an entry of the export: a field or an array element. */
@@ -78,7 +81,7 @@ class TraceImport {
       // Other fields of the export are ignored, because the body has no size limit.
       if (key === 'format' || key === 'version') this.#header[key] = value;
     } else if (key === 'runs') await this.#addRun(value, index, bytes.length);
-    else if (key === 'feedback') this.#addFeedback(value, index);
+    else if (key === 'feedback') this.#addFeedback(value, ['body', 'feedback', index]);
   }
 
   async end(): Promise<Imported> {
@@ -96,10 +99,13 @@ class TraceImport {
 
   async #addRun(run: unknown, index: number, sizeBytes: number): Promise<void> {
     const loc: Location = ['body', 'runs', index];
-    const { attachments, ...record } = jsonObject(run, loc);
+    const { attachments, feedback = [], ...record } = jsonObject(run, loc);
     const format = { format: 'batch', kind: 'post', strict: false } as const;
     const { id, fields } = readRun(format, { record: withoutDerivedPlace(record), loc }, this.#issues);
     const attached = attachmentsOf(attachments, [...loc, 'attachments'], this.#issues);
+    // In JSON lines, each run contains its feedback.
+    if (!Array.isArray(feedback)) this.#issues.add([...loc, 'feedback'], 'type', 'Expected an array');
+    else for (const [at, value] of feedback.entries()) this.#addFeedback(value, [...loc, 'feedback', at]);
     this.#runIds.add(id);
     this.#traceIds.add(typeof record.trace_id === 'string' ? record.trace_id : id);
     this.#batch.push({ kind: 'post', id, fields, attachments: attached });
@@ -107,8 +113,7 @@ class TraceImport {
     if (this.#batch.length >= BATCH_RUNS || this.#batchBytes >= BATCH_BYTES) await this.#store();
   }
 
-  #addFeedback(value: unknown, index: number): void {
-    const loc: Location = ['body', 'feedback', index];
+  #addFeedback(value: unknown, loc: Location): void {
     this.#feedback.push({ value: importedFeedback(value, loc), loc });
   }
 
