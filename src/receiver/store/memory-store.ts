@@ -96,9 +96,9 @@ export class MemoryStore implements Store {
   async apply(scope: Scope, messages: readonly RunOperation[]): Promise<void> {
     const { runs, removed } = this.#tenant(scope);
     const created = new Set<string>();
-    const operations = messages.filter((message) => {
-      const isRefused = removed.refuses(message, runs.has(message.id) || created.has(message.id));
-      if (!isRefused) created.add(message.id);
+    const operations = messages.filter(({ id, fields: { trace_id, parent_run_id } }) => {
+      const isRefused = removed.refuses(id, trace_id, parent_run_id, runs.has(id) || created.has(id));
+      if (!isRefused) created.add(id);
       return !isRefused;
     });
     refuseManyAttachments(runs, operations);

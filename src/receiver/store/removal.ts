@@ -1,5 +1,3 @@
-import type { RunOperation } from './store.ts';
-
 /** Ids of removed runs and traces. */
 export class RemovedIds {
   readonly traces: Set<string> = new Set();
@@ -10,10 +8,10 @@ export class RemovedIds {
    * Returns whether a message belongs to a removed run or trace. `isStored` tells whether the run is stored, for example
    * because it belongs to another project than the removed run above it.
    */
-  refuses({ id, fields }: Pick<RunOperation, 'id' | 'fields'>, isStored: boolean): boolean {
+  refuses(id: string, traceId: string | undefined, parentId: string | undefined, isStored: boolean): boolean {
     if (this.runs.has(id)) return true;
-    const isBelow = !isStored && this.runs.get(fields.parent_run_id ?? '') === true;
-    const isRefused = isBelow || this.traces.has(fields.trace_id ?? '');
+    const isBelow = !isStored && this.runs.get(parentId ?? '') === true;
+    const isRefused = isBelow || this.traces.has(traceId ?? '');
     // Later messages may contain neither the trace id nor the parent.
     if (isRefused && !isStored) this.runs.set(id, true);
     return isRefused;

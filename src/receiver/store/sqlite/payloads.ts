@@ -29,6 +29,8 @@ export type StoredFacts = { readonly [Field in PayloadField]?: PayloadFacts | un
 export interface EncodedOperation {
   readonly kind: RunOperation['kind'];
   readonly id: string;
+  readonly traceId: string | undefined;
+  readonly parentId: string | undefined;
   /** JSON text of all fields except the payloads. */
   readonly fields: string;
   readonly payloads: readonly EncodedPayload[];
@@ -49,7 +51,17 @@ export function encodedOperation({ kind, id, fields, texts, attachments }: RunOp
   const json = JSON.stringify(small);
   const sizes = [json, ...payloads.map(({ text }) => text), ...attachments.map(({ bytes }) => bytes)];
   const sizeBytes = sizes.reduce((sum, { length }) => sum + length, 0);
-  return { kind, id, fields: json, payloads, attachments: attachments.map(withOwnBuffer), sizeBytes };
+  const { trace_id: traceId, parent_run_id: parentId } = fields;
+  return {
+    kind,
+    id,
+    traceId,
+    parentId,
+    fields: json,
+    payloads,
+    attachments: attachments.map(withOwnBuffer),
+    sizeBytes,
+  };
 }
 
 /**

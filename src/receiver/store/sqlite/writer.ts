@@ -1,7 +1,6 @@
 import type { Feedback, FeedbackToken } from '../../feedback/feedback.ts';
 import type { Prices } from '../prices.ts';
 import { RemovedIds } from '../removal.ts';
-import type { SmallFields } from '../run-summary.ts';
 import { ATTACHMENTS_MAX, type RemovalTarget, type Scope, StoreError, TOKENS_MAX } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { Counters } from './counters.ts';
@@ -103,8 +102,7 @@ export class SqliteWriter {
     placement: Placement,
   ): readonly EncodedOperation[] {
     if (this.#connection.one('SELECT 1 FROM removed LIMIT 1') === undefined) return operations;
-    const messages = operations.map(({ id, fields }) => ({ id, fields: JSON.parse(fields) as SmallFields }));
-    const ids = messages.flatMap(({ id, fields }) => [id, fields.trace_id ?? id, fields.parent_run_id ?? id]);
+    const ids = operations.flatMap(({ id, traceId = id, parentId = id }) => [id, traceId, parentId]);
     const tenantN = this.#tenant(tenant);
     const json = JSON.stringify([...new Set(ids)].map((id) => id.replaceAll('-', '')));
     const removed = new RemovedIds();
@@ -115,9 +113,9 @@ export class SqliteWriter {
     if (removed.runs.size + removed.traces.size === 0) return operations;
     const known = removed.runs.size;
     const created = new Set<string>();
-    const accepted = operations.filter(({ id }, at) => {
+    const accepted = operations.filter(({ id, traceId, parentId }) => {
       const isStored = created.has(id) || placement.find(id) !== undefined;
-      const isRefused = removed.refuses({ id, fields: messages[at]?.fields ?? {} }, isStored);
+      const isRefused = removed.refuses(id, traceId, parentId, isStored);
       if (!isRefused) created.add(id);
       return !isRefused;
     });
