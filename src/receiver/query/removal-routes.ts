@@ -16,6 +16,7 @@ const PATHS: readonly (readonly [path: string, kind: RemovalTarget['kind']])[] =
 export const removalRoutes: readonly Route[] = PATHS.map(([path, kind]) => ({
   method: 'DELETE',
   path,
+  admission: 'admin',
   handle: (call) => remove(call, kind),
 }));
 

@@ -93,10 +93,7 @@ const LOG_INTERVAL_MS = 60_000;
 const RUNS_AT_ONCE = 100;
 
 /** Functions that run in the writer thread. */
-export type WriterCalls = Pick<
-  SqliteCommits,
-  'apply' | 'addFeedback' | 'addTokens' | 'remove' | 'useKey' | 'setOwner'
->;
+export type WriterCalls = Pick<SqliteCommits, 'apply' | 'addFeedback' | 'addTokens' | 'remove' | 'useKey' | 'setOwner'>;
 /** Functions that run in a reader thread. */
 export type ReaderCalls = { [Name in keyof SqliteReader]: SqliteReader[Name] };
 type RemoteCall<Call> = (...args: ArgumentsOf<Call>) => Promise<ResultOf<Call>>;
