@@ -67,6 +67,12 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
   'GET /query/runs': { path: '/query/runs?project=shop', status: 200 },
   'GET /query/traces/:id': { path: `/query/traces/${RUN}`, status: 404 },
   'GET /query/traces/:id/export': { path: `/query/traces/${RUN}/export`, status: 404 },
+  'GET /query/export': { path: '/query/export', status: 200 },
+  'DELETE /query/runs/:id': { path: `/query/runs/${RUN}?confirm=${RUN}`, status: 404 },
+  'DELETE /query/traces/:id': { path: `/query/traces/${RUN}?confirm=${RUN}`, status: 404 },
+  'DELETE /query/threads/:id': { path: '/query/threads/t?confirm=t', status: 404 },
+  'DELETE /query/users/:id': { path: '/query/users/ada?confirm=ada', status: 404 },
+  'DELETE /query/projects/:id': { path: '/query/projects/shop?confirm=shop', status: 404 },
   'POST /query/import': { path: '/query/import', body: exported, status: 200, projectStatus: 403 },
   'GET /query/runs/:id': { path: `/query/runs/${RUN}`, status: 404 },
   'GET /query/runs/:id/:field': { path: `/query/runs/${RUN}/inputs`, status: 404 },
@@ -105,7 +111,12 @@ async function send(url: string, method: string, { path, body, type }: Sample, k
 async function fill({ store }: Service): Promise<void> {
   const scope = { tenant: 'acme' };
   const fields = { name: SECRET, run_type: 'llm', start_time: START, session_name: 'shop', inputs: { SECRET } };
-  const secrets = { outputs: { SECRET }, tags: [SECRET], error: SECRET, extra: { metadata: { SECRET } } };
+  const secrets = {
+    outputs: { SECRET },
+    tags: [SECRET],
+    error: SECRET,
+    extra: { metadata: { SECRET, thread_id: 't', user_id: 'ada' } },
+  };
   const attachments = [{ name: SECRET, mimeType: 'text/plain', bytes: Buffer.from(SECRET) }];
   await store.apply(scope, [{ kind: 'post', id: RUN, fields: { ...fields, ...secrets }, attachments } as never]);
   const time = { created_at: START, modified_at: START };
@@ -194,7 +205,10 @@ test('a route that needs no key, admin, or a key to read is listed here', () => 
     'POST /login',
     'POST /logout',
   ]);
-  expect(listed('admin', /./)).toEqual(['POST /query/import']);
+  expect(listed('admin', /./)).toEqual([
+    'POST /query/import',
+    ...['runs', 'traces', 'threads', 'users', 'projects'].map((data) => `DELETE /query/${data}/:id`),
+  ]);
   expect(listed('read', /POST|PUT|PATCH|DELETE/)).toEqual(['POST /runs/query']);
   expect(listed('write', /GET/)).toEqual([]);
 });
