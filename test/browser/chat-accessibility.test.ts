@@ -30,7 +30,7 @@ test.each([
       });
     }
   };
-  await page.getByText('No model configured').waitFor();
+  await page.getByText('No model is configured').waitFor();
   await check('nothing yet');
   await chat.model({ hold: 'writer' });
   await chat.say('Compare heron and otter');

@@ -161,6 +161,7 @@ test('image attachments are shown or explained, and others are downloads', async
 test('after the receiver restarts, the list, trace, run and payload are read again', async () => {
   const { page, receiver, store, complaints, see } = await openPage(runs, { path: TRACE });
   await see('live');
+  await see('model');
   await receiver.close();
   await see('no connection');
   await page.keyboard.press('j');
