@@ -67,7 +67,8 @@ export class SqliteIndex {
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
     this.waiting = connection.number('SELECT count(*) FROM unindexed');
-    connection.run("INSERT INTO words (words, rank) VALUES ('deletemerge', ?)", DELETED_PERCENT);
+    // Not a parameter, because node:sqlite binds numbers as REAL, and FTS5 accepts only integers here.
+    connection.run(`INSERT INTO words (words, rank) VALUES ('deletemerge', ${DELETED_PERCENT})`);
   }
 
   /** Indexes runs for up to `limitMs` milliseconds within the caller's transaction. */
