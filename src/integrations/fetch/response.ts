@@ -13,8 +13,8 @@ const OPERATION = 'recordFetch';
 /** Response methods that read the complete body. */
 const WHOLE = ['json', 'text', 'arrayBuffer', 'bytes', 'blob'] as const;
 
-/** The native `Response` prototype. Undefined in runtimes without `fetch`. */
-const native: Response | undefined = globalThis.Response?.prototype;
+/** Returns the prototype of `Response`. Not read when this module loads, because Node would then load its `fetch`. */
+const prototypeOfResponse = (): Response | undefined => globalThis.Response?.prototype;
 
 /**
  * Records a response body while the application reads it. The run ends when the body ends. The response object is not
@@ -45,7 +45,7 @@ function followMethods(response: Response, observer: BodyObserver): boolean {
       const { bodyUsed, body } = self as Response;
       // The original method rejects if the body is already being read.
       if (observer.isStepping || bodyUsed || body?.locked === true) return Reflect.apply(read, self, args);
-      const method = read === native?.json ? () => jsonOf(self as Response, observer) : read;
+      const method = read === prototypeOfResponse()?.json ? () => jsonOf(self as Response, observer) : read;
       return observer.readWhole(key, () => observer.step(method, self, args));
     }),
   );
@@ -65,7 +65,7 @@ function followMethods(response: Response, observer: BodyObserver): boolean {
 
 /** Works like `response.json()`, but also records the body if it is not JSON. */
 async function jsonOf(response: Response, observer: BodyObserver): Promise<unknown> {
-  const text = await (native as Response).text.call(response);
+  const text = await (prototypeOfResponse() as Response).text.call(response);
   try {
     return JSON.parse(text);
   } catch {
