@@ -107,6 +107,7 @@ describe('whoever reads a receiver gets', () => {
       groups: [{ group: 'chain', runs: 1 }],
       buckets: [{ start_time: START, runs: 2 }],
     });
+    expect((await get(await filled(), 'statistics?group_by=meta.toString')).body.groups).toEqual([]);
   });
 });
 
@@ -131,6 +132,7 @@ describe('what is wrong with a question is told', () => {
     ['traces?__proto__=1', 422, [{ loc: ['query', '__proto__'], type: 'unknown_parameter' }]],
     ['traces?latency_ms_min=-1', 422, [{ loc: ['query', 'latency_ms_min'] }]],
     ['runs?cursor=x', 422, [{ loc: ['query', 'cursor'] }]],
+    ['statistics?group_by=meta.', 422, [{ loc: ['query', 'group_by'], msg: expect.stringContaining('or meta.KEY') }]],
     ['statistics?buckets=501', 422, [{ loc: ['query', 'buckets'] }]],
     ['projects?limit=1', 422, [{ loc: ['query', 'limit'], type: 'unknown_parameter', msg: 'Expected no parameters' }]],
     ['statistics?limit=1', 422, [{ loc: ['query', 'limit'], type: 'unknown_parameter' }]],

@@ -2,4 +2,23 @@ import type { GroupKey, SortKey } from './query.ts';
 
 export const SORT_KEYS: readonly SortKey[] = ['start_time', 'latency', 'tokens', 'cost'];
 
-export const GROUP_KEYS: readonly GroupKey[] = ['name', 'model', 'run_type', 'project', 'status'];
+/** All group keys except `meta.KEY`. */
+export const GROUP_KEYS: readonly GroupKey[] = [
+  'name',
+  'model',
+  'run_type',
+  'project',
+  'status',
+  'thread',
+  'user',
+  'tag',
+];
+
+export function isGroupKey(value: unknown): value is GroupKey {
+  return GROUP_KEYS.includes(value as GroupKey) || (typeof value === 'string' && metadataKeyOf(value) !== undefined);
+}
+
+/** Returns the `KEY` of `meta.KEY`, or undefined for other texts. */
+export function metadataKeyOf(text: string): string | undefined {
+  return text.startsWith('meta.') && text.length > 'meta.'.length ? text.slice('meta.'.length) : undefined;
+}

@@ -80,8 +80,20 @@ export interface Page<Item> {
   next?: string;
 }
 
-/** The run field by which statistics are grouped. */
-export type GroupKey = 'name' | 'model' | 'run_type' | 'project' | 'status';
+/**
+ * The run field by which statistics are grouped. `meta.KEY` groups by the metadata value with this key. A run with
+ * several tags counts in the group of each tag. A run without a value counts in no group.
+ */
+export type GroupKey =
+  | 'name'
+  | 'model'
+  | 'run_type'
+  | 'project'
+  | 'status'
+  | 'thread'
+  | 'user'
+  | 'tag'
+  | `meta.${string}`;
 
 /** Selects the runs for statistics, and sets the groups and the time buckets. */
 export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {

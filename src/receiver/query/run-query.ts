@@ -8,7 +8,7 @@ import { parseUuid, uuid } from '../ingest/run-fields.ts';
 import { RUN_STATUSES } from '../store/run-view.ts';
 import { checkKnownParameters, jsonObject, validated } from '../validation.ts';
 import type { ListQuery, RunQuery, StatisticsQuery } from './query.ts';
-import { GROUP_KEYS, SORT_KEYS } from './query-keys.ts';
+import { GROUP_KEYS, isGroupKey, SORT_KEYS } from './query-keys.ts';
 
 /** Maximum number of statuses in a query. The same limit applies to tags and to metadata keys. */
 const CONDITIONS_MAX = 20;
@@ -68,7 +68,7 @@ const LIST_CHECKS: Checks<ListQuery> = {
 
 const STATISTICS_CHECKS: Checks<StatisticsQuery> = {
   ...FILTER_CHECKS,
-  groupBy: oneOf(GROUP_KEYS),
+  groupBy: [`${GROUP_KEYS.join(', ')} or meta.KEY`, isGroupKey],
   groups: wholeFrom(1, 200),
   buckets: wholeFrom(1, 500),
 };

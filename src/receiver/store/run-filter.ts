@@ -145,8 +145,12 @@ export function userOf(metadata: FilteredRun['metadata']): string | undefined {
 /** Returns whether the metadata contains the key with this value. If `value` is null, any value matches. */
 export function hasMetadata(metadata: FilteredRun['metadata'], key: string, value: string | null): boolean {
   if (metadata === undefined || !Object.hasOwn(metadata, key)) return false;
-  const found = metadata[key];
-  return value === null || value === (typeof found === 'string' ? found : JSON.stringify(found));
+  return value === null || value === metadataText(metadata[key]);
+}
+
+/** Returns a metadata value as filters and groups compare it. Values other than strings are converted to JSON text. */
+export function metadataText(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 function isOrAny(asked: string | undefined, value: string | undefined): boolean {

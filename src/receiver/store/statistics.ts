@@ -1,6 +1,7 @@
 import { isoTimestamp } from '../../run/time.ts';
-import type { Figures, Ranged, Statistics, StatisticsQuery } from '../query/query.ts';
-import { type FilteredRun, projectOf } from './run-filter.ts';
+import type { Figures, GroupKey, Ranged, Statistics, StatisticsQuery } from '../query/query.ts';
+import { metadataKeyOf } from '../query/query-keys.ts';
+import { type FilteredRun, metadataText, projectOf, threadOf, userOf } from './run-filter.ts';
 import { USAGE_KEYS } from './run-summary.ts';
 import type { RunStatus, Usage } from './run-view.ts';
 
@@ -21,8 +22,6 @@ export function addUsage(to: UsageSums, sums: UsageSums, sign: 1 | -1): void {
 /** A run, or the total of several runs, to add to statistics. */
 interface Counted {
   readonly startUs: number;
-  /** Value by which runs are grouped. Undefined if the run has no value. */
-  readonly group: string | undefined;
   readonly status: RunStatus;
   readonly runs: number;
   /** Usage that counts towards totals. */
@@ -108,12 +107,43 @@ export function statisticsOf(
   }
   const { groupBy = 'name' } = query;
   const tally = new StatisticsTally(query, runs.length === 0 ? undefined : { firstUs, lastUs });
-  for (const { startUs, latencyUs, summary, usage } of runs) {
-    const group = groupBy === 'project' ? projectOf(summary) : summary[groupBy];
+  for (const run of runs) {
+    const { startUs, latencyUs, summary, usage } = run;
     const sums = { runs: 1, usage: usageSumsOf(usage), latencies: latenciesOf(latencyUs) };
-    tally.add({ startUs, group, status: summary.status, ...sums });
+    tally.add({ startUs, status: summary.status, ...sums }, groupsOf(groupBy, run));
   }
   return tally.statistics();
+}
+
+/** Returns the groups in which a run counts. */
+function groupsOf(groupBy: GroupKey, { summary, metadata }: FilteredRun): readonly string[] {
+  switch (groupBy) {
+    case 'name':
+    case 'model':
+    case 'run_type':
+    case 'status':
+      return known(summary[groupBy]);
+    case 'project':
+      return [projectOf(summary)];
+    case 'thread':
+      return known(threadOf(metadata));
+    case 'user':
+      return known(userOf(metadata));
+    default:
+      return groupsInJson(groupBy, groupBy === 'tag' ? summary.tags : metadata);
+  }
+}
+
+/** Returns the groups for the tags or the metadata of a run. */
+export function groupsInJson(groupBy: GroupKey, json: readonly string[] | FilteredRun['metadata']): readonly string[] {
+  if (json === undefined) return [];
+  const key = metadataKeyOf(groupBy);
+  if (key === undefined) return [...new Set(json as readonly string[])];
+  return Object.hasOwn(json, key) ? [metadataText((json as Record<string, unknown>)[key])] : [];
+}
+
+function known(value: string | undefined): readonly string[] {
+  return value === undefined ? [] : [value];
 }
 
 /** Possible lengths of time buckets, in milliseconds. Longer buckets span a whole number of days. */
@@ -197,11 +227,11 @@ export class StatisticsTally {
     return this.#time?.countOf(stepUs) ?? 0;
   }
 
-  add(counted: Counted): void {
+  add(counted: Counted, groups: readonly string[]): void {
     this.#total.add(counted);
-    if (counted.group !== undefined) {
-      const group = this.#groups.get(counted.group) ?? new FiguresTally();
-      this.#groups.set(counted.group, group);
+    for (const name of groups) {
+      const group = this.#groups.get(name) ?? new FiguresTally();
+      this.#groups.set(name, group);
       group.add(counted);
     }
     if (this.#time !== undefined)

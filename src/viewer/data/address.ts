@@ -1,5 +1,5 @@
 import type { GroupKey, SortKey } from '../../receiver/query/query.ts';
-import { GROUP_KEYS, SORT_KEYS } from '../../receiver/query/query-keys.ts';
+import { isGroupKey, SORT_KEYS } from '../../receiver/query/query-keys.ts';
 
 export type View = 'traces' | 'runs' | 'statistics' | 'compare';
 
@@ -25,13 +25,14 @@ const VIEWS: readonly View[] = ['traces', 'runs', 'statistics', 'compare'];
 /** Parses the query string of the URL. Replaces unknown values with defaults, so that old links still work. */
 export function readAddress(search: string): Address {
   const query = new URLSearchParams(search);
+  const groupBy = query.get('by');
   return {
     view: oneOf(VIEWS, query.get('view')),
     project: query.get('project') ?? undefined,
     filter: query.get('q') ?? '',
     sort: oneOf(SORT_KEYS, query.get('sort')),
     order: query.get('order') === 'ascending' ? 'ascending' : 'descending',
-    groupBy: oneOf(GROUP_KEYS, query.get('by')),
+    groupBy: isGroupKey(groupBy) ? groupBy : 'name',
     trace: query.get('trace') ?? undefined,
     run: query.get('run') ?? undefined,
     base: query.get('base') ?? undefined,

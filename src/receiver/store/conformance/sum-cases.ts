@@ -1,4 +1,5 @@
 import { ok } from 'node:assert/strict';
+import type { GroupKey } from '../../query/query.ts';
 import { ranged } from '../run-filter.ts';
 import type { RunOperation, Store, StoreChange } from '../store.ts';
 import {
@@ -149,6 +150,67 @@ const statistics: StoreCase[] = [
       ]);
       equal(await groupsOf({ groupBy: 'status' }), [['pending', 4]]);
       equal(await groupsOf({ groupBy: 'run_type', project: 'b' }), [['chain', 1]]);
+    },
+  },
+  {
+    title: 'Statistics are grouped by thread, user, tag and metadata, without the runs that have none',
+    run: async (store) => {
+      const of = (metadata: Record<string, unknown>, tags?: string[]) => ({
+        extra: { metadata },
+        ...(tags && { tags }),
+        ms: 10,
+      });
+      await store.apply(SCOPE, [
+        post(1, of({ user_id: 'ada', thread_id: 't1', plan: 'pro', 'a "b"': 1 }, ['x', 'y'])),
+        post(2, of({ user_id: 'ada', session_id: 't2', plan: { name: 'pro' } }, ['y'])),
+        post(3, of({ user_id: 'bob', conversation_id: 't1', plan: null })),
+        post(4),
+      ]);
+      const groups: [GroupKey, [group: string, runs: number][]][] = [
+        [
+          'user',
+          [
+            ['ada', 2],
+            ['bob', 1],
+          ],
+        ],
+        [
+          'thread',
+          [
+            ['t1', 2],
+            ['t2', 1],
+          ],
+        ],
+        [
+          'tag',
+          [
+            ['y', 2],
+            ['x', 1],
+          ],
+        ],
+        [
+          'meta.plan',
+          [
+            ['null', 1],
+            ['pro', 1],
+            ['{"name":"pro"}', 1],
+          ],
+        ],
+        ['meta.a "b"', [['1', 1]]],
+        ['meta.toString', []],
+      ];
+      for (const [groupBy, expected] of groups) {
+        const found = await statisticsOf(store, { groupBy });
+        equal(
+          found.groups.map(({ group, runs }) => [group, runs]),
+          expected,
+          groupBy,
+        );
+        equal(found.total.runs, 4);
+      }
+      const ofTag = await statisticsOf(store, { groupBy: 'user', tag: 'x' });
+      matches(ofTag.groups, [{ group: 'ada', runs: 1, pending: 0 }]);
+      within(ofTag.groups[0]?.latency_ms?.p50, 10);
     },
   },
   {

@@ -1,7 +1,8 @@
 import type { GroupKey, Ranged, Statistics, StatisticsQuery, TimeRange } from '../../query/query.ts';
+import { metadataKeyOf } from '../../query/query-keys.ts';
 import type { RunFilter } from '../run-filter.ts';
 import type { RunStatus } from '../run-view.ts';
-import { latenciesOf, type StartRange, StatisticsTally, usageSumsOf } from '../statistics.ts';
+import { groupsInJson, latenciesOf, type StartRange, StatisticsTally, usageSumsOf } from '../statistics.ts';
 import { MINUTE_US, PERIODS, SUMS, type SumsRow } from './counters.ts';
 import type { Row, SqliteConnection } from './database.ts';
 import { all, among, type Condition, equal } from './lists.ts';
@@ -11,6 +12,9 @@ const LONGEST = PERIODS.at(-1) ?? 1;
 
 /** Maximum number of runs to scan for time buckets shorter than a minute. Scanning this many runs takes about 0.1 s. */
 const SCANNED_RUNS_MAX = 20_000;
+
+/** Group keys for which there are counters. Runs are scanned for all other keys. */
+const COUNTED: readonly GroupKey[] = ['name', 'model', 'run_type', 'project', 'status'];
 
 /** Part of a time range. Whole periods are read from counters, and other parts from runs. */
 type Segment = Periods | { readonly range: TimeRange };
@@ -35,7 +39,9 @@ export function statisticsIn(
   isProjectId: boolean,
   conditionsFor: (range: TimeRange) => Condition,
 ): Statistics {
-  const counters = !isProjectId && hasCounters(filter) ? new CounterReader(connection, tenant, filter) : undefined;
+  const { groupBy = 'name' } = query;
+  const canCount = !isProjectId && hasCounters(filter) && COUNTED.includes(groupBy);
+  const counters = canCount ? new CounterReader(connection, tenant, filter) : undefined;
   const coarse = counters === undefined ? filter.range : counters.coarseRange(filter.range);
   const starts = coarse && startRangeOf(connection, conditionsFor(coarse));
   if (starts === undefined) return new StatisticsTally(query, starts).statistics();
@@ -47,7 +53,6 @@ export function statisticsIn(
     fromUs: Math.max(fromUs, firstMinute * MINUTE_US),
     beforeUs: Math.min(beforeUs, (lastMinute + 1) * MINUTE_US),
   };
-  const { groupBy = 'name' } = query;
   let tally = new StatisticsTally(query, starts);
   if (tally.stepUs < MINUTE_US && (counters?.runsIn(firstMinute, lastMinute) ?? 0) > SCANNED_RUNS_MAX) {
     tally = new StatisticsTally({ ...query, buckets: tally.bucketsOf(MINUTE_US) }, starts);
@@ -159,8 +164,8 @@ class CounterReader {
     );
     for (const row of rows) {
       const { start, status, grp, runs, latencies } = row;
-      const group = grp === '' && groupBy === 'model' ? undefined : grp;
-      tally.add({ startUs: start * MINUTE_US, group, status, runs, usage: usageSumsOf(row), latencies });
+      const groups = grp === '' && groupBy === 'model' ? [] : [grp];
+      tally.add({ startUs: start * MINUTE_US, status, runs, usage: usageSumsOf(row), latencies }, groups);
     }
   }
 }
@@ -193,21 +198,29 @@ function scan(
   groupBy: GroupKey,
   tally: StatisticsTally,
 ): void {
+  const { column, groupsOf } = groupingOf(groupBy);
   const rows = connection.each<ScannedRow>(
-    `SELECT start_us, end_us, status, ${groupBy} AS grp, ${COUNTS_USAGE} AS counts,
+    `SELECT start_us, end_us, status, ${column} AS grp, ${COUNTS_USAGE} AS counts,
       input_tokens, output_tokens, total_tokens, total_cost FROM runs WHERE ${sql}`,
     ...values,
   );
   for (const row of rows) {
     const latencyUs = row.end_us === null ? undefined : Math.max(0, row.end_us - row.start_us);
     const usage = row.counts === 1 ? usageIn(row) : undefined;
-    tally.add({
-      startUs: row.start_us,
-      group: row.grp ?? undefined,
-      status: row.status,
-      runs: 1,
-      usage: usageSumsOf(usage),
-      latencies: latenciesOf(latencyUs),
-    });
+    const { start_us: startUs, status } = row;
+    const counted = { startUs, status, runs: 1, usage: usageSumsOf(usage), latencies: latenciesOf(latencyUs) };
+    tally.add(counted, row.grp === null ? [] : groupsOf(row.grp));
   }
+}
+
+/** Returns the SQL expression for the value by which runs are grouped, and a function that reads the groups from it. */
+function groupingOf(groupBy: GroupKey): { column: string; groupsOf: (value: string) => readonly string[] } {
+  if (groupBy !== 'tag' && metadataKeyOf(groupBy) === undefined) {
+    return { column: `runs.${groupBy}`, groupsOf: (value) => [value] };
+  }
+  const path = groupBy === 'tag' ? '$.tags' : '$.extra.metadata';
+  return {
+    column: `(SELECT fields -> '${path}' FROM details WHERE details.n = runs.n)`,
+    groupsOf: (json) => groupsInJson(groupBy, JSON.parse(json)),
+  };
 }
