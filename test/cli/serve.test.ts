@@ -97,7 +97,7 @@ describe('runspan serve', () => {
       problems: [expect.stringContaining('expected `tenants` to be an object with at least one tenant')],
     });
     expect((await read(url, key)).status).toBe(200);
-    replace({ ...other, tenants: { bolt: {} }, maxAge: '7d' });
+    replace({ ...other, tenants: { bolt: { projects: { chat: { maxAge: '7d' } } } }, maxAge: '7d' });
     const [changed] = await printed(/.*the configuration has changed.*/);
     expect(JSON.parse(changed)).toMatchObject({ level: 'info', effective_after_restart: ['maxAge'] });
     expect((await read(url, key)).status).toBe(401);
@@ -186,6 +186,10 @@ describe('the configuration', () => {
     [{ ...acme, tenant: {} }, '`tenant` is unknown: the file is an object with the fields host,'],
     [{ ...acme, port: 65_536 }, 'expected `port` to be a whole number from 0 to 65535, got the number 65536'],
     [{ ...acme, maxAge: '30' }, 'expected `maxAge` to be a time, for example 12h or 30d, got "30"'],
+    [
+      { tenants: { a: { projects: { chat: { maxAge: 5 } } } } },
+      'expected `tenants.a.projects.chat.maxAge` to be a time, for example 12h or 30d, got the number 5',
+    ],
     [{ ...acme, maxSize: 5 }, 'expected `maxSize` to be a size, for example 500mb or 4gb, got the number 5'],
     [{ ...acme, publicUrl: 'https://a.example/runs' }, 'expected `publicUrl` to be a URL without path, for example'],
     [{ ...acme, prices: { m: { input: 'x' } } }, 'expected `prices` to be an object with prices ('],

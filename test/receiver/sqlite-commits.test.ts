@@ -201,14 +201,14 @@ describe('the limits', () => {
     );
   });
 
-  test('can differ by project', async () => {
+  test('can differ by project, and change', async () => {
     const startMs = Date.parse('2026-11-20T07:22:40Z');
     const nowMs = { value: startMs };
     const path = storePath();
-    const projectMaxAgeMs: Record<string, number> = { short: 1_000, long: 60_000 };
+    const projectMaxAgeMs = { default: { short: 1_000, long: 60_000 }, acme: { other: 1_000 } };
     const limits = { ...LIMITS, maxAgeMs: 10_000, projectMaxAgeMs };
     const { apply, commits, connection } = await make({ limits, path, nowMs: () => nowMs.value });
-    for (const [at, session_name] of ['short', 'long', 'other', 'another'].entries()) {
+    for (const [at, session_name] of ['short', 'long', 'other', 'constructor'].entries()) {
       await apply(
         post(at, { session_name, trace_id: id(at) }),
         post(at + 10, { trace_id: id(at), session_name: 'long' }),
@@ -220,10 +220,14 @@ describe('the limits', () => {
       commits.checkAge();
       await vi.waitFor(() => expect(left().map(({ project }) => project)).toEqual(projects), 5_000);
     };
-    await checkLeft(900, ['short', 'long', 'other', 'another']);
-    await checkLeft(2_000, ['long', 'other', 'another']);
+    await checkLeft(900, ['short', 'long', 'other', 'constructor']);
+    await checkLeft(2_000, ['long', 'other', 'constructor']);
     await checkLeft(20_000, ['long']);
     await checkLeft(70_000, []);
+    await apply(post(5, { session_name: 'long' }));
+    await checkLeft(90_000, ['long']);
+    await commits.setProjectAges({});
+    await vi.waitFor(() => expect(left()).toEqual([]), 5_000);
     await vi.waitFor(() => expect(counts(connection)).toMatchObject({ runs: 0, traces: 0 }), 5_000);
   });
 

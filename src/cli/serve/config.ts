@@ -25,8 +25,13 @@ export interface Config {
 }
 
 interface TenantConfig {
-  readonly projects: Readonly<Record<string, object>>;
+  readonly projects: Readonly<Record<string, ProjectConfig>>;
   readonly limits: { readonly runsPerMinute?: number | undefined };
+}
+
+interface ProjectConfig {
+  /** Retention in milliseconds, instead of `maxAge` of the configuration. */
+  readonly maxAge?: number | undefined;
 }
 
 /** A proxy that authenticates users. Its users get this scope. */
@@ -123,6 +128,8 @@ const prices = v.pipe(
   }),
 );
 
+const maxAge = v.optional(parsed('a time, for example 12h or 30d', string(durationMs)));
+
 const FILLED = 'a non-empty string';
 const TENANT_NAME = 'a name of 1 to 64 letters, digits, dots, hyphens and underscores';
 const HEADER_NAME = 'the name of a header, for example x-forwarded-user';
@@ -131,7 +138,7 @@ const tenant = fields({
   projects: v.optional(
     v.pipe(
       anObject('an object with a field per project'),
-      v.record(v.pipe(v.string(), v.nonEmpty(FILLED)), fields({})),
+      v.record(v.pipe(v.string(), v.nonEmpty(FILLED)), fields({ maxAge })),
     ),
     {},
   ),
@@ -151,7 +158,7 @@ const SCHEMA: Schema<Config> = fields({
   port: v.optional(whole(0, 65_535), 4_777),
   publicUrl: v.optional(publicUrl),
   store: v.optional(filledText),
-  maxAge: v.optional(parsed('a time, for example 12h or 30d', string(durationMs))),
+  maxAge,
   maxSize: v.optional(parsed('a size, for example 500mb or 4gb', string(sizeBytes))),
   prices: v.optional(prices),
   tenants: v.pipe(

@@ -9,6 +9,7 @@ import { Faults } from '../../receiver/faults.ts';
 import { type Keyring, StoredKeys } from '../../receiver/keyring.ts';
 import { startServer } from '../../receiver/receiver.ts';
 import { RunLimits } from '../../receiver/run-limits.ts';
+import type { ProjectAges } from '../../receiver/store/sqlite/retention.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import { type CommandContext, CommandFailure, type Ending, untilStopped } from '../command-line.ts';
 import { type Config, type ProxyConfig, readConfig } from './config.ts';
@@ -62,6 +63,7 @@ async function serve(
   const { host, port, maxAge, maxSize, prices } = config;
   const file = storeFileOf(config, given.store);
   const store = await SqliteStore.open(file, {
+    projectMaxAgeMs: projectAgesOf(config),
     ...(maxAge !== undefined && { maxAgeMs: maxAge }),
     ...(maxSize !== undefined && { maxBytes: maxSize }),
     ...(prices !== undefined && { prices }),
@@ -77,6 +79,7 @@ async function serve(
       const fixed = FIXED_FIELDS.filter((field) => JSON.stringify(changed[field]) !== JSON.stringify(config[field]));
       config = changed;
       access.replaceRules(rulesOf(config, keys));
+      store.setProjectAges(projectAgesOf(config)).catch((error) => log('error', messageOf(error)));
       log('info', 'the configuration has changed', fixed.length === 0 ? {} : { effective_after_restart: fixed });
     });
     try {
@@ -108,6 +111,12 @@ function watchConfig(path: string, log: LogLine, onChange: (config: Config) => v
   // Compares the file's status, because editors and Kubernetes replace the file instead of changing it.
   watchFile(path, { interval: CHECK_INTERVAL_MS, persistent: false }, check);
   return () => unwatchFile(path, check);
+}
+
+function projectAgesOf({ tenants }: Config): ProjectAges {
+  const agesOf = ({ projects }: Config['tenants'][string]) =>
+    Object.entries(projects).flatMap(([project, { maxAge }]) => (maxAge === undefined ? [] : [[project, maxAge]]));
+  return Object.fromEntries(Object.entries(tenants).map(([name, one]) => [name, Object.fromEntries(agesOf(one))]));
 }
 
 function rulesOf({ host, publicUrl, proxies }: Config, keys: Keyring): AccessRules {

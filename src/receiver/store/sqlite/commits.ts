@@ -8,7 +8,7 @@ import { isOfTheFile, type SqliteConnection } from './database.ts';
 import { type StoreOwner, setOwner } from './file.ts';
 import { SqliteKeys } from './keys.ts';
 import type { EncodedOperation } from './payloads.ts';
-import { type Retention, SqliteRetention } from './retention.ts';
+import { type ProjectAges, type Retention, SqliteRetention } from './retention.ts';
 import { SqliteIndex } from './search.ts';
 import { SqliteWriter } from './writer.ts';
 
@@ -126,6 +126,11 @@ export class SqliteCommits {
       while (await this.#call(() => this.#retention.isRemoving)) {}
     }
     return total;
+  }
+
+  async setProjectAges(ages: ProjectAges): Promise<void> {
+    this.#retention.setProjectAges(ages);
+    this.checkAge();
   }
 
   setOwner(owner: StoreOwner): Promise<void> {

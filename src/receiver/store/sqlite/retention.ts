@@ -4,11 +4,13 @@ import { idText, type SqliteConnection } from './database.ts';
 import { EVICTED } from './schema.ts';
 import { deleteRun } from './sqlite-run.ts';
 
+/** Maximum ages in milliseconds by tenant and project, instead of `maxAgeMs`. */
+export type ProjectAges = Readonly<Record<string, Readonly<Record<string, number>>>>;
+
 /** The limits that a store enforces. */
 export interface Retention {
   readonly maxAgeMs: number;
-  /** Maximum ages by project, instead of `maxAgeMs`. */
-  readonly projectMaxAgeMs: Readonly<Record<string, number>>;
+  readonly projectMaxAgeMs: ProjectAges;
   readonly maxBytes: number;
 }
 
@@ -23,6 +25,13 @@ const STEP_RUNS = 50;
 /** Number of free pages that the file keeps, and number of pages that one step releases. */
 const FREE_PAGES = 1_024;
 const STEP_PAGES = 512;
+
+interface StoredProject {
+  readonly tenant: number;
+  /** Name of the tenant. */
+  readonly name: string;
+  readonly project: string;
+}
 
 interface OldestTrace {
   readonly n: number;
@@ -41,9 +50,8 @@ export class SqliteRetention {
   readonly #connection: SqliteConnection;
   readonly #counters: Counters;
   readonly #limits: Retention;
+  readonly #projectAges = new Map<string, ReadonlyMap<string, number>>();
   readonly #pageBytes: number;
-  /** Maximum age of traces in any project. */
-  readonly #maxAgeMs: number;
   /** Whether traces of a project have expired. */
   #expired = false;
 
@@ -51,8 +59,16 @@ export class SqliteRetention {
     this.#connection = connection;
     this.#counters = counters;
     this.#limits = limits;
-    this.#maxAgeMs = Math.max(limits.maxAgeMs, ...Object.values(limits.projectMaxAgeMs));
+    this.setProjectAges(limits.projectMaxAgeMs);
     this.#pageBytes = connection.number('PRAGMA page_size');
+  }
+
+  setProjectAges(ages: ProjectAges): void {
+    this.#projectAges.clear();
+    for (const [tenant, own] of Object.entries(ages)) {
+      const entries = Object.entries(own);
+      if (entries.length > 0) this.#projectAges.set(tenant, new Map(entries));
+    }
   }
 
   isDue(nowMs: number): boolean {
@@ -121,10 +137,9 @@ export class SqliteRetention {
 
   /** Returns a trace that is older than the maximum age of its project. The project of a trace is that of its root. */
   #expiredInProject(nowMs: number): OldestTrace | undefined {
-    const { maxAgeMs, projectMaxAgeMs } = this.#limits;
-    if (Object.keys(projectMaxAgeMs).length === 0) return undefined;
-    for (const { tenant, project } of this.#connection.all<{ tenant: number; project: string }>(PROJECTS)) {
-      const beforeMs = nowMs - (projectMaxAgeMs[project] ?? maxAgeMs);
+    if (this.#projectAges.size === 0) return undefined;
+    for (const { tenant, name, project } of this.#connection.all<StoredProject>(PROJECTS)) {
+      const beforeMs = nowMs - (this.#projectAges.get(name)?.get(project) ?? this.#limits.maxAgeMs);
       const found = this.#connection.one<OldestTrace>(EXPIRED, tenant, project, beforeMs * 1_000, beforeMs);
       if (found !== undefined) return found;
     }
@@ -135,8 +150,12 @@ export class SqliteRetention {
   #due(nowMs: number): OldestTrace | undefined {
     const trace = this.#connection.one<OldestTrace>(OLDEST);
     if (trace === undefined) return undefined;
-    const isTooOld = trace.seq < 0 || trace.changed_ms < nowMs - this.#maxAgeMs;
+    const isTooOld = trace.seq < 0 || trace.changed_ms < nowMs - this.#longestAgeMs;
     return isTooOld || this.#usedBytes() > this.#limits.maxBytes ? trace : undefined;
+  }
+
+  get #longestAgeMs(): number {
+    return Math.max(this.#limits.maxAgeMs, ...[...this.#projectAges.values()].flatMap((ages) => [...ages.values()]));
   }
 
   #usedBytes(): number {
@@ -160,7 +179,7 @@ const PROJECTS = `WITH RECURSIVE found (tenant, project) AS (
     UNION ALL SELECT runs.tenant, runs.project FROM found JOIN runs ON runs.n = (
       SELECT n FROM runs INDEXED BY roots_by_project
       WHERE is_root = 1 AND (tenant, project) > (found.tenant, found.project) ORDER BY tenant, project LIMIT 1)
-  ) SELECT tenant, project FROM found`;
+  ) SELECT tenant, name, project FROM found JOIN tenants ON tenants.n = tenant`;
 const EXPIRED = `SELECT traces.n AS n, traces.id AS id, root, seq, changed_ms, tenants.name AS tenant
   FROM runs INDEXED BY roots_by_project JOIN traces ON traces.n = runs.trace JOIN tenants ON tenants.n = runs.tenant
   WHERE is_root = 1 AND runs.tenant = ? AND project = ? AND start_us < ? AND changed_ms < ? LIMIT 1`;

@@ -31,6 +31,7 @@ import type { SqliteCommits } from './commits.ts';
 import { realPathOf, type StoreOwner } from './file.ts';
 import { encodedOperation } from './payloads.ts';
 import type { SqliteReader } from './reader.ts';
+import type { ProjectAges } from './retention.ts';
 import { type ArgumentsOf, type ResultOf, type Thread, WorkerThread } from './thread.ts';
 
 /** Options for a store on disk. Above a limit, the store deletes whole traces, least recently changed first. */
@@ -41,11 +42,12 @@ export interface SqliteStoreOptions {
    */
   maxAgeMs?: number;
   /**
-   * Maximum ages of the traces in individual projects, in milliseconds by project name. The project of a trace is that of
-   * its root run. The ages are checked once a minute.
+   * Maximum ages of the traces in individual projects, in milliseconds by tenant and project name, instead of `maxAgeMs`.
+   * The tenant of a receiver without tenants is `default`. The project of a trace is that of its root run. The ages are
+   * checked once a minute.
    * @default none
    */
-  projectMaxAgeMs?: Readonly<Record<string, number>>;
+  projectMaxAgeMs?: Readonly<Record<string, Readonly<Record<string, number>>>>;
   /**
    * Maximum size of the database file in bytes, without the write-ahead log (WAL). Minimum: 1048576 (1 MiB).
    * @default 4294967296 (4 GiB)
@@ -73,8 +75,10 @@ const DEFAULTS: Required<SqliteStoreOptions> = {
 const CHECKS: Checks<SqliteStoreOptions> = {
   maxAgeMs: WHOLE_FROM_1,
   projectMaxAgeMs: [
-    'an object whose values are whole numbers from 1',
-    (value) => isObject(value) && Object.values(value).every(WHOLE_FROM_1[1]),
+    'an object with an object of whole numbers from 1 for each tenant',
+    (value) =>
+      isObject(value) &&
+      Object.values(value).every((ages) => isObject(ages) && Object.values(ages).every(WHOLE_FROM_1[1])),
   ],
   // The file of an empty store has 0.7 MB.
   maxBytes: wholeFrom(1024 ** 2),
@@ -93,7 +97,10 @@ const LOG_INTERVAL_MS = 60_000;
 const RUNS_AT_ONCE = 100;
 
 /** Functions that run in the writer thread. */
-export type WriterCalls = Pick<SqliteCommits, 'apply' | 'addFeedback' | 'addTokens' | 'remove' | 'useKey' | 'setOwner'>;
+export type WriterCalls = Pick<
+  SqliteCommits,
+  'apply' | 'addFeedback' | 'addTokens' | 'remove' | 'useKey' | 'setOwner' | 'setProjectAges'
+>;
 /** Functions that run in a reader thread. */
 export type ReaderCalls = { [Name in keyof SqliteReader]: SqliteReader[Name] };
 type RemoteCall<Call> = (...args: ArgumentsOf<Call>) => Promise<ResultOf<Call>>;
@@ -179,6 +186,8 @@ export class SqliteStore implements Store {
   readonly key: KeyStore['key'] = this.#reading('key');
   /** @internal */
   readonly useKey: KeyStore['useKey'] = this.#writing('useKey');
+  /** @internal */
+  readonly setProjectAges: (ages: ProjectAges) => Promise<void> = this.#writing('setProjectAges');
   /** Returns the process that has the file open for writing, or undefined if there is none. */
   readonly owner: () => Promise<StoreOwner | undefined> = this.#reading('owner');
 
