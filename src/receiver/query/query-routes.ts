@@ -8,10 +8,11 @@ import { type Call, idOf, type Route, type RouteResponse } from '../route.ts';
 import { ALL_TIMES, ranged } from '../store/run-filter.ts';
 import { PAYLOAD_FIELDS } from '../store/run-view.ts';
 import { refuseUnknownParameters } from '../validation.ts';
+import { exported } from './list-export.ts';
 import { perfettoEvents } from './perfetto.ts';
 import type { Page } from './query.ts';
 import { readExportQuery, readListQuery, readStatisticsQuery } from './run-query.ts';
-import { exportedLines, exportPieces } from './trace-export.ts';
+import { exportPieces } from './trace-export.ts';
 import { importTrace } from './trace-import.ts';
 
 export const queryRoutes: readonly Route[] = [
@@ -65,11 +66,12 @@ export const queryRoutes: readonly Route[] = [
     path: '/query/export',
     handle: ({ store, scope, search }) => {
       const query = ranged(readExportQuery(search));
-      return {
-        status: 200,
-        headers: { 'content-type': 'application/jsonl', 'content-disposition': 'attachment; filename="runs.jsonl"' },
-        content: () => exportedLines(store, scope, query),
+      const { list = 'runs', format = 'jsonl' } = query;
+      const headers = {
+        'content-type': format === 'csv' ? 'text/csv; charset=utf-8; header=present' : 'application/jsonl',
+        'content-disposition': `attachment; filename="${list}.${format}"`,
       };
+      return { status: 200, headers, content: () => exported(store, scope, query) };
     },
   },
   {

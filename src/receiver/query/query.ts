@@ -73,6 +73,17 @@ export interface ListQuery extends Omit<RunQuery, 'limit'> {
   limit?: number;
 }
 
+/** Selects what `GET /query/export` returns. */
+export interface ExportQuery extends RunQuery {
+  /**
+   * `runs`: all runs that match the query. `traces`: the traces whose root run matches the query.
+   * @default 'runs'
+   */
+  list?: 'runs' | 'traces';
+  /** @default 'jsonl' */
+  format?: 'jsonl' | 'csv';
+}
+
 /** One page of a list. */
 export interface Page<Item> {
   items: Item[];

@@ -7,7 +7,7 @@ import { ValidationIssues } from '../http-error.ts';
 import { parseUuid, uuid } from '../ingest/run-fields.ts';
 import { RUN_STATUSES } from '../store/run-view.ts';
 import { checkKnownParameters, jsonObject, validated } from '../validation.ts';
-import type { ListQuery, RunQuery, StatisticsQuery } from './query.ts';
+import type { ExportQuery, ListQuery, RunQuery, StatisticsQuery } from './query.ts';
 import { GROUP_KEYS, isGroupKey, SORT_KEYS } from './query-keys.ts';
 
 /** Maximum number of statuses in a query. The same limit applies to tags and to metadata keys. */
@@ -57,6 +57,12 @@ const FILTER_CHECKS: Checks<Omit<RunQuery, 'limit'>> = {
 
 const RUN_CHECKS: Checks<RunQuery> = { ...FILTER_CHECKS, limit: WHOLE_FROM_1 };
 
+const EXPORT_CHECKS: Checks<ExportQuery> = {
+  ...RUN_CHECKS,
+  list: oneOf(['runs', 'traces']),
+  format: oneOf(['jsonl', 'csv']),
+};
+
 const LIST_CHECKS: Checks<ListQuery> = {
   ...FILTER_CHECKS,
   sort: oneOf(SORT_KEYS),
@@ -83,8 +89,8 @@ export function readListQuery(search: URLSearchParams): ListQuery {
   return spelled(readParameters(search, LIST_CHECKS));
 }
 
-export function readExportQuery(search: URLSearchParams): RunQuery {
-  return spelled(readParameters(search, RUN_CHECKS));
+export function readExportQuery(search: URLSearchParams): ExportQuery {
+  return spelled(readParameters(search, EXPORT_CHECKS));
 }
 
 export function readStatisticsQuery(search: URLSearchParams): StatisticsQuery {

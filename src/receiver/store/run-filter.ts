@@ -1,9 +1,8 @@
 import { parseIsoTimestamp } from '../../run/time.ts';
 import type { ListQuery, Ranged, RunQuery, SortKey, StatisticsQuery, TimeRange } from '../query/query.ts';
-import type { SmallFields } from './run-summary.ts';
 import type { RunStatus, RunSummary, Usage } from './run-view.ts';
 import { parseSearch, type Search } from './search-words.ts';
-import type { Scope } from './store.ts';
+import type { RunFields, Scope } from './store.ts';
 
 /** A parsed query. The search text is split into words. Single values are converted to lists. */
 export interface RunFilter {
@@ -36,7 +35,7 @@ export interface FilteredRun {
   readonly startUs: number;
   /** Latency in microseconds. Undefined if the run has not ended. */
   readonly latencyUs: number | undefined;
-  readonly metadata: NonNullable<SmallFields['extra']>['metadata'];
+  readonly metadata: NonNullable<RunFields['extra']>['metadata'];
 }
 
 export function timesOf(run: Pick<RunSummary, 'start_time' | 'end_time'>): Pick<FilteredRun, 'startUs' | 'latencyUs'> {
@@ -122,7 +121,7 @@ export function sortValueOf(
 const DEFAULT_PROJECT = 'default';
 
 /** Returns the name of a run's project, or the project's id if the name is unknown. */
-export function projectOf({ session_name, session_id }: Pick<SmallFields, 'session_name' | 'session_id'>): string {
+export function projectOf({ session_name, session_id }: Pick<RunFields, 'session_name' | 'session_id'>): string {
   return session_name ?? session_id ?? DEFAULT_PROJECT;
 }
 

@@ -2,6 +2,7 @@ import { isObject } from '../../base/options.ts';
 import { cut } from '../../base/text.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { previewOf } from './preview.ts';
+import { threadOf, userOf } from './run-filter.ts';
 import type { RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
 import type { RunFields } from './store.ts';
 
@@ -63,6 +64,8 @@ export function summaryOf(
   set(summary, 'usage', outputs_usage ?? usageOf(fields.extra?.metadata?.usage_metadata));
   set(summary, 'session_name', session_name);
   set(summary, 'session_id', session_id);
+  set(summary, 'thread', threadOf(fields.extra?.metadata));
+  set(summary, 'user', userOf(fields.extra?.metadata));
   set(summary, 'tags', tags);
   return summary;
 }

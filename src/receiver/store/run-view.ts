@@ -73,6 +73,10 @@ export interface RunSummary extends RunOutline {
   trace_id: string;
   session_name?: string;
   session_id?: string;
+  /** Conversation of the run, from its metadata. */
+  thread?: string;
+  /** User of the run, from its metadata. */
+  user?: string;
   tags?: string[];
   /** Preview of the inputs, as text or as JSON. Maximum length: 200 characters. */
   inputs_preview?: string;
