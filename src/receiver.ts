@@ -32,6 +32,7 @@ export type {
   RunStatus,
   RunSummary,
   StoredRun,
+  ThreadSummary,
   TraceSummary,
   UnpricedUsage,
   Usage,

@@ -11,6 +11,7 @@ export type {
   RunOutline,
   RunStatus,
   RunSummary,
+  ThreadSummary,
   TraceSummary,
   Usage,
 } from './receiver/store/run-view.ts';

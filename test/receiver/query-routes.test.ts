@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { MemoryStore, type Page, type Receiver } from '../../src/receiver.ts';
+import { id, post, second } from '../../src/receiver/store/conformance/support.ts';
+import { DEFAULT_SCOPE, MemoryStore, type Page, type Receiver } from '../../src/receiver.ts';
 import { CHILD, call, END, makeChild, makeRun, part, ROOT, START, sendJson, sendParts, start } from './wire.ts';
 
 /** A receiver that holds a trace of two runs. */
@@ -99,6 +100,36 @@ describe('whoever reads a receiver gets', () => {
     expect((await get(receiver, `runs/${CHILD}/outputs`)).body).toEqual({ text: 'Because.' });
   });
 
+  test('its threads, and the turns of one, the first or the latest first', async () => {
+    const store = new MemoryStore();
+    const turns = [1, 2, 3].map((number) =>
+      post(number, { ms: 100, inputs: { question: `${number}?` }, extra: { metadata: { thread_id: 'a/1 ü' } } }),
+    );
+    await store.apply(DEFAULT_SCOPE, [...turns, post(4)]);
+    const receiver = await start({ store });
+    const { body } = await get(receiver, 'threads?tag=none');
+    expect(body).toEqual({ items: [] });
+    const summary = {
+      thread: 'a/1 ü',
+      project: 'shop',
+      turns: 3,
+      errors: 0,
+      start_time: second(1),
+      last_start_time: second(3),
+      latency_ms: { p50: 100, max: 100 },
+      inputs_preview: '1?',
+    };
+    expect((await get(receiver, 'threads?limit=10')).body).toEqual({ items: [summary] });
+    const path = `threads/${encodeURIComponent('a/1 ü')}`;
+    const first = await get(receiver, `${path}?limit=2`);
+    expect(first.body).toMatchObject({ summary, items: [{ id: id(1) }, { id: id(2) }] });
+    const last = await get(receiver, `${path}?limit=2&cursor=${first.body.next}`);
+    expect(last.body).toMatchObject({ summary, items: [{ id: id(3), trace: { runs: 1 } }] });
+    expect(last.body).not.toHaveProperty('next');
+    const latest = await get(receiver, `${path}?limit=1&order=descending&project=shop`);
+    expect(latest.body).toMatchObject({ items: [{ id: id(3) }] });
+  });
+
   test('statistics', async () => {
     const { status, body } = await get(await filled(), 'statistics?group_by=run_type&buckets=1&groups=1');
     expect(status).toBe(200);
@@ -134,6 +165,10 @@ describe('what is wrong with a question is told', () => {
     ['runs?cursor=x', 422, [{ loc: ['query', 'cursor'] }]],
     ['statistics?group_by=meta.', 422, [{ loc: ['query', 'group_by'], msg: expect.stringContaining('or meta.KEY') }]],
     ['statistics?buckets=501', 422, [{ loc: ['query', 'buckets'] }]],
+    ['threads?sort=latency', 422, [{ loc: ['query', 'sort'], type: 'unknown_parameter' }]],
+    ['threads/t', 404, 'The thread t is not stored'],
+    ['threads/t?tag=a', 422, [{ loc: ['query', 'tag'], type: 'unknown_parameter' }]],
+    ['threads/t?cursor=x', 422, [{ loc: ['query', 'cursor'] }]],
     ['projects?limit=1', 422, [{ loc: ['query', 'limit'], type: 'unknown_parameter', msg: 'Expected no parameters' }]],
     ['statistics?limit=1', 422, [{ loc: ['query', 'limit'], type: 'unknown_parameter' }]],
   ])('%s', async (path, status, detail) => {

@@ -41,6 +41,7 @@ describe('the cases of a store fail', () => {
     'attachment',
     'projects',
     'traces',
+    'threads',
     'list',
     'outline',
     'details',

@@ -64,6 +64,8 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
   'POST /otel/v1/traces': { path: '/otel/v1/traces', body: spans, status: 200 },
   'GET /query/projects': { path: '/query/projects', status: 200 },
   'GET /query/traces': { path: `/query/traces?text=${SECRET}`, status: 200 },
+  'GET /query/threads': { path: `/query/threads?text=${SECRET}`, status: 200 },
+  'GET /query/threads/:id': { path: '/query/threads/t', status: 404 },
   'GET /query/runs': { path: '/query/runs?project=shop', status: 200 },
   'GET /query/traces/:id': { path: `/query/traces/${RUN}`, status: 404 },
   'GET /query/traces/:id/export': { path: `/query/traces/${RUN}/export`, status: 404 },
@@ -132,6 +134,8 @@ async function readAll(service: Service, key: string): Promise<string[]> {
     '/query/projects',
     `/query/runs/${RUN}`,
     '/query/traces',
+    '/query/threads',
+    '/query/threads/t',
     `/feedback/tokens?run_id=${RUN}`,
     '/query/statistics?group_by=name',
   ];

@@ -10,8 +10,8 @@ import { PAYLOAD_FIELDS } from '../store/run-view.ts';
 import { refuseUnknownParameters } from '../validation.ts';
 import { exported } from './list-export.ts';
 import { perfettoEvents } from './perfetto.ts';
-import type { Page } from './query.ts';
-import { readExportQuery, readListQuery, readStatisticsQuery } from './run-query.ts';
+import type { Page, ThreadTurns } from './query.ts';
+import { readExportQuery, readListQuery, readStatisticsQuery, readThreadQuery, readTurnQuery } from './run-query.ts';
 import { exportPieces } from './trace-export.ts';
 import { importTrace } from './trace-import.ts';
 
@@ -28,6 +28,16 @@ export const queryRoutes: readonly Route[] = [
     method: 'GET',
     path: '/query/traces',
     handle: ({ store, scope, search }) => pageResponse(store.traces(scope, ranged(readListQuery(search)))),
+  },
+  {
+    method: 'GET',
+    path: '/query/threads',
+    handle: ({ store, scope, search }) => pageResponse(store.threads(scope, ranged(readThreadQuery(search)))),
+  },
+  {
+    method: 'GET',
+    path: '/query/threads/:id',
+    handle: (call) => pageResponse(turnsOf(call)),
   },
   {
     method: 'GET',
@@ -146,6 +156,19 @@ function countStream(streams: Set<Socket>, socket: Socket): void {
   }
   streams.add(socket);
   socket.once('close', () => streams.delete(socket));
+}
+
+/** Returns the summary of a thread, and a page of its turns. */
+async function turnsOf({ store, scope, search, parameters: { id: thread = '' } }: Call): Promise<ThreadTurns> {
+  const query = readTurnQuery(search);
+  const threadQuery = { thread, ...(query.project !== undefined && { project: query.project }) };
+  const [threads, turns] = await Promise.all([
+    store.threads(scope, ranged(threadQuery)),
+    store.traces(scope, ranged({ thread, order: 'ascending', ...query })),
+  ]);
+  const [summary] = threads.items;
+  if (summary === undefined) throw unknown('thread', thread);
+  return { summary, ...turns };
 }
 
 /** Responds with a page of results, or with status 422 if the store rejects the cursor. */

@@ -1,4 +1,4 @@
-import type { RunStatus, Usage } from '../store/run-view.ts';
+import type { RunStatus, ThreadSummary, TraceSummary, Usage } from '../store/run-view.ts';
 
 /** Selects the runs that match all given fields. */
 export interface RunQuery {
@@ -9,6 +9,8 @@ export interface RunQuery {
   name?: string;
   runType?: string;
   model?: string;
+  /** Id of the thread: `thread_id`, `session_id` or `conversation_id` in `extra.metadata`. */
+  thread?: string;
   /** Matches runs that have any of these statuses. */
   status?: RunStatus | readonly RunStatus[];
   /** Matches runs that have all of these tags. */
@@ -84,11 +86,19 @@ export interface ExportQuery extends RunQuery {
   format?: 'jsonl' | 'csv';
 }
 
+/** Selects one page of a list of threads. The thread with the latest matching turn comes first. */
+export type ThreadQuery = Omit<ListQuery, 'traceId' | 'sort' | 'order'>;
+
 /** One page of a list. */
 export interface Page<Item> {
   items: Item[];
   /** Cursor for the next page. Absent on the last page. */
   next?: string;
+}
+
+/** A page of the turns of a thread. Each turn is a trace. */
+export interface ThreadTurns extends Page<TraceSummary> {
+  summary: ThreadSummary;
 }
 
 /**

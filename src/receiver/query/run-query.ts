@@ -7,7 +7,7 @@ import { ValidationIssues } from '../http-error.ts';
 import { parseUuid, uuid } from '../ingest/run-fields.ts';
 import { RUN_STATUSES } from '../store/run-view.ts';
 import { checkKnownParameters, jsonObject, validated } from '../validation.ts';
-import type { ExportQuery, ListQuery, RunQuery, StatisticsQuery } from './query.ts';
+import type { ExportQuery, ListQuery, RunQuery, StatisticsQuery, ThreadQuery } from './query.ts';
 import { GROUP_KEYS, isGroupKey, SORT_KEYS } from './query-keys.ts';
 
 /** Maximum number of statuses in a query. The same limit applies to tags and to metadata keys. */
@@ -37,6 +37,7 @@ const FILTER_CHECKS: Checks<Omit<RunQuery, 'limit'>> = {
   name: TEXT,
   runType: TEXT,
   model: TEXT,
+  thread: TEXT,
   status: some(oneOf(RUN_STATUSES)),
   tag: some(TEXT),
   metadata: [
@@ -72,6 +73,11 @@ const LIST_CHECKS: Checks<ListQuery> = {
   limit: wholeFrom(1, 1_000),
 };
 
+const { traceId: _, sort: __, order, ...threadChecks } = LIST_CHECKS;
+const THREAD_CHECKS: Checks<ThreadQuery> = threadChecks;
+const { project, cursor, limit } = LIST_CHECKS;
+const TURN_CHECKS: Checks<TurnQuery> = { project, order, cursor, limit };
+
 const STATISTICS_CHECKS: Checks<StatisticsQuery> = {
   ...FILTER_CHECKS,
   groupBy: [`${GROUP_KEYS.join(', ')} or meta.KEY`, isGroupKey],
@@ -87,6 +93,17 @@ export function checkedQuery(query: RunQuery): RunQuery {
 /** Reads a list query from URL parameters. Throws an HTTP 422 error if a parameter is invalid. */
 export function readListQuery(search: URLSearchParams): ListQuery {
   return spelled(readParameters(search, LIST_CHECKS));
+}
+
+export function readThreadQuery(search: URLSearchParams): ThreadQuery {
+  return readParameters(search, THREAD_CHECKS);
+}
+
+/** Selects one page of the turns of a thread. */
+type TurnQuery = Pick<ListQuery, 'project' | 'order' | 'cursor' | 'limit'>;
+
+export function readTurnQuery(search: URLSearchParams): TurnQuery {
+  return readParameters(search, TURN_CHECKS);
 }
 
 export function readExportQuery(search: URLSearchParams): ExportQuery {

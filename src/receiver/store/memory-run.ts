@@ -1,11 +1,19 @@
 import type { Attachment } from '../../run/record.ts';
 import type { Feedback, FeedbackFigures } from '../feedback/feedback.ts';
 import { type Prices, withCost } from './prices.ts';
-import { type FilteredRun, isOfProject, threadOf, timesOf, userOf } from './run-filter.ts';
+import { type FilteredRun, isOfProject, projectOf, threadOf, timesOf, userOf } from './run-filter.ts';
 import { countsUsage, merged, type PayloadFacts, payloadFacts, summaryOf, sumOfUsage } from './run-summary.ts';
 import { type SpanKeys, spanKeysOf, type TreeNode } from './run-tree.ts';
-import { type AttachmentInfo, PAYLOAD_FIELDS, type PayloadField, type TraceSummary, type Usage } from './run-view.ts';
+import {
+  type AttachmentInfo,
+  PAYLOAD_FIELDS,
+  type PayloadField,
+  type ThreadSummary,
+  type TraceSummary,
+  type Usage,
+} from './run-view.ts';
 import type { RemovalTarget, RunFields, RunOperation, Scope } from './store.ts';
+import { type Turn, threadSummaryOf } from './thread-summary.ts';
 
 /** A run in memory: the merged fields of its messages, and data derived from them. */
 export class MemoryRun {
@@ -210,6 +218,25 @@ export class MemoryTrace {
     const order = fields.dotted_order;
     return { run, trace: this, id, parentId, order, summary: priced, metadata, ...timesOf(summary) };
   }
+}
+
+export function compareStarts(a: TracedRun, b: TracedRun): number {
+  return a.startUs - b.startUs || a.run.n - b.run.n;
+}
+
+/** Adds up the turns of a thread. Each turn is a root run. */
+export function memoryThread(thread: string, roots: readonly TracedRun[]): ThreadSummary {
+  const sorted = roots.toSorted(compareStarts);
+  const turns = sorted.map(({ startUs, latencyUs, metadata, summary, trace }): Turn => {
+    const { status } = summary;
+    const [project, user, { usage }] = [projectOf(summary), userOf(metadata), trace.totals()];
+    return { startUs, latencyUs, status, project, user, usage };
+  });
+  return threadSummaryOf(thread, turns as [Turn, ...Turn[]], {
+    inputs: sorted[0]?.summary.inputs_preview,
+    outputs: sorted.at(-1)?.summary.outputs_preview,
+    feedback: figuresOf(roots.flatMap(({ trace }) => trace.runs.flatMap(({ run }) => [...run.feedback.values()]))),
+  });
 }
 
 function figuresOf(feedback: readonly Feedback[]): FeedbackFigures[] {

@@ -2,14 +2,23 @@ import { type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '
 import type { Attachment } from '../../run/record.ts';
 import type { Feedback, FeedbackToken } from '../feedback/feedback.ts';
 import { pageOf } from '../query/cursor.ts';
-import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, TimeRange } from '../query/query.ts';
-import { MemoryRun, MemoryTrace, Places, type TracedRun } from './memory-run.ts';
+import type {
+  ListQuery,
+  Page,
+  Ranged,
+  RunQuery,
+  Statistics,
+  StatisticsQuery,
+  ThreadQuery,
+  TimeRange,
+} from '../query/query.ts';
+import { compareStarts, MemoryRun, MemoryTrace, memoryThread, Places, type TracedRun } from './memory-run.ts';
 import { checkedPrices, type Prices } from './prices.ts';
 import { RemovedIds } from './removal.ts';
-import { filterOf, isAmong, isOfProject, projectOf, sortValueOf } from './run-filter.ts';
+import { ALL_TIMES, filterOf, isAmong, isOfProject, projectOf, sortValueOf, threadOf } from './run-filter.ts';
 import { outlineOf } from './run-summary.ts';
 import { inOrder } from './run-tree.ts';
-import type { PayloadField, ProjectSummary, RunDetails, RunSummary, TraceSummary } from './run-view.ts';
+import type { PayloadField, ProjectSummary, RunDetails, RunSummary, ThreadSummary, TraceSummary } from './run-view.ts';
 import { isFound, runWords, type Search } from './search-words.ts';
 import { statisticsOf } from './statistics.ts';
 import {
@@ -166,6 +175,29 @@ export class MemoryStore implements Store {
     const { sort = 'start_time' } = query;
     const page = pageOf(found, (run) => ({ value: sortValueOf(sort, run, run.totals.usage), n: run.run.n }), query);
     const items = page.items.map(({ summary, totals }) => ({ ...summary, trace: totals }));
+    return structuredClone({ ...page, items });
+  }
+
+  async threads(scope: Scope, query: Ranged<ThreadQuery>): Promise<Page<ThreadSummary>> {
+    const filter = filterOf(scope, query);
+    const inside = filterOf(scope, {
+      range: ALL_TIMES,
+      ...(query.project !== undefined && { project: query.project }),
+    });
+    const roots = this.#traces(scope).flatMap(({ root }) => (root && isAmong(inside, root, undefined) ? [root] : []));
+    const latest = new Map<string, TracedRun>();
+    for (const root of roots.toSorted(compareStarts)) {
+      const thread = threadOf(root.metadata);
+      if (thread === undefined || !isAmong(filter, root, root.trace.totals().usage)) continue;
+      if (await this.#hasWords(root.trace.runs, filter.search)) latest.set(thread, root);
+    }
+    const page = pageOf([...latest], ([, { startUs, run }]) => ({ value: startUs, n: run.n }), query);
+    const items = page.items.map(([thread]) =>
+      memoryThread(
+        thread,
+        roots.filter(({ metadata }) => threadOf(metadata) === thread),
+      ),
+    );
     return structuredClone({ ...page, items });
   }
 

@@ -14,6 +14,7 @@ export interface RunFilter {
   readonly name: string | undefined;
   readonly runType: string | undefined;
   readonly model: string | undefined;
+  readonly thread: string | undefined;
   readonly statuses: readonly RunStatus[] | undefined;
   readonly tags: readonly string[];
   readonly metadata: readonly (readonly [key: string, value: string | null])[];
@@ -67,6 +68,7 @@ export function filterOf({ project: own }: Scope, query: Ranged<Omit<RunQuery, '
     name: query.name,
     runType: query.runType,
     model: query.model,
+    thread: query.thread,
     statuses: query.status === undefined ? undefined : listOf(query.status),
     tags: query.tag === undefined ? [] : listOf(query.tag),
     metadata: Object.entries(query.metadata ?? {}),
@@ -89,6 +91,7 @@ export function isAmong(filter: RunFilter, run: FilteredRun, usage: Usage | unde
     isOrAny(filter.name, summary.name) &&
     isOrAny(filter.runType, summary.run_type) &&
     isOrAny(filter.model, summary.model) &&
+    (filter.thread === undefined || filter.thread === threadOf(metadata)) &&
     (filter.statuses?.includes(summary.status) ?? true) &&
     filter.tags.every((tag) => summary.tags?.includes(tag)) &&
     filter.metadata.every(([key, value]) => hasMetadata(metadata, key, value)) &&

@@ -105,6 +105,32 @@ export interface TraceSummary extends RunSummary {
   };
 }
 
+/** A thread as it appears in a list. Each trace whose root run belongs to the thread is a turn. */
+export interface ThreadSummary {
+  /** Id of the thread: `thread_id`, `session_id` or `conversation_id` in the metadata of the root runs. */
+  thread: string;
+  /** User of the latest turn that has a user. */
+  user?: string;
+  /** Project of the latest turn. */
+  project: string;
+  turns: number;
+  /** Number of turns whose root run has the status `error`. */
+  errors: number;
+  /** Start time of the first turn. */
+  start_time: string;
+  /** Start time of the latest turn. */
+  last_start_time: string;
+  /** Median and maximum latency of the turns that have ended. Absent if no turn has ended. */
+  latency_ms?: { p50: number; max: number };
+  /** Total usage of all turns, counted as in `TraceSummary`. */
+  usage?: Usage;
+  feedback?: FeedbackFigures[];
+  /** Preview of the inputs of the first turn. */
+  inputs_preview?: string;
+  /** Preview of the outputs of the latest turn. */
+  outputs_preview?: string;
+}
+
 /** All fields of a run except its payloads. */
 export interface RunDetails extends RunSummary {
   dotted_order: string;

@@ -1,7 +1,16 @@
 import type { Attachment, RunRecord } from '../../run/record.ts';
 import type { Feedback, FeedbackToken } from '../feedback/feedback.ts';
-import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, TimeRange } from '../query/query.ts';
-import type { PayloadField, ProjectSummary, RunDetails, RunSummary, TraceSummary } from './run-view.ts';
+import type {
+  ListQuery,
+  Page,
+  Ranged,
+  RunQuery,
+  Statistics,
+  StatisticsQuery,
+  ThreadQuery,
+  TimeRange,
+} from '../query/query.ts';
+import type { PayloadField, ProjectSummary, RunDetails, RunSummary, ThreadSummary, TraceSummary } from './run-view.ts';
 
 /**
  * Limits a call to one tenant, and optionally to one project. The same id in two tenants identifies two different runs.
@@ -114,6 +123,11 @@ export interface QueryStore {
    * store defines its own cursor format. Rejects with `RUNSPAN_INVALID_OPTION` if the cursor is invalid.
    */
   traces(scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>>;
+  /**
+   * Returns the threads in which at least one root run matches the query, in descending order of the latest matching
+   * root run. The figures of a thread cover all its turns in the query's project, including turns that do not match.
+   */
+  threads(scope: Scope, query: Ranged<ThreadQuery>): Promise<Page<ThreadSummary>>;
   /** Returns the runs that match the query, including nested runs. */
   list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>>;
   /**
@@ -214,6 +228,7 @@ export const STORE_METHODS: readonly (keyof Store)[] = Object.keys({
   attachment: 0,
   projects: 0,
   traces: 0,
+  threads: 0,
   list: 0,
   outline: 0,
   details: 0,

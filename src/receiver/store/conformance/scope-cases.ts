@@ -26,7 +26,8 @@ const OWN: Given = { run: 1, token: 500 };
 /** Stores a run with an attachment and feedback. Also stores a token for run 1. */
 async function fill(store: Store, scope: Scope, given: Given): Promise<void> {
   const name = given === OWN ? 'own' : 'other';
-  const run = post(given.run, { name, session_name: scope.project ?? 'shop', inputs: { name } });
+  const extra = { metadata: { thread_id: 't' } };
+  const run = post(given.run, { name, session_name: scope.project ?? 'shop', inputs: { name }, extra });
   const attachment = { name: 'a', bytes: new TextEncoder().encode(name), mimeType: 'text/plain' };
   await store.apply(scope, [{ ...run, attachments: [attachment] }]);
   await store.addFeedback(scope, feedback(given.run, { comment: name }));
@@ -41,6 +42,7 @@ const RUN_READS: Readonly<Record<string, Read>> = {
   attachment: (store, scope) => store.attachment(scope, id(1), 'a'),
   projects: (store, scope) => store.projects(scope, ALL_TIMES),
   traces: (store, scope) => store.traces(scope, ranged({})),
+  threads: (store, scope) => store.threads(scope, ranged({})),
   list: (store, scope) => store.list(scope, ranged({})),
   outline: (store, scope) => store.outline(scope, id(1)),
   details: (store, scope) => store.details(scope, id(1)),

@@ -5,6 +5,7 @@ import { removalCases } from './removal-cases.ts';
 import { scopeCases } from './scope-cases.ts';
 import { sumCases } from './sum-cases.ts';
 import type { StoreCase } from './support.ts';
+import { threadCases } from './thread-cases.ts';
 
 export type { StoreCase } from './support.ts';
 
@@ -14,6 +15,7 @@ export const storeCases: readonly StoreCase[] = [
   ...queryCases,
   ...scopeCases,
   ...sumCases,
+  ...threadCases,
   ...feedbackCases,
   ...removalCases,
 ];

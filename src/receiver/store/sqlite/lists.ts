@@ -34,6 +34,7 @@ export function conditionsOf(
     ...equal('runs.name', filter.name),
     ...equal('runs.run_type', filter.runType),
     ...equal('runs.model', filter.model),
+    ...equal('runs.thread', filter.thread),
     ...(statuses === undefined ? [] : [statusAmong(statuses)]),
     ...filter.tags.map((tag) => ({ sql: HAS_TAG, values: [tenant, tag] })),
     ...filter.metadata.flatMap(([key, value]) => ofMetadata(key, value)),

@@ -1,7 +1,16 @@
 import type { Attachment } from '../../../run/record.ts';
 import { isoTimestamp } from '../../../run/time.ts';
-import type { Feedback, FeedbackFigures, FeedbackToken } from '../../feedback/feedback.ts';
-import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, TimeRange } from '../../query/query.ts';
+import type { Feedback, FeedbackToken } from '../../feedback/feedback.ts';
+import type {
+  ListQuery,
+  Page,
+  Ranged,
+  RunQuery,
+  Statistics,
+  StatisticsQuery,
+  ThreadQuery,
+  TimeRange,
+} from '../../query/query.ts';
 import type { StoredKey } from '../key-store.ts';
 import { ALL_TIMES, filterOf, type RunFilter } from '../run-filter.ts';
 import { derivedOrder, inOrder, startUsOf, type TreeNode } from '../run-tree.ts';
@@ -12,6 +21,7 @@ import {
   type ProjectSummary,
   type RunDetails,
   type RunSummary,
+  type ThreadSummary,
   type TraceSummary,
 } from '../run-view.ts';
 import type { Changes, Removal, RemovalTarget, Scope } from '../store.ts';
@@ -35,6 +45,7 @@ import { countRemovable, RemovalSearch } from './removal.ts';
 import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 import { SqliteSearch } from './search.ts';
 import { statisticsIn } from './statistics.ts';
+import { feedbackFiguresIn, threadSummaryIn, threadsIn } from './thread-list.ts';
 
 /** Key of a run, and its derived `dotted_order` if no message contains one. */
 type RunKey = readonly [n: number, derivedOrder: string | undefined];
@@ -121,19 +132,20 @@ export class SqliteReader {
   traces(scope: Scope, query: Ranged<ListQuery>): Page<TraceSummary> {
     const tenant = this.#tenant(scope);
     const filter = filterOf(scope, query);
-    const conditions = [
-      { sql: 'runs.is_root = 1', values: [] },
-      ...conditionsOf(this.#connection, tenant, filter, 'traces.total_tokens'),
-    ];
-    if (filter.search !== undefined) {
-      const { sql, values } = this.#search.condition(filter.search);
-      const anyRun = `SELECT runs.trace FROM runs WHERE start_us IS NOT NULL AND (${sql})`;
-      conditions.push({ sql: `runs.trace IN (${anyRun})`, values });
-    }
+    const conditions = this.#rootConditions(tenant, filter);
     const from = `runs ${this.#rootIndex(tenant, filter, query)} JOIN traces ON traces.n = runs.trace`;
     const { items, ...page } = rowsOfPage(this.#connection, query, from, conditions, TRACE_SORTS);
     const traces = items.map((row) => ({ ...summaryIn(this.#connection, row), trace: this.#totals(row.trace) }));
     return { items: traces, ...page };
+  }
+
+  threads(scope: Scope, query: Ranged<ThreadQuery>): Page<ThreadSummary> {
+    const tenant = this.#tenant(scope);
+    const { project } = query;
+    return threadsIn(this.#connection, query, this.#rootConditions(tenant, filterOf(scope, query)), (thread) => {
+      const turns = filterOf(scope, { thread, range: ALL_TIMES, ...(project !== undefined && { project }) });
+      return threadSummaryIn(this.#connection, thread, this.#rootConditions(tenant, turns));
+    });
   }
 
   list(scope: Scope, query: Ranged<ListQuery>): Page<RunSummary> {
@@ -243,13 +255,26 @@ export class SqliteReader {
     return filter.search === undefined ? conditions : [...conditions, this.#search.condition(filter.search)];
   }
 
+  /** Returns conditions for root runs. The search words may occur in any run of the trace. */
+  #rootConditions(tenant: number, filter: RunFilter): Condition[] {
+    const conditions = [
+      { sql: 'runs.is_root = 1', values: [] },
+      ...conditionsOf(this.#connection, tenant, filter, 'traces.total_tokens'),
+    ];
+    if (filter.search === undefined) return conditions;
+    const { sql, values } = this.#search.condition(filter.search);
+    const anyRun = `SELECT runs.trace FROM runs WHERE start_us IS NOT NULL AND (${sql})`;
+    return [...conditions, { sql: `runs.trace IN (${anyRun})`, values }];
+  }
+
   /**
    * Returns an SQL clause that makes SQLite use an index on root runs. Without the clause, the query planner might use
    * an index on all runs.
    */
   #rootIndex(tenant: number, filter: RunFilter, { sort = 'start_time' }: Ranged<ListQuery>): string {
-    const { projects, name, traceId, model, metadata, tags, search } = filter;
-    const others = [traceId, model, search].some((value) => value !== undefined) || metadata.length + tags.length > 0;
+    const { projects, name, traceId, model, thread, metadata, tags, search } = filter;
+    const others =
+      [traceId, model, thread, search].some((value) => value !== undefined) || metadata.length + tags.length > 0;
     if (others || sort !== 'start_time') return '';
     if (name !== undefined) return 'INDEXED BY roots_by_name';
     const [project] = projects;
@@ -283,10 +308,7 @@ export class SqliteReader {
   #totals(trace: number): TraceSummary['trace'] {
     const row = this.#connection.one<Row>('SELECT * FROM traces WHERE n = ?', trace) ?? {};
     const usage = usageIn(row);
-    const figures = this.#connection.all<{ key: string; count: number; score: number | null }>(FEEDBACK_FIGURES, trace);
-    const feedback = figures.map(
-      ({ key, count, score }): FeedbackFigures => ({ key, count, ...(score !== null && { average_score: score }) }),
-    );
+    const feedback = feedbackFiguresIn(this.#connection, { sql: 'feedback.trace = ?', values: [trace] });
     return {
       runs: row.runs as number,
       pending: row.pending as number,
@@ -315,6 +337,3 @@ const NODES = `SELECT runs.n AS n, id, parent, start_us, fields ->> '$.dotted_or
   FROM runs JOIN details ON details.n = runs.n WHERE trace = ? AND start_us IS NOT NULL`;
 const CHANGED = `SELECT id, seq FROM traces WHERE seq > ?1 AND (?2 < 0 OR seq <= ?2) AND +tenant = ?3
   ORDER BY seq, n LIMIT ?4`;
-const FEEDBACK_FIGURES = `SELECT key, count(*) AS count, avg(score) AS score
-  FROM feedback JOIN runs ON runs.n = feedback.run
-  WHERE feedback.trace = ? AND runs.start_us IS NOT NULL GROUP BY key ORDER BY key`;

@@ -26,6 +26,12 @@ export const REMOVED_TABLE = `
     UNIQUE (tenant, id, kind)
   )`;
 
+/** Creates the indexes of threads. Files from earlier versions of runspan do not contain them. */
+export const THREAD_INDEXES = `
+  CREATE INDEX IF NOT EXISTS roots_by_thread ON runs (tenant, thread, start_us) WHERE is_root = 1 AND thread IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS threads_by_start ON runs (tenant, start_us, thread)
+    WHERE is_root = 1 AND thread IS NOT NULL`;
+
 /**
  * SQL statements that create the tables. Rows in `runs` are small, because lists scan `runs`. The table `details`
  * contains the other fields, and `payloads` contains large values. A run has the same key `n` in `runs`, `details`,
@@ -163,6 +169,7 @@ export const SCHEMA: string = `
   CREATE INDEX tokens_by_run ON tokens (tenant, run_id);
 
   ${REMOVED_TABLE};
+  ${THREAD_INDEXES};
 
   -- Words in the form in which they are compared. Runs that have changed since they were indexed are in unindexed.
   ${WORDS_TABLE};

@@ -12,10 +12,10 @@ import {
   wholeFrom,
 } from '../../../base/options.ts';
 import { shown } from '../../../base/text.ts';
-import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery } from '../../query/query.ts';
+import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, ThreadQuery } from '../../query/query.ts';
 import type { KeyStore } from '../key-store.ts';
 import { checkedPrices, type Prices } from '../prices.ts';
-import type { RunSummary, TraceSummary } from '../run-view.ts';
+import type { RunSummary, ThreadSummary, TraceSummary } from '../run-view.ts';
 import {
   type Removal,
   type RemovalTarget,
@@ -221,6 +221,10 @@ export class SqliteStore implements Store {
     return (await this.#readerOf(query)).call('traces', scope, query);
   }
 
+  async threads(scope: Scope, query: Ranged<ThreadQuery>): Promise<Page<ThreadSummary>> {
+    return (await this.#readerOf(query)).call('threads', scope, query);
+  }
+
   async list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>> {
     return (await this.#readerOf(query)).call('list', scope, query);
   }
@@ -338,4 +342,15 @@ function ownOwner(): StoreOwner {
 /**
  * Query fields for which an index returns runs in chronological order. A query with other fields may scan many runs.
  */
-const QUICK: readonly string[] = ['project', 'name', 'model', 'status', 'range', 'sort', 'order', 'cursor', 'limit'];
+const QUICK: readonly string[] = [
+  'project',
+  'name',
+  'model',
+  'thread',
+  'status',
+  'range',
+  'sort',
+  'order',
+  'cursor',
+  'limit',
+];

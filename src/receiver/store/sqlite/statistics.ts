@@ -70,8 +70,9 @@ function minuteOf(startUs: number): number {
   return Math.floor(startUs / MINUTE_US);
 }
 
-function hasCounters({ traceId, tags, metadata, latencyUs, tokens, search }: RunFilter): boolean {
-  const isPlain = traceId === undefined && latencyUs === undefined && tokens === undefined && search === undefined;
+function hasCounters({ traceId, thread, tags, metadata, latencyUs, tokens, search }: RunFilter): boolean {
+  const isPlain =
+    (traceId ?? thread) === undefined && latencyUs === undefined && tokens === undefined && search === undefined;
   return isPlain && tags.length === 0 && metadata.length === 0;
 }
 

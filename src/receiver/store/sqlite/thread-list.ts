@@ -1,0 +1,87 @@
+import type { FeedbackFigures } from '../../feedback/feedback.ts';
+import type { Page, Ranged, ThreadQuery } from '../../query/query.ts';
+import type { RunStatus, RunSummary, ThreadSummary } from '../run-view.ts';
+import { type Turn, threadSummaryOf } from '../thread-summary.ts';
+import type { Row, SqliteConnection } from './database.ts';
+import { all, type Condition, RUN_SORTS, rowsOfPage, summaryIn } from './lists.ts';
+import { SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
+
+/**
+ * Returns the threads of the root runs that match `conditions`. Reads the root runs in descending order of their start,
+ * and skips a root run if its thread has a later matching root run.
+ */
+export function threadsIn(
+  connection: SqliteConnection,
+  query: Ranged<ThreadQuery>,
+  conditions: readonly Condition[],
+  summaryOf: (thread: string) => ThreadSummary,
+): Page<ThreadSummary> {
+  const { sql, values } = all(conditions);
+  const later = `SELECT 1 FROM runs INDEXED BY roots_by_thread JOIN traces ON traces.n = runs.trace
+    WHERE ${sql} AND runs.thread = latest.thread AND (runs.start_us, runs.n) > (latest.start_us, latest.n)`;
+  // Without the clause, the query planner might read all root runs, including those without a thread.
+  const index = Object.keys(query).every((key) => PLAIN.includes(key)) ? 'INDEXED BY threads_by_start' : '';
+  const { items, ...page } = rowsOfPage(
+    connection,
+    query,
+    `runs ${index} JOIN traces ON traces.n = runs.trace JOIN runs AS latest ON latest.n = runs.n`,
+    [...conditions, { sql: 'runs.thread IS NOT NULL', values: [] }, { sql: `NOT EXISTS (${later})`, values }],
+    RUN_SORTS,
+  );
+  return { items: items.map(({ thread }) => summaryOf(thread ?? '')), ...page };
+}
+
+/** Fields of a query that selects all threads. */
+const PLAIN: readonly string[] = ['range', 'cursor', 'limit'];
+
+interface TurnRow extends Row {
+  n: number;
+  start_us: number;
+  end_us: number | null;
+  status: RunStatus;
+  project: string;
+  user: string | null;
+}
+
+/** Returns a thread whose turns are the root runs that match `conditions`. The thread must have a turn. */
+export function threadSummaryIn(
+  connection: SqliteConnection,
+  thread: string,
+  conditions: readonly Condition[],
+): ThreadSummary {
+  const { sql, values } = all(conditions);
+  const rows = connection.all<TurnRow>(
+    `SELECT runs.n AS n, runs.start_us AS start_us, runs.end_us AS end_us, status, project, user,
+      traces.input_tokens, traces.output_tokens, traces.total_tokens, traces.total_cost
+      FROM runs INDEXED BY roots_by_thread JOIN traces ON traces.n = runs.trace WHERE ${sql}
+      ORDER BY runs.start_us, runs.n`,
+    ...values,
+  );
+  const summary = (row: TurnRow | undefined): RunSummary | undefined => {
+    const run = row && connection.one<SelectedRun>(`${SELECT_RUNS} WHERE runs.n = ?`, row.n);
+    return run && summaryIn(connection, run);
+  };
+  const traces = `SELECT runs.trace FROM runs INDEXED BY roots_by_thread WHERE ${sql}`;
+  return threadSummaryOf(thread, rows.map(turnOf) as [Turn, ...Turn[]], {
+    inputs: summary(rows[0])?.inputs_preview,
+    outputs: summary(rows.at(-1))?.outputs_preview,
+    feedback: feedbackFiguresIn(connection, { sql: `feedback.trace IN (${traces})`, values }),
+  });
+}
+
+function turnOf(row: TurnRow): Turn {
+  const { start_us, end_us, status, project, user } = row;
+  const latencyUs = end_us === null ? undefined : Math.max(0, end_us - start_us);
+  return { startUs: start_us, latencyUs, status, project, user: user ?? undefined, usage: usageIn(row) };
+}
+
+/** Returns the figures of feedback on visible runs. */
+export function feedbackFiguresIn(connection: SqliteConnection, { sql, values }: Condition): FeedbackFigures[] {
+  return connection
+    .all<{ key: string; count: number; score: number | null }>(
+      `SELECT key, count(*) AS count, avg(score) AS score FROM feedback JOIN runs ON runs.n = feedback.run
+        WHERE ${sql} AND runs.start_us IS NOT NULL GROUP BY key ORDER BY key`,
+      ...values,
+    )
+    .map(({ key, count, score }) => ({ key, count, ...(score !== null && { average_score: score }) }));
+}
