@@ -1,7 +1,7 @@
 /** A server that stores runs and displays them on a web page. @packageDocumentation */
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { ReceiverFailure, ReceiverFaults } from './receiver/faults.ts';
-export type { Feedback, FeedbackFigures, FeedbackToken } from './receiver/feedback/feedback.ts';
+export type { Feedback, FeedbackFigures } from './receiver/feedback/feedback.ts';
 export type * from './receiver/query/query.ts';
 export { createReceiver, type Receiver, type ReceiverOptions } from './receiver/receiver.ts';
 export { MemoryStore, type MemoryStoreOptions } from './receiver/store/memory-store.ts';
@@ -56,6 +56,7 @@ export {
   type Store,
   type StoreChange,
   StoreError,
+  type TokenSecret,
   type TokenStore,
 } from './receiver/store/store.ts';
 export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './run/record.ts';

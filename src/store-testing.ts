@@ -1,6 +1,6 @@
 /** Test cases for your own implementation of a receiver's store. @packageDocumentation */
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
-export type { Feedback, FeedbackFigures, FeedbackToken } from './receiver/feedback/feedback.ts';
+export type { Feedback, FeedbackFigures } from './receiver/feedback/feedback.ts';
 export type * from './receiver/query/query.ts';
 export { type StoreCase, storeCases } from './receiver/store/conformance/store-cases.ts';
 export type {
@@ -29,6 +29,7 @@ export type {
   Scope,
   Store,
   StoreChange,
+  TokenSecret,
   TokenStore,
 } from './receiver/store/store.ts';
 export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './run/record.ts';

@@ -83,9 +83,9 @@ export class Access {
     return this.#rules.publicUrl;
   }
 
-  /** Scopes with all data of the receiver. */
-  get scopes(): readonly Scope[] {
-    return this.#rules.keys?.scopes() ?? [DEFAULT_SCOPE];
+  /** Returns whether the receiver has a tenant with this name. */
+  isTenant(name: string): boolean {
+    return this.#rules.keys?.isTenant(name) ?? name === DEFAULT_SCOPE.tenant;
   }
 
   /**

@@ -18,8 +18,8 @@ export interface Keyring {
   find(key: string): Promise<Grant | undefined>;
   /** Returns the grant of the key with this id, or undefined if the key has been revoked. */
   byId(id: string): Promise<Grant | undefined>;
-  /** Scopes with all data that the keys can reach. */
-  scopes(): readonly Scope[];
+  /** Returns whether keys of this tenant are accepted. */
+  isTenant(name: string): boolean;
   /** The keys that a user can log in with, for error messages. */
   readonly loginKeys: string;
   /** Whether users choose the keys, so that the number of wrong keys must be limited. */
@@ -52,8 +52,8 @@ export class FixedKeys implements Keyring {
     return [FULL_GRANT, WRITE_GRANT].find((grant) => grant.id === id);
   }
 
-  scopes(): readonly Scope[] {
-    return [DEFAULT_SCOPE];
+  isTenant(name: string): boolean {
+    return name === DEFAULT_SCOPE.tenant;
   }
 }
 
@@ -93,8 +93,8 @@ export class StoredKeys implements Keyring {
     return key && this.#grantOf(key);
   }
 
-  scopes(): readonly Scope[] {
-    return this.#tenants().map((tenant) => ({ tenant }));
+  isTenant(name: string): boolean {
+    return this.#tenants().includes(name);
   }
 
   async #read(id: string | undefined): Promise<StoredKey | undefined> {
@@ -109,7 +109,7 @@ export class StoredKeys implements Keyring {
   }
 
   #grantOf({ id, tenant, project, permission, revokedMs }: StoredKey): Grant | undefined {
-    if (revokedMs !== undefined || !this.#tenants().includes(tenant)) return undefined;
+    if (revokedMs !== undefined || !this.isTenant(tenant)) return undefined;
     this.#use(id);
     return { id, permission, scope: { tenant, ...(project !== undefined && { project }) } };
   }

@@ -54,7 +54,7 @@ export interface ReceiverOptions {
    */
   apiKey?: string;
   /**
-   * A second key that allows clients only to send runs, spans and feedback, and to create feedback tokens. Other
+   * A second key that allows clients only to send runs, spans and feedback, and to create and revoke feedback tokens. Other
    * requests with the write key get status 403. The write key has the same format as `apiKey` and requires `apiKey`.
    * @default no write key
    */

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Access, Admission } from './access.ts';
 import type { Faults } from './faults.ts';
+import type { TokenSigner } from './feedback/token-signer.ts';
 import { HttpError } from './http-error.ts';
 import { JsonReader } from './ingest/json.ts';
 import type { RequestBodies } from './ingest/request-body.ts';
@@ -35,6 +36,7 @@ export interface Call {
   readonly store: Store;
   /** Data that the request's key can reach. Without a key, the scope contains no data. */
   readonly scope: Scope;
+  readonly tokens: TokenSigner;
   readonly faults: Faults;
   readonly access: Access;
   /** Connections with an open change stream. */

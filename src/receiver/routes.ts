@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { feedbackRoutes, tokenRoutes } from './feedback/feedback-routes.ts';
+import { TokenSigner } from './feedback/token-signer.ts';
 import { HttpError, toHttpError } from './http-error.ts';
 import { fieldRoutes, interfaceRoutes } from './ingest/ingest-routes.ts';
 import { RequestBodies } from './ingest/request-body.ts';
@@ -49,6 +50,7 @@ export function createRoutes({ store, metrics = new Metrics(), ...options }: Rou
   const context = {
     ...options,
     store: metrics.measured(store),
+    tokens: new TokenSigner(store),
     metrics,
     bodies: new RequestBodies(undefined, (bytes) => {
       metrics.receivedBytes += bytes;

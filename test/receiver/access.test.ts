@@ -183,7 +183,6 @@ describe('a write key', () => {
     ['POST', '/query/import'],
     ['POST', '/runs/query'],
     ['GET', `/feedback?run=${ROOT}`],
-    ['GET', `/feedback/tokens?run_id=${ROOT}`],
     ['GET', `/query/runs/${ROOT}/attachments/a`],
   ])('gets 403 for %s %s', async (method, path) => {
     const receiver = await start(options);

@@ -1,6 +1,6 @@
 import { Client } from 'langsmith';
 import { request } from 'undici';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { DEFAULT_SCOPE, MemoryStore } from '../../src/receiver.ts';
 import { logLines } from '../support/log-lines.ts';
 import {
@@ -23,6 +23,8 @@ const OTHER_ID = '0193b3a0-4444-7000-8000-000000000004';
 
 interface Token {
   id: string;
+  /** The last segment of the URL. */
+  text: string;
   url: string;
   expires_at: string;
   feedback_key: string;
@@ -32,16 +34,16 @@ const json = { 'content-type': 'application/json' };
 const post = (url: string, body: unknown, headers: Record<string, string> = {}) =>
   call(url, 'POST', JSON.stringify(body), { ...json, ...headers });
 
-async function setUp(options?: Parameters<typeof start>[0]) {
-  const store = new MemoryStore();
+async function setUp({ store = new MemoryStore(), ...options }: Parameters<typeof start>[0] = {}) {
   const receiver = await start({ store, ...options });
-  const key: Record<string, string> = options?.apiKey === undefined ? {} : { 'x-api-key': options.apiKey };
-  if (options?.apiKey === undefined) await sendParts(receiver, part(`post.${ROOT}`, makeRun()));
+  const key: Record<string, string> = options.apiKey === undefined ? {} : { 'x-api-key': options.apiKey };
+  if (options.apiKey === undefined) await sendParts(receiver, part(`post.${ROOT}`, makeRun()));
   const createToken = async (fields: Record<string, unknown> = {}): Promise<Token> => {
     const body = { run_id: ROOT, feedback_key: 'user_liked', ...fields };
     const reply = await post(`${receiver.url}/feedback/tokens`, body, key);
     expect(reply.status).toBe(200);
-    return reply.body as unknown as Token;
+    const { url } = reply.body as unknown as Token;
+    return { ...(reply.body as unknown as Token), text: url.replace(/.*\//, '') };
   };
   return { receiver, feedback: () => store.feedback(DEFAULT_SCOPE, ROOT), createToken };
 }
@@ -49,8 +51,9 @@ async function setUp(options?: Parameters<typeof start>[0]) {
 describe.each([false, true])('feedback by token (strict: %s)', (strict) => {
   test('is stored by POST under the key of the token, and replaces earlier feedback', async () => {
     const { receiver, feedback, createToken } = await setUp({ strict });
-    const { url, id, expires_at, feedback_key } = await createToken();
-    expect(url).toBe(`${receiver.url}/api/v1/feedback/tokens/${id}`);
+    const { url, expires_at, feedback_key } = await createToken();
+    expect(url).toMatch(/\/api\/v1\/feedback\/tokens\/[\w-]+\.[\w-]{43}$/);
+    expect(new URL(url).origin).toBe(receiver.url);
     expect([feedback_key, expires_at]).toEqual(['user_liked', expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/)]);
 
     const fields = { score: 1, value: 'good', comment: 'thanks', correction: { answer: 'no' }, metadata: { page: 3 } };
@@ -65,24 +68,33 @@ describe.each([false, true])('feedback by token (strict: %s)', (strict) => {
 
   test('is stored by GET, with and without the prefix of the path', async () => {
     const { receiver, feedback, createToken } = await setUp({ strict });
-    const { url, id } = await createToken();
+    const { url, text } = await createToken();
     const query = new URLSearchParams({ score: '-1', value: 'bad', comment: 'no & no', correction: '{"a":1}' });
     expect((await call(`${url}?${query}`, 'GET')).status).toBe(200);
     const fields = { score: -1, value: 'bad', comment: 'no & no', correction: { a: 1 } };
     expect(await feedback()).toMatchObject([{ key: 'user_liked', ...fields }]);
-    expect((await call(`${receiver.url}/feedback/tokens/${id}?score=1`, 'GET')).status).toBe(200);
+    expect((await call(`${receiver.url}/feedback/tokens/${text}?score=1`, 'GET')).status).toBe(200);
     expect(await feedback()).toMatchObject([{ score: 1 }]);
   });
 
-  test('needs a known token that has not expired, and a known run', async () => {
+  test('needs a signed token that has not expired, and a known run', async () => {
     const { feedback, createToken } = await setUp({ strict });
-    const { url, id } = await createToken();
-    for (const [other, status] of [
-      [CHILD, 404],
-      ['x', 422],
-    ] as const) {
-      expect((await post(url.replace(id, other), { score: 1 })).status).toBe(status);
-      expect((await call(`${url.replace(id, other)}?score=1`, 'GET')).status).toBe(status);
+    const { url, text } = await createToken();
+    const [payload = '', signature = ''] = text.split('.');
+    const forged = Buffer.from(Buffer.from(payload, 'base64url').toString().replace('user_liked', 'user_hated'));
+    const other = (await (await setUp({ strict })).createToken()).text;
+    const wrong = [
+      CHILD,
+      'x',
+      '.',
+      payload,
+      `${payload}.`,
+      `.${signature}`,
+      `${forged.toString('base64url')}.${signature}`,
+    ];
+    for (const each of [...wrong, `${payload}.${signature.replace(/./, (c) => (c === 'A' ? 'B' : 'A'))}`, other]) {
+      expect((await post(url.replace(text, each), { score: 1 })).status).toBe(404);
+      expect((await call(`${url.replace(text, each)}?score=1`, 'GET')).status).toBe(404);
     }
     const expired = await createToken({ expires_in: { minutes: 0 } });
     expect(await post(expired.url, { score: 1 })).toMatchObject(refusal(410, 'expired'));
@@ -121,7 +133,7 @@ describe('pages of any origin', () => {
 
   test('may send a preflight and feedback, and read every response', async () => {
     const { createToken } = await setUp({ apiKey: 'secret' });
-    const { url, id } = await createToken();
+    const { url, text } = await createToken();
     const preflight = await call(url, 'OPTIONS', undefined, {
       ...origin,
       'access-control-request-method': 'POST',
@@ -137,7 +149,7 @@ describe('pages of any origin', () => {
     });
     const replies = [
       await post(url, { score: 'x' }, origin),
-      await post(url.replace(id, CHILD), {}, origin),
+      await post(url.replace(text, CHILD), {}, origin),
       await call(`${url}?score=1`, 'GET', undefined, origin),
     ];
     expect(replies.map(({ status }) => status)).toEqual([422, 404, 404]);
@@ -150,12 +162,13 @@ describe('pages of any origin', () => {
     }
   });
 
-  test('may not create tokens, list them or read feedback', async () => {
+  test('may not create tokens, revoke them or read feedback', async () => {
     const { receiver, createToken } = await setUp();
-    await createToken();
+    const { url } = await createToken();
     const asked = [
       await post(`${receiver.url}/feedback/tokens`, { run_id: ROOT, feedback_key: 'a' }, origin),
-      await call(`${receiver.url}/feedback/tokens?run_id=${ROOT}`, 'GET', undefined, origin),
+      await call(`${receiver.url}/feedback/tokens?run_id=${ROOT}`, 'DELETE', undefined, origin),
+      await call(url, 'DELETE', undefined, origin),
       await call(`${receiver.url}/feedback?run=${ROOT}`, 'GET', undefined, origin),
     ];
     for (const { status, headers } of asked) {
@@ -166,14 +179,14 @@ describe('pages of any origin', () => {
 
   test('must use a name of the receiver', async () => {
     const { receiver, createToken } = await setUp();
-    const { id } = await createToken();
-    const lines = `GET /api/v1/feedback/tokens/${id}?score=1 HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n`;
+    const { text } = await createToken();
+    const lines = `GET /api/v1/feedback/tokens/${text}?score=1 HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n`;
     expect(await raw(receiver.url, lines)).toMatch(/^HTTP\/1.1 403 /);
   });
 });
 
 describe('tokens', () => {
-  test('are created one at a time or together, and listed by run', async () => {
+  test('are created one at a time or together', async () => {
     const { receiver } = await setUp();
     const ask = (body: unknown) => sendJson(receiver, 'POST', '/feedback/tokens', body);
     const one = await ask({ run_id: ROOT, feedback_key: 'a' });
@@ -187,22 +200,48 @@ describe('tokens', () => {
       [{ feedback_key: 'b' }, { feedback_key: 'c' }],
       [],
     ]);
-    const list = (query: string) => call(`${receiver.url}/feedback/tokens?${query}`, 'GET');
-    expect((await list(`run_id=${ROOT}`)).body).toEqual([one.body, (two.body as unknown as Token[])[0]]);
-    expect((await list(`run_id=${ROOT}&offset=1&limit=5`)).body).toMatchObject([{ feedback_key: 'b' }]);
-    expect((await list(`run_id=${ROOT}&limit=1`)).body).toMatchObject([{ feedback_key: 'a' }]);
-    for (const query of [
-      '',
-      'run_id=x',
-      `run_id=${ROOT}&limit=x`,
-      `run_id=${ROOT}&offset=-1`,
-      `run_id=${ROOT}&run=a`,
-    ]) {
-      expect((await list(query)).status).toBe(422);
-    }
+  });
+
+  test('are revoked by their URL, or all tokens of a run together', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { receiver, createToken, feedback } = await setUp();
+    const statuses = (tokens: readonly Token[]) =>
+      Promise.all(tokens.map(async ({ url }) => (await post(url, { score: 1 })).status));
+    const [one, two] = [await createToken(), await createToken()];
+    expect(await call(one.url, 'DELETE')).toMatchObject({ status: 200, body: { id: one.id } });
+    expect(await post(one.url, {})).toMatchObject(refusal(410, 'The feedback token has been revoked'));
+    expect(await statuses([one, two])).toEqual([410, 200]);
+
+    const revoke = (query: string) => call(`${receiver.url}/feedback/tokens?${query}`, 'DELETE');
+    expect(await revoke(`run_id=${ROOT}`)).toMatchObject({ status: 200, body: { run_id: ROOT } });
+    vi.advanceTimersByTime(1);
+    expect(await statuses([one, two, await createToken()])).toEqual([410, 410, 200]);
+    expect((await feedback()).length).toBe(2);
     const missing = (name: string) => ({ status: 422, body: { detail: [{ msg: `\`${name}\` is missing` }] } });
-    expect(await list('')).toMatchObject(missing('run_id'));
-    expect(await call(`${receiver.url}/feedback`, 'GET')).toMatchObject(missing('run'));
+    expect(await revoke('')).toMatchObject(missing('run_id'));
+    expect((await revoke('run_id=x')).status).toBe(422);
+    expect((await revoke(`run_id=${ROOT}&run=a`)).status).toBe(422);
+    expect((await call(`${receiver.url}/feedback/tokens/${CHILD}`, 'DELETE')).status).toBe(404);
+  });
+
+  test('are signed with a new secret each 30 days, and stay valid, also in a receiver that starts later', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const store = new MemoryStore();
+    const { receiver, createToken } = await setUp({ store });
+    const expires_in = { days: 365 };
+    const tokens = await Promise.all([createToken({ expires_in }), createToken({ expires_in })]);
+    const secrets: number[] = [];
+    for (const days of [29, 1, 0]) {
+      vi.advanceTimersByTime(days * 86_400_000);
+      tokens.push(await createToken({ expires_in }));
+      secrets.push((await store.tokenSecrets()).length);
+    }
+    expect(secrets).toEqual([1, 2, 2]);
+    await receiver.close();
+    const { url } = await start({ store });
+    for (const { text } of tokens) expect((await post(`${url}/feedback/tokens/${text}`, {})).status).toBe(200);
   });
 
   test('have the base URL of the request, with https if a proxy forwarded it', async () => {
@@ -272,8 +311,8 @@ describe('a link with feedback in its query', () => {
 
   test('shows the error in a browser if the feedback is invalid', async () => {
     const { createToken } = await setUp();
-    const { url, id } = await createToken();
-    const statuses = [`${url}?score=x`, url.replace(id, CHILD)].map(async (address) => {
+    const { url, text } = await createToken();
+    const statuses = [`${url}?score=x`, url.replace(text, CHILD)].map(async (address) => {
       return (await call(address, 'GET', undefined, { accept: page })).status;
     });
     expect(await Promise.all(statuses)).toEqual([422, 404]);
@@ -345,17 +384,12 @@ describe('the dialect of other clients', () => {
     expect(await sendParts(receiver, part(name, { run_id: ROOT, key: 'a' }, []))).toMatchObject({ status: 400 });
   });
 
-  test('creates tokens, and lists them page by page', async () => {
+  test('creates tokens', async () => {
     const { receiver, feedback } = await setUp();
     const client = new Client({ apiUrl: `${receiver.url}/api/v1`, apiKey: 'any' });
     const { url } = await client.createPresignedFeedbackToken(ROOT, 'user_liked');
     expect((await post(url, { score: 1 })).status).toBe(200);
     expect(await feedback()).toMatchObject([{ key: 'user_liked', score: 1 }]);
-    const more = Array.from({ length: 100 }, (_, n) => ({ run_id: ROOT, feedback_key: `k${n}` }));
-    await sendJson(receiver, 'POST', '/feedback/tokens', more);
-    const listed: string[] = [];
-    for await (const token of client.listPresignedFeedbackTokens(ROOT)) listed.push(token.id);
-    expect(new Set(listed).size).toBe(101);
   });
 
   test('is refused for a missing run and for invalid fields', async () => {
@@ -363,6 +397,12 @@ describe('the dialect of other clients', () => {
     const send = (body: unknown) => sendJson(receiver, 'POST', '/feedback', body);
     expect((await send({ run_id: CHILD, key: 'a' })).status).toBe(404);
     expect((await send({ run_id: ROOT })).status).toBe(422);
-    expect((await call(`${receiver.url}/feedback`, 'GET')).status).toBe(422);
+    expect(await call(`${receiver.url}/feedback`, 'GET')).toMatchObject({
+      status: 422,
+      body: { detail: [{ msg: '`run` is missing' }] },
+    });
+    for (const query of ['limit=x', 'offset=-1', 'other=a']) {
+      expect((await call(`${receiver.url}/feedback?run=${ROOT}&${query}`, 'GET')).status).toBe(422);
+    }
   });
 });

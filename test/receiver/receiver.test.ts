@@ -11,8 +11,8 @@ describe('options', () => {
     [{ host: 1 }, 'got the number 1'],
     [{ strict: 'yes' }, 'Expected `strict` to be true or false, got "yes"'],
     [
-      { store: Object.assign(new MemoryStore(), { tokens: 5, runs: undefined }) },
-      'Expected `store` to be an object with all methods of `Store`, got a store without runs, tokens',
+      { store: Object.assign(new MemoryStore(), { tokenSecrets: 5, runs: undefined }) },
+      'Expected `store` to be an object with all methods of `Store`, got a store without runs, tokenSecrets',
     ],
     [{ store: {} }, 'got a store without apply, runs, attachment'],
     [{ store: null }, 'Expected `store` to be an object with all methods of `Store`, got null'],

@@ -51,7 +51,7 @@ describe('paths', () => {
     ['POST', '/info', 'GET'],
     ['GET', '/v1/traces', 'POST'],
     ['PUT', '/otel/v1/traces', 'POST'],
-    ['DELETE', '/feedback/tokens', 'POST, GET'],
+    ['GET', '/feedback/tokens', 'POST, DELETE'],
   ])('%s %s gets 405 and the allowed methods', async (method, path, allow) => {
     const receiver = await start();
     const reply = await call(receiver.url + path, method, method === 'GET' ? undefined : '{}');
@@ -91,7 +91,7 @@ describe('hostile paths', () => {
     ['GET', '/..%2f..%2fetc%2fpasswd', 404],
     ['GET', '/query/runs/__proto__', 422],
     ['GET', `/query/runs/${ROOT}/__proto__`, 404],
-    ['GET', '/feedback/tokens/constructor', 422],
+    ['GET', '/feedback/tokens/constructor', 404],
     ['POST', '/api/v1/api/v1/runs', 404],
     ['GET', '//evil.example/info', 404],
     ['GET', '/\\evil.example', 404],

@@ -75,7 +75,7 @@ describe('a query', () => {
     ['a run', (reader) => reader.details(DEFAULT_SCOPE, ID), undefined],
     ['a payload', (reader) => reader.payload(DEFAULT_SCOPE, ID, 'inputs'), undefined],
     ['changes', (reader) => reader.changes(DEFAULT_SCOPE, '0', 10), undefined],
-    ['the tokens of a run', (reader) => reader.tokens(DEFAULT_SCOPE, ID), undefined],
+    ['the revocation of a token', (reader) => reader.tokensRevokedMs(DEFAULT_SCOPE, [ID]), undefined],
   ])('for %s reads no more rows than it returns', async (_, ask, index) => {
     const { connection, reader } = await make();
     const plans = plansOf(connection, () => ask(reader));

@@ -202,7 +202,7 @@ describe('if nothing can be written', () => {
     const told = { reason: 'unavailable', retryAfterS: 10 };
     for (let second = 0; second <= 60; second += 1) {
       await expect(store.apply(DEFAULT_SCOPE, [post()])).rejects.toMatchObject(told);
-      await expect(store.addTokens(DEFAULT_SCOPE, [])).rejects.toMatchObject(told);
+      await expect(store.revokeTokens(DEFAULT_SCOPE, 'id', 1)).rejects.toMatchObject(told);
       vi.advanceTimersByTime(1_000);
     }
     const line = 'runs cannot be stored: The store runs.db cannot be used: the disk is full: free some space';

@@ -138,21 +138,25 @@ const tokenSchema = v.pipe(
   ),
 );
 
-export function readTokens(body: unknown): FeedbackToken[] {
-  if (!Array.isArray(body)) return [readToken(body, ['body'])];
+/** Validates the tokens in a request body. */
+export function readTokens(body: unknown, tenant: string): FeedbackToken[] {
+  if (!Array.isArray(body)) return [readToken(body, tenant, ['body'])];
   if (body.length > REQUEST_TOKENS_MAX)
     throw new HttpError(413, `The body contains more than ${REQUEST_TOKENS_MAX} tokens`);
-  return body.map((item, index) => readToken(item, ['body', index]));
+  return body.map((item, index) => readToken(item, tenant, ['body', index]));
 }
 
-function readToken(value: unknown, loc: Location): FeedbackToken {
+function readToken(value: unknown, tenant: string, loc: Location): FeedbackToken {
   const input = validated(tokenSchema, jsonObject(value, loc), loc);
+  const nowMs = Date.now();
   return {
+    tenant,
     id: randomUUID(),
     run_id: input.run_id,
     feedback_key: input.feedback_key,
     feedback_id: input.id ?? randomUUID(),
-    expires_at: isoTimestamp(input.expires_at ?? Date.now() * 1_000 + (input.expires_in ?? EXPIRES_IN_US)),
+    created_ms: nowMs,
+    expires_at: isoTimestamp(input.expires_at ?? nowMs * 1_000 + (input.expires_in ?? EXPIRES_IN_US)),
   };
 }
 

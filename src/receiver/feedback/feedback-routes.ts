@@ -2,8 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { HttpError } from '../http-error.ts';
 import { uuid } from '../ingest/run-fields.ts';
 import { checkProject } from '../project-scope.ts';
-import { type Call, idOf, type Route, type RouteResponse, readJson } from '../route.ts';
-import type { Scope } from '../store/store.ts';
+import { type Call, type Route, type RouteResponse, readJson } from '../route.ts';
 import { parsed, refuseUnknownParameters, validated } from '../validation.ts';
 import { addFeedback } from './add-feedback.ts';
 import type { Feedback, FeedbackToken } from './feedback.ts';
@@ -26,7 +25,8 @@ const TOKEN = `${TOKENS}/:id`;
 /** Documented HTTP routes for feedback tokens. */
 export const tokenRoutes: readonly Route[] = [
   { method: 'POST', path: TOKENS, admission: 'write', handle: createTokens },
-  { method: 'GET', path: TOKENS, handle: listTokens },
+  { method: 'DELETE', path: TOKENS, admission: 'write', handle: revokeTokens },
+  { method: 'DELETE', path: TOKEN, admission: 'write', handle: revokeToken },
   { method: 'POST', path: TOKEN, admission: 'anyone', handle: (call) => forAnyone(postWithToken(call)) },
   { method: 'GET', path: TOKEN, admission: 'anyone', handle: (call) => forAnyone(getWithToken(call)) },
   { method: 'OPTIONS', path: TOKEN, admission: 'anyone', handle: () => PREFLIGHT },
@@ -59,24 +59,32 @@ async function listFeedback({ store, scope, search }: Call): Promise<RouteRespon
 
 async function createTokens(call: Call): Promise<RouteResponse> {
   const body = await readJson(call, FEEDBACK_BYTES_MAX);
-  const tokens = readTokens(body);
+  const tokens = readTokens(body, call.scope.tenant);
   await checkProject(
     call,
     tokens.map(({ run_id }) => run_id),
   );
-  await call.store.addTokens(call.scope, tokens);
-  const created = tokens.map((token) => tokenBody(token, call));
+  const created = await Promise.all(tokens.map((token) => tokenBody(token, call)));
   return { status: 200, body: Array.isArray(body) ? created : created[0] };
 }
 
-async function listTokens(call: Call): Promise<RouteResponse> {
+/** Revokes all tokens of a run. Tokens that are created later are valid. */
+async function revokeTokens(call: Call): Promise<RouteResponse> {
   const { search, store, scope } = call;
-  refuseUnknownParameters(search, ['run_id', ...PAGE_PARAMETERS]);
-  const [id = ''] = idsIn(search, 'run_id');
-  await checkProject(call, [id]);
-  const tokens = await store.tokens(scope, id);
-  const items = tokens.map((token) => tokenBody(token, call));
-  return { status: 200, body: itemsOfPage(items, search) };
+  refuseUnknownParameters(search, ['run_id']);
+  const [runId = ''] = idsIn(search, 'run_id');
+  await checkProject(call, [runId]);
+  await store.revokeTokens(scope, runId, Date.now());
+  return { status: 200, body: { run_id: runId } };
+}
+
+async function revokeToken(call: Call): Promise<RouteResponse> {
+  const { store, scope } = call;
+  const token = await call.tokens.read(call.parameters.id ?? '');
+  if (token?.tenant !== scope.tenant) throw unknownToken();
+  await checkProject(call, [token.run_id]);
+  await store.revokeTokens(scope, token.id, Date.now());
+  return { status: 200, body: { id: token.id } };
 }
 
 /**
@@ -89,10 +97,11 @@ function idsIn(search: URLSearchParams, parameter: string): string[] {
 }
 
 /** Returns the response body for a feedback token. The token's URL starts with the receiver's public URL. */
-function tokenBody({ id, expires_at, feedback_key }: FeedbackToken, { access, request: { headers } }: Call): object {
+async function tokenBody(token: FeedbackToken, { tokens, access, request: { headers } }: Call): Promise<object> {
   const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http';
   const base = access.publicUrl ?? `${scheme}://${headers.host}`;
-  return { id, url: `${base}/api/v1/feedback/tokens/${id}`, expires_at, feedback_key };
+  const { id, expires_at, feedback_key } = token;
+  return { id, url: `${base}/api/v1/feedback/tokens/${await tokens.sign(token)}`, expires_at, feedback_key };
 }
 
 async function postWithToken(call: Call): Promise<RouteResponse> {
@@ -111,26 +120,25 @@ async function getWithToken(call: Call): Promise<RouteResponse> {
   return isPreview(call.request) ? CONFIRMATION : store(call, token, input);
 }
 
-interface FoundToken {
-  readonly token: FeedbackToken;
-  readonly scope: Scope;
-}
-
-/** Looks the token up in each tenant, because the request contains no key. The ids of tokens are random. */
-async function tokenOf(call: Call): Promise<FoundToken> {
-  const id = idOf(call);
-  for (const scope of call.access.scopes) {
-    const token = await call.store.token(scope, id);
-    if (token === undefined) continue;
-    if (isExpired(token)) throw new HttpError(410, `The feedback token expired at ${token.expires_at}`);
-    return { token, scope };
+/** Reads the token in the path. Throws an HttpError if the token is not valid. */
+async function tokenOf({ parameters, tokens, access, store }: Call): Promise<FeedbackToken> {
+  const token = await tokens.read(parameters.id ?? '');
+  if (token === undefined || !access.isTenant(token.tenant)) throw unknownToken();
+  if (isExpired(token)) throw new HttpError(410, `The feedback token expired at ${token.expires_at}`);
+  const revokedMs = await store.tokensRevokedMs(token, [token.id, token.run_id]);
+  if (revokedMs !== undefined && token.created_ms <= revokedMs) {
+    throw new HttpError(410, 'The feedback token has been revoked');
   }
-  throw new HttpError(404, 'The feedback token does not exist');
+  return token;
 }
 
-async function store(call: Call, { token, scope }: FoundToken, input: Partial<Feedback>): Promise<RouteResponse> {
-  const { run_id: runId, feedback_key: key, feedback_id: id } = token;
-  if (!(await addFeedback(call.store, scope, feedbackOf(input, runId, key, id)))) throw withoutRun(runId);
+function unknownToken(): HttpError {
+  return new HttpError(404, 'The feedback token does not exist');
+}
+
+async function store(call: Call, token: FeedbackToken, input: Partial<Feedback>): Promise<RouteResponse> {
+  const { tenant, run_id: runId, feedback_key: key, feedback_id: id } = token;
+  if (!(await addFeedback(call.store, { tenant }, feedbackOf(input, runId, key, id)))) throw withoutRun(runId);
   return { status: 200, body: { id, key } };
 }
 

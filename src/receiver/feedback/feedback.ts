@@ -14,15 +14,17 @@ export interface Feedback {
 }
 
 /**
- * A token that lets clients without a key give feedback on a run. Until a token expires, anyone who knows the token's
- * id can give feedback.
+ * A token that lets clients without a key give feedback on a run. Until a token expires or is revoked, anyone who knows
+ * the token's text can give feedback.
  */
 export interface FeedbackToken {
+  tenant: string;
   id: string;
   run_id: string;
   feedback_key: string;
   /** Id of the feedback. New feedback with the same token replaces earlier feedback. */
   feedback_id: string;
+  created_ms: number;
   /** ISO 8601 timestamp in UTC. */
   expires_at: string;
 }

@@ -1,6 +1,6 @@
 import { type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../../base/options.ts';
 import type { Attachment } from '../../run/record.ts';
-import type { Feedback, FeedbackToken } from '../feedback/feedback.ts';
+import type { Feedback } from '../feedback/feedback.ts';
 import { pageOf } from '../query/cursor.ts';
 import type {
   ListQuery,
@@ -31,7 +31,7 @@ import {
   type Store,
   type StoreChange,
   StoreError,
-  TOKENS_MAX,
+  type TokenSecret,
 } from './store.ts';
 import { Subscribers } from './subscribers.ts';
 
@@ -76,7 +76,8 @@ const TURN_MS = 10;
 /** The runs and other data of one tenant. */
 class Tenant {
   readonly runs = new Map<string, MemoryRun>();
-  readonly tokens = new Map<string, FeedbackToken>();
+  /** Latest times at which tokens were revoked, by the id of the token or its run. */
+  readonly revokedMs = new Map<string, number>();
   /** Sequence number of the latest change to each trace. */
   readonly changed = new Map<string, number>();
   readonly removed = new RemovedIds();
@@ -91,6 +92,7 @@ export class MemoryStore implements Store {
   readonly #limits: typeof DEFAULTS;
   readonly #prices: Prices;
   readonly #tenants = new Map<string, Tenant>();
+  readonly #tokenSecrets = new Map<string, TokenSecret>();
   readonly #subscribers = new Subscribers('runsMax and bytesMax');
   #lastN = 0;
   #seq = 0;
@@ -271,18 +273,23 @@ export class MemoryStore implements Store {
     );
   }
 
-  async addTokens(scope: Scope, added: readonly FeedbackToken[]): Promise<void> {
-    const { tokens } = this.#tenant(scope);
-    for (const token of added) tokens.set(token.id, { ...token });
-    for (const id of [...tokens.keys()].slice(0, -TOKENS_MAX)) tokens.delete(id);
+  async addTokenSecret(secret: TokenSecret): Promise<void> {
+    this.#tokenSecrets.set(secret.secret, { ...secret });
   }
 
-  async token(scope: Scope, id: string): Promise<FeedbackToken | undefined> {
-    return structuredClone(this.#tenant(scope).tokens.get(id));
+  async tokenSecrets(): Promise<TokenSecret[]> {
+    return structuredClone([...this.#tokenSecrets.values()]).sort((a, b) => a.createdMs - b.createdMs);
   }
 
-  async tokens(scope: Scope, runId: string): Promise<FeedbackToken[]> {
-    return structuredClone([...this.#tenant(scope).tokens.values()].filter(({ run_id }) => run_id === runId));
+  async revokeTokens(scope: Scope, id: string, ms: number): Promise<void> {
+    const { revokedMs } = this.#tenant(scope);
+    revokedMs.set(id, Math.max(ms, revokedMs.get(id) ?? 0));
+  }
+
+  async tokensRevokedMs(scope: Scope, ids: readonly string[]): Promise<number | undefined> {
+    const { revokedMs } = this.#tenant(scope);
+    const times = ids.flatMap((id) => revokedMs.get(id) ?? []);
+    return times.length === 0 ? undefined : Math.max(...times);
   }
 
   async removable(scope: Scope, target: RemovalTarget): Promise<Removal> {
@@ -291,7 +298,7 @@ export class MemoryStore implements Store {
   }
 
   async remove(scope: Scope, target: RemovalTarget): Promise<Removal> {
-    const { runs, tokens, changed, removed } = this.#tenant(scope);
+    const { runs, changed, removed } = this.#tenant(scope);
     const touched = new Set<string>();
     const ids = new Set<string>();
     for (const trace of this.#traces(scope)) {
@@ -308,7 +315,6 @@ export class MemoryStore implements Store {
     }
     removed.limit(REMOVED_MAX);
     for (const id of ids) runs.delete(id);
-    for (const token of tokens.values()) if (ids.has(token.run_id)) tokens.delete(token.id);
     this.#report(scope, touched);
     for (const id of touched) if (removed.traces.has(id)) changed.delete(id);
     return { runs: ids.size, traces: touched.size };

@@ -1,5 +1,5 @@
 import type { Attachment, RunRecord } from '../../run/record.ts';
-import type { Feedback, FeedbackToken } from '../feedback/feedback.ts';
+import type { Feedback } from '../feedback/feedback.ts';
 import type {
   ListQuery,
   Page,
@@ -68,8 +68,6 @@ export interface Changes {
  * `StoreError` whose reason is `too_large`.
  */
 export const ATTACHMENTS_MAX = 100;
-/** Maximum number of feedback tokens per tenant. Above the maximum, the store deletes the oldest tokens. */
-export const TOKENS_MAX = 10_000;
 
 /**
  * Error that a store throws to tell the client why a request failed. The receiver responds with status 429 for `busy`,
@@ -163,13 +161,22 @@ export interface FeedbackStore {
   feedback(scope: Scope, traceId: string): Promise<Feedback[]>;
 }
 
-/** Stores feedback tokens. */
+/** A secret that signs feedback tokens of all tenants. */
+export interface TokenSecret {
+  readonly secret: string;
+  readonly createdMs: number;
+}
+
+/** Stores the secrets that sign feedback tokens, and which tokens are revoked. The tokens themselves are not stored. */
 export interface TokenStore {
-  /** Adds feedback tokens. The run that a token belongs to may arrive later. */
-  addTokens(scope: Scope, tokens: readonly FeedbackToken[]): Promise<void>;
-  token(scope: Scope, id: string): Promise<FeedbackToken | undefined>;
-  /** Returns the feedback tokens for a run in creation order. */
-  tokens(scope: Scope, runId: string): Promise<FeedbackToken[]>;
+  /** Adds a secret. If the store has this secret, nothing changes. */
+  addTokenSecret(secret: TokenSecret): Promise<void>;
+  /** Returns all secrets, earliest first. */
+  tokenSecrets(): Promise<TokenSecret[]>;
+  /** Stores that a token, or all tokens of a run, were revoked at a time. `id` is the id of the token or the run. */
+  revokeTokens(scope: Scope, id: string, revokedMs: number): Promise<void>;
+  /** Returns the latest time at which one of these tokens and runs was revoked. */
+  tokensRevokedMs(scope: Scope, ids: readonly string[]): Promise<number | undefined>;
 }
 
 /**
@@ -198,7 +205,7 @@ export interface RemovalStore {
   /** Counts the runs that `remove` would delete. */
   removable(scope: Scope, target: RemovalTarget): Promise<Removal>;
   /**
-   * Deletes runs with their payloads, attachments, feedback and feedback tokens. When the promise resolves, no query
+   * Deletes runs with their payloads, attachments and feedback. When the promise resolves, no query
    * returns the data. For at least 30 days, `apply` then ignores messages for the deleted runs, for runs in completely
    * deleted traces, and for new runs below a deleted run. If the process ends before the promise resolves, some of the
    * runs may remain.
@@ -206,7 +213,7 @@ export interface RemovalStore {
   remove(scope: Scope, target: RemovalTarget): Promise<Removal>;
 }
 
-/** Stores runs, attachments, feedback and feedback tokens. */
+/** Stores runs, attachments, feedback, and what verifies feedback tokens. */
 export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStore, TokenStore, RemovalStore {}
 
 /** Figures of a store for monitoring. */
@@ -238,9 +245,10 @@ export const STORE_METHODS: readonly (keyof Store)[] = Object.keys({
   changes: 0,
   addFeedback: 0,
   feedback: 0,
-  addTokens: 0,
-  token: 0,
-  tokens: 0,
+  addTokenSecret: 0,
+  tokenSecrets: 0,
+  revokeTokens: 0,
+  tokensRevokedMs: 0,
   removable: 0,
   remove: 0,
 } satisfies Record<keyof Store, 0>) as (keyof Store)[];

@@ -1,6 +1,5 @@
 import { ranged } from '../run-filter.ts';
-import { TOKENS_MAX } from '../store.ts';
-import { equal, feedback, id, post, SCOPE, type StoreCase, second, simple, token } from './support.ts';
+import { equal, feedback, id, post, SCOPE, type StoreCase, second, simple } from './support.ts';
 
 export const feedbackCases: readonly StoreCase[] = [
   {
@@ -60,25 +59,23 @@ export const feedbackCases: readonly StoreCase[] = [
     },
   },
   {
-    title: 'Tokens can be stored before their run, and belong to a tenant',
+    title: 'Secrets of tokens are returned in the order of their creation, each once',
     run: async (store) => {
-      await store.addTokens(SCOPE, [token(500, 1), token(501, 2)]);
-      await store.addTokens(SCOPE, [token(502, 1)]);
-      equal(await store.token(SCOPE, id(501)), token(501, 2));
-      equal(await store.token({ tenant: 'other' }, id(501)), undefined);
-      equal(await store.token(SCOPE, id(1)), undefined);
-      equal(await store.tokens(SCOPE, id(1)), [token(500, 1), token(502, 1)]);
+      const [first, second] = [1, 2].map((createdMs) => ({ secret: `secret ${createdMs}`, createdMs }));
+      for (const each of [second, first, second]) if (each !== undefined) await store.addTokenSecret(each);
+      equal(await store.tokenSecrets(), [first, second]);
     },
   },
   {
-    title: 'The tokens of a tenant do not displace those of another tenant',
+    title: 'Revoked tokens have the latest time at which one of their ids was revoked, also before a run arrives',
     run: async (store) => {
-      const other = { tenant: 'other' };
-      await store.addTokens(other, [token(500, 1)]);
-      const many = Array.from({ length: TOKENS_MAX + 1 }, (_, at) => token(1_000 + at, 1));
-      await store.addTokens(SCOPE, many);
-      equal(await store.token(other, id(500)), token(500, 1));
-      equal(await store.token(SCOPE, id(1_000 + TOKENS_MAX)), many.at(-1));
+      equal(await store.tokensRevokedMs(SCOPE, [id(1), id(2)]), undefined);
+      for (const [number, ms] of [[1, 7] as const, [1, 5] as const, [2, 6] as const]) {
+        await store.revokeTokens(SCOPE, id(number), ms);
+      }
+      equal(await store.tokensRevokedMs(SCOPE, [id(2)]), 6);
+      equal(await store.tokensRevokedMs(SCOPE, [id(2), id(1), id(3)]), 7);
+      equal(await store.tokensRevokedMs(SCOPE, [id(3)]), undefined);
     },
   },
 ];

@@ -15,7 +15,6 @@ import {
   simple,
   statisticsOf,
   table,
-  token,
   traced,
 } from './support.ts';
 
@@ -43,13 +42,11 @@ async function fill(store: Store, numbers: readonly number[] = ALL, scope: Scope
   );
   for (const number of numbers) {
     await store.addFeedback(scope, { ...feedback(number), id: id(800 + number) });
-    await store.addTokens(scope, [token(500 + number, number)]);
   }
 }
 
 /** All answers of a store about the runs of `fill`, except for the order in which it received equal runs. */
 async function answersOf(store: Store, scope: Scope = SCOPE): Promise<unknown> {
-  const { tenant } = scope;
   const query = { limit: 100, order: 'ascending' } as const;
   return {
     runs: await runsOf(store, {}, scope),
@@ -64,7 +61,6 @@ async function answersOf(store: Store, scope: Scope = SCOPE): Promise<unknown> {
     details: await Promise.all(ALL.map((number) => store.details(scope, id(number)))),
     outputs: await Promise.all(ALL.map((number) => store.payload(scope, id(number), 'outputs'))),
     attachments: await Promise.all(ALL.map((number) => store.attachment(scope, id(number), 'a'))),
-    tokens: await Promise.all(ALL.map((number) => store.tokens({ tenant }, id(number)))),
   };
 }
 

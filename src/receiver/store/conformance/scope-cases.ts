@@ -1,29 +1,17 @@
 import { notDeepStrictEqual } from 'node:assert/strict';
 import { ALL_TIMES, ranged } from '../run-filter.ts';
 import type { Scope, Store } from '../store.ts';
-import {
-  equal,
-  feedback,
-  id,
-  post,
-  runsOf,
-  SCOPE,
-  type StoreCase,
-  second,
-  statisticsOf,
-  table,
-  token,
-} from './support.ts';
+import { equal, feedback, id, post, runsOf, SCOPE, type StoreCase, second, statisticsOf, table } from './support.ts';
 
-/** The number of a run, and the number of a token. */
+/** The number of a run, and the time at which its tokens were revoked. */
 interface Given {
   readonly run: number;
-  readonly token: number;
+  readonly revokedMs: number;
 }
 
-const OWN: Given = { run: 1, token: 500 };
+const OWN: Given = { run: 1, revokedMs: 500 };
 
-/** Stores a run with an attachment and feedback. Also stores a token for run 1. */
+/** Stores a run with an attachment and feedback, and revokes the tokens of run 1. */
 async function fill(store: Store, scope: Scope, given: Given): Promise<void> {
   const name = given === OWN ? 'own' : 'other';
   const extra = { metadata: { thread_id: 't' } };
@@ -31,7 +19,7 @@ async function fill(store: Store, scope: Scope, given: Given): Promise<void> {
   const attachment = { name: 'a', bytes: new TextEncoder().encode(name), mimeType: 'text/plain' };
   await store.apply(scope, [{ ...run, attachments: [attachment] }]);
   await store.addFeedback(scope, feedback(given.run, { comment: name }));
-  await store.addTokens(scope, [token(given.token, OWN.run)]);
+  await store.revokeTokens(scope, id(OWN.run), given.revokedMs);
 }
 
 type Read = (store: Store, scope: Scope) => Promise<unknown>;
@@ -51,10 +39,9 @@ const RUN_READS: Readonly<Record<string, Read>> = {
   feedback: (store, scope) => store.feedback(scope, id(1)),
 };
 
-/** Methods that read a tenant's tokens and ignore the project. */
+/** Methods that read from a tenant and ignore the project. */
 const TOKEN_READS: typeof RUN_READS = {
-  token: (store, scope) => store.token(scope, id(OWN.token)),
-  tokens: (store, scope) => store.tokens(scope, id(1)),
+  tokensRevokedMs: (store, scope) => store.tokensRevokedMs(scope, [id(OWN.run)]),
 };
 
 async function readAll(store: Store, scope: Scope, reads: typeof RUN_READS): Promise<Record<string, unknown>> {
@@ -68,13 +55,13 @@ export const scopeCases: readonly StoreCase[] = [
     'Each method separates the data of',
     [
       // Run 1 of the other tenant is another run with the same id.
-      ['two tenants', SCOPE, { tenant: 'other' }, { ...RUN_READS, ...TOKEN_READS }, { run: 1, token: 501 }],
+      ['two tenants', SCOPE, { tenant: 'other' }, { ...RUN_READS, ...TOKEN_READS }, { run: 1, revokedMs: 501 }],
       [
         'two projects',
         { ...SCOPE, project: 'shop' },
         { ...SCOPE, project: 'other' },
         RUN_READS,
-        { run: 2, token: 501 },
+        { run: 2, revokedMs: 501 },
       ],
     ],
     async (store, [, own, other, reads, given]) => {

@@ -1,5 +1,5 @@
 import { deepStrictEqual } from 'node:assert/strict';
-import type { Feedback, FeedbackToken } from '../../feedback/feedback.ts';
+import type { Feedback } from '../../feedback/feedback.ts';
 import type { ListQuery, RunQuery, StatisticsQuery } from '../../query/query.ts';
 import { ranged } from '../run-filter.ts';
 import type { RunOutline, StoredRun } from '../run-view.ts';
@@ -73,16 +73,6 @@ export function patch(number: number, fields: RunFields): RunOperation {
 export function feedback(number: number, fields: Partial<Feedback> = {}): Feedback {
   const at = second(0);
   return { id: id(900), run_id: id(number), key: 'liked', score: 1, created_at: at, modified_at: at, ...fields };
-}
-
-export function token(number: number, run: number): FeedbackToken {
-  return {
-    id: id(number),
-    run_id: id(run),
-    feedback_key: 'liked',
-    feedback_id: id(number + 100),
-    expires_at: second(59),
-  };
 }
 
 export async function applyEach(store: Store, operations: readonly RunOperation[]): Promise<void> {

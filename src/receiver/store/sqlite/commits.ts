@@ -1,8 +1,8 @@
 import { RunspanError } from '../../../base/errors.ts';
 import { clearTimer, setSoon, setTimer } from '../../../base/timers.ts';
-import type { Feedback, FeedbackToken } from '../../feedback/feedback.ts';
+import type { Feedback } from '../../feedback/feedback.ts';
 import type { Prices } from '../prices.ts';
-import type { Removal, RemovalTarget, Scope } from '../store.ts';
+import type { Removal, RemovalTarget, Scope, TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { isOfTheFile, type SqliteConnection } from './database.ts';
 import { type StoreOwner, setOwner } from './file.ts';
@@ -101,8 +101,12 @@ export class SqliteCommits {
     });
   }
 
-  addTokens({ tenant }: Scope, tokens: readonly FeedbackToken[]): Promise<void> {
-    return this.#call(() => this.#writer.addTokens(tenant, tokens));
+  addTokenSecret(secret: TokenSecret): Promise<void> {
+    return this.#call(() => this.#writer.addTokenSecret(secret));
+  }
+
+  revokeTokens({ tenant }: Scope, id: string, revokedMs: number): Promise<void> {
+    return this.#call(() => this.#writer.revokeTokens(tenant, id, revokedMs));
   }
 
   useKey(id: string, usedMs: number): Promise<void> {

@@ -16,7 +16,7 @@ import { RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
 import { type Engine, isBusy, isNoDatabase, isOfTheFile, SqliteConnection, toStoreError } from './database.ts';
 import { KEYS_TABLE } from './keys.ts';
-import { APPLICATION_ID, FORMAT_VERSION, REMOVED_TABLE, SCHEMA, THREAD_INDEXES } from './schema.ts';
+import { APPLICATION_ID, FORMAT_VERSION, REMOVED_TABLE, SCHEMA, THREAD_INDEXES, TOKEN_TABLES } from './schema.ts';
 import { upgrade } from './upgrade.ts';
 
 /** The process that has a store open for writing. */
@@ -76,7 +76,7 @@ export function openToWrite(engine: Engine, path: string): OpenFile {
     try {
       if (sizeOf(path) === 0) create(engine, path, () => {});
       else if (headerVersion(engine, path) !== FORMAT_VERSION) upgradeFile(engine, path);
-      const tables = `${KEYS_TABLE}; ${REMOVED_TABLE}; ${THREAD_INDEXES}`;
+      const tables = `${KEYS_TABLE}; ${REMOVED_TABLE}; ${THREAD_INDEXES}; ${TOKEN_TABLES}`;
       const prepare = (connection: SqliteConnection): void => connection.exec(`${WRITER_PRAGMAS}; ${tables}`);
       return { connection: connect(engine, path, prepare), lock };
     } catch (error) {

@@ -1,6 +1,6 @@
 import type { Attachment } from '../../../run/record.ts';
 import { isoTimestamp } from '../../../run/time.ts';
-import type { Feedback, FeedbackToken } from '../../feedback/feedback.ts';
+import type { Feedback } from '../../feedback/feedback.ts';
 import type {
   ListQuery,
   Page,
@@ -24,7 +24,7 @@ import {
   type ThreadSummary,
   type TraceSummary,
 } from '../run-view.ts';
-import type { Changes, Removal, RemovalTarget, Scope } from '../store.ts';
+import type { Changes, Removal, RemovalTarget, Scope, TokenSecret } from '../store.ts';
 import { idBytes, idText, type Row, type SqliteConnection, type SqlValue } from './database.ts';
 import { copyTo, type StoreOwner } from './file.ts';
 import { SqliteKeys } from './keys.ts';
@@ -215,16 +215,17 @@ export class SqliteReader {
     return this.#feedbackWhere(condition, this.#trace(tenant, traceId) ?? -1, ...values);
   }
 
-  token(scope: Scope, id: string): FeedbackToken | undefined {
-    const sql = 'SELECT json FROM tokens WHERE tenant = ? AND id = ?';
-    const row = this.#connection.one<{ json: string }>(sql, this.#tenant(scope), id);
-    return row && JSON.parse(row.json);
+  tokenSecrets(): TokenSecret[] {
+    const sql = 'SELECT secret, created_ms FROM token_secrets ORDER BY created_ms';
+    const rows = this.#connection.all<{ secret: string; created_ms: number }>(sql);
+    return rows.map(({ secret, created_ms: createdMs }) => ({ secret, createdMs }));
   }
 
-  tokens(scope: Scope, runId: string): FeedbackToken[] {
-    const sql = 'SELECT json FROM tokens WHERE tenant = ? AND run_id = ? ORDER BY n';
-    const rows = this.#connection.all<{ json: string }>(sql, this.#tenant(scope), idBytes(runId));
-    return rows.map(({ json }) => JSON.parse(json));
+  tokensRevokedMs(scope: Scope, ids: readonly string[]): number | undefined {
+    const sql = 'SELECT revoked_ms FROM revoked_tokens WHERE tenant = ? AND id = ?';
+    const tenant = this.#tenant(scope);
+    const times = ids.map((id) => this.#connection.number(sql, tenant, idBytes(id)));
+    return times.some((ms) => ms > 0) ? Math.max(...times) : undefined;
   }
 
   removable(scope: Scope, target: RemovalTarget): Removal {

@@ -32,6 +32,15 @@ export const THREAD_INDEXES = `
   CREATE INDEX IF NOT EXISTS threads_by_start ON runs (tenant, start_us, thread)
     WHERE is_root = 1 AND thread IS NOT NULL`;
 
+/** Creates the tables of feedback tokens. Files from earlier versions of runspan contain the tokens instead. */
+export const TOKEN_TABLES = `
+  DROP TABLE IF EXISTS tokens;
+  CREATE TABLE IF NOT EXISTS token_secrets (secret TEXT PRIMARY KEY, created_ms INTEGER NOT NULL) WITHOUT ROWID;
+  -- The id is that of a token or a run.
+  CREATE TABLE IF NOT EXISTS revoked_tokens (
+    tenant INTEGER NOT NULL, id BLOB NOT NULL, revoked_ms INTEGER NOT NULL, PRIMARY KEY (tenant, id)
+  ) WITHOUT ROWID`;
+
 /**
  * SQL statements that create the tables. Rows in `runs` are small, because lists scan `runs`. The table `details`
  * contains the other fields, and `payloads` contains large values. A run has the same key `n` in `runs`, `details`,
@@ -162,14 +171,9 @@ export const SCHEMA: string = `
   );
   CREATE INDEX feedback_by_trace ON feedback (trace);
 
-  CREATE TABLE tokens (
-    n INTEGER PRIMARY KEY, tenant INTEGER NOT NULL, id TEXT NOT NULL, run_id BLOB NOT NULL, json TEXT NOT NULL,
-    UNIQUE (tenant, id)
-  );
-  CREATE INDEX tokens_by_run ON tokens (tenant, run_id);
-
   ${REMOVED_TABLE};
   ${THREAD_INDEXES};
+  ${TOKEN_TABLES};
 
   -- Words in the form in which they are compared. Runs that have changed since they were indexed are in unindexed.
   ${WORDS_TABLE};

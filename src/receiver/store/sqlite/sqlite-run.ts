@@ -171,7 +171,6 @@ export function deleteRun(connection: SqliteConnection, counters: Counters, n: n
   for (const table of ['details', 'runs']) connection.run(`DELETE FROM ${table} WHERE n = ?`, n);
   // The index deletes the run's words later, because deleting words takes longer than deleting the run.
   connection.run('INSERT OR IGNORE INTO unindexed VALUES (?)', n);
-  connection.run('DELETE FROM tokens WHERE tenant = ? AND run_id = ?', row.tenant, row.id);
 }
 
 const KEEP_ID = `INSERT OR IGNORE INTO removed (tenant, id, kind)

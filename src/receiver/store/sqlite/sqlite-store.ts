@@ -99,7 +99,7 @@ const RUNS_AT_ONCE = 100;
 /** Functions that run in the writer thread. */
 export type WriterCalls = Pick<
   SqliteCommits,
-  'apply' | 'addFeedback' | 'addTokens' | 'remove' | 'useKey' | 'setOwner' | 'setProjectAges'
+  'apply' | 'addFeedback' | 'addTokenSecret' | 'revokeTokens' | 'remove' | 'useKey' | 'setOwner' | 'setProjectAges'
 >;
 /** Functions that run in a reader thread. */
 export type ReaderCalls = { [Name in keyof SqliteReader]: SqliteReader[Name] };
@@ -177,10 +177,11 @@ export class SqliteStore implements Store {
   readonly payload: Store['payload'] = this.#reading('payload');
   readonly changes: Store['changes'] = this.#reading('changes');
   readonly feedback: Store['feedback'] = this.#reading('feedback');
-  readonly token: Store['token'] = this.#reading('token');
-  readonly tokens: Store['tokens'] = this.#reading('tokens');
+  readonly tokenSecrets: Store['tokenSecrets'] = this.#reading('tokenSecrets');
+  readonly tokensRevokedMs: Store['tokensRevokedMs'] = this.#reading('tokensRevokedMs');
   readonly addFeedback: Store['addFeedback'] = this.#writing('addFeedback');
-  readonly addTokens: Store['addTokens'] = this.#writing('addTokens');
+  readonly addTokenSecret: Store['addTokenSecret'] = this.#writing('addTokenSecret');
+  readonly revokeTokens: Store['revokeTokens'] = this.#writing('revokeTokens');
   readonly remove: Store['remove'] = this.#writing('remove');
   /** @internal */
   readonly key: KeyStore['key'] = this.#reading('key');

@@ -1,4 +1,4 @@
-import type { Feedback, FeedbackToken } from '../../feedback/feedback.ts';
+import type { Feedback } from '../../feedback/feedback.ts';
 import type { PayloadField } from '../run-view.ts';
 import { PAYLOAD_FIELDS } from '../run-view.ts';
 import type { RunFields, RunOperation } from '../store.ts';
@@ -44,11 +44,6 @@ export function upgrade(from: SqliteConnection, to: SqliteConnection): void {
     for (const { json } of from.each<{ json: string }>('SELECT json FROM feedback ORDER BY n')) {
       writer.addFeedback(tenant, JSON.parse(json) as Feedback);
     }
-    const tokens = from.all<{ json: string }>('SELECT json FROM tokens ORDER BY n');
-    writer.addTokens(
-      tenant,
-      tokens.map(({ json }) => JSON.parse(json) as FeedbackToken),
-    );
     restoreChanges(from, to);
   });
 }

@@ -1,7 +1,7 @@
-import type { Feedback, FeedbackToken } from '../../feedback/feedback.ts';
+import type { Feedback } from '../../feedback/feedback.ts';
 import type { Prices } from '../prices.ts';
 import { RemovedIds } from '../removal.ts';
-import { ATTACHMENTS_MAX, type RemovalTarget, type Scope, StoreError, TOKENS_MAX } from '../store.ts';
+import { ATTACHMENTS_MAX, type RemovalTarget, type Scope, StoreError, type TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
@@ -62,13 +62,12 @@ export class SqliteWriter {
     return this.#finish(tenant, placement);
   }
 
-  addTokens(tenant: string, tokens: readonly FeedbackToken[]): void {
-    const tenantN = this.#tenant(tenant);
-    for (const token of tokens) {
-      const values = [tenantN, token.id, idBytes(token.run_id), JSON.stringify(token)] as const;
-      this.#connection.run('INSERT OR REPLACE INTO tokens (tenant, id, run_id, json) VALUES (?, ?, ?, ?)', ...values);
-    }
-    this.#connection.run(DELETE_OLD_TOKENS, tenantN, TOKENS_MAX);
+  addTokenSecret({ secret, createdMs }: TokenSecret): void {
+    this.#connection.run('INSERT OR IGNORE INTO token_secrets VALUES (?, ?)', secret, createdMs);
+  }
+
+  revokeTokens(tenant: string, id: string, revokedMs: number): void {
+    this.#connection.run(REVOKE, this.#tenant(tenant), idBytes(id), revokedMs);
   }
 
   /** Marks some of the runs that `target` selects for deletion. */
@@ -141,9 +140,8 @@ export class SqliteWriter {
   }
 }
 
-/** The `+` makes SQLite search the tokens by tenant instead of by age over all tenants. */
-const DELETE_OLD_TOKENS = `DELETE FROM tokens WHERE tenant = ?1
-  AND +n <= (SELECT n FROM tokens WHERE tenant = ?1 ORDER BY +n DESC LIMIT 1 OFFSET ?2)`;
+const REVOKE = `INSERT INTO revoked_tokens VALUES (?, ?, ?)
+  ON CONFLICT DO UPDATE SET revoked_ms = max(revoked_ms, excluded.revoked_ms)`;
 
 const REPLACE_FEEDBACK = 'INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?)';
 
