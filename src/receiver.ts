@@ -2,6 +2,7 @@
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { ReceiverFailure, ReceiverFaults } from './receiver/faults.ts';
 export type { Feedback, FeedbackFigures } from './receiver/feedback/feedback.ts';
+export type * from './receiver/query/filter.ts';
 export type * from './receiver/query/query.ts';
 export { createReceiver, type Receiver, type ReceiverOptions } from './receiver/receiver.ts';
 export { MemoryStore, type MemoryStoreOptions } from './receiver/store/memory-store.ts';
@@ -11,7 +12,6 @@ export {
   type FilteredRun,
   filterOf,
   isAmong,
-  type Range,
   type RunFilter,
   ranged,
 } from './receiver/store/run-filter.ts';

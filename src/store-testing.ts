@@ -1,6 +1,7 @@
 /** Test cases for your own implementation of a receiver's store. @packageDocumentation */
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { Feedback, FeedbackFigures } from './receiver/feedback/feedback.ts';
+export type * from './receiver/query/filter.ts';
 export type * from './receiver/query/query.ts';
 export { type StoreCase, storeCases } from './receiver/store/conformance/store-cases.ts';
 export type {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { parseFilter as parse } from '../../src/receiver/query/filter-text.ts';
 import { condition, metadataCondition, parseFilter, queryOf, withTerms } from '../../src/viewer/data/filter.ts';
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00.000Z');
@@ -7,35 +8,19 @@ const query = (filter: string): string =>
 
 test.each([
   ['', ''],
-  ['status:error', 'status=error'],
-  ['status:error status:pending', 'status=error & status=pending'],
-  ['type:llm', 'run_type=llm'],
-  ['name:"x y"', 'name=x y'],
-  ['name:"say \\"hi\\""', 'name=say "hi"'],
-  ['tag:prod tag:eu', 'tag=prod & tag=eu'],
-  ['model:gpt-4o', 'model=gpt-4o'],
-  [
-    'project:shop trace:01a1f9f4-c90e-7d88-b1a8-7d7ec3932406',
-    'project=shop & trace_id=01a1f9f4-c90e-7d88-b1a8-7d7ec3932406',
-  ],
-  ['meta.user=42', 'metadata=user=42'],
-  ['meta.user', 'metadata=user'],
-  ['meta."a b"="c d"', 'metadata=a b=c d'],
-  ['latency>=2s', 'latency_ms_min=2000'],
-  ['latency>2s', 'latency_ms_min=2000.001'],
-  ['latency<500ms', 'latency_ms_max=499.999'],
-  ['latency>1 latency<=1.5m', 'latency_ms_min=1000.001 & latency_ms_max=90000'],
-  ['tokens>1000', 'tokens_min=1001'],
-  ['tokens<=1000 tokens>=10', 'tokens_max=1000 & tokens_min=10'],
-  ['tokens<1', 'tokens_max=0'],
+  ['status:error', 'filter=status:error'],
+  ['type:llm  name:"x y"', 'filter=type:llm name:"x y"'],
+  ['user:ada OR (tag:vip -model:gpt*)', 'filter=user:ada OR (tag:vip -model:gpt*)'],
+  ['status:error AND meta.user', 'filter=status:error meta.user'],
   ['since:1h', 'started_from=2026-11-20T11:00:00.000Z'],
   ['before:15m', 'started_before=2026-11-20T11:45:00.000Z'],
   ['since:2026-11-19T09:00Z', 'started_from=2026-11-19T09:00:00.000Z'],
   ['since:2026-11-19', `started_from=${new Date('2026-11-19T00:00').toISOString()}`],
   ['late "blue order" parcel', 'text=late "blue order" parcel'],
   ['"not closed', 'text="not closed"'],
-  ['https://example.com/a?b=c foo:bar', 'text=https://example.com/a?b=c foo:bar'],
-  ['status:error late', 'status=error & text=late'],
+  ['name:"not closed', 'filter=name:"not closed"'],
+  ['https://example.com/a?b=c foo:bar call(x) a-b', 'text=https://example.com/a?b=c foo:bar call(x) a-b'],
+  ['status:error late', 'filter=status:error & text=late'],
 ])('%s queries %s', (text, expected) => {
   expect(query(text)).toBe(expected);
   expect(parseFilter(withTerms(text, ''))).toEqual(parseFilter(text));
@@ -44,21 +29,45 @@ test.each([
 test.each([
   ['latency>soon', 'latency> expects a duration: 500ms, 2s, 1m'],
   ['latency>', 'latency> expects a duration: 500ms, 2s, 1m'],
+  ['latency:5x', 'latency: expects a duration: 500ms, 2s, 1m'],
   ['tokens>many', 'tokens> expects a number: 1000'],
+  ['tokens:..', 'tokens: expects a number: 1000'],
+  ['feedback.liked>good', 'feedback.liked> expects a number: 0.5'],
+  ['meta.n>5', 'meta.n expects = or :'],
   ['since:yesterday', 'since: expects a time: 15m, 1h, 7d, 2026-01-31, 2026-01-31T09:00'],
   ['status:', 'status: expects a value'],
+  ['name:a,', 'name: expects a value'],
   ['status:failed', 'status: expects one of error, pending, success, cancelled, interrupted, incomplete'],
   ['trace:4d5e6f70', 'trace: expects a full id'],
+  ['is:llm', 'is: expects root'],
+  ['(name:a', 'a parenthesis is not closed'],
+  ['()', 'parentheses expect a condition'],
+  ['OR name:a', 'OR and NOT expect a condition after them, and OR also before it'],
+  ['name:a OR', 'OR and NOT expect a condition after them, and OR also before it'],
+  ['name:a OR late', 'search words cannot be used with OR, NOT, any() or parentheses'],
+  ['-late', 'search words cannot be used with OR, NOT, any() or parentheses'],
+  ['any(since:1h)', 'since: and before: cannot be used with OR, NOT, any() or parentheses'],
+  [`${'('.repeat(11)}name:a${')'.repeat(11)}`, 'parentheses and negations are nested at most 10 levels deep'],
+  ['('.repeat(4_000), 'parentheses and negations are nested at most 10 levels deep'],
+  [`name:${'a,'.repeat(50)}a`, 'a filter has at most 50 values'],
+  ['a'.repeat(4_001), 'a filter has at most 4000 characters'],
 ])('%s is ignored with an explanation', (text, problem) => {
-  expect(parseFilter(text).map((term) => term.problem)).toEqual([problem]);
-  expect(query(text)).toBe('');
+  expect(parseFilter(text)[0]?.problem).toBe(problem);
+  expect(query(text)).not.toContain('filter');
+});
+
+test('limits include their maximum', () => {
+  const texts = ['a'.repeat(4_000), `${'('.repeat(10)}name:a${')'.repeat(10)}`, `name:${'a,'.repeat(49)}a`];
+  for (const text of texts) expect(parseFilter(text).map(({ problem }) => problem)).toEqual([undefined]);
 });
 
 test.each([
   ['name:a status:error', 'name:b', 'status:error name:b'],
-  ['status:error', 'status:pending', 'status:error status:pending'],
+  ['status:error', 'status:pending', 'status:pending'],
   ['status:error', 'status:error', 'status:error'],
   ['name:a', 'name', 'name:a name'],
+  ['name:a', '-name:b', 'name:a -name:b'],
+  ['tag:a', 'tag:b', 'tag:a tag:b'],
   ['latency>1s latency<9s', 'latency>=2s', 'latency<9s latency>=2s'],
   ['since:1h word', 'since:2h more', 'word since:2h more'],
   ['meta.a=1 meta.b=2', 'meta.a=3', 'meta.b=2 meta.a=3'],
@@ -67,20 +76,38 @@ test.each([
 });
 
 test('conditions for values survive their printed form', () => {
-  for (const value of ['plain', 'two words', 'a "quote"', 'back\\slash', 'c:d=e', ' ']) {
-    expect(query(condition('tag', value))).toBe(`tag=${value}`);
-    expect(query(metadataCondition('a key', value))).toBe(`metadata=a key=${value}`);
+  for (const value of [
+    'plain',
+    'two words',
+    'a "quote"',
+    'back\\slash',
+    'end\\',
+    'c:d=e',
+    ' ',
+    'a,b',
+    '*',
+    '(x)',
+    '-y',
+  ]) {
+    const values = [{ kind: 'equal', text: value }];
+    const nodes = [condition('tag', value), metadataCondition(value, value)].map(
+      (text) => parse(`${text} name:a`, 0)[0],
+    );
+    expect(nodes.map((term) => term?.node)).toEqual([
+      { field: 'tag', values },
+      { field: 'meta', key: value, values },
+    ]);
   }
 });
 
-test('the selected project replaces the project of the filter', () => {
-  expect(`${queryOf({ filter: 'project:a', project: 'b' }, NOW_MS)}`).toBe('project=b');
+test('the selected project and the project of the filter must both match', () => {
+  expect(`${queryOf({ filter: 'project:a', project: 'b' }, NOW_MS)}`).toBe('filter=project%3Aa&project=b');
 });
 
 test('durations have units, and are in seconds without one', () => {
   const valid = { '5': 5, '5ms': 0.005, '5s': 5, '5m': 300, '5min': 300, '5h': 18_000, '1d': 86_400, '1w': 604_800 };
   for (const [text, seconds] of Object.entries(valid)) {
-    expect(query(`latency>=${text}`)).toBe(`latency_ms_min=${seconds * 1_000}`);
+    const bounds = [{ operator: '>=', amount: seconds * 1_000_000 }];
+    expect(parse(`latency>=${text}`, 0)).toMatchObject([{ node: { field: 'latency', bounds } }]);
   }
-  expect(['5x', '', '-1s'].map((text) => query(`latency>=${text}`))).toEqual(['', '', '']);
 });

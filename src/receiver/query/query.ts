@@ -1,4 +1,5 @@
 import type { RunStatus, ThreadSummary, TraceSummary, Usage } from '../store/run-view.ts';
+import type { FilterNode } from './filter.ts';
 
 /** Selects the runs that match all given fields. */
 export interface RunQuery {
@@ -35,6 +36,11 @@ export interface RunQuery {
    * longer words that start with it. Case and accents are ignored. Words in double quotes must be adjacent.
    */
   text?: string;
+  /**
+   * A filter in the filter language, for example `status:error latency>2s`. The runs must match the filter and all
+   * other fields. In a list of traces, the conditions apply to the root run.
+   */
+  filter?: string;
   /** Maximum number of runs to return. */
   limit?: number;
 }
@@ -48,11 +54,15 @@ export interface TimeRange {
   readonly beforeUs: number;
 }
 
-/** A query with an explicit time range, as created by `ranged`. */
+/** A query with an explicit time range and with a parsed filter, as created by `ranged`. */
 export type Ranged<Query extends RunQuery | ListQuery | StatisticsQuery> = Omit<
   Query,
-  'startedFrom' | 'startedBefore'
-> & { readonly range: TimeRange };
+  'startedFrom' | 'startedBefore' | 'filter'
+> & {
+  readonly range: TimeRange;
+  /** Conditions of `filter`. All of them must match. */
+  readonly conditions?: readonly FilterNode[];
+};
 
 /**
  * The value by which a list is sorted. Runs without the sort value come last in either order. In a list of traces,

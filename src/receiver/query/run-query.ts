@@ -7,6 +7,7 @@ import { ValidationIssues } from '../http-error.ts';
 import { parseUuid, uuid } from '../ingest/run-fields.ts';
 import { RUN_STATUSES } from '../store/run-view.ts';
 import { checkKnownParameters, jsonObject, validated } from '../validation.ts';
+import { filterProblem } from './filter-text.ts';
 import type { ExportQuery, ListQuery, RunQuery, StatisticsQuery, ThreadQuery } from './query.ts';
 import { GROUP_KEYS, isGroupKey, SORT_KEYS } from './query-keys.ts';
 
@@ -54,6 +55,11 @@ const FILTER_CHECKS: Checks<Omit<RunQuery, 'limit'>> = {
   tokensMin: AMOUNT,
   tokensMax: AMOUNT,
   text: TEXT,
+  filter: [
+    'a valid filter',
+    (value) => typeof value === 'string' && filterProblem(value) === undefined,
+    (value) => (typeof value === 'string' ? `${shown(value)}: ${filterProblem(value)}` : shown(value)),
+  ],
 };
 
 const RUN_CHECKS: Checks<RunQuery> = { ...FILTER_CHECKS, limit: WHOLE_FROM_1 };
@@ -177,9 +183,12 @@ function readParameters<Query extends object>(search: URLSearchParams, checks: C
       continue;
     }
     const value = givenValue(field, given);
-    const [expected, holds] = checks[field as keyof Query];
+    const [expected, holds, show] = checks[field as keyof Query];
     if (holds(value)) query[field] = value;
-    else issues.add(loc, 'value', `Expected \`${parameter}\` to be ${expected}, got ${shown(given.join(', '))}`);
+    else {
+      const got = typeof show === 'function' ? show(value) : shown(given.join(', '));
+      issues.add(loc, 'value', `Expected \`${parameter}\` to be ${expected}, got ${got}`);
+    }
   }
   issues.throwIfAny();
   return query as Query;

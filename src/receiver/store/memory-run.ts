@@ -214,9 +214,9 @@ export class MemoryTrace {
     const summary = summaryOf(id, traceId, fields, facts);
     if (summary === undefined) return undefined;
     if (parentId !== undefined) summary.parent_run_id = parentId;
-    const [priced, metadata] = [withCost(summary, prices), fields.extra?.metadata];
-    const order = fields.dotted_order;
-    return { run, trace: this, id, parentId, order, summary: priced, metadata, ...timesOf(summary) };
+    const { dotted_order: order, error, extra } = fields;
+    const compared = { summary: withCost(summary, prices), metadata: extra?.metadata, error, ...timesOf(summary) };
+    return { run, trace: this, id, parentId, order, feedback: [...run.feedback.values()], ...compared };
   }
 }
 

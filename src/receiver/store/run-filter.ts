@@ -1,33 +1,23 @@
+import { RunspanError } from '../../base/errors.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
+import type { Feedback } from '../feedback/feedback.ts';
+import type { AmountField, Bound, Comparison, FilterNode, TextField, TextPattern } from '../query/filter.ts';
+import { type FilterTerm, parseFilter } from '../query/filter-text.ts';
 import type { ListQuery, Ranged, RunQuery, SortKey, StatisticsQuery, TimeRange } from '../query/query.ts';
-import type { RunStatus, RunSummary, Usage } from './run-view.ts';
+import type { RunSummary, Usage } from './run-view.ts';
 import { parseSearch, type Search } from './search-words.ts';
 import type { RunFields, Scope } from './store.ts';
 
-/** A parsed query. The search text is split into words. Single values are converted to lists. */
+/** A parsed query. A run must match all parts of the filter. */
 export interface RunFilter {
   /**
    * Projects from the scope and from the query. A run's project must equal each of these projects, by name or by id.
    */
   readonly projects: readonly string[];
   readonly traceId: string | undefined;
-  readonly name: string | undefined;
-  readonly runType: string | undefined;
-  readonly model: string | undefined;
-  readonly thread: string | undefined;
-  readonly statuses: readonly RunStatus[] | undefined;
-  readonly tags: readonly string[];
-  readonly metadata: readonly (readonly [key: string, value: string | null])[];
   readonly range: TimeRange;
-  readonly latencyUs: Range | undefined;
-  readonly tokens: Range | undefined;
+  readonly conditions: readonly FilterNode[];
   readonly search: Search | undefined;
-}
-
-/** A range of numbers. Both ends are inclusive. */
-export interface Range {
-  readonly min: number;
-  readonly max: number;
 }
 
 /** Properties of a run that filters compare. */
@@ -37,6 +27,10 @@ export interface FilteredRun {
   /** Latency in microseconds. Undefined if the run has not ended. */
   readonly latencyUs: number | undefined;
   readonly metadata: NonNullable<RunFields['extra']>['metadata'];
+  /** The complete error. */
+  readonly error: string | undefined;
+  readonly feedback: readonly Feedback[];
+  readonly trace: { readonly root: FilteredRun | undefined; readonly runs: readonly FilteredRun[] };
 }
 
 export function timesOf(run: Pick<RunSummary, 'start_time' | 'end_time'>): Pick<FilteredRun, 'startUs' | 'latencyUs'> {
@@ -49,34 +43,63 @@ export function timesOf(run: Pick<RunSummary, 'start_time' | 'end_time'>): Pick<
 /** The time range that contains all runs. */
 export const ALL_TIMES: TimeRange = { fromUs: Number.NEGATIVE_INFINITY, beforeUs: Number.POSITIVE_INFINITY };
 
-/** Replaces the start times of a query with an explicit time range. */
+/**
+ * Parses the filter of a query, and replaces its start times with an explicit time range. Throws
+ * `RUNSPAN_INVALID_OPTION` if the filter is invalid.
+ */
 export function ranged<Query extends RunQuery | ListQuery | StatisticsQuery>(query: Query): Ranged<Query> {
-  const { startedFrom = '', startedBefore = '', ...others } = query;
+  const { startedFrom = '', startedBefore = '', filter = '', ...others } = query;
+  const terms = parseFilter(filter, Date.now());
+  const problem = terms.find((term) => term.problem !== undefined)?.problem;
+  if (problem !== undefined) {
+    throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`filter\` to be a valid filter: ${problem}`);
+  }
+  const valuesOf = (field: FilterTerm['field']) =>
+    terms.filter((term) => term.field === field).map(({ value }) => value);
+  const times = (given: readonly string[]) => given.map(parseIsoTimestamp).filter((us) => us !== undefined);
   const range = {
-    fromUs: parseIsoTimestamp(startedFrom) ?? ALL_TIMES.fromUs,
-    beforeUs: parseIsoTimestamp(startedBefore) ?? ALL_TIMES.beforeUs,
+    fromUs: Math.max(ALL_TIMES.fromUs, ...times([startedFrom, ...valuesOf('startedFrom')])),
+    beforeUs: Math.min(ALL_TIMES.beforeUs, ...times([startedBefore, ...valuesOf('startedBefore')])),
   };
-  return { ...others, range };
+  const conditions = terms.flatMap(({ node }) => node ?? []);
+  const text = [query.text ?? '', ...valuesOf('text')].join(' ').trim();
+  return { ...others, range, ...(conditions.length > 0 && { conditions }), ...(text !== '' && { text }) };
 }
 
 /** Creates a filter from the scope and the query. */
 export function filterOf({ project: own }: Scope, query: Ranged<Omit<RunQuery, 'limit'>>): RunFilter {
-  const { project, latencyMsMin, latencyMsMax, text = '' } = query;
+  const { project, name, runType, model, status, tag, metadata = {}, latencyMsMin, latencyMsMax, text = '' } = query;
+  const conditions = [
+    ...equal('name', name),
+    ...equal('type', runType),
+    ...equal('model', model),
+    ...equal('thread', query.thread),
+    ...equal('status', status),
+    ...(tag === undefined ? [] : listOf(tag)).flatMap((one) => equal('tag', one)),
+    ...Object.entries(metadata).map(([key, value]) =>
+      value === null ? { field: 'meta' as const, key } : { field: 'meta' as const, key, values: [equalTo(value)] },
+    ),
+    ...within('latency', latencyMsMin, latencyMsMax, 1_000),
+    ...within('tokens', query.tokensMin, query.tokensMax, 1),
+    ...(query.conditions ?? []),
+  ];
+  // Stores have indexes on the trace and the project.
+  const traceIds = conditions.flatMap((node) => singleValueOf(node, 'trace') ?? []);
+  const projects = conditions.flatMap((node) => singleValueOf(node, 'project') ?? []);
   return {
-    projects: [own, project].filter((name) => name !== undefined),
-    traceId: query.traceId,
-    name: query.name,
-    runType: query.runType,
-    model: query.model,
-    thread: query.thread,
-    statuses: query.status === undefined ? undefined : listOf(query.status),
-    tags: query.tag === undefined ? [] : listOf(query.tag),
-    metadata: Object.entries(query.metadata ?? {}),
+    projects: [own, project, ...projects].filter((one) => one !== undefined),
+    traceId: query.traceId ?? traceIds[0],
     range: query.range,
-    latencyUs: rangeOf(latencyMsMin, latencyMsMax, 1_000),
-    tokens: rangeOf(query.tokensMin, query.tokensMax, 1),
+    conditions: conditions.filter((node) => singleValueOf(node, 'project') === undefined),
     search: parseSearch(text),
   };
+}
+
+/** Returns the value if the condition compares the field with exactly one value. */
+export function singleValueOf(node: FilterNode, field: TextField): string | undefined {
+  if (!('field' in node) || node.field !== field || node.values?.length !== 1) return undefined;
+  const [{ kind, text } = equalTo('')] = node.values;
+  return kind === 'equal' ? text : undefined;
 }
 
 /**
@@ -84,22 +107,104 @@ export function filterOf({ project: own }: Scope, query: Ranged<Omit<RunQuery, '
  * usage of the whole trace.
  */
 export function isAmong(filter: RunFilter, run: FilteredRun, usage: Usage | undefined): boolean {
-  const { summary, startUs, latencyUs, metadata } = run;
   return (
-    filter.projects.every((project) => isOfProject(summary, project)) &&
-    isOrAny(filter.traceId, summary.trace_id) &&
-    isOrAny(filter.name, summary.name) &&
-    isOrAny(filter.runType, summary.run_type) &&
-    isOrAny(filter.model, summary.model) &&
-    (filter.thread === undefined || filter.thread === threadOf(metadata)) &&
-    (filter.statuses?.includes(summary.status) ?? true) &&
-    filter.tags.every((tag) => summary.tags?.includes(tag)) &&
-    filter.metadata.every(([key, value]) => hasMetadata(metadata, key, value)) &&
-    startUs >= filter.range.fromUs &&
-    startUs < filter.range.beforeUs &&
-    isWithin(filter.latencyUs, latencyUs) &&
-    isWithin(filter.tokens, usage?.total_tokens)
+    isInside(filter, run) &&
+    (filter.traceId === undefined || filter.traceId === run.summary.trace_id) &&
+    run.startUs >= filter.range.fromUs &&
+    run.startUs < filter.range.beforeUs &&
+    filter.conditions.every((node) => isMatch(filter, node, run, usage))
   );
+}
+
+function isInside({ projects }: RunFilter, { summary }: FilteredRun): boolean {
+  return projects.every((project) => isOfProject(summary, project));
+}
+
+function isMatch(filter: RunFilter, node: FilterNode, run: FilteredRun, usage: Usage | undefined): boolean {
+  if ('all' in node) return node.all.every((one) => isMatch(filter, one, run, usage));
+  if ('some' in node) return node.some.some((one) => isMatch(filter, one, run, usage));
+  if ('not' in node) return !isMatch(filter, node.not, run, usage);
+  if ('anyRun' in node) {
+    return run.trace.runs.some((one) => isInside(filter, one) && isMatch(filter, node.anyRun, one, one.summary.usage));
+  }
+  if (node.field === 'root') return run === run.trace.root;
+  if (node.field === 'feedback') return run.feedback.some((feedback) => isMatchingFeedback(node, feedback));
+  if (node.bounds !== undefined) return isWithin(node.bounds, amountOf(node.field, run, usage));
+  return hasValue(node, textsOf(node, run));
+}
+
+/** Returns whether any of the texts matches any of the patterns. Without patterns, there must be a text. */
+export function hasValue({ values }: Comparison, texts: readonly (string | undefined)[]): boolean {
+  return texts.some(
+    (text) => text !== undefined && (values?.some((value) => PATTERNS[value.kind](text, value.text)) ?? true),
+  );
+}
+
+const PATTERNS: Readonly<Record<TextPattern['kind'], (text: string, part: string) => boolean>> = {
+  equal: (text, part) => text === part,
+  prefix: (text, part) => text.startsWith(part),
+  suffix: (text, part) => text.endsWith(part),
+  contains: (text, part) => text.includes(part),
+};
+
+function isWithin(bounds: readonly Bound[], value: number | undefined): boolean {
+  return value !== undefined && bounds.every(({ operator, amount }) => OPERATORS[operator](value, amount));
+}
+
+const OPERATORS: Readonly<Record<Bound['operator'], (value: number, amount: number) => boolean>> = {
+  '=': (value, amount) => value === amount,
+  '>': (value, amount) => value > amount,
+  '>=': (value, amount) => value >= amount,
+  '<': (value, amount) => value < amount,
+  '<=': (value, amount) => value <= amount,
+};
+
+export function isMatchingFeedback(comparison: Comparison, { key, score, value }: Feedback): boolean {
+  if (comparison.key !== key) return false;
+  const number = score === undefined ? undefined : Number(score);
+  if (comparison.bounds !== undefined) return isWithin(comparison.bounds, number);
+  return (
+    comparison.values === undefined ||
+    hasValue(comparison, [score, number, value].filter((one) => one !== undefined).map(metadataText))
+  );
+}
+
+function textsOf(
+  { field, key = '' }: Comparison,
+  { summary, metadata, error }: FilteredRun,
+): readonly (string | undefined)[] {
+  switch (field) {
+    case 'type':
+      return [summary.run_type];
+    case 'project':
+      return [projectOf(summary), summary.session_id];
+    case 'trace':
+      return [summary.trace_id];
+    case 'run':
+      return [summary.id];
+    case 'thread':
+      return [threadOf(metadata)];
+    case 'user':
+      return [userOf(metadata)];
+    case 'tag':
+      return summary.tags ?? [];
+    case 'error':
+      return [errorText(error)];
+    case 'meta':
+      return [metadataTextOf(metadata, key)];
+    default:
+      return [summary[field as 'name' | 'model' | 'status']];
+  }
+}
+
+function amountOf(
+  field: Comparison['field'],
+  { latencyUs }: FilteredRun,
+  usage: Usage | undefined,
+): number | undefined {
+  if (field === 'latency') return latencyUs;
+  if (field === 'tokens') return usage?.total_tokens;
+  return field === 'cost' ? usage?.total_cost : usage?.[field as 'input_tokens' | 'output_tokens'];
 }
 
 /** Returns the value by which a list sorts the run, or null if the run has no such value. */
@@ -144,10 +249,9 @@ export function userOf(metadata: FilteredRun['metadata']): string | undefined {
   return typeof user === 'string' ? user : undefined;
 }
 
-/** Returns whether the metadata contains the key with this value. If `value` is null, any value matches. */
-export function hasMetadata(metadata: FilteredRun['metadata'], key: string, value: string | null): boolean {
-  if (metadata === undefined || !Object.hasOwn(metadata, key)) return false;
-  return value === null || value === metadataText(metadata[key]);
+/** Returns an error in the form in which filters compare it. */
+export function errorText(error: string | undefined): string | undefined {
+  return error === '' ? undefined : error?.toLowerCase();
 }
 
 /** Returns a metadata value as filters and groups compare it. Values other than strings are converted to JSON text. */
@@ -155,17 +259,24 @@ export function metadataText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-function isOrAny(asked: string | undefined, value: string | undefined): boolean {
-  return asked === undefined || value === asked;
+export function metadataTextOf(metadata: FilteredRun['metadata'], key: string): string | undefined {
+  return metadata !== undefined && Object.hasOwn(metadata, key) ? metadataText(metadata[key]) : undefined;
 }
 
-function isWithin(range: Range | undefined, value: number | undefined): boolean {
-  return range === undefined || (value !== undefined && value >= range.min && value <= range.max);
+function equal(field: TextField, value: string | readonly string[] | undefined): Comparison[] {
+  return value === undefined ? [] : [{ field, values: listOf(value).map(equalTo) }];
 }
 
-function rangeOf(min: number | undefined, max: number | undefined, unit: number): Range | undefined {
-  if (min === undefined && max === undefined) return undefined;
-  return { min: (min ?? Number.NEGATIVE_INFINITY) * unit, max: (max ?? Number.POSITIVE_INFINITY) * unit };
+function equalTo(text: string): TextPattern {
+  return { kind: 'equal', text };
+}
+
+function within(field: AmountField, min: number | undefined, max: number | undefined, unit: number): Comparison[] {
+  const bounds = [
+    ...(min === undefined ? [] : [{ operator: '>=' as const, amount: min * unit }]),
+    ...(max === undefined ? [] : [{ operator: '<=' as const, amount: max * unit }]),
+  ];
+  return bounds.length === 0 ? [] : [{ field, bounds }];
 }
 
 function listOf<Item>(value: Item | readonly Item[]): readonly Item[] {

@@ -26,7 +26,7 @@ const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/gu;
 
 /** Returns the words of a text in lower case and without accents. */
-function wordsOf(text: string): string[] {
+export function wordsOf(text: string): string[] {
   const plain = ASCII.test(text) ? text : text.normalize('NFKD').replace(MARK, '').replace(UNSPACED, ' $& ');
   return (plain.toLowerCase().match(WORD) ?? []).map((word) => word.slice(0, WORD_LENGTH_MAX));
 }

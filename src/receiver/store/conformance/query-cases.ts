@@ -118,6 +118,156 @@ const filters: StoreCase[] = [
   },
 ];
 
+const OTHER_TRACE = id(20);
+
+/** Two traces, a run with markup in its values, and feedback on runs 11, 12 and 14. */
+async function applyFiltered(store: Store): Promise<void> {
+  const usage = (input_tokens: number, output_tokens: number, total_cost: number) => ({
+    outputs: { usage_metadata: { input_tokens, output_tokens, total_cost } },
+  });
+  const about = (metadata: Record<string, unknown>) => ({ extra: { metadata } });
+  await store.apply(SCOPE, [
+    post(11, { ms: 1_500, name: 'answer', tags: ['prod', 'eu'], ...about({ user_id: 'ada', thread_id: 't1', n: 7 }) }),
+    post(12, { parent: 11, ms: 500, name: 'model', run_type: 'llm', ...usage(6, 4, 0.25), ...about({ plan: 'pro' }) }),
+    post(13, { parent: 11, name: 'search', run_type: 'tool', error: 'TimeoutError: Zu spät\n  at Socket.end' }),
+    post(14, { ms: 3_000, name: 'answer question', tags: ['eu'], ...about({ user_id: 'bob', plan: null }) }),
+    post(15, { name: '50% [a*b] "q"', session_name: 'other', ...about({ 'a key': 'x=y', deep: { a: 1 } }) }),
+  ]);
+  await store.addFeedback(SCOPE, feedback(11, { id: id(901), key: 'liked', score: 0.25 }));
+  await store.addFeedback(SCOPE, feedback(11, { id: id(902), key: 'liked', score: 0.75 }));
+  await store.addFeedback(SCOPE, { ...feedback(12, { id: id(903), key: 'topic', value: 'refund' }), score: true });
+  await store.addFeedback(SCOPE, feedback(14, { id: id(904), key: 'liked', score: 1 }));
+}
+
+/** Filters, the runs that they select, and the roots of the traces that they select. */
+const FILTER_TEXTS: readonly (readonly [filter: string, runs: number[], roots?: number[]])[] = [
+  ['', [11, 12, 13, 14, 15], [11, 14, 15]],
+  ['name:answer', [11]],
+  ['name:answer,model', [11, 12], [11]],
+  ['name:answer*', [11, 14]],
+  ['name:*question', [14]],
+  ['name:*SWER*', []],
+  ['name:*swer*', [11, 14]],
+  ['name:"answer question"', [14]],
+  ['name:"50% [a*b] \\"q\\""', [15]],
+  ['name:*"[a*b]"*', [15]],
+  ['name:*[A*', []],
+  ['name:5?%*', []],
+  ['type:llm,tool', [12, 13], []],
+  ['-type:llm', [11, 13, 14, 15], [11, 14, 15]],
+  ['model:*', [], []],
+  ['status:success', [11, 12, 14], [11, 14]],
+  ['status:error', [13], []],
+  ['status:error,pending', [13, 15], [15]],
+  ['-status:success', [13, 15], [15]],
+  ['project:other', [15]],
+  ['-project:other', [11, 12, 13, 14], [11, 14]],
+  ['project:other,shop status:pending', [15]],
+  ['user:ada', [11]],
+  ['user:ada,bob', [11, 14]],
+  ['user:a*', [11]],
+  ['user:*', [11, 14]],
+  ['-user:ada', [12, 13, 14, 15], [14, 15]],
+  ['thread:t1', [11]],
+  ['tag:prod', [11]],
+  ['tag:eu tag:prod', [11]],
+  ['tag:prod,eu', [11, 14]],
+  ['tag:*u', [11, 14]],
+  ['-tag:prod', [12, 13, 14, 15], [14, 15]],
+  [`trace:${id(11)}`, [11, 12, 13], [11]],
+  [`trace:${id(11).toUpperCase().replaceAll('-', '')}`, [11, 12, 13], [11]],
+  [`-trace:${id(11)}`, [14, 15]],
+  [`trace:${OTHER_TRACE}`, []],
+  [`run:${id(12)},${id(14)}`, [12, 14], [14]],
+  ['error:timeout', [13], []],
+  ['error:SPÄT', [13], []],
+  ['error:socket.end', [13], []],
+  ['error:*', [13], []],
+  ['-error:*', [11, 12, 14, 15], [11, 14, 15]],
+  ['meta.user_id', [11, 14]],
+  ['meta.user_id:ada', [11]],
+  ['meta.user_id=ada,bob', [11, 14]],
+  ['meta.n:7', [11]],
+  ['meta.n:70', []],
+  ['meta.plan', [12, 14], [14]],
+  ['meta.plan:null', [14]],
+  ['meta.plan:p*', [12], []],
+  ['-meta.plan:pro', [11, 13, 14, 15], [11, 14, 15]],
+  ['meta."a key"="x=y"', [15]],
+  ['meta.deep:"{\\"a\\":1}"', [15]],
+  ['meta.toString', []],
+  ['feedback.liked', [11, 14]],
+  ['feedback.liked>0.5', [11, 14]],
+  ['feedback.liked<0.5', [11]],
+  ['feedback.liked:0.3..0.7', []],
+  ['feedback.liked:0.7..', [11, 14]],
+  ['feedback.liked:1', [14]],
+  ['feedback.topic:refund', [12], []],
+  ['feedback.topic:true', [12], []],
+  ['feedback.topic>=1', [12], []],
+  ['-feedback.liked', [12, 13, 15], [15]],
+  ['latency>=1500ms', [11, 14]],
+  ['latency>1.5', [14]],
+  ['latency<1500ms', [12], []],
+  ['latency:1s..3s', [11, 14]],
+  ['latency:500ms', [12], []],
+  ['-latency>1s', [12, 13, 15], [15]],
+  ['tokens:10', [12], [11]],
+  ['tokens>10', []],
+  ['input_tokens<=6', [12], [11]],
+  ['output_tokens:4..', [12], [11]],
+  ['cost>0.2', [12], [11]],
+  ['cost:..0.2', []],
+  ['is:root', [11, 14, 15]],
+  ['-is:root', [12, 13], []],
+  [`since:${second(14)}`, [14, 15]],
+  [`before:${second(12)} before:${second(14)}`, [11]],
+  ['name:answer OR user:bob', [11, 14]],
+  ['type:chain name:model OR user:bob OR meta.deep', [14, 15]],
+  ['(name:answer tag:prod) OR (name:model tag:prod)', [11]],
+  ['NOT (name:answer OR type:llm)', [13, 14, 15], [14, 15]],
+  ['-(status:success -user:bob)', [13, 14, 15], [14, 15]],
+  ['any(status:error)', [11, 12, 13], [11]],
+  ['any(type:llm cost>0.2) AND -error:*', [11, 12], [11]],
+  ['-any(type:llm)', [14, 15]],
+  ['any(name:model error:*)', []],
+  ['any(name:model) any(error:*)', [11, 12, 13], [11]],
+  ['any(feedback.topic OR project:other)', [11, 12, 13, 15], [11, 15]],
+  ['any(-any(user:ada))', [14, 15]],
+  ['zu spät', [13], [11]],
+  ['"zu spät" any(type:llm)', [13], [11]],
+  ['spät -name:search', [], [11]],
+];
+
+const languages: StoreCase[] = [
+  {
+    title: 'A filter text selects runs, and traces by their root',
+    run: async (store) => {
+      await applyFiltered(store);
+      for (const [filter, runs, roots = runs] of FILTER_TEXTS) {
+        equal(await listed(store, { filter, order: 'ascending' }), runs, `runs with ${filter}`);
+        equal(await traced(store, { filter, order: 'ascending' }), roots, `traces with ${filter}`);
+        equal((await numbersOf(store, { filter })).sort(), runs, `exported runs with ${filter}`);
+        equal((await store.statistics(SCOPE, ranged({ filter }))).total.runs, runs.length, `statistics of ${filter}`);
+      }
+    },
+  },
+  {
+    title: 'A filter combines with the other fields of a query, and selects runs only within the project of a scope',
+    run: async (store) => {
+      await applyFiltered(store);
+      equal(await listed(store, { filter: 'type:llm OR user:ada', status: 'success', latencyMsMin: 1_000 }), [11]);
+      equal(await listed(store, { filter: 'zu', text: 'spät' }), [13]);
+      equal(await listed(store, { filter: `since:${second(12)}`, startedBefore: second(13) }), [12]);
+      equal(await listed(store, { filter: 'project:other', project: 'shop' }), []);
+      await store.apply(SCOPE, [post(16, { parent: 11, session_name: 'other', name: 'elsewhere' })]);
+      const inShop = { ...SCOPE, project: 'shop' };
+      equal((await store.traces(inShop, ranged({ filter: 'any(name:elsewhere)' }))).items, []);
+      equal(await traced(store, { filter: 'any(name:elsewhere)' }), [11]);
+    },
+  },
+];
+
 const pages: StoreCase[] = [
   {
     title: 'A run in a list has what its fields and payloads contain',
@@ -343,4 +493,4 @@ function payloadsOf(store: Store, number: number): Promise<(string | undefined)[
   return Promise.all([store.payload(SCOPE, id(number), 'inputs'), store.payload(SCOPE, id(number), 'outputs')]);
 }
 
-export const queryCases: readonly StoreCase[] = [...filters, ...pages, ...traces];
+export const queryCases: readonly StoreCase[] = [...filters, ...languages, ...pages, ...traces];

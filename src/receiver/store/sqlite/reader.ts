@@ -12,7 +12,7 @@ import type {
   TimeRange,
 } from '../../query/query.ts';
 import type { StoredKey } from '../key-store.ts';
-import { ALL_TIMES, filterOf, type RunFilter } from '../run-filter.ts';
+import { ALL_TIMES, filterOf, type RunFilter, singleValueOf } from '../run-filter.ts';
 import { derivedOrder, inOrder, startUsOf, type TreeNode } from '../run-tree.ts';
 import {
   type AttachmentInfo,
@@ -25,21 +25,11 @@ import {
   type TraceSummary,
 } from '../run-view.ts';
 import type { Changes, Removal, RemovalTarget, Scope, TokenSecret } from '../store.ts';
+import { defineFilterFunctions, SqlFilter } from './conditions.ts';
 import { idBytes, idText, type Row, type SqliteConnection, type SqlValue } from './database.ts';
 import { copyTo, type StoreOwner } from './file.ts';
 import { SqliteKeys } from './keys.ts';
-import {
-  all,
-  type Condition,
-  conditionsOf,
-  defineFilterFunctions,
-  isSessionId,
-  outlineIn,
-  RUN_SORTS,
-  rowsOfPage,
-  summaryIn,
-  TRACE_SORTS,
-} from './lists.ts';
+import { all, type Condition, isSessionId, outlineIn, RUN_SORTS, rowsOfPage, summaryIn, TRACE_SORTS } from './lists.ts';
 import { payloadSizes, readPayload } from './payloads.ts';
 import { countRemovable, RemovalSearch } from './removal.ts';
 import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
@@ -252,7 +242,7 @@ export class SqliteReader {
   }
 
   #conditionsOf(tenant: number, filter: RunFilter): Condition[] {
-    const conditions = conditionsOf(this.#connection, tenant, filter, 'runs.total_tokens');
+    const conditions = new SqlFilter(this.#connection, this.#search, tenant, filter).conditions();
     return filter.search === undefined ? conditions : [...conditions, this.#search.condition(filter.search)];
   }
 
@@ -260,7 +250,7 @@ export class SqliteReader {
   #rootConditions(tenant: number, filter: RunFilter): Condition[] {
     const conditions = [
       { sql: 'runs.is_root = 1', values: [] },
-      ...conditionsOf(this.#connection, tenant, filter, 'traces.total_tokens'),
+      ...new SqlFilter(this.#connection, this.#search, tenant, filter).conditions('traces'),
     ];
     if (filter.search === undefined) return conditions;
     const { sql, values } = this.#search.condition(filter.search);
@@ -273,11 +263,10 @@ export class SqliteReader {
    * an index on all runs.
    */
   #rootIndex(tenant: number, filter: RunFilter, { sort = 'start_time' }: Ranged<ListQuery>): string {
-    const { projects, name, traceId, model, thread, metadata, tags, search } = filter;
-    const others =
-      [traceId, model, thread, search].some((value) => value !== undefined) || metadata.length + tags.length > 0;
-    if (others || sort !== 'start_time') return '';
-    if (name !== undefined) return 'INDEXED BY roots_by_name';
+    const { projects, traceId, conditions, search } = filter;
+    const isPlain = conditions.every((node) => 'field' in node && WITHOUT_INDEX.includes(node.field));
+    if (!isPlain || traceId !== undefined || search !== undefined || sort !== 'start_time') return '';
+    if (conditions.some((node) => singleValueOf(node, 'name') !== undefined)) return 'INDEXED BY roots_by_name';
     const [project] = projects;
     if (project === undefined || isSessionId(this.#connection, tenant, project)) return '';
     return 'INDEXED BY roots_by_project';
@@ -332,6 +321,9 @@ export class SqliteReader {
     return rows.map(({ json }) => JSON.parse(json));
   }
 }
+
+/** Fields for which no index is better than an index on root runs. */
+const WITHOUT_INDEX: readonly string[] = ['name', 'type', 'status', 'latency', 'tokens', 'cost', 'root'];
 
 const BY_ID = `${SELECT_RUNS} WHERE runs.tenant = ? AND runs.id = ? AND start_us IS NOT NULL`;
 const NODES = `SELECT runs.n AS n, id, parent, start_us, fields ->> '$.dotted_order' AS own

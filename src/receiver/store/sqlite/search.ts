@@ -1,4 +1,4 @@
-import { indexText, isFound, runWords, type Search } from '../search-words.ts';
+import { indexText, isFound, runWords, type Search, wordsOf } from '../search-words.ts';
 import type { RunFields } from '../store.ts';
 import type { SqliteConnection } from './database.ts';
 import type { Condition } from './lists.ts';
@@ -38,7 +38,7 @@ export class SqliteSearch {
     this.#search = search;
     const query = indexQuery(search);
     const fresh = this.#unindexed().filter((n) => this.#isFound(n));
-    const indexed = this.#connection.all<{ n: number }>(INDEXED, query, this.#rareMax + 1).map(({ n }) => n);
+    const indexed = this.#indexed(query);
     if (indexed.length > this.#rareMax) {
       const checked = search.phrases.length === 0 ? '' : ' AND has_phrases(runs.n)';
       const sql = `(runs.n IN (SELECT rowid FROM words WHERE words MATCH ?) AND runs.n NOT IN unindexed${checked})
@@ -47,6 +47,21 @@ export class SqliteSearch {
     }
     const found = search.phrases.length === 0 ? indexed : indexed.filter((n) => this.#isFound(n));
     return { sql: 'runs.n IN (SELECT value FROM json_each(?))', values: [JSON.stringify([...fresh, ...found])] };
+  }
+
+  /**
+   * Returns the runs that contain all words of a text, and the runs that are not indexed yet. Returns undefined if the
+   * text contains no words, or if there are many such runs.
+   */
+  runsWith(text: string): readonly number[] | undefined {
+    const words = wordsOf(text);
+    if (words.length === 0) return undefined;
+    const found = this.#indexed(indexQuery({ prefixes: [], phrases: [words] }));
+    return found.length > this.#rareMax ? undefined : [...this.#unindexed(), ...found];
+  }
+
+  #indexed(query: string): number[] {
+    return this.#connection.all<{ n: number }>(INDEXED, query, this.#rareMax + 1).map(({ n }) => n);
   }
 
   #unindexed(): number[] {

@@ -15,6 +15,7 @@ import { shown } from '../../../base/text.ts';
 import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, ThreadQuery } from '../../query/query.ts';
 import type { KeyStore } from '../key-store.ts';
 import { checkedPrices, type Prices } from '../prices.ts';
+import { singleValueOf } from '../run-filter.ts';
 import type { RunSummary, ThreadSummary, TraceSummary } from '../run-view.ts';
 import {
   type Removal,
@@ -307,7 +308,10 @@ export class SqliteStore implements Store {
   }
 
   async #readerOf(query: Ranged<RunQuery & ListQuery>): Promise<Thread<ReaderCalls>> {
-    const isQuick = Object.entries(query).every(([key, value]) => value === undefined || QUICK.includes(key));
+    const { conditions = [] } = query;
+    const isQuick =
+      Object.entries(query).every(([key, value]) => value === undefined || QUICK.includes(key)) &&
+      conditions.every((node) => QUICK_FIELDS.some((field) => singleValueOf(node, field) !== undefined));
     const isOrdered = query.sort === undefined || query.sort === 'start_time';
     return query.traceId !== undefined || (isQuick && isOrdered) ? this.#threads.reader : this.#openSlowReader();
   }
@@ -343,15 +347,5 @@ function ownOwner(): StoreOwner {
 /**
  * Query fields for which an index returns runs in chronological order. A query with other fields may scan many runs.
  */
-const QUICK: readonly string[] = [
-  'project',
-  'name',
-  'model',
-  'thread',
-  'status',
-  'range',
-  'sort',
-  'order',
-  'cursor',
-  'limit',
-];
+const QUICK_FIELDS = ['project', 'name', 'model', 'status', 'thread', 'user', 'trace', 'run'] as const;
+const QUICK: readonly string[] = [...QUICK_FIELDS, 'conditions', 'range', 'sort', 'order', 'cursor', 'limit'];

@@ -1,11 +1,13 @@
+import type { Comparison, FilterNode } from '../../query/filter.ts';
 import type { GroupKey, Ranged, Statistics, StatisticsQuery, TimeRange } from '../../query/query.ts';
 import { metadataKeyOf } from '../../query/query-keys.ts';
 import type { RunFilter } from '../run-filter.ts';
 import type { RunStatus } from '../run-view.ts';
 import { groupsInJson, latenciesOf, type StartRange, StatisticsTally, usageSumsOf } from '../statistics.ts';
+import { conditionOf, ofText } from './conditions.ts';
 import { MINUTE_US, PERIODS, SUMS, type SumsRow } from './counters.ts';
 import type { Row, SqliteConnection } from './database.ts';
-import { all, among, type Condition, equal } from './lists.ts';
+import { all, type Condition } from './lists.ts';
 import { COUNTS_USAGE, usageIn } from './run-row.ts';
 
 const LONGEST = PERIODS.at(-1) ?? 1;
@@ -70,11 +72,24 @@ function minuteOf(startUs: number): number {
   return Math.floor(startUs / MINUTE_US);
 }
 
-function hasCounters({ traceId, thread, tags, metadata, latencyUs, tokens, search }: RunFilter): boolean {
-  const isPlain =
-    (traceId ?? thread) === undefined && latencyUs === undefined && tokens === undefined && search === undefined;
-  return isPlain && tags.length === 0 && metadata.length === 0;
+function hasCounters({ traceId, conditions, search }: RunFilter): boolean {
+  return traceId === undefined && search === undefined && conditions.every(isCounted);
 }
+
+/** Returns whether the counters contain all fields that a condition compares. */
+function isCounted(node: FilterNode): boolean {
+  if ('field' in node) return Object.hasOwn(COUNTED_COLUMNS, node.field);
+  if ('not' in node) return isCounted(node.not);
+  return 'anyRun' in node ? false : ('all' in node ? node.all : node.some).every(isCounted);
+}
+
+/** SQL expressions for the fields of a filter. They are null if the runs have no value. */
+const COUNTED_COLUMNS: Readonly<Partial<Record<Comparison['field'], string>>> = {
+  name: 'name',
+  type: 'run_type',
+  model: "nullif(model, '')",
+  status: 'status',
+};
 
 /** Divides a range into as few periods as possible. No period crosses the boundary of a time bucket. */
 function segmentsOf({ fromUs, beforeUs }: TimeRange, stepMinutes: number): Segment[] {
@@ -109,14 +124,16 @@ class CounterReader {
 
   constructor(connection: SqliteConnection, tenant: number, filter: RunFilter) {
     this.#connection = connection;
-    const { projects, name, runType, model, statuses } = filter;
+    const { projects, conditions } = filter;
     this.#condition = all([
       { sql: 'tenant = ?', values: [tenant] },
-      ...projects.flatMap((project) => equal('project', project)),
-      ...equal('name', name),
-      ...equal('run_type', runType),
-      ...equal('model', model),
-      ...(statuses === undefined ? [] : [among('status', statuses)]),
+      ...projects.map((project) => ({ sql: 'project = ?', values: [project] })),
+      ...conditions.map((node) =>
+        conditionOf(node, (leaf) => {
+          const { field = 'name', values = [] } = leaf as Partial<Comparison>;
+          return ofText(COUNTED_COLUMNS[field] ?? '', values);
+        }),
+      ),
     ]);
   }
 

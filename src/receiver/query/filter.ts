@@ -1,0 +1,52 @@
+/** A field whose values are compared as text. `meta` is a metadata key, and `error` ignores case. */
+export type TextField =
+  | 'name'
+  | 'type'
+  | 'model'
+  | 'status'
+  | 'project'
+  | 'trace'
+  | 'run'
+  | 'thread'
+  | 'user'
+  | 'tag'
+  | 'error'
+  | 'meta';
+
+/** A field whose value is a number. `latency` is in microseconds. */
+export type AmountField = 'latency' | 'tokens' | 'input_tokens' | 'output_tokens' | 'cost';
+
+/** Text that a value must equal, start with, end with or contain. Every value contains the empty text. */
+export interface TextPattern {
+  readonly kind: 'equal' | 'prefix' | 'suffix' | 'contains';
+  readonly text: string;
+}
+
+/** A limit for a number. */
+export interface Bound {
+  readonly operator: '=' | '>' | '>=' | '<' | '<=';
+  readonly amount: number;
+}
+
+/**
+ * Compares one field of a run. The run matches if one of the field's values matches any of `values`, or all of
+ * `bounds`. If neither is given, the run must have a value. The value of `feedback` is the score, or the field `value`.
+ */
+export interface Comparison {
+  readonly field: TextField | AmountField | 'feedback' | 'root';
+  /** Key of the metadata or of the feedback. */
+  readonly key?: string;
+  readonly values?: readonly TextPattern[];
+  readonly bounds?: readonly Bound[];
+}
+
+/**
+ * A condition of a filter. `all`: all conditions match. `some`: at least one matches. `anyRun`: the condition matches a
+ * run of the same trace.
+ */
+export type FilterNode =
+  | { readonly all: readonly FilterNode[] }
+  | { readonly some: readonly FilterNode[] }
+  | { readonly not: FilterNode }
+  | { readonly anyRun: FilterNode }
+  | Comparison;
