@@ -23,7 +23,7 @@ test.each([
   ['status:error late', 'filter=status:error & text=late'],
 ])('%s queries %s', (text, expected) => {
   expect(query(text)).toBe(expected);
-  expect(parseFilter(withTerms(text, ''))).toEqual(parseFilter(text));
+  expect(parseFilter(withTerms(text, ''), NOW_MS)).toEqual(parseFilter(text, NOW_MS));
 });
 
 test.each([
