@@ -97,6 +97,18 @@ test('no view has a serious violation of WCAG in light or dark colours, and none
     await page.getByRole('button', { name: 'Help' }).click({ trial: true });
     await page.setViewportSize({ width: 1280, height: 800 });
   }
+  await go('/');
+  for (const name of ['Time', 'Views', 'Columns', 'Download']) {
+    await page.getByRole('button', { name: new RegExp(`^${name}`) }).click();
+    await page.locator('.menu-panel a, .menu-panel input').first().waitFor();
+    if (name === 'Columns')
+      for (const column of ['User', 'Error']) await page.getByRole('checkbox', { name: column }).check();
+    await check(page, name);
+    await page.setViewportSize(NARROW);
+    expect({ name, fits: await fitsWidth(page) }).toEqual({ name, fits: true });
+    await page.setViewportSize({ width: 1280, height: 800 });
+  }
+  await page.keyboard.press('Escape');
   await page.keyboard.press('?');
   await page.getByRole('dialog').waitFor();
   await check(page, 'help');

@@ -123,7 +123,9 @@ test.each([
   ['/?sort=latency', 'refundcheckoutcheckout'],
 ])('%s opens the list of %s', async (path, names) => {
   const { page } = await openPage(traces, { path });
-  await expect.poll(async () => (await page.locator('.line-name').allTextContents()).join('')).toBe(names);
+  await expect
+    .poll(async () => (await page.locator('.list-rows [role=rowgroup] .column-name').allTextContents()).join(''))
+    .toBe(names);
 });
 
 test('an invalid condition is ignored with an explanation', async () => {

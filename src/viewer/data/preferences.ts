@@ -21,11 +21,17 @@ export const isMarkdown: Signal<boolean> = preference('markdown', (text) => text
 /** Width of the trace tree, in percent. */
 export const split: Signal<number> = preference('split', (text) => Number(text ?? 52));
 
+/** Ids of the columns that each list shows, separated by commas. If the text is empty, the default columns are shown. */
+export const columnIds: Readonly<Record<'traces' | 'runs', Signal<string>>> = {
+  traces: preference('columns.traces', (text) => text ?? ''),
+  runs: preference('columns.runs', (text) => text ?? ''),
+};
+
 /**
- * Returns a signal whose value is stored in `localStorage`. If the browser blocks storage, the value is lost when the
- * page closes.
+ * Returns a signal whose value is stored in `localStorage`, and follows changes in other tabs. If the browser blocks
+ * storage, the value is lost when the page closes.
  */
-function preference<Value extends string | number | boolean>(
+export function preference<Value extends string | number | boolean>(
   name: string,
   parse: (text: string | undefined) => Value,
 ): Signal<Value> {
@@ -43,6 +49,9 @@ function preference<Value extends string | number | boolean>(
     } catch {
       // The browser blocks storage.
     }
+  });
+  addEventListener('storage', ({ key: changedKey, newValue }) => {
+    if (changedKey === key) value.value = parse(newValue ?? undefined);
   });
   return value;
 }

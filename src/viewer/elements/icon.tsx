@@ -26,6 +26,9 @@ const PATHS: Readonly<Record<string, string>> = {
   up: 'M8 13V3.5M4 7l4-4 4 4',
   down: 'M8 3v9.5M4 9l4 4 4-4',
   download: 'M8 2.5v8M4.5 7.5L8 11l3.5-3.5M2.5 13.5h11',
+  time: 'M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM8 4.8V8l2.2 1.6',
+  views: 'M4.5 2.5h7v11L8 10.8l-3.5 2.7z',
+  columns: 'M2.5 3h11v10h-11zM6.2 3v10M9.8 3v10',
   theme: 'M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM8 2v12a6 6 0 0 0 0-12z',
   like: 'M5 7v6.5H2.5V7zM5 7l2.8-5c1 0 1.7.7 1.5 1.8L8.8 6.2h3.7c.7 0 1.2.6 1.1 1.3l-.8 4.9c-.1.6-.6 1.1-1.2 1.1H5',
   dislike:

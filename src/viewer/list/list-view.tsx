@@ -3,16 +3,16 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import type { SortKey } from '../../receiver/query/query.ts';
 import { queryOf } from '../data/filter.ts';
 import { address, compare, go } from '../data/navigation.ts';
+import { columnIds } from '../data/preferences.ts';
 import { Problem } from '../elements/controls.tsx';
 import { plural, useNow } from '../elements/figures.ts';
 import { Icon } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
 import { Rows, scrollToRow, useRowKeys, useRowWindow } from '../elements/rows.tsx';
+import { type Column, type ListKind, shownColumns } from './columns.tsx';
 import { EmptyState } from './empty-state.tsx';
-import { ListRow } from './list-row.tsx';
+import { classOf, ListRow } from './list-row.tsx';
 import { type Line, RunList } from './run-list.ts';
-
-type ListKind = 'traces' | 'runs';
 
 const ROW_HEIGHT = 34;
 /** Number of remaining rows at which the next page is requested. */
@@ -51,6 +51,7 @@ export function ListView({ view }: { view: ListKind }): JSX.Element {
 
 function ListGrid({ view, list }: { view: ListKind; list: RunList }): JSX.Element {
   const lines = list.lines.value;
+  const columns = shownColumns(view);
   const element = useRef<HTMLDivElement>(null);
   const { first, end } = useRowWindow(element, ROW_HEIGHT, lines.length);
   const nowMs = useNow(true, TICK_MS);
@@ -92,7 +93,7 @@ function ListGrid({ view, list }: { view: ListKind; list: RunList }): JSX.Elemen
       )}
       <div
         ref={element}
-        class="list-rows scroll"
+        class={columnIds[view].value === '' ? 'list-rows scroll' : 'list-rows scroll custom'}
         role="grid"
         aria-label={view === 'traces' ? 'Traces' : 'Runs'}
         aria-rowcount={list.hasMore ? -1 : lines.length + 1}
@@ -100,17 +101,17 @@ function ListGrid({ view, list }: { view: ListKind; list: RunList }): JSX.Elemen
         tabIndex={0}
         aria-busy={list.isLoading.value}
       >
-        <Head view={view} />
+        <Head columns={columns} />
         <Rows count={lines.length} rowHeight={ROW_HEIGHT} first={first} role="rowgroup">
           {lines.slice(first, end).map((line, offset) => (
             <ListRow
               key={line.id}
               line={line}
+              columns={columns}
               row={first + offset + 2}
               nowMs={nowMs}
               isSelected={line.id === selected}
               open={open}
-              to={{ trace: line.trace_id, run: view === 'runs' ? line.id : undefined }}
             />
           ))}
         </Rows>
@@ -150,36 +151,30 @@ function useAnchoredScroll(element: RefObject<HTMLElement | null>, list: RunList
   return unseen;
 }
 
-function Head({ view }: { view: ListKind }): JSX.Element {
-  const isOfTraces = view === 'traces';
+function Head({ columns }: { columns: readonly Column[] }): JSX.Element {
   return (
     <div class="list-row list-head pinned small" role="row" aria-rowindex={1}>
-      <span role="columnheader">Status</span>
-      <span role="columnheader">Name</span>
-      <span role="columnheader" class="preview">
-        Input → output
-      </span>
-      <SortHeader by="start_time" label="Started" />
-      <SortHeader by="latency" label="Latency" />
-      <SortHeader by="tokens" label="Tokens" />
-      <SortHeader by="cost" label="Cost" />
-      <span role="columnheader" class="number">
-        {isOfTraces ? 'Runs' : 'Type'}
-      </span>
-      <span role="columnheader">{isOfTraces ? 'Feedback' : 'Model'}</span>
-      <span role="columnheader">Tags</span>
+      {columns.map((column) =>
+        column.sort === undefined ? (
+          <span key={column.id} role="columnheader" class={classOf(column)}>
+            {column.name}
+          </span>
+        ) : (
+          <SortHeader key={column.id} column={column} by={column.sort} />
+        ),
+      )}
     </div>
   );
 }
 
-function SortHeader({ by, label }: { by: SortKey; label: string }): JSX.Element {
+function SortHeader({ column, by }: { column: Column; by: SortKey }): JSX.Element {
   const { sort, order } = address.value;
   const isSorted = sort === by;
   const next = isSorted && order === 'descending' ? 'ascending' : 'descending';
   return (
-    <span role="columnheader" class="number" aria-sort={isSorted ? order : 'none'}>
+    <span role="columnheader" class={classOf(column)} aria-sort={isSorted ? order : 'none'}>
       <button type="button" class="sort" onClick={() => go({ sort: by, order: next }, { replace: true })}>
-        {label}
+        {column.name}
         {isSorted && <Icon name={order === 'descending' ? 'down' : 'up'} />}
       </button>
     </span>

@@ -7,6 +7,7 @@ import { Icon } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { visible } from '../elements/visible-text.ts';
 import { FilterModel } from './filter-model.ts';
+import { ListMenus, TimeMenu } from './list-menus.tsx';
 
 export function FilterRow(): JSX.Element {
   const model = useMemo(() => new FilterModel(), []);
@@ -14,7 +15,9 @@ export function FilterRow(): JSX.Element {
   return (
     <div class="filter-row">
       <ProjectSelect projects={model.projects.value.value?.items ?? []} />
+      <TimeMenu />
       <FilterBox model={model} />
+      <ListMenus />
     </div>
   );
 }

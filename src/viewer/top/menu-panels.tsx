@@ -1,0 +1,202 @@
+import type { Signal } from '@preact/signals';
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { readAddress, writeAddress } from '../data/address.ts';
+import { queryOf } from '../data/filter.ts';
+import { address, go } from '../data/navigation.ts';
+import { columnIds, preference } from '../data/preferences.ts';
+import { LATEST, rangeIn, type StartRange, withRange } from '../data/time-range.ts';
+import { CopyButton, Link, Toggle } from '../elements/controls.tsx';
+import { exact } from '../elements/figures.ts';
+import { Icon } from '../elements/icon.tsx';
+import { visible } from '../elements/visible-text.ts';
+import { columnsOf, shownColumns } from '../list/columns.tsx';
+
+export function TimePanel(): JSX.Element {
+  const { filter } = address.value;
+  const { since, before } = rangeIn(filter);
+  const [from, setFrom] = useState(inputTime(since));
+  const [to, setTo] = useState(inputTime(before));
+  const apply = (range: StartRange): void => go({ filter: withRange(filter, range) });
+  return (
+    <>
+      <div class="menu-list">
+        {LATEST.map(([value, name]) => (
+          <Toggle key={value} isOn={since === value && !before} toggle={() => apply({ since: value })}>
+            Last {name}
+          </Toggle>
+        ))}
+        <Toggle isOn={!since && !before} toggle={() => apply({})}>
+          All time
+        </Toggle>
+      </div>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          apply({ since: filterTime(from), before: filterTime(to) });
+        }}
+      >
+        <TimeInput name="From" value={from} max={to} change={setFrom} />
+        <TimeInput name="To" value={to} min={from} change={setTo} />
+        <button type="submit" class="button">
+          Apply
+        </button>
+      </form>
+    </>
+  );
+}
+
+interface TimeInputProps {
+  name: string;
+  value: string;
+  min?: string;
+  max?: string;
+  change: (value: string) => void;
+}
+
+function TimeInput({ name, change, ...props }: TimeInputProps): JSX.Element {
+  return (
+    <label class="line">
+      <span class="space">{name}</span>
+      <input type="datetime-local" step={1} {...props} onInput={({ currentTarget }) => change(currentTarget.value)} />
+    </label>
+  );
+}
+
+/** Converts an absolute time in a filter to local time, as time inputs require. Returns an empty text for other times. */
+function inputTime(text = ''): string {
+  const local = exact(text.length === 10 ? `${text}T00:00` : text);
+  return local === text ? '' : local.slice(0, 19).replace(' ', 'T');
+}
+
+function filterTime(input: string): string | undefined {
+  return input === '' ? undefined : new Date(input).toISOString();
+}
+
+interface SavedView {
+  readonly name: string;
+  /** Path and query string of the view. */
+  readonly url: string;
+}
+
+/** The saved views as JSON. */
+const saved: Signal<string> = preference('views', (text) => text ?? '[]');
+
+export function ViewsPanel(): JSX.Element {
+  const [name, setName] = useState('');
+  const url = writeAddress(address.value);
+  const views = savedViews();
+  const others = (removed: string): SavedView[] => views.filter((view) => view.name !== removed);
+  const save = (event: Event): void => {
+    event.preventDefault();
+    saved.value = JSON.stringify([...others(name.trim()), { name: name.trim(), url }]);
+    setName('');
+  };
+  return (
+    <>
+      <ul class="menu-list">
+        {views.map((view) => (
+          <li key={view.name} class="line">
+            <Link to={readAddress(view.url.slice(1))} aria-current={view.url === url ? 'page' : undefined}>
+              {visible(view.name)}
+            </Link>
+            <button
+              type="button"
+              aria-label={`Delete the view ${visible(view.name)}`}
+              onClick={() => {
+                saved.value = JSON.stringify(others(view.name));
+              }}
+            >
+              <Icon name="close" />
+            </button>
+          </li>
+        ))}
+      </ul>
+      {views.length === 0 && <p class="note">A saved view contains the list, the filter and the sort order.</p>}
+      <form class="line" onSubmit={save}>
+        <input
+          type="text"
+          aria-label="Name of the view"
+          placeholder="Name of this view"
+          required
+          pattern=".*\S.*"
+          maxLength={80}
+          value={name}
+          onInput={({ currentTarget }) => setName(currentTarget.value)}
+        />
+        <button type="submit" class="button">
+          Save
+        </button>
+      </form>
+      <CopyButton text={() => location.href} label="Copy link to this view" word="Copy link" />
+    </>
+  );
+}
+
+/** Returns the saved views, sorted by name. */
+function savedViews(): SavedView[] {
+  try {
+    const views = JSON.parse(saved.value) as SavedView[];
+    return views.filter(({ name, url }) => name && url.startsWith('/')).sort((a, b) => a.name.localeCompare(b.name));
+  } catch {
+    return [];
+  }
+}
+
+export function ColumnsPanel(): JSX.Element | null {
+  const { view } = address.value;
+  if (view !== 'traces' && view !== 'runs') return null;
+  const shown = shownColumns(view);
+  const setShown = (id: string, isShown: boolean): void => {
+    const columns = columnsOf(view).filter((column) => (column.id === id ? isShown : shown.includes(column)));
+    columnIds[view].value = columns.map((column) => column.id).join(',');
+  };
+  return (
+    <>
+      <ul class="menu-list">
+        {columnsOf(view).map((column) => (
+          <li key={column.id}>
+            <label class="line">
+              <input
+                type="checkbox"
+                checked={shown.includes(column)}
+                disabled={column.id === 'name'}
+                onChange={({ currentTarget }) => setShown(column.id, currentTarget.checked)}
+              />
+              {column.name}
+            </label>
+          </li>
+        ))}
+      </ul>
+      <button
+        type="button"
+        class="button"
+        onClick={() => {
+          columnIds[view].value = '';
+        }}
+      >
+        Default columns
+      </button>
+    </>
+  );
+}
+
+export function DownloadPanel(): JSX.Element {
+  const { view, filter, project } = address.value;
+  const list = view === 'traces' ? 'traces' : 'runs';
+  const query = queryOf({ filter, project }, Date.now());
+  query.set('list', list);
+  return (
+    <div class="menu-list">
+      <a href={`/query/export?${query}&format=csv`} download>
+        CSV <span class="note">one row per {list === 'traces' ? 'trace' : 'run'}, for spreadsheets</span>
+      </a>
+      <a href={`/query/export?${query}&format=jsonl`} download>
+        JSON Lines{' '}
+        <span class="note">
+          {list === 'traces' ? 'all runs of these traces' : 'these runs'} with inputs and outputs
+        </span>
+      </a>
+    </div>
+  );
+}
