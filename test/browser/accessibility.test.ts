@@ -100,7 +100,7 @@ test('no view has a serious violation of WCAG in light or dark colours, and none
   await go('/');
   for (const name of ['Time', 'Views', 'Columns', 'Download']) {
     await page.getByRole('button', { name: new RegExp(`^${name}`) }).click();
-    await page.locator('.menu-panel a, .menu-panel input').first().waitFor();
+    await page.locator('.menu a, .menu input').first().waitFor();
     if (name === 'Columns')
       for (const column of ['User', 'Error']) await page.getByRole('checkbox', { name: column }).check();
     await check(page, name);

@@ -43,69 +43,40 @@ async function* linesOfTraces(store: Store, scope: Scope, query: Ranged<RunQuery
   }
 }
 
-type Cell = string | number | undefined;
+const COLUMNS =
+  'start_time end_time latency_ms status name run_type model project user thread input_tokens output_tokens total_tokens total_cost error tags inputs_preview outputs_preview id trace_id';
+const TRACE_COLUMNS = `${COLUMNS} runs errors feedback`;
 
-type Column = readonly [name: string, cell: (item: Item) => Cell];
-
-const COLUMNS: readonly Column[] = [
-  ['start_time', ({ start_time }) => start_time],
-  ['end_time', ({ end_time }) => end_time],
-  ['latency_ms', latencyMsOf],
-  ['status', ({ status }) => status],
-  ['name', ({ name }) => name],
-  ['run_type', ({ run_type }) => run_type],
-  ['model', ({ model }) => model],
-  ['project', projectOf],
-  ['user', ({ user }) => user],
-  ['thread', ({ thread }) => thread],
-  ['input_tokens', (item) => usageOf(item).input_tokens],
-  ['output_tokens', (item) => usageOf(item).output_tokens],
-  ['total_tokens', (item) => usageOf(item).total_tokens],
-  ['total_cost', (item) => usageOf(item).total_cost],
-  ['error', ({ error }) => error],
-  ['tags', ({ tags }) => tags?.join(', ')],
-  ['inputs_preview', ({ inputs_preview }) => inputs_preview],
-  ['outputs_preview', ({ outputs_preview }) => outputs_preview],
-  ['id', ({ id }) => id],
-  ['trace_id', ({ trace_id }) => trace_id],
-];
-
-const TRACE_COLUMNS: readonly Column[] = [
-  ...COLUMNS,
-  ['runs', ({ trace }) => trace?.runs],
-  ['errors', ({ trace }) => trace?.errors],
-  [
-    'feedback',
-    ({ trace }) =>
-      trace?.feedback?.map(({ key, count, average_score: score }) => `${key}: ${score ?? count}`).join(', '),
-  ],
-];
+/** Returns the values of the columns that differ from the fields of the item. */
+function derivedValues(item: Item): Record<string, string | number | undefined> {
+  const { tags, trace, usage } = item;
+  const { latencyUs } = timesOf(item);
+  const feedback = trace?.feedback?.map(({ key, count, average_score: score }) => `${key}: ${score ?? count}`);
+  return {
+    latency_ms: latencyUs && latencyUs / 1_000,
+    project: projectOf(item),
+    ...(trace?.usage ?? usage),
+    tags: tags?.join(', '),
+    runs: trace?.runs,
+    errors: trace?.errors,
+    feedback: feedback?.join(', '),
+  };
+}
 
 /** Yields CSV as described in RFC 4180. */
 async function* csvOf(list: 'runs' | 'traces', pages: AsyncIterable<readonly Item[]>): AsyncGenerator<string> {
-  const columns = list === 'traces' ? TRACE_COLUMNS : COLUMNS;
-  yield lineOf(columns.map(([name]) => name));
-  for await (const items of pages) yield items.map((item) => lineOf(columns.map(([, cell]) => cell(item)))).join('');
-}
-
-function lineOf(cells: readonly Cell[]): string {
-  return `${cells.map(quoted).join(',')}\r\n`;
+  const columns = (list === 'traces' ? TRACE_COLUMNS : COLUMNS).split(' ');
+  const lineOf = (row: Readonly<Record<string, unknown>>) =>
+    `${columns.map((name) => quoted(row[name])).join(',')}\r\n`;
+  yield `${columns.join(',')}\r\n`;
+  for await (const items of pages) yield items.map((item) => lineOf({ ...item, ...derivedValues(item) })).join('');
 }
 
 /** Spreadsheets evaluate a text that begins with one of these characters as a formula. */
 const FORMULA = /^[=+\-@\t\r\n]/;
 
-function quoted(cell: Cell): string {
-  if (typeof cell !== 'string') return `${cell ?? ''}`;
-  const text = FORMULA.test(cell) ? `'${cell}` : cell;
+function quoted(value: unknown): string {
+  if (typeof value !== 'string') return `${value ?? ''}`;
+  const text = FORMULA.test(value) ? `'${value}` : value;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
-function latencyMsOf(item: Item): number | undefined {
-  const { latencyUs } = timesOf(item);
-  return latencyUs === undefined ? undefined : latencyUs / 1_000;
-}
-
-function usageOf({ trace, usage }: Item): NonNullable<RunSummary['usage']> {
-  return trace?.usage ?? usage ?? {};
 }

@@ -1,5 +1,6 @@
 import type { ComponentChildren, JSX } from 'preact';
 import type { SortKey } from '../../receiver/query/query.ts';
+import type { Usage } from '../../receiver/store/run-view.ts';
 import { columnIds } from '../data/preferences.ts';
 import { Link } from '../elements/controls.tsx';
 import { ago, cost, count, duration, exact, latencyOf, millisecondsAt, plural } from '../elements/figures.ts';
@@ -14,8 +15,8 @@ export interface Column {
   readonly name: string;
   /** The only list that has this column. */
   readonly list?: ListKind;
-  /** Whether the list shows the column unless the user selects columns. */
-  readonly isDefault: boolean;
+  /** Whether the list shows the column only if the user selects it. */
+  readonly isExtra?: boolean;
   readonly class?: 'number' | 'wide' | 'wide preview';
   readonly sort?: SortKey;
   readonly title?: (line: Line) => string;
@@ -30,7 +31,7 @@ export function columnsOf(list: ListKind): readonly Column[] {
 /** Returns the columns that a list shows. */
 export function shownColumns(list: ListKind): readonly Column[] {
   const ids = columnIds[list].value.split(',');
-  return columnsOf(list).filter(({ id, isDefault }) => id === 'name' || (ids[0] === '' ? isDefault : ids.includes(id)));
+  return columnsOf(list).filter(({ id, isExtra }) => id === 'name' || (ids[0] === '' ? !isExtra : ids.includes(id)));
 }
 
 const TAGS_MAX = 3;
@@ -38,106 +39,59 @@ const FEEDBACK_MAX = 2;
 const NAME_LENGTH_MAX = 200;
 
 const COLUMNS: readonly Column[] = [
-  { id: 'status', name: 'Status', isDefault: true, cell: ({ status }) => <StatusMark status={status} isShort /> },
-  {
-    id: 'name',
-    name: 'Name',
-    isDefault: true,
-    cell: ({ trace, trace_id, id, name }) => {
-      const text = visible(name.slice(0, NAME_LENGTH_MAX));
-      return (
-        <Link to={{ trace: trace_id, run: trace === undefined ? id : undefined }} tabIndex={-1} title={text}>
-          {text}
-        </Link>
-      );
-    },
-  },
-  {
-    id: 'preview',
-    name: 'Input → output',
-    isDefault: true,
-    class: 'wide preview',
-    cell: (line) => <Preview line={line} />,
-  },
-  { id: 'input', name: 'Input', isDefault: false, class: 'wide', cell: (line) => visible(line.inputs_preview ?? '') },
-  {
-    id: 'output',
-    name: 'Output',
-    isDefault: false,
-    class: 'wide',
-    cell: (line) => visible(line.outputs_preview ?? ''),
-  },
-  {
-    id: 'error',
-    name: 'Error',
-    isDefault: false,
-    class: 'wide',
-    cell: ({ error = '' }) => <span class="bad">{visible(error)}</span>,
-  },
+  { id: 'status', name: 'Status', cell: ({ status }) => <StatusMark status={status} isShort /> },
+  { id: 'name', name: 'Name', cell: nameOf },
+  { id: 'preview', name: 'Input → output', class: 'wide preview', cell: previewOf },
+  { id: 'input', name: 'Input', isExtra: true, class: 'wide', cell: (line) => visible(line.inputs_preview ?? '') },
+  { id: 'output', name: 'Output', isExtra: true, class: 'wide', cell: (line) => visible(line.outputs_preview ?? '') },
+  { id: 'error', name: 'Error', isExtra: true, class: 'wide', cell: ({ error = '' }) => visible(error) },
   {
     id: 'started',
     name: 'Started',
-    isDefault: true,
     class: 'number',
     sort: 'start_time',
     title: ({ start_time }) => `${exact(start_time)}\n${start_time}`,
     cell: ({ start_time }, nowMs) => <time dateTime={start_time}>{ago(millisecondsAt(start_time), nowMs)}</time>,
   },
-  { id: 'latency', name: 'Latency', isDefault: true, class: 'number', sort: 'latency', cell: latencyOf },
-  {
-    id: 'first-token',
-    name: 'First token',
-    isDefault: false,
-    class: 'number',
-    cell: ({ first_token_time: time, start_time }) =>
-      time && duration(millisecondsAt(time) - millisecondsAt(start_time)),
-  },
-  ...(['input', 'output', 'total'] as const).map(
-    (kind): Column => ({
-      id: `${kind}-tokens`,
-      name: kind === 'total' ? 'Tokens' : `Tokens ${kind === 'input' ? 'in' : 'out'}`,
-      isDefault: kind === 'total',
-      class: 'number',
-      ...(kind === 'total' && { sort: 'tokens' }),
-      cell: (line) => figure(usageOf(line)?.[`${kind}_tokens`], count),
-    }),
-  ),
-  {
-    id: 'cost',
-    name: 'Cost',
-    isDefault: true,
-    class: 'number',
-    sort: 'cost',
-    cell: (line) => figure(usageOf(line)?.total_cost, cost),
-  },
-  { id: 'runs', name: 'Runs', list: 'traces', isDefault: true, class: 'number', cell: runsIn },
-  {
-    id: 'type',
-    name: 'Type',
-    list: 'runs',
-    isDefault: true,
-    class: 'number',
-    cell: ({ run_type }) => visible(run_type),
-  },
-  { id: 'feedback', name: 'Feedback', list: 'traces', isDefault: true, cell: feedbackIn },
-  { id: 'model', name: 'Model', list: 'runs', isDefault: true, cell: ({ model = '' }) => visible(model) },
+  { id: 'latency', name: 'Latency', class: 'number', sort: 'latency', cell: latencyOf },
+  { id: 'first-token', name: 'First token', isExtra: true, class: 'number', cell: firstTokenOf },
+  { id: 'input-tokens', name: 'Tokens in', isExtra: true, class: 'number', cell: usage('input_tokens', count) },
+  { id: 'output-tokens', name: 'Tokens out', isExtra: true, class: 'number', cell: usage('output_tokens', count) },
+  { id: 'tokens', name: 'Tokens', class: 'number', sort: 'tokens', cell: usage('total_tokens', count) },
+  { id: 'cost', name: 'Cost', class: 'number', sort: 'cost', cell: usage('total_cost', cost) },
+  { id: 'runs', name: 'Runs', list: 'traces', class: 'number', cell: runsIn },
+  { id: 'type', name: 'Type', list: 'runs', class: 'number', cell: ({ run_type }) => visible(run_type) },
+  { id: 'feedback', name: 'Feedback', list: 'traces', cell: feedbackIn },
+  { id: 'model', name: 'Model', list: 'runs', cell: ({ model = '' }) => visible(model) },
   {
     id: 'project',
     name: 'Project',
-    isDefault: false,
-    cell: ({ session_name, session_id }) => visible(session_name ?? session_id ?? ''),
+    isExtra: true,
+    cell: (line) => visible(line.session_name ?? line.session_id ?? ''),
   },
-  { id: 'user', name: 'User', isDefault: false, cell: ({ user = '' }) => visible(user) },
-  { id: 'thread', name: 'Thread', isDefault: false, cell: ({ thread = '' }) => visible(thread) },
-  { id: 'tags', name: 'Tags', isDefault: true, cell: tagsOf },
+  { id: 'user', name: 'User', isExtra: true, cell: ({ user = '' }) => visible(user) },
+  { id: 'thread', name: 'Thread', isExtra: true, cell: ({ thread = '' }) => visible(thread) },
+  { id: 'tags', name: 'Tags', cell: tagsOf },
 ];
 
-function figure(value: number | undefined, print: (value: number) => string): string | undefined {
-  return value === undefined ? undefined : print(value);
+function usage(key: keyof Usage, print: (value: number) => string): Column['cell'] {
+  return ({ trace, usage }) => {
+    const value = (trace?.usage ?? usage)?.[key];
+    return value !== undefined && print(value);
+  };
 }
 
-function usageOf({ trace, usage }: Line): Line['usage'] {
-  return trace?.usage ?? usage;
+function firstTokenOf({ first_token_time: time, start_time }: Line): string | undefined {
+  return time && duration(millisecondsAt(time) - millisecondsAt(start_time));
+}
+
+function nameOf({ trace, trace_id, id, name }: Line): JSX.Element {
+  const text = visible(name.slice(0, NAME_LENGTH_MAX));
+  return (
+    <Link to={{ trace: trace_id, run: trace === undefined ? id : undefined }} tabIndex={-1} title={text}>
+      {text}
+    </Link>
+  );
 }
 
 function runsIn({ trace, status }: Line): JSX.Element {
@@ -177,8 +131,7 @@ function tagsOf({ tags = [] }: Line): JSX.Element {
 }
 
 /** Preview of a run's input, and of its output or error. */
-function Preview({ line }: { line: Line }): JSX.Element {
-  const { inputs_preview = '', outputs_preview = '', error } = line;
+function previewOf({ inputs_preview = '', outputs_preview = '', error }: Line): JSX.Element {
   const output = error ?? outputs_preview;
   return (
     <>

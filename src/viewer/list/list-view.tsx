@@ -11,7 +11,6 @@ import { useFocus, useKeys } from '../elements/keys.ts';
 import { Rows, scrollToRow, useRowKeys, useRowWindow } from '../elements/rows.tsx';
 import { type Column, type ListKind, shownColumns } from './columns.tsx';
 import { EmptyState } from './empty-state.tsx';
-import { classOf, ListRow } from './list-row.tsx';
 import { type Line, RunList } from './run-list.ts';
 
 const ROW_HEIGHT = 34;
@@ -121,6 +120,36 @@ function ListGrid({ view, list }: { view: ListKind; list: RunList }): JSX.Elemen
   );
 }
 
+interface ListRowProps {
+  line: Line;
+  columns: readonly Column[];
+  row: number;
+  nowMs: number;
+  isSelected: boolean;
+  open: (line: Line) => void;
+}
+
+function ListRow({ line, columns, row, nowMs, isSelected, open }: ListRowProps): JSX.Element {
+  return (
+    <div
+      id={`line-${line.id}`}
+      class={isSelected ? 'list-row selected' : 'list-row'}
+      role="row"
+      aria-rowindex={row}
+      aria-selected={isSelected}
+      onClick={(event) => {
+        if (!(event.target instanceof Element) || event.target.closest('a') === null) open(line);
+      }}
+    >
+      {columns.map((column) => (
+        <span key={column.id} role="gridcell" class={classOf(column)} title={column.title?.(line)}>
+          {column.cell(line, nowMs)}
+        </span>
+      ))}
+    </div>
+  );
+}
+
 function useRestoredScroll(element: RefObject<HTMLElement | null>, list: RunList): void {
   useLayoutEffect(() => {
     const scrolled = element.current;
@@ -165,6 +194,10 @@ function Head({ columns }: { columns: readonly Column[] }): JSX.Element {
       )}
     </div>
   );
+}
+
+function classOf(column: Column): string {
+  return `column-${column.id} ${column.class ?? ''}`;
 }
 
 function SortHeader({ column, by }: { column: Column; by: SortKey }): JSX.Element {

@@ -85,13 +85,11 @@ const saved: Signal<string> = preference('views', (text) => text ?? '[]');
 export function ViewsPanel(): JSX.Element {
   const [name, setName] = useState('');
   const url = writeAddress(address.value);
-  const views = savedViews();
-  const others = (removed: string): SavedView[] => views.filter((view) => view.name !== removed);
-  const save = (event: Event): void => {
-    event.preventDefault();
-    saved.value = JSON.stringify([...others(name.trim()), { name: name.trim(), url }]);
-    setName('');
+  const views: readonly SavedView[] = JSON.parse(saved.value);
+  const store = (changed: readonly SavedView[]): void => {
+    saved.value = JSON.stringify(changed.toSorted((a, b) => a.name.localeCompare(b.name)));
   };
+  const without = (removed: string) => views.filter((view) => view.name !== removed);
   return (
     <>
       <ul class="menu-list">
@@ -103,9 +101,7 @@ export function ViewsPanel(): JSX.Element {
             <button
               type="button"
               aria-label={`Delete the view ${visible(view.name)}`}
-              onClick={() => {
-                saved.value = JSON.stringify(others(view.name));
-              }}
+              onClick={() => store(without(view.name))}
             >
               <Icon name="close" />
             </button>
@@ -113,7 +109,13 @@ export function ViewsPanel(): JSX.Element {
         ))}
       </ul>
       {views.length === 0 && <p class="note">A saved view contains the list, the filter and the sort order.</p>}
-      <form class="line" onSubmit={save}>
+      <form
+        class="line"
+        onSubmit={(event) => {
+          event.preventDefault();
+          store([...without(name), { name, url }]);
+        }}
+      >
         <input
           type="text"
           aria-label="Name of the view"
@@ -131,16 +133,6 @@ export function ViewsPanel(): JSX.Element {
       <CopyButton text={() => location.href} label="Copy link to this view" word="Copy link" />
     </>
   );
-}
-
-/** Returns the saved views, sorted by name. */
-function savedViews(): SavedView[] {
-  try {
-    const views = JSON.parse(saved.value) as SavedView[];
-    return views.filter(({ name, url }) => name && url.startsWith('/')).sort((a, b) => a.name.localeCompare(b.name));
-  } catch {
-    return [];
-  }
 }
 
 export function ColumnsPanel(): JSX.Element | null {
