@@ -5,7 +5,7 @@ import { isLoopback } from '../base/options.ts';
 import { HttpError } from './http-error.ts';
 import { FULL_GRANT, type Grant, type Keyring } from './keyring.ts';
 import type { Permission } from './store/key-store.ts';
-import { DEFAULT_SCOPE, type Scope } from './store/store.ts';
+import { DEFAULT_SCOPE } from './store/store.ts';
 
 export interface AccessRules {
   /** Address that the receiver listens on. */
@@ -34,8 +34,11 @@ export interface TrustedProxy {
  */
 export type Admission = 'anyone' | 'open' | Permission;
 
-/** Scope of requests without a key. The scope contains no data, because the name of a tenant is never empty. */
-const NO_SCOPE: Scope = { tenant: '' };
+/** What a request may do, and the data that it can reach. */
+type Admitted = Pick<Grant, 'scope' | 'permission'>;
+
+/** For requests without a key. The scope contains no data, because the name of a tenant is never empty. */
+const NOTHING: Admitted = { scope: { tenant: '' }, permission: 'read' };
 
 /** Why a request was rejected, by the permission of its key. */
 const DENIALS: Readonly<Record<Permission, string>> = {
@@ -104,11 +107,11 @@ export class Access {
   }
 
   /**
-   * Returns the scope that the request is limited to. Throws an HTTP 403 error if a page from another origin sent the
+   * Returns the scope and the permission of the request. Throws an HTTP 403 error if a page from another origin sent the
    * request or the key does not allow the route. Throws a 401 error if the key is missing or wrong.
    */
-  async admit(request: IncomingMessage, admission: Admission): Promise<Scope> {
-    if (admission === 'anyone') return NO_SCOPE;
+  async admit(request: IncomingMessage, admission: Admission): Promise<Admitted> {
+    if (admission === 'anyone') return NOTHING;
     const { origin } = request.headers;
     if (origin !== undefined && !this.#isOwnOrigin(origin, request)) {
       throw new HttpError(403, 'Pages from another origin may not send requests to this receiver');
@@ -116,14 +119,15 @@ export class Access {
     if (isOfAnotherSite(request) && !(admission === 'open' && isNavigation(request))) {
       throw new HttpError(403, 'Pages from other sites may only link to /');
     }
-    if (admission === 'open') return NO_SCOPE;
-    const { permission, scope } = await this.#grantOf(request);
+    if (admission === 'open') return NOTHING;
+    const grant = await this.#grantOf(request);
+    const { permission } = grant;
     if (permission !== admission && permission !== 'admin') throw new HttpError(403, DENIALS[permission]);
     const { 'x-tenant-id': workspaceId } = request.headers;
     if (this.#rules.workspaceId !== undefined && workspaceId !== undefined && workspaceId !== this.#rules.workspaceId) {
       throw new HttpError(403, 'x-tenant-id does not match the workspace of this receiver');
     }
-    return scope;
+    return grant;
   }
 
   /** Starts a login session and returns its `Set-Cookie` header. Throws an HttpError if the key is wrong. */

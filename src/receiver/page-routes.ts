@@ -48,6 +48,12 @@ export const pageRoutes: readonly Route[] = [
   },
   { method: 'POST', path: '/login', admission: 'open', handle: login },
   { method: 'POST', path: '/logout', admission: 'open', handle: logout },
+  // The page hides controls that the key does not allow.
+  {
+    method: 'GET',
+    path: '/query/session',
+    handle: ({ permission, scope }) => ({ status: 200, body: { permission, ...scope } }),
+  },
 ];
 
 const LOGIN_BYTES_MAX = 4 * 1024;

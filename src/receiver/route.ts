@@ -9,6 +9,7 @@ import type { RequestBodies } from './ingest/request-body.ts';
 import { uuid } from './ingest/run-fields.ts';
 import type { Metrics } from './metrics.ts';
 import type { RunLimits } from './run-limits.ts';
+import type { Permission } from './store/key-store.ts';
 import type { Scope, Store, StoreStatus } from './store/store.ts';
 import { validated } from './validation.ts';
 
@@ -36,6 +37,8 @@ export interface Call {
   readonly store: Store;
   /** Data that the request's key can reach. Without a key, the scope contains no data. */
   readonly scope: Scope;
+  /** Permission of the request's key. */
+  readonly permission: Permission;
   readonly tokens: TokenSigner;
   readonly faults: Faults;
   readonly access: Access;

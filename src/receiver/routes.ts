@@ -64,13 +64,14 @@ export function createRoutes({ store, metrics = new Metrics(), ...options }: Rou
     const endpoint = endpoints.find(({ pattern }) => pattern.test(path));
     const found = endpoint?.routes.filter((one) => !hidden.has(one)) ?? [];
     const route = found.find((one) => one.method === request.method || isProbe(one, request));
-    const scope = await access.admit(request, route?.admission ?? 'read');
+    const { scope, permission } = await access.admit(request, route?.admission ?? 'read');
     if (found.length === 0) throw new HttpError(404, `No route matches ${pathname}`);
     if (route === undefined) {
       const allowed = found.map(({ method }) => method).join(', ');
       throw new HttpError(405, `${pathname} accepts ${allowed}, got ${request.method}`, { allow: allowed });
     }
-    return route.handle({ ...context, scope, request, liftTimeout, parameters: parametersIn(path, endpoint), search });
+    const parameters = parametersIn(path, endpoint);
+    return route.handle({ ...context, scope, permission, request, liftTimeout, parameters, search });
   };
   return async (request, liftTimeout) => {
     try {

@@ -1,7 +1,8 @@
 import { type JSX, render } from 'preact';
-import { isLocked } from './data/api.ts';
+import { isLocked, readPermission } from './data/api.ts';
 import { listen } from './data/changes.ts';
 import { address, go } from './data/navigation.ts';
+import { Deletion } from './delete/delete-button.tsx';
 import { Pending } from './elements/controls.tsx';
 import { useKeys } from './elements/keys.ts';
 import { lazy } from './elements/lazy.tsx';
@@ -21,7 +22,7 @@ const CompareView = lazy(() => import('./compare/compare-view.tsx'), Loading);
 document.addEventListener('visibilitychange', () => void listen());
 addEventListener('hashchange', () => void logInFromAddress());
 void logInFromAddress()
-  .then(listen)
+  .then(() => Promise.all([listen(), readPermission()]))
   .then(() => render(<App />, document.body));
 
 function App(): JSX.Element {
@@ -39,6 +40,7 @@ function App(): JSX.Element {
         <Content />
       </main>
       <Help />
+      <Deletion />
       <p class="notice popup" role="status">
         {notice.value}
       </p>

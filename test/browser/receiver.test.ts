@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createReceiver, DEFAULT_SCOPE, type Receiver } from '../../src/receiver.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { openPage } from './page.ts';
@@ -115,6 +115,65 @@ test('a trace is exported to a file and imported elsewhere', async () => {
   writeFileSync(path, '{"not": "a trace"}');
   await importFile(there.page, path);
   await expect.poll(() => there.page.locator('.notice').textContent()).not.toContain('Imported');
+});
+
+test('JSON lines are imported', async () => {
+  const folder = temporaryFolder();
+  onTestFinished(() => folder.remove());
+  const path = join(folder.path, 'runs.jsonl');
+  const line = { ...runs[0]?.fields, id: idOf(1), inputs: {} };
+  writeFileSync(path, `${JSON.stringify(line)}\n`);
+  const { page, see } = await openPage([]);
+  await importFile(page, path);
+  await see('Imported 1 trace with 1 run from runs.jsonl');
+  await see('agent');
+});
+
+describe('deleting', () => {
+  test('a run and a trace shows how many runs it deletes, and asks for a confirmation', async () => {
+    const { page, store, rows, see } = await openPage([...runs, newcomer], { path: `${TRACE}&run=${idOf(2)}` });
+    await page.getByRole('button', { name: 'Delete this run and all below it' }).click();
+    await page
+      .getByRole('dialog', { name: 'Delete the run model' })
+      .getByText('This deletes 1 run of 1 trace')
+      .waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect((await store.outline(DEFAULT_SCOPE, idOf(1))).length).toBe(2);
+
+    await page.getByRole('button', { name: 'Delete this trace' }).click();
+    await page.getByRole('button', { name: 'Delete 2 runs' }).click();
+    await see('Deleted 2 runs of 1 trace');
+    await see('newcomer');
+    await expect.poll(() => rows.count()).toBe(1);
+    expect(await store.outline(DEFAULT_SCOPE, idOf(1))).toEqual([]);
+  });
+
+  test('a thread, user or project needs its id', async () => {
+    const { page, store, see } = await openPage([...runs, run(9, { session_name: 'bank', name: 'newcomer' })]);
+    await page.getByRole('button', { name: 'Delete a thread, user or project' }).click();
+    await page.getByRole('dialog').getByRole('combobox').selectOption('project');
+    await page.getByLabel('Id or name').fill('none');
+    await page.keyboard.press('Enter');
+    await see('The project none is not stored');
+    await page.getByLabel('Id or name').fill('bank');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Delete 1 run', exact: true }).click();
+    await see('Deleted 1 run of 1 trace');
+    expect((await store.outline(DEFAULT_SCOPE, idOf(9))).length).toBe(0);
+    expect((await store.outline(DEFAULT_SCOPE, idOf(1))).length).toBe(2);
+  });
+});
+
+test('with a key that only reads, the page has no controls to delete, import or give feedback', async () => {
+  const { page, go, see } = await openPage(runs);
+  const session = { permission: 'read', tenant: 'default' };
+  await page.route('**/query/session', (route) => route.fulfill({ json: session }));
+  await go(`${TRACE}&run=${idOf(2)}`);
+  await see('Hi');
+  for (const name of [/^Delete/, 'Import', 'Good', 'Submit feedback']) {
+    expect(await page.getByRole('button', { name }).count()).toBe(0);
+  }
 });
 
 test('a paused page or hidden tab does not change, and catches up later', async () => {

@@ -114,6 +114,16 @@ describe('a login', () => {
   });
 });
 
+test.each([
+  ['read', 'chat', { status: 200, body: { permission: 'read', tenant: 'acme', project: 'chat' } }],
+  ['admin', undefined, { status: 200, body: { permission: 'admin', tenant: 'acme' } }],
+  ['write', undefined, { status: 403 }],
+] as const)('the page learns what a %s key allows', async (permission, project, expected) => {
+  const { url, addKey } = await startService();
+  const { text } = addKey({ tenant: 'acme', permission, ...(project && { project }) });
+  expect(await get(url, { 'x-api-key': text }, '/query/session')).toMatchObject(expected);
+});
+
 describe('a header from an authenticating proxy', () => {
   const proxies = (address: string) => {
     const addresses = new BlockList();

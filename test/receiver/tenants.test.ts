@@ -94,6 +94,7 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
   'GET /': { path: '/', status: 200 },
   'GET /assets/:name': { path: '/assets/none.js', status: 404 },
   'POST /login': { path: '/login', body: { key: 'wrong' }, status: 401 },
+  'GET /query/session': { path: '/query/session', status: 200 },
   'POST /logout': { path: '/logout', status: 200 },
 };
 

@@ -1,4 +1,4 @@
-import { type Signal, signal } from '@preact/signals';
+import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import type { Feedback } from '../../receiver/feedback/feedback.ts';
 import type { Page, Statistics } from '../../receiver/query/query.ts';
 import type {
@@ -9,9 +9,21 @@ import type {
   RunSummary,
   TraceSummary,
 } from '../../receiver/store/run-view.ts';
+import type { Removal, RemovalTarget } from '../../receiver/store/store.ts';
 
 /** Whether the receiver requires a key that the user has not entered yet. */
 export const isLocked: Signal<boolean> = signal(false);
+
+const permission: Signal<string | undefined> = signal(undefined);
+
+/** Whether the user's key allows importing and deleting data and giving feedback. */
+export const mayChange: ReadonlySignal<boolean> = computed(() => permission.value === 'admin');
+
+/** Reads what the user's key allows. */
+export async function readPermission(): Promise<void> {
+  const session = await get<{ permission: string }>('/query/session').catch(() => undefined);
+  permission.value = session?.permission;
+}
 
 /** Error for a response whose status is not 2xx. */
 export class ApiError extends Error {
@@ -37,7 +49,11 @@ export const api = {
   statistics: (query: URLSearchParams, signal?: AbortSignal): Promise<Statistics> =>
     get(`/query/statistics?${query}`, signal),
   giveFeedback: (feedback: Partial<Feedback>): Promise<Feedback> => send('/query/feedback', feedback),
-  importTraces: (text: string): Promise<{ traces: number; runs: number }> => send('/query/import', text),
+  importTraces: (file: File): Promise<{ traces: number; runs: number }> =>
+    send('/query/import', file, /\.(jsonl|ndjson)$/i.test(file.name) ? 'application/jsonl' : 'application/json'),
+  /** Counts the runs that `remove` would delete. */
+  removable: (target: RemovalTarget, signal?: AbortSignal): Promise<Removal> => remove(target, '', signal),
+  remove: (target: RemovalTarget): Promise<Removal> => remove(target, `?confirm=${encodeURIComponent(target.id)}`),
   login: (key: string): Promise<unknown> => send('/login', { key }),
 };
 
@@ -64,10 +80,16 @@ async function get<Result>(path: string, signal?: AbortSignal): Promise<Result> 
   return parseResponse(await fetch(path, signal === undefined ? {} : { signal }));
 }
 
-async function send<Result>(path: string, body: unknown): Promise<Result> {
-  const text = typeof body === 'string' ? body : JSON.stringify(body);
-  const headers = { 'content-type': 'application/json' };
-  return parseResponse(await fetch(path, { method: 'POST', headers, body: text }));
+async function send<Result>(path: string, body: object, type = 'application/json'): Promise<Result> {
+  const content = body instanceof File ? body : JSON.stringify(body);
+  return parseResponse(await fetch(path, { method: 'POST', headers: { 'content-type': type }, body: content }));
+}
+
+async function remove({ kind, id }: RemovalTarget, search: string, signal?: AbortSignal): Promise<Removal> {
+  const path = `/query/${kind}s/${encodeURIComponent(id)}${search}`;
+  const response = await fetch(path, { method: 'DELETE', ...(signal && { signal }) });
+  // The receiver responds with status 409 and the counts if the request is not confirmed.
+  return response.status === 409 ? response.json() : parseResponse(response);
 }
 
 async function parseResponse<Result>(response: Response): Promise<Result> {

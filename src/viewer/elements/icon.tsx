@@ -29,6 +29,7 @@ const PATHS: Readonly<Record<string, string>> = {
   time: 'M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM8 4.8V8l2.2 1.6',
   views: 'M4.5 2.5h7v11L8 10.8l-3.5 2.7z',
   columns: 'M2.5 3h11v10h-11zM6.2 3v10M9.8 3v10',
+  delete: 'M3 4.5h10M6.5 4.5v-2h3v2M4.5 4.5l.6 9h5.8l.6-9M6.8 7v4M9.2 7v4',
   theme: 'M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM8 2v12a6 6 0 0 0 0-12z',
   like: 'M5 7v6.5H2.5V7zM5 7l2.8-5c1 0 1.7.7 1.5 1.8L8.8 6.2h3.7c.7 0 1.2.6 1.1 1.3l-.8 4.9c-.1.6-.6 1.1-1.2 1.1H5',
   dislike:

@@ -1,4 +1,5 @@
 import type { JSX } from 'preact';
+import { mayChange } from '../data/api.ts';
 import { address, go } from '../data/navigation.ts';
 import { CopyButton } from '../elements/controls.tsx';
 import { importFile } from '../top/import-file.ts';
@@ -37,12 +38,17 @@ export function EmptyState({ problem }: { problem: string | undefined }): JSX.El
       <Command text={`OTEL_EXPORTER_OTLP_ENDPOINT=${location.origin}`} />
       <p>Or start a receiver and your application together:</p>
       <Command text="npx runspan dev -- node app.js" />
+      {mayChange.value && (
+        <p>
+          Or{' '}
+          <button type="button" class="link" onClick={importFile}>
+            import a trace from a file
+          </button>
+          .
+        </p>
+      )}
       <p>
-        Or{' '}
-        <button type="button" class="link" onClick={importFile}>
-          import a trace from a file
-        </button>
-        . If the receiver requires a key, set <code>RUNSPAN_API_KEY</code>. New runs appear here automatically.
+        If the receiver requires a key, set <code>RUNSPAN_API_KEY</code>. New runs appear here automatically.
       </p>
     </div>
   );

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import type { Feedback } from '../../receiver/feedback/feedback.ts';
 import type { RunDetails } from '../../receiver/store/run-view.ts';
-import { api, problemOf } from '../data/api.ts';
+import { api, mayChange, problemOf } from '../data/api.ts';
 import { Problem, Section } from '../elements/controls.tsx';
 import { exact } from '../elements/figures.ts';
 import { Icon } from '../elements/icon.tsx';
@@ -16,7 +16,7 @@ const DEFAULT_KEY = 'rating';
 type Submit = (feedback: Partial<Feedback>) => Promise<boolean>;
 
 /** A section with a run's feedback, and with buttons and a form to add feedback. */
-export function FeedbackSection({ run, reload }: { run: RunDetails; reload: () => void }): JSX.Element {
+export function FeedbackSection({ run, reload }: { run: RunDetails; reload: () => void }): JSX.Element | null {
   const problem = useSignal<string | undefined>(undefined);
   const submit: Submit = async (feedback) => {
     try {
@@ -30,7 +30,8 @@ export function FeedbackSection({ run, reload }: { run: RunDetails; reload: () =
     }
   };
   const feedback = run.feedback ?? [];
-  const controls = (
+  if (!mayChange.value && feedback.length === 0) return null;
+  const controls = mayChange.value && (
     <>
       <RatingButton label="Good" icon="like" score={1} submit={submit} />
       <RatingButton label="Bad" icon="dislike" score={-1} submit={submit} />
@@ -43,10 +44,12 @@ export function FeedbackSection({ run, reload }: { run: RunDetails; reload: () =
           <FeedbackRow key={one.id} feedback={one} />
         ))}
       </ul>
-      <details>
-        <summary>Add details</summary>
-        <FeedbackForm submit={submit} />
-      </details>
+      {mayChange.value && (
+        <details>
+          <summary>Add details</summary>
+          <FeedbackForm submit={submit} />
+        </details>
+      )}
       <Problem text={problem.value} />
     </Section>
   );

@@ -47,7 +47,7 @@ function HelpDialog(): JSX.Element {
   useKeys({ Escape: close, '?': close }, true);
   useEffect(() => dialog.current?.showModal(), []);
   return (
-    <dialog ref={dialog} class="help popup" aria-label="Help" onClose={close}>
+    <dialog ref={dialog} class="dialog popup" aria-label="Help" onClose={close}>
       <header class="line">
         <h2>Keyboard shortcuts</h2>
         <span class="space" />

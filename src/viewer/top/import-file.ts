@@ -2,7 +2,7 @@ import { type Signal, signal } from '@preact/signals';
 import { api, problemOf } from '../data/api.ts';
 import { plural } from '../elements/figures.ts';
 
-/** Message about the result of the last import, shown for a few seconds. */
+/** Message about the result of the last import or deletion, shown for a few seconds. */
 export const notice: Signal<string | undefined> = signal(undefined);
 
 const NOTICE_MS = 6_000;
@@ -11,21 +11,21 @@ const NOTICE_MS = 6_000;
 export function importFile(): void {
   const input = document.createElement('input');
   input.type = 'file';
-  input.accept = '.json,application/json';
+  input.accept = '.json,.jsonl,.ndjson,application/json';
   input.addEventListener('change', async () => {
     const [file] = input.files ?? [];
     if (file === undefined) return;
     try {
-      const { traces, runs } = await api.importTraces(await file.text());
-      show(`Imported ${plural(traces, 'trace')} with ${plural(runs, 'run')} from ${file.name}`);
+      const { traces, runs } = await api.importTraces(file);
+      showNotice(`Imported ${plural(traces, 'trace')} with ${plural(runs, 'run')} from ${file.name}`);
     } catch (error) {
-      show(problemOf(error) ?? 'The import was aborted');
+      showNotice(problemOf(error) ?? 'The import was aborted');
     }
   });
   input.click();
 }
 
-function show(text: string): void {
+export function showNotice(text: string): void {
   notice.value = text;
   setTimeout(() => {
     if (notice.value === text) notice.value = undefined;

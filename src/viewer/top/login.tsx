@@ -1,6 +1,6 @@
 import { type Signal, signal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { api, isLocked, problemOf } from '../data/api.ts';
+import { api, isLocked, problemOf, readPermission } from '../data/api.ts';
 import { listen } from '../data/changes.ts';
 import { Problem } from '../elements/controls.tsx';
 
@@ -50,5 +50,6 @@ async function logIn(key: string): Promise<void> {
   }
   problem.value = undefined;
   isLocked.value = false;
+  void readPermission();
   void listen();
 }

@@ -1,8 +1,10 @@
 import type { JSX } from 'preact';
 import { readAddress, type View } from '../data/address.ts';
+import { mayChange } from '../data/api.ts';
 import { live, toggleLive } from '../data/changes.ts';
 import { address, compared } from '../data/navigation.ts';
 import { nextTheme, theme } from '../data/preferences.ts';
+import { DeleteButton } from '../delete/delete-button.tsx';
 import { Link } from '../elements/controls.tsx';
 import { Icon } from '../elements/icon.tsx';
 import { visible } from '../elements/visible-text.ts';
@@ -40,9 +42,12 @@ export function TopBar(): JSX.Element {
         <span class="space" />
         <ComparedChip />
         <LiveSwitch />
-        <button type="button" class="button quiet" title="Import traces from a file" onClick={importFile}>
-          Import
-        </button>
+        {mayChange.value && (
+          <button type="button" class="button quiet" title="Import traces from a file" onClick={importFile}>
+            Import
+          </button>
+        )}
+        <DeleteButton label="Delete a thread, user or project" />
         <button type="button" class="button quiet" title={themeLabel} aria-label={themeLabel} onClick={nextTheme}>
           <Icon name="theme" />
         </button>

@@ -2,6 +2,7 @@ import type { JSX } from 'preact';
 import { useMemo, useRef } from 'preact/hooks';
 import { exportUrl } from '../data/api.ts';
 import { address } from '../data/navigation.ts';
+import { DeleteButton } from '../delete/delete-button.tsx';
 import { CopyButton, Link, Toggle } from '../elements/controls.tsx';
 import { cost, count, duration, exact, latencyOf, plural } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
@@ -63,6 +64,7 @@ export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
         <Icon name="download" />
         Perfetto
       </a>
+      <DeleteButton label="Delete this trace" target={{ kind: 'trace', id }} name={root?.name} />
     </header>
   );
 }
