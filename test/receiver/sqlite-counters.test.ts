@@ -38,8 +38,9 @@ const anOperation: fc.Arbitrary<RunOperation> = fc
     run_type: fc.constantFrom('llm', 'chain'),
     tokens: fc.option(fc.nat(100), { nil: undefined }),
     isError: fc.boolean(),
+    user_id: fc.constantFrom('ada', 'bob', null),
   })
-  .map(({ kind, index, parent, startMs, latencyMs, name, run_type, tokens, isError }) => {
+  .map(({ kind, index, parent, startMs, latencyMs, name, run_type, tokens, isError, user_id }) => {
     const time = (ms: number) => isoTimestamp((FIRST_MS + ms) * 1_000);
     const fields = {
       name,
@@ -51,14 +52,19 @@ const anOperation: fc.Arbitrary<RunOperation> = fc
         ? {}
         : { outputs: { usage_metadata: { total_tokens: tokens, total_cost: tokens / 8 } } }),
       ...(isError ? { error: 'Error: no' } : {}),
-      extra: { metadata: { scanned: 'yes', ls_model_name: run_type === 'llm' ? 'gpt' : 7 } },
+      extra: { metadata: { scanned: 'yes', user_id, ls_model_name: run_type === 'llm' ? 'gpt' : 7 } },
     };
     return { kind, id: id(index), fields, attachments: [] };
   });
 
 const QUERIES: readonly StatisticsQuery[] = [
   {},
-  { buckets: 7, groupBy: 'model' },
+  { buckets: 7, groupBy: 'model', series: 2 },
+  { buckets: 12, groupBy: 'user', series: 1 },
+  { groupBy: 'user', project: 'default', startedFrom: isoTimestamp((FIRST_MS + 50_123) * 1_000) },
+  { groupBy: 'user', runType: 'llm' },
+  { filter: 'is:root OR name:b', groupBy: 'run_type' },
+  { filter: '-is:root model:*' },
   { name: 'a', groupBy: 'status' },
   { runType: 'llm', startedFrom: isoTimestamp((FIRST_MS + 50_123) * 1_000) },
   {
@@ -93,7 +99,9 @@ test('statistics from counters equal a scan of the runs, after late patches, dup
       nowMs += 2 * DAY_MS;
       await apply([]);
       await vi.waitFor(() => expect(connection.number('SELECT count(*) FROM runs')).toBe(0));
-      expect(connection.number('SELECT count(*) FROM counters')).toBe(0);
+      for (const table of ['counters', 'user_counters']) {
+        expect(connection.number(`SELECT count(*) FROM ${table}`)).toBe(0);
+      }
     }),
     { numRuns: 25 },
   );

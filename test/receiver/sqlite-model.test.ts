@@ -171,7 +171,9 @@ async function answersOf(store: Store, scope: Scope): Promise<unknown> {
     byModel: await statistics({ groupBy: 'model', startedFrom: '2026-11-20T07:00:03Z' }),
     ofProject: await statistics({ groupBy: 'status', project: 'shop' }),
     grouped: await Promise.all(
-      (['thread', 'user', 'tag', 'meta.user_id'] as const).map((groupBy) => statistics({ groupBy, buckets: 2 })),
+      (['thread', 'user', 'tag', 'meta.user_id'] as const).map((groupBy) =>
+        statistics({ groupBy, buckets: 2, series: 1 }),
+      ),
     ),
     ofUser: await statistics({ metadata: { user_id: 'ada' } }),
     feedback: (await ofEach((id) => store.feedback(scope, id))).map((given) =>

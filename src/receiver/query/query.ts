@@ -1,3 +1,4 @@
+import type { FeedbackFigures } from '../feedback/feedback.ts';
 import type { RunStatus, ThreadSummary, TraceSummary, Usage } from '../store/run-view.ts';
 import type { FilterNode } from './filter.ts';
 
@@ -141,20 +142,42 @@ export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {
    * @default 60
    */
   buckets?: number;
+  /**
+   * Number of groups with time buckets, from 0 to 20. The largest groups get time buckets.
+   * @default 0
+   */
+  series?: number;
 }
 
-/** Statistics about a set of runs. */
-export interface Figures {
+/** Numbers and latencies of runs. */
+export interface RunFigures {
   runs: number;
-  pending: number;
   /** Number of runs with the status `error`. */
   errors: number;
   /**
    * Latency percentiles and maximum latency of the runs that have ended, accurate to 1 %. Absent if no run has ended.
    */
   latency_ms?: { p50: number; p90: number; p95: number; p99: number; max: number };
+}
+
+/** Statistics about a set of runs. */
+export interface Figures extends RunFigures {
+  pending: number;
   /** Total tokens and costs. Totals of 0 are omitted. Absent if all totals are 0. */
   usage?: Usage;
+  /** The root runs among these runs. Each trace has one root run. */
+  roots: RunFigures;
+  /** The runs of type `llm` and `embedding` among these runs. */
+  model_calls: RunFigures;
+}
+
+/** Statistics about a group of runs. */
+export interface GroupFigures extends Figures {
+  group: string;
+  /** Feedback on the runs, sorted by key. Absent if there is no feedback. */
+  feedback?: FeedbackFigures[];
+  /** The time buckets of the group, in the order of `Statistics.buckets`. Only the largest groups have them. */
+  buckets?: Pick<Figures, 'runs' | 'errors' | 'usage'>[];
 }
 
 /** Statistics about the selected runs, in total, by group and over time. */
@@ -165,8 +188,9 @@ export interface Statistics {
    */
   from?: string;
   to?: string;
-  total: Figures;
-  groups: (Figures & { group: string })[];
+  total: Figures & Pick<GroupFigures, 'feedback'>;
+  /** The largest group comes first. */
+  groups: GroupFigures[];
   /** Time buckets in chronological order, including buckets without runs. */
   buckets: (Figures & { start_time: string })[];
 }

@@ -89,6 +89,7 @@ const STATISTICS_CHECKS: Checks<StatisticsQuery> = {
   groupBy: [`${GROUP_KEYS.join(', ')} or meta.KEY`, isGroupKey],
   groups: wholeFrom(1, 200),
   buckets: wholeFrom(1, 500),
+  series: wholeFrom(0, 20),
 };
 
 /** Validates a query. If a field is invalid, throws a RunspanError that names the field. */
@@ -163,6 +164,7 @@ const NUMBERS: readonly string[] = [
   'limit',
   'groups',
   'buckets',
+  'series',
 ];
 
 /**

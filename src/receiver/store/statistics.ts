@@ -1,12 +1,22 @@
 import { isoTimestamp } from '../../run/time.ts';
-import type { Figures, GroupKey, Ranged, Statistics, StatisticsQuery } from '../query/query.ts';
+import type { FeedbackFigures } from '../feedback/feedback.ts';
+import type {
+  Figures,
+  GroupFigures,
+  GroupKey,
+  Ranged,
+  RunFigures,
+  Statistics,
+  StatisticsQuery,
+} from '../query/query.ts';
 import { metadataKeyOf } from '../query/query-keys.ts';
-import { type FilteredRun, metadataText, projectOf, threadOf, userOf } from './run-filter.ts';
-import { USAGE_KEYS } from './run-summary.ts';
+import { type Latencies, latenciesOf, percentilesOf } from './latencies.ts';
+import { type FilteredRun, metadataTextOf, projectOf, threadOf, userOf } from './run-filter.ts';
+import { MODEL_TYPES, USAGE_KEYS } from './run-summary.ts';
 import type { RunStatus, Usage } from './run-view.ts';
+import { type StartRange, type TimeBuckets, timeBucketsOf } from './time-buckets.ts';
 
 const GROUPS = 50;
-const BUCKETS = 60;
 
 /** Total token counts and costs, in the order of `USAGE_KEYS`. */
 export type UsageSums = number[];
@@ -15,84 +25,39 @@ export function usageSumsOf(usage: Usage | undefined): UsageSums {
   return USAGE_KEYS.map((key) => usage?.[key] ?? 0);
 }
 
-export function addUsage(to: UsageSums, sums: UsageSums, sign: 1 | -1): void {
+export function addUsage(to: UsageSums, sums: readonly number[], sign: 1 | -1): void {
   for (let at = 0; at < to.length; at += 1) to[at] = (to[at] ?? 0) + sign * (sums[at] ?? 0);
 }
 
-/** A run, or the total of several runs, to add to statistics. */
-interface Counted {
-  readonly startUs: number;
-  readonly status: RunStatus;
+/** Totals that are counted for all runs, for root runs and for model calls. */
+interface Counts {
   readonly runs: number;
-  /** Usage that counts towards totals. */
-  readonly usage: UsageSums;
+  readonly errors: number;
   readonly latencies: Latencies;
 }
 
-/** Logarithm of the width of a latency bucket. Each bucket begins 2 % above the previous one. */
-const BUCKET_LOG = Math.log(1.02);
-/** Number of latency buckets. The last bucket contains all latencies above 10,000 years. */
-const LATENCY_BUCKETS = 2_048;
-
-/**
- * Number of runs in each latency bucket, encoded as pairs of characters. The first character's code is the bucket index
- * + 1. The second character's code is a number of runs + 2. All pairs for the same bucket are added up. When a run
- * leaves a bucket, a pair with -1 runs is appended. The encoding is text, because SQLite concatenates text much faster
- * than JavaScript reads separate rows.
- */
-export type Latencies = string;
-
-/** Maximum number of runs in a pair. Some larger numbers would become surrogate characters. */
-const PAIR_RUNS_MAX = 30_000;
-
-/**
- * Returns the pair that adds a run, or that removes the run if `sign` is -1. Runs that have not ended have no latency.
- */
-export function latenciesOf(latencyUs: number | undefined, sign: 1 | -1 = 1): Latencies {
-  return latencyUs === undefined ? '' : latencyPair(latencyBucketOf(latencyUs), sign);
+/** A run, or the total of several runs, to add to statistics. */
+export interface Counted {
+  readonly startUs: number;
+  readonly pending: number;
+  /** Usage that counts towards totals. */
+  readonly usage: UsageSums;
+  readonly all: Counts;
+  readonly roots: Counts | undefined;
+  readonly modelCalls: Counts | undefined;
 }
 
-/** `runs` must be between -1 and `PAIR_RUNS_MAX`. */
-function latencyPair(bucket: number, runs: number): Latencies {
-  return String.fromCharCode(bucket + 1, runs + 2);
-}
-
-/** Encodes the same latencies in as few pairs as possible. */
-export function compactLatencies(latencies: Latencies): Latencies {
-  let pairs = '';
-  for (const [bucket, runs] of countsOf([latencies]).entries()) {
-    for (let left = runs; left > 0; left -= PAIR_RUNS_MAX) pairs += latencyPair(bucket, Math.min(left, PAIR_RUNS_MAX));
-  }
-  return pairs;
-}
-
-/** Returns the number of runs in each latency bucket. */
-function countsOf(parts: readonly Latencies[]): Float64Array {
-  const counts = new Float64Array(LATENCY_BUCKETS);
-  for (const pairs of parts) {
-    for (let at = 0; at < pairs.length; at += 2) {
-      const bucket = pairs.charCodeAt(at) - 1;
-      counts[bucket] = (counts[bucket] ?? 0) + pairs.charCodeAt(at + 1) - 2;
-    }
-  }
-  return counts;
-}
-
-function latencyBucketOf(latencyUs: number): number {
-  return latencyUs <= 1 ? 0 : Math.min(LATENCY_BUCKETS - 1, Math.ceil(Math.log(latencyUs) / BUCKET_LOG));
-}
-
-/**
- * Returns the geometric mean of a bucket's bounds. The mean differs from every latency in the bucket by at most 1 %.
- */
-function latencyUsOf(bucket: number): number {
-  return bucket === 0 ? 0 : Math.round(Math.exp((bucket - 0.5) * BUCKET_LOG));
-}
-
-/** Start times of the first and the last run. */
-export interface StartRange {
-  readonly firstUs: number;
-  readonly lastUs: number;
+/** Returns what runs with the same start time, status and type add to statistics. */
+export function countedOf(
+  startUs: number,
+  runs: number,
+  { status, runType, isRoot }: { status: RunStatus; runType: string; isRoot: boolean },
+  usage: UsageSums,
+  latencies: Latencies,
+): Counted {
+  const all = { runs, errors: status === 'error' ? runs : 0, latencies };
+  const modelCalls = MODEL_TYPES.includes(runType) ? all : undefined;
+  return { startUs, pending: status === 'pending' ? runs : 0, usage, all, roots: isRoot ? all : undefined, modelCalls };
 }
 
 /** Calculates statistics from the runs that match a query. The runs may be in any order. */
@@ -108,9 +73,16 @@ export function statisticsOf(
   const { groupBy = 'name' } = query;
   const tally = new StatisticsTally(query, runs.length === 0 ? undefined : { firstUs, lastUs });
   for (const run of runs) {
-    const { startUs, latencyUs, summary, usage } = run;
-    const sums = { runs: 1, usage: usageSumsOf(usage), latencies: latenciesOf(latencyUs) };
-    tally.add({ startUs, status: summary.status, ...sums }, groupsOf(groupBy, run));
+    const { startUs, latencyUs, usage, summary, trace } = run;
+    const { status, run_type: runType } = summary;
+    const isRoot = summary === trace.root?.summary;
+    const counted = countedOf(startUs, 1, { status, runType, isRoot }, usageSumsOf(usage), latenciesOf(latencyUs));
+    const groups = groupsOf(groupBy, run);
+    tally.add(counted);
+    tally.addToGroups(groups, counted);
+    for (const { key, score } of run.feedback) {
+      tally.addFeedback(groups, key, { count: 1, scores: score === undefined ? 0 : 1, sum: Number(score ?? 0) });
+    }
   }
   return tally.statistics();
 }
@@ -139,80 +111,33 @@ export function groupsInJson(groupBy: GroupKey, json: readonly string[] | Filter
   if (json === undefined) return [];
   const key = metadataKeyOf(groupBy);
   if (key === undefined) return [...new Set(json as readonly string[])];
-  return Object.hasOwn(json, key) ? [metadataText((json as Record<string, unknown>)[key])] : [];
+  return known(metadataTextOf(json as FilteredRun['metadata'], key));
 }
 
 function known(value: string | undefined): readonly string[] {
   return value === undefined ? [] : [value];
 }
 
-/** Possible lengths of time buckets, in milliseconds. Longer buckets span a whole number of days. */
-const STEPS_MS: readonly number[] = [
-  ...[1, 2, 5, 10, 20, 50, 100, 200, 500],
-  ...[1, 2, 5, 10, 20, 30].map((seconds) => seconds * 1_000),
-  ...[1, 2, 5, 10, 20, 30, 60, 120, 180, 360, 720, 1_440].map((minutes) => minutes * 60_000),
-];
-const DAY_US = 86_400_000_000;
-
-/** Time buckets for statistics. Each bucket except the first begins at a multiple of the bucket length. */
-class TimeBuckets {
-  readonly fromUs: number;
-  readonly toUs: number;
-  readonly stepUs: number;
-
-  /** Selects the shortest bucket length that needs at most `countMax` buckets. `toUs` is exclusive. */
-  constructor(fromUs: number, toUs: number, countMax: number) {
-    this.fromUs = fromUs;
-    this.toUs = toUs;
-    const fits = (stepUs: number): boolean => this.countOf(stepUs) <= countMax;
-    let stepUs = STEPS_MS.map((ms) => ms * 1_000).find(fits);
-    for (let days = 2; stepUs === undefined; days += 1) if (fits(days * DAY_US)) stepUs = days * DAY_US;
-    this.stepUs = stepUs;
-  }
-
-  /** Returns how many buckets of the given length are needed. */
-  countOf(stepUs: number): number {
-    const lastUs = Math.max(this.fromUs, this.toUs - 1);
-    return indexOf(lastUs, stepUs) - indexOf(this.fromUs, stepUs) + 1;
-  }
-
-  indexOf(startUs: number): number {
-    return indexOf(startUs, this.stepUs) - indexOf(this.fromUs, this.stepUs);
-  }
-
-  startUsOf(index: number): number {
-    return Math.max(this.fromUs, (indexOf(this.fromUs, this.stepUs) + index) * this.stepUs);
-  }
-}
-
-function indexOf(startUs: number, stepUs: number): number {
-  return Math.floor(startUs / stepUs);
-}
-
-/**
- * Returns the time buckets for a query. If the query has no start or end time, the start of the first or last run is
- * used.
- */
-function timeBucketsOf(
-  { buckets = BUCKETS, range: { fromUs, beforeUs } }: Ranged<StatisticsQuery>,
-  range: StartRange | undefined,
-): TimeBuckets | undefined {
-  const from = Number.isFinite(fromUs) ? fromUs : range?.firstUs;
-  const to = Number.isFinite(beforeUs) ? beforeUs : range?.lastUs;
-  return from === undefined || to === undefined ? undefined : new TimeBuckets(from, Math.max(from, to), buckets);
+/** Number of feedbacks with the same key, number of their scores, and total of the scores. */
+export interface FeedbackSums {
+  readonly count: number;
+  readonly scores: number;
+  readonly sum: number;
 }
 
 /** Adds up runs in total, by group and by time bucket. */
 export class StatisticsTally {
   readonly #groupsMax: number;
+  readonly #series: number;
   /** Time buckets. Undefined if there are no runs and the query has no time range. */
   readonly #time: TimeBuckets | undefined;
-  readonly #total = new FiguresTally();
-  readonly #groups = new Map<string, FiguresTally>();
+  readonly #total = new GroupTally();
+  readonly #groups = new Map<string, GroupTally>();
   readonly #buckets: FiguresTally[];
 
   constructor(query: Ranged<StatisticsQuery>, range: StartRange | undefined) {
     this.#groupsMax = query.groups ?? GROUPS;
+    this.#series = query.series ?? 0;
     this.#time = timeBucketsOf(query, range);
     this.#buckets = Array.from({ length: this.bucketsOf(this.stepUs) }, () => new FiguresTally());
   }
@@ -227,15 +152,42 @@ export class StatisticsTally {
     return this.#time?.countOf(stepUs) ?? 0;
   }
 
-  add(counted: Counted, groups: readonly string[]): void {
+  /** Number of runs in the totals. */
+  get runs(): number {
+    return this.#total.runs;
+  }
+
+  /** Adds runs to the totals and to a time bucket. */
+  add(counted: Counted): void {
     this.#total.add(counted);
-    for (const name of groups) {
-      const group = this.#groups.get(name) ?? new FiguresTally();
+    this.#buckets[this.#indexOf(counted)]?.add(counted);
+  }
+
+  addToGroups(names: readonly string[], counted: Counted): void {
+    for (const name of names) {
+      const group = this.#groups.get(name) ?? new GroupTally();
       this.#groups.set(name, group);
       group.add(counted);
+      if (this.#series > 0) group.addToBucket(this.#indexOf(counted), counted);
     }
-    if (this.#time !== undefined)
-      this.#buckets[Math.min(this.#buckets.length - 1, this.#time.indexOf(counted.startUs))]?.add(counted);
+  }
+
+  /** Adds feedback to the totals and to groups. All runs must be added first. */
+  addFeedback(names: readonly string[], key: string, sums: FeedbackSums): void {
+    this.#total.addFeedback(key, sums);
+    for (const name of names) this.#groups.get(name)?.addFeedback(key, sums);
+  }
+
+  #indexOf({ startUs }: Counted): number {
+    return Math.min(this.#buckets.length - 1, this.#time?.indexOf(startUs) ?? -1);
+  }
+
+  /** Returns the groups to show, largest first. `more` contains numbers of runs that are not added yet. */
+  largestGroups(more: ReadonlyMap<string, number> = new Map()): string[] {
+    const runs = new Map(more);
+    for (const [name, group] of this.#groups) runs.set(name, (runs.get(name) ?? 0) + group.runs);
+    const sorted = [...runs].sort(([a, runsOfA], [b, runsOfB]) => runsOfB - runsOfA || (a < b ? -1 : 1));
+    return sorted.slice(0, this.#groupsMax).map(([name]) => name);
   }
 
   statistics(): Statistics {
@@ -243,10 +195,12 @@ export class StatisticsTally {
     return {
       ...(time === undefined ? {} : { from: isoTimestamp(time.fromUs), to: isoTimestamp(time.toUs) }),
       total: this.#total.figures(),
-      groups: [...this.#groups]
-        .sort(([a, { runs: runsOfA }], [b, { runs: runsOfB }]) => runsOfB - runsOfA || (a < b ? -1 : 1))
-        .slice(0, this.#groupsMax)
-        .map(([group, tally]) => ({ group, ...tally.figures() })),
+      groups: this.largestGroups().flatMap((name, index) => {
+        const tally = this.#groups.get(name);
+        if (tally === undefined) return [];
+        const buckets = index < this.#series && { buckets: tally.buckets(this.#buckets.length) };
+        return [{ group: name, ...tally.figures(), ...buckets }];
+      }),
       buckets: this.#buckets.map((tally, index) => ({
         start_time: isoTimestamp(time?.startUsOf(index) ?? 0),
         ...tally.figures(),
@@ -255,51 +209,100 @@ export class StatisticsTally {
   }
 }
 
-class FiguresTally {
+/** Adds up the latencies only once, when the figures are read. This is faster, and skips groups that are omitted. */
+class RunsTally {
   runs = 0;
-  #pending = 0;
-  #errors = 0;
-  readonly #usage: UsageSums = usageSumsOf(undefined);
-  /**
-   * Latencies that are not added up yet. Adding up latencies once at the end is faster, and skips groups that are
-   * omitted.
-   */
+  errors = 0;
   readonly #latencies: Latencies[] = [];
 
-  add({ status, runs, usage, latencies }: Counted): void {
+  add({ runs, errors, latencies }: Counts): void {
     this.runs += runs;
-    if (status === 'pending') this.#pending += runs;
-    if (status === 'error') this.#errors += runs;
+    this.errors += errors;
     if (latencies !== '') this.#latencies.push(latencies);
+  }
+
+  figures(): RunFigures {
+    const latency = percentilesOf(this.#latencies);
+    return { runs: this.runs, errors: this.errors, ...(latency && { latency_ms: latency }) };
+  }
+}
+
+class FiguresTally {
+  readonly #all = new RunsTally();
+  readonly #roots = new RunsTally();
+  readonly #modelCalls = new RunsTally();
+  #pending = 0;
+  readonly #usage: UsageSums = usageSumsOf(undefined);
+
+  get runs(): number {
+    return this.#all.runs;
+  }
+
+  add({ all, roots, modelCalls, pending, usage }: Counted): void {
+    this.#all.add(all);
+    if (roots !== undefined) this.#roots.add(roots);
+    if (modelCalls !== undefined) this.#modelCalls.add(modelCalls);
+    this.#pending += pending;
     addUsage(this.#usage, usage, 1);
   }
 
   figures(): Figures {
-    const figures: Figures = { runs: this.runs, pending: this.#pending, errors: this.#errors };
-    const latency = percentilesOf(this.#latencies);
-    if (latency !== undefined) figures.latency_ms = latency;
-    const kinds = USAGE_KEYS.map((key, index) => [key, this.#usage[index]] as const).filter(([, sum]) => sum !== 0);
-    if (kinds.length > 0) figures.usage = Object.fromEntries(kinds);
-    return figures;
+    return {
+      ...this.#all.figures(),
+      pending: this.#pending,
+      ...usageIn(this.#usage),
+      roots: this.#roots.figures(),
+      model_calls: this.#modelCalls.figures(),
+    };
   }
 }
 
-/**
- * Returns nearest-rank percentiles. The p-th percentile is the smallest latency that at least p percent of the runs do
- * not exceed. Returns undefined if there are no latencies.
- */
-function percentilesOf(parts: readonly Latencies[]): Figures['latency_ms'] {
-  if (parts.length === 0) return undefined;
-  const counts = countsOf(parts);
-  const total = counts.reduce((sum, runs) => sum + runs, 0);
-  if (total === 0) return undefined;
-  const at = (percent: number): number => {
-    let left = Math.ceil((percent / 100) * total);
-    const bucket = counts.findIndex((runs) => {
-      left -= runs;
-      return left <= 0 && runs > 0;
+interface BucketSums {
+  runs: number;
+  errors: number;
+  readonly usage: UsageSums;
+}
+
+class GroupTally extends FiguresTally {
+  readonly #feedback = new Map<string, FeedbackSums>();
+  readonly #buckets = new Map<number, BucketSums>();
+
+  addToBucket(index: number, { all, usage }: Counted): void {
+    const bucket = this.#buckets.get(index) ?? { runs: 0, errors: 0, usage: usageSumsOf(undefined) };
+    this.#buckets.set(index, bucket);
+    bucket.runs += all.runs;
+    bucket.errors += all.errors;
+    addUsage(bucket.usage, usage, 1);
+  }
+
+  addFeedback(key: string, { count, scores, sum }: FeedbackSums): void {
+    const sums = this.#feedback.get(key) ?? { count: 0, scores: 0, sum: 0 };
+    this.#feedback.set(key, { count: sums.count + count, scores: sums.scores + scores, sum: sums.sum + sum });
+  }
+
+  override figures(): Statistics['total'] {
+    const feedback = [...this.#feedback]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(
+        ([key, { count, scores, sum }]): FeedbackFigures => ({
+          key,
+          count,
+          ...(scores > 0 && { average_score: sum / scores }),
+        }),
+      );
+    return { ...super.figures(), ...(feedback.length > 0 && { feedback }) };
+  }
+
+  buckets(count: number): NonNullable<GroupFigures['buckets']> {
+    return Array.from({ length: count }, (_, index) => {
+      const { runs = 0, errors = 0, usage = [] } = this.#buckets.get(index) ?? {};
+      return { runs, errors, ...usageIn(usage) };
     });
-    return latencyUsOf(Math.max(0, bucket)) / 1_000;
-  };
-  return { p50: at(50), p90: at(90), p95: at(95), p99: at(99), max: at(100) };
+  }
+}
+
+/** Returns the totals that are not 0. */
+function usageIn(sums: UsageSums): { usage?: Usage } {
+  const kinds = USAGE_KEYS.map((key, index) => [key, sums[index] ?? 0] as const).filter(([, sum]) => sum !== 0);
+  return kinds.length === 0 ? {} : { usage: Object.fromEntries(kinds) };
 }

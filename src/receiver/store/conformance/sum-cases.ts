@@ -94,7 +94,8 @@ const statistics: StoreCase[] = [
   {
     title: 'Statistics of no runs are empty',
     run: async (store) => {
-      const total = { runs: 0, pending: 0, errors: 0 };
+      const none = { runs: 0, errors: 0 };
+      const total = { ...none, pending: 0, roots: none, model_calls: none };
       equal(await statisticsOf(store), { total, groups: [], buckets: [] });
     },
   },
@@ -211,6 +212,92 @@ const statistics: StoreCase[] = [
       const ofTag = await statisticsOf(store, { groupBy: 'user', tag: 'x' });
       matches(ofTag.groups, [{ group: 'ada', runs: 1, pending: 0 }]);
       within(ofTag.groups[0]?.latency_ms?.p50, 10);
+    },
+  },
+  {
+    title: 'Statistics count root runs and model calls separately',
+    run: async (store) => {
+      await store.apply(SCOPE, [
+        post(1, { ms: 100 }),
+        post(2, { parent: 1, run_type: 'llm', ms: 20, error: 'Error: x' }),
+        post(3, { parent: 1, run_type: 'tool', ms: 1 }),
+        // The first run of a trace is its root until the root arrives.
+        post(5, { parent: 4, run_type: 'embedding' }),
+      ]);
+      const { total, groups, buckets } = await statisticsOf(store, { groupBy: 'run_type', buckets: 1 });
+      for (const figures of [total, buckets[0]]) {
+        matches(figures, { runs: 4, errors: 1, pending: 1 });
+        matches(figures?.roots, { runs: 2, errors: 0 });
+        matches(figures?.model_calls, { runs: 2, errors: 1 });
+        within(figures?.roots.latency_ms?.p50, 100);
+        within(figures?.model_calls.latency_ms?.max, 20);
+      }
+      equal(
+        groups.map(({ group, roots, model_calls }) => [group, roots.runs, model_calls.runs]),
+        [
+          ['chain', 1, 0],
+          ['embedding', 1, 1],
+          ['llm', 0, 1],
+          ['tool', 0, 0],
+        ],
+      );
+      await store.apply(SCOPE, [post(4, { ms: 50 })]);
+      const { roots, model_calls } = (await statisticsOf(store)).total;
+      matches([roots, model_calls], [{ runs: 2 }, { runs: 2 }]);
+      within(roots.latency_ms?.p50, 50);
+      await store.remove(SCOPE, { kind: 'run', id: id(1) });
+      equal((await statisticsOf(store)).total.roots.runs, 1);
+    },
+  },
+  {
+    title: 'Statistics contain the feedback on the runs, in total and by group',
+    run: async (store) => {
+      await store.apply(SCOPE, [
+        post(1, { name: 'a', tags: ['x', 'y'] }),
+        post(2, { name: 'a' }),
+        post(3, { name: 'b' }),
+      ]);
+      await store.addFeedback(SCOPE, feedback(1, { id: id(901) }));
+      await store.addFeedback(SCOPE, feedback(2, { id: id(902), score: false }));
+      const { score: _, ...comment } = feedback(2, { id: id(903), key: 'comment', comment: 'Good.' });
+      await store.addFeedback(SCOPE, comment);
+      const { total, groups } = await statisticsOf(store);
+      equal(total.feedback, [
+        { key: 'comment', count: 1 },
+        { key: 'liked', count: 2, average_score: 0.5 },
+      ]);
+      equal(
+        groups.map((figures) => figures.feedback),
+        [total.feedback, undefined],
+      );
+      const byTag = await statisticsOf(store, { groupBy: 'tag', tag: 'x' });
+      const liked = [{ key: 'liked', count: 1, average_score: 1 }];
+      equal(
+        [byTag.total, ...byTag.groups].map((figures) => figures.feedback),
+        [liked, liked, liked],
+      );
+    },
+  },
+  {
+    title: 'The largest groups of statistics have time buckets',
+    run: async (store) => {
+      const usage = { outputs: { usage_metadata: { total_tokens: 3 } } };
+      await store.apply(SCOPE, [
+        post(10, { name: 'a', ...usage }),
+        post(11, { name: 'b' }),
+        post(14, { name: 'b', error: 'Error: x' }),
+        post(20, { name: 'c' }),
+      ]);
+      const { groups } = await statisticsOf(store, { buckets: 5, series: 2 });
+      const none = { runs: 0, errors: 0 };
+      equal(
+        groups.map(({ group, buckets }) => [group, buckets]),
+        [
+          ['b', [{ runs: 1, errors: 0 }, none, { runs: 1, errors: 1 }, none, none]],
+          ['a', [{ runs: 1, errors: 0, usage: { total_tokens: 3 } }, none, none, none, none]],
+          ['c', undefined],
+        ],
+      );
     },
   },
   {

@@ -1,33 +1,75 @@
-import { USAGE_KEYS } from '../run-summary.ts';
+import { compactLatencies, type Latencies, latenciesOf } from '../latencies.ts';
+import { MODEL_TYPES, USAGE_KEYS } from '../run-summary.ts';
 import type { Usage } from '../run-view.ts';
-import { addUsage, compactLatencies, type Latencies, latenciesOf, type UsageSums, usageSumsOf } from '../statistics.ts';
+import { addUsage as addSums, usageSumsOf } from '../statistics.ts';
 import type { SqliteConnection, SqlValue } from './database.ts';
 import { countedUsageIn, type RunRow } from './run-row.ts';
+import { COUNTER_TABLES } from './schema.ts';
 
 /** Counter periods, in minutes. Each period is a multiple of the previous one. */
 export const PERIODS: readonly number[] = [1, 10, 60, 360];
+/** Period of the counters of users, in minutes. */
+export const USER_PERIOD = 60;
 
-/** Totals over several counters. */
-export type SumsRow = Required<Usage> & { readonly runs: number; readonly latencies: Latencies };
-
-const SUM_COLUMNS = ['runs', ...USAGE_KEYS];
-
-/** SQL expressions for the columns of `SumsRow`. */
-export const SUMS: string = SUM_COLUMNS.map((column) => `sum(${column}) AS ${column}`)
-  .concat("group_concat(latencies, '') AS latencies")
-  .join(', ');
-
-interface CounterChange {
-  readonly key: readonly SqlValue[];
-  runs: number;
-  readonly usage: UsageSums;
-  latencies: Latencies;
-}
+export const MINUTE_US = 60_000_000;
 
 /** Length in characters above which a counter's latencies are compacted. Most counters stay far below this length. */
 const COMPACTED_LENGTH_MIN = 2_048;
 
-export const MINUTE_US = 60_000_000;
+/** A table of counters. Its statements add to a counter, and delete or compact the counter. */
+class CounterTable {
+  readonly name: string;
+  /** SQL expressions for the totals over several counters. */
+  readonly totals: string;
+  readonly add: string;
+  readonly delete: string;
+  readonly compact: string;
+
+  /** `sums` must begin with `runs`. */
+  constructor(name: string, keys: readonly string[], sums: readonly string[], latencies: readonly string[]) {
+    this.name = name;
+    const columns = [...keys, ...sums, ...latencies];
+    const key = keys.map((column) => `${column} = ?`).join(' AND ');
+    const isLong = latencies.map((column) => `length(${column}) > ${COMPACTED_LENGTH_MIN}`).join(' OR ');
+    this.totals = [
+      ...sums.map((column) => `sum(${column}) AS ${column}`),
+      ...latencies.map((column) => `group_concat(${column}, '') AS ${column}`),
+    ].join(', ');
+    this.add = `INSERT INTO ${name} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})
+      ON CONFLICT DO UPDATE SET ${sums.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')},
+        ${latencies.map((column) => `${column} = ${column} || excluded.${column}`).join(', ')}
+      RETURNING runs, CASE WHEN ${isLong} THEN json_array(${latencies.join(', ')}) END AS long`;
+    this.delete = `DELETE FROM ${name} WHERE ${key}`;
+    this.compact = `UPDATE ${name} SET ${latencies.map((column) => `${column} = ?`).join(', ')} WHERE ${key}`;
+  }
+}
+
+export const COUNTERS: CounterTable = new CounterTable(
+  'counters',
+  ['tenant', 'period', 'start', 'project', 'name', 'run_type', 'model', 'status', 'is_root'],
+  ['runs', ...USAGE_KEYS],
+  ['latencies'],
+);
+export const USER_COUNTERS: CounterTable = new CounterTable(
+  'user_counters',
+  ['tenant', 'start', 'user', 'project'],
+  ['runs', 'errors', 'pending', 'roots', 'root_errors', 'model_calls', 'model_errors', ...USAGE_KEYS],
+  ['latencies', 'root_latencies', 'model_latencies'],
+);
+
+/** Totals over several counters. */
+export type SumsRow = Required<Usage> & { readonly runs: number; readonly latencies: Latencies };
+export type UserSumsRow = SumsRow & {
+  readonly [Column in 'errors' | 'pending' | 'roots' | 'root_errors' | 'model_calls' | 'model_errors']: number;
+} & { readonly root_latencies: Latencies; readonly model_latencies: Latencies };
+
+/** A change to a counter. */
+interface CounterChange {
+  readonly table: CounterTable;
+  readonly key: readonly SqlValue[];
+  readonly sums: number[];
+  readonly latencies: Latencies[];
+}
 
 /** Collects the counter changes in a transaction and updates each changed counter once. */
 export class Counters {
@@ -51,56 +93,120 @@ export class Counters {
     this.#changes.length = kept;
   }
 
+  /** Sets whether a run is the root of a trace. Does nothing if the run is not in the trace. */
+  setRoot(n: number | null | undefined, trace: number, isRoot: 0 | 1): void {
+    const row = this.#connection.one<RunRow>(SET_ROOT, isRoot, n ?? null, trace);
+    if (row === undefined) return;
+    this.add({ ...row, is_root: 1 - isRoot }, -1);
+    this.add(row, 1);
+  }
+
   /** Writes all pending changes. Call `flush` before committing the transaction. */
   flush(): void {
-    const changes = new Map<string, CounterChange>();
-    for (const { run, sign } of this.#changes) {
-      const { tenant, project, name, run_type, status } = run;
-      const [startUs, endUs] = [run.start_us ?? 0, run.end_us];
-      const dimensions = [project, name, run_type, run.model ?? '', status];
-      const text = dimensions.join('\0');
-      const minute = Math.floor(startUs / MINUTE_US);
-      const counted = countedUsageIn(run);
-      const usage = counted && usageSumsOf(counted);
-      const latencies = latenciesOf(endUs === null ? undefined : Math.max(0, endUs - startUs), sign);
-      for (const period of PERIODS) {
-        const start = Math.floor(minute / period) * period;
-        const id = `${tenant} ${period} ${start} ${text}`;
-        let change = changes.get(id);
-        if (change === undefined) {
-          const key = [tenant, period, start, ...dimensions];
-          change = { key, runs: 0, usage: usageSumsOf(undefined), latencies: '' };
-          changes.set(id, change);
-        }
-        change.runs += sign;
-        if (usage !== undefined) addUsage(change.usage, usage, sign);
-        change.latencies += latencies;
-      }
+    const changes = new CounterChanges();
+    for (const { before, after } of this.#netChanges()) {
+      if (before !== undefined) changes.addRun(before, -1);
+      if (after !== undefined) changes.addRun(after, 1);
     }
     this.drop(0);
-    for (const change of changes.values()) this.#write(change);
+    for (const change of changes.ofAllPeriods()) this.#write(change);
   }
 
-  #write({ key, runs, usage, latencies }: CounterChange): void {
-    const row = this.#connection.one<UpdatedRow>(ADD, ...key, runs, ...usage, latencies);
-    if (row?.runs === 0) this.#connection.run(`DELETE FROM counters WHERE ${KEY}`, ...key);
-    else if (row?.longLatencies) {
-      const compact = compactLatencies(row.longLatencies);
-      this.#connection.run(`UPDATE counters SET latencies = ? WHERE ${KEY}`, compact, ...key);
+  /** Returns the first and the last state of each run. A state is undefined if the run is not counted then. */
+  #netChanges(): Iterable<{ before?: RunRow | undefined; after?: RunRow | undefined }> {
+    const runs = new Map<number, { before?: RunRow; after?: RunRow | undefined }>();
+    for (const { run, sign } of this.#changes) {
+      const known = runs.get(run.n);
+      if (known !== undefined) known.after = sign === 1 ? run : undefined;
+      else runs.set(run.n, sign === 1 ? { after: run } : { before: run });
+    }
+    return runs.values();
+  }
+
+  #write({ table, key, sums, latencies }: CounterChange): void {
+    const row = this.#connection.one<{ runs: number; long: string | null }>(table.add, ...key, ...sums, ...latencies);
+    if (row?.runs === 0) this.#connection.run(table.delete, ...key);
+    else if (row?.long) {
+      const compact = (JSON.parse(row.long) as Latencies[]).map(compactLatencies);
+      this.#connection.run(table.compact, ...compact, ...key);
     }
   }
 }
 
-/** The run count of a counter, and its latencies if they need compacting. */
-interface UpdatedRow {
-  readonly runs: number;
-  readonly longLatencies: Latencies | null;
+const SET_ROOT = 'UPDATE runs SET is_root = ?1 WHERE n = ?2 AND trace = ?3 AND is_root <> ?1 RETURNING *';
+
+class CounterChanges {
+  readonly #changes = new Map<string, CounterChange>();
+
+  /** Adds a run to the counters of its minute and of its user, or subtracts the run if `sign` is -1. */
+  addRun(run: RunRow, sign: 1 | -1): void {
+    const { tenant, project, name, run_type, model, status, is_root, user } = run;
+    const [startUs, endUs] = [run.start_us ?? 0, run.end_us];
+    const minute = Math.floor(startUs / MINUTE_US);
+    const usage = usageSumsOf(countedUsageIn(run));
+    const latency = latenciesOf(endUs === null ? undefined : Math.max(0, endUs - startUs), sign);
+    const key = [tenant, PERIODS[0] ?? 1, minute, project, name, run_type, model ?? '', status, is_root];
+    this.#add(COUNTERS, key, [1, ...usage], [latency], sign);
+    if (user === null) return;
+    const start = Math.floor(minute / USER_PERIOD) * USER_PERIOD;
+    const [isError, isModelCall] = [+(status === 'error'), +MODEL_TYPES.includes(run_type ?? '')];
+    const counts = [
+      1,
+      isError,
+      +(status === 'pending'),
+      is_root,
+      is_root * isError,
+      isModelCall,
+      isModelCall * isError,
+    ];
+    const latencies = [latency, is_root === 1 ? latency : '', isModelCall === 1 ? latency : ''];
+    this.#add(USER_COUNTERS, [tenant, start, user, project], [...counts, ...usage], latencies, sign);
+  }
+
+  /** Adds the changes of each minute to the longer periods, and returns all changes. */
+  ofAllPeriods(): Iterable<CounterChange> {
+    for (const { table, key, sums, latencies } of [...this.#changes.values()]) {
+      if (table !== COUNTERS) continue;
+      const [tenant = null, , minute, ...dimensions] = key;
+      for (const period of PERIODS.slice(1)) {
+        const start = Math.floor(Number(minute) / period) * period;
+        this.#add(table, [tenant, period, start, ...dimensions], sums, latencies, 1);
+      }
+    }
+    return this.#changes.values();
+  }
+
+  #add(
+    table: CounterTable,
+    key: readonly SqlValue[],
+    sums: readonly number[],
+    latencies: readonly Latencies[],
+    sign: 1 | -1,
+  ): void {
+    const id = `${table.name}\0${key.join('\0')}`;
+    let change = this.#changes.get(id);
+    if (change === undefined) {
+      change = { table, key, sums: sums.map(() => 0), latencies: latencies.map(() => '') };
+      this.#changes.set(id, change);
+    }
+    addSums(change.sums, sums, sign);
+    for (let at = 0; at < latencies.length; at += 1) change.latencies[at] += latencies[at] ?? '';
+  }
 }
 
-const KEY_COLUMNS = ['tenant', 'period', 'start', 'project', 'name', 'run_type', 'model', 'status'];
-const KEY = KEY_COLUMNS.map((column) => `${column} = ?`).join(' AND ');
-const COLUMNS = [...KEY_COLUMNS, ...SUM_COLUMNS, 'latencies'];
-const ADD = `INSERT INTO counters (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map(() => '?').join(', ')})
-  ON CONFLICT DO UPDATE SET ${SUM_COLUMNS.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')},
-    latencies = latencies || excluded.latencies
-  RETURNING runs, CASE WHEN length(latencies) > ${COMPACTED_LENGTH_MIN} THEN latencies END AS longLatencies`;
+/** Number of runs to count again per statement. */
+const BATCH = 5_000;
+
+/** Creates the counters of a file that an earlier build wrote. */
+export function upgradeCounters(connection: SqliteConnection): void {
+  if (connection.one("SELECT 1 FROM sqlite_schema WHERE name = 'user_counters'") !== undefined) return;
+  connection.exec(`BEGIN IMMEDIATE; DROP TABLE counters; ${COUNTER_TABLES}`);
+  const counters = new Counters(connection);
+  for (let last = 0, rows: RunRow[]; ; last = rows.at(-1)?.n ?? last) {
+    rows = connection.all<RunRow>('SELECT * FROM runs WHERE n > ? ORDER BY n LIMIT ?', last, BATCH);
+    if (rows.length === 0) break;
+    for (const row of rows) counters.add(row, 1);
+    counters.flush();
+  }
+  connection.exec('COMMIT');
+}

@@ -14,6 +14,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
+import { upgradeCounters } from './counters.ts';
 import { type Engine, isBusy, isNoDatabase, isOfTheFile, SqliteConnection, toStoreError } from './database.ts';
 import { KEYS_TABLE } from './keys.ts';
 import { APPLICATION_ID, FORMAT_VERSION, REMOVED_TABLE, SCHEMA, THREAD_INDEXES, TOKEN_TABLES } from './schema.ts';
@@ -76,8 +77,10 @@ export function openToWrite(engine: Engine, path: string): OpenFile {
     try {
       if (sizeOf(path) === 0) create(engine, path, () => {});
       else if (headerVersion(engine, path) !== FORMAT_VERSION) upgradeFile(engine, path);
-      const tables = `${KEYS_TABLE}; ${REMOVED_TABLE}; ${THREAD_INDEXES}; ${TOKEN_TABLES}`;
-      const prepare = (connection: SqliteConnection): void => connection.exec(`${WRITER_PRAGMAS}; ${tables}`);
+      const prepare = (connection: SqliteConnection): void => {
+        connection.exec(`${WRITER_PRAGMAS}; ${KEYS_TABLE}; ${REMOVED_TABLE}; ${THREAD_INDEXES}; ${TOKEN_TABLES}`);
+        upgradeCounters(connection);
+      };
       return { connection: connect(engine, path, prepare), lock };
     } catch (error) {
       lock.release();

@@ -11,8 +11,8 @@ import { deleteRun, SqliteRun } from './sqlite-run.ts';
  * arrives later. Updates the totals of each trace.
  */
 export class Placement {
+  readonly counters: Counters;
   readonly #connection: SqliteConnection;
-  readonly #counters: Counters;
   readonly #prices: Prices;
   readonly #tenant: number;
   readonly #runs = new Map<string, SqliteRun>();
@@ -23,7 +23,7 @@ export class Placement {
 
   constructor(connection: SqliteConnection, counters: Counters, prices: Prices, tenant: number) {
     this.#connection = connection;
-    this.#counters = counters;
+    this.counters = counters;
     this.#prices = prices;
     this.#tenant = tenant;
   }
@@ -35,7 +35,7 @@ export class Placement {
     if (row?.evicted === 1) {
       // The trace is being deleted, so the run is deleted now and counts as unknown. The next message for the run
       // creates it again.
-      deleteRun(this.#connection, this.#counters, row.n);
+      deleteRun(this.#connection, this.counters, row.n);
       return undefined;
     }
     const run = row && SqliteRun.fromRow(row, this.#prices);
@@ -83,7 +83,7 @@ export class Placement {
 
   /** Writes the changed traces and returns their ids. */
   finish(seq: number, nowMs: number): string[] {
-    for (const trace of this.#traces.values()) trace.write(this.#connection, seq, nowMs);
+    for (const trace of this.#traces.values()) trace.write(this.#connection, this.counters, seq, nowMs);
     return [...this.#traces.keys()];
   }
 
@@ -211,8 +211,8 @@ export class Placement {
       to.change(undefined, after);
       this.#connection.run('UPDATE feedback SET trace = ? WHERE run = ?', to.n, after.n);
     }
-    if (before !== undefined) this.#counters.add(before, -1);
-    this.#counters.add(after, 1);
+    if (before !== undefined) this.counters.add(before, -1);
+    this.counters.add(after, 1);
   }
 
   /** Recalculates which runs in a trace have a descendant with usage. */
@@ -305,7 +305,7 @@ class StoredTrace {
   }
 
   /** Writes the trace, or deletes a trace without runs. The runs must be written first. */
-  write(connection: SqliteConnection, seq: number, nowMs: number): void {
+  write(connection: SqliteConnection, counters: Counters, seq: number, nowMs: number): void {
     const { n } = this;
     const root = this.#findRoot(connection);
     if (root === undefined && connection.one('SELECT 1 FROM runs WHERE trace = ?', n) === undefined) {
@@ -316,10 +316,8 @@ class StoredTrace {
       this.#row.end_us = connection.one<{ end_us: number | null }>(LAST_END, n)?.end_us ?? null;
       this.#usage = usageIn(connection.one(USAGE_SUMS, n) ?? {});
     }
-    if (root !== this.#row.root) {
-      connection.run('UPDATE runs SET is_root = 0 WHERE n = ? AND trace = ?', this.#row.root, n);
-    }
-    connection.run('UPDATE runs SET is_root = 1 WHERE n = ? AND is_root = 0', root ?? null);
+    if (root !== this.#row.root) counters.setRoot(this.#row.root, n, 0);
+    counters.setRoot(root, n, 1);
     const { runs, pending, errors, end_us } = this.#row;
     const usage = USAGE_KEYS.map((key) => this.#usage?.[key] ?? null);
     connection.run(UPDATE_TRACE, seq, nowMs, root ?? null, runs, pending, errors, end_us, ...usage, n);

@@ -128,7 +128,7 @@ export function markRemoved(
   for (const trace of search.traces(last, STEP_RUNS)) {
     if (hasFound && performance.now() > untilMs) break;
     const selected = search.runsIn(trace);
-    const row = connection.one<{ id: Uint8Array; seq: number; tenant: number }>(TRACE, trace);
+    const row = connection.one<RemovedTrace>(TRACE, trace);
     if (selected.runs === 0 || row === undefined) continue;
     hasFound = true;
     if (row.seq < 0) {
@@ -136,9 +136,10 @@ export function markRemoved(
       connection.run('UPDATE traces SET seq = ? WHERE n = ? AND seq = ?', REMOVED, trace, EVICTED);
       continue;
     }
+    // A root that stays becomes the root again when the placement writes the trace.
+    placement.counters.setRoot(row.root, trace, 0);
     if (selected.keys === undefined) {
       connection.run('INSERT OR IGNORE INTO removed (tenant, id, kind) VALUES (?, ?, 2)', row.tenant, row.id);
-      connection.run('UPDATE runs SET is_root = 0 WHERE n = (SELECT root FROM traces WHERE n = ?)', trace);
       connection.run('UPDATE traces SET seq = ?, id = ? WHERE n = ?', REMOVED, randomBytes(16), trace);
     } else {
       moveOut(connection, row.tenant, selected.keys, search.isOfProject ? REMOVED_ALONE : REMOVED);
@@ -150,19 +151,26 @@ export function markRemoved(
   return { runs, traces: traceIds.length, traceIds, hasFound };
 }
 
+interface RemovedTrace {
+  readonly id: Uint8Array;
+  readonly seq: number;
+  readonly tenant: number;
+  readonly root: number | null;
+}
+
 /** Moves runs to a new trace that is being deleted. */
 function moveOut(connection: SqliteConnection, tenant: number, keys: readonly number[], seq: number): void {
   const trace = connection.insert(INSERT_REMOVED_TRACE, tenant, randomBytes(16), seq);
   const json = JSON.stringify(keys);
   connection.run(KEEP_IDS, seq, json);
-  connection.run('UPDATE runs SET trace = ?, is_root = 0 WHERE n IN (SELECT value FROM json_each(?))', trace, json);
+  connection.run('UPDATE runs SET trace = ? WHERE n IN (SELECT value FROM json_each(?))', trace, json);
   connection.run('UPDATE feedback SET trace = ? WHERE run IN (SELECT value FROM json_each(?))', trace, json);
 }
 
 const VISIBLE: Condition = { sql: 'start_us IS NOT NULL', values: [] };
 const OF_TRACE = 'trace = (SELECT n FROM traces WHERE tenant = ? AND id = ?)';
 const LINKS = 'SELECT n, id, CASE WHEN waits_for IS NULL THEN parent END AS parent FROM runs WHERE trace = ?';
-const TRACE = 'SELECT id, seq, tenant FROM traces WHERE n = ?';
+const TRACE = 'SELECT id, seq, tenant, root FROM traces WHERE n = ?';
 const INSERT_REMOVED_TRACE =
   'INSERT INTO traces (tenant, id, seq, changed_ms, runs, pending, errors) VALUES (?, ?, ?, 0, 0, 0, 0)';
 const KEEP_IDS = `INSERT OR IGNORE INTO removed (tenant, id, kind) SELECT tenant, id, ? = ${REMOVED}

@@ -123,7 +123,7 @@ export class SqliteRetention {
    */
   #evict({ n, id, root, tenant }: OldestTrace): EvictedTrace {
     this.#connection.run(`UPDATE traces SET seq = ${EVICTED}, id = ? WHERE n = ?`, randomBytes(16), n);
-    this.#connection.run('UPDATE runs SET is_root = 0 WHERE n = ?', root);
+    this.#counters.setRoot(root, n, 0);
     return { tenant, traceId: idText(id), runs: this.#connection.number(COUNT_OF_TRACE, n) };
   }
 

@@ -15,6 +15,8 @@ export type RunRow = {
    * trace.
    */
   readonly is_named: number;
+  /** 1 if the run is the root of its trace, otherwise 0. */
+  readonly is_root: number;
   readonly parent: Uint8Array | null;
   /** Id or span key of a parent run that has not arrived yet. */
   readonly waits_for: Uint8Array | null;
@@ -59,7 +61,7 @@ const SHOWN: {
 const SHOWN_COLUMNS = Object.keys(SHOWN) as (keyof typeof SHOWN)[];
 
 export const RUN_COLUMNS: readonly Exclude<keyof RunRow, 'n'>[] = [
-  ...(['tenant', 'id', 'trace', 'is_named', 'parent', 'waits_for', 'span', 'below'] as const),
+  ...(['tenant', 'id', 'trace', 'is_named', 'is_root', 'parent', 'waits_for', 'span', 'below'] as const),
   ...SHOWN_COLUMNS,
 ];
 

@@ -41,6 +41,52 @@ export const TOKEN_TABLES = `
     tenant INTEGER NOT NULL, id BLOB NOT NULL, revoked_ms INTEGER NOT NULL, PRIMARY KEY (tenant, id)
   ) WITHOUT ROWID`;
 
+/** Creates the tables of counters. The start of a period is in minutes since 1970. */
+export const COUNTER_TABLES = `
+  -- Sums over the runs that start in a period of so many minutes.
+  CREATE TABLE counters (
+    tenant INTEGER NOT NULL,
+    period INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    project TEXT NOT NULL,
+    name TEXT NOT NULL,
+    run_type TEXT NOT NULL,
+    model TEXT NOT NULL,
+    status TEXT NOT NULL,
+    is_root INTEGER NOT NULL,
+    runs INTEGER NOT NULL,
+    input_tokens REAL NOT NULL,
+    output_tokens REAL NOT NULL,
+    total_tokens REAL NOT NULL,
+    total_cost REAL NOT NULL,
+    -- Pairs of characters, as \`Latencies\` in latencies.ts.
+    latencies TEXT NOT NULL,
+    PRIMARY KEY (tenant, period, start, project, name, run_type, model, status, is_root)
+  ) WITHOUT ROWID;
+
+  -- Sums over the runs of a user that start in an hour.
+  CREATE TABLE user_counters (
+    tenant INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    user TEXT NOT NULL,
+    project TEXT NOT NULL,
+    runs INTEGER NOT NULL,
+    errors INTEGER NOT NULL,
+    pending INTEGER NOT NULL,
+    roots INTEGER NOT NULL,
+    root_errors INTEGER NOT NULL,
+    model_calls INTEGER NOT NULL,
+    model_errors INTEGER NOT NULL,
+    input_tokens REAL NOT NULL,
+    output_tokens REAL NOT NULL,
+    total_tokens REAL NOT NULL,
+    total_cost REAL NOT NULL,
+    latencies TEXT NOT NULL,
+    root_latencies TEXT NOT NULL,
+    model_latencies TEXT NOT NULL,
+    PRIMARY KEY (tenant, start, user, project)
+  ) WITHOUT ROWID`;
+
 /**
  * SQL statements that create the tables. Rows in `runs` are small, because lists scan `runs`. The table `details`
  * contains the other fields, and `payloads` contains large values. A run has the same key `n` in `runs`, `details`,
@@ -128,25 +174,7 @@ export const SCHEMA: string = `
   -- Four keys for each run: 4n inputs, 4n + 1 outputs, 4n + 2 events. Codec 0 is JSON text, 1 raw deflate.
   CREATE TABLE payloads (n INTEGER PRIMARY KEY, codec INTEGER NOT NULL, size INTEGER NOT NULL, data NOT NULL);
 
-  -- Sums over the runs that start in a period of so many minutes. The start is in minutes since 1970.
-  CREATE TABLE counters (
-    tenant INTEGER NOT NULL,
-    period INTEGER NOT NULL,
-    start INTEGER NOT NULL,
-    project TEXT NOT NULL,
-    name TEXT NOT NULL,
-    run_type TEXT NOT NULL,
-    model TEXT NOT NULL,
-    status TEXT NOT NULL,
-    runs INTEGER NOT NULL,
-    input_tokens REAL NOT NULL,
-    output_tokens REAL NOT NULL,
-    total_tokens REAL NOT NULL,
-    total_cost REAL NOT NULL,
-    -- Pairs of characters, as \`Latencies\` in statistics.ts.
-    latencies TEXT NOT NULL,
-    PRIMARY KEY (tenant, period, start, project, name, run_type, model, status)
-  ) WITHOUT ROWID;
+  ${COUNTER_TABLES};
 
   CREATE TABLE attachments (
     n INTEGER PRIMARY KEY,

@@ -119,6 +119,8 @@ export class SqliteRun {
       id: idBytes(this.id),
       trace: this.trace ?? -1,
       is_named: +this.isNamed,
+      // If the run moves to another trace, that trace later decides whether the run is the root.
+      is_root: before !== undefined && before.trace === this.trace ? before.is_root : 0,
       parent: this.parentId === undefined ? null : idBytes(this.parentId),
       waits_for: this.waitsFor === undefined ? null : Buffer.from(this.waitsFor, 'hex'),
       span: spans.span === undefined ? null : Buffer.from(spans.span, 'hex'),
@@ -134,8 +136,7 @@ export class SqliteRun {
     if (before === undefined || this.#storedDetails === undefined) {
       connection.run('INSERT INTO details VALUES (?, ?, ?, ?)', n, details.fields, details.facts, details.patched);
     } else {
-      // If the run moves to another trace, that trace later decides whether the run is the root.
-      connection.update('runs', n, before, before.trace === columns.trace ? columns : { ...columns, is_root: 0 });
+      connection.update('runs', n, before, columns);
       connection.update('details', n, this.#storedDetails, details);
     }
     for (const { field, text } of this.#payloads) writePayload(connection, n, field, text);

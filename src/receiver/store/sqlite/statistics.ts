@@ -1,11 +1,21 @@
 import type { Comparison, FilterNode } from '../../query/filter.ts';
 import type { GroupKey, Ranged, Statistics, StatisticsQuery, TimeRange } from '../../query/query.ts';
 import { metadataKeyOf } from '../../query/query-keys.ts';
+import { latenciesOf } from '../latencies.ts';
 import type { RunFilter } from '../run-filter.ts';
 import type { RunStatus } from '../run-view.ts';
-import { groupsInJson, latenciesOf, type StartRange, StatisticsTally, usageSumsOf } from '../statistics.ts';
+import { countedOf, type FeedbackSums, groupsInJson, StatisticsTally, usageSumsOf } from '../statistics.ts';
+import type { StartRange } from '../time-buckets.ts';
 import { conditionOf, ofText } from './conditions.ts';
-import { MINUTE_US, PERIODS, SUMS, type SumsRow } from './counters.ts';
+import {
+  COUNTERS,
+  MINUTE_US,
+  PERIODS,
+  type SumsRow,
+  USER_COUNTERS,
+  USER_PERIOD,
+  type UserSumsRow,
+} from './counters.ts';
 import type { Row, SqliteConnection } from './database.ts';
 import { all, type Condition } from './lists.ts';
 import { COUNTS_USAGE, usageIn } from './run-row.ts';
@@ -15,7 +25,7 @@ const LONGEST = PERIODS.at(-1) ?? 1;
 /** Maximum number of runs to scan for time buckets shorter than a minute. Scanning this many runs takes about 0.1 s. */
 const SCANNED_RUNS_MAX = 20_000;
 
-/** Group keys for which there are counters. Runs are scanned for all other keys. */
+/** Group keys for which there are counters, apart from `user`. Runs are scanned for all other keys. */
 const COUNTED: readonly GroupKey[] = ['name', 'model', 'run_type', 'project', 'status'];
 
 /** Part of a time range. Whole periods are read from counters, and other parts from runs. */
@@ -29,9 +39,10 @@ interface Periods {
 }
 
 /**
- * Calculates statistics. Whole minutes are read from counters if the query filters only by project, name, type, model
- * and status. Runs are scanned for all other filters, and for incomplete minutes at both ends of the range. If there
- * are many runs, time buckets are at least a minute long, because counters cover whole minutes.
+ * Calculates statistics. Whole minutes are read from counters if the query filters only by project, name, type, model,
+ * status and root. Users are read from counters of whole hours if the query filters only by project. Runs are scanned for
+ * all other filters and groups, and for incomplete periods at both ends of the range. If there are many runs, time
+ * buckets are at least a minute long, because counters cover whole minutes.
  */
 export function statisticsIn(
   connection: SqliteConnection,
@@ -41,8 +52,9 @@ export function statisticsIn(
   isProjectId: boolean,
   conditionsFor: (range: TimeRange) => Condition,
 ): Statistics {
-  const { groupBy = 'name' } = query;
-  const canCount = !isProjectId && hasCounters(filter) && COUNTED.includes(groupBy);
+  const { groupBy = 'name', series = 0 } = query;
+  const canGroup = COUNTED.includes(groupBy) || (groupBy === 'user' && filter.conditions.length === 0);
+  const canCount = canGroup && !isProjectId && hasCounters(filter);
   const counters = canCount ? new CounterReader(connection, tenant, filter) : undefined;
   const coarse = counters === undefined ? filter.range : counters.coarseRange(filter.range);
   const starts = coarse && startRangeOf(connection, conditionsFor(coarse));
@@ -55,16 +67,32 @@ export function statisticsIn(
     fromUs: Math.max(fromUs, firstMinute * MINUTE_US),
     beforeUs: Math.min(beforeUs, (lastMinute + 1) * MINUTE_US),
   };
+  // The time buckets of users are at least as long as the periods of their counters.
+  const stepMin = groupBy === 'user' && series > 0 ? USER_PERIOD : 1;
   let tally = new StatisticsTally(query, starts);
-  if (tally.stepUs < MINUTE_US && (counters?.runsIn(firstMinute, lastMinute) ?? 0) > SCANNED_RUNS_MAX) {
-    tally = new StatisticsTally({ ...query, buckets: tally.bucketsOf(MINUTE_US) }, starts);
+  if (tally.stepUs < stepMin * MINUTE_US && (counters?.runsIn(firstMinute, lastMinute) ?? 0) > SCANNED_RUNS_MAX) {
+    tally = new StatisticsTally({ ...query, buckets: tally.bucketsOf(stepMin * MINUTE_US) }, starts);
   }
+  const grouping = groupingOf(groupBy);
   const stepMinutes = tally.stepUs / MINUTE_US;
-  const segments = counters === undefined || stepMinutes < 1 ? [] : segmentsOf(range, stepMinutes);
-  for (const segment of segments.length > 0 ? segments : [{ range }]) {
-    if ('period' in segment) counters?.add(segment, groupBy, tally);
-    else scan(connection, conditionsFor(segment.range), groupBy, tally);
+  if (counters === undefined || stepMinutes < stepMin) scan(connection, conditionsFor(range), tally, grouping);
+  else {
+    const byUser = groupBy === 'user';
+    const periods = PERIODS.filter((period) => stepMinutes % period === 0).reverse();
+    for (const segment of segmentsOf(range, periods)) {
+      if ('period' in segment) counters.add(segment, byUser ? undefined : groupBy, tally);
+      else scan(connection, conditionsFor(segment.range), tally, byUser ? undefined : grouping);
+    }
+    if (byUser) {
+      const hours = segmentsOf(range, [USER_PERIOD]);
+      for (const segment of hours) {
+        if ('range' in segment) scan(connection, conditionsFor(segment.range), tally, grouping, false);
+      }
+      const whole = hours.find((segment) => 'period' in segment);
+      if (whole !== undefined) counters.addUsers(whole, tally, series > 0);
+    }
   }
+  addFeedback(connection, conditionsFor(range), tally, grouping);
   return tally.statistics();
 }
 
@@ -89,18 +117,19 @@ const COUNTED_COLUMNS: Readonly<Partial<Record<Comparison['field'], string>>> = 
   type: 'run_type',
   model: "nullif(model, '')",
   status: 'status',
+  root: 'is_root',
 };
 
-/** Divides a range into as few periods as possible. No period crosses the boundary of a time bucket. */
-function segmentsOf({ fromUs, beforeUs }: TimeRange, stepMinutes: number): Segment[] {
-  const from = Math.ceil(fromUs / MINUTE_US);
-  const before = Math.floor(beforeUs / MINUTE_US);
-  if (from >= before) return [];
-  const periods = PERIODS.filter((period) => stepMinutes % period === 0).reverse();
+/** Divides a range into as few periods as possible. The period lengths must be sorted, longest first. */
+function segmentsOf(range: TimeRange, periods: readonly number[]): Segment[] {
+  const shortest = periods.at(-1) ?? 1;
+  const from = Math.ceil(range.fromUs / MINUTE_US / shortest) * shortest;
+  const before = Math.floor(range.beforeUs / MINUTE_US / shortest) * shortest;
+  if (from >= before) return [{ range }];
   return [
-    { range: { fromUs, beforeUs: from * MINUTE_US } },
+    { range: { fromUs: range.fromUs, beforeUs: from * MINUTE_US } },
     ...wholePeriods(from, before, periods),
-    { range: { fromUs: before * MINUTE_US, beforeUs } },
+    { range: { fromUs: before * MINUTE_US, beforeUs: range.beforeUs } },
   ];
 }
 
@@ -131,7 +160,8 @@ class CounterReader {
       ...conditions.map((node) =>
         conditionOf(node, (leaf) => {
           const { field = 'name', values = [] } = leaf as Partial<Comparison>;
-          return ofText(COUNTED_COLUMNS[field] ?? '', values);
+          const column = COUNTED_COLUMNS[field] ?? '';
+          return field === 'root' ? { sql: `${column} = 1`, values: [] } : ofText(column, values);
         }),
       ),
     ]);
@@ -171,22 +201,61 @@ class CounterReader {
     );
   }
 
-  add({ period, from, before }: Periods, groupBy: GroupKey, tally: StatisticsTally): void {
-    const rows = this.#connection.each<SumsRow & { start: number; status: RunStatus; grp: string }>(
-      `SELECT start, status, ${groupBy} AS grp, ${SUMS} FROM counters
-        WHERE period = ? AND start >= ? AND start < ? AND ${this.#condition.sql} GROUP BY 1, 2, 3`,
+  add({ period, from, before }: Periods, groupBy: GroupKey | undefined, tally: StatisticsTally): void {
+    const rows = this.#connection.each<CounterRow>(
+      `SELECT start, status, run_type, is_root, ${groupBy ?? "''"} AS grp, ${COUNTERS.totals} FROM counters
+        WHERE period = ? AND start >= ? AND start < ? AND ${this.#condition.sql} GROUP BY 1, 2, 3, 4, 5`,
       period,
       from,
       before,
       ...this.#condition.values,
     );
     for (const row of rows) {
-      const { start, status, grp, runs, latencies } = row;
-      const groups = grp === '' && groupBy === 'model' ? [] : [grp];
-      tally.add({ startUs: start * MINUTE_US, status, runs, usage: usageSumsOf(row), latencies }, groups);
+      const kind = { status: row.status, runType: row.run_type, isRoot: row.is_root === 1 };
+      const counted = countedOf(row.start * MINUTE_US, row.runs, kind, usageSumsOf(row), row.latencies);
+      tally.add(counted);
+      if (row.grp !== '' || (groupBy !== undefined && groupBy !== 'model')) tally.addToGroups([row.grp], counted);
+    }
+  }
+
+  /** Adds the users with the most runs to their groups, but not to the totals. */
+  addUsers({ from, before }: Periods, tally: StatisticsTally, hasSeries: boolean): void {
+    const condition = all([{ sql: 'start >= ? AND start < ?', values: [from, before] }, this.#condition]);
+    const counts = this.#connection.all<{ user: string; runs: number }>(
+      `SELECT user, sum(runs) AS runs FROM user_counters WHERE ${condition.sql} GROUP BY user`,
+      ...condition.values,
+    );
+    // Reading all figures only of the largest groups takes a third of the time.
+    const users = tally.largestGroups(new Map(counts.map(({ user, runs }) => [user, runs])));
+    const { sql, values } = all([
+      condition,
+      { sql: 'user IN (SELECT value FROM json_each(?))', values: [JSON.stringify(users)] },
+    ]);
+    const rows = this.#connection.each<UserSumsRow & { start: number; user: string }>(
+      `SELECT ${hasSeries ? 'start' : 'min(start)'} AS start, user, ${USER_COUNTERS.totals} FROM user_counters
+        WHERE ${sql} GROUP BY ${hasSeries ? '1, 2' : '2'}`,
+      ...values,
+    );
+    for (const row of rows) {
+      tally.addToGroups([row.user], {
+        startUs: row.start * MINUTE_US,
+        pending: row.pending,
+        usage: usageSumsOf(row),
+        all: row,
+        roots: { runs: row.roots, errors: row.root_errors, latencies: row.root_latencies },
+        modelCalls: { runs: row.model_calls, errors: row.model_errors, latencies: row.model_latencies },
+      });
     }
   }
 }
+
+type CounterRow = SumsRow & {
+  readonly start: number;
+  readonly status: RunStatus;
+  readonly run_type: string;
+  readonly is_root: number;
+  readonly grp: string;
+};
 
 /**
  * Returns the first and the last start time of all matching runs. The query sorts by start time, so SQLite can stop at
@@ -206,33 +275,64 @@ interface ScannedRow extends Row {
   start_us: number;
   end_us: number | null;
   status: RunStatus;
+  run_type: string;
+  is_root: number;
   grp: string | null;
   counts: number;
 }
 
+/** Adds runs to their groups, and to the totals unless `isTotal` is false. */
 function scan(
   connection: SqliteConnection,
   { sql, values }: Condition,
-  groupBy: GroupKey,
   tally: StatisticsTally,
+  { column, groupsOf }: Grouping = NO_GROUPS,
+  isTotal = true,
 ): void {
-  const { column, groupsOf } = groupingOf(groupBy);
   const rows = connection.each<ScannedRow>(
-    `SELECT start_us, end_us, status, ${column} AS grp, ${COUNTS_USAGE} AS counts,
+    `SELECT start_us, end_us, status, run_type, is_root, ${column} AS grp, ${COUNTS_USAGE} AS counts,
       input_tokens, output_tokens, total_tokens, total_cost FROM runs WHERE ${sql}`,
     ...values,
   );
   for (const row of rows) {
     const latencyUs = row.end_us === null ? undefined : Math.max(0, row.end_us - row.start_us);
     const usage = row.counts === 1 ? usageIn(row) : undefined;
-    const { start_us: startUs, status } = row;
-    const counted = { startUs, status, runs: 1, usage: usageSumsOf(usage), latencies: latenciesOf(latencyUs) };
-    tally.add(counted, row.grp === null ? [] : groupsOf(row.grp));
+    const kind = { status: row.status, runType: row.run_type, isRoot: row.is_root === 1 };
+    const counted = countedOf(row.start_us, 1, kind, usageSumsOf(usage), latenciesOf(latencyUs));
+    if (isTotal) tally.add(counted);
+    if (row.grp !== null) tally.addToGroups(groupsOf(row.grp), counted);
   }
 }
 
-/** Returns the SQL expression for the value by which runs are grouped, and a function that reads the groups from it. */
-function groupingOf(groupBy: GroupKey): { column: string; groupsOf: (value: string) => readonly string[] } {
+/** Adds the feedback on runs. Starts with the feedback or the runs, depending on which are fewer. */
+function addFeedback(
+  connection: SqliteConnection,
+  { sql, values }: Condition,
+  tally: StatisticsTally,
+  { column, groupsOf }: Grouping,
+): void {
+  // The largest key is close to the number of rows, and takes no time to read.
+  const isFirst = connection.number('SELECT max(n) FROM feedback') < tally.runs;
+  const tables = isFirst ? 'feedback CROSS JOIN runs' : 'runs CROSS JOIN feedback';
+  const rows = connection.each<FeedbackSums & { key: string; grp: string | null }>(
+    `SELECT feedback.key AS key, ${column} AS grp, count(*) AS count, count(score) AS scores, total(score) AS sum
+      FROM ${tables} ON feedback.run = runs.n WHERE ${sql} GROUP BY 1, 2`,
+    ...values,
+  );
+  for (const { key, grp, ...sums } of rows) tally.addFeedback(grp === null ? [] : groupsOf(grp), key, sums);
+}
+
+/** How the group of a run is selected. */
+interface Grouping {
+  /** SQL expression for the value by which runs are grouped. */
+  readonly column: string;
+  /** Returns the groups for a value. */
+  readonly groupsOf: (value: string) => readonly string[];
+}
+
+const NO_GROUPS: Grouping = { column: 'NULL', groupsOf: () => [] };
+
+function groupingOf(groupBy: GroupKey): Grouping {
   if (groupBy !== 'tag' && metadataKeyOf(groupBy) === undefined) {
     return { column: `runs.${groupBy}`, groupsOf: (value) => [value] };
   }
