@@ -2,7 +2,7 @@ import { compactLatencies, type Latencies, latenciesOf } from '../latencies.ts';
 import { MODEL_TYPES, USAGE_KEYS } from '../run-summary.ts';
 import type { Usage } from '../run-view.ts';
 import { addUsage as addSums, usageSumsOf } from '../statistics.ts';
-import type { SqliteConnection, SqlValue } from './database.ts';
+import { isOfTheFile, type SqliteConnection, type SqlValue } from './database.ts';
 import { countedUsageIn, type RunRow } from './run-row.ts';
 import { COUNTER_TABLES } from './schema.ts';
 
@@ -199,7 +199,12 @@ const BATCH = 5_000;
 
 /** Creates the counters of a file that an earlier build wrote. */
 export function upgradeCounters(connection: SqliteConnection): void {
-  if (connection.one("SELECT 1 FROM sqlite_schema WHERE name = 'user_counters'") !== undefined) return;
+  try {
+    connection.exec('SELECT 1 FROM user_counters LIMIT 0');
+    return;
+  } catch (error) {
+    if (isOfTheFile(error)) throw error;
+  }
   connection.exec(`BEGIN IMMEDIATE; DROP TABLE counters; ${COUNTER_TABLES}`);
   const counters = new Counters(connection);
   for (let last = 0, rows: RunRow[]; ; last = rows.at(-1)?.n ?? last) {
