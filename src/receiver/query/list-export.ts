@@ -19,7 +19,8 @@ export function exported(
 
 type Item = RunSummary & Partial<Pick<TraceSummary, 'trace'>>;
 
-const PAGE_ITEMS = 1_000;
+/** Number of rows that are read at once. Other queries wait for a read. */
+const PAGE_ITEMS = 250;
 
 async function* pagesOf(
   store: Store,
