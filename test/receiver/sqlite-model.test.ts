@@ -125,6 +125,52 @@ const aStep: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
+const aCondition = fc.constantFrom(
+  ...[
+    'name:apple',
+    'name:*p*',
+    'name:Ä*',
+    'name:*n',
+    'type:llm,chain',
+    'status:error',
+    'status:success,pending',
+    'status:*e*',
+  ],
+  ...[
+    'project:shop',
+    'project:desk',
+    'project:*a*',
+    'user:ada',
+    'user:*',
+    'thread:ada,cancelled',
+    'model:*d*',
+    'model:ada',
+  ],
+  ...[
+    'tag:apple',
+    'tag:*ppl*',
+    'tag:"東京",a_b',
+    'error:NO',
+    'error:*',
+    'meta.user_id',
+    'meta.user_id:ada',
+    'meta.user_id:7',
+  ],
+  ...['meta.thread_id:null', 'meta.end_reason:*l*', 'meta.thread_id:cancelled,7', 'feedback.liked', 'feedback.liked>0'],
+  ...['feedback.comment:true', 'feedback.liked:1', 'latency>10s', 'latency:..1m', 'tokens>1', 'input_tokens:0..7'],
+  ...['output_tokens>0', 'cost>=1.5', 'is:root', ...IDS.slice(0, 2).flatMap((id) => [`run:${id}`, `trace:${id}`])],
+);
+const { aTree } = fc.letrec<{ aTree: string; aNode: string }>((tie) => ({
+  aTree: fc.oneof({ maxDepth: 3 }, aCondition, tie('aNode')),
+  aNode: fc.oneof(
+    tie('aTree').map((tree) => `-(${tree})`),
+    tie('aTree').map((tree) => `any(${tree})`),
+    fc.tuple(tie('aTree'), tie('aTree')).map((trees) => `(${trees.join(' OR ')})`),
+    fc.tuple(tie('aTree'), tie('aTree')).map((trees) => `(${trees.join(' ')})`),
+  ),
+}));
+const someFilters = fc.array(aTree, { minLength: 4, maxLength: 4 });
+
 async function take(store: Store, scope: Scope, step: Step): Promise<unknown> {
   if (Array.isArray(step)) return store.apply(scope, step);
   if (!('target' in step)) return store.addFeedback(scope, step as Feedback);
@@ -135,7 +181,7 @@ async function take(store: Store, scope: Scope, step: Step): Promise<unknown> {
 }
 
 /** All answers of a store. Numbers have twelve digits, because sums of floats depend on their order. */
-async function answersOf(store: Store, scope: Scope): Promise<unknown> {
+async function answersOf(store: Store, scope: Scope, texts: readonly string[]): Promise<unknown> {
   const all = { limit: 1_000 };
   const filters = [
     { project: 'shop' },
@@ -149,7 +195,7 @@ async function answersOf(store: Store, scope: Scope): Promise<unknown> {
     { latencyMsMin: 1_000 },
     { tokensMin: 1 },
   ];
-  const texts = ['apple', 'apfel', 'app', '"apple pie"', '東', 'a_b', 'x'.repeat(64), `"${'x'.repeat(70)} y"`, 'nul'];
+  const words = ['apple', 'apfel', 'app', '"apple pie"', '東', 'a_b', 'x'.repeat(64), `"${'x'.repeat(70)} y"`, 'nul'];
   const traces = (query: ListQuery) => store.traces(scope, ranged({ ...all, ...query }));
   const list = (query: ListQuery) => store.list(scope, ranged({ ...all, ...query }));
   const statistics = (query: StatisticsQuery) => store.statistics(scope, ranged(query));
@@ -161,8 +207,11 @@ async function answersOf(store: Store, scope: Scope): Promise<unknown> {
     byTokens: await traces({ sort: 'tokens', order: 'ascending' }),
     filtered: await Promise.all(filters.map(list)),
     filteredTraces: await Promise.all(filters.map(traces)),
-    found: await Promise.all(texts.map((text) => list({ text, sort: 'latency' }))),
-    foundTraces: await Promise.all(texts.map((text) => traces({ text }))),
+    selected: await Promise.all(texts.map((filter) => list({ filter }))),
+    selectedTraces: await Promise.all(texts.map((filter) => traces({ filter }))),
+    selectedFigures: await Promise.all(texts.map((filter) => statistics({ filter, buckets: 1 }))),
+    found: await Promise.all(words.map((text) => list({ text, sort: 'latency' }))),
+    foundTraces: await Promise.all(words.map((text) => traces({ text }))),
     outlines: await ofEach((id) => store.outline(scope, id)),
     details: await ofEach((id) => store.details(scope, id)),
     outputs: await ofEach((id) => store.payload(scope, id, 'outputs')),
@@ -190,7 +239,7 @@ test('a store on disk answers like a store in memory after any messages in any o
   const onDisk = await openLocalStore(path);
   let index = 0;
   await fc.assert(
-    fc.asyncProperty(fc.array(aStep, { minLength: 1, maxLength: 6 }), async (steps) => {
+    fc.asyncProperty(fc.array(aStep, { minLength: 1, maxLength: 6 }), someFilters, async (steps, texts) => {
       // Tenants share nothing, and opening a store takes longer than the steps.
       const scope = { tenant: `tenant ${index}` };
       const inMemory = new MemoryStore();
@@ -201,7 +250,7 @@ test('a store on disk answers like a store in memory after any messages in any o
         index += 1;
         if (index % 3 === 0) await indexAll(path);
       }
-      expect(await answersOf(onDisk, scope)).toEqual(await answersOf(inMemory, scope));
+      expect(await answersOf(onDisk, scope, texts)).toEqual(await answersOf(inMemory, scope, texts));
     }),
     { numRuns: 40, interruptAfterTimeLimit: 25_000, markInterruptAsFailure: true },
   );
