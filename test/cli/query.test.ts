@@ -102,9 +102,11 @@ describe('runspan traces', () => {
     ['--limit 1000', 'traces?limit=1000'],
     ['--project a --name b', 'traces?project=a&name=b&limit=20'],
     ['--tag x --tag y --text=new', 'traces?tag=x&tag=y&text=new&limit=20'],
-    ['--status success', 'traces?status=success&limit=20'],
-    ['--status error --status pending', 'runs?limit=1000&status=error&status=pending'],
-    ['--type llm --model m', 'runs?limit=1000&run_type=llm&model=m'],
+    ['--status success', 'traces?filter=status%3Asuccess&limit=20'],
+    ['--status error --status pending', 'traces?filter=any%28status%3Aerror%2Cpending%29&limit=20'],
+    ['--type llm --model a,b', 'traces?filter=any%28type%3Allm+model%3A%22a%2Cb%22%29&limit=20'],
+    ['user:ada OR cost>1 late --text=new', 'traces?filter=user%3Aada+OR+cost%3E1&text=late+new&limit=20'],
+    ['since:2026-01-31T09:00Z', 'traces?started_from=2026-01-31T09%3A00%3A00.000Z&limit=20'],
     ['--since 2026-01-31', `traces?started_from=${local(31, 0)}&limit=20`],
     ['--since 2026-01-31T09:00', `traces?started_from=${local(31, 9)}&limit=20`],
     ['--since 2026-11-20T00:00:00Z', 'traces?started_from=2026-11-20T00%3A00%3A00Z&limit=20'],
@@ -118,6 +120,11 @@ describe('runspan traces', () => {
       code: 0,
     });
     expect(paths).toEqual([`/x/query/${query}`]);
+  });
+
+  it('rejects an invalid filter', async () => {
+    const { code, stderr } = await ask('traces', 'status:failed');
+    expect([code, stderr]).toEqual([2, expect.stringContaining('status: expects one of error, pending')]);
   });
 
   it.each([

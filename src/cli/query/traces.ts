@@ -1,20 +1,23 @@
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { clock } from '../../base/clock.ts';
-import { visibleJson } from '../../base/text.ts';
+import { visible, visibleJson } from '../../base/text.ts';
 import { defined } from '../../payload/fields.ts';
-import type { ListQuery, Page } from '../../receiver/query/query.ts';
+import { condition, filterFields, filterProblem } from '../../receiver/query/filter-text.ts';
+import type { ListQuery } from '../../receiver/query/query.ts';
 import { RUN_STATUSES, type TraceSummary } from '../../receiver/store/run-view.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
-import { type CommandContext, collect, collectFrom, durationMs, wholeNumber } from '../command-line.ts';
+import { type CommandContext, collect, collectFrom, durationMs, UsageError, wholeNumber } from '../command-line.ts';
 import type { RunSource } from '../stores.ts';
 import { counted, timeText } from '../terminal-text.ts';
 import { drawRun, type TreeOptions, tokensText, treeOptionsFor } from '../tree.ts';
 import { withSource, withSourceOptions } from './run-source.ts';
 
 const HELP = `
-A trace must match all options. --project, --name and --tag apply to the root run. --status, --type
-and --model must match the same run of the trace. Without --type and --model, --status success
-applies to the root run.
+The filter has the same syntax as on the page, for example 'status:error user:ada latency>2s'.
+
+A trace must match the filter and all options. The filter, --project, --name and --tag apply to the
+root run. --status, --type and --model must match the same run of the trace. Without --type and
+--model, --status success applies to the root run.
 
 Exit code:
   0 on success; 1 if there is no receiver and no file; 2 for invalid arguments`;
@@ -25,6 +28,7 @@ export function define(command: Command, { stdout }: CommandContext): void {
       .description(
         'Lists traces, the latest first. Each line shows the start time, the end of the id, the root run and totals.',
       )
+      .argument('[filter...]', 'conditions and search words')
       .option('--project <name>', 'project')
       .option('--name <name>', 'name of the root run')
       .addOption(
@@ -45,9 +49,14 @@ export function define(command: Command, { stdout }: CommandContext): void {
       .option('--json', 'print each trace as one line of JSON'),
   )
     .addHelpText('after', HELP)
-    .action(async (options) => {
-      const { project, name, status, type: runType, model, tag, text, since: startedFrom, limit, json } = options;
-      const query = defined({ project, name, status, runType, model, tag, text, startedFrom, limit });
+    .action(async (filter, options) => {
+      const { project, name, tag, since, limit, json } = options;
+      const conditions = [...filter, ...conditionsOf(options)].join(' ');
+      const problem = filterProblem(conditions);
+      if (problem !== undefined) throw new UsageError(`invalid filter: ${visible(problem)}`);
+      const { text: words, startedFrom, ...others } = filterFields(conditions, Date.now());
+      const text = [words, options.text].filter(Boolean).join(' ') || undefined;
+      const query = defined({ project, name, tag, ...others, text, startedFrom: since ?? startedFrom, limit });
       await withSource(options, async (source) => {
         stdout.write(await listTraces(source, query, json === true, treeOptionsFor(stdout)));
       });
@@ -71,48 +80,29 @@ function localTime(text: string): string | undefined {
   return isoTimestamp(Math.max(0, at.getTime() * 1_000));
 }
 
-async function listTraces(source: RunSource, query: ListQuery, isJson: boolean, options: TreeOptions): Promise<string> {
-  const { status, runType, model } = query;
+interface RunOptions {
+  readonly status?: readonly string[] | undefined;
+  readonly type?: string | undefined;
+  readonly model?: string | undefined;
+}
+
+/** Returns the conditions of the options that may match any run of the trace. */
+function conditionsOf({ status, type, model }: RunOptions): string[] {
+  const conditions = Object.entries(defined({ status, type, model })).map(([key, value]) =>
+    condition(key, ...[value].flat()),
+  );
   // Almost every trace contains a successful run. If no run type or model is given, a filter for `success` applies only
   // to the root.
-  const isOfRoot = runType === undefined && model === undefined && (status?.includes('success') ?? true);
-  const { items, next } = await (isOfRoot ? source.traces(query) : tracesWithRun(source, query));
+  const isOfRoot = type === undefined && model === undefined && (status?.includes('success') ?? true);
+  return isOfRoot ? conditions : [`any(${conditions.join(' ')})`];
+}
+
+async function listTraces(source: RunSource, query: ListQuery, isJson: boolean, options: TreeOptions): Promise<string> {
+  const { items, next } = await source.traces(query);
   if (isJson) return items.map((trace) => `${visibleJson(JSON.stringify(trace))}\n`).join('');
   if (items.length === 0) return 'no traces\n';
   const lines = items.map((trace) => lineOf(trace, options));
   return `${[...lines, ...(next === undefined ? [] : ['… more traces match; raise --limit to see them'])].join('\n')}\n`;
-}
-
-const RUNS_PAGE = 1_000;
-
-/**
- * Returns traces that contain a run with the given status, type and model. The root run must match all other filters.
- */
-async function tracesWithRun(
-  source: RunSource,
-  { status, runType, model, limit = Number.POSITIVE_INFINITY, ...ofRoot }: ListQuery,
-): Promise<Page<TraceSummary>> {
-  // No run starts before its root run, so the earliest start time applies to all runs.
-  const ofRun = defined({ status, runType, model, startedFrom: ofRoot.startedFrom });
-  const seen = new Set<string>();
-  const found: TraceSummary[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await source.list({ limit: RUNS_PAGE, ...ofRun, ...(cursor && { cursor }) });
-    for (const { trace_id: traceId } of page.items) {
-      if (seen.has(traceId)) continue;
-      seen.add(traceId);
-      const { items } = await source.traces({ ...ofRoot, traceId, limit: 1 });
-      found.push(...items);
-      if (found.length > limit) return { items: latestFirst(found.slice(0, limit)), next: '' };
-    }
-    cursor = page.next;
-  } while (cursor !== undefined);
-  return { items: latestFirst(found) };
-}
-
-function latestFirst(traces: TraceSummary[]): TraceSummary[] {
-  return traces.sort((one, other) => (one.start_time < other.start_time ? 1 : -1));
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { AmountField, Bound, Comparison, FilterNode, TextField, TextPattern } from './filter.ts';
+import { AMOUNTS, NUMBER, parseNumber, TIME, toIsoTime } from './filter-values.ts';
 
 /** Maximum number of characters in a filter. */
 const LENGTH_MAX = 4_000;
@@ -37,6 +38,35 @@ export function filterProblem(text: string): string | undefined {
   return parseFilter(text, 0).find(({ problem }) => problem !== undefined)?.problem;
 }
 
+/** The fields of a query that have the same effect as a filter text. */
+export type FilterFields = { [Field in FilterTerm['field']]?: string };
+
+/**
+ * Converts a filter text to fields of a query. Relative and local times become absolute times. Invalid conditions are
+ * ignored.
+ */
+export function filterFields(text: string, nowMs: number): FilterFields {
+  const fields: FilterFields = {};
+  for (const { field, value, problem } of parseFilter(text, nowMs)) {
+    const before = fields[field];
+    if (problem !== undefined) continue;
+    if (before === undefined) fields[field] = value;
+    else if (field === 'filter' || field === 'text') fields[field] = `${before} ${value}`;
+    else if (field === 'startedFrom' ? value > before : value < before) fields[field] = value;
+  }
+  return fields;
+}
+
+/** Returns a condition that matches any of the values. */
+export function condition(key: string, ...values: readonly string[]): string {
+  return `${key}:${values.map(quoted).join(',')}`;
+}
+
+/** Puts a value in quotes if the filter syntax requires it. */
+export function quoted(text: string): string {
+  return /^[^\s"\\=:<>,*()]+$/.test(text) ? text : `"${text.replace(/[\\"]/g, '\\$&')}"`;
+}
+
 /** Search words or a time, which are valid only at the top level. */
 type TopLevel = Pick<FilterTerm, 'value'> & { readonly field: Exclude<FilterTerm['field'], 'filter'> };
 
@@ -54,21 +84,7 @@ const TEXT_FIELDS: readonly TextField[] = [
   'error',
 ];
 
-const DURATION = 'a duration: 500ms, 2s, 1m';
-const COUNT = 'a number: 1000';
-const NUMBER = 'a number: 0.5';
-
-const AMOUNTS: Readonly<Record<AmountField, readonly [expected: string, parse: (text: string) => number | undefined]>> =
-  {
-    latency: [DURATION, parseLatencyUs],
-    tokens: [COUNT, parseNumber],
-    input_tokens: [COUNT, parseNumber],
-    output_tokens: [COUNT, parseNumber],
-    cost: [NUMBER, parseNumber],
-  };
-
 const TIMES: Readonly<Record<string, TopLevel['field']>> = { since: 'startedFrom', before: 'startedBefore' };
-const TIME = 'a time: 15m, 1h, 7d, 2026-01-31, 2026-01-31T09:00';
 
 const SPACES = /(?:\s|AND(?=[\s()]|$))+/y;
 const OR = /\s+OR(?=[\s()]|$)/y;
@@ -332,39 +348,3 @@ function isTopLevel(item: FilterNode | TopLevel): item is TopLevel {
 }
 
 const ID = /^([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})$/i;
-const DECIMAL = /^-?\d+(?:\.\d+)?(?:e[+-]?\d{1,3})?$/i;
-
-function parseNumber(text: string): number | undefined {
-  return DECIMAL.test(text) ? Number(text) : undefined;
-}
-
-const UNITS_MS: Readonly<Record<string, number>> = {
-  ms: 1,
-  s: 1_000,
-  m: 60_000,
-  min: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-  w: 7 * 86_400_000,
-};
-
-/** Parses a duration such as `2s` or `1.5m`. The default unit is seconds. */
-function parseDurationMs(text: string): number | undefined {
-  const [, amount, unit = 's'] = /^(\d+(?:\.\d+)?)(ms|s|min|m|h|d|w)?$/.exec(text) ?? [];
-  return amount === undefined ? undefined : Number(amount) * (UNITS_MS[unit] ?? 1);
-}
-
-function parseLatencyUs(text: string): number | undefined {
-  const ms = parseDurationMs(text);
-  return ms === undefined ? undefined : Math.round(ms * 1_000);
-}
-
-/** Converts a date, or a duration before now, to an ISO 8601 timestamp. */
-function toIsoTime(text: string, nowMs: number): string | undefined {
-  const ms = /[a-z]$/.test(text) ? parseDurationMs(text) : undefined;
-  if (ms !== undefined) return new Date(Math.max(0, nowMs - ms)).toISOString();
-  if (!/^\d{4}-\d\d-\d\d/.test(text)) return undefined;
-  // `Date` parses a date without a time as UTC, but a date with a time as local time.
-  const date = new Date(text.length === 10 ? `${text}T00:00` : text);
-  return Number.isNaN(date.getTime()) ? undefined : date.toISOString();
-}

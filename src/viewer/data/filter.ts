@@ -1,4 +1,13 @@
-import { type FilterTerm, parseFilter as parse, STATUSES } from '../../receiver/query/filter-text.ts';
+import {
+  type FilterTerm,
+  filterFields,
+  parseFilter as parse,
+  quoted,
+  STATUSES,
+} from '../../receiver/query/filter-text.ts';
+
+export { condition } from '../../receiver/query/filter-text.ts';
+
 import type { Address } from './address.ts';
 
 export interface Term {
@@ -63,10 +72,6 @@ export function parseFilter(text: string, nowMs: number = Date.now()): Term[] {
   });
 }
 
-export function condition(key: string, value: string): string {
-  return `${key}:${quoted(value)}`;
-}
-
 export function metadataCondition(key: string, value: string): string {
   return `meta.${quoted(key)}=${quoted(value)}`;
 }
@@ -89,10 +94,8 @@ export function withoutTerms(filter: string, isRemoved: (term: Term) => boolean)
 /** Converts the filter and the project to query parameters. Relative times are relative to `nowMs`. */
 export function queryOf({ filter, project }: Pick<Address, 'filter' | 'project'>, nowMs: number): URLSearchParams {
   const query = new URLSearchParams();
-  for (const { parameter, value, problem } of parseFilter(filter, nowMs)) {
-    if (problem !== undefined) continue;
-    const isTime = parameter.startsWith('started_');
-    query.set(parameter, isTime ? value : [...query.getAll(parameter), value].join(' '));
+  for (const [field, value] of Object.entries(filterFields(filter, nowMs))) {
+    query.set(PARAMETERS[field as keyof typeof PARAMETERS], value);
   }
   if (project !== undefined) query.set('project', project);
   return query;
@@ -103,9 +106,4 @@ function slotOf({ text, field, node }: FilterTerm): string {
   if (node === undefined || !('field' in node) || node.field === 'tag') return text;
   const direction = node.bounds?.map(({ operator }) => operator.charAt(0)).join('') ?? '';
   return `${node.field}.${node.key} ${direction}`;
-}
-
-/** Puts a value in quotes if the filter syntax requires it. */
-function quoted(text: string): string {
-  return /^[^\s"\\=:<>,*()]+$/.test(text) ? text : `"${text.replace(/[\\"]/g, '\\$&')}"`;
 }
