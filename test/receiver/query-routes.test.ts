@@ -156,6 +156,13 @@ describe('what is wrong with a question is told', () => {
     ['traces?limit=1001', 422, [{ loc: ['query', 'limit'] }]],
     ['traces?limit=', 422, [{ loc: ['query', 'limit'] }]],
     ['traces?limit=1&limit=2', 422, [{ loc: ['query', 'limit'], type: 'repeated' }]],
+    ['suggestions', 422, [{ loc: ['query', 'field'], type: 'missing' }]],
+    ['suggestions?field=error', 422, [{ loc: ['query', 'field'] }]],
+    [
+      'traces?filter=status:failed',
+      422,
+      [{ loc: ['query', 'filter'], msg: expect.stringContaining('status: expects one of error, pending') }],
+    ],
     ['traces?sort=name', 422, [{ loc: ['query', 'sort'] }]],
     ['traces?status=done&started_from=now', 422, [{ loc: ['query', 'status'] }, { loc: ['query', 'started_from'] }]],
     ['traces?trace_id=1', 422, [{ loc: ['query', 'trace_id'], msg: 'Expected `trace_id` to be a UUID, got "1"' }]],

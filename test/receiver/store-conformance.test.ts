@@ -48,6 +48,7 @@ describe('the cases of a store fail', () => {
     'details',
     'payload',
     'statistics',
+    'suggestions',
     'feedback',
     'removable',
     'remove',

@@ -86,6 +86,7 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
     projectStatus: 403,
   },
   'GET /query/statistics': { path: '/query/statistics?group_by=name', status: 200 },
+  'GET /query/suggestions': { path: '/query/suggestions?field=meta.SECRET', status: 200 },
   'GET /query/changes': { path: '/query/changes', status: 200 },
   'GET /query/runs/:id/attachments/:name': { path: `/query/runs/${RUN}/attachments/${SECRET}`, status: 404 },
   'GET /healthz': { path: '/healthz', status: 200 },
@@ -137,6 +138,7 @@ async function readAll(service: Service, key: string): Promise<string[]> {
     '/query/threads',
     '/query/threads/t',
     '/query/statistics?group_by=name',
+    '/query/suggestions?field=tag',
   ];
   const replies = paths.map(async (path) => (await send(service.url, 'GET', { path, status: 200 }, key)).text);
   return Promise.all(replies);

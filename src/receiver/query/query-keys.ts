@@ -1,4 +1,4 @@
-import type { GroupKey, SortKey } from './query.ts';
+import type { GroupKey, SortKey, SuggestionField } from './query.ts';
 
 export const SORT_KEYS: readonly SortKey[] = ['start_time', 'latency', 'tokens', 'cost'];
 
@@ -17,6 +17,20 @@ export const GROUP_KEYS: readonly GroupKey[] = [
 export function isGroupKey(value: unknown): value is GroupKey {
   return GROUP_KEYS.includes(value as GroupKey) || (typeof value === 'string' && metadataKeyOf(value) !== undefined);
 }
+
+/** All suggestion fields except `meta.KEY`. */
+export const SUGGESTION_FIELDS: readonly SuggestionField[] = [
+  'name',
+  'type',
+  'model',
+  'status',
+  'project',
+  'thread',
+  'user',
+  'tag',
+  'meta',
+  'feedback',
+];
 
 /** Returns the `KEY` of `meta.KEY`, or undefined for other texts. */
 export function metadataKeyOf(text: string): string | undefined {

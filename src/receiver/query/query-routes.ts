@@ -11,7 +11,14 @@ import { refuseUnknownParameters } from '../validation.ts';
 import { exported } from './list-export.ts';
 import { perfettoEvents } from './perfetto.ts';
 import type { Page, ThreadTurns } from './query.ts';
-import { readExportQuery, readListQuery, readStatisticsQuery, readThreadQuery, readTurnQuery } from './run-query.ts';
+import {
+  readExportQuery,
+  readListQuery,
+  readStatisticsQuery,
+  readSuggestionQuery,
+  readThreadQuery,
+  readTurnQuery,
+} from './run-query.ts';
 import { exportPieces } from './trace-export.ts';
 import { importTrace } from './trace-import.ts';
 
@@ -121,6 +128,14 @@ export const queryRoutes: readonly Route[] = [
     handle: async ({ store, scope, search }) => ({
       status: 200,
       body: await store.statistics(scope, ranged(readStatisticsQuery(search))),
+    }),
+  },
+  {
+    method: 'GET',
+    path: '/query/suggestions',
+    handle: async ({ store, scope, search }) => ({
+      status: 200,
+      body: { items: await store.suggestions(scope, readSuggestionQuery(search)) },
     }),
   },
   {

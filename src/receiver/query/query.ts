@@ -47,6 +47,38 @@ export interface RunQuery {
 }
 
 /**
+ * A field whose values can be suggested: a key of the filter language, `meta` for metadata keys, `meta.KEY` for the
+ * values of a metadata key, or `feedback` for feedback keys.
+ */
+export type SuggestionField =
+  | 'name'
+  | 'type'
+  | 'model'
+  | 'status'
+  | 'project'
+  | 'thread'
+  | 'user'
+  | 'tag'
+  | 'meta'
+  | 'feedback'
+  | `meta.${string}`;
+
+/** Selects values to suggest. */
+export interface SuggestionQuery {
+  field: SuggestionField;
+  /** Text that the values must contain. Case is ignored. */
+  text?: string;
+  /** Name or id of the project. */
+  project?: string;
+}
+
+/** A value of a field, with the number of runs that have the value. */
+export interface Suggestion {
+  value: string;
+  runs: number;
+}
+
+/**
  * A range of start times, in microseconds since 1970. `fromUs` is inclusive, `beforeUs` is exclusive, and both may be
  * infinite.
  */

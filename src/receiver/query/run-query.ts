@@ -3,13 +3,21 @@ import { RunspanError } from '../../base/errors.ts';
 import { type Check, type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../../base/options.ts';
 import { shown } from '../../base/text.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
-import { ValidationIssues } from '../http-error.ts';
+import { HttpError, ValidationIssues } from '../http-error.ts';
 import { parseUuid, uuid } from '../ingest/run-fields.ts';
 import { RUN_STATUSES } from '../store/run-view.ts';
 import { checkKnownParameters, jsonObject, validated } from '../validation.ts';
 import { filterProblem } from './filter-text.ts';
-import type { ExportQuery, ListQuery, RunQuery, StatisticsQuery, ThreadQuery } from './query.ts';
-import { GROUP_KEYS, isGroupKey, SORT_KEYS } from './query-keys.ts';
+import type {
+  ExportQuery,
+  ListQuery,
+  RunQuery,
+  StatisticsQuery,
+  SuggestionField,
+  SuggestionQuery,
+  ThreadQuery,
+} from './query.ts';
+import { GROUP_KEYS, isGroupKey, metadataKeyOf, SORT_KEYS, SUGGESTION_FIELDS } from './query-keys.ts';
 
 /** Maximum number of statuses in a query. The same limit applies to tags and to metadata keys. */
 const CONDITIONS_MAX = 20;
@@ -92,6 +100,17 @@ const STATISTICS_CHECKS: Checks<StatisticsQuery> = {
   series: wholeFrom(0, 20),
 };
 
+const SUGGESTION_CHECKS: Checks<SuggestionQuery> = {
+  field: [
+    `${SUGGESTION_FIELDS.join(', ')} or meta.KEY`,
+    (value) =>
+      SUGGESTION_FIELDS.includes(value as SuggestionField) ||
+      (typeof value === 'string' && metadataKeyOf(value) !== undefined),
+  ],
+  text: TEXT,
+  project,
+};
+
 /** Validates a query. If a field is invalid, throws a RunspanError that names the field. */
 export function checkedQuery(query: RunQuery): RunQuery {
   return spelled(checkedOptions('the query', query, RUN_CHECKS));
@@ -119,6 +138,12 @@ export function readExportQuery(search: URLSearchParams): ExportQuery {
 
 export function readStatisticsQuery(search: URLSearchParams): StatisticsQuery {
   return spelled(readParameters(search, STATISTICS_CHECKS));
+}
+
+export function readSuggestionQuery(search: URLSearchParams): SuggestionQuery {
+  const query = readParameters(search, SUGGESTION_CHECKS);
+  if (query.field !== undefined) return query;
+  throw new HttpError(422, [{ loc: ['query', 'field'], msg: '`field` is missing', type: 'missing' }]);
 }
 
 /** Maximum number of runs in a response. */

@@ -9,6 +9,8 @@ import type {
   RunQuery,
   Statistics,
   StatisticsQuery,
+  Suggestion,
+  SuggestionQuery,
   ThreadQuery,
   TimeRange,
 } from '../query/query.ts';
@@ -34,6 +36,7 @@ import {
   type TokenSecret,
 } from './store.ts';
 import { Subscribers } from './subscribers.ts';
+import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from './suggestions.ts';
 
 /** Limits for a memory store. Above a limit, the store deletes whole traces, oldest first. */
 export interface MemoryStoreOptions {
@@ -239,6 +242,15 @@ export class MemoryStore implements Store {
     const found = await this.#found(scope, query);
     const runs = found.map((run) => ({ ...run, usage: run.trace.countedUsage(run) }));
     return statisticsOf(runs, query);
+  }
+
+  async suggestions(scope: Scope, { field, text = '', project }: SuggestionQuery): Promise<Suggestion[]> {
+    const runs = await this.#found(scope, { range: ALL_TIMES, ...(project !== undefined && { project }) });
+    const latest = runs.toSorted((a, b) => compareStarts(b, a)).slice(0, SUGGESTED_RUNS_MAX);
+    return suggestionsOf(
+      latest.map((run) => suggestedValues(field, run)),
+      text,
+    );
   }
 
   async changes(scope: Scope, after: string | undefined, limit: number): Promise<Changes> {

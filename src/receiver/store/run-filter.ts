@@ -169,7 +169,8 @@ export function isMatchingFeedback(comparison: Comparison, { key, score, value }
   );
 }
 
-function textsOf(
+/** Returns the texts of a run that a filter compares. */
+export function textsOf(
   { field, key = '' }: Comparison,
   { summary, metadata, error }: FilteredRun,
 ): readonly (string | undefined)[] {

@@ -7,6 +7,8 @@ import type {
   RunQuery,
   Statistics,
   StatisticsQuery,
+  Suggestion,
+  SuggestionQuery,
   ThreadQuery,
   TimeRange,
 } from '../query/query.ts';
@@ -137,6 +139,11 @@ export interface QueryStore {
   /** Returns a payload of a run as JSON text, or undefined if the run has no such payload. */
   payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined>;
   statistics(scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics>;
+  /**
+   * Returns up to 20 values of a field with the number of runs that have the value, most frequent first. Counts only
+   * the latest 2,000 runs.
+   */
+  suggestions(scope: Scope, query: SuggestionQuery): Promise<Suggestion[]>;
 }
 
 /** Reports changes to stored traces. */
@@ -241,6 +248,7 @@ export const STORE_METHODS: readonly (keyof Store)[] = Object.keys({
   details: 0,
   payload: 0,
   statistics: 0,
+  suggestions: 0,
   subscribe: 0,
   changes: 0,
   addFeedback: 0,

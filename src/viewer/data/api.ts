@@ -1,6 +1,6 @@
 import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import type { Feedback } from '../../receiver/feedback/feedback.ts';
-import type { Page, Statistics } from '../../receiver/query/query.ts';
+import type { Page, Statistics, Suggestion } from '../../receiver/query/query.ts';
 import type {
   PayloadField,
   ProjectSummary,
@@ -48,6 +48,7 @@ export const api = {
     get(payloadUrl(id, field), signal),
   statistics: (query: URLSearchParams, signal?: AbortSignal): Promise<Statistics> =>
     get(`/query/statistics?${query}`, signal),
+  suggestions: (query: URLSearchParams): Promise<{ items: Suggestion[] }> => get(`/query/suggestions?${query}`),
   giveFeedback: (feedback: Partial<Feedback>): Promise<Feedback> => send('/query/feedback', feedback),
   importTraces: (file: File): Promise<{ traces: number; runs: number }> =>
     send('/query/import', file, /\.(jsonl|ndjson)$/i.test(file.name) ? 'application/jsonl' : 'application/json'),

@@ -6,7 +6,7 @@ import {
   STATUSES,
 } from '../../receiver/query/filter-text.ts';
 
-export { condition } from '../../receiver/query/filter-text.ts';
+export { condition, quoted } from '../../receiver/query/filter-text.ts';
 
 import type { Address } from './address.ts';
 

@@ -68,7 +68,7 @@ function FilterBox({ model }: { model: FilterModel }): JSX.Element {
         autocomplete="off"
         spellcheck={false}
         value={model.text.value}
-        onFocus={() => void model.open()}
+        onFocus={() => model.open()}
         onBlur={() => model.close()}
         onInput={(event) => model.write(event.currentTarget.value)}
         onKeyDown={(event) => {

@@ -1,11 +1,12 @@
 import { type Signal, signal } from '@preact/signals';
 import type { RefObject } from 'preact';
+import type { Suggestion as StoredValue } from '../../receiver/query/query.ts';
 import type { ProjectSummary } from '../../receiver/store/run-view.ts';
 import { api } from '../data/api.ts';
 import { parseFilter, type Term, withoutTerms, withTerms } from '../data/filter.ts';
 import { LiveValue } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
-import { type Names, readNames, type Suggestion, suggestionsFor } from './suggestions.ts';
+import { type Suggestion, suggestionsFor, unfinishedIn } from './suggestions.ts';
 
 /** State of the filter box: the conditions in the URL, and the condition that the user is typing. */
 export class FilterModel {
@@ -14,9 +15,10 @@ export class FilterModel {
   /** Index of the highlighted suggestion, or -1 if none is highlighted. */
   readonly active: Signal<number> = signal(-1);
   readonly #isOpen: Signal<boolean> = signal(false);
-  /** Projects to suggest. The menu next to the filter box shows the same projects. */
+  /** Projects in the menu next to the filter box. */
   readonly projects: LiveValue<{ items: ProjectSummary[] }> = new LiveValue(api.projects, { isStale: () => true });
-  readonly #names: Signal<Names> = signal({});
+  /** Stored values of the field in the typed condition. */
+  readonly #values: Signal<{ field: string; items: StoredValue[] }> = signal({ field: '', items: [] });
 
   get terms(): readonly Term[] {
     return parseFilter(address.value.filter);
@@ -24,19 +26,13 @@ export class FilterModel {
 
   get suggestions(): readonly Suggestion[] {
     if (!this.#isOpen.value) return [];
-    const project = this.projects.value.value?.items.map(({ name, traces }) => [name, traces] as const) ?? [];
-    return suggestionsFor(this.text.value, { ...this.#names.value, project });
+    const typed = this.text.value;
+    const { field, items } = this.#values.value;
+    return suggestionsFor(typed, unfinishedIn(typed)?.field === field ? items : []);
   }
 
-  async open(): Promise<void> {
+  open(): void {
     this.#isOpen.value = true;
-    const { project } = address.value;
-    try {
-      const names = await readNames(project);
-      if (project === address.value.project) this.#names.value = names;
-    } catch {
-      // The error is ignored, because the view below shows it. The filter box still suggests keys and projects.
-    }
   }
 
   /** Applies the typed text and hides the suggestions. */
@@ -89,6 +85,19 @@ export class FilterModel {
   #type(text: string): void {
     this.text.value = text;
     this.active.value = -1;
+    void this.#readValues(text);
+  }
+
+  async #readValues(text: string): Promise<void> {
+    const { field = '', typed = '' } = unfinishedIn(text) ?? {};
+    if (field === '') return;
+    const { project } = address.value;
+    try {
+      const { items } = await api.suggestions(new URLSearchParams({ field, text: typed, ...(project && { project }) }));
+      if (this.text.value === text) this.#values.value = { field, items };
+    } catch {
+      // The error is ignored, because the view below shows it. The filter box still suggests keys.
+    }
   }
 
   #step(by: number): void {

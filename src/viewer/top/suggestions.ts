@@ -1,6 +1,5 @@
-import type { GroupKey } from '../../receiver/query/query.ts';
-import { api } from '../data/api.ts';
-import { condition, KEYS } from '../data/filter.ts';
+import type { Suggestion as StoredValue } from '../../receiver/query/query.ts';
+import { condition, KEYS, metadataCondition, quoted } from '../data/filter.ts';
 
 /** A condition, or the beginning of a condition, that completes the typed text. */
 export interface Suggestion {
@@ -9,49 +8,59 @@ export interface Suggestion {
   readonly isComplete: boolean;
 }
 
-/** Known values for each filter key, with the number of runs that have the value. */
-export type Names = Readonly<Record<string, readonly (readonly [string, number])[]>>;
+/** A typed condition that the values of a field can complete. */
+export interface Unfinished {
+  /** Field of `/query/suggestions`. Empty for `since` and `before`, which have only fixed values. */
+  readonly field: string;
+  /** Beginning of the value. */
+  readonly typed: string;
+  readonly fixed: readonly string[];
+  /** Returns the condition with a value, and whether the condition is then complete. */
+  readonly complete: (value: string) => Omit<Suggestion, 'about'>;
+}
 
 const SUGGESTIONS_MAX = 12;
-const NAMES_MAX = 100;
-const TAGGED_RUNS_MAX = 300;
 
-export function suggestionsFor(typed: string, names: Names): Suggestion[] {
-  const [, key, value = ''] = /^([a-z]+):(.*)$/.exec(typed) ?? [];
-  if (key === undefined) {
-    const start = typed.toLowerCase();
+const FIELDS = 'name|type|model|status|project|thread|user|tag|since|before';
+const UNFINISHED = new RegExp(
+  `^(?<not>-?)(?:(?<field>${FIELDS}):|meta\\.(?<key>"[^"]*"|[^\\s=:"]+)[=:]|(?<map>meta|feedback)\\.)"?(?<typed>.*)$`,
+);
+
+export function unfinishedIn(text: string): Unfinished | undefined {
+  const { not, field, key, map, typed = '' } = UNFINISHED.exec(text)?.groups ?? {};
+  if (field !== undefined) {
+    const fixed = KEYS.find((one) => one.key === `${field}:`)?.values ?? [];
+    const isTime = field === 'since' || field === 'before';
+    const complete = (value: string) => ({ text: `${not}${condition(field, value)}`, isComplete: true });
+    return { field: isTime ? '' : field, typed, fixed, complete };
+  }
+  if (key !== undefined) {
+    const name = key.replaceAll('"', '');
+    const complete = (value: string) => ({ text: `${not}${metadataCondition(name, value)}`, isComplete: true });
+    return { field: `meta.${name}`, typed, fixed: [], complete };
+  }
+  if (map === undefined) return undefined;
+  const complete = (value: string) => ({
+    text: `${not}${map}.${quoted(value)}${map === 'meta' ? '=' : ''}`,
+    isComplete: false,
+  });
+  return { field: map, typed, fixed: [], complete };
+}
+
+/** Returns suggestions for the typed text. `values` are the stored values of the field. */
+export function suggestionsFor(text: string, values: readonly StoredValue[]): Suggestion[] {
+  const unfinished = unfinishedIn(text);
+  if (unfinished === undefined) {
+    const start = text.toLowerCase();
     return KEYS.filter((one) => one.key.startsWith(start) && one.key !== start)
       .slice(0, SUGGESTIONS_MAX)
       .map((one) => ({ text: one.key, about: one.about, isComplete: false }));
   }
-  const wanted = value.replace(/^"/, '').toLowerCase();
-  const fixed = KEYS.find((one) => one.key === `${key}:`)?.values ?? [];
-  const found = (names[key] ?? []).filter(([name]) => !fixed.includes(name));
-  return [...fixed.map((name) => [name, undefined] as const), ...found]
-    .filter(([name]) => name.toLowerCase().includes(wanted) && name !== '')
+  const { fixed, typed, complete } = unfinished;
+  const stored = values.filter(({ value }) => !fixed.includes(value));
+  const known = fixed.map((value) => ({ value, runs: values.find((one) => one.value === value)?.runs }));
+  return [...known, ...stored]
+    .filter(({ value }) => value.toLowerCase().includes(typed.toLowerCase()))
     .slice(0, SUGGESTIONS_MAX)
-    .map(([name, runs]) => ({
-      text: condition(key, name),
-      about: runs === undefined ? '' : runs.toLocaleString('en'),
-      isComplete: true,
-    }));
-}
-
-/** Reads the names, models, types and tags of the runs in a project, most frequent first. */
-export async function readNames(project: string | undefined): Promise<Names> {
-  const scope = project === undefined ? {} : { project };
-  const groups = async (groupBy: GroupKey): Promise<[string, number][]> => {
-    const query = new URLSearchParams({ ...scope, group_by: groupBy, groups: `${NAMES_MAX}`, buckets: '1' });
-    return (await api.statistics(query)).groups.map(({ group, runs }) => [group, runs]);
-  };
-  const [name, model, type, tagged] = await Promise.all([
-    groups('name'),
-    groups('model'),
-    groups('run_type'),
-    api.runs(new URLSearchParams({ ...scope, limit: `${TAGGED_RUNS_MAX}` })),
-  ]);
-  // The receiver cannot group runs by tag, so tags are counted here.
-  const tags = new Map<string, number>();
-  for (const tag of tagged.items.flatMap((run) => run.tags ?? [])) tags.set(tag, (tags.get(tag) ?? 0) + 1);
-  return { name, model, type, tag: [...tags].sort(([, a], [, b]) => b - a) };
+    .map(({ value, runs }) => ({ ...complete(value), about: runs?.toLocaleString('en') ?? '' }));
 }

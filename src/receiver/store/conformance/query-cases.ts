@@ -1,5 +1,5 @@
 import { rejects } from 'node:assert/strict';
-import type { RunQuery } from '../../query/query.ts';
+import type { RunQuery, SuggestionQuery } from '../../query/query.ts';
 import { ALL_TIMES, ranged } from '../run-filter.ts';
 import type { RunOperation, Store } from '../store.ts';
 import {
@@ -252,6 +252,97 @@ const languages: StoreCase[] = [
       }
     },
   },
+  ...table<[string, SuggestionQuery, [value: string, runs: number][]]>(
+    'Suggestions for',
+    [
+      [
+        'names',
+        { field: 'name', text: 'AN' },
+        [
+          ['answer', 1],
+          ['answer question', 1],
+        ],
+      ],
+      [
+        'types',
+        { field: 'type' },
+        [
+          ['chain', 3],
+          ['llm', 1],
+          ['tool', 1],
+        ],
+      ],
+      [
+        'statuses',
+        { field: 'status' },
+        [
+          ['success', 3],
+          ['error', 1],
+          ['pending', 1],
+        ],
+      ],
+      [
+        'projects',
+        { field: 'project' },
+        [
+          ['shop', 4],
+          ['other', 1],
+        ],
+      ],
+      ['names in a project', { field: 'name', project: 'other' }, [['50% [a*b] "q"', 1]]],
+      [
+        'users',
+        { field: 'user' },
+        [
+          ['ada', 1],
+          ['bob', 1],
+        ],
+      ],
+      ['threads', { field: 'thread' }, [['t1', 1]]],
+      ['models', { field: 'model' }, []],
+      [
+        'tags',
+        { field: 'tag' },
+        [
+          ['eu', 2],
+          ['prod', 1],
+        ],
+      ],
+      [
+        'metadata keys',
+        { field: 'meta', text: 'e' },
+        [
+          ['user_id', 2],
+          ['a key', 1],
+          ['deep', 1],
+          ['thread_id', 1],
+        ],
+      ],
+      [
+        'metadata values',
+        { field: 'meta.plan' },
+        [
+          ['null', 1],
+          ['pro', 1],
+        ],
+      ],
+      [
+        'feedback',
+        { field: 'feedback' },
+        [
+          ['liked', 2],
+          ['topic', 1],
+        ],
+      ],
+    ],
+    async (store, [, query, expected]) => {
+      await applyFiltered(store);
+      equal(
+        await store.suggestions(SCOPE, query),
+        expected.map(([value, runs]) => ({ value, runs })),
+      );
+    },
+  ),
   {
     title: 'A filter combines with the other fields of a query, and selects runs only within the project of a scope',
     run: async (store) => {

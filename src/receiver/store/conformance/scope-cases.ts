@@ -36,6 +36,7 @@ const RUN_READS: Readonly<Record<string, Read>> = {
   details: (store, scope) => store.details(scope, id(1)),
   payload: (store, scope) => store.payload(scope, id(1), 'inputs'),
   statistics: (store, scope) => statisticsOf(store, {}, scope),
+  suggestions: (store, scope) => store.suggestions(scope, { field: 'name' }),
   feedback: (store, scope) => store.feedback(scope, id(1)),
 };
 

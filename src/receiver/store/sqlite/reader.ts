@@ -8,6 +8,8 @@ import type {
   RunQuery,
   Statistics,
   StatisticsQuery,
+  Suggestion,
+  SuggestionQuery,
   ThreadQuery,
   TimeRange,
 } from '../../query/query.ts';
@@ -35,6 +37,7 @@ import { countRemovable, RemovalSearch } from './removal.ts';
 import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 import { SqliteSearch } from './search.ts';
 import { statisticsIn } from './statistics.ts';
+import { suggestionsIn } from './suggestion-list.ts';
 import { feedbackFiguresIn, threadSummaryIn, threadsIn } from './thread-list.ts';
 
 /** Key of a run, and its derived `dotted_order` if no message contains one. */
@@ -182,6 +185,11 @@ export class SqliteReader {
     const isId = filter.projects.some((project) => isSessionId(this.#connection, tenant, project));
     const conditionsFor = (range: TimeRange) => all(this.#conditionsOf(tenant, { ...filter, range }));
     return statisticsIn(this.#connection, tenant, filter, query, isId, conditionsFor);
+  }
+
+  suggestions(scope: Scope, { project, ...query }: SuggestionQuery): Suggestion[] {
+    const filter = filterOf(scope, { range: ALL_TIMES, ...(project !== undefined && { project }) });
+    return suggestionsIn(this.#connection, query, all(this.#conditionsOf(this.#tenant(scope), filter)));
   }
 
   changes(scope: Scope, after: string | undefined, limit: number): Changes {

@@ -176,6 +176,7 @@ export class SqliteStore implements Store {
   readonly outline: Store['outline'] = this.#reading('outline');
   readonly details: Store['details'] = this.#reading('details');
   readonly payload: Store['payload'] = this.#reading('payload');
+  readonly suggestions: Store['suggestions'] = this.#reading('suggestions');
   readonly changes: Store['changes'] = this.#reading('changes');
   readonly feedback: Store['feedback'] = this.#reading('feedback');
   readonly tokenSecrets: Store['tokenSecrets'] = this.#reading('tokenSecrets');
