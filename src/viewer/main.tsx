@@ -16,6 +16,8 @@ const Loading = ({ problem }: { problem: string | undefined }): JSX.Element => (
   <Pending problem={problem} note="Loading…" />
 );
 const TraceView = lazy(() => import('./trace/trace-view.tsx'), Loading);
+const ThreadsView = lazy(() => import('./threads/threads-view.tsx'), Loading);
+const UsersView = lazy(() => import('./threads/users-view.tsx'), Loading);
 const StatisticsView = lazy(() => import('./statistics/statistics-view.tsx'), Loading);
 const CompareView = lazy(() => import('./compare/compare-view.tsx'), Loading);
 
@@ -29,6 +31,8 @@ function App(): JSX.Element {
   useKeys({
     'g t': () => go({ view: 'traces' }),
     'g r': () => go({ view: 'runs' }),
+    'g h': () => go({ view: 'threads' }),
+    'g u': () => go({ view: 'users' }),
     'g s': () => go({ view: 'statistics' }),
     '?': openHelp,
   });
@@ -51,6 +55,8 @@ function App(): JSX.Element {
 function Content(): JSX.Element {
   const { view, trace } = address.value;
   if (trace !== undefined) return <TraceView key={trace} id={trace} />;
+  if (view === 'threads') return <ThreadsView />;
+  if (view === 'users') return <UsersView />;
   if (view === 'statistics') return <StatisticsView />;
   if (view === 'compare') return <CompareView />;
   return <ListView key={view} view={view} />;

@@ -13,7 +13,7 @@ const operations = [
     tags: ['prod', 'eu'],
     inputs: { question: 'Why?' },
     outputs: { answer: 'Because' },
-    extra: { metadata: { user: '42' } },
+    extra: { metadata: { user: '42', thread_id: 'a conversation with a long id', user_id: 'ada' } },
   }),
   run(2, {
     parent: 1,
@@ -63,6 +63,9 @@ const views: readonly (readonly [path: string, ready: string])[] = [
   ['/?project=nowhere', '.empty'],
   [`/?trace=${idOf(1)}&run=${idOf(2)}`, '.code-keyword'],
   [`/?trace=${idOf(1)}&run=${idOf(3)}`, '.stack'],
+  ['/?view=threads', '.threads td'],
+  ['/?view=threads&thread=a+conversation+with+a+long+id', '.turn .message'],
+  ['/?view=users', '.threads td'],
   ['/?view=statistics', '.groups td'],
   [`/?view=compare&base=${idOf(2)}&run=${idOf(3)}`, '.diff-line'],
 ];

@@ -1,7 +1,7 @@
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { isLocked } from '../../src/viewer/data/api.ts';
+import { api, isLocked } from '../../src/viewer/data/api.ts';
 import { listen } from '../../src/viewer/data/changes.ts';
-import { RunList } from '../../src/viewer/list/run-list.ts';
+import { type Line, RunList } from '../../src/viewer/list/run-list.ts';
 import { FakeStream, fakeBrowser } from './fake-browser.ts';
 
 const PAGE = 100;
@@ -26,7 +26,7 @@ function openList(count: number, view: 'traces' | 'runs' = 'traces') {
   };
   void listen();
   FakeStream.last.emit('open');
-  const list = new RunList(view, () => new URLSearchParams());
+  const list = new RunList<Line>(api[view], () => new URLSearchParams());
   list.open();
   onTestFinished(() => list.close());
   const arrive = (added: number): void => {

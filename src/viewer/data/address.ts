@@ -1,7 +1,7 @@
 import type { GroupKey, SortKey } from '../../receiver/query/query.ts';
 import { isGroupKey, SORT_KEYS } from '../../receiver/query/query-keys.ts';
 
-export type View = 'traces' | 'runs' | 'statistics' | 'compare';
+export type View = 'traces' | 'runs' | 'threads' | 'users' | 'statistics' | 'compare';
 
 /** The part of the page state that is stored in the URL. */
 export interface Address {
@@ -12,6 +12,8 @@ export interface Address {
   readonly sort: SortKey;
   readonly order: 'ascending' | 'descending';
   readonly groupBy: GroupKey;
+  /** Id of the thread that is open. */
+  readonly thread?: string | undefined;
   /** Id of the trace that is open on top of the view. */
   readonly trace?: string | undefined;
   /** Id of the selected run, or of the second run in a comparison. */
@@ -20,7 +22,7 @@ export interface Address {
   readonly base?: string | undefined;
 }
 
-const VIEWS: readonly View[] = ['traces', 'runs', 'statistics', 'compare'];
+const VIEWS: readonly View[] = ['traces', 'runs', 'threads', 'users', 'statistics', 'compare'];
 
 /** Parses the query string of the URL. Replaces unknown values with defaults, so that old links still work. */
 export function readAddress(search: string): Address {
@@ -33,6 +35,7 @@ export function readAddress(search: string): Address {
     sort: oneOf(SORT_KEYS, query.get('sort')),
     order: query.get('order') === 'ascending' ? 'ascending' : 'descending',
     groupBy: isGroupKey(groupBy) ? groupBy : 'name',
+    thread: query.get('thread') ?? undefined,
     trace: query.get('trace') ?? undefined,
     run: query.get('run') ?? undefined,
     base: query.get('base') ?? undefined,
@@ -47,6 +50,7 @@ const PARAMETERS: readonly (readonly [string, keyof Address])[] = [
   ['sort', 'sort'],
   ['order', 'order'],
   ['by', 'groupBy'],
+  ['thread', 'thread'],
   ['trace', 'trace'],
   ['base', 'base'],
   ['run', 'run'],

@@ -1,12 +1,13 @@
 import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import type { Feedback } from '../../receiver/feedback/feedback.ts';
-import type { Page, Statistics, Suggestion } from '../../receiver/query/query.ts';
+import type { Page, Statistics, Suggestion, ThreadTurns } from '../../receiver/query/query.ts';
 import type {
   PayloadField,
   ProjectSummary,
   RunDetails,
   RunOutline,
   RunSummary,
+  ThreadSummary,
   TraceSummary,
 } from '../../receiver/store/run-view.ts';
 import type { Removal, RemovalTarget } from '../../receiver/store/store.ts';
@@ -41,6 +42,10 @@ export const api = {
     get(`/query/traces?${query}`, signal),
   runs: (query: URLSearchParams, signal?: AbortSignal): Promise<Page<RunSummary>> =>
     get(`/query/runs?${query}`, signal),
+  threads: (query: URLSearchParams, signal?: AbortSignal): Promise<Page<ThreadSummary>> =>
+    get(`/query/threads?${query}`, signal),
+  thread: (id: string, query: URLSearchParams, signal?: AbortSignal): Promise<ThreadTurns> =>
+    get(`/query/threads/${encodeURIComponent(id)}?${query}`, signal),
   trace: (id: string, signal?: AbortSignal): Promise<{ items: RunOutline[] }> =>
     get(`/query/traces/${encodeURIComponent(id)}`, signal),
   run: (id: string, signal?: AbortSignal): Promise<RunDetails> => get(`/query/runs/${encodeURIComponent(id)}`, signal),

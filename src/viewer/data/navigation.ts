@@ -48,9 +48,9 @@ export function compare(id: string, name: string): void {
   if (base !== undefined && base.id !== id) go({ view: 'compare', base: base.id, run: id });
 }
 
-/** Applies a change to an address. A new view closes the trace and the comparison. A new trace deselects the run. */
+/** Applies a change to an address. A new view closes the thread, the trace and the comparison. A new trace deselects the run. */
 function changed(address: Address, change: Partial<Address>): Address {
-  const closed = 'view' in change ? { trace: undefined, run: undefined, base: undefined } : {};
+  const closed = 'view' in change ? { thread: undefined, trace: undefined, run: undefined, base: undefined } : {};
   const deselected = 'trace' in change ? { run: undefined } : {};
   return { ...address, ...closed, ...deselected, ...change };
 }

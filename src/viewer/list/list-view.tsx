@@ -1,6 +1,7 @@
 import type { JSX, RefObject } from 'preact';
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { SortKey } from '../../receiver/query/query.ts';
+import { api } from '../data/api.ts';
 import { queryOf } from '../data/filter.ts';
 import { address, compare, go } from '../data/navigation.ts';
 import { columnIds } from '../data/preferences.ts';
@@ -11,33 +12,25 @@ import { useFocus, useKeys } from '../elements/keys.ts';
 import { Rows, scrollToRow, useRowKeys, useRowWindow } from '../elements/rows.tsx';
 import { type Column, type ListKind, shownColumns } from './columns.tsx';
 import { EmptyState } from './empty-state.tsx';
-import { type Line, RunList } from './run-list.ts';
+import { type Line, RunList, useRestoredScroll, useRunList } from './run-list.ts';
 
 const ROW_HEIGHT = 34;
 /** Number of remaining rows at which the next page is requested. */
 const AHEAD = 30;
 const TICK_MS = 5_000;
 
-/** The last shown list, which appears again when the user returns from a trace. */
-let last: { readonly key: string; readonly list: RunList } | undefined;
-
 export function ListView({ view }: { view: ListKind }): JSX.Element {
   const { project, filter, sort, order } = address.value;
   const key = [view, project, filter, sort, order].join('\n');
-  const list = useMemo(() => {
+  const list = useRunList(view, key, () => {
     const createQuery = (): URLSearchParams => {
       const query = queryOf({ filter, project }, Date.now());
       if (sort !== 'start_time') query.set('sort', sort);
       if (order !== 'descending') query.set('order', order);
       return query;
     };
-    if (last?.key !== key) last = { key, list: new RunList(view, createQuery) };
-    return last.list;
-  }, [key]);
-  useEffect(() => {
-    list.open();
-    return () => list.close();
-  }, [list]);
+    return new RunList<Line>(api[view], createQuery);
+  });
   const problem = list.problem.value;
   if (list.lines.value.length === 0 && !list.isLoading.value) return <EmptyState problem={problem} />;
   return (
@@ -148,17 +141,6 @@ function ListRow({ line, columns, row, nowMs, isSelected, open }: ListRowProps):
       ))}
     </div>
   );
-}
-
-function useRestoredScroll(element: RefObject<HTMLElement | null>, list: RunList): void {
-  useLayoutEffect(() => {
-    const scrolled = element.current;
-    if (scrolled === null) return;
-    scrolled.scrollTop = list.scrollTop;
-    return () => {
-      list.scrollTop = scrolled.scrollTop;
-    };
-  }, [list]);
 }
 
 /**

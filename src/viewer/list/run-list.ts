@@ -1,12 +1,23 @@
 import { type Signal, signal } from '@preact/signals';
+import type { RefObject } from 'preact';
+import { useEffect, useLayoutEffect, useMemo } from 'preact/hooks';
 import type { Page } from '../../receiver/query/query.ts';
 import type { TraceSummary } from '../../receiver/store/run-view.ts';
-import { api, problemOf } from '../data/api.ts';
+import { problemOf } from '../data/api.ts';
 import { onChanges } from '../data/changes.ts';
 import { Refresh } from '../data/live-value.ts';
 
 /** A row of the list. In a list of traces, `trace` contains the totals. */
 export type Line = Omit<TraceSummary, 'trace'> & Partial<Pick<TraceSummary, 'trace'>>;
+
+/** An item of a list. `trace_id` is empty if an item does not belong to one trace. */
+interface ListItem {
+  readonly id: string;
+  readonly trace_id: string;
+}
+
+/** Reads one page of a list. */
+type ReadPage<Item> = (query: URLSearchParams, signal?: AbortSignal) => Promise<Page<Item>>;
 
 const PAGE = 100;
 /** Maximum number of runs to read again when their trace has changed. */
@@ -18,8 +29,8 @@ const LINES_MAX = 2_000;
  * A list that loads more pages as the user scrolls, and new rows as they arrive. A visible row is read again if its
  * trace has changed. A closed list keeps its rows and can be opened again.
  */
-export class RunList {
-  readonly lines: Signal<readonly Line[]> = signal([]);
+export class RunList<Item extends ListItem = Line> {
+  readonly lines: Signal<readonly Item[]> = signal([]);
   readonly problem: Signal<string | undefined> = signal(undefined);
   readonly isLoading: Signal<boolean> = signal(true);
   /** Number of rows that the last update added at the top of the list. */
@@ -29,9 +40,9 @@ export class RunList {
   readonly selected: Signal<string | undefined> = signal(undefined);
   /** Scroll position of the list when it was closed. */
   scrollTop = 0;
-  #visible: readonly Line[] = [];
+  #visible: readonly Item[] = [];
   #isAtTop = true;
-  readonly #view: 'traces' | 'runs';
+  readonly #readPage: ReadPage<Item>;
   readonly #createQuery: () => URLSearchParams;
   #query = new URLSearchParams();
   #refresh: Refresh | undefined;
@@ -45,8 +56,8 @@ export class RunList {
    * `createQuery` is called each time the list is opened. The function converts relative times to absolute times, so
    * all pages of results use the same time range.
    */
-  constructor(view: 'traces' | 'runs', createQuery: () => URLSearchParams) {
-    this.#view = view;
+  constructor(readPage: ReadPage<Item>, createQuery: () => URLSearchParams) {
+    this.#readPage = readPage;
     this.#createQuery = createQuery;
   }
 
@@ -82,7 +93,7 @@ export class RunList {
   }
 
   /** Sets the visible rows. Stale rows are read again. */
-  see(lines: readonly Line[], isAtTop: boolean): void {
+  see(lines: readonly Item[], isAtTop: boolean): void {
     this.#visible = lines;
     this.#isAtTop = isAtTop;
     const isStale = lines.some(({ trace_id }) => this.#changed.has(trace_id));
@@ -116,7 +127,7 @@ export class RunList {
   }
 
   /** Replaces the beginning of the list with the first page. Rows that no longer match the filter disappear. */
-  #putFirst({ items, next }: Page<Line>): void {
+  #putFirst({ items, next }: Page<Item>): void {
     const lines = this.lines.value;
     const last = items.at(-1)?.id;
     const reach = next === undefined ? -1 : lines.findLastIndex(({ id }) => id === last);
@@ -150,16 +161,53 @@ export class RunList {
   /**
    * Replaces the rows of a trace. Removes rows that are missing from the response, unless the response has a next page.
    */
-  #replace(traceId: string, { items, next }: Page<Line>): void {
+  #replace(traceId: string, { items, next }: Page<Item>): void {
     const byId = new Map(items.map((line) => [line.id, line]));
     this.lines.value = this.lines.value.flatMap((line) =>
       line.trace_id === traceId ? (byId.get(line.id) ?? (next === undefined ? [] : line)) : line,
     );
   }
 
-  #read(more: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<Page<Line>> {
+  #read(more: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<Page<Item>> {
     const query = new URLSearchParams([...this.#query, ['limit', `${PAGE}`]]);
     for (const [name, value] of Object.entries(more)) query.set(name, value);
-    return this.#view === 'traces' ? api.traces(query, signal) : api.runs(query, signal);
+    return this.#readPage(query, signal);
   }
+}
+
+/** The last list of each view. */
+const kept = new Map<string, { readonly key: string; readonly list: unknown }>();
+
+/**
+ * Returns the list of a view, and opens it while the component is mounted. If the key is the same as before, the list
+ * still has its rows and its scroll position.
+ */
+export function useRunList<Item extends ListItem>(
+  view: string,
+  key: string,
+  create: () => RunList<Item>,
+): RunList<Item> {
+  const list = useMemo(() => {
+    const last = kept.get(view);
+    const found = last?.key === key ? (last.list as RunList<Item>) : create();
+    kept.set(view, { key, list: found });
+    return found;
+  }, [key]);
+  useEffect(() => {
+    list.open();
+    return () => list.close();
+  }, [list]);
+  return list;
+}
+
+/** Restores the scroll position of the list. */
+export function useRestoredScroll(element: RefObject<HTMLElement | null>, list: { scrollTop: number }): void {
+  useLayoutEffect(() => {
+    const scrolled = element.current;
+    if (scrolled === null) return;
+    scrolled.scrollTop = list.scrollTop;
+    return () => {
+      list.scrollTop = scrolled.scrollTop;
+    };
+  }, [list]);
 }

@@ -154,7 +154,7 @@ function DocumentList({ documents }: { documents: readonly FoundDocument[] }): J
 }
 
 /** Returns whether the element is or was near the visible area. */
-function useVisible(element: { current: HTMLElement | null }): boolean {
+export function useVisible(element: { current: HTMLElement | null }): boolean {
   const [isVisible, setVisible] = useState(false);
   useEffect(() => {
     if (element.current === null) return;

@@ -14,7 +14,18 @@ const TICK_MS = 1_000;
 
 /** Shows the times, model, token counts, costs and tags of a run. */
 export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
-  const { start_time, end_time, first_token_time, model, usage, tags = [], session_name, session_id } = run;
+  const {
+    start_time,
+    end_time,
+    first_token_time,
+    model,
+    usage,
+    tags = [],
+    session_name,
+    session_id,
+    thread,
+    user,
+  } = run;
   const isPending = run.status === 'pending';
   const nowMs = useNow(isPending, TICK_MS);
   const { input_tokens, output_tokens = 0, total_tokens, total_cost } = usage ?? {};
@@ -35,6 +46,11 @@ export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
     { name: 'Tokens', value: total_tokens !== undefined && count(total_tokens) + split },
     { name: 'Cost', value: total_cost !== undefined && cost(total_cost) },
     { name: 'Project', value: visible(session_name ?? session_id ?? '') },
+    { name: 'Thread', value: thread && <Link to={{ view: 'threads', thread }}>{visible(thread)}</Link> },
+    {
+      name: 'User',
+      value: user && <Link to={{ view: 'users', filter: metadataCondition('user_id', user) }}>{visible(user)}</Link>,
+    },
     {
       name: 'Tags',
       value: tags.length > 0 && tags.map((tag) => <FilterLink key={tag} added={condition('tag', tag)} value={tag} />),

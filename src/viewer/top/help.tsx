@@ -20,6 +20,8 @@ const KEYS: readonly (readonly [string, string])[] = [
   ['c', 'compare two runs: press this key on each run'],
   ['g t', 'traces'],
   ['g r', 'all runs'],
+  ['g h', 'threads'],
+  ['g u', 'users'],
   ['g s', 'statistics'],
   ['Esc', 'go back, close, or leave the text box'],
   ['?', 'this help'],

@@ -15,12 +15,14 @@ import { importFile } from './import-file.ts';
 const VIEWS: readonly { readonly view: View; readonly name: string; readonly keys: string }[] = [
   { view: 'traces', name: 'Traces', keys: 'g t' },
   { view: 'runs', name: 'Runs', keys: 'g r' },
+  { view: 'threads', name: 'Threads', keys: 'g h' },
+  { view: 'users', name: 'Users', keys: 'g u' },
   { view: 'statistics', name: 'Statistics', keys: 'g s' },
 ];
 
 /** Top bar with the navigation, buttons for the whole page, and the filter. */
 export function TopBar(): JSX.Element {
-  const { view, trace } = address.value;
+  const { view, thread, trace } = address.value;
   const themeLabel = `Theme: ${theme.value}`;
   return (
     <header class="top">
@@ -61,7 +63,7 @@ export function TopBar(): JSX.Element {
           ?
         </button>
       </nav>
-      {trace === undefined && view !== 'compare' && <FilterRow />}
+      {(thread ?? trace) === undefined && view !== 'compare' && <FilterRow />}
     </header>
   );
 }

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact';
 import { useMemo, useRef } from 'preact/hooks';
+import type { View } from '../data/address.ts';
 import { exportUrl } from '../data/api.ts';
 import { address } from '../data/navigation.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
@@ -10,6 +11,9 @@ import { useKeys } from '../elements/keys.ts';
 import { visible } from '../elements/visible-text.ts';
 import { countedUsages, type RunTree, useAxis } from './run-tree.ts';
 import type { TraceModel } from './trace-model.ts';
+
+/** Labels of the link that closes the trace, by view. */
+const ORIGINS: Readonly<Partial<Record<View, string>>> = { runs: 'Runs', threads: 'Thread' };
 
 /** Bar with the name and totals of a trace, the search, and the export buttons. */
 export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
@@ -22,7 +26,7 @@ export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
     <header class="line trace-bar">
       <Link class="button quiet" to={{ trace: undefined }} title="Back to the list (Esc)">
         <Icon name="back" />
-        {address.value.view === 'runs' ? 'Runs' : 'Traces'}
+        {ORIGINS[address.value.view] ?? 'Traces'}
       </Link>
       {root !== undefined && <StatusMark status={root.status} />}
       <h1 class="clip">{visible(root?.name ?? '')}</h1>
