@@ -49,7 +49,7 @@ export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
     { name: 'Thread', value: thread && <Link to={{ view: 'threads', thread }}>{visible(thread)}</Link> },
     {
       name: 'User',
-      value: user && <Link to={{ view: 'users', filter: metadataCondition('user_id', user) }}>{visible(user)}</Link>,
+      value: user && <Link to={{ view: 'users', filter: condition('user', user) }}>{visible(user)}</Link>,
     },
     {
       name: 'Tags',

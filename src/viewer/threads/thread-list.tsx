@@ -3,7 +3,7 @@ import { useRef } from 'preact/hooks';
 import type { FeedbackFigures } from '../../receiver/feedback/feedback.ts';
 import type { ThreadSummary } from '../../receiver/store/run-view.ts';
 import { api } from '../data/api.ts';
-import { metadataCondition, queryOf, withTerms } from '../data/filter.ts';
+import { condition, queryOf, withTerms } from '../data/filter.ts';
 import { address, go } from '../data/navigation.ts';
 import { Link, Pending, Problem } from '../elements/controls.tsx';
 import { ago, cost, count, duration, exact, millisecondsAt, orDash, plural, useNow } from '../elements/figures.ts';
@@ -131,7 +131,7 @@ function ThreadRow({ line, nowMs }: { line: ThreadLine; nowMs: number }): JSX.El
 
 /** Adds the condition that runs belong to a user to the current filter. */
 export function userFilter(user: string): string {
-  return withTerms(address.value.filter, metadataCondition('user_id', user));
+  return withTerms(address.value.filter, condition('user', user));
 }
 
 /** Link to the threads of a user. */

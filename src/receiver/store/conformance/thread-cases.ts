@@ -36,6 +36,8 @@ const LISTS: [string, Parameters<typeof ranged>[0], string[]][] = [
   ['by latency', { latencyMsMax: 20 }, ['c']],
   ['by words', { text: 'why' }, ['a']],
   ['by time', { startedFrom: second(2), startedBefore: second(5) }, ['c', 'a', 'b']],
+  ['by a filter on the root run', { filter: 'thread:a OR -project:shop' }, ['a', 'b']],
+  ['by a filter on any run', { filter: 'any(status:error)' }, ['c']],
   ['no match', { name: 'none' }, []],
 ];
 
