@@ -18,7 +18,7 @@ export const programs: readonly string[] = [
     'preload',
     'serverless',
   ),
-  ...inFolder('test/cli', 'audit', 'backup', 'dev', 'doctor', 'serve'),
+  ...inFolder('test/cli', 'audit', 'backup', 'dev', 'doctor', 'serve', 'store'),
   ...inFolder('test/export', 'crash-loop', 'exit', 'other-destinations', 'signals'),
   ...inFolder('test/export', 'shared-spool', 'unknown-runtime'),
   ...inFolder('test/faults', 'kill-matrix'),

@@ -80,7 +80,7 @@ export async function openStore(
   }
 }
 
-function readPrices(file: string): Prices {
+export function readPrices(file: string): Prices {
   try {
     return checkedPrices(JSON.parse(readFileSync(file, 'utf8')));
   } catch (error) {

@@ -114,6 +114,7 @@ describe('help', () => {
     'show',
     'delete',
     'backup',
+    'store',
     'audit',
     'doctor',
     'spool',

@@ -131,13 +131,15 @@ class TraceImport {
  * Removes a `dotted_order` that the exporting store derived because the run's parent was missing. The importing store
  * derives `dotted_order` again. Also removes `trace_id` if it equals the run's id.
  */
-function withoutDerivedPlace(record: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const { dotted_order: order, trace_id: traceId, parent_run_id: parentId, ...others } = record;
+export function withoutDerivedPlace<Fields extends object>(record: Fields): Partial<Fields> {
+  const { dotted_order: order, trace_id: traceId, parent_run_id: parentId, ...others } = record as Place & Fields;
   const ids = typeof order === 'string' ? parseDottedOrder(order)?.map(({ id }) => id) : undefined;
   if (ids === undefined || (ids[0] === traceId && ids.at(-2) === parentId)) return record;
-  const trace = traceId === record.id ? {} : { trace_id: traceId };
-  return { ...others, ...trace, parent_run_id: parentId };
+  const trace = traceId === others.id ? {} : { trace_id: traceId };
+  return { ...others, ...trace, parent_run_id: parentId } as Partial<Fields>;
 }
+
+type Place = Readonly<Partial<Record<'id' | 'trace_id' | 'parent_run_id' | 'dotted_order', unknown>>>;
 
 /** Reads feedback from an export and keeps its original times. */
 function importedFeedback(value: unknown, loc: Location): Feedback {

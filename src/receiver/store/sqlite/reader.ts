@@ -219,6 +219,18 @@ export class SqliteReader {
     return rows.map(({ secret, created_ms: createdMs }) => ({ secret, createdMs }));
   }
 
+  /** Returns the ids of revoked tokens, and of runs whose tokens were revoked. */
+  revokedTokens(scope: Scope): { readonly id: string; readonly revokedMs: number }[] {
+    const sql = 'SELECT id, revoked_ms FROM revoked_tokens WHERE tenant = ?';
+    const rows = this.#connection.all<{ id: Uint8Array; revoked_ms: number }>(sql, this.#tenant(scope));
+    return rows.map(({ id, revoked_ms: revokedMs }) => ({ id: idText(id), revokedMs }));
+  }
+
+  /** Returns the names of all tenants. */
+  tenants(): string[] {
+    return this.#connection.all<{ name: string }>('SELECT name FROM tenants ORDER BY n').map(({ name }) => name);
+  }
+
   tokensRevokedMs(scope: Scope, ids: readonly string[]): number | undefined {
     const sql = 'SELECT revoked_ms FROM revoked_tokens WHERE tenant = ? AND id = ?';
     const tenant = this.#tenant(scope);

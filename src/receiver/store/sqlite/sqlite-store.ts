@@ -186,6 +186,10 @@ export class SqliteStore implements Store {
   readonly revokeTokens: Store['revokeTokens'] = this.#writing('revokeTokens');
   readonly remove: Store['remove'] = this.#writing('remove');
   /** @internal */
+  readonly tenants: RemoteCall<ReaderCalls['tenants']> = this.#reading('tenants');
+  /** @internal */
+  readonly revokedTokens: RemoteCall<ReaderCalls['revokedTokens']> = this.#reading('revokedTokens');
+  /** @internal */
   readonly key: KeyStore['key'] = this.#reading('key');
   /** @internal */
   readonly useKey: KeyStore['useKey'] = this.#writing('useKey');

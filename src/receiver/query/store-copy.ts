@@ -1,0 +1,57 @@
+import { ALL_TIMES } from '../store/run-filter.ts';
+import type { StoredRun } from '../store/run-view.ts';
+import type { RunOperation, Scope, Store } from '../store/store.ts';
+import { withoutDerivedPlace } from './trace-import.ts';
+
+/** Number of runs, and length of their JSON text, to store at once. */
+const BATCH_RUNS = 1_000;
+const BATCH_LENGTH = 16 * 1024 * 1024;
+
+interface CopiedCounts {
+  runs: number;
+  traces: number;
+  feedback: number;
+}
+
+/**
+ * Copies all visible runs of a scope with their attachments and feedback to another store. Copying runs again changes
+ * nothing. Calls `report` with the number of copied runs after each batch.
+ */
+export async function copyRuns(
+  from: Store,
+  to: Store,
+  scope: Scope,
+  report: (runs: number) => void,
+): Promise<CopiedCounts> {
+  const counts: CopiedCounts = { runs: 0, traces: 0, feedback: 0 };
+  let batch: RunOperation[] = [];
+  let length = 0;
+  let lastTraceId: string | undefined;
+  /** Traces whose last run is in the batch. */
+  let complete: string[] = [];
+  const write = async (): Promise<void> => {
+    await to.apply(scope, batch);
+    for (const traceId of complete) {
+      for (const feedback of await from.feedback(scope, traceId)) {
+        if (await to.addFeedback(scope, feedback)) counts.feedback += 1;
+      }
+    }
+    counts.runs += batch.length;
+    counts.traces += complete.length;
+    report(counts.runs);
+    [batch, length, complete] = [[], 0, []];
+  };
+  for await (const text of from.runs(scope, { range: ALL_TIMES })) {
+    const { attachments: infos = [], ...run } = JSON.parse(text) as StoredRun;
+    if (lastTraceId !== undefined && run.trace_id !== lastTraceId) complete.push(lastTraceId);
+    lastTraceId = run.trace_id;
+    if (batch.length >= BATCH_RUNS || length >= BATCH_LENGTH) await write();
+    const { id, ...fields } = { ...withoutDerivedPlace(run), id: run.id };
+    const attachments = await Promise.all(infos.map(({ name }) => from.attachment(scope, id, name)));
+    batch.push({ kind: 'post', id, fields, attachments: attachments.filter((one) => one !== undefined) });
+    length += text.length + attachments.reduce((sum, one) => sum + (one?.bytes.length ?? 0), 0);
+  }
+  if (lastTraceId !== undefined) complete.push(lastTraceId);
+  await write();
+  return counts;
+}

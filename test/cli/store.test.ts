@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest';
+import { copyRuns } from '../../src/receiver/query/store-copy.ts';
+import { DEFAULT_SCOPE, MemoryStore, ranged, type Store } from '../../src/receiver.ts';
+import { openLocalStore, storePath } from '../receiver/local-store.ts';
+import { runRunspan } from '../support/program.ts';
+
+const ids = (number: number): string => `0193b3a0-0000-7000-8000-${number.toString(16).padStart(12, '0')}`;
+const START = '2026-11-20T07:22:40.000000Z';
+const ACME = { tenant: 'acme' };
+
+/** Stores a trace of `count` runs with attachments, errors, feedback and a run without its parent. */
+async function fill(store: Store, count: number): Promise<void> {
+  const operations = Array.from({ length: count }, (_, at) => ({
+    kind: 'post' as const,
+    id: ids(at + 1),
+    fields: {
+      name: `run ${at}`,
+      run_type: 'llm',
+      start_time: START,
+      inputs: { text: `zebra ${at}` },
+      ...(at > 0 && { trace_id: ids(1), parent_run_id: ids(1) }),
+      ...(at === 1 && { error: 'Error: no', tags: ['red'], session_name: 'shop' }),
+    },
+    attachments: at === 0 ? [{ name: 'a', mimeType: 'text/plain', bytes: new Uint8Array([1, 2]) }] : [],
+  }));
+  const orphan = { name: 'orphan', run_type: 'tool', start_time: START, parent_run_id: ids(90_000), inputs: {} };
+  await store.apply(ACME, [...operations, { kind: 'post', id: ids(80_000), fields: orphan, attachments: [] }]);
+  for (const run of [1, count]) {
+    await store.addFeedback(ACME, {
+      id: ids(70_000 + run),
+      run_id: ids(run),
+      key: 'k',
+      created_at: START,
+      modified_at: START,
+    });
+  }
+}
+
+/** All data of a store. */
+async function dataOf(store: Store): Promise<unknown> {
+  const runs: unknown[] = [];
+  for await (const text of store.runs(ACME, ranged({}))) runs.push(JSON.parse(text));
+  return {
+    runs,
+    feedback: await store.feedback(ACME, ids(1)),
+    attachment: await store.attachment(ACME, ids(1), 'a'),
+    traces: await store.traces(ACME, ranged({})),
+  };
+}
+
+describe('a copy of a store', () => {
+  it('contains all runs, attachments and feedback, and copying again changes nothing', async () => {
+    const [from, to] = [new MemoryStore(), await openLocalStore()];
+    await fill(from, 2_500);
+    const reported: number[] = [];
+    const counts = { runs: 2_501, traces: 2, feedback: 2 };
+    expect(await copyRuns(from, to, ACME, (runs) => reported.push(runs))).toEqual(counts);
+    expect(reported).toEqual([1_000, 2_000, 2_501]);
+    const copied = await dataOf(to);
+    expect(copied).toEqual(await dataOf(from));
+    expect(await copyRuns(from, to, ACME, () => {})).toEqual(counts);
+    expect(await dataOf(to)).toEqual(copied);
+    // The derived place of a run without its parent is not copied, so that the run follows its parent.
+    const parent = { name: 'parent', run_type: 'chain', start_time: START, inputs: {} };
+    await to.apply(ACME, [{ kind: 'post', id: ids(90_000), fields: parent, attachments: [] }]);
+    expect((await to.outline(ACME, ids(90_000))).length).toBe(2);
+  });
+});
+
+describe('runspan store copy', () => {
+  it('copies each tenant, and what verifies feedback tokens, without deleting old traces', async () => {
+    const [from, to] = [storePath(), storePath()];
+    const store = await openLocalStore(from);
+    await fill(store, 2);
+    await store.apply(DEFAULT_SCOPE, [
+      {
+        kind: 'post',
+        id: ids(5),
+        fields: { name: 'old', run_type: 'llm', start_time: '2020-01-01T00:00:00.000000Z' },
+        attachments: [],
+      },
+    ]);
+    await store.addTokenSecret({ secret: 'secret', createdMs: 1 });
+    await store.revokeTokens(ACME, ids(1), 7);
+    const { code, stdout, stderr } = await runRunspan(['store', 'copy', from, to]);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toBe('acme: copied 3 runs, 2 traces, 2 feedback\ndefault: copied 1 run, 1 trace, 0 feedback\n');
+    const copy = await openLocalStore(to);
+    expect(await dataOf(copy)).toEqual(await dataOf(store));
+    expect(await copy.tokenSecrets()).toEqual([{ secret: 'secret', createdMs: 1 }]);
+    expect(await copy.tokensRevokedMs(ACME, [ids(1)])).toBe(7);
+    expect((await copy.list(DEFAULT_SCOPE, ranged({}))).items.map(({ name }) => name)).toEqual(['old']);
+  });
+
+  it('fails if a store is missing or in use, or both are the same', async () => {
+    const [path, used] = [storePath(), storePath()];
+    for (const each of [path, used]) await openLocalStore(each);
+    for (const [from, to, expected, message] of [
+      [`${path}-none`, `${path}-copy`, 1, `There is no store at ${path}-none`],
+      [path, path, 2, 'expected <from> and <to> to be two files'],
+      [path, used, 1, `The store ${used} is open in process ${process.pid}`],
+    ] as const) {
+      const { code, stderr } = await runRunspan(['store', 'copy', from, to]);
+      expect([code, stderr]).toEqual([expected, expect.stringContaining(message)]);
+    }
+  });
+});
