@@ -29,7 +29,7 @@ test('the time menu sets the latest hour, a range between two times, and all tim
   expect(filterIn(page)).toBe('since:1h');
   await page.getByLabel('To').fill('2026-01-31T10:00');
   await menu(page, 'Apply').click();
-  const iso = (local: string) => page.evaluate(`new Date('${local}').toISOString()`);
+  const iso = (local: string) => page.evaluate(`new Date('${local}').toISOString().replace('.000', '')`);
   const [from, to] = [await iso('2026-01-31T09:00:30'), await iso('2026-01-31T10:00')];
   await expect.poll(() => filterIn(page)).toBe(`since:${from} before:${to}`);
   await menu(page, 'Time: Custom time').click();
@@ -118,6 +118,20 @@ test('a saved view opens its list, filter and order, and can be deleted', async 
   await page.reload();
   await menu(page, 'Views').click();
   await page.getByText('A saved view contains').waitFor();
+});
+
+test('a view that is saved in one tab is kept when another tab saves a view', async () => {
+  const { page, receiver } = await openPage(traces);
+  const other = await page.context().newPage();
+  await other.goto(receiver.url);
+  for (const tab of [page, other]) {
+    await menu(tab, 'Views').click();
+    await tab.getByLabel('Name of the view').fill(tab === page ? 'first' : 'second');
+    await menu(tab, 'Save').click();
+    await tab.getByRole('link', { name: tab === page ? 'first' : 'second' }).waitFor();
+  }
+  await page.getByRole('link', { name: 'second' }).waitFor();
+  expect(await other.locator('.menu a').allTextContents()).toEqual(['first', 'second']);
 });
 
 test.each([

@@ -56,8 +56,8 @@ interface TimeInputProps {
 
 function TimeInput({ name, change, ...props }: TimeInputProps): JSX.Element {
   return (
-    <label class="line">
-      <span class="space">{name}</span>
+    <label class="menu-time">
+      {name}
       <input type="datetime-local" step={1} {...props} onInput={({ currentTarget }) => change(currentTarget.value)} />
     </label>
   );
@@ -70,7 +70,7 @@ function inputTime(text = ''): string {
 }
 
 function filterTime(input: string): string | undefined {
-  return input === '' ? undefined : new Date(input).toISOString();
+  return input === '' ? undefined : new Date(input).toISOString().replace('.000', '');
 }
 
 interface SavedView {
@@ -175,7 +175,7 @@ export function ColumnsPanel(): JSX.Element | null {
 
 export function DownloadPanel(): JSX.Element {
   const { view, filter, project } = address.value;
-  const list = view === 'traces' ? 'traces' : 'runs';
+  const list = view === 'runs' || view === 'statistics' ? 'runs' : 'traces';
   const query = queryOf({ filter, project }, Date.now());
   query.set('list', list);
   return (
