@@ -1,6 +1,9 @@
 import type { ComponentChildren, JSX } from 'preact';
 import type { SortKey } from '../../receiver/query/query.ts';
 import type { Usage } from '../../receiver/store/run-view.ts';
+import type { Address } from '../data/address.ts';
+import { condition, withTerms } from '../data/filter.ts';
+import { address } from '../data/navigation.ts';
 import { columnIds } from '../data/preferences.ts';
 import { Link } from '../elements/controls.tsx';
 import { ago, cost, count, duration, exact, latencyOf, millisecondsAt, plural } from '../elements/figures.ts';
@@ -40,7 +43,12 @@ const NAME_LENGTH_MAX = 200;
 
 const COLUMNS: readonly Column[] = [
   { id: 'status', name: 'Status', cell: ({ status }) => <StatusMark status={status} isShort /> },
-  { id: 'name', name: 'Name', cell: nameOf },
+  {
+    id: 'name',
+    name: 'Name',
+    cell: ({ trace, trace_id, id, name }) =>
+      link({ trace: trace_id, run: trace === undefined ? id : undefined }, name.slice(0, NAME_LENGTH_MAX)),
+  },
   { id: 'preview', name: 'Input → output', class: 'wide preview', cell: previewOf },
   { id: 'input', name: 'Input', isExtra: true, class: 'wide', cell: (line) => visible(line.inputs_preview ?? '') },
   { id: 'output', name: 'Output', isExtra: true, class: 'wide', cell: (line) => visible(line.outputs_preview ?? '') },
@@ -69,8 +77,18 @@ const COLUMNS: readonly Column[] = [
     isExtra: true,
     cell: (line) => visible(line.session_name ?? line.session_id ?? ''),
   },
-  { id: 'user', name: 'User', isExtra: true, cell: ({ user = '' }) => visible(user) },
-  { id: 'thread', name: 'Thread', isExtra: true, cell: ({ thread = '' }) => visible(thread) },
+  {
+    id: 'user',
+    name: 'User',
+    isExtra: true,
+    cell: ({ user }) => user && link({ filter: withTerms(address.value.filter, condition('user', user)) }, user),
+  },
+  {
+    id: 'thread',
+    name: 'Thread',
+    isExtra: true,
+    cell: ({ thread }) => thread && link({ view: 'threads', thread }, thread),
+  },
   { id: 'tags', name: 'Tags', cell: tagsOf },
 ];
 
@@ -85,11 +103,10 @@ function firstTokenOf({ first_token_time: time, start_time }: Line): string | un
   return time && duration(millisecondsAt(time) - millisecondsAt(start_time));
 }
 
-function nameOf({ trace, trace_id, id, name }: Line): JSX.Element {
-  const text = visible(name.slice(0, NAME_LENGTH_MAX));
+function link(to: Partial<Address>, text: string): JSX.Element {
   return (
-    <Link to={{ trace: trace_id, run: trace === undefined ? id : undefined }} tabIndex={-1} title={text}>
-      {text}
+    <Link to={to} tabIndex={-1} title={visible(text)}>
+      {visible(text)}
     </Link>
   );
 }

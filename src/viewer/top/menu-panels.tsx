@@ -175,7 +175,7 @@ export function ColumnsPanel(): JSX.Element | null {
 
 export function DownloadPanel(): JSX.Element {
   const { view, filter, project } = address.value;
-  const list = view === 'runs' || view === 'statistics' ? 'runs' : 'traces';
+  const list = view === 'traces' || view === 'threads' ? 'traces' : 'runs';
   const query = queryOf({ filter, project }, Date.now());
   query.set('list', list);
   return (
