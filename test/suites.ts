@@ -27,7 +27,7 @@ export const programs: readonly string[] = [
   ...inFolder('test/integrations', 'process', 'register'),
   ...inFolder('test/langsmith', 'langsmith'),
   ...inFolder('test/package', 'curl', 'docs-programs', 'tarball'),
-  ...inFolder('test/receiver', 'langsmith', 'sqlite-crash'),
+  ...inFolder('test/receiver', 'langsmith', 'removal-under-load', 'sqlite-crash'),
   ...inFolder('test/security', 'hidden-characters', 'host', 'paths'),
 ];
 
