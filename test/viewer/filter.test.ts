@@ -1,9 +1,6 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parseFilter as parse } from '../../src/receiver/query/filter-text.ts';
 import { condition, metadataCondition, parseFilter, queryOf, withTerms } from '../../src/viewer/data/filter.ts';
-import { root } from '../support/folders.ts';
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00.000Z');
 const query = (filter: string): string =>
@@ -100,23 +97,6 @@ test('conditions for values survive their printed form', () => {
       { field: 'tag', values },
       { field: 'meta', key: value, values },
     ]);
-  }
-});
-
-test('the documentation contains only valid conditions', () => {
-  const rows = readFileSync(join(root, 'docs/filters.md'), 'utf8')
-    .split('\n')
-    .filter((line) => line.startsWith('| '));
-  const cells = rows
-    .map((line) => line.split(' | '))
-    .map(([first = '', second = '']) => (first.includes('?') ? second : first));
-  const texts = cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text));
-  expect(texts.length).toBeGreaterThan(45);
-  for (const text of texts) {
-    const terms = parseFilter(text, NOW_MS);
-    expect([text, terms.flatMap(({ problem }) => problem ?? [])]).toEqual([text, []]);
-    if (!text.includes('refund '))
-      expect([text, terms.filter(({ parameter }) => parameter === 'text')]).toEqual([text, []]);
   }
 });
 

@@ -204,6 +204,7 @@ class FilterParser {
       const condition = parse();
       if (condition !== undefined) return condition;
       this.#at = start;
+      this.#isQuoteOpen = false;
     }
     if (this.#quoted() === undefined) this.#bare();
     return { field: 'text', value: this.#text.slice(start, this.#at) + (this.#isQuoteOpen ? '"' : '') };
