@@ -95,6 +95,7 @@ function Confirmation({ target, close }: { target: RemovalTarget; close: () => v
       close();
       if (kind === 'trace') go({ trace: undefined, run: undefined });
       if (kind === 'run') go({ run: undefined });
+      if (kind === 'thread') go({ thread: undefined });
     } catch (error) {
       failure.value = problemOf(error);
     }

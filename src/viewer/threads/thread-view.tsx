@@ -5,6 +5,7 @@ import { api } from '../data/api.ts';
 import { changesOf, useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { payload } from '../data/payloads.ts';
+import { DeleteButton } from '../delete/delete-button.tsx';
 import { CopyButton, Link, Pending, Problem } from '../elements/controls.tsx';
 import { cost, count, duration, exact, latencyOf, plural, useNow } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
@@ -82,6 +83,8 @@ function ThreadBar({ id, summary }: { id: string; summary?: ThreadSummary }): JS
       </h1>
       <CopyButton text={() => id} label="Copy the thread id" />
       {summary !== undefined && <ThreadFigures summary={summary} />}
+      <span class="space" />
+      <DeleteButton label="Delete this thread" target={{ kind: 'thread', id }} />
     </header>
   );
 }

@@ -4,11 +4,12 @@ import { api } from '../data/api.ts';
 import { queryOf } from '../data/filter.ts';
 import { useLive } from '../data/live-value.ts';
 import { address } from '../data/navigation.ts';
+import { DeleteButton } from '../delete/delete-button.tsx';
 import { Link, Pending, Problem } from '../elements/controls.tsx';
 import { cost, count, duration, orDash, plural } from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
 import { EmptyState } from '../list/empty-state.tsx';
-import { isUnfiltered, userFilter } from './thread-list.tsx';
+import { FeedbackChips, isUnfiltered, userFilter } from './thread-list.tsx';
 
 const USERS_MAX = 200;
 
@@ -39,11 +40,12 @@ export default function UsersView(): JSX.Element {
         <thead class="pinned">
           <tr>
             <th scope="col">User</th>
-            {['Runs', 'Errors', 'p50', 'p95', 'Tokens', 'Cost'].map((column) => (
+            {['Traces', 'Failed', 'p50', 'p95', 'Model calls', 'Tokens', 'Cost'].map((column) => (
               <th key={column} scope="col" class="number">
                 {column}
               </th>
             ))}
+            <th scope="col">Feedback</th>
             <th scope="col">Show</th>
           </tr>
         </thead>
@@ -71,13 +73,15 @@ function NoUsers(): JSX.Element {
 }
 
 function UserRow({ figures }: { figures: Statistics['groups'][number] }): JSX.Element {
-  const { group, runs, errors, latency_ms, usage } = figures;
+  const { group, roots, model_calls, usage, feedback = [] } = figures;
+  const { runs, errors, latency_ms } = roots;
   const filter = userFilter(group);
   const cells = [
     runs.toLocaleString('en'),
     errors === 0 ? '–' : errors.toLocaleString('en'),
     orDash(latency_ms?.p50, duration),
     orDash(latency_ms?.p95, duration),
+    model_calls.runs.toLocaleString('en'),
     orDash(usage?.total_tokens, count),
     orDash(usage?.total_cost, cost),
   ];
@@ -94,8 +98,12 @@ function UserRow({ figures }: { figures: Statistics['groups'][number] }): JSX.El
         </td>
       ))}
       <td>
+        <FeedbackChips feedback={feedback} />
+      </td>
+      <td>
         <Link to={{ view: 'threads', filter }}>Threads</Link> <Link to={{ view: 'traces', filter }}>Traces</Link>{' '}
         <Link to={{ view: 'statistics', filter }}>Statistics</Link>
+        <DeleteButton label={`Delete the user ${visible(group)}`} target={{ kind: 'user', id: group }} />
       </td>
     </tr>
   );
