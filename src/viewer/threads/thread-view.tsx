@@ -82,9 +82,8 @@ function ThreadBar({ id, summary }: { id: string; summary?: ThreadSummary }): JS
         {visible(id)}
       </h1>
       <CopyButton text={() => id} label="Copy the thread id" />
-      {summary !== undefined && <ThreadFigures summary={summary} />}
-      <span class="space" />
       <DeleteButton label="Delete this thread" target={{ kind: 'thread', id }} />
+      {summary !== undefined && <ThreadFigures summary={summary} />}
     </header>
   );
 }

@@ -101,9 +101,12 @@ function UserRow({ figures }: { figures: Statistics['groups'][number] }): JSX.El
         <FeedbackChips feedback={feedback} />
       </td>
       <td>
-        <Link to={{ view: 'threads', filter }}>Threads</Link> <Link to={{ view: 'traces', filter }}>Traces</Link>{' '}
-        <Link to={{ view: 'statistics', filter }}>Statistics</Link>
-        <DeleteButton label={`Delete the user ${visible(group)}`} target={{ kind: 'user', id: group }} />
+        <span class="line">
+          <Link to={{ view: 'threads', filter }}>Threads</Link>
+          <Link to={{ view: 'traces', filter }}>Traces</Link>
+          <Link to={{ view: 'statistics', filter }}>Statistics</Link>
+          <DeleteButton label={`Delete the user ${visible(group)}`} target={{ kind: 'user', id: group }} />
+        </span>
       </td>
     </tr>
   );
