@@ -28,6 +28,7 @@ const RUNS = [
 
 async function exported(search: string, store: Store = new MemoryStore()): Promise<string> {
   await store.apply(DEFAULT_SCOPE, RUNS);
+  await store.apply({ tenant: 'other' }, [run(8, { name: 'of another tenant', tags: ['prod'] })]);
   await store.addFeedback(DEFAULT_SCOPE, feedback);
   const { url } = await start({ store });
   const { statusCode, headers, body } = await request(`${url}/query/export${search}`);
