@@ -206,6 +206,49 @@ test('statistics apply the filter, follow the theme, and link to the runs of a g
   expect(new URL(page.url()).searchParams.get('q')).toBe('type:tool name:act');
 });
 
+test('statistics are grouped by user and metadata, with root runs, model calls and feedback apart', async () => {
+  const ofUser = (user_id: string, plan: string) => ({ extra: { metadata: { user_id, plan } } });
+  const call = (ls_model_name: string, total_cost: number) => ({
+    run_type: 'llm',
+    outputs: { usage_metadata: { total_cost } },
+    extra: { metadata: { ls_model_name, user_id: 'ada' } },
+  });
+  const { page, store } = await openPage(
+    [
+      run(1, { ms: 5_000, ...ofUser('ada', 'pro') }),
+      run(2, { parent: 1, ms: 20, ...call('gpt', 0.5) }),
+      run(3, { parent: 1, ms: 20, ...call('mini', 0.25) }),
+      run(4, { ms: 40, ...ofUser('bob', 'free') }),
+    ],
+    { path: '/?view=statistics&by=model' },
+  );
+  const at = '2026-11-20T07:00:00Z';
+  await store.addFeedback(DEFAULT_SCOPE, {
+    id: 'f',
+    run_id: idOf(1),
+    key: 'liked',
+    score: 1,
+    created_at: at,
+    modified_at: at,
+  });
+  await page.getByRole('img', { name: 'Cost by model. gpt: at most $0.50; mini: at most $0.25' }).waitFor();
+  await page.getByRole('button', { name: 'User', exact: true }).click();
+  await page.getByRole('img', { name: 'Cost by user. ada: at most $0.50' }).waitFor();
+  const rows = page.locator('.groups tbody tr');
+  await expect.poll(() => rows.first().textContent()).toMatch(/^ada375 %.*liked 1$/);
+  expect(await page.locator('.groups th[scope=colgroup]').allTextContents()).toEqual([
+    'All runs',
+    'Root runs',
+    'Model calls',
+  ]);
+  const key = page.getByRole('textbox', { name: 'Metadata key' });
+  await key.fill('plan');
+  await key.press('Enter');
+  await page.getByRole('link', { name: 'pro', exact: true }).click();
+  await page.getByRole('grid', { name: 'Runs' }).waitFor();
+  expect(new URL(page.url()).searchParams.get('q')).toBe('meta.plan=pro');
+});
+
 test('a drag on a chart selects its time range, a double click removes it, and the table selects one bucket', async () => {
   const runs = Array.from({ length: 100 }, (_, index) => run(index + 1, { ms: 5, at: index * 60_000 }));
   const { page } = await openPage(runs, { path: '/?view=statistics' });

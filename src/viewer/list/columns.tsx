@@ -1,4 +1,5 @@
 import type { ComponentChildren, JSX } from 'preact';
+import type { FeedbackFigures } from '../../receiver/feedback/feedback.ts';
 import type { SortKey } from '../../receiver/query/query.ts';
 import type { Usage } from '../../receiver/store/run-view.ts';
 import type { Address } from '../data/address.ts';
@@ -69,7 +70,7 @@ const COLUMNS: readonly Column[] = [
   { id: 'cost', name: 'Cost', class: 'number', sort: 'cost', cell: usage('total_cost', cost) },
   { id: 'runs', name: 'Runs', list: 'traces', class: 'number', cell: runsIn },
   { id: 'type', name: 'Type', list: 'runs', class: 'number', cell: ({ run_type }) => visible(run_type) },
-  { id: 'feedback', name: 'Feedback', list: 'traces', cell: feedbackIn },
+  { id: 'feedback', name: 'Feedback', list: 'traces', cell: ({ trace }) => feedbackChips(trace?.feedback) },
   { id: 'model', name: 'Model', list: 'runs', cell: ({ model = '' }) => visible(model) },
   {
     id: 'project',
@@ -126,8 +127,9 @@ function runsIn({ trace, status }: Line): JSX.Element {
   );
 }
 
-function feedbackIn({ trace }: Line): ComponentChildren {
-  return trace?.feedback?.slice(0, FEEDBACK_MAX).map(({ key, count: times, average_score }) => (
+/** The average score, or the number, of each feedback. */
+export function feedbackChips(feedback: readonly FeedbackFigures[] = []): ComponentChildren {
+  return feedback.slice(0, FEEDBACK_MAX).map(({ key, count: times, average_score }) => (
     <span key={key} class="chip" title={`${visible(key)}: ${plural(times, 'time')}`}>
       {visible(key)} {average_score === undefined ? times : Number(average_score.toFixed(2))}
     </span>

@@ -13,7 +13,7 @@ const DRAG_PX_MIN = 5;
 /** Values over time. The value of an empty bucket is undefined. `color` names a CSS custom property. */
 interface Series {
   readonly name: string;
-  readonly color: 'bar' | 'accent' | 'bad';
+  readonly color: 'bar' | 'accent' | 'bad' | `series-${number}`;
   readonly values: readonly (number | undefined)[];
 }
 
@@ -45,7 +45,7 @@ export function Chart(props: ChartProps): JSX.Element {
         <h3>{title}</h3>
         {series.map(({ name, color, values }) => (
           <span key={name} class="note">
-            <span class={`swatch swatch-${color}`} /> {name}{' '}
+            <span class="swatch" style={{ background: `var(--${color})` }} /> {name}{' '}
             {hovered !== undefined && <strong>{orDash(values[hovered], print)}</strong>}
           </span>
         ))}
