@@ -17,11 +17,21 @@ import type {
 import { compareStarts, MemoryRun, MemoryTrace, memoryThread, Places, type TracedRun } from './memory-run.ts';
 import { checkedPrices, type Prices } from './prices.ts';
 import { RemovedIds } from './removal.ts';
-import { ALL_TIMES, filterOf, isAmong, isOfProject, projectOf, sortValueOf, threadOf } from './run-filter.ts';
+import {
+  ALL_TIMES,
+  filterOf,
+  isAmong,
+  isInside,
+  isOfProject,
+  projectOf,
+  type RunFilter,
+  sortValueOf,
+  threadOf,
+} from './run-filter.ts';
 import { outlineOf } from './run-summary.ts';
 import { inOrder } from './run-tree.ts';
 import type { PayloadField, ProjectSummary, RunDetails, RunSummary, ThreadSummary, TraceSummary } from './run-view.ts';
-import { isFound, runWords, type Search } from './search-words.ts';
+import { isFound, runWords } from './search-words.ts';
 import { statisticsOf } from './statistics.ts';
 import {
   ATTACHMENTS_MAX,
@@ -175,7 +185,7 @@ export class MemoryStore implements Store {
     for (const trace of this.#traces(scope)) {
       const totals = trace.totals();
       if (trace.root === undefined || !isAmong(filter, trace.root, totals.usage)) continue;
-      if (await this.#hasWords(trace.runs, filter.search)) found.push({ ...trace.root, totals });
+      if (await this.#hasWords(trace.runs, filter)) found.push({ ...trace.root, totals });
     }
     const { sort = 'start_time' } = query;
     const page = pageOf(found, (run) => ({ value: sortValueOf(sort, run, run.totals.usage), n: run.run.n }), query);
@@ -194,7 +204,7 @@ export class MemoryStore implements Store {
     for (const root of roots.toSorted(compareStarts)) {
       const thread = threadOf(root.metadata);
       if (thread === undefined || !isAmong(filter, root, root.trace.totals().usage)) continue;
-      if (await this.#hasWords(root.trace.runs, filter.search)) latest.set(thread, root);
+      if (await this.#hasWords(root.trace.runs, filter)) latest.set(thread, root);
     }
     const page = pageOf([...latest], ([, { startUs, run }]) => ({ value: startUs, n: run.n }), query);
     const items = page.items.map(([thread]) =>
@@ -358,16 +368,17 @@ export class MemoryStore implements Store {
     const found: TracedRun[] = [];
     for (const run of this.#traces(scope, query.traceId).flatMap(({ runs }) => runs)) {
       if (!isAmong(filter, run, run.summary.usage)) continue;
-      if (await this.#hasWords([run], filter.search)) found.push(run);
+      if (await this.#hasWords([run], filter)) found.push(run);
     }
     return found;
   }
 
-  async #hasWords(runs: readonly TracedRun[], search: Search | undefined): Promise<boolean> {
-    if (search === undefined) return true;
-    for (const { run } of runs) {
+  /** Returns whether one of the runs is in the projects of the filter and contains the search words. */
+  async #hasWords(runs: readonly TracedRun[], filter: RunFilter): Promise<boolean> {
+    if (filter.search === undefined) return true;
+    for (const traced of runs) {
       await this.#takeTurns();
-      if (isFound(search, runWords(run.fields))) return true;
+      if (isInside(filter, traced) && isFound(filter.search, runWords(traced.run.fields))) return true;
     }
     return false;
   }

@@ -116,7 +116,8 @@ export function isAmong(filter: RunFilter, run: FilteredRun, usage: Usage | unde
   );
 }
 
-function isInside({ projects }: RunFilter, { summary }: FilteredRun): boolean {
+/** Returns whether a run is in the projects of the filter. */
+export function isInside({ projects }: RunFilter, { summary }: FilteredRun): boolean {
   return projects.every((project) => isOfProject(summary, project));
 }
 

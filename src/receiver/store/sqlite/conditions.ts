@@ -38,7 +38,7 @@ export class SqlFilter {
     return [
       // The plus sign makes SQLite use the index on the trace instead of indexes that begin with the tenant.
       { sql: traceId === undefined ? 'runs.tenant = ?' : '+runs.tenant = ?', values: [this.#tenant] },
-      ...this.#inside('runs'),
+      ...this.inside('runs'),
       ...(traceId === undefined ? [] : [{ sql: OF_TRACE, values: [this.#tenant, idBytes(traceId)] }]),
       ...(Number.isFinite(range.fromUs) ? [{ sql: 'runs.start_us >= ?', values: [range.fromUs] }] : []),
       ...(Number.isFinite(range.beforeUs) ? [{ sql: 'runs.start_us < ?', values: [range.beforeUs] }] : []),
@@ -47,7 +47,7 @@ export class SqlFilter {
   }
 
   /** Selects the visible runs in the projects of the filter. */
-  #inside(runs: string): Condition[] {
+  inside(runs: string): Condition[] {
     const projects = this.#filter.projects.map((project) => ofProject(this.#connection, this.#tenant, project, runs));
     return [{ sql: `${runs}.start_us IS NOT NULL`, values: [] }, ...projects];
   }
@@ -60,7 +60,7 @@ export class SqlFilter {
 
   #anyRun(node: FilterNode, { runs }: Tables): Condition {
     const other = `${runs}_of_trace`;
-    const { sql, values } = all([...this.#inside(other), this.#node(node, { runs: other, usage: other })]);
+    const { sql, values } = all([...this.inside(other), this.#node(node, { runs: other, usage: other })]);
     const found = {
       sql: `SELECT ${other}.trace FROM runs AS ${other} WHERE ${other}.tenant = ? AND ${sql}`,
       values: [this.#tenant, ...values],

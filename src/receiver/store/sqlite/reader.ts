@@ -268,14 +268,11 @@ export class SqliteReader {
 
   /** Returns conditions for root runs. The search words may occur in any run of the trace. */
   #rootConditions(tenant: number, filter: RunFilter): Condition[] {
-    const conditions = [
-      { sql: 'runs.is_root = 1', values: [] },
-      ...new SqlFilter(this.#connection, this.#search, tenant, filter).conditions('traces'),
-    ];
+    const sqlFilter = new SqlFilter(this.#connection, this.#search, tenant, filter);
+    const conditions = [{ sql: 'runs.is_root = 1', values: [] }, ...sqlFilter.conditions('traces')];
     if (filter.search === undefined) return conditions;
-    const { sql, values } = this.#search.condition(filter.search);
-    const anyRun = `SELECT runs.trace FROM runs WHERE start_us IS NOT NULL AND (${sql})`;
-    return [...conditions, { sql: `runs.trace IN (${anyRun})`, values }];
+    const { sql, values } = all([...sqlFilter.inside('runs'), this.#search.condition(filter.search)]);
+    return [...conditions, { sql: `runs.trace IN (SELECT runs.trace FROM runs WHERE ${sql})`, values }];
   }
 
   /**
