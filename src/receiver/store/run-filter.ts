@@ -239,16 +239,19 @@ export function isOfProject(summary: RunSummary, project: string): boolean {
   return projectOf(summary) === project || summary.session_id === project;
 }
 
-/** Metadata keys that identify a conversation. The first key with a text value is used. */
+/** Metadata keys that identify a conversation. The first key whose value is a text or a number is used. */
 const THREAD_KEYS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
 
 export function threadOf(metadata: FilteredRun['metadata']): string | undefined {
-  return THREAD_KEYS.map((key) => metadata?.[key]).find((value) => typeof value === 'string');
+  return THREAD_KEYS.map((key) => idText(metadata?.[key])).find((id) => id !== undefined);
 }
 
 export function userOf(metadata: FilteredRun['metadata']): string | undefined {
-  const user = metadata?.user_id;
-  return typeof user === 'string' ? user : undefined;
+  return idText(metadata?.user_id);
+}
+
+function idText(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : typeof value === 'number' ? `${value}` : undefined;
 }
 
 /** Returns an error in the form in which filters compare it. */

@@ -99,6 +99,16 @@ const filters: StoreCase[] = [
     },
   ),
   {
+    title: 'Threads and users may have numbers as ids',
+    run: async (store) => {
+      const extra = { metadata: { thread_id: 42, user_id: 7.5 } };
+      await store.apply(SCOPE, [post(1, { extra }), post(2, { extra: { metadata: { session_id: true } } })]);
+      for (const filter of ['thread:42', 'user:7.5', 'meta.thread_id:42']) equal(await listed(store, { filter }), [1]);
+      equal(await listed(store, { filter: '-thread:42' }), [2]);
+      equal(await store.removable(SCOPE, { kind: 'thread', id: '42' }), { runs: 1, traces: 1 });
+    },
+  },
+  {
     title: 'Runs are found by text with and without accents, and in scripts without spaces',
     run: async (store) => {
       await store.apply(SCOPE, [post(8, { inputs: { a: 'Crème brûlée', b: '東京タワーに行く' } })]);
