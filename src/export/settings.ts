@@ -18,7 +18,7 @@ import { definedOrNone } from '../payload/fields.ts';
 import { payloadRules } from '../payload/limits.ts';
 import { type Redaction, redactionOf } from '../payload/redact.ts';
 import type { Project } from '../run/encoded-run.ts';
-import { withMetadata } from '../run/run-fields.ts';
+import { defaultFields } from '../run/run-fields.ts';
 import type { RunHooks } from '../run/run-hooks.ts';
 import { foreignOption, type Hiding, type ThreadOptions } from '../run/run-options.ts';
 import { type Sampler, samplingDecision } from '../run/sampling.ts';
@@ -270,7 +270,6 @@ function applyLog(option: Log | undefined, isForProcess: boolean): void {
 
 function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
   const payload = payloadRules(limits, redactionOf('configure', options.redact));
-  const ids = definedOrNone({ thread_id: options.threadId, user_id: options.userId });
   return {
     project: projectOf(options),
     hideInputs: flag('hideInputs', options.hideInputs, false, true),
@@ -280,7 +279,7 @@ function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
     sampling: samplingOf(options),
     streamIdleMs: limits.streamIdleMs,
     hooks: definedOrNone({ onStart: options.onStart, onEnd: options.onEnd }),
-    defaults: ids && { tags: undefined, metadata: withMetadata(undefined, ids, payload) },
+    defaults: defaultFields(options, payload),
   };
 }
 

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { guard } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
 import { currentContext, sinkOf } from '../run/context.ts';
+import { withAddedFields } from '../run/propagation.ts';
 import { currentSink } from '../run/sink.ts';
 import { currentRun, withRun } from '../run/start-run.ts';
 import { remoteRun } from './posting.ts';
@@ -84,7 +85,7 @@ export function getCurrentRunTree(permitAbsent: boolean = false): RunTree | unde
   const run = currentRun();
   if (run !== undefined) return RunTree.of(run);
   const context = currentContext();
-  if (context?.id !== undefined) return RunTree.ofContext(context);
+  if (context?.id !== undefined) return RunTree.ofContext(withAddedFields(context));
   if (permitAbsent) return undefined;
   const sink = sinkOf(context);
   if (sink === undefined || sink.isOff === true) return new RunTree({ name: 'untraced' });

@@ -1,5 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
+import { definedOrNone } from '../payload/fields.ts';
 import type { PayloadRules } from '../payload/limits.ts';
 import { shownText } from '../payload/redact.ts';
 import { eventJson, metadataJson, metadataKey } from '../payload/serialize.ts';
@@ -65,6 +66,15 @@ export function withMetadata(
   const metadata = new Map(present);
   addMetadata(metadata, added, rules);
   return metadata;
+}
+
+/** Returns the metadata of runs that inherit nothing, from the ids in the options of an exporter. */
+export function defaultFields(
+  { threadId, userId }: { readonly threadId?: string | undefined; readonly userId?: string | undefined },
+  rules: PayloadRules,
+): { readonly tags: undefined; readonly metadata: ReadonlyMap<string, string> } | undefined {
+  const ids = definedOrNone({ thread_id: threadId, user_id: userId });
+  return ids && { tags: undefined, metadata: withMetadata(undefined, ids, rules) };
 }
 
 export function addMetadata(metadata: Map<string, string>, added: Fields, rules: PayloadRules): void {

@@ -1,11 +1,12 @@
 import { RunspanError } from '../base/errors.ts';
 import { defaultLimits, type Limits } from '../base/limits.ts';
-import { type Checks, checkedOptions, TRUE_OR_FALSE, WHOLE_FROM_1 } from '../base/options.ts';
+import { type Check, type Checks, checkedOptions, TRUE_OR_FALSE, WHOLE_FROM_1 } from '../base/options.ts';
 import type { HeldAttachment } from '../payload/attachment.ts';
 import { payloadRules } from '../payload/limits.ts';
 import { defaultRedaction, Redaction } from '../payload/redact.ts';
 import { describeOpenRun, type EncodedRun, wholeJson } from '../run/encoded-run.ts';
 import type { RunRecord } from '../run/record.ts';
+import { defaultFields } from '../run/run-fields.ts';
 import { type CapturePolicy, type FlushLimit, type FlushResult, overrideSink, type RunSink } from '../run/sink.ts';
 import { recordedText } from './snapshot.ts';
 
@@ -18,6 +19,16 @@ export interface RecordOptions {
    * @default 'default'
    */
   project?: string;
+  /**
+   * Id of the conversation of runs that set no `threadId`.
+   * @default none
+   */
+  threadId?: string;
+  /**
+   * Id of the user of runs that set no `userId`.
+   * @default none
+   */
+  userId?: string;
   /**
    * Whether to omit inputs from recorded runs.
    * @default false
@@ -67,8 +78,11 @@ export interface RunRecorder {
   [Symbol.dispose](): void;
 }
 
+const TEXT: Check = ['a non-empty string', (value) => typeof value === 'string' && value !== ''];
 const CHECKS: Checks<RecordOptions> = {
-  project: ['a non-empty string', (value) => typeof value === 'string' && value !== ''],
+  project: TEXT,
+  threadId: TEXT,
+  userId: TEXT,
   hideInputs: TRUE_OR_FALSE,
   hideOutputs: TRUE_OR_FALSE,
   redact: ['the result of redact()', (value) => value instanceof Redaction],
@@ -105,14 +119,16 @@ export function recordRuns(options: RecordOptions = {}): RunRecorder {
 function capturePolicy(given: RecordOptions): CapturePolicy {
   const options = checkedOptions('the options', given, CHECKS);
   const limits = { ...defaultLimits, ...checkedOptions('`limits`', options.limits ?? {}, LIMIT_CHECKS) };
+  const payload = payloadRules(limits, options.redact ?? defaultRedaction());
   return {
     project: options.project ?? 'default',
     hideInputs: options.hideInputs ?? false,
     hideOutputs: options.hideOutputs ?? false,
-    payload: payloadRules(limits, options.redact ?? defaultRedaction()),
+    payload,
     attachmentBytes: limits.attachmentBytes,
     sampling: undefined,
     streamIdleMs: limits.streamIdleMs,
+    defaults: defaultFields(options, payload),
   };
 }
 

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { RunspanError, runIdFrom } from '../../src/index.ts';
+import { fromHeaders, RunspanError, runIdFrom, withContext, withRun } from '../../src/index.ts';
 import * as entry from '../../src/langsmith.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
@@ -125,6 +125,14 @@ test('outside of a traced function there is no current run tree', () => {
   record();
   expect(() => getCurrentRunTree()).toThrow('Could not get the current run tree');
   expect(getCurrentRunTree(true)).toBeUndefined();
+});
+
+test('the tree of a run in another process contains the fields of withContext', () => {
+  record();
+  const time = '20261120T072240123456Z';
+  const remote = fromHeaders({ 'runspan-trace': `${time}0193b3a0-1111-7000-8000-000000000001` });
+  const metadata = withRun(remote, () => withContext({ userId: 'ada' }, () => getCurrentRunTree().metadata));
+  expect(metadata).toMatchObject({ user_id: 'ada' });
 });
 
 test('a payload that `processInputs` or `processOutputs` cannot process is not recorded', async () => {

@@ -83,6 +83,12 @@ describe('options of recordRuns', () => {
     expect(JSON.stringify(recorded.runs)).not.toContain('secret');
   });
 
+  test('set the conversation and the user of runs that set none', () => {
+    using recorded = recordRuns({ threadId: 't1', userId: 'ada' });
+    startRun({ name: 'a', userId: 'bob' }).end();
+    expect(recorded.runs[0]?.extra?.metadata).toMatchObject({ thread_id: 't1', user_id: 'bob' });
+  });
+
   test.each([
     [2, '[Truncated'],
     [3, '{"list":[[1]]}'],
