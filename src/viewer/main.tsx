@@ -16,7 +16,7 @@ const Loading = ({ problem }: { problem: string | undefined }): JSX.Element => (
   <Pending problem={problem} note="Loading…" />
 );
 const TraceView = lazy(() => import('./trace/trace-view.tsx'), Loading);
-const ThreadsView = lazy(() => import('./threads/threads-view.tsx'), Loading);
+const ThreadsView = lazy(() => import('./threads/thread-view.tsx'), Loading);
 const UsersView = lazy(() => import('./threads/users-view.tsx'), Loading);
 const StatisticsView = lazy(() => import('./statistics/statistics-view.tsx'), Loading);
 const CompareView = lazy(() => import('./compare/compare-view.tsx'), Loading);

@@ -34,7 +34,7 @@ test('the threads of a receiver are listed, the latest first, and open as conver
   const rows = page.locator('.threads tbody tr');
   await rows.nth(THREADS - 1).waitFor();
   expect(await rows.first().textContent()).toMatch(
-    /conversation 99question 0 of 99→ answer 49 of \*\*99\*\*user 050.*124 ms150\$0\.5/,
+    /conversation 99question 0 of 99→answer 49 of \*\*99\*\*user 050.*124 ms150\$0\.5/,
   );
   await page.getByRole('link', { name: 'user 1', exact: true }).first().click();
   await expect.poll(() => rows.count()).toBe(33);

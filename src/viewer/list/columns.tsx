@@ -150,7 +150,8 @@ function tagsOf({ tags = [] }: Line): JSX.Element {
 }
 
 /** Preview of a run's input, and of its output or error. */
-function previewOf({ inputs_preview = '', outputs_preview = '', error }: Line): JSX.Element {
+export function previewOf(run: Pick<Line, 'inputs_preview' | 'outputs_preview' | 'error'>): JSX.Element {
+  const { inputs_preview = '', outputs_preview = '', error } = run;
   const output = error ?? outputs_preview;
   return (
     <>

@@ -1,8 +1,15 @@
 import type { JSX } from 'preact';
+import type { View } from '../data/address.ts';
 import { mayChange } from '../data/api.ts';
 import { address, go } from '../data/navigation.ts';
 import { CopyButton } from '../elements/controls.tsx';
 import { importFile } from '../top/import-file.ts';
+
+/** Settings that a view needs to show anything. */
+const HINTS: Readonly<Partial<Record<View, { readonly option: string; readonly key: string }>>> = {
+  threads: { option: 'threadId', key: 'thread_id' },
+  users: { option: 'userId', key: 'user_id' },
+};
 
 /** Message that explains what to do if the list or the statistics are empty. */
 export function EmptyState({ problem }: { problem: string | undefined }): JSX.Element {
@@ -18,7 +25,7 @@ export function EmptyState({ problem }: { problem: string | undefined }): JSX.El
     return (
       <div class="empty">
         <h2>No matches</h2>
-        {view === 'traces' ? (
+        {view === 'traces' || view === 'threads' ? (
           <p>No root runs match this filter. New matches appear automatically.</p>
         ) : (
           <p>No runs match this filter. New matches appear automatically.</p>
@@ -26,6 +33,18 @@ export function EmptyState({ problem }: { problem: string | undefined }): JSX.El
         <button type="button" class="button" onClick={() => go({ filter: '', project: undefined })}>
           Clear the filter
         </button>
+      </div>
+    );
+  }
+  const hint = HINTS[view];
+  if (hint !== undefined) {
+    return (
+      <div class="empty">
+        <h2>No {view} yet</h2>
+        <p>
+          Set the option <code>{hint.option}</code> in your application, or the metadata <code>{hint.key}</code>. New{' '}
+          {view} appear here automatically.
+        </p>
       </div>
     );
   }

@@ -11,17 +11,24 @@ import { cost, count, duration, exact, latencyOf, plural, useNow } from '../elem
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
 import { visible } from '../elements/visible-text.ts';
+import { feedbackChips } from '../list/columns.tsx';
 import { type Line, RunList, useRestoredScroll, useRunList } from '../list/run-list.ts';
 import { ConversationView } from '../payload/conversation-view.tsx';
 import type { Message } from '../payload/message.ts';
 import { toggleMarkdown, useVisible } from '../run/payload-section.tsx';
-import { FeedbackChips, UserLink } from './thread-list.tsx';
+import { ThreadList, UserLink } from './thread-list.tsx';
 import { messagesOfTurn } from './turn-messages.ts';
 
 const TICK_MS = 1_000;
 
+/** View of all threads, or of the thread that is open. */
+export default function ThreadsView(): JSX.Element {
+  const { thread } = address.value;
+  return thread === undefined ? <ThreadList /> : <ThreadView key={thread} id={thread} />;
+}
+
 /** View of a thread as one conversation, the latest turn last. */
-export function ThreadView({ id }: { id: string }): JSX.Element {
+function ThreadView({ id }: { id: string }): JSX.Element {
   const { project } = address.value;
   const createQuery = (more: Readonly<Record<string, string>>): URLSearchParams =>
     new URLSearchParams({ ...more, ...(project !== undefined && { project }) });
@@ -89,7 +96,7 @@ function ThreadBar({ id, summary }: { id: string; summary?: ThreadSummary }): JS
 }
 
 function ThreadFigures({ summary }: { summary: ThreadSummary }): JSX.Element {
-  const { user, turns, errors, start_time, latency_ms, usage, feedback = [] } = summary;
+  const { user, turns, errors, start_time, latency_ms, usage, feedback } = summary;
   return (
     <>
       <ul class="figures small">
@@ -109,7 +116,7 @@ function ThreadFigures({ summary }: { summary: ThreadSummary }): JSX.Element {
         {usage?.total_cost !== undefined && <li>{cost(usage.total_cost)}</li>}
         <li title="Start of the first turn">since {exact(start_time).slice(0, -4)}</li>
       </ul>
-      <FeedbackChips feedback={feedback} />
+      {feedbackChips(feedback)}
     </>
   );
 }
@@ -139,7 +146,7 @@ function Turn({ turn, number }: { turn: Line; number: number }): JSX.Element {
         <span>{latencyOf(turn, nowMs)}</span>
         {usage?.total_tokens !== undefined && <span>{count(usage.total_tokens)} tokens</span>}
         {usage?.total_cost !== undefined && <span>{cost(usage.total_cost)}</span>}
-        <FeedbackChips feedback={turn.trace?.feedback ?? []} />
+        {feedbackChips(turn.trace?.feedback)}
       </header>
       <ConversationView messages={value?.messages ?? previewed(turn)} run={value?.run ?? turn} />
       {error !== undefined && <p class="box failed">{visible(error)}</p>}
