@@ -35,21 +35,28 @@ export class SqlFilter {
   /** Returns SQL conditions for the filter, except for `search`. `usage` is the table with the tokens and costs. */
   conditions(usage: 'runs' | 'traces' = 'runs'): Condition[] {
     const { traceId, range, conditions } = this.#filter;
+    const isBounded = Number.isFinite(range.fromUs) || Number.isFinite(range.beforeUs);
+    const selected = conditions.map((node) => this.#node(node, { runs: 'runs', usage }));
+    const isSelective = traceId !== undefined || selected.some((condition) => condition.isSelective);
     return [
-      // The plus sign makes SQLite use the index on the trace instead of indexes that begin with the tenant.
-      { sql: traceId === undefined ? 'runs.tenant = ?' : '+runs.tenant = ?', values: [this.#tenant] },
-      ...this.inside('runs'),
+      // The plus sign prevents SQLite from using indexes that begin with the tenant.
+      { sql: isSelective ? '+runs.tenant = ?' : 'runs.tenant = ?', values: [this.#tenant] },
+      // With a range, this condition would make SQLite prefer the index on the start to the index on the user.
+      ...(isBounded ? this.#projects('runs') : this.inside('runs')),
       ...(traceId === undefined ? [] : [{ sql: OF_TRACE, values: [this.#tenant, idBytes(traceId)] }]),
       ...(Number.isFinite(range.fromUs) ? [{ sql: 'runs.start_us >= ?', values: [range.fromUs] }] : []),
       ...(Number.isFinite(range.beforeUs) ? [{ sql: 'runs.start_us < ?', values: [range.beforeUs] }] : []),
-      ...conditions.map((node) => this.#node(node, { runs: 'runs', usage })),
+      ...selected,
     ];
   }
 
   /** Selects the visible runs in the projects of the filter. */
   inside(runs: string): Condition[] {
-    const projects = this.#filter.projects.map((project) => ofProject(this.#connection, this.#tenant, project, runs));
-    return [{ sql: `${runs}.start_us IS NOT NULL`, values: [] }, ...projects];
+    return [{ sql: `${runs}.start_us IS NOT NULL`, values: [] }, ...this.#projects(runs)];
+  }
+
+  #projects(runs: string): Condition[] {
+    return this.#filter.projects.map((project) => ofProject(this.#connection, this.#tenant, project, runs));
   }
 
   #node(node: FilterNode, tables: Tables): Condition {
@@ -65,7 +72,8 @@ export class SqlFilter {
       sql: `SELECT ${other}.trace FROM runs AS ${other} WHERE ${other}.tenant = ? AND ${sql}`,
       values: [this.#tenant, ...values],
     };
-    if (this.#isRare(found)) return { sql: `${runs}.trace IN (${found.sql})`, values: found.values };
+    const isSelective = this.#isRare(found);
+    if (isSelective) return { sql: `${runs}.trace IN (${found.sql})`, values: found.values, isSelective };
     return { sql: `EXISTS (SELECT 1 FROM runs AS ${other} WHERE ${other}.trace = ${runs}.trace AND ${sql})`, values };
   }
 
@@ -80,7 +88,7 @@ export class SqlFilter {
         return { sql: `${runs}.id IN (${marks(values)})`, values: ids(values) };
       case 'trace': {
         const traces = `SELECT n FROM traces WHERE tenant = ? AND id IN (${marks(values)})`;
-        return { sql: `${runs}.trace IN (${traces})`, values: [this.#tenant, ...ids(values)] };
+        return { sql: `${runs}.trace IN (${traces})`, values: [this.#tenant, ...ids(values)], isSelective: true };
       }
       case 'project':
         return any([ofText(`${runs}.project`, values), ofText(`${runs}.session_id`, values)]);
@@ -113,8 +121,10 @@ export class SqlFilter {
     const { sql, values } = all([{ sql: 'tenant = ?', values: [this.#tenant] }, ofText('tag', patterns)]);
     const found = { sql: `SELECT n FROM tags WHERE ${sql}`, values };
     // The table has an index on the tag and the run, but no index on the run alone.
-    const isSelected = patterns.some(({ kind }) => kind !== 'equal') || this.#isRare(found);
-    return { sql: isSelected ? `${runs}.n IN (${found.sql})` : `EXISTS (${found.sql} AND n = ${runs}.n)`, values };
+    const isSelective = this.#isRare(found);
+    const isSelected = isSelective || patterns.some(({ kind }) => kind !== 'equal');
+    const condition = isSelected ? `${runs}.n IN (${found.sql})` : `EXISTS (${found.sql} AND n = ${runs}.n)`;
+    return { sql: condition, values, isSelective };
   }
 
   #metadata(comparison: Comparison, runs: string): Condition {
@@ -138,7 +148,8 @@ export class SqlFilter {
     const checks = ['instr(fields, ?)', ...(text === undefined ? [] : ['(instr(fields, ?) OR instr(fields, ?))'])];
     const needles = [JSON.stringify(key), ...(text === undefined ? [] : [text, JSON.stringify(text)])];
     const sql = hasDetails(runs, [...checks, MATCHES_FIELDS].join(' AND '));
-    return all([...conditions, { sql, values: [...needles, JSON.stringify(comparison)] }]);
+    const isSelective = conditions.length > 0 && column === undefined;
+    return { ...all([...conditions, { sql, values: [...needles, JSON.stringify(comparison)] }]), isSelective };
   }
 
   /** Returns the runs that may have this metadata value. Returns undefined if there are many, or if they are unknown. */

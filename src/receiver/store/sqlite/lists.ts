@@ -11,6 +11,8 @@ import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 export interface Condition {
   readonly sql: string;
   readonly values: readonly SqlValue[];
+  /** Whether the condition selects few rows by an index, so that no index on another column is better. */
+  readonly isSelective?: boolean;
 }
 
 /** Combines conditions with AND. */
