@@ -54,8 +54,9 @@ export interface ReceiverOptions {
    */
   apiKey?: string;
   /**
-   * A second key that allows clients only to send runs, spans and feedback, and to create and revoke feedback tokens. Other
-   * requests with the write key get status 403. The write key has the same format as `apiKey` and requires `apiKey`.
+   * A second key that allows clients only to send runs, spans and feedback, and to create and revoke feedback tokens.
+   * Other requests with the write key get status 403. The write key has the same format as `apiKey` and requires
+   * `apiKey`.
    * @default no write key
    */
   writeKey?: string;

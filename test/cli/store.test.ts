@@ -80,13 +80,23 @@ describe('runspan store copy', () => {
         attachments: [],
       },
     ]);
+    const exact = '{"n":12345678901234567890}';
+    const large = { name: 'large', run_type: 'llm', start_time: START, inputs: JSON.parse(exact) };
+    const texts = { inputs: exact };
+    await store.apply({ tenant: 'exact' }, [{ kind: 'post', id: ids(6), fields: large, texts, attachments: [] }]);
     await store.addTokenSecret({ secret: 'secret', createdMs: 1 });
     await store.revokeTokens(ACME, ids(1), 7);
     const { code, stdout, stderr } = await runRunspan(['store', 'copy', from, to]);
     expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toBe('acme: copied 3 runs, 2 traces, 2 feedback\ndefault: copied 1 run, 1 trace, 0 feedback\n');
+    expect(stdout.split('\n')).toEqual([
+      'acme: copied 3 runs, 2 traces, 2 feedback',
+      'default: copied 1 run, 1 trace, 0 feedback',
+      'exact: copied 1 run, 1 trace, 0 feedback',
+      '',
+    ]);
     const copy = await openLocalStore(to);
     expect(await dataOf(copy)).toEqual(await dataOf(store));
+    expect(await copy.payload({ tenant: 'exact' }, ids(6), 'inputs')).toBe(exact);
     expect(await copy.tokenSecrets()).toEqual([{ secret: 'secret', createdMs: 1 }]);
     expect(await copy.tokensRevokedMs(ACME, [ids(1)])).toBe(7);
     expect((await copy.list(DEFAULT_SCOPE, ranged({}))).items.map(({ name }) => name)).toEqual(['old']);

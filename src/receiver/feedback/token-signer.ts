@@ -12,8 +12,8 @@ const SECRET_BYTES = 32;
 const FIELDS = ['tenant', 'id', 'run_id', 'feedback_key', 'feedback_id', 'created_ms', 'expires_at'] as const;
 
 /**
- * Signs feedback tokens with HMAC-SHA-256. The text of a token contains its fields, so that the receiver does not have to
- * store tokens. The secrets are in the store.
+ * Signs feedback tokens with HMAC-SHA-256. The text of a token contains its fields, so that the receiver does not have
+ * to store tokens. The secrets are in the store.
  */
 export class TokenSigner {
   readonly #store: TokenStore;

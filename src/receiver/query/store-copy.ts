@@ -1,11 +1,14 @@
 import { ALL_TIMES } from '../store/run-filter.ts';
-import type { StoredRun } from '../store/run-view.ts';
+import { PAYLOAD_FIELDS, type StoredRun } from '../store/run-view.ts';
 import type { RunOperation, Scope, Store } from '../store/store.ts';
 import { withoutDerivedPlace } from './trace-import.ts';
 
 /** Number of runs, and length of their JSON text, to store at once. */
 const BATCH_RUNS = 1_000;
 const BATCH_LENGTH = 16 * 1024 * 1024;
+
+/** Matches runs whose numbers `JSON.parse` may round. */
+const MAY_BE_ROUNDED = /\d{16}/;
 
 interface CopiedCounts {
   runs: number;
@@ -48,10 +51,23 @@ export async function copyRuns(
     if (batch.length >= BATCH_RUNS || length >= BATCH_LENGTH) await write();
     const { id, ...fields } = { ...withoutDerivedPlace(run), id: run.id };
     const attachments = await Promise.all(infos.map(({ name }) => from.attachment(scope, id, name)));
-    batch.push({ kind: 'post', id, fields, attachments: attachments.filter((one) => one !== undefined) });
+    batch.push({
+      kind: 'post',
+      id,
+      fields,
+      ...(MAY_BE_ROUNDED.test(text) && { texts: await payloadsOf(from, scope, id) }),
+      attachments: attachments.filter((one) => one !== undefined),
+    });
     length += text.length + attachments.reduce((sum, one) => sum + (one?.bytes.length ?? 0), 0);
   }
   if (lastTraceId !== undefined) complete.push(lastTraceId);
   await write();
   return counts;
+}
+
+async function payloadsOf(from: Store, scope: Scope, id: string): Promise<NonNullable<RunOperation['texts']>> {
+  const texts = await Promise.all(PAYLOAD_FIELDS.map((field) => from.payload(scope, id, field)));
+  return Object.fromEntries(
+    PAYLOAD_FIELDS.flatMap((field, at) => (texts[at] === undefined ? [] : [[field, texts[at]]])),
+  );
 }

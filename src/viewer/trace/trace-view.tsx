@@ -53,9 +53,7 @@ function MissingTrace({ problem }: { problem: string | undefined }): JSX.Element
   return (
     <div class="empty">
       <h2>{problem ?? 'Trace not found'}</h2>
-      {problem === undefined && (
-        <p>This trace has not arrived, or was deleted to stay within the limits of the receiver.</p>
-      )}
+      {problem === undefined && <p>This trace has not arrived or was deleted.</p>}
       <button type="button" class="button" onClick={closeTrace}>
         Back to the list
       </button>
