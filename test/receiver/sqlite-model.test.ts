@@ -197,6 +197,7 @@ async function answersOf(store: Store, scope: Scope, texts: readonly string[]): 
   ];
   const words = ['apple', 'apfel', 'app', '"apple pie"', '東', 'a_b', 'x'.repeat(64), `"${'x'.repeat(70)} y"`, 'nul'];
   const traces = (query: ListQuery) => store.traces(scope, ranged({ ...all, ...query }));
+  const threads = (query: ListQuery) => store.threads(scope, ranged({ ...all, ...query }));
   const list = (query: ListQuery) => store.list(scope, ranged({ ...all, ...query }));
   const statistics = (query: StatisticsQuery) => store.statistics(scope, ranged(query));
   const ofEach = <Answer>(ask: (id: string) => Promise<Answer>) => Promise.all(IDS.map(ask));
@@ -207,6 +208,9 @@ async function answersOf(store: Store, scope: Scope, texts: readonly string[]): 
     byTokens: await traces({ sort: 'tokens', order: 'ascending' }),
     filtered: await Promise.all(filters.map(list)),
     filteredTraces: await Promise.all(filters.map(traces)),
+    threads: await Promise.all([{}, { thread: 'ada' }, ...filters].map(threads)),
+    selectedThreads: await Promise.all(texts.map((filter) => threads({ filter }))),
+    foundThreads: await Promise.all(words.map((text) => threads({ text }))),
     selected: await Promise.all(texts.map((filter) => list({ filter }))),
     selectedTraces: await Promise.all(texts.map((filter) => traces({ filter }))),
     selectedFigures: await Promise.all(texts.map((filter) => statistics({ filter, buckets: 1 }))),
