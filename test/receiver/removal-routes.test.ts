@@ -46,7 +46,9 @@ describe('a request that deletes', () => {
     const done = await remove(receiver, `${url}?confirm=${encodeURIComponent(id)}`);
     expect([done.status, done.body]).toEqual([200, { runs: 2, traces: 1 }]);
     const kind = path.slice(0, -1);
-    expect(warn.mock.calls).toEqual([[`the receiver deleted the ${kind} ${id}: 2 runs of 1 trace`]]);
+    expect(warn.mock.calls).toEqual([
+      [`the receiver deleted the ${kind} ${id} of the tenant default: 2 runs of 1 trace`],
+    ]);
     // The client sends the runs again.
     await send(receiver);
     expect(await receiver.runs()).toEqual([]);

@@ -37,7 +37,8 @@ async function remove(call: Call, kind: RemovalTarget['kind']): Promise<RouteRes
   }
   const removal = await store.remove(scope, target);
   if (removal.runs === 0) throw unknown(target);
-  diagnostics.warn(`the receiver deleted the ${kind} ${visible(target.id)}: ${countsOf(removal)}`);
+  const data = `${kind} ${visible(target.id)} of the tenant ${scope.tenant}`;
+  diagnostics.warn(`the receiver deleted the ${data}: ${countsOf(removal)}`);
   return { status: 200, body: removal };
 }
 
