@@ -112,6 +112,10 @@ test('suggestions are selected with the keyboard', async () => {
   await expect.poll(() => new URL(page.url()).searchParams.get('q')).toBe('model:gpt-x');
   // The suggestions close so that they do not cover the list.
   await expect.poll(() => page.getByRole('listbox', { name: 'Suggestions' }).isVisible()).toBe(false);
+  await page.keyboard.type('-meta.us');
+  await accept(/^-meta\.user=/);
+  await accept(/^-meta\.user=42/);
+  await expect.poll(() => new URL(page.url()).searchParams.get('q')).toBe('model:gpt-x -meta.user=42');
   await page.keyboard.type('sta');
   await page.getByRole('option', { name: /^status:/ }).waitFor();
 });
@@ -120,6 +124,7 @@ test.each([
   ['/?view=runs&q=type%3Allm', 'model'],
   ['/?q=parcel', 'checkout'],
   ['/?q=meta.user%3D42+latency>2s', 'refund'],
+  ['/?q=any(type:llm)+-status:pending+OR+meta.user%3D42', 'refund'],
   ['/?sort=latency', 'refundcheckoutcheckout'],
 ])('%s opens the list of %s', async (path, names) => {
   const { page } = await openPage(traces, { path });

@@ -30,6 +30,8 @@ describe('a query', () => {
     [{ limit: 4 }, [OTHER, ROOT, CHILD]],
     [{ project: 'default', limit: 1 }, [ROOT]],
     [{ project: 'none' }, []],
+    [{ filter: 'name:answer -project:shop' }, [ROOT]],
+    [{ filter: 'any(type:llm)', limit: 1 }, [ROOT]],
     [{ limit: undefined, name: undefined } as unknown as RunQuery, [OTHER, ROOT, CHILD]],
     [{ traceId: ROOT.replaceAll('-', '').toUpperCase() }, [ROOT, CHILD]],
   ])('%j gives what matches, in order', async (query, ids) => {
@@ -41,6 +43,8 @@ describe('a query', () => {
     [{ limit: 0 }, 'Expected `limit` to be a whole number from 1, got the number 0'],
     [{ limit: 1.5 }, 'Expected `limit`'],
     [{ traceId: 'abc' }, 'Expected `traceId` to be a UUID, got "abc"'],
+    [{ filter: 'status:x' }, 'Expected `filter` to be a valid filter, got "status:x": status: expects one of error,'],
+    [{ filter: 1 }, 'Expected `filter` to be a valid filter, got the number 1'],
     [{ name: 1 }, 'Expected `name` to be a string, got the number 1'],
     [{ trace_id: ROOT }, 'got `trace_id`'],
     [null, 'Expected the query to be an object, got null'],

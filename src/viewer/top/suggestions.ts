@@ -51,10 +51,11 @@ export function unfinishedIn(text: string): Unfinished | undefined {
 export function suggestionsFor(text: string, values: readonly StoredValue[]): Suggestion[] {
   const unfinished = unfinishedIn(text);
   if (unfinished === undefined) {
-    const start = text.toLowerCase();
+    const not = text.length > 1 && text.startsWith('-') ? '-' : '';
+    const start = text.slice(not.length).toLowerCase();
     return KEYS.filter((one) => one.key.startsWith(start) && one.key !== start)
       .slice(0, SUGGESTIONS_MAX)
-      .map((one) => ({ text: one.key, about: one.about, isComplete: false }));
+      .map((one) => ({ text: not + one.key, about: one.about, isComplete: false }));
   }
   const { fixed, typed, complete } = unfinished;
   const stored = values.filter(({ value }) => !fixed.includes(value));
