@@ -164,7 +164,7 @@ const { aTree } = fc.letrec<{ aTree: string; aNode: string }>((tie) => ({
   aTree: fc.oneof({ maxDepth: 3 }, aCondition, tie('aNode')),
   aNode: fc.oneof(
     tie('aTree').map((tree) => `-(${tree})`),
-    tie('aTree').map((tree) => `any(${tree})`),
+    tie('aTree').map((tree) => `any(${tree.replaceAll('any(', '(')})`),
     fc.tuple(tie('aTree'), tie('aTree')).map((trees) => `(${trees.join(' OR ')})`),
     fc.tuple(tie('aTree'), tie('aTree')).map((trees) => `(${trees.join(' ')})`),
   ),

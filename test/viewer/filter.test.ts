@@ -46,6 +46,7 @@ test.each([
   ['name:a OR', 'OR and NOT expect a condition after them, and OR also before it'],
   ['name:a OR late', 'search words cannot be used with OR, NOT, any() or parentheses'],
   ['-late', 'search words cannot be used with OR, NOT, any() or parentheses'],
+  ['any(user:ada -(any(tag:a)))', 'any() cannot contain any()'],
   ['any(since:1h)', 'since: and before: cannot be used with OR, NOT, any() or parentheses'],
   [`${'('.repeat(11)}name:a${')'.repeat(11)}`, 'parentheses and negations are nested at most 10 levels deep'],
   ['('.repeat(4_000), 'parentheses and negations are nested at most 10 levels deep'],

@@ -1,5 +1,5 @@
 import type { AmountField, Bound, Comparison, FilterNode, TextField, TextPattern } from './filter.ts';
-import { AMOUNTS, NUMBER, parseNumber, TIME, toIsoTime } from './filter-values.ts';
+import { AMOUNTS, NUMBER, parseNumber, TEXT_FIELDS, TIME, toIsoTime } from './filter-values.ts';
 
 /** Maximum number of characters in a filter. */
 const LENGTH_MAX = 4_000;
@@ -70,20 +70,6 @@ export function quoted(text: string): string {
 /** Search words or a time, which are valid only at the top level. */
 type TopLevel = Pick<FilterTerm, 'value'> & { readonly field: Exclude<FilterTerm['field'], 'filter'> };
 
-const TEXT_FIELDS: readonly TextField[] = [
-  'name',
-  'type',
-  'model',
-  'status',
-  'project',
-  'trace',
-  'run',
-  'thread',
-  'user',
-  'tag',
-  'error',
-];
-
 const TIMES: Readonly<Record<string, TopLevel['field']>> = { since: 'startedFrom', before: 'startedBefore' };
 
 const SPACES = /(?:\s|AND(?=[\s()]|$))+/y;
@@ -115,6 +101,7 @@ class FilterParser {
   #values = 0;
   #problem: string | undefined;
   #isQuoteOpen = false;
+  #isInAnyRun = false;
 
   constructor(text: string, nowMs: number) {
     this.#text = text;
@@ -153,7 +140,7 @@ class FilterParser {
 
   #negatable(): FilterNode | TopLevel {
     if (this.#eat(NOT)) return this.#deeper(() => ({ not: this.#nested(this.#negatable()) }));
-    if (this.#eat(ANY_RUN)) return { anyRun: this.#group() };
+    if (this.#eat(ANY_RUN)) return this.#anyRun();
     if (this.#eat(OPEN)) return this.#group();
     const isEnd = this.#at >= this.#text.length || (this.#groups > 0 && this.#text[this.#at] === ')');
     if (isEnd) return this.#fail(MISSING);
@@ -161,6 +148,15 @@ class FilterParser {
     this.#eat(SPACES);
     this.#fail(MISSING);
     return this.#negatable();
+  }
+
+  #anyRun(): FilterNode {
+    // The runs of a trace are the same on each level, and SQL queries would take too long.
+    if (this.#isInAnyRun) this.#fail('any() cannot contain any()');
+    this.#isInAnyRun = true;
+    const anyRun = this.#group();
+    this.#isInAnyRun = false;
+    return { anyRun };
   }
 
   #group(): FilterNode {

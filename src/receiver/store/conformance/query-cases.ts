@@ -243,7 +243,7 @@ const FILTER_TEXTS: readonly (readonly [filter: string, runs: number[], roots?: 
   ['any(name:model error:*)', []],
   ['any(name:model) any(error:*)', [11, 12, 13], [11]],
   ['any(feedback.topic OR project:other)', [11, 12, 13, 15], [11, 15]],
-  ['any(-any(user:ada))', [14, 15]],
+  ['any(type:tool OR user:bob) -any(type:llm)', [14]],
   ['zu spät', [13], [11]],
   ['"zu spät" any(type:llm)', [13], [11]],
   ['spät -name:search', [], [11]],

@@ -60,21 +60,18 @@ export class SqlFilter {
   }
 
   #node(node: FilterNode, tables: Tables): Condition {
-    return conditionOf(node, (leaf) =>
-      'anyRun' in leaf ? this.#anyRun(leaf.anyRun, tables) : this.#comparison(leaf, tables),
-    );
+    return conditionOf(node, (leaf) => ('anyRun' in leaf ? this.#anyRun(leaf.anyRun) : this.#comparison(leaf, tables)));
   }
 
-  #anyRun(node: FilterNode, { runs }: Tables): Condition {
-    const other = `${runs}_of_trace`;
-    const { sql, values } = all([...this.inside(other), this.#node(node, { runs: other, usage: other })]);
+  #anyRun(node: FilterNode): Condition {
+    const { sql, values } = all([...this.inside('others'), this.#node(node, { runs: 'others', usage: 'others' })]);
     const found = {
-      sql: `SELECT ${other}.trace FROM runs AS ${other} WHERE ${other}.tenant = ? AND ${sql}`,
+      sql: `SELECT others.trace FROM runs AS others WHERE others.tenant = ? AND ${sql}`,
       values: [this.#tenant, ...values],
     };
     const isSelective = this.#isRare(found);
-    if (isSelective) return { sql: `${runs}.trace IN (${found.sql})`, values: found.values, isSelective };
-    return { sql: `EXISTS (SELECT 1 FROM runs AS ${other} WHERE ${other}.trace = ${runs}.trace AND ${sql})`, values };
+    if (isSelective) return { sql: `runs.trace IN (${found.sql})`, values: found.values, isSelective };
+    return { sql: `EXISTS (SELECT 1 FROM runs AS others WHERE others.trace = runs.trace AND ${sql})`, values };
   }
 
   #comparison(comparison: Comparison, { runs, usage }: Tables): Condition {
