@@ -60,7 +60,7 @@ it('the entry clients does not load delivery, and loads the HTTP client at the f
 it.each([
   ['index', 11],
   ['otel', 9],
-  ['receiver', 10],
+  ['receiver', 11],
   ['testing', 6],
 ])('the entry %s loads at most %i files', (entry, files) => {
   expect(loaded(`${entry}.js`).size).toBeLessThanOrEqual(files);

@@ -1,78 +1,24 @@
 import { type Signal, signal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
-import { KEYS as FILTER_KEYS } from '../data/filter.ts';
-import { useKeys } from '../elements/keys.ts';
+import { Problem } from '../elements/controls.tsx';
+import { lazy } from '../elements/lazy.tsx';
 
 const isHelpOpen: Signal<boolean> = signal(false);
 
-const KEYS: readonly (readonly [string, string])[] = [
-  ['j k  or  ↓ ↑', 'next and previous row'],
-  ['Enter', 'open the trace; in a trace, go to the run'],
-  ['h l  or  ← →', 'collapse and expand, or go to the parent and the first child'],
-  ['[ ]', 'collapse all, expand all'],
-  ['Home End', 'first and last row'],
-  ['/', 'filter; in a trace, search'],
-  ['e', 'in a trace: errors only'],
-  ['n', 'in a trace: next error'],
-  ['z', 'in a trace: zoom to the run, or show the whole trace'],
-  ['m', 'Markdown or plain text'],
-  ['c', 'compare two runs: press this key on each run'],
-  ['g t', 'traces'],
-  ['g r', 'all runs'],
-  ['g h', 'threads'],
-  ['g u', 'users'],
-  ['g s', 'statistics'],
-  ['Esc', 'go back, close, or leave the text box'],
-  ['?', 'this help'],
-];
-
-const TEXT_SEARCH = [
-  'refund "late order"',
-  'text in names, errors, inputs, outputs, tags and metadata; quotes match a phrase',
-] as const;
+const HelpDialog = lazy(
+  () => import('./help-dialog.tsx'),
+  ({ problem }) => <Problem text={problem} />,
+);
 
 export function openHelp(): void {
   isHelpOpen.value = true;
 }
 
-/** Dialog that lists all keyboard shortcuts and explains the filter syntax. */
+function close(): void {
+  isHelpOpen.value = false;
+}
+
+/** The help dialog, while it is open. */
 export function Help(): JSX.Element | null {
-  return isHelpOpen.value ? <HelpDialog /> : null;
-}
-
-function HelpDialog(): JSX.Element {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const close = (): void => {
-    isHelpOpen.value = false;
-  };
-  useKeys({ Escape: close, '?': close }, true);
-  useEffect(() => dialog.current?.showModal(), []);
-  return (
-    <dialog ref={dialog} class="dialog popup" aria-label="Help" onClose={close}>
-      <header class="line">
-        <h2>Keyboard shortcuts</h2>
-        <span class="space" />
-        <button type="button" class="button quiet" onClick={close}>
-          Close
-        </button>
-      </header>
-      <Pairs pairs={KEYS} />
-      <h2>Filter</h2>
-      <Pairs pairs={[...FILTER_KEYS.map(({ key, about }) => [key, about] as const), TEXT_SEARCH]} />
-    </dialog>
-  );
-}
-
-function Pairs({ pairs }: { pairs: readonly (readonly [string, string])[] }): JSX.Element {
-  return (
-    <dl class="pairs">
-      {pairs.map(([key, about]) => (
-        <div key={key}>
-          <dt>{key}</dt>
-          <dd>{about}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return isHelpOpen.value ? <HelpDialog close={close} /> : null;
 }
