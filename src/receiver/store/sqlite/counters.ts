@@ -13,8 +13,10 @@ export const USER_PERIOD = 60;
 
 export const MINUTE_US = 60_000_000;
 
-/** Length in characters above which a counter's latencies are compacted. Most counters stay far below this length. */
+/** Number of characters after which the latencies of a counter are compacted. Most counters stay far below it. */
 const COMPACTED_LENGTH_MIN = 2_048;
+/** Maximum number of counters for which the appended characters are known. */
+const APPENDED_MAX = 10_000;
 
 /** A table of counters. Its statements add to a counter, and delete or compact the counter. */
 class CounterTable {
@@ -22,25 +24,25 @@ class CounterTable {
   /** SQL expressions for the totals over several counters. */
   readonly totals: string;
   readonly add: string;
-  readonly delete: string;
-  readonly compact: string;
+  readonly deleteEmpty: string;
+  readonly latencies: string;
+  readonly setLatencies: string;
 
   /** `sums` must begin with `runs`. */
   constructor(name: string, keys: readonly string[], sums: readonly string[], latencies: readonly string[]) {
     this.name = name;
     const columns = [...keys, ...sums, ...latencies];
     const key = keys.map((column) => `${column} = ?`).join(' AND ');
-    const isLong = latencies.map((column) => `length(${column}) > ${COMPACTED_LENGTH_MIN}`).join(' OR ');
     this.totals = [
       ...sums.map((column) => `sum(${column}) AS ${column}`),
       ...latencies.map((column) => `group_concat(${column}, '') AS ${column}`),
     ].join(', ');
     this.add = `INSERT INTO ${name} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})
       ON CONFLICT DO UPDATE SET ${sums.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')},
-        ${latencies.map((column) => `${column} = ${column} || excluded.${column}`).join(', ')}
-      RETURNING runs, CASE WHEN ${isLong} THEN json_array(${latencies.join(', ')}) END AS long`;
-    this.delete = `DELETE FROM ${name} WHERE ${key}`;
-    this.compact = `UPDATE ${name} SET ${latencies.map((column) => `${column} = ?`).join(', ')} WHERE ${key}`;
+        ${latencies.map((column) => `${column} = ${column} || excluded.${column}`).join(', ')}`;
+    this.deleteEmpty = `DELETE FROM ${name} WHERE ${key} AND runs = 0`;
+    this.latencies = `SELECT ${latencies.join(', ')} FROM ${name} WHERE ${key}`;
+    this.setLatencies = `UPDATE ${name} SET ${latencies.map((column) => `${column} = ?`).join(', ')} WHERE ${key}`;
   }
 }
 
@@ -65,6 +67,7 @@ export type UserSumsRow = SumsRow & {
 
 /** A change to a counter. */
 interface CounterChange {
+  readonly id: string;
   readonly table: CounterTable;
   readonly key: readonly SqlValue[];
   readonly sums: number[];
@@ -74,6 +77,8 @@ interface CounterChange {
 /** Collects the counter changes in a transaction and updates each changed counter once. */
 export class Counters {
   readonly #connection: SqliteConnection;
+  /** Number of characters appended to the latencies of a counter since they were compacted. */
+  readonly #appended = new Map<string, number>();
   readonly #changes: { readonly run: RunRow; readonly sign: 1 | -1 }[] = [];
 
   constructor(connection: SqliteConnection) {
@@ -123,13 +128,17 @@ export class Counters {
     return runs.values();
   }
 
-  #write({ table, key, sums, latencies }: CounterChange): void {
-    const row = this.#connection.one<{ runs: number; long: string | null }>(table.add, ...key, ...sums, ...latencies);
-    if (row?.runs === 0) this.#connection.run(table.delete, ...key);
-    else if (row?.long) {
-      const compact = (JSON.parse(row.long) as Latencies[]).map(compactLatencies);
-      this.#connection.run(table.compact, ...compact, ...key);
-    }
+  #write({ id, table, key, sums, latencies }: CounterChange): void {
+    // Reading the counter again takes less time in total than `RETURNING` in every statement.
+    this.#connection.run(table.add, ...key, ...sums, ...latencies);
+    if ((sums[0] ?? 0) <= 0) this.#connection.run(table.deleteEmpty, ...key);
+    const appended = latencies.reduce((length, pairs) => length + pairs.length, this.#appended.get(id) ?? 0);
+    if (this.#appended.size >= APPENDED_MAX) this.#appended.clear();
+    this.#appended.set(id, appended > COMPACTED_LENGTH_MIN ? 0 : appended);
+    if (appended <= COMPACTED_LENGTH_MIN) return;
+    const stored = this.#connection.one<Record<string, Latencies>>(table.latencies, ...key) ?? {};
+    const compact = Object.values(stored).map(compactLatencies);
+    if (compact.length > 0) this.#connection.run(table.setLatencies, ...compact, ...key);
   }
 }
 
@@ -186,7 +195,7 @@ class CounterChanges {
     const id = `${table.name}\0${key.join('\0')}`;
     let change = this.#changes.get(id);
     if (change === undefined) {
-      change = { table, key, sums: sums.map(() => 0), latencies: latencies.map(() => '') };
+      change = { id, table, key, sums: sums.map(() => 0), latencies: latencies.map(() => '') };
       this.#changes.set(id, change);
     }
     addSums(change.sums, sums, sign);

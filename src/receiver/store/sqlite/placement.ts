@@ -20,6 +20,7 @@ export class Placement {
   readonly #traces = new Map<string, StoredTrace>();
   readonly #changed = new Set<SqliteRun>();
   readonly #placed = new Set<SqliteRun>();
+  readonly #written = new Map<number, RunRow>();
 
   constructor(connection: SqliteConnection, counters: Counters, prices: Prices, tenant: number) {
     this.#connection = connection;
@@ -83,7 +84,7 @@ export class Placement {
 
   /** Writes the changed traces and returns their ids. */
   finish(seq: number, nowMs: number): string[] {
-    for (const trace of this.#traces.values()) trace.write(this.#connection, this.counters, seq, nowMs);
+    for (const trace of this.#traces.values()) trace.write(this.#connection, this, seq, nowMs);
     return [...this.#traces.keys()];
   }
 
@@ -213,6 +214,18 @@ export class Placement {
     }
     if (before !== undefined) this.counters.add(before, -1);
     this.counters.add(after, 1);
+    this.#written.set(after.n, after);
+  }
+
+  /** Sets whether a run is the root of a trace. Does nothing if the run is not in the trace. */
+  setRoot(n: number | null | undefined, trace: number, isRoot: 0 | 1): void {
+    const row = this.#written.get(n ?? -1);
+    if (row === undefined) this.counters.setRoot(n, trace, isRoot);
+    else if (row.trace === trace && row.is_root !== isRoot) {
+      this.#connection.run('UPDATE runs SET is_root = ? WHERE n = ?', isRoot, row.n);
+      // The counters read this row at the end of the transaction.
+      row.is_root = isRoot;
+    }
   }
 
   /** Recalculates which runs in a trace have a descendant with usage. */
@@ -305,7 +318,7 @@ class StoredTrace {
   }
 
   /** Writes the trace, or deletes a trace without runs. The runs must be written first. */
-  write(connection: SqliteConnection, counters: Counters, seq: number, nowMs: number): void {
+  write(connection: SqliteConnection, placement: Placement, seq: number, nowMs: number): void {
     const { n } = this;
     const root = this.#findRoot(connection);
     if (root === undefined && connection.one('SELECT 1 FROM runs WHERE trace = ?', n) === undefined) {
@@ -316,8 +329,8 @@ class StoredTrace {
       this.#row.end_us = connection.one<{ end_us: number | null }>(LAST_END, n)?.end_us ?? null;
       this.#usage = usageIn(connection.one(USAGE_SUMS, n) ?? {});
     }
-    if (root !== this.#row.root) counters.setRoot(this.#row.root, n, 0);
-    counters.setRoot(root, n, 1);
+    if (root !== this.#row.root) placement.setRoot(this.#row.root, n, 0);
+    placement.setRoot(root, n, 1);
     const { runs, pending, errors, end_us } = this.#row;
     const usage = USAGE_KEYS.map((key) => this.#usage?.[key] ?? null);
     connection.run(UPDATE_TRACE, seq, nowMs, root ?? null, runs, pending, errors, end_us, ...usage, n);

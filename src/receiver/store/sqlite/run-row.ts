@@ -16,7 +16,7 @@ export type RunRow = {
    */
   readonly is_named: number;
   /** 1 if the run is the root of its trace, otherwise 0. */
-  readonly is_root: number;
+  is_root: number;
   readonly parent: Uint8Array | null;
   /** Id or span key of a parent run that has not arrived yet. */
   readonly waits_for: Uint8Array | null;
