@@ -137,7 +137,8 @@ export class SqliteReader {
     const { project } = query;
     return threadsIn(this.#connection, query, this.#rootConditions(tenant, filterOf(scope, query)), (thread) => {
       const turns = filterOf(scope, { thread, range: ALL_TIMES, ...(project !== undefined && { project }) });
-      return threadSummaryIn(this.#connection, thread, this.#rootConditions(tenant, turns));
+      const inTenant = { sql: 'runs.tenant = ?', values: [tenant] };
+      return threadSummaryIn(this.#connection, thread, [inTenant, ...this.#rootConditions(tenant, turns)]);
     });
   }
 

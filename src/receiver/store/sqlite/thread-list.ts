@@ -17,8 +17,10 @@ export function threadsIn(
   summaryOf: (thread: string) => ThreadSummary,
 ): Page<ThreadSummary> {
   const { sql, values } = all(conditions);
+  // The index begins with the tenant, which the conditions may hide from the query planner.
   const later = `SELECT 1 FROM runs INDEXED BY roots_by_thread JOIN traces ON traces.n = runs.trace
-    WHERE ${sql} AND runs.thread = latest.thread AND (runs.start_us, runs.n) > (latest.start_us, latest.n)`;
+    WHERE runs.tenant = latest.tenant AND runs.thread = latest.thread
+      AND (runs.start_us, runs.n) > (latest.start_us, latest.n) AND ${sql}`;
   // Without the clause, the query planner might read all root runs, including those without a thread.
   const index = Object.keys(query).every((key) => PLAIN.includes(key)) ? 'INDEXED BY threads_by_start' : '';
   const { items, ...page } = rowsOfPage(
