@@ -241,7 +241,9 @@ test('statistics are grouped by user and metadata, with root runs, model calls a
     'Root runs',
     'Model calls',
   ]);
-  const key = page.getByRole('textbox', { name: 'Metadata key' });
+  const key = page.getByRole('combobox', { name: 'Metadata key' });
+  await key.focus();
+  await page.locator('#metadata-keys option[value=plan]').waitFor({ state: 'attached' });
   await key.fill('plan');
   await key.press('Enter');
   await page.getByRole('link', { name: 'pro', exact: true }).click();

@@ -1,6 +1,8 @@
 import type { ComponentChildren, JSX } from 'preact';
+import { useState } from 'preact/hooks';
 import type { GroupFigures, GroupKey, RunFigures, Statistics } from '../../receiver/query/query.ts';
 import { metadataKeyOf } from '../../receiver/query/query-keys.ts';
+import { api } from '../data/api.ts';
 import { condition, metadataCondition, withTerms } from '../data/filter.ts';
 import { address, go } from '../data/navigation.ts';
 import { Link, Toggle } from '../elements/controls.tsx';
@@ -99,6 +101,14 @@ export function Groups({ statistics, groupBy }: { statistics: Statistics; groupB
 function GroupMenu({ groupBy }: { groupBy: GroupKey }): JSX.Element {
   const select = (key: GroupKey): void => go({ groupBy: key }, { replace: true });
   const key = metadataKeyOf(groupBy) ?? '';
+  const [keys, setKeys] = useState<readonly string[]>([]);
+  const suggest = async (): Promise<void> => {
+    const { project } = address.value;
+    const query = new URLSearchParams({ field: 'meta', ...(project !== undefined && { project }) });
+    // Without suggestions, the user can still type a key.
+    const { items } = await api.suggestions(query).catch(() => ({ items: [] }));
+    setKeys(items.map(({ value }) => value));
+  };
   return (
     <header class="line">
       <h3>By</h3>
@@ -113,8 +123,15 @@ function GroupMenu({ groupBy }: { groupBy: GroupKey }): JSX.Element {
         aria-label="Metadata key"
         placeholder="Metadata key…"
         defaultValue={key}
+        list="metadata-keys"
+        onFocus={suggest}
         onChange={({ currentTarget: { value } }) => select(value.trim() === '' ? 'name' : `meta.${value.trim()}`)}
       />
+      <datalist id="metadata-keys">
+        {keys.map((one) => (
+          <option key={one} value={one} />
+        ))}
+      </datalist>
     </header>
   );
 }
