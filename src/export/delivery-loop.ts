@@ -104,8 +104,8 @@ export class DeliveryLoop {
 
   /**
    * Resolves to true when all runs recorded before this call are delivered or dropped. Resolves to false after
-   * `limitMs`. Resolves to false earlier if the service asks for a longer pause, or refuses two test requests for the
-   * same reason. The process stays alive during the flush.
+   * `limitMs`. Resolves to false earlier if the service asks for a longer pause and no request is in flight, or if the
+   * service refuses two test requests for the same reason. The process stays alive during the flush.
    */
   async flush(limitMs: number): Promise<boolean> {
     const { gate, monotonicMs } = this.#parts;
@@ -115,7 +115,7 @@ export class DeliveryLoop {
     const flush = flushes.begin(nowMs + limitMs);
     if (limitMs > 0) gate.requestProbe(nowMs);
     outside(() => this.#pump());
-    flushes.paused(gate.pausedUntilMs);
+    this.#endPausedFlushes();
     const timer = setTimer(() => flush.resolve(false), limitMs);
     try {
       return await flush.done;
@@ -124,6 +124,11 @@ export class DeliveryLoop {
       this.waiters--;
       flushes.waiting.delete(flush);
     }
+  }
+
+  /** Ends flushes that would end during a pause. Requests in flight may still be accepted, so it waits for them. */
+  #endPausedFlushes(): void {
+    if (this.#inFlight.length === 0) this.#states.flushes.paused(this.#parts.gate.pausedUntilMs);
   }
 
   /** Stops sending. Aborts the requests in flight, and resolves when all requests have ended. */
@@ -264,6 +269,7 @@ export class DeliveryLoop {
     this.#inFlight.splice(this.#inFlight.indexOf(batch), 1);
     try {
       this.#settling.settle(batch, outcome);
+      this.#endPausedFlushes();
       this.#hooks.changed();
     } catch (thrown) {
       reportBug('delivery', thrown);

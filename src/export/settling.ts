@@ -35,13 +35,11 @@ export class Settling {
   }
 
   settle(batch: Batch, outcome: Outcome | Outcome[]): void {
-    const { gate, monotonicMs } = this.#parts;
     const states = this.#states;
-    const nowMs = monotonicMs();
+    const nowMs = this.#parts.monotonicMs();
     if (!Array.isArray(outcome)) this.#settleItems(batch, batch.items, outcome, nowMs);
     else for (const [first, items] of byKind(batch.items, outcome)) this.#settleItems(batch, items, first, nowMs);
     if (!states.queue.retries.includes(batch)) states.releaseBody(batch);
-    if (states.flushes.waiting.size > 0) states.flushes.paused(gate.pausedUntilMs);
   }
 
   #settleItems(batch: Batch, items: readonly Item[], outcome: Outcome, nowMs: number): void {

@@ -105,6 +105,20 @@ describe('flush', () => {
     expect(stats()).toMatchObject({ dropped: 0 });
   });
 
+  it('waits for the requests in flight before it returns early', async () => {
+    const slow = gate<number>();
+    const { wholes, exporter, service, stats } = await delivery({
+      reply: (_, at) => (at === 0 ? slow : { status: 429, headers: { 'retry-after': '100' } }),
+    });
+    wholes(101);
+    const closed = exporter.close({ timeoutMs: 50_000 });
+    await until(() => service.requests.length === 2);
+    await settle();
+    slow.open(202);
+    expect(await finished(closed)).toEqual({ ok: false, pending: 1 });
+    expect(stats()).toMatchObject({ sent: 100, dropped: 1 });
+  });
+
   it('sends one request for a hundred concurrent calls', async () => {
     const { whole, exporter, service } = await delivery();
     whole();
