@@ -63,6 +63,7 @@ const filters: StoreCase[] = [
       ['metadata key', { metadata: { user_id: null } }, [2]],
       ['metadata value', { metadata: { user_id: 'ada' } }, [2]],
       ['another metadata value', { metadata: { user_id: 'bob' } }, []],
+      ['a metadata key with the name of a method', { metadata: { constructor: 'ada' } }, []],
       ['metadata value that is not text', { metadata: { shard: '7' } }, [2]],
       ['each of several metadata values', { metadata: { user_id: 'ada', shard: '8' } }, []],
       ['start, included', { startedFrom: second(6) }, [6, 7]],

@@ -127,7 +127,7 @@ export class SqlFilter {
   #metadata(comparison: Comparison, runs: string): Condition {
     const { key = '', values: patterns = [] } = comparison;
     const [text] = patterns.length === 1 && patterns[0]?.kind === 'equal' ? [patterns[0].text] : [];
-    const column = METADATA_COLUMNS[key];
+    const column = METADATA_COLUMNS.get(key);
     const conditions: Condition[] = [];
     if (text !== undefined && column !== undefined && isOnlyText(text)) {
       conditions.push({ sql: `${runs}.${column} = ?`, values: [text] });
@@ -177,7 +177,10 @@ export function defineFilterFunctions(connection: SqliteConnection): void {
 
 const OF_TRACE = 'runs.trace = (SELECT n FROM traces WHERE tenant = ? AND id = ?)';
 const MATCHES_FIELDS = 'fields_match(fields, ?)';
-const METADATA_COLUMNS: Readonly<Record<string, string>> = { thread_id: 'thread', user_id: 'user' };
+const METADATA_COLUMNS: ReadonlyMap<string, string> = new Map([
+  ['thread_id', 'thread'],
+  ['user_id', 'user'],
+]);
 const USAGE_COLUMNS = {
   tokens: 'total_tokens',
   input_tokens: 'input_tokens',
