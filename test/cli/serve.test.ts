@@ -101,8 +101,12 @@ describe('runspan serve', () => {
     const [changed] = await printed(/.*the configuration has changed.*/);
     expect(JSON.parse(changed)).toMatchObject({ level: 'info', effective_after_restart: ['maxAge'] });
     expect((await read(url, key)).status).toBe(401);
+    replace(small);
+    await expect.poll(async () => (await read(url, key)).status, { timeout: 5_000 }).toBe(200);
     child.kill('SIGTERM');
-    expect((await ended).code).toBe(0);
+    const { code, stdout } = await ended;
+    expect(code).toBe(0);
+    expect(stdout.match(/effective_after_restart/g)).toHaveLength(1);
   });
 
   it('finishes a pending request after SIGTERM, and accepts no more', async () => {
@@ -239,6 +243,22 @@ describe('invalid arguments', () => {
       ['keys', 'create', '--tenant', 'acme', '--config', 'CONFIG/runspan.json'],
       2,
       "required option '--scope <scope>' not specified",
+    ],
+    [
+      [
+        'keys',
+        'create',
+        '--tenant',
+        'acme',
+        '--scope',
+        'read',
+        '--name',
+        'n'.repeat(101),
+        '--config',
+        'CONFIG/runspan.json',
+      ],
+      2,
+      '--name must have at most 100 characters',
     ],
     [['keys', 'list', '--config', 'CONFIG/runspan.json'], 1, 'There is no store at '],
   ])('%j', async (args, expected, message) => {

@@ -15,6 +15,9 @@ Exit code:
   0; 1 if the configuration is invalid, the store cannot be opened or the key is unknown; 2 for
   invalid arguments`;
 
+/** `keys list` prints a table, which longer names would make unreadable. */
+const NAME_LENGTH_MAX = 100;
+
 export function define(command: Command, { stdout, stderr }: CommandContext): void {
   command.description('Creates, lists and revokes the keys of a receiver.').addHelpText('after', HELP);
 
@@ -28,6 +31,9 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
     )
     .option('--name <name>', 'name of the key in lists')
     .action(async ({ tenant, project, scope: permission, name, ...options }) => {
+      if (name !== undefined && name.length > NAME_LENGTH_MAX) {
+        throw new UsageError(`--name must have at most ${NAME_LENGTH_MAX} characters`);
+      }
       const config = configOf(options);
       const [problem] = config === undefined ? [] : scopeProblems(config, { tenant, project });
       if (problem !== undefined) throw new UsageError(problem);

@@ -54,13 +54,14 @@ async function serve(
   given: { readonly config: string; readonly store?: string | undefined },
   { stdout }: CommandContext,
 ): Promise<Ending> {
-  let config = readConfig(given.config);
+  const started = readConfig(given.config);
+  let config = started;
   const log: LogLine = (level, message, fields) =>
     void stdout.write(
       `${visibleJson(JSON.stringify({ time: new Date().toISOString(), level, message, ...fields }))}\n`,
     );
   diagnostics.setLog((level, message) => log(level, message));
-  const { host, port, maxAge, maxSize, prices } = config;
+  const { host, port, maxAge, maxSize, prices } = started;
   const file = storeFileOf(config, given.store);
   const store = await SqliteStore.open(file, {
     projectMaxAgeMs: projectAgesOf(config),
@@ -76,7 +77,7 @@ async function serve(
     const options = { store, strict: false, faults: new Faults(), access, limits, status };
     const server = await startServer(options, host, port, { closeMs: DRAIN_MS });
     const stopWatching = watchConfig(given.config, log, (changed) => {
-      const fixed = FIXED_FIELDS.filter((field) => JSON.stringify(changed[field]) !== JSON.stringify(config[field]));
+      const fixed = FIXED_FIELDS.filter((field) => JSON.stringify(changed[field]) !== JSON.stringify(started[field]));
       config = changed;
       access.replaceRules(rulesOf(config, keys));
       store.setProjectAges(projectAgesOf(config)).catch((error) => log('error', messageOf(error)));
