@@ -161,7 +161,9 @@ function Group({ figures, filter, total, parts, hasFeedback }: GroupProps): JSX.
   const to = { view: 'runs', filter: withTerms(address.value.filter, filter(group)) } as const;
   return (
     <tr>
-      <th scope="row">{group === '' ? <span class="note">none</span> : <Link to={to}>{visible(group)}</Link>}</th>
+      <th scope="row" class="clip">
+        {group === '' ? <span class="note">none</span> : <Link to={to}>{visible(group)}</Link>}
+      </th>
       {cells.map((cell, index) => (
         <td key={index} class={index === 2 && errors > 0 ? 'number bad' : 'number'}>
           {cell}

@@ -43,7 +43,7 @@ export async function logInFromAddress(): Promise<void> {
 
 async function logIn(key: string): Promise<void> {
   try {
-    await api.login(key);
+    await api.login(key.trim());
   } catch (error) {
     problem.value = problemOf(error);
     return;
