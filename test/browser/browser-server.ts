@@ -20,12 +20,11 @@ declare module 'vitest' {
 /** Starts one browser, and one program that starts chats, for all tests. */
 export default async function setUp({ provide }: TestProject): Promise<() => Promise<void>> {
   const program = spawn(process.execPath, [PROGRAM], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const url = await createInterface({ input: program.stdout })[Symbol.asyncIterator]().next();
+  if (url.done) throw new Error(`${PROGRAM} did not start; build the chat with \`node scripts/build-chat.mjs\``);
   const server = await chromium.launchServer(chromiumOptions());
   provide('browser', server.wsEndpoint());
-  for await (const url of createInterface({ input: program.stdout })) {
-    provide('chats', url);
-    break;
-  }
+  provide('chats', url.value);
   return async () => {
     program.stdin.end();
     await server.close();
