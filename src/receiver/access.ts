@@ -130,6 +130,14 @@ export class Access {
     return grant;
   }
 
+  /** Returns whether the request is still accepted. A key may have been revoked since. */
+  isAdmitted(request: IncomingMessage, admission: Admission): Promise<boolean> {
+    return this.admit(request, admission).then(
+      () => true,
+      (error) => !(error instanceof HttpError),
+    );
+  }
+
   /** Starts a login session and returns its `Set-Cookie` header. Throws an HttpError if the key is wrong. */
   async login(key: unknown, request: IncomingMessage): Promise<string> {
     const { keys } = this.#rules;

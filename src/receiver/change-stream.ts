@@ -11,15 +11,16 @@ const HEARTBEAT_MS = 15_000;
 const TRACES_MAX = 1_000;
 
 /**
- * Yields a store's changes as server-sent events until the signal aborts. The first event is `ready` with the current
- * cursor. If traces have changed since the client's cursor, the first event is a `change` event with those traces
- * instead.
+ * Yields a store's changes as server-sent events until the signal aborts, or until `isAdmitted` returns false before an
+ * event. The first event is `ready` with the current cursor. If traces have changed since the client's cursor, the
+ * first event is a `change` event with those traces instead.
  */
 export async function* changeStream(
   store: ChangeFeed,
   scope: Scope,
   after: string | undefined,
   ended: AbortSignal,
+  isAdmitted: () => Promise<boolean>,
 ): AsyncGenerator<string> {
   let traceIds = new Set<string>();
   let latest = '';
@@ -37,11 +38,13 @@ export async function* changeStream(
         await pause(HEARTBEAT_MS, ended, (done) => {
           wake = done;
         });
-        if (traceIds.size === 0 && !ended.aborted) yield ': no change\n\n';
+        if (traceIds.size > 0) continue;
+        if (ended.aborted || !(await isAdmitted())) return;
+        yield ': no change\n\n';
         continue;
       }
       await pause(GATHER_MS, ended);
-      if (ended.aborted) return;
+      if (ended.aborted || !(await isAdmitted())) return;
       const changed = traceIds;
       traceIds = new Set();
       yield event('change', latest, [...changed]);

@@ -46,6 +46,22 @@ describe('a key', () => {
     expect(keys.revokeKey('none', 2)).toBeUndefined();
   });
 
+  test('that was revoked ends its change stream before the next event', async () => {
+    const later = fakeClock();
+    const { url, store, keys, addKey } = await startService();
+    const { id, text } = addKey({ tenant: 'acme', permission: 'read' });
+    const { body } = await request(`${url}/query/changes`, { headers: { 'x-api-key': text } });
+    const events: string[] = [];
+    for await (const event of body) {
+      events.push(String(event));
+      keys.revokeKey(id, 1);
+      later(CACHE_MS);
+      const fields = { name: 'a', run_type: 'llm', start_time: START };
+      await store.apply({ tenant: 'acme' }, [{ kind: 'post', id: makeRun().id as string, fields, attachments: [] }]);
+    }
+    expect(events).toEqual([expect.stringContaining('event: ready')]);
+  });
+
   test.each([
     ['with another secret', 'acme', (text: string) => `${text.slice(0, -4)}AAAA`],
     ['of a tenant that is not configured', 'gone', (text: string) => text],
