@@ -26,6 +26,8 @@ export class MemoryRun {
   facts: PayloadFacts = {};
   spans: SpanKeys = spanKeysOf({});
   sizeBytes = 0;
+  /** The trace in which the run stays, although the runs above it have been removed. */
+  keptTraceId: string | undefined;
   // Posts and patches are stored separately, because a late post must not replace the fields of a patch.
   #posted: RunFields = {};
   #patched: RunFields = {};
@@ -104,7 +106,8 @@ export class Places {
 
   /**
    * Returns the trace id of a run. If the run has no `trace_id`, returns the `trace_id` of the closest ancestor that
-   * has one. If no ancestor has a `trace_id`, returns the id of the topmost ancestor.
+   * has one. If no ancestor has a `trace_id`, returns the id of the topmost ancestor, or the trace in which this ancestor
+   * stays.
    */
   traceIdOf(run: MemoryRun): string {
     const path = new Set<MemoryRun>();
@@ -112,7 +115,7 @@ export class Places {
       if (above.fields.trace_id !== undefined) return above.fields.trace_id;
       path.add(above);
       const parent = this.#runs.get(this.parentIdOf(above) ?? '');
-      if (parent === undefined || path.has(parent)) return above.id;
+      if (parent === undefined || path.has(parent)) return above.keptTraceId ?? above.id;
       above = parent;
     }
   }

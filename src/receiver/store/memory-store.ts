@@ -334,6 +334,7 @@ export class MemoryStore implements Store {
         ids.add(id);
         removed.runs.set(id, isWhole || !isOfProject);
       }
+      for (const run of trace.members) run.keptTraceId = trace.id;
     }
     removed.limit(REMOVED_MAX);
     for (const id of ids) runs.delete(id);

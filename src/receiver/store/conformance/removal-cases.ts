@@ -142,6 +142,18 @@ export const removalCases: readonly StoreCase[] = [
     },
   },
   {
+    title: 'Runs without a trace id stay in their trace when the runs above them are removed',
+    run: async (store) => {
+      await store.apply(SCOPE, [simple(1), simple(2, { parent: 1, session_name: 'bank' }), simple(3, { parent: 2 })]);
+      await store.remove(SCOPE, { kind: 'project', id: 'shop' });
+      await store.apply(SCOPE, [simple(4, { parent: 2, session_name: 'bank' })]);
+      equal(
+        (await outlined(store, 1)).map((run) => run.id),
+        [id(2), id(4)],
+      );
+    },
+  },
+  {
     title: 'Listeners receive the ids of traces from which runs are removed',
     run: async (store) => {
       await fill(store);
