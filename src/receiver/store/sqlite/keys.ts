@@ -1,5 +1,5 @@
-import type { Permission, StoredKey } from '../key-store.ts';
-import type { SqliteConnection, SqlValue } from './database.ts';
+import type { StoredKey } from '../key-store.ts';
+import type { Row, SqliteConnection, SqlValue } from './database.ts';
 
 /** Adds the table to files that an earlier version created. */
 export const KEYS_TABLE = `CREATE TABLE IF NOT EXISTS keys (
@@ -14,17 +14,8 @@ export const KEYS_TABLE = `CREATE TABLE IF NOT EXISTS keys (
     revoked_ms INTEGER
   ) WITHOUT ROWID`;
 
-interface KeyRow {
-  readonly id: string;
-  readonly hash: string;
-  readonly tenant: string;
-  readonly project: string | null;
-  readonly permission: Permission;
-  readonly name: string | null;
-  readonly created_ms: number;
-  readonly used_ms: number | null;
-  readonly revoked_ms: number | null;
-}
+const SELECT_KEYS = `SELECT id, hash, tenant, project, permission, name, created_ms AS createdMs, used_ms AS usedMs,
+  revoked_ms AS revokedMs FROM keys`;
 
 /** Reads and changes the keys in a store file. */
 export class SqliteKeys {
@@ -35,13 +26,12 @@ export class SqliteKeys {
   }
 
   key(id: string): StoredKey | undefined {
-    const row = this.#connection.one<KeyRow>('SELECT * FROM keys WHERE id = ?', id);
-    return row && keyOf(row);
+    return this.#select('WHERE id = ?', id)[0];
   }
 
   /** Returns all keys, oldest first. */
   keys(): StoredKey[] {
-    return this.#connection.all<KeyRow>('SELECT * FROM keys ORDER BY created_ms, id').map(keyOf);
+    return this.#select('ORDER BY created_ms, id');
   }
 
   addKey({ id, hash, tenant, project, permission, name, createdMs }: StoredKey): void {
@@ -58,19 +48,11 @@ export class SqliteKeys {
     this.#connection.run('UPDATE keys SET revoked_ms = coalesce(revoked_ms, ?) WHERE id = ?', revokedMs, id);
     return this.key(id);
   }
-}
 
-function keyOf(row: KeyRow): StoredKey {
-  const { id, hash, tenant, project, permission, name, created_ms: createdMs } = row;
-  return {
-    id,
-    hash,
-    tenant,
-    permission,
-    createdMs,
-    ...(project !== null && { project }),
-    ...(name !== null && { name }),
-    ...(row.used_ms !== null && { usedMs: row.used_ms }),
-    ...(row.revoked_ms !== null && { revokedMs: row.revoked_ms }),
-  };
+  #select(clause: string, ...values: SqlValue[]): StoredKey[] {
+    return this.#connection.all<Row>(`${SELECT_KEYS} ${clause}`, ...values).map((row) => {
+      const given = Object.entries(row).filter(([, value]) => value !== null);
+      return Object.fromEntries(given) as unknown as StoredKey;
+    });
+  }
 }
