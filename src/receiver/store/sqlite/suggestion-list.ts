@@ -1,48 +1,22 @@
-import type { Suggestion, SuggestionField, SuggestionQuery } from '../../query/query.ts';
-import type { RunFields } from '../store.ts';
-import { SUGGESTED_RUNS_MAX, suggestedMetadata, suggestionsOf } from '../suggestions.ts';
+import type { Suggestion, SuggestionQuery } from '../../query/query.ts';
+import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from '../suggestions.ts';
 import type { SqliteConnection } from './database.ts';
-import type { Condition } from './lists.ts';
+import { type Condition, summaryWith } from './lists.ts';
+import { fieldsOf, SELECT_RUNS, type SelectedRun } from './run-row.ts';
 
 /** Returns the values of a field in the latest runs that match a condition. */
 export function suggestionsIn(
   connection: SqliteConnection,
   { field, text = '' }: SuggestionQuery,
-  condition: Condition,
-): Suggestion[] {
-  return suggestionsOf(valuesIn(connection, field, condition), text);
-}
-
-const COLUMNS: Readonly<Partial<Record<SuggestionField, string>>> = {
-  name: 'name',
-  type: 'run_type',
-  model: 'model',
-  status: 'status',
-  project: 'project',
-  thread: 'thread',
-  user: 'user',
-};
-
-/** Returns the values of each run. */
-function valuesIn(
-  connection: SqliteConnection,
-  field: SuggestionField,
   { sql, values }: Condition,
-): (readonly (string | undefined)[])[] {
-  const latest = `SELECT * FROM runs WHERE ${sql} ORDER BY start_us DESC, n DESC LIMIT ?`;
-  const select = <Row>(text: string): Row[] => connection.all<Row>(text, ...values, SUGGESTED_RUNS_MAX);
-  const column = COLUMNS[field];
-  if (column !== undefined) {
-    return select<{ value: string | null }>(`SELECT ${column} AS value FROM (${latest})`).map(({ value }) =>
-      value === null ? [] : [value],
-    );
+): Suggestion[] {
+  const latest = `SELECT n FROM runs WHERE ${sql} ORDER BY start_us DESC, n DESC LIMIT ${SUGGESTED_RUNS_MAX}`;
+  const feedbackOn = (n: number) => connection.all<{ key: string }>('SELECT key FROM feedback WHERE run = ?', n);
+  const found: (readonly (string | undefined)[])[] = [];
+  for (const row of connection.each<SelectedRun>(`${SELECT_RUNS} WHERE runs.n IN (${latest})`, ...values)) {
+    const { extra } = fieldsOf(row);
+    const feedback = field === 'feedback' ? feedbackOn(row.n) : [];
+    found.push(suggestedValues(field, { summary: summaryWith(row, {}), metadata: extra?.metadata, feedback }));
   }
-  if (field === 'feedback') {
-    const sqlOfKeys = `SELECT DISTINCT run, key FROM feedback WHERE run IN (SELECT n FROM (${latest}))`;
-    return select<{ key: string }>(sqlOfKeys).map(({ key }) => [key]);
-  }
-  return select<{ fields: string }>(`SELECT fields FROM (${latest}) JOIN details USING (n)`).map(({ fields }) => {
-    const { tags = [], extra }: RunFields = JSON.parse(fields);
-    return field === 'tag' ? tags : suggestedMetadata(field, extra?.metadata);
-  });
+  return suggestionsOf(found, text);
 }
