@@ -14,7 +14,6 @@ export interface RunFilter {
    * Projects from the scope and from the query. A run's project must equal each of these projects, by name or by id.
    */
   readonly projects: readonly string[];
-  readonly traceId: string | undefined;
   readonly range: TimeRange;
   readonly conditions: readonly FilterNode[];
   readonly search: Search | undefined;
@@ -73,6 +72,7 @@ export function filterOf({ project: own }: Scope, query: Ranged<Omit<RunQuery, '
     ...equal('name', name),
     ...equal('type', runType),
     ...equal('model', model),
+    ...equal('trace', query.traceId),
     ...equal('thread', query.thread),
     ...equal('status', status),
     ...(tag === undefined ? [] : listOf(tag)).flatMap((one) => equal('tag', one)),
@@ -83,12 +83,9 @@ export function filterOf({ project: own }: Scope, query: Ranged<Omit<RunQuery, '
     ...within('tokens', query.tokensMin, query.tokensMax, 1),
     ...(query.conditions ?? []),
   ];
-  // Stores have indexes on the trace and the project.
-  const traceIds = conditions.flatMap((node) => singleValueOf(node, 'trace') ?? []);
   const projects = conditions.flatMap((node) => singleValueOf(node, 'project') ?? []);
   return {
     projects: [own, project, ...projects].filter((one) => one !== undefined),
-    traceId: query.traceId ?? traceIds[0],
     range: query.range,
     conditions: conditions.filter((node) => singleValueOf(node, 'project') === undefined),
     search: parseSearch(text),
@@ -109,7 +106,6 @@ export function singleValueOf(node: FilterNode, field: TextField): string | unde
 export function isAmong(filter: RunFilter, run: FilteredRun, usage: Usage | undefined): boolean {
   return (
     isInside(filter, run) &&
-    (filter.traceId === undefined || filter.traceId === run.summary.trace_id) &&
     run.startUs >= filter.range.fromUs &&
     run.startUs < filter.range.beforeUs &&
     filter.conditions.every((node) => isMatch(filter, node, run, usage))

@@ -34,16 +34,15 @@ export class SqlFilter {
 
   /** Returns SQL conditions for the filter, except for `search`. `usage` is the table with the tokens and costs. */
   conditions(usage: 'runs' | 'traces' = 'runs'): Condition[] {
-    const { traceId, range, conditions } = this.#filter;
+    const { range, conditions } = this.#filter;
     const isBounded = Number.isFinite(range.fromUs) || Number.isFinite(range.beforeUs);
     const selected = conditions.map((node) => this.#node(node, { runs: 'runs', usage }));
-    const isSelective = traceId !== undefined || selected.some((condition) => condition.isSelective);
+    const isSelective = selected.some((condition) => condition.isSelective);
     return [
       // The plus sign prevents SQLite from using indexes that begin with the tenant.
       { sql: isSelective ? '+runs.tenant = ?' : 'runs.tenant = ?', values: [this.#tenant] },
       // With a range, this condition would make SQLite prefer the index on the start to the index on the user.
       ...(isBounded ? this.#projects('runs') : this.inside('runs')),
-      ...(traceId === undefined ? [] : [{ sql: OF_TRACE, values: [this.#tenant, idBytes(traceId)] }]),
       ...(Number.isFinite(range.fromUs) ? [{ sql: 'runs.start_us >= ?', values: [range.fromUs] }] : []),
       ...(Number.isFinite(range.beforeUs) ? [{ sql: 'runs.start_us < ?', values: [range.beforeUs] }] : []),
       ...selected,
@@ -175,7 +174,6 @@ export function defineFilterFunctions(connection: SqliteConnection): void {
   });
 }
 
-const OF_TRACE = 'runs.trace = (SELECT n FROM traces WHERE tenant = ? AND id = ?)';
 const MATCHES_FIELDS = 'fields_match(fields, ?)';
 const METADATA_COLUMNS: ReadonlyMap<string, string> = new Map([
   ['thread_id', 'thread'],

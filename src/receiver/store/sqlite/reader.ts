@@ -281,9 +281,9 @@ export class SqliteReader {
    * an index on all runs.
    */
   #rootIndex(tenant: number, filter: RunFilter, { sort = 'start_time' }: Ranged<ListQuery>): string {
-    const { projects, traceId, conditions, search } = filter;
+    const { projects, conditions, search } = filter;
     const isPlain = conditions.every((node) => 'field' in node && WITHOUT_INDEX.includes(node.field));
-    if (!isPlain || traceId !== undefined || search !== undefined || sort !== 'start_time') return '';
+    if (!isPlain || search !== undefined || sort !== 'start_time') return '';
     if (conditions.some((node) => singleValueOf(node, 'name') !== undefined)) return 'INDEXED BY roots_by_name';
     const [project] = projects;
     if (project === undefined || isSessionId(this.#connection, tenant, project)) return '';

@@ -100,8 +100,8 @@ function minuteOf(startUs: number): number {
   return Math.floor(startUs / MINUTE_US);
 }
 
-function hasCounters({ traceId, conditions, search }: RunFilter): boolean {
-  return traceId === undefined && search === undefined && conditions.every(isCounted);
+function hasCounters({ conditions, search }: RunFilter): boolean {
+  return search === undefined && conditions.every(isCounted);
 }
 
 /** Returns whether the counters contain all fields that a condition compares. */
