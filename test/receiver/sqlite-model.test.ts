@@ -125,40 +125,15 @@ const aStep: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
+const CONDITIONS = `name:apple name:*p* name:Ä* name:*n type:llm,chain status:error status:success,pending status:*e*
+  project:shop project:desk project:*a* user:ada user:* thread:ada,cancelled model:*d* model:ada
+  tag:apple tag:*ppl* tag:"東京",a_b error:NO error:* is:root
+  meta.user_id meta.user_id:ada meta.user_id:7 meta.thread_id:null meta.end_reason:*l* meta.thread_id:cancelled,7
+  feedback.liked feedback.liked>0 feedback.comment:true feedback.liked:1
+  latency>10s latency:..1m tokens>1 input_tokens:0..7 output_tokens>0 cost>=1.5`;
 const aCondition = fc.constantFrom(
-  ...[
-    'name:apple',
-    'name:*p*',
-    'name:Ä*',
-    'name:*n',
-    'type:llm,chain',
-    'status:error',
-    'status:success,pending',
-    'status:*e*',
-  ],
-  ...[
-    'project:shop',
-    'project:desk',
-    'project:*a*',
-    'user:ada',
-    'user:*',
-    'thread:ada,cancelled',
-    'model:*d*',
-    'model:ada',
-  ],
-  ...[
-    'tag:apple',
-    'tag:*ppl*',
-    'tag:"東京",a_b',
-    'error:NO',
-    'error:*',
-    'meta.user_id',
-    'meta.user_id:ada',
-    'meta.user_id:7',
-  ],
-  ...['meta.thread_id:null', 'meta.end_reason:*l*', 'meta.thread_id:cancelled,7', 'feedback.liked', 'feedback.liked>0'],
-  ...['feedback.comment:true', 'feedback.liked:1', 'latency>10s', 'latency:..1m', 'tokens>1', 'input_tokens:0..7'],
-  ...['output_tokens>0', 'cost>=1.5', 'is:root', ...IDS.slice(0, 2).flatMap((id) => [`run:${id}`, `trace:${id}`])],
+  ...CONDITIONS.split(/\s+/),
+  ...IDS.slice(0, 2).flatMap((id) => [`run:${id}`, `trace:${id}`]),
 );
 const { aTree } = fc.letrec<{ aTree: string; aNode: string }>((tie) => ({
   aTree: fc.oneof({ maxDepth: 3 }, aCondition, tie('aNode')),
