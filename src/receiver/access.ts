@@ -34,13 +34,13 @@ export interface TrustedProxy {
  */
 export type Admission = 'anyone' | 'open' | Permission;
 
-/** What a request may do, and the data that it can reach. */
+/** Scope and permission of a request. */
 type Admitted = Pick<Grant, 'scope' | 'permission'>;
 
 /** For requests without a key. The scope contains no data, because the name of a tenant is never empty. */
 const NOTHING: Admitted = { scope: { tenant: '' }, permission: 'read' };
 
-/** Why a request was rejected, by the permission of its key. */
+/** Error messages for routes that a key does not allow, by the permission of the key. */
 const DENIALS: Readonly<Record<Permission, string>> = {
   write: 'The write key can only send runs and feedback',
   read: 'The read key can only read',
@@ -63,7 +63,7 @@ interface Session {
   readonly endsAtMs: number;
 }
 
-/** Decides which requests a receiver accepts, and which data they can reach. */
+/** Decides which requests a receiver accepts, and returns their scopes and permissions. */
 export class Access {
   #rules: AccessRules;
   readonly #isExposed: boolean;
@@ -130,7 +130,7 @@ export class Access {
     return grant;
   }
 
-  /** Returns whether the request is still accepted. A key may have been revoked since. */
+  /** Returns whether a request would still be accepted. Its key may have been revoked since the request arrived. */
   isAdmitted(request: IncomingMessage, admission: Admission): Promise<boolean> {
     return this.admit(request, admission).then(
       () => true,

@@ -4,7 +4,7 @@ import { messageOf } from '../base/text.ts';
 import { isKey, type KeyStore, keyIdOf, type Permission, type StoredKey } from './store/key-store.ts';
 import { DEFAULT_SCOPE, type Scope } from './store/store.ts';
 
-/** What a request may do, and the data that it is limited to. */
+/** Scope and permission of a key. */
 export interface Grant {
   /** Id of the key. Login sessions keep the id, so that they end when the key is revoked. */
   readonly id: string;
@@ -22,7 +22,7 @@ export interface Keyring {
   isTenant(name: string): boolean;
   /** The keys that a user can log in with, for error messages. */
   readonly loginKeys: string;
-  /** Whether users choose the keys, so that the number of wrong keys must be limited. */
+  /** Whether users choose the keys. If so, the receiver limits the number of wrong keys. */
   readonly isGuessable: boolean;
 }
 

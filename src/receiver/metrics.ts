@@ -28,7 +28,7 @@ class Histogram {
   }
 }
 
-/** Counts what a receiver does, and formats the counts as text for Prometheus. */
+/** Counts runs, bytes, errors and calls to the store, and formats the counts for Prometheus. */
 export class Metrics {
   acceptedRuns = 0;
   receivedBytes = 0;

@@ -19,7 +19,7 @@ export function exported(
 
 type Item = RunSummary & Partial<Pick<TraceSummary, 'trace'>>;
 
-/** Number of rows that are read at once. Other queries wait for a read. */
+/** Number of rows per page. Other queries wait while a page is read, so the pages are small. */
 const PAGE_ITEMS = 250;
 
 async function* pagesOf(

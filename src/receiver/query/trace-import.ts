@@ -28,8 +28,8 @@ interface Imported {
 }
 
 /**
- * Imports a trace export, or runs as JSON lines, while the request body arrives. Throws an HTTP 400 error if the body is not an export, or a
- * 422 error if a field is invalid.
+ * Imports a trace export, or runs as JSON lines, while the request body arrives. Throws an HTTP 400 error if the body
+ * is not an export, or a 422 error if a field is invalid.
  */
 export async function importTrace(call: Call): Promise<Imported> {
   const isLines = /^application\/(?:jsonl|x-ndjson)\s*(?:;|$)/i.test(call.request.headers['content-type'] ?? '');

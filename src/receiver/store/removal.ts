@@ -5,8 +5,8 @@ export class RemovedIds {
   readonly runs: Map<string, boolean> = new Map();
 
   /**
-   * Returns whether a message belongs to a removed run or trace. `isStored` tells whether the run is stored, for example
-   * because it belongs to another project than the removed run above it.
+   * Returns whether the message belongs to a removed run or trace. `isStored` is true if the run is stored. A stored run
+   * may be below a removed run if the two runs are in different projects.
    */
   refuses(id: string, traceId: string | undefined, parentId: string | undefined, isStored: boolean): boolean {
     if (this.runs.has(id)) return true;

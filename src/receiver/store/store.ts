@@ -220,7 +220,7 @@ export interface RemovalStore {
   remove(scope: Scope, target: RemovalTarget): Promise<Removal>;
 }
 
-/** Stores runs, attachments, feedback, and what verifies feedback tokens. */
+/** Stores runs, attachments, feedback, and the secrets and revocations of feedback tokens. */
 export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStore, TokenStore, RemovalStore {}
 
 /** Figures of a store for monitoring. */

@@ -45,7 +45,7 @@ async function fill(store: Store, numbers: readonly number[] = ALL, scope: Scope
   }
 }
 
-/** All answers of a store about the runs of `fill`, except for the order in which it received equal runs. */
+/** Returns the results of all queries for the runs of `fill`. */
 async function answersOf(store: Store, scope: Scope = SCOPE): Promise<unknown> {
   const query = { limit: 100, order: 'ascending' } as const;
   return {
@@ -84,7 +84,7 @@ export const removalCases: readonly StoreCase[] = [
     const scope = { ...SCOPE, ...(project !== undefined && { project }) };
     await fill(store);
     await fill(store, ALL, OTHER);
-    // The answers that a store without the removed runs gives.
+    // The tenant `third` never contains the removed runs, so its results are the expected results.
     const third = { tenant: 'third' };
     await fill(store, kept, third);
     const answers = await answersOf(store, third);

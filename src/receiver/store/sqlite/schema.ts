@@ -36,14 +36,14 @@ export const THREAD_INDEXES = `
 export const TOKEN_TABLES = `
   DROP TABLE IF EXISTS tokens;
   CREATE TABLE IF NOT EXISTS token_secrets (secret TEXT PRIMARY KEY, created_ms INTEGER NOT NULL) WITHOUT ROWID;
-  -- The id is that of a token or a run.
+  -- Ids of tokens, and of runs whose tokens are revoked.
   CREATE TABLE IF NOT EXISTS revoked_tokens (
     tenant INTEGER NOT NULL, id BLOB NOT NULL, revoked_ms INTEGER NOT NULL, PRIMARY KEY (tenant, id)
   ) WITHOUT ROWID`;
 
 /** Creates the tables of counters. The start of a period is in minutes since 1970. */
 export const COUNTER_TABLES = `
-  -- Sums over the runs that start in a period of so many minutes.
+  -- Totals of the runs that start in a period. The length of the period is in minutes.
   CREATE TABLE counters (
     tenant INTEGER NOT NULL,
     period INTEGER NOT NULL,
@@ -64,7 +64,7 @@ export const COUNTER_TABLES = `
     PRIMARY KEY (tenant, period, start, project, name, run_type, model, status, is_root)
   ) WITHOUT ROWID;
 
-  -- Sums over the runs of a user that start in an hour.
+  -- Totals of the runs of a user that start in an hour.
   CREATE TABLE user_counters (
     tenant INTEGER NOT NULL,
     start INTEGER NOT NULL,
