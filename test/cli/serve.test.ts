@@ -244,22 +244,6 @@ describe('invalid arguments', () => {
       2,
       "required option '--scope <scope>' not specified",
     ],
-    [
-      [
-        'keys',
-        'create',
-        '--tenant',
-        'acme',
-        '--scope',
-        'read',
-        '--name',
-        'n'.repeat(101),
-        '--config',
-        'CONFIG/runspan.json',
-      ],
-      2,
-      '--name must have at most 100 characters',
-    ],
     [['keys', 'list', '--config', 'CONFIG/runspan.json'], 1, 'There is no store at '],
   ])('%j', async (args, expected, message) => {
     const folder = join(configFile(small), '..');

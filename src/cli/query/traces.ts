@@ -1,12 +1,11 @@
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
-import { clock } from '../../base/clock.ts';
 import { visible, visibleJson } from '../../base/text.ts';
 import { defined } from '../../payload/fields.ts';
 import { condition, filterFields, filterProblem } from '../../receiver/query/filter-text.ts';
+import { toIsoTime } from '../../receiver/query/filter-values.ts';
 import type { ListQuery } from '../../receiver/query/query.ts';
 import { RUN_STATUSES, type TraceSummary } from '../../receiver/store/run-view.ts';
-import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
-import { type CommandContext, collect, collectFrom, durationMs, UsageError, wholeNumber } from '../command-line.ts';
+import { type CommandContext, collect, collectFrom, UsageError, wholeNumber } from '../command-line.ts';
 import type { RunSource } from '../stores.ts';
 import { counted, timeText } from '../terminal-text.ts';
 import { drawRun, type TreeOptions, tokensText, treeOptionsFor } from '../tree.ts';
@@ -64,20 +63,9 @@ export function define(command: Command, { stdout }: CommandContext): void {
 }
 
 function startTime(text: string): string {
-  const ms = durationMs(text);
-  if (ms !== undefined) return isoTimestamp(Math.max(0, clock.nowUs() - ms * 1_000));
-  const time = parseIsoTimestamp(text) === undefined ? localTime(text) : text;
+  const time = toIsoTime(text, Date.now());
   if (time !== undefined) return time;
   throw new InvalidArgumentError('Expected 15m, 2h, 7d, 2026-01-31 or 2026-01-31T09:00, for example.');
-}
-
-/** Parses a date or time without a time zone as local time. */
-function localTime(text: string): string | undefined {
-  const [, day = '', time = '00:00'] = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?))?$/.exec(text) ?? [];
-  const at = new Date(`${day}T${time}`);
-  // `Date` parses 31 April as 1 May, so such a date is rejected here.
-  if (at.getDate() !== Number(day.slice(-2))) return undefined;
-  return isoTimestamp(Math.max(0, at.getTime() * 1_000));
 }
 
 interface RunOptions {

@@ -1,5 +1,5 @@
 import { type Command, Option, type OptionValues } from '@commander-js/extra-typings';
-import { visible, visibleJson } from '../../base/text.ts';
+import { visible } from '../../base/text.ts';
 import { keyIdOf, newKey, PERMISSIONS, type StoredKey } from '../../receiver/store/key-store.ts';
 import { realPathOf } from '../../receiver/store/sqlite/file.ts';
 import type { SqliteKeys } from '../../receiver/store/sqlite/keys.ts';
@@ -15,9 +15,6 @@ Exit code:
   0; 1 if the configuration is invalid, the store cannot be opened or the key is unknown; 2 for
   invalid arguments`;
 
-/** `keys list` prints a table, which longer names would make unreadable. */
-const NAME_LENGTH_MAX = 100;
-
 export function define(command: Command, { stdout, stderr }: CommandContext): void {
   command.description('Creates, lists and revokes the keys of a receiver.').addHelpText('after', HELP);
 
@@ -31,9 +28,6 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
     )
     .option('--name <name>', 'name of the key in lists')
     .action(async ({ tenant, project, scope: permission, name, ...options }) => {
-      if (name !== undefined && name.length > NAME_LENGTH_MAX) {
-        throw new UsageError(`--name must have at most ${NAME_LENGTH_MAX} characters`);
-      }
       const config = configOf(options);
       const [problem] = config === undefined ? [] : scopeProblems(config, { tenant, project });
       if (problem !== undefined) throw new UsageError(problem);
@@ -45,14 +39,12 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
       stderr.write(`runspan: created the key ${id}; store the key now, it is not shown again\n`);
     });
 
-  withStoreOptions(command.command('list').description('List the keys, without their secrets.'))
-    .option('--json', 'print each key as one line of JSON')
-    .action(async (options) => {
+  withStoreOptions(command.command('list').description('List the keys, without their secrets.')).action(
+    async (options) => {
       const keys = await withKeys(configOf(options), options, false, (thread) => thread.call('keys'));
-      const rows = keys.map(rowOf);
-      const lines = options.json ? rows.map((row) => visibleJson(JSON.stringify(row))) : table(rows);
-      stdout.write(lines.map((line) => `${line}\n`).join(''));
-    });
+      stdout.write(keys.length === 0 ? 'no keys\n' : table([COLUMNS, ...keys.map(rowOf)]));
+    },
+  );
 
   withStoreOptions(command.command('revoke').description('Revoke a key.').argument('<id>', 'id of the key')).action(
     async (given, options) => {
@@ -99,38 +91,25 @@ async function withKeys<Result>(
   return use(thread).finally(() => thread.close());
 }
 
-const COLUMNS = ['id', 'scope', 'tenant', 'project', 'name', 'created', 'last_used', 'revoked'] as const;
+const COLUMNS = ['id', 'scope', 'tenant', 'project', 'name', 'created', 'last used', 'revoked'];
 
-type Row = Readonly<Partial<Record<(typeof COLUMNS)[number], string>>>;
-
-function rowOf({ id, permission, tenant, project, name, createdMs, usedMs, revokedMs }: StoredKey): Row {
-  return {
-    id,
-    scope: permission,
-    tenant,
-    ...(project !== undefined && { project }),
-    ...(name !== undefined && { name }),
-    created: timeOf(createdMs),
-    ...(usedMs !== undefined && { last_used: timeOf(usedMs) }),
-    ...(revokedMs !== undefined && { revoked: timeOf(revokedMs) }),
-  };
-}
-
-function timeOf(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
-}
-
-function table(rows: readonly Row[]): string[] {
-  if (rows.length === 0) return ['no keys'];
-  const cells = [
-    COLUMNS.map((column) => column.replace('_', ' ')),
-    ...rows.map((row) => COLUMNS.map((c) => row[c] ?? '-')),
-  ];
-  const widths = COLUMNS.map((_, at) => Math.max(...cells.map((line) => visible(line[at] ?? '').length)));
-  return cells.map((line) =>
-    line
-      .map((cell, at) => visible(cell).padEnd(widths[at] ?? 0))
-      .join('  ')
-      .trimEnd(),
+function rowOf(key: StoredKey): string[] {
+  const { id, permission, tenant, project = '-', name = '-' } = key;
+  const times = [key.createdMs, key.usedMs, key.revokedMs].map((ms) =>
+    ms === undefined ? '-' : `${new Date(ms).toISOString().slice(0, 19)}Z`,
   );
+  return [id, permission, tenant, project, name, ...times].map(visible);
+}
+
+function table(rows: readonly (readonly string[])[]): string {
+  const widths = COLUMNS.map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
+  return rows
+    .map(
+      (row) =>
+        `${row
+          .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('');
 }

@@ -64,6 +64,8 @@ export function toIsoTime(text: string, nowMs: number): string | undefined {
   const ms = /[a-z]$/.test(text) ? parseDurationMs(text) : undefined;
   if (ms !== undefined) return new Date(Math.max(0, nowMs - ms)).toISOString();
   if (!/^\d{4}-\d\d-\d\d/.test(text)) return undefined;
+  // `Date` parses 31 April as 1 May.
+  if (new Date(text.slice(0, 10)).getUTCDate() !== Number(text.slice(8, 10))) return undefined;
   // `Date` parses a date without a time as UTC, but a date with a time as local time.
   const date = new Date(text.length === 10 ? `${text}T00:00` : text);
   return Number.isNaN(date.getTime()) ? undefined : date.toISOString();
