@@ -2,12 +2,12 @@ import { type JSX, render } from 'preact';
 import { isLocked, readPermission } from './data/api.ts';
 import { listen } from './data/changes.ts';
 import { address, go } from './data/navigation.ts';
-import { Deletion } from './delete/delete-button.tsx';
 import { Pending } from './elements/controls.tsx';
+import { OpenDialog } from './elements/dialog.tsx';
 import { useKeys } from './elements/keys.ts';
 import { lazy } from './elements/lazy.tsx';
 import { ListView } from './list/list-view.tsx';
-import { Help, openHelp } from './top/help.tsx';
+import { openHelp } from './top/help.tsx';
 import { notice } from './top/import-file.ts';
 import { Login, logInFromAddress } from './top/login.tsx';
 import { TopBar } from './top/top-bar.tsx';
@@ -43,8 +43,7 @@ function App(): JSX.Element {
       <main class="column">
         <Content />
       </main>
-      <Help />
-      <Deletion />
+      <OpenDialog />
       <p class="notice popup" role="status">
         {notice.value}
       </p>

@@ -116,10 +116,9 @@ test('no view has a serious violation of WCAG in light or dark colours, and none
   await page.getByRole('dialog').waitFor();
   await check(page, 'help');
   await page.keyboard.press('Escape');
-  await page.getByRole('button', { name: 'Delete a thread, user or project' }).click();
-  await page.getByLabel('Id or name').fill('none');
-  await page.keyboard.press('Enter');
-  await page.getByText('The thread none is not stored').waitFor();
+  await go('/?project=nowhere');
+  await page.getByRole('button', { name: 'Delete the project nowhere' }).click();
+  await page.getByText('The project nowhere is not stored').waitFor();
   await check(page, 'delete');
   const empty = await openPage([]);
   await empty.see('Waiting for the first run');

@@ -24,9 +24,6 @@ test('the time menu sets the latest hour, a range between two times, and all tim
   expect(filterIn(page)).toBe('since:1h');
   await menu(page, 'Time: Last hour').click();
   await page.getByLabel('From').fill('2026-01-31T09:00:30');
-  await page.getByLabel('To').fill('2026-01-31T08:00');
-  await menu(page, 'Apply').click();
-  expect(filterIn(page)).toBe('since:1h');
   await page.getByLabel('To').fill('2026-01-31T10:00');
   await menu(page, 'Apply').click();
   const iso = (local: string) => page.evaluate(`new Date('${local}').toISOString().replace('.000', '')`);

@@ -149,17 +149,15 @@ describe('deleting', () => {
     expect(await store.outline(DEFAULT_SCOPE, idOf(1))).toEqual([]);
   });
 
-  test('a thread, user or project needs its id', async () => {
+  test('the selected project can be deleted', async () => {
     const { page, store, see } = await openPage([...runs, run(9, { session_name: 'bank', name: 'newcomer' })]);
-    await page.getByRole('button', { name: 'Delete a thread, user or project' }).click();
-    await page.getByRole('dialog').getByRole('combobox').selectOption('project');
-    await page.getByLabel('Id or name').fill('none');
-    await page.keyboard.press('Enter');
-    await see('The project none is not stored');
-    await page.getByLabel('Id or name').fill('bank');
-    await page.keyboard.press('Enter');
+    await see('newcomer');
+    expect(await page.getByRole('button', { name: /^Delete/ }).count()).toBe(0);
+    await page.getByRole('combobox', { name: 'Project' }).selectOption('bank');
+    await page.getByRole('button', { name: 'Delete the project bank' }).click();
     await page.getByRole('button', { name: 'Delete 1 run', exact: true }).click();
     await see('Deleted 1 run of 1 trace');
+    await see('agent');
     expect((await store.outline(DEFAULT_SCOPE, idOf(9))).length).toBe(0);
     expect((await store.outline(DEFAULT_SCOPE, idOf(1))).length).toBe(2);
   });
@@ -213,7 +211,7 @@ test('image attachments are shown or explained, and others are downloads', async
     .poll(() => image.evaluate((element) => (element as unknown as { naturalWidth: number }).naturalWidth))
     .toBe(1);
   expect(await page.getByRole('link', { name: 'page' }).getAttribute('download')).not.toBeNull();
-  await see('fake: the data is not a valid image');
+  await see('fake: the image cannot be shown');
   expect(await page.locator('img').count()).toBe(1);
 });
 

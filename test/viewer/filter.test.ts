@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { parseFilter as parse } from '../../src/receiver/query/filter-text.ts';
-import { condition, metadataCondition, parseFilter, queryOf, withTerms } from '../../src/viewer/data/filter.ts';
+import { parseFilter } from '../../src/receiver/query/filter-text.ts';
+import { condition, metadataCondition, queryOf, withTerms } from '../../src/viewer/data/filter.ts';
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00.000Z');
 const query = (filter: string): string =>
@@ -34,6 +34,7 @@ test.each([
   ['tokens:..', 'tokens: expects a number: 1000'],
   ['feedback.liked>good', 'feedback.liked> expects a number: 0.5'],
   ['meta.n>5', 'meta.n expects = or :'],
+  ['since:2026-02-30', 'since: expects a time: 15m, 1h, 7d, 2026-01-31, 2026-01-31T09:00'],
   ['since:yesterday', 'since: expects a time: 15m, 1h, 7d, 2026-01-31, 2026-01-31T09:00'],
   ['status:', 'status: expects a value'],
   ['name:a,', 'name: expects a value'],
@@ -53,13 +54,13 @@ test.each([
   [`name:${'a,'.repeat(50)}a`, 'a filter has at most 50 values'],
   ['a'.repeat(4_001), 'a filter has at most 4000 characters'],
 ])('%s is ignored with an explanation', (text, problem) => {
-  expect(parseFilter(text)[0]?.problem).toBe(problem);
+  expect(parseFilter(text, 0)[0]?.problem).toBe(problem);
   expect(query(text)).not.toContain('filter');
 });
 
 test('limits include their maximum', () => {
   const texts = ['a'.repeat(4_000), `${'('.repeat(10)}name:a${')'.repeat(10)}`, `name:${'a,'.repeat(49)}a`];
-  for (const text of texts) expect(parseFilter(text).map(({ problem }) => problem)).toEqual([undefined]);
+  for (const text of texts) expect(parseFilter(text, 0).map(({ problem }) => problem)).toEqual([undefined]);
 });
 
 test.each([
@@ -92,7 +93,7 @@ test('conditions for values survive their printed form', () => {
   ]) {
     const values = [{ kind: 'equal', text: value }];
     const nodes = [condition('tag', value), metadataCondition(value, value)].map(
-      (text) => parse(`${text} name:a`, 0)[0],
+      (text) => parseFilter(`${text} name:a`, 0)[0],
     );
     expect(nodes.map((term) => term?.node)).toEqual([
       { field: 'tag', values },
@@ -109,6 +110,6 @@ test('durations have units, and are in seconds without one', () => {
   const valid = { '5': 5, '5ms': 0.005, '5s': 5, '5m': 300, '5min': 300, '5h': 18_000, '1d': 86_400, '1w': 604_800 };
   for (const [text, seconds] of Object.entries(valid)) {
     const bounds = [{ operator: '>=', amount: seconds * 1_000_000 }];
-    expect(parse(`latency>=${text}`, 0)).toMatchObject([{ node: { field: 'latency', bounds } }]);
+    expect(parseFilter(`latency>=${text}`, 0)).toMatchObject([{ node: { field: 'latency', bounds } }]);
   }
 });

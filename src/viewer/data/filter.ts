@@ -1,26 +1,7 @@
-import {
-  type FilterTerm,
-  filterFields,
-  parseFilter as parse,
-  quoted,
-  STATUSES,
-} from '../../receiver/query/filter-text.ts';
-
-export { condition, quoted } from '../../receiver/query/filter-text.ts';
-
+import { type FilterTerm, filterFields, parseFilter, quoted, STATUSES } from '../../receiver/query/filter-text.ts';
 import type { Address } from './address.ts';
 
-export interface Term {
-  readonly text: string;
-  /** Name of the query parameter in the receiver's API. */
-  readonly parameter: 'filter' | 'text' | 'started_from' | 'started_before';
-  /** Value of the query parameter. */
-  readonly value: string;
-  /** A condition replaces an existing condition in the same slot. */
-  readonly slot: string;
-  /** Reason why the condition is ignored. */
-  readonly problem?: string | undefined;
-}
+export { condition, quoted } from '../../receiver/query/filter-text.ts';
 
 interface FilterKey {
   /** Key and separator as the user types them, for example `status:`. */
@@ -57,19 +38,8 @@ export const KEYS: readonly FilterKey[] = [
   { key: 'OR', about: 'either: user:ada OR tag:vip; use parentheses for several conditions' },
 ];
 
-const PARAMETERS = {
-  filter: 'filter',
-  text: 'text',
-  startedFrom: 'started_from',
-  startedBefore: 'started_before',
-} as const;
-
-/** Parses a filter text. Text that is not a condition becomes a search term. Relative times are relative to `nowMs`. */
-export function parseFilter(text: string, nowMs: number = Date.now()): Term[] {
-  return parse(text, nowMs).map((term) => {
-    const { field, value, problem } = term;
-    return { text: term.text, parameter: PARAMETERS[field], value, slot: slotOf(term), problem };
-  });
+export function termsOf(filter: string): FilterTerm[] {
+  return parseFilter(filter, Date.now());
 }
 
 export function metadataCondition(key: string, value: string): string {
@@ -78,29 +48,32 @@ export function metadataCondition(key: string, value: string): string {
 
 /** Adds conditions to a filter. Replaces existing conditions on the same fields. */
 export function withTerms(filter: string, added: string): string {
-  const terms = new Map(parseFilter(filter).map((term) => [term.slot, term.text]));
-  for (const { slot, text } of parseFilter(added)) {
-    terms.delete(slot);
-    terms.set(slot, text);
+  const terms = new Map(termsOf(filter).map((term) => [slotOf(term), term.text]));
+  for (const term of termsOf(added)) {
+    terms.delete(slotOf(term));
+    terms.set(slotOf(term), term.text);
   }
   return [...terms.values()].join(' ');
 }
 
-export function withoutTerms(filter: string, isRemoved: (term: Term) => boolean): string {
-  const kept = parseFilter(filter).filter((term) => !isRemoved(term));
+export function withoutTerms(filter: string, isRemoved: (term: FilterTerm) => boolean): string {
+  const kept = termsOf(filter).filter((term) => !isRemoved(term));
   return kept.map(({ text }) => text).join(' ');
 }
 
 /** Converts the filter and the project to query parameters. Relative times are relative to `nowMs`. */
 export function queryOf({ filter, project }: Pick<Address, 'filter' | 'project'>, nowMs: number): URLSearchParams {
-  const query = new URLSearchParams();
-  for (const [field, value] of Object.entries(filterFields(filter, nowMs))) {
-    query.set(PARAMETERS[field as keyof typeof PARAMETERS], value);
-  }
+  const { startedFrom: started_from, startedBefore: started_before, ...fields } = filterFields(filter, nowMs);
+  const query = new URLSearchParams({
+    ...fields,
+    ...(started_from && { started_from }),
+    ...(started_before && { started_before }),
+  });
   if (project !== undefined) query.set('project', project);
   return query;
 }
 
+/** Returns what a condition is about. In a filter, a condition replaces an earlier condition with the same slot. */
 function slotOf({ text, field, node }: FilterTerm): string {
   if (field.startsWith('started')) return field;
   if (node === undefined || !('field' in node) || node.field === 'tag') return text;

@@ -1,4 +1,4 @@
-import { parseFilter, withoutTerms, withTerms } from './filter.ts';
+import { termsOf, withoutTerms, withTerms } from './filter.ts';
 
 /** The values of `since:` and `before:` in a filter. */
 export interface StartRange {
@@ -16,7 +16,7 @@ export const LATEST: readonly (readonly [since: string, name: string])[] = [
 ];
 
 export function rangeIn(filter: string): StartRange {
-  const texts = parseFilter(filter).map(({ text }) => text);
+  const texts = termsOf(filter).map(({ text }) => text);
   const after = (key: string) => texts.find((text) => text.startsWith(key))?.slice(key.length);
   return { since: after('since:'), before: after('before:') };
 }

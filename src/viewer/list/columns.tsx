@@ -114,15 +114,15 @@ function link(to: Partial<Address>, text: string): JSX.Element {
 
 function runsIn({ trace, status }: Line): JSX.Element {
   const { runs = 1, errors = 0 } = trace ?? {};
+  return withErrors(runs, status === 'error' ? 0 : errors, 'run');
+}
+
+/** A number of runs or turns, and how many of them failed. */
+export function withErrors(all: number, errors: number, noun: string): JSX.Element {
   return (
     <>
-      {runs.toLocaleString('en')}
-      {errors > 0 && status !== 'error' && (
-        <span class="bad" title={plural(errors, 'failed run')}>
-          {' '}
-          {errors} ✕
-        </span>
-      )}
+      {all.toLocaleString('en')}
+      {errors > 0 && <span class="bad" title={plural(errors, `failed ${noun}`)}>{` ${errors} ✕`}</span>}
     </>
   );
 }

@@ -25,11 +25,10 @@ export function EmptyState({ problem }: { problem: string | undefined }): JSX.El
     return (
       <div class="empty">
         <h2>No matches</h2>
-        {view === 'traces' || view === 'threads' ? (
-          <p>No root runs match this filter. New matches appear automatically.</p>
-        ) : (
-          <p>No runs match this filter. New matches appear automatically.</p>
-        )}
+        <p>
+          No {view === 'traces' || view === 'threads' ? 'root runs' : 'runs'} match this filter. New matches appear
+          automatically.
+        </p>
         <button type="button" class="button" onClick={() => go({ filter: '', project: undefined })}>
           Clear the filter
         </button>

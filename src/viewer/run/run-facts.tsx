@@ -14,30 +14,19 @@ const TICK_MS = 1_000;
 
 /** Shows the times, model, token counts, costs and tags of a run. */
 export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
-  const {
-    start_time,
-    end_time,
-    first_token_time,
-    model,
-    usage,
-    tags = [],
-    session_name,
-    session_id,
-    thread,
-    user,
-  } = run;
+  const { start_time, first_token_time, usage, tags = [], thread, user } = run;
   const isPending = run.status === 'pending';
   const nowMs = useNow(isPending, TICK_MS);
   const { input_tokens, output_tokens = 0, total_tokens, total_cost } = usage ?? {};
   const split = input_tokens === undefined ? '' : ` (${count(input_tokens)} in, ${count(output_tokens)} out)`;
   const facts: readonly Fact[] = [
     { name: 'Type', value: visible(run.run_type) },
-    { name: 'Model', value: visible(model ?? '') },
+    { name: 'Model', value: visible(run.model ?? '') },
     { name: 'Start', value: exact(start_time), title: start_time },
     {
       name: isPending ? 'Running for' : 'Latency',
       value: latencyOf(run, nowMs),
-      title: isPending ? 'until now' : `ended ${end_time}`,
+      title: isPending ? 'until now' : `ended ${run.end_time}`,
     },
     {
       name: 'First token',
@@ -45,7 +34,7 @@ export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
     },
     { name: 'Tokens', value: total_tokens !== undefined && count(total_tokens) + split },
     { name: 'Cost', value: total_cost !== undefined && cost(total_cost) },
-    { name: 'Project', value: visible(session_name ?? session_id ?? '') },
+    { name: 'Project', value: visible(run.session_name ?? run.session_id ?? '') },
     { name: 'Thread', value: thread && <Link to={{ view: 'threads', thread }}>{visible(thread)}</Link> },
     {
       name: 'User',

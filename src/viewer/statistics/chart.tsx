@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import { theme } from '../data/preferences.ts';
 import { exact, orDash, timeLabels } from '../elements/figures.ts';
+import { Table, type TableColumn } from '../elements/table.tsx';
 
 const HEIGHT = 150;
 const FONT = '11px system-ui, sans-serif';
@@ -172,37 +173,19 @@ function dataOf({ form, times, series }: ChartProps): uPlot.AlignedData {
 
 function ChartTable({ series, times, endMs, print, zoom }: ChartProps): JSX.Element {
   const rows = [...times.keys()].filter((index) => series.some(({ values }) => (values[index] ?? 0) !== 0));
-  return (
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">From</th>
-          {series.map(({ name }) => (
-            <th key={name} scope="col">
-              {name}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {rows.slice(-TABLE_ROWS_MAX).map((index) => {
-          const range = { fromMs: times[index] ?? 0, toMs: times[index + 1] ?? endMs };
-          return (
-            <tr key={index}>
-              <th scope="row">
-                <button type="button" class="link" title="Show only this time range" onClick={() => zoom(range)}>
-                  {exact(range.fromMs)}
-                </button>
-              </th>
-              {series.map(({ name, values }) => (
-                <td key={name}>{orDash(values[index], print)}</td>
-              ))}
-            </tr>
-          );
-        })}
-      </tbody>
-    </table>
-  );
+  const timeOf = (index: number): JSX.Element => {
+    const range = { fromMs: times[index] ?? 0, toMs: times[index + 1] ?? endMs };
+    return (
+      <button type="button" class="link" title="Show only this time range" onClick={() => zoom(range)}>
+        {exact(range.fromMs)}
+      </button>
+    );
+  };
+  const columns: TableColumn<number>[] = [
+    { name: 'From', cell: timeOf },
+    ...series.map(({ name, values }) => ({ name, cell: (index: number) => orDash(values[index], print) })),
+  ];
+  return <Table columns={columns} items={rows.slice(-TABLE_ROWS_MAX)} keyOf={String} />;
 }
 
 function summaryOf({ name, values }: Series, print: ChartProps['print']): string {

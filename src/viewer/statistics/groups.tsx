@@ -1,12 +1,13 @@
-import type { ComponentChildren, JSX } from 'preact';
+import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import type { GroupFigures, GroupKey, RunFigures, Statistics } from '../../receiver/query/query.ts';
-import { metadataKeyOf } from '../../receiver/query/query-keys.ts';
+import type { Figures, GroupFigures, GroupKey, RunFigures, Statistics } from '../../receiver/query/query.ts';
+import { GROUP_KEYS, metadataKeyOf } from '../../receiver/query/query-keys.ts';
 import { api } from '../data/api.ts';
 import { condition, metadataCondition, withTerms } from '../data/filter.ts';
 import { address, go } from '../data/navigation.ts';
 import { Link, Toggle } from '../elements/controls.tsx';
 import { cost, count, duration, orDash } from '../elements/figures.ts';
+import { Table, type TableColumn } from '../elements/table.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { feedbackChips } from '../list/columns.tsx';
 
@@ -16,86 +17,77 @@ interface Grouping {
   readonly filter: (group: string) => string;
 }
 
-const GROUPINGS: readonly (Grouping & { readonly key: GroupKey })[] = (
-  [
-    ['name', 'Name', 'name'],
-    ['model', 'Model', 'model'],
-    ['run_type', 'Type', 'type'],
-    ['project', 'Project', 'project'],
-    ['status', 'Status', 'status'],
-    ['user', 'User', 'user'],
-    ['thread', 'Thread', 'thread'],
-    ['tag', 'Tag', 'tag'],
-  ] as const
-).map(([key, name, field]) => ({ key, name, filter: (group) => condition(field, group) }));
-
 export function groupingOf(groupBy: GroupKey): Grouping {
-  const key = metadataKeyOf(groupBy) ?? '';
-  const ofMetadata = { name: visible(key), filter: (group: string) => metadataCondition(key, group) };
-  return GROUPINGS.find((one) => one.key === groupBy) ?? ofMetadata;
+  const key = metadataKeyOf(groupBy);
+  if (key !== undefined) return { name: visible(key), filter: (group) => metadataCondition(key, group) };
+  const field = groupBy === 'run_type' ? 'type' : groupBy;
+  return { name: field.charAt(0).toUpperCase() + field.slice(1), filter: (group) => condition(field, group) };
 }
 
-type Kind = readonly [name: string, read: (group: GroupFigures) => RunFigures, ranks: readonly Rank[]];
-type Rank = 'p50' | 'p95' | 'p99' | 'max';
+/** Runs whose latencies are shown separately, because they differ too much from those of other runs. */
+export interface Kind {
+  readonly name: string;
+  /** Word before the names of the columns. */
+  readonly prefix: string;
+  readonly read: (figures: Figures) => RunFigures;
+}
 
-const ALL: Kind = ['All runs', (group) => group, ['p50', 'p95', 'p99', 'max']];
-const PARTS: readonly Kind[] = [
-  ['Root runs', ({ roots }) => roots, ['p50', 'p95']],
-  ['Model calls', ({ model_calls }) => model_calls, ['p50', 'p95']],
+export const KINDS: readonly Kind[] = [
+  { name: 'Root runs', prefix: 'Root ', read: ({ roots }) => roots },
+  { name: 'Model calls', prefix: 'Call ', read: ({ model_calls }) => model_calls },
 ];
 
-/** A table of the groups. Root runs and model calls have columns of their own in groups that contain other runs, too. */
+/** A table of the groups, with buttons that select the field to group by. */
 export function Groups({ statistics, groupBy }: { statistics: Statistics; groupBy: GroupKey }): JSX.Element {
-  const { groups, total } = statistics;
-  const { name, filter } = groupingOf(groupBy);
-  const parts = PARTS.filter(([, read]) =>
-    groups.some((group) => read(group).runs > 0 && read(group).runs < group.runs),
-  );
-  const hasFeedback = groups.some(({ feedback }) => feedback !== undefined);
-  const last = ['Tokens', 'Cost', ...(hasFeedback ? ['Feedback'] : [])];
+  const { groups } = statistics;
   return (
-    <section class="groups" aria-label={`By ${name}`}>
+    <section class="groups" aria-label={`By ${groupingOf(groupBy).name}`}>
       <GroupMenu groupBy={groupBy} />
-      {groups.length === 0 && <p class="note">No run has a value.</p>}
-      <table hidden={groups.length === 0}>
-        <thead>
-          {parts.length > 0 && (
-            <tr>
-              <td />
-              {[ALL, ...parts].map(([kind, , ranks]) => (
-                <th key={kind} scope="colgroup" colSpan={ranks.length + (kind === ALL[0] ? 3 : 1)}>
-                  {kind}
-                </th>
-              ))}
-              <td colSpan={last.length} />
-            </tr>
-          )}
-          <tr>
-            <th scope="col">{name}</th>
-            {['Runs', 'Share', 'Errors', ...ALL[2], ...parts.flatMap(([, , ranks]) => ['Runs', ...ranks]), ...last].map(
-              (column, index) => (
-                <th key={index} scope="col" class="number">
-                  {column === 'max' ? 'Max' : column}
-                </th>
-              ),
-            )}
-          </tr>
-        </thead>
-        <tbody>
-          {groups.map((figures) => (
-            <Group
-              key={figures.group}
-              figures={figures}
-              filter={filter}
-              total={total.runs}
-              parts={parts}
-              hasFeedback={hasFeedback}
-            />
-          ))}
-        </tbody>
-      </table>
+      {groups.length === 0 ? (
+        <p class="note">No run has a value.</p>
+      ) : (
+        <Table columns={columnsOf(statistics, groupBy)} items={groups} keyOf={({ group }) => group} />
+      )}
     </section>
   );
+}
+
+/** Returns the columns of the groups. Kinds of runs have columns only if some groups contain other runs too. */
+function columnsOf({ groups, total }: Statistics, groupBy: GroupKey): TableColumn<GroupFigures>[] {
+  const { name, filter } = groupingOf(groupBy);
+  const number = (title: string, cell: TableColumn<GroupFigures>['cell']) =>
+    ({ name: title, class: 'number', cell }) as const;
+  const latency = (rank: Rank, prefix = '', read: Kind['read'] = (figures) => figures) =>
+    number(prefix + rank, (figures) => orDash(read(figures).latency_ms?.[rank], duration));
+  const kinds = KINDS.filter(({ read }) =>
+    groups.some((group) => read(group).runs > 0 && read(group).runs < group.runs),
+  );
+  return [
+    { name, class: 'clip', cell: ({ group }) => <GroupLink group={group} added={filter(group)} /> },
+    number('Runs', ({ runs }) => runs.toLocaleString('en')),
+    number('Share', ({ runs }) => percent(runs, total.runs)),
+    number('Errors', ({ errors, runs }) =>
+      errors === 0 ? '–' : <span class="bad">{`${errors.toLocaleString('en')} (${percent(errors, runs)})`}</span>,
+    ),
+    ...(['p50', 'p95', 'p99', 'max'] as const).map((rank) => latency(rank)),
+    ...kinds.flatMap(({ name: kind, prefix, read }) => [
+      number(kind, (figures) => orDash(read(figures).runs || undefined, count)),
+      latency('p50', prefix, read),
+      latency('p95', prefix, read),
+    ]),
+    number('Tokens', ({ usage }) => orDash(usage?.total_tokens, count)),
+    number('Cost', ({ usage }) => orDash(usage?.total_cost, cost)),
+    ...(groups.some(({ feedback }) => feedback !== undefined)
+      ? [number('Feedback', ({ feedback }) => feedbackChips(feedback))]
+      : []),
+  ];
+}
+
+type Rank = 'p50' | 'p95' | 'p99' | 'max';
+
+function GroupLink({ group, added }: { group: string; added: string }): JSX.Element {
+  if (group === '') return <span class="note">none</span>;
+  return <Link to={{ view: 'runs', filter: withTerms(address.value.filter, added) }}>{visible(group)}</Link>;
 }
 
 function GroupMenu({ groupBy }: { groupBy: GroupKey }): JSX.Element {
@@ -112,9 +104,9 @@ function GroupMenu({ groupBy }: { groupBy: GroupKey }): JSX.Element {
   return (
     <header class="line">
       <h3>By</h3>
-      {GROUPINGS.map((one) => (
-        <Toggle key={one.key} isOn={one.key === groupBy} toggle={() => select(one.key)}>
-          {one.name}
+      {GROUP_KEYS.map((one) => (
+        <Toggle key={one} isOn={one === groupBy} toggle={() => select(one)}>
+          {groupingOf(one).name}
         </Toggle>
       ))}
       <input
@@ -133,43 +125,6 @@ function GroupMenu({ groupBy }: { groupBy: GroupKey }): JSX.Element {
         ))}
       </datalist>
     </header>
-  );
-}
-
-interface GroupProps {
-  figures: GroupFigures;
-  filter: Grouping['filter'];
-  total: number;
-  parts: readonly Kind[];
-  hasFeedback: boolean;
-}
-
-function Group({ figures, filter, total, parts, hasFeedback }: GroupProps): JSX.Element {
-  const { group, runs, errors, usage, feedback } = figures;
-  const latencies = ([, read, ranks]: Kind): string[] =>
-    ranks.map((rank) => orDash(read(figures).latency_ms?.[rank], duration));
-  const cells: ComponentChildren[] = [
-    runs.toLocaleString('en'),
-    percent(runs, total),
-    errors === 0 ? '–' : `${errors.toLocaleString('en')} (${percent(errors, runs)})`,
-    ...latencies(ALL),
-    ...parts.flatMap((part) => [orDash(part[1](figures).runs || undefined, count), ...latencies(part)]),
-    orDash(usage?.total_tokens, count),
-    orDash(usage?.total_cost, cost),
-    ...(hasFeedback ? [feedbackChips(feedback)] : []),
-  ];
-  const to = { view: 'runs', filter: withTerms(address.value.filter, filter(group)) } as const;
-  return (
-    <tr>
-      <th scope="row" class="clip">
-        {group === '' ? <span class="note">none</span> : <Link to={to}>{visible(group)}</Link>}
-      </th>
-      {cells.map((cell, index) => (
-        <td key={index} class={index === 2 && errors > 0 ? 'number bad' : 'number'}>
-          {cell}
-        </td>
-      ))}
-    </tr>
   );
 }
 

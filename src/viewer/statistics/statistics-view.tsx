@@ -1,17 +1,18 @@
 import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
-import type { Figures, RunFigures, Statistics } from '../../receiver/query/query.ts';
+import type { Figures, Statistics } from '../../receiver/query/query.ts';
 import { api } from '../data/api.ts';
-import { queryOf, withoutTerms, withTerms } from '../data/filter.ts';
+import { queryOf } from '../data/filter.ts';
 import { useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
+import { withRange } from '../data/time-range.ts';
 import { type Fact, Facts, Pending, Problem } from '../elements/controls.tsx';
 import { cost, count, duration, millisecondsAt, orDash } from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
 import { feedbackChips } from '../list/columns.tsx';
 import { EmptyState } from '../list/empty-state.tsx';
 import { Chart, type ChartProps } from './chart.tsx';
-import { Groups, groupingOf, percent } from './groups.tsx';
+import { Groups, groupingOf, KINDS, type Kind, percent } from './groups.tsx';
 
 const BUCKETS = 48;
 
@@ -58,13 +59,11 @@ function Totals({ total }: { total: Statistics['total'] }): JSX.Element {
   return <Facts class="totals" facts={facts} />;
 }
 
-/** Latencies to show. Latencies of root runs and of model calls are shown separately, because they differ too much. */
-function latenciesOf(total: Figures): readonly { name: string; read: (figures: Figures) => RunFigures }[] {
-  const found = [
-    { name: 'Latency of root runs', read: ({ roots }: Figures) => roots },
-    { name: 'Latency of model calls', read: ({ model_calls }: Figures) => model_calls },
-  ].filter(({ read }) => read(total).runs > 0);
-  return found.length > 0 ? found : [{ name: 'Latency', read: (figures) => figures }];
+/** Latencies to show: those of root runs and of model calls, or of all runs if there are none. */
+function latenciesOf(total: Figures): Pick<Kind, 'name' | 'read'>[] {
+  const found = KINDS.filter(({ read }) => read(total).runs > 0);
+  if (found.length === 0) return [{ name: 'Latency', read: (figures) => figures }];
+  return found.map(({ name, read }) => ({ name: `Latency of ${name.toLowerCase()}`, read }));
 }
 
 type Bucket = Statistics['buckets'][number];
@@ -151,12 +150,7 @@ function costsOf(buckets: readonly Pick<Figures, 'usage'>[]): (number | undefine
 
 /** Sets the time range of the filter. If no range is given, removes the time range. */
 function zoom(range?: { fromMs: number; toMs: number }): void {
-  const { filter } = address.value;
-  if (range === undefined) {
-    go({ filter: withoutTerms(filter, ({ parameter }) => parameter.startsWith('started_')) });
-    return;
-  }
-  const from = new Date(range.fromMs).toISOString();
-  const before = new Date(Math.max(range.toMs, range.fromMs + 1)).toISOString();
-  go({ filter: withTerms(filter, `since:${from} before:${before}`) });
+  const at = (ms: number): string => new Date(ms).toISOString();
+  const times = range && { since: at(range.fromMs), before: at(Math.max(range.toMs, range.fromMs + 1)) };
+  go({ filter: withRange(address.value.filter, times ?? {}) });
 }

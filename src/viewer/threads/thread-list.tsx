@@ -5,12 +5,13 @@ import { api } from '../data/api.ts';
 import { condition, queryOf, withTerms } from '../data/filter.ts';
 import { address } from '../data/navigation.ts';
 import { Link, Pending, Problem } from '../elements/controls.tsx';
-import { ago, cost, count, duration, exact, millisecondsAt, orDash, plural, useNow } from '../elements/figures.ts';
+import { ago, cost, count, duration, exact, millisecondsAt, orDash, useNow } from '../elements/figures.ts';
+import type { TableColumn } from '../elements/table.tsx';
 import { visible } from '../elements/visible-text.ts';
-import { feedbackChips, previewOf } from '../list/columns.tsx';
+import { feedbackChips, previewOf, withErrors } from '../list/columns.tsx';
 import { EmptyState } from '../list/empty-state.tsx';
 import { RunList, useRestoredScroll, useRunList } from '../list/run-list.ts';
-import { DataTable, type TableColumn } from './data-table.tsx';
+import { ScrolledTable } from './scrolled-table.tsx';
 
 type ThreadLine = ThreadSummary & { readonly id: string; readonly trace_id: string };
 
@@ -35,16 +36,7 @@ const COLUMNS: readonly TableColumn<ThreadLine>[] = [
   {
     name: 'Turns',
     class: 'number',
-    cell: ({ turns, errors }) => (
-      <>
-        {turns.toLocaleString('en')}{' '}
-        {errors > 0 && (
-          <span class="bad" title={plural(errors, 'failed turn')}>
-            {errors} ✕
-          </span>
-        )}
-      </>
-    ),
+    cell: ({ turns, errors }) => withErrors(turns, errors, 'turn'),
   },
   {
     name: 'Latest',
@@ -78,14 +70,21 @@ export function ThreadList(): JSX.Element {
   if (items.length === 0 && list.isLoading.value) return <Pending note="Loading threads…" />;
   if (items.length === 0) return <EmptyState problem={problem} />;
   return (
-    <DataTable label="Threads" columns={COLUMNS} items={items} keyOf={({ id }) => id} nowMs={nowMs} element={element}>
+    <ScrolledTable
+      label="Threads"
+      columns={COLUMNS}
+      items={items}
+      keyOf={({ id }) => id}
+      nowMs={nowMs}
+      element={element}
+    >
       <Problem text={problem} />
       {list.hasMore && (
         <button type="button" class="button" onClick={() => list.grow()}>
           Show more threads
         </button>
       )}
-    </DataTable>
+    </ScrolledTable>
   );
 }
 

@@ -7,10 +7,11 @@ import { address } from '../data/navigation.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
 import { Link, Pending, Problem } from '../elements/controls.tsx';
 import { cost, count, duration, orDash, plural } from '../elements/figures.ts';
+import type { TableColumn } from '../elements/table.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { feedbackChips } from '../list/columns.tsx';
 import { EmptyState } from '../list/empty-state.tsx';
-import { DataTable, type TableColumn } from './data-table.tsx';
+import { ScrolledTable } from './scrolled-table.tsx';
 import { UserLink, userFilter } from './thread-list.tsx';
 
 const USERS_MAX = 200;
@@ -45,10 +46,10 @@ export default function UsersView(): JSX.Element {
   const items = value?.groups ?? [];
   if (items.length === 0) return <EmptyState problem={problem} />;
   return (
-    <DataTable label="Users" columns={COLUMNS} items={items} keyOf={({ group }) => group}>
+    <ScrolledTable label="Users" columns={COLUMNS} items={items} keyOf={({ group }) => group}>
       <Problem text={problem} />
       {items.length === USERS_MAX && <p class="note">The {plural(USERS_MAX, 'user')} with the most runs are shown.</p>}
-    </DataTable>
+    </ScrolledTable>
   );
 }
 

@@ -1,8 +1,9 @@
 import type { JSX } from 'preact';
 import { useEffect, useId, useMemo } from 'preact/hooks';
+import type { FilterTerm } from '../../receiver/query/filter-text.ts';
 import type { ProjectSummary } from '../../receiver/store/run-view.ts';
-import type { Term } from '../data/filter.ts';
 import { address, go } from '../data/navigation.ts';
+import { DeleteButton } from '../delete/delete-button.tsx';
 import { Icon } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { visible } from '../elements/visible-text.ts';
@@ -12,9 +13,13 @@ import { ListMenus, TimeMenu } from './list-menus.tsx';
 export function FilterRow(): JSX.Element {
   const model = useMemo(() => new FilterModel(), []);
   useEffect(() => () => model.dispose(), [model]);
+  const { project } = address.value;
   return (
     <div class="filter-row">
       <ProjectSelect projects={model.projects.value.value?.items ?? []} />
+      {project !== undefined && (
+        <DeleteButton label={`Delete the project ${visible(project)}`} target={{ kind: 'project', id: project }} />
+      )}
       <TimeMenu />
       <FilterBox model={model} />
       <ListMenus />
@@ -103,7 +108,7 @@ function FilterBox({ model }: { model: FilterModel }): JSX.Element {
   );
 }
 
-function Chip({ term, edit, remove }: { term: Term; edit: () => void; remove: () => void }): JSX.Element {
+function Chip({ term, edit, remove }: { term: FilterTerm; edit: () => void; remove: () => void }): JSX.Element {
   const text = visible(term.text);
   return (
     <span class={term.problem === undefined ? 'chip term' : 'chip term bad'} title={term.problem}>

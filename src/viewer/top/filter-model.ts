@@ -1,9 +1,10 @@
 import { type Signal, signal } from '@preact/signals';
 import type { RefObject } from 'preact';
+import type { FilterTerm } from '../../receiver/query/filter-text.ts';
 import type { Suggestion as StoredValue } from '../../receiver/query/query.ts';
 import type { ProjectSummary } from '../../receiver/store/run-view.ts';
 import { api } from '../data/api.ts';
-import { parseFilter, type Term, withoutTerms, withTerms } from '../data/filter.ts';
+import { termsOf, withoutTerms, withTerms } from '../data/filter.ts';
 import { LiveValue } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { type Suggestion, suggestionsFor, unfinishedIn } from './suggestions.ts';
@@ -20,8 +21,8 @@ export class FilterModel {
   /** Stored values of the field in the typed condition. */
   readonly #values: Signal<{ field: string; items: StoredValue[] }> = signal({ field: '', items: [] });
 
-  get terms(): readonly Term[] {
-    return parseFilter(address.value.filter);
+  get terms(): readonly FilterTerm[] {
+    return termsOf(address.value.filter);
   }
 
   get suggestions(): readonly Suggestion[] {
@@ -58,13 +59,13 @@ export class FilterModel {
     this.input.current?.focus();
   }
 
-  edit(term: Term): void {
+  edit(term: FilterTerm): void {
     this.write(term.text);
     this.remove(term);
     this.input.current?.focus();
   }
 
-  remove(term: Term): void {
+  remove(term: FilterTerm): void {
     go({ filter: withoutTerms(address.value.filter, ({ text }) => text === term.text) });
   }
 

@@ -1,7 +1,6 @@
 import type { JSX } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
 import { KEYS as FILTER_KEYS } from '../data/filter.ts';
-import { useKeys } from '../elements/keys.ts';
+import { Dialog } from '../elements/dialog.tsx';
 
 const KEYS: readonly (readonly [string, string])[] = [
   ['j k  or  ↓ ↑', 'next and previous row'],
@@ -30,23 +29,14 @@ const TEXT_SEARCH = [
 ] as const;
 
 /** Dialog that lists all keyboard shortcuts and explains the filter syntax. */
-export default function HelpDialog({ close }: { close: () => void }): JSX.Element {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useKeys({ Escape: close, '?': close }, true);
-  useEffect(() => dialog.current?.showModal(), []);
+export default function HelpDialog(): JSX.Element {
   return (
-    <dialog ref={dialog} class="dialog popup" aria-label="Help" onClose={close}>
-      <header class="line">
-        <h2>Keyboard shortcuts</h2>
-        <span class="space" />
-        <button type="button" class="button quiet" onClick={close}>
-          Close
-        </button>
-      </header>
+    <Dialog title="Help" closeLabel="Close">
+      <h2>Keyboard shortcuts</h2>
       <Pairs pairs={KEYS} />
       <h2>Filter</h2>
       <Pairs pairs={[...FILTER_KEYS.map(({ key, about }) => [key, about] as const), TEXT_SEARCH]} />
-    </dialog>
+    </Dialog>
   );
 }
 

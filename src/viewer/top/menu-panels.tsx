@@ -1,6 +1,5 @@
 import type { Signal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { useState } from 'preact/hooks';
 import { readAddress, writeAddress } from '../data/address.ts';
 import { queryOf } from '../data/filter.ts';
 import { address, go } from '../data/navigation.ts';
@@ -15,8 +14,6 @@ import { columnsOf, shownColumns } from '../list/columns.tsx';
 export function TimePanel(): JSX.Element {
   const { filter } = address.value;
   const { since, before } = rangeIn(filter);
-  const [from, setFrom] = useState(inputTime(since));
-  const [to, setTo] = useState(inputTime(before));
   const apply = (range: StartRange): void => go({ filter: withRange(filter, range) });
   return (
     <>
@@ -33,11 +30,12 @@ export function TimePanel(): JSX.Element {
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          apply({ since: filterTime(from), before: filterTime(to) });
+          const form = new FormData(event.currentTarget);
+          apply({ since: filterTime(form.get('From')), before: filterTime(form.get('To')) });
         }}
       >
-        <TimeInput name="From" value={from} max={to} change={setFrom} />
-        <TimeInput name="To" value={to} min={from} change={setTo} />
+        <TimeInput name="From" time={since} />
+        <TimeInput name="To" time={before} />
         <button type="submit" class="button">
           Apply
         </button>
@@ -46,19 +44,11 @@ export function TimePanel(): JSX.Element {
   );
 }
 
-interface TimeInputProps {
-  name: string;
-  value: string;
-  min?: string;
-  max?: string;
-  change: (value: string) => void;
-}
-
-function TimeInput({ name, change, ...props }: TimeInputProps): JSX.Element {
+function TimeInput({ name, time }: { name: string; time: string | undefined }): JSX.Element {
   return (
     <label class="menu-time">
       {name}
-      <input type="datetime-local" step={1} {...props} onInput={({ currentTarget }) => change(currentTarget.value)} />
+      <input type="datetime-local" step={1} name={name} defaultValue={inputTime(time)} />
     </label>
   );
 }
@@ -69,8 +59,8 @@ function inputTime(text = ''): string {
   return local === text ? '' : local.slice(0, 19).replace(' ', 'T');
 }
 
-function filterTime(input: string): string | undefined {
-  return input === '' ? undefined : new Date(input).toISOString().replace('.000', '');
+function filterTime(input: FormDataEntryValue | null): string | undefined {
+  return input ? new Date(`${input}`).toISOString().replace('.000', '') : undefined;
 }
 
 interface SavedView {
@@ -83,7 +73,6 @@ interface SavedView {
 const saved: Signal<string> = preference('views', (text) => text ?? '[]');
 
 export function ViewsPanel(): JSX.Element {
-  const [name, setName] = useState('');
   const url = writeAddress(address.value);
   const views: readonly SavedView[] = JSON.parse(saved.value);
   const store = (changed: readonly SavedView[]): void => {
@@ -113,18 +102,17 @@ export function ViewsPanel(): JSX.Element {
         class="line"
         onSubmit={(event) => {
           event.preventDefault();
+          const name = `${new FormData(event.currentTarget).get('name') ?? ''}`;
           store([...without(name), { name, url }]);
         }}
       >
         <input
-          type="text"
+          name="name"
           aria-label="Name of the view"
           placeholder="Name of this view"
           required
           pattern=".*\S.*"
           maxLength={80}
-          value={name}
-          onInput={({ currentTarget }) => setName(currentTarget.value)}
         />
         <button type="submit" class="button">
           Save

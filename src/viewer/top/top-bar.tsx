@@ -4,7 +4,6 @@ import { mayChange } from '../data/api.ts';
 import { live, toggleLive } from '../data/changes.ts';
 import { address, compared } from '../data/navigation.ts';
 import { nextTheme, theme } from '../data/preferences.ts';
-import { DeleteButton } from '../delete/delete-button.tsx';
 import { Link } from '../elements/controls.tsx';
 import { Icon } from '../elements/icon.tsx';
 import { visible } from '../elements/visible-text.ts';
@@ -49,7 +48,6 @@ export function TopBar(): JSX.Element {
             Import
           </button>
         )}
-        <DeleteButton label="Delete a thread, user or project" />
         <button type="button" class="button quiet" title={themeLabel} aria-label={themeLabel} onClick={nextTheme}>
           <Icon name="theme" />
         </button>
