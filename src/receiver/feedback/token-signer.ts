@@ -47,19 +47,17 @@ export class TokenSigner {
   async #latest(): Promise<TokenSecret> {
     const latest = (await this.#secrets()).at(-1);
     if (latest !== undefined && Date.now() - latest.createdMs < ROTATION_MS) return latest;
-    this.#creating ??= this.#create();
+    this.#creating ??= this.#create().finally(() => {
+      this.#cached = undefined;
+      this.#creating = undefined;
+    });
     return this.#creating;
   }
 
   async #create(): Promise<TokenSecret> {
-    try {
-      const created = { secret: randomBytes(SECRET_BYTES).toString('base64url'), createdMs: Date.now() };
-      await this.#store.addTokenSecret(created);
-      return created;
-    } finally {
-      this.#cached = undefined;
-      this.#creating = undefined;
-    }
+    const created = { secret: randomBytes(SECRET_BYTES).toString('base64url'), createdMs: Date.now() };
+    await this.#store.addTokenSecret(created);
+    return created;
   }
 
   #secrets(): Promise<TokenSecret[]> {
