@@ -1,6 +1,6 @@
 import type { FeedbackFigures } from '../feedback/feedback.ts';
 import type { RunStatus, ThreadSummary, TraceSummary, Usage } from '../store/run-view.ts';
-import type { FilterNode } from './filter.ts';
+import type { FilterNode, TextField } from './filter.ts';
 
 /** Selects the runs that match all given fields. */
 export interface RunQuery {
@@ -50,18 +50,7 @@ export interface RunQuery {
  * A field whose values can be suggested: a key of the filter language, `meta` for metadata keys, `meta.KEY` for the
  * values of a metadata key, or `feedback` for feedback keys.
  */
-export type SuggestionField =
-  | 'name'
-  | 'type'
-  | 'model'
-  | 'status'
-  | 'project'
-  | 'thread'
-  | 'user'
-  | 'tag'
-  | 'meta'
-  | 'feedback'
-  | `meta.${string}`;
+export type SuggestionField = Exclude<TextField, 'trace' | 'run' | 'error'> | 'feedback' | `meta.${string}`;
 
 /** Selects values to suggest. */
 export interface SuggestionQuery {

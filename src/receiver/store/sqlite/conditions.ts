@@ -4,13 +4,7 @@ import { errorText, hasValue, isMatchingFeedback, metadataTextOf, type RunFilter
 import type { SmallFields } from '../run-summary.ts';
 import { idBytes, type SqliteConnection, type SqlValue } from './database.ts';
 import { all, type Condition, latencyUs, ofProject } from './lists.ts';
-import type { SqliteSearch } from './search.ts';
-
-/**
- * Maximum number of runs to select with a subquery. If more runs match a condition, SQLite checks the condition for
- * each run in the order of the list, and stops at the end of the page.
- */
-const RARE_MAX = 20_000;
+import { RARE_MAX, type SqliteSearch } from './search.ts';
 
 /** Aliases of the tables that a condition refers to: `runs`, and the table with the tokens and costs. */
 interface Tables {
@@ -154,6 +148,7 @@ export class SqlFilter {
     return kind === 'equal' && !/^(?:[[{]|null$|true$|false$)/.test(text) ? this.#search.runsWith(text) : undefined;
   }
 
+  /** Returns whether few rows match. If many rows match, SQLite checks each run in the order of the list. */
   #isRare({ sql, values }: Condition): boolean {
     const count = this.#connection.number(`SELECT count(*) FROM (${sql} LIMIT ?)`, ...values, RARE_MAX + 1);
     return count <= RARE_MAX;

@@ -6,10 +6,10 @@ import { readPayload } from './payloads.ts';
 import { fieldsOf, type SelectedRun } from './run-row.ts';
 
 /**
- * Maximum number of matching runs to read from the index in advance. If the index finds more runs, SQLite looks up each
- * run that matches the other conditions.
+ * Maximum number of runs to select by a condition in advance. If more runs match the condition, SQLite checks the
+ * condition for each run in the order of the list, and stops at the end of the page.
  */
-const RARE_MAX = 20_000;
+export const RARE_MAX: number = 20_000;
 const WORD_LENGTH_MAX = 64;
 /** Maximum number of runs to index in one transaction. */
 const STEP_RUNS = 5_000;
