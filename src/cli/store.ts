@@ -9,8 +9,8 @@ import { openToRead, readPrices } from './stores.ts';
 import { counted } from './terminal-text.ts';
 
 const HELP = `
-Runs, attachments, feedback and the secrets of feedback tokens are copied for all tenants. Keys and the
-ids of deleted runs are not copied. For an exact copy of a file, use "runspan backup". If the copy is
+Copies the runs, attachments, feedback and secrets of feedback tokens of all tenants, but not the keys
+and the ids of deleted runs. For an exact copy of a file, use "runspan backup". If the copy is
 interrupted, run the command again.
 
 Exit code:

@@ -19,7 +19,7 @@ export const KEYS: readonly FilterKey[] = [
   { key: 'type:', about: RUN_TYPES.join(', '), values: RUN_TYPES },
   { key: 'name:', about: 'the full name, or a part: name:answer* or name:*answer*; quote names with spaces' },
   { key: 'model:', about: 'the model' },
-  { key: 'user:', about: 'the user; model:, user: and other keys accept several values: user:ada,bob' },
+  { key: 'user:', about: 'the user; user:ada,bob for any of several users; other keys accept several values too' },
   { key: 'thread:', about: 'the thread' },
   { key: 'tag:', about: 'a tag; several tags must all match' },
   { key: 'meta.', about: 'metadata: meta.plan=pro, or meta.plan for any value' },
@@ -35,7 +35,7 @@ export const KEYS: readonly FilterKey[] = [
   { key: 'is:root', about: 'the first run of a trace' },
   { key: 'any(', about: 'any run of the trace matches: any(name:search error:*)' },
   { key: '-', about: 'not: -status:success; also NOT' },
-  { key: 'OR', about: 'either: user:ada OR tag:vip; use parentheses for several conditions' },
+  { key: 'OR', about: 'at least one of the conditions: user:ada OR tag:vip; use parentheses for several conditions' },
 ];
 
 export function termsOf(filter: string): FilterTerm[] {

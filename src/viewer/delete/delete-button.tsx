@@ -11,7 +11,7 @@ const DeleteDialog = lazy<DeletionProps>(
   ({ problem }) => <Problem text={problem} />,
 );
 
-/** A button that opens the dialog. Renders nothing if the user's key does not allow deleting. */
+/** A button that opens the dialog to delete a target. Renders nothing if the user's key does not allow deleting. */
 export function DeleteButton({ label, ...props }: DeletionProps & { label: string }): JSX.Element | null {
   if (!mayChange.value) return null;
   const open = (): void => openDialog(<DeleteDialog {...props} />);

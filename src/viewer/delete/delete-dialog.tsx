@@ -48,9 +48,11 @@ export default function DeleteDialog({ target, name }: DeletionProps): JSX.Eleme
             This deletes {plural(value.runs, 'run')} of {plural(value.traces, 'trace')} with all inputs, outputs,
             attachments and feedback. The runs cannot be restored. For 30 days, the receiver ignores messages for them.
           </p>
-          <p class="clip note">
-            {kind} {visible(id)}
-          </p>
+          {name !== undefined && (
+            <p class="clip note">
+              {kind} {visible(id)}
+            </p>
+          )}
           <Problem text={failure.value} />
           <button type="button" class="button bad" disabled={isDeleting.value} onClick={() => void remove()}>
             {isDeleting.value ? 'Deleting…' : `Delete ${plural(value.runs, 'run')}`}

@@ -15,7 +15,7 @@ const COMPATIBLE: ReadonlySet<string> = new Set(
 );
 /** Parameters that belong to OpenAI's Responses API only. */
 const RESPONSES = ['max_output_tokens', 'previous_response_id', 'text', 'truncation', 'use_responses_api'];
-/** Parameters that would change how the answer is read, or that are not part of the request. */
+/** Parameters that the copied request omits, because they start a stream or are not part of the API. */
 const DROPPED: ReadonlySet<string> = new Set(['stream', 'stream_options', 'provider_options', 'use_responses_api']);
 
 interface Request {

@@ -1,7 +1,7 @@
 import type { RefObject } from 'preact';
 import { useEffect } from 'preact/hooks';
 
-/** Maximum number of marked places. */
+/** Maximum number of marks. */
 const MARKS_MAX = 2_000;
 
 /**

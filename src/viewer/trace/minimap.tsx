@@ -5,12 +5,12 @@ import type { TraceModel } from './trace-model.ts';
 
 /** Minimum length of a zoomed range, as a share of the trace. A shorter drag counts as a click. */
 const SHARE_MIN = 0.003;
-/** Length that the bar of a short run has at least, as a share of the trace. */
+/** Minimum length of a bar, as a share of the trace. */
 const BAR_MIN = 0.002;
-/** Time after which every bar of a pending run is outside of the map, in milliseconds. */
+/** Length of the bar of a pending run, in milliseconds. The bar ends outside of the map. */
 const FAR_MS = 1e10;
 
-/** The whole trace in a strip, in which a drag selects the time range of the waterfall. */
+/** A strip that shows the whole trace. Dragging selects the time range of the waterfall. */
 export function Minimap({ model, axis }: { model: TraceModel; axis: Axis }): JSX.Element {
   const tree = model.tree.value;
   const paths = useMemo(() => pathsOf(tree), [tree]);
@@ -53,7 +53,7 @@ export function Minimap({ model, axis }: { model: TraceModel; axis: Axis }): JSX
   );
 }
 
-/** Returns a path of one line for each run, by kind. One path is much cheaper to draw than an element for each run. */
+/** Returns an SVG path for each kind of run, with a line for each run. A few paths are drawn faster than many elements. */
 function pathsOf({ branches, startMs, endMs }: RunTree): Record<'other' | 'llm' | 'error', string> {
   const lines = { other: '', llm: '', error: '' };
   for (const [index, { run, ...branch }] of branches.entries()) {

@@ -12,10 +12,10 @@ import type { TraceModel } from './trace-model.ts';
 
 const ROW_HEIGHT = 26;
 const INDENT_PX = 14;
-/** Maximum share of the name column that the deepest run is indented by, in percent. The rest is for the name. */
+/** Maximum indentation, in percent of the name column. */
 const INDENT_PERCENT_MAX = 40;
 const NAME_LENGTH_MAX = 200;
-/** Minimum number of runs for which the minimap is shown. The bars of fewer runs are visible at once. */
+/** Minimum number of runs for which the minimap is shown. Fewer runs fit on the screen. */
 const MINIMAP_RUNS_MIN = 30;
 /** Minimum width of a bar with a mark for the first token, in percent of the axis. The mark would hide a shorter bar. */
 const MARKED_PERCENT_MIN = 4;
