@@ -1,7 +1,7 @@
 import type { Attachment } from '../../run/record.ts';
 import type { Feedback, FeedbackFigures } from '../feedback/feedback.ts';
 import { type Prices, withCost } from './prices.ts';
-import { type FilteredRun, isOfProject, projectOf, threadOf, timesOf, userOf } from './run-filter.ts';
+import { type FilteredRun, isOfProject, projectOf, timesOf } from './run-filter.ts';
 import { countsUsage, merged, type PayloadFacts, payloadFacts, summaryOf, sumOfUsage } from './run-summary.ts';
 import { type SpanKeys, spanKeysOf, type TreeNode } from './run-tree.ts';
 import {
@@ -180,8 +180,8 @@ export class MemoryTrace {
     const isTarget: Readonly<Record<RemovalTarget['kind'], () => boolean>> = {
       run: () => (projects.length === 0 ? this.members : inside).some((run) => run.id === id),
       trace: () => this.id === id,
-      thread: () => inside.some(({ metadata }) => threadOf(metadata) === id),
-      user: () => inside.some(({ metadata }) => userOf(metadata) === id),
+      thread: () => inside.some(({ summary }) => summary.thread === id),
+      user: () => inside.some(({ summary }) => summary.user === id),
       project: () => true,
     };
     if (!isTarget[kind]()) return [];
@@ -230,10 +230,9 @@ export function compareStarts(a: TracedRun, b: TracedRun): number {
 /** Adds up the turns of a thread. Each turn is a root run. */
 export function memoryThread(thread: string, roots: readonly TracedRun[]): ThreadSummary {
   const sorted = roots.toSorted(compareStarts);
-  const turns = sorted.map(({ startUs, latencyUs, metadata, summary, trace }): Turn => {
-    const { status } = summary;
-    const [project, user, { usage }] = [projectOf(summary), userOf(metadata), trace.totals()];
-    return { startUs, latencyUs, status, project, user, usage };
+  const turns = sorted.map(({ startUs, latencyUs, summary, trace }): Turn => {
+    const { status, user } = summary;
+    return { startUs, latencyUs, status, project: projectOf(summary), user, usage: trace.totals().usage };
   });
   return threadSummaryOf(thread, turns as [Turn, ...Turn[]], {
     inputs: sorted[0]?.summary.inputs_preview,

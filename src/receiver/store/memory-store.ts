@@ -26,7 +26,6 @@ import {
   projectOf,
   type RunFilter,
   sortValueOf,
-  threadOf,
 } from './run-filter.ts';
 import { outlineOf } from './run-summary.ts';
 import { inOrder } from './run-tree.ts';
@@ -202,7 +201,7 @@ export class MemoryStore implements Store {
     const roots = this.#traces(scope).flatMap(({ root }) => (root && isAmong(inside, root, undefined) ? [root] : []));
     const latest = new Map<string, TracedRun>();
     for (const root of roots.toSorted(compareStarts)) {
-      const thread = threadOf(root.metadata);
+      const { thread } = root.summary;
       if (thread === undefined || !isAmong(filter, root, root.trace.totals().usage)) continue;
       if (await this.#hasWords(root.trace.runs, filter)) latest.set(thread, root);
     }
@@ -210,7 +209,7 @@ export class MemoryStore implements Store {
     const items = page.items.map(([thread]) =>
       memoryThread(
         thread,
-        roots.filter(({ metadata }) => threadOf(metadata) === thread),
+        roots.filter(({ summary }) => summary.thread === thread),
       ),
     );
     return structuredClone({ ...page, items });

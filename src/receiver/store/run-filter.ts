@@ -180,10 +180,6 @@ export function textsOf(
       return [summary.trace_id];
     case 'run':
       return [summary.id];
-    case 'thread':
-      return [threadOf(metadata)];
-    case 'user':
-      return [userOf(metadata)];
     case 'tag':
       return summary.tags ?? [];
     case 'error':
@@ -191,7 +187,7 @@ export function textsOf(
     case 'meta':
       return [metadataTextOf(metadata, key)];
     default:
-      return [summary[field as 'name' | 'model' | 'status']];
+      return [summary[field as 'name' | 'model' | 'status' | 'thread' | 'user']];
   }
 }
 
@@ -233,21 +229,6 @@ export function projectOf({ session_name, session_id }: Pick<RunFields, 'session
 
 export function isOfProject(summary: RunSummary, project: string): boolean {
   return projectOf(summary) === project || summary.session_id === project;
-}
-
-/** Metadata keys that identify a conversation. The first key whose value is a text or a number is used. */
-const THREAD_KEYS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
-
-export function threadOf(metadata: FilteredRun['metadata']): string | undefined {
-  return THREAD_KEYS.map((key) => idText(metadata?.[key])).find((id) => id !== undefined);
-}
-
-export function userOf(metadata: FilteredRun['metadata']): string | undefined {
-  return idText(metadata?.user_id);
-}
-
-function idText(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : typeof value === 'number' ? `${value}` : undefined;
 }
 
 /** Returns an error in the form in which filters compare it. */

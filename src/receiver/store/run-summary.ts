@@ -2,7 +2,6 @@ import { isObject } from '../../base/options.ts';
 import { cut } from '../../base/text.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { previewOf } from './preview.ts';
-import { threadOf, userOf } from './run-filter.ts';
 import type { RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
 import type { RunFields } from './store.ts';
 
@@ -182,6 +181,23 @@ function modelOf({ extra }: SmallFields): string | undefined {
     if (typeof model === 'string' && model !== '') return model;
   }
   return undefined;
+}
+
+type Metadata = NonNullable<SmallFields['extra']>['metadata'];
+
+/** Metadata keys that identify a conversation. The first key whose value is a text or a number is used. */
+const THREAD_KEYS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
+
+function threadOf(metadata: Metadata): string | undefined {
+  return THREAD_KEYS.map((key) => idText(metadata?.[key])).find((id) => id !== undefined);
+}
+
+function userOf(metadata: Metadata): string | undefined {
+  return idText(metadata?.user_id);
+}
+
+function idText(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : typeof value === 'number' ? `${value}` : undefined;
 }
 
 function firstLine(error: string): string {

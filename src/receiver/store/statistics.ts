@@ -11,7 +11,7 @@ import type {
 } from '../query/query.ts';
 import { metadataKeyOf } from '../query/query-keys.ts';
 import { type Latencies, latenciesOf, percentilesOf } from './latencies.ts';
-import { type FilteredRun, metadataTextOf, projectOf, threadOf, userOf } from './run-filter.ts';
+import { type FilteredRun, metadataTextOf, projectOf } from './run-filter.ts';
 import { MODEL_TYPES, USAGE_KEYS } from './run-summary.ts';
 import type { RunStatus, Usage } from './run-view.ts';
 import { type StartRange, type TimeBuckets, timeBucketsOf } from './time-buckets.ts';
@@ -94,13 +94,11 @@ function groupsOf(groupBy: GroupKey, { summary, metadata }: FilteredRun): readon
     case 'model':
     case 'run_type':
     case 'status':
+    case 'thread':
+    case 'user':
       return known(summary[groupBy]);
     case 'project':
       return [projectOf(summary)];
-    case 'thread':
-      return known(threadOf(metadata));
-    case 'user':
-      return known(userOf(metadata));
     default:
       return groupsInJson(groupBy, groupBy === 'tag' ? summary.tags : metadata);
   }

@@ -1,5 +1,5 @@
 import { isoTimestamp, parseIsoTimestamp } from '../../../run/time.ts';
-import { projectOf, threadOf, userOf } from '../run-filter.ts';
+import { projectOf } from '../run-filter.ts';
 import { countsUsage, MODEL_TYPES, type SmallFields, USAGE_KEYS } from '../run-summary.ts';
 import type { RunStatus, RunSummary, Usage } from '../run-view.ts';
 import { idText } from './database.ts';
@@ -40,7 +40,7 @@ export type ShownColumns = {
 } & { readonly [Key in keyof Usage]-?: number | null };
 
 const SHOWN: {
-  readonly [Column in keyof ShownColumns]: (run: RunSummary, fields: SmallFields) => ShownColumns[Column] | undefined;
+  readonly [Column in keyof ShownColumns]: (run: RunSummary) => ShownColumns[Column] | undefined;
 } = {
   start_us: ({ start_time }) => parseIsoTimestamp(start_time),
   end_us: ({ end_time }) => parseIsoTimestamp(end_time ?? ''),
@@ -50,8 +50,8 @@ const SHOWN: {
   run_type: ({ run_type }) => run_type,
   status: ({ status }) => status,
   model: ({ model }) => model,
-  thread: (_, { extra }) => threadOf(extra?.metadata),
-  user: (_, { extra }) => userOf(extra?.metadata),
+  thread: ({ thread }) => thread,
+  user: ({ user }) => user,
   input_tokens: ({ usage }) => usage?.input_tokens,
   output_tokens: ({ usage }) => usage?.output_tokens,
   total_tokens: ({ usage }) => usage?.total_tokens,
@@ -65,10 +65,10 @@ export const RUN_COLUMNS: readonly Exclude<keyof RunRow, 'n'>[] = [
   ...SHOWN_COLUMNS,
 ];
 
-/** Derives columns from the fields of a run. All columns are null if the run is not visible. */
-export function shownColumns(fields: SmallFields, summary: RunSummary | undefined): ShownColumns {
+/** Derives columns from a run. All columns are null if the run is not visible. */
+export function shownColumns(summary: RunSummary | undefined): ShownColumns {
   const columns: Record<string, unknown> = {};
-  for (const column of SHOWN_COLUMNS) columns[column] = (summary && SHOWN[column](summary, fields)) ?? null;
+  for (const column of SHOWN_COLUMNS) columns[column] = (summary && SHOWN[column](summary)) ?? null;
   return columns as ShownColumns;
 }
 

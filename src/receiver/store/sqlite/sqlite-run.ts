@@ -87,7 +87,7 @@ export class SqliteRun {
   get shown(): ShownColumns {
     if (this.#shown !== undefined) return this.#shown;
     const summary = summaryOf(this.id, this.traceId, this.fields, factsIn(this.#facts));
-    this.#shown = shownColumns(this.fields, summary && withCost(summary, this.#prices));
+    this.#shown = shownColumns(summary && withCost(summary, this.#prices));
     return this.#shown;
   }
 

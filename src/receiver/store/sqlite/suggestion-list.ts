@@ -14,9 +14,9 @@ export function suggestionsIn(
   const feedbackOn = (n: number) => connection.all<{ key: string }>('SELECT key FROM feedback WHERE run = ?', n);
   const found: (readonly (string | undefined)[])[] = [];
   for (const row of connection.each<SelectedRun>(`${SELECT_RUNS} WHERE runs.n IN (${latest})`, ...values)) {
-    const { extra } = fieldsOf(row);
+    const metadata = field.startsWith('meta') ? fieldsOf(row).extra?.metadata : undefined;
     const feedback = field === 'feedback' ? feedbackOn(row.n) : [];
-    found.push(suggestedValues(field, { summary: summaryWith(row, {}), metadata: extra?.metadata, feedback }));
+    found.push(suggestedValues(field, { summary: summaryWith(row, {}), metadata, feedback }));
   }
   return suggestionsOf(found, text);
 }
