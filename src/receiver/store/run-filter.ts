@@ -169,7 +169,7 @@ export function isMatchingFeedback(comparison: Comparison, { key, score, value }
 /** Returns the texts of a run that a filter compares. */
 export function textsOf(
   { field, key = '' }: Comparison,
-  { summary, metadata, error }: Pick<FilteredRun, 'summary' | 'metadata' | 'error'>,
+  { summary, metadata, error }: FilteredRun,
 ): readonly (string | undefined)[] {
   switch (field) {
     case 'type':

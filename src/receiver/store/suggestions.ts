@@ -1,7 +1,6 @@
-import type { TextField } from '../query/filter.ts';
 import type { Suggestion, SuggestionField } from '../query/query.ts';
 import { metadataKeyOf } from '../query/query-keys.ts';
-import { type FilteredRun, projectOf, textsOf } from './run-filter.ts';
+import { type FilteredRun, metadataTextOf, projectOf, textsOf } from './run-filter.ts';
 
 /** Maximum number of runs whose values are suggested, latest first. */
 export const SUGGESTED_RUNS_MAX = 2_000;
@@ -9,21 +8,18 @@ const SUGGESTIONS_MAX = 20;
 /** Maximum length of a suggested value. */
 const LENGTH_MAX = 200;
 
-/** Properties of a run whose values are suggested. */
-type SuggestedRun = Pick<FilteredRun, 'summary' | 'metadata'> & { readonly feedback: readonly { key: string }[] };
-
 /** Returns the values of a run that can be suggested for a field. */
-export function suggestedValues(
-  field: SuggestionField,
-  { summary, metadata, feedback }: SuggestedRun,
-): readonly (string | undefined)[] {
-  if (field === 'feedback') return feedback.map(({ key }) => key);
-  if (field === 'meta') return Object.keys(metadata ?? {});
+export function suggestedValues(field: SuggestionField, run: FilteredRun): readonly (string | undefined)[] {
+  if (field === 'feedback') return run.feedback.map(({ key }) => key);
+  if (field.startsWith('meta')) return suggestedMetadata(field, run.metadata);
   // A project is suggested by its name only.
-  if (field === 'project') return [projectOf(summary)];
+  return field === 'project' ? [projectOf(run.summary)] : textsOf({ field: field as 'name' }, run);
+}
+
+/** Returns the metadata keys of a run for `meta`, and the value of a key for `meta.KEY`. */
+export function suggestedMetadata(field: string, metadata: FilteredRun['metadata']): readonly (string | undefined)[] {
   const key = metadataKeyOf(field);
-  const compared = key === undefined ? { field: field as TextField } : { field: 'meta' as const, key };
-  return textsOf(compared, { summary, metadata, error: undefined });
+  return key === undefined ? Object.keys(metadata ?? {}) : [metadataTextOf(metadata, key)];
 }
 
 /** Counts the values of runs, most frequent first. Omits values that do not contain `text`. Case is ignored. */

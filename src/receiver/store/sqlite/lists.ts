@@ -112,7 +112,7 @@ function storedFactsIn({ facts }: SelectedRun): PayloadFacts {
   return facts === null ? {} : factsIn(JSON.parse(facts));
 }
 
-export function summaryWith(row: SelectedRun, { outputs_usage: _, ...facts }: PayloadFacts): RunSummary {
+function summaryWith(row: SelectedRun, { outputs_usage: _, ...facts }: PayloadFacts): RunSummary {
   const { usage: _unpriced, ...summary } = summaryOf(
     idText(row.id),
     idText(row.trace_id),

@@ -1,8 +1,8 @@
 import type { Suggestion, SuggestionQuery } from '../../query/query.ts';
-import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from '../suggestions.ts';
-import type { SqliteConnection } from './database.ts';
-import { type Condition, summaryWith } from './lists.ts';
-import { fieldsOf, SELECT_RUNS, type SelectedRun } from './run-row.ts';
+import { SUGGESTED_RUNS_MAX, suggestedMetadata, suggestionsOf } from '../suggestions.ts';
+import type { Row, SqliteConnection } from './database.ts';
+import type { Condition } from './lists.ts';
+import { fieldsOf, type SelectedRun } from './run-row.ts';
 
 /** Returns the values of a field in the latest runs that match a condition. */
 export function suggestionsIn(
@@ -10,13 +10,17 @@ export function suggestionsIn(
   { field, text = '' }: SuggestionQuery,
   { sql, values }: Condition,
 ): Suggestion[] {
+  const column = field === 'type' ? 'run_type' : field;
+  const valuesOf = (row: SelectedRun & Row): readonly (string | undefined)[] => {
+    if (column in row) return [(row[column] ?? undefined) as string | undefined];
+    if (field === 'feedback') return connection.all<{ key: string }>(KEYS, row.n).map(({ key }) => key);
+    const { tags = [], extra } = fieldsOf(row);
+    return field === 'tag' ? tags : suggestedMetadata(field, extra?.metadata);
+  };
   const latest = `SELECT n FROM runs WHERE ${sql} ORDER BY start_us DESC, n DESC LIMIT ${SUGGESTED_RUNS_MAX}`;
-  const feedbackOn = (n: number) => connection.all<{ key: string }>('SELECT key FROM feedback WHERE run = ?', n);
-  const found: (readonly (string | undefined)[])[] = [];
-  for (const row of connection.each<SelectedRun>(`${SELECT_RUNS} WHERE runs.n IN (${latest})`, ...values)) {
-    const metadata = field.startsWith('meta') ? fieldsOf(row).extra?.metadata : undefined;
-    const feedback = field === 'feedback' ? feedbackOn(row.n) : [];
-    found.push(suggestedValues(field, { summary: summaryWith(row, {}), metadata, feedback }));
-  }
-  return suggestionsOf(found, text);
+  const rows = connection.each<SelectedRun & Row>(`${SELECT} WHERE n IN (${latest})`, ...values);
+  return suggestionsOf(Array.from(rows, valuesOf), text);
 }
+
+const SELECT = 'SELECT runs.*, fields FROM runs JOIN details USING (n)';
+const KEYS = 'SELECT key FROM feedback WHERE run = ?';
