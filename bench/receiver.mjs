@@ -16,7 +16,20 @@ import { loadEngine } from '../node_modules/.cache/modules/receiver/store/sqlite
 import { openToRead } from '../node_modules/.cache/modules/receiver/store/sqlite/file.js';
 import { describeMachine } from './machine.mjs';
 import { rawInsertSeconds } from './receiver/raw.mjs';
-import { COMMON_WORD, idOf, patchOf, RARE_WORD, RUNS_PER_TRACE, runOf, startOf } from './receiver/runs.mjs';
+import {
+  COMMON_WORD,
+  idOf,
+  LARGE_TRACE,
+  LARGE_TRACE_RUNS,
+  largeTraceOf,
+  patchOf,
+  RARE_WORD,
+  RUNS_PER_TRACE,
+  requestOf,
+  runOf,
+  startOf,
+  threadOf,
+} from './receiver/runs.mjs';
 import { median } from './statistics.mjs';
 import { textTable } from './text-table.mjs';
 
@@ -58,7 +71,10 @@ async function measureShape(shape) {
   const patchesPerSecond = await patch(store, Math.min(PATCHES, shape.runs));
   // Waits, because each search reads unindexed runs one by one.
   await indexed(file);
+  await applyAll(store, largeTraceOf(shape.payloadBytes));
+  await indexed(file);
   const answers = await ask(store, shape);
+  const removal = await removeLargeTrace(store, shape);
   const rssBytes = process.memoryUsage.rss();
   await store.close();
   const fileBytes = statSync(file).size;
@@ -90,6 +106,10 @@ async function measureShape(shape) {
       `file ${(fileBytes / 1e6).toFixed(0)} MB · resident ${(rssBytes / 1e6).toFixed(0)} MB\n`,
   );
   console.log(`${textTable(['asked of SqliteStore', 'median ms', 'max'], answers)}\n`);
+  console.log(
+    `deleting a trace of ${LARGE_TRACE_RUNS} runs: ${ms(removal.tookMs)}; the longest write beside it ` +
+      `${ms(removal.longestMs)}, without it ${ms(removal.usualMs)}\n`,
+  );
 }
 
 /**
@@ -156,15 +176,28 @@ async function ask(store, { runs }) {
     'list of traces of a project': () => traces({ project: 'project 1' }),
     'list of runs of a model': () => list({ model: 'gpt-x' }),
     'list of runs that failed': () => list({ status: 'error' }),
-    'list of runs by a key of metadata': () => list({ metadata: { user: 'user 7' } }),
+    'list of traces of a user': () => traces({ filter: 'user:user-7' }),
+    'list of traces of a thread': () => traces({ filter: `thread:${threadOf(0)}` }),
+    'list of runs with a rare tag': () => list({ filter: 'tag:rare' }),
+    'list of runs with a common tag': () => list({ filter: 'tag:agent' }),
+    'list of runs with a rare value of metadata': () => list({ filter: `meta.request=${requestOf(2)}` }),
+    'list of runs with a common value of metadata': () => list({ filter: 'meta.environment=production' }),
+    'list of runs with a value of metadata that none has': () => list({ filter: 'meta.environment=staging' }),
+    'list of threads': () => store.threads(DEFAULT_SCOPE, ranged({})),
+    'list of threads of a user': () => store.threads(DEFAULT_SCOPE, ranged({ filter: 'user:user-7' })),
     'list of runs, slowest first': () => list({ sort: 'latency' }),
     'a trace without payloads': () => store.outline(DEFAULT_SCOPE, idOf(last)),
+    'a trace of 2,000 runs without payloads': () => store.outline(DEFAULT_SCOPE, idOf(LARGE_TRACE)),
     'a trace with payloads': () => allOf(store.runs(DEFAULT_SCOPE, ranged({ traceId: idOf(last) }))),
     'a payload': () => store.payload(DEFAULT_SCOPE, idOf(last), 'inputs'),
     'search: a rare word': () => list({ text: RARE_WORD }),
     'search: a word that most have': () => list({ text: COMMON_WORD }),
     'search: traces, a rare word': () => traces({ text: RARE_WORD }),
     'percentiles of all runs': () => statistics({}),
+    'figures by user': () => statistics({ groupBy: 'user' }),
+    'figures by user of the last 5 %': () =>
+      statistics({ groupBy: 'user', startedFrom: startOf(Math.floor(runs * 0.95)) }),
+    'figures by model with a series': () => statistics({ groupBy: 'model', series: 8 }),
     'percentiles of the last 5 %': () => statistics({ startedFrom: startOf(Math.floor(runs * 0.95)) }),
   };
   const rows = [];
@@ -174,6 +207,29 @@ async function ask(store, { runs }) {
     rows.push([title, median(times).toFixed(1), Math.max(...times).toFixed(1)]);
   }
   return rows;
+}
+
+/** Deletes the large trace while runs are written one by one. */
+async function removeLargeTrace(store, { runs, payloadBytes }) {
+  let number = runs + LARGE_TRACE_RUNS;
+  const longestWhile = async (work) => {
+    let isDone = false;
+    const done = work.finally(() => {
+      isDone = true;
+    });
+    let longestMs = 0;
+    while (!isDone) {
+      const { seconds } = await timed(() => store.apply(DEFAULT_SCOPE, [runOf(number++, payloadBytes)]));
+      longestMs = Math.max(longestMs, seconds * 1_000);
+    }
+    await done;
+    return longestMs;
+  };
+  const usualMs = await longestWhile(new Promise((resolve) => setTimeout(resolve, 1_000)));
+  let tookMs = 0;
+  const removed = timed(() => store.remove(DEFAULT_SCOPE, { kind: 'trace', id: idOf(LARGE_TRACE) }));
+  const longestMs = await longestWhile(removed.then(({ seconds }) => (tookMs = seconds * 1_000)));
+  return { tookMs, longestMs, usualMs };
 }
 
 async function allOf(texts) {

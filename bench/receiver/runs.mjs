@@ -1,9 +1,18 @@
-/** Runs like an agent's: turns of ten runs, a third of them model calls, with a realistic word distribution. */
+/**
+ * Runs of an agent over a week: traces of ten runs, a third of them model calls, in threads of five traces, with a
+ * realistic word distribution.
+ */
 
 export const RUNS_PER_TRACE = 10;
+const TRACES_PER_THREAD = 5;
+const USERS = 2_000;
+/** One run in so many has the tag `rare`. */
+const RARE_TAG_EVERY = 20_000;
 
 const NAMES = ['answer', 'plan', 'model', 'search', 'tool', 'model', 'rerank', 'tool', 'model', 'reply'];
 const FIRST_US = Date.UTC(2026, 10, 20) * 1_000;
+/** Time between the starts of two runs. A million runs take a week. */
+const STEP_US = 604_800;
 const VOCABULARY = Array.from({ length: 20_000 }, (_, at) => wordOf(at));
 
 /** Returns run `number` as a completed post with payloads of this total size. */
@@ -12,7 +21,7 @@ export function runOf(number, payloadBytes) {
   const id = idOf(number);
   const rootId = idOf(root);
   const isModel = NAMES[number % RUNS_PER_TRACE] === 'model';
-  const startUs = FIRST_US + number * 1_000;
+  const startUs = FIRST_US + number * STEP_US;
   const random = new Random(number);
   const fields = {
     trace_id: rootId,
@@ -27,16 +36,41 @@ export function runOf(number, payloadBytes) {
     ...(number === root ? {} : { parent_run_id: rootId }),
     ...(random.below(50) === 0 ? { error: 'RateLimitError: slow down' } : {}),
   };
+  const trace = root / RUNS_PER_TRACE;
+  fields.extra = {
+    metadata: {
+      thread_id: threadOf(trace),
+      user_id: `user-${trace % USERS}`,
+      environment: 'production',
+      ...(isModel && { ls_model_name: 'gpt-x', request: requestOf(number) }),
+    },
+  };
+  fields.tags = ['agent', ...(number % RARE_TAG_EVERY === 0 ? ['rare'] : [])];
   if (isModel) {
-    fields.extra = { metadata: { ls_model_name: 'gpt-x', user: `user ${number % 100}` } };
     fields.outputs.usage_metadata = { input_tokens: random.below(2_000), output_tokens: random.below(500) };
   }
   return { kind: 'post', id, fields, attachments: [] };
 }
 
+/** Number of the root of the large trace. Numbers of other runs are smaller. */
+export const LARGE_TRACE = 10_000_000;
+export const LARGE_TRACE_RUNS = 2_000;
+
+/** Returns the runs of the large trace, which are children of its root. */
+export function largeTraceOf(payloadBytes) {
+  return Array.from({ length: LARGE_TRACE_RUNS }, (_, at) => {
+    const run = runOf(LARGE_TRACE + at, payloadBytes);
+    const { parent_run_id: _parent, ...fields } = run.fields;
+    const isRoot = at === 0;
+    const order = isRoot ? segment(LARGE_TRACE) : `${segment(LARGE_TRACE)}.${segment(LARGE_TRACE + at)}`;
+    Object.assign(fields, { trace_id: idOf(LARGE_TRACE), dotted_order: order });
+    return { ...run, fields: isRoot ? fields : { ...fields, parent_run_id: idOf(LARGE_TRACE) } };
+  });
+}
+
 /** Returns a patch that repeats the run's end. */
 export function patchOf(number) {
-  const endUs = FIRST_US + number * 1_000 + 5_000_000;
+  const endUs = FIRST_US + number * STEP_US + 5_000_000;
   return { kind: 'patch', id: idOf(number), fields: { end_time: isoOf(endUs), tags: ['later'] }, attachments: [] };
 }
 
@@ -45,8 +79,18 @@ export function idOf(number) {
   return `0193b3a0-${hex.slice(-8, -4)}-7${hex.slice(-3)}-8000-${hex}`;
 }
 
+/** Id of the thread of a trace. The traces of several threads alternate. */
+export function threadOf(trace) {
+  const block = 100 * TRACES_PER_THREAD;
+  return `thread-${Math.floor(trace / block) * 100 + (trace % 100)}`;
+}
+
+export function requestOf(number) {
+  return `request-${number}`;
+}
+
 export function startOf(number) {
-  return isoOf(FIRST_US + number * 1_000);
+  return isoOf(FIRST_US + number * STEP_US);
 }
 
 /** A word in few runs, and one in most. */
@@ -54,7 +98,7 @@ export const RARE_WORD = VOCABULARY.at(-1);
 export const COMMON_WORD = VOCABULARY[0];
 
 function segment(number) {
-  return isoOf(FIRST_US + number * 1_000).replace(/[-:.]/g, '') + idOf(number);
+  return isoOf(FIRST_US + number * STEP_US).replace(/[-:.]/g, '') + idOf(number);
 }
 
 function isoOf(us) {
