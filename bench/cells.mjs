@@ -37,10 +37,10 @@ export const CELLS = [
     jobOf: modelCallJob,
   },
   closed('tiny', 'Tiny runs of 200 B', { workload: 'tiny', turns: 12_000 }),
-  closed('fan-out', '1 000 children of one run', { workload: 'fan-out', turns: 40 }),
+  closed('fan-out', '1,000 children of one run', { workload: 'fan-out', turns: 40 }),
   closed('nested', '100 runs, each within the one before', { workload: 'nested', turns: 300 }),
   closed('conversation', 'Conversations that grow to 200 messages', { workload: 'conversation', turns: 40 }),
-  closed('stream', 'Answers in 5 000 chunks', { workload: 'stream', turns: 200 }),
+  closed('stream', 'Answers in 5,000 chunks', { workload: 'stream', turns: 200 }),
   closed('errors', 'Errors', { workload: 'errors', turns: 12_000 }),
   closed('mixed', 'All kinds, mixed', { workload: 'mixed', turns: 3_000 }),
   {

@@ -73,7 +73,7 @@ export function warmupTurnsOf(name, turns) {
 /**
  * Returns the driver's own variables for the service's address. All other settings keep their defaults, with two
  * exceptions: queues have room for all runs while the service answers, and braintrust keeps all of a stream's chunks
- * (by default, it keeps none if there are more than 1 000).
+ * (by default, it keeps none if there are more than 1,000).
  */
 export function environmentOf(name, url, { isDelivered }) {
   switch (name) {

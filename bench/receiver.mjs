@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
  * `npm run bench:receiver`: how fast the receiver stores runs with each store, compared with the database engine alone,
- * and how fast it answers the page's queries. `-- --full` measures up to 100 000 runs with 5 KB and 1 000 000 with 600
+ * and how fast it answers the page's queries. `-- --full` measures up to 100,000 runs with 5 KB and 1,000,000 with 600
  * B.
  */
 import { execFile } from 'node:child_process';

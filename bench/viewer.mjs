@@ -13,8 +13,8 @@ const browser = await chromium.launch(chromiumOptions());
 try {
   console.log(`medians of ${TIMES}, Chromium ${browser.version()}, ${VIEWPORT.width} × ${VIEWPORT.height}\n`);
   await tell('live tail: from the request that brings a run to its line', 'ms', 1_000, liveTail);
-  await tell('trace of 10 000 runs: from its address to its tree', 'ms', 1_000, await opening(10_000));
-  await tell('trace of 100 000 runs: from its address to its tree', 'ms', undefined, await opening(100_000));
+  await tell('trace of 10,000 runs: from its address to its tree', 'ms', 1_000, await opening(10_000));
+  await tell('trace of 100,000 runs: from its address to its tree', 'ms', undefined, await opening(100_000));
   await tell('scrolling it: 95 % of frames within', 'ms', 25, await scrolling(100_000));
   await tell('payload of 20 MB: from the key to its first rows', 'ms', 1_000, await payload());
 } finally {

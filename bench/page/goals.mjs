@@ -35,7 +35,7 @@ export const GOALS = [
     of: (node) => ratio(node, 'model-call', 'traceable', 'toOtlp'),
   },
   { title: 'Longest event-loop delay with a 5 MB input, ms', goal: '≤ 15', of: longestStall },
-  { title: 'CPU per run with 1 000 000 runs, × with 10 000 runs', goal: '≤ 1.1', of: growth },
+  { title: 'CPU per run with 1,000,000 runs, × with 10,000 runs', goal: '≤ 1.1', of: growth },
   { title: 'Time added to a call with tracing off, ns', goal: '≤ 50', of: (node) => addedTimes(node, 'off') },
   {
     title: 'Time that the recorder adds to a request that is not a model call, ns',

@@ -19,10 +19,10 @@ export const METHOD = `## Method
 - runspan runs with its default configuration, including redaction and limits. \`RunSpanProcessor\` receives the same spans as the
   OpenTelemetry rows.
 - The other libraries run with their default configuration, except for larger queues. With the default queues, OpenTelemetry and langfuse
-  (2 048 spans) and braintrust (15 000 rows) would drop runs, and dropped runs cost no CPU time. In the benchmarks, each queue holds up
-  to 1 000 000 entries, and OpenTelemetry's exporter up to 10 000 requests. The benchmarks configure braintrust to
-  record all stream chunks. By default, braintrust records no chunks of streams with more than 1 000 chunks.
-- Slow libraries run fewer turns. The column *runs* shows the number of runs. In the benchmark of 2 s model calls, 3 000 calls start per
+  (2,048 spans) and braintrust (15,000 rows) would drop runs, and dropped runs cost no CPU time. In the benchmarks, each queue holds up
+  to 1,000,000 entries, and OpenTelemetry's exporter up to 10,000 requests. The benchmarks configure braintrust to
+  record all stream chunks. By default, braintrust records no chunks of streams with more than 1,000 chunks.
+- Slow libraries run fewer turns. The column *runs* shows the number of runs. In the benchmark of 2 s model calls, 3,000 calls start per
   second, but only 600 with braintrust and 300 with langsmith. Benchmarks that would take minutes with braintrust and langsmith leave
   them out.
 - langfuse uses the newest OpenTelemetry SDK that it supports.`;

@@ -1,4 +1,4 @@
-/** A call that starts 1 000 concurrent calls of 200 bytes. */
+/** A call that starts 1,000 concurrent calls of 200 bytes. */
 import { piece } from './prose.mjs';
 
 const CHILDREN = 1_000;

@@ -1,5 +1,5 @@
 /**
- * A call with 5 MB of input: 2 500 documents with 2 KB each. The texts exist as flat strings before the call, so the
+ * A call with 5 MB of input: 2,500 documents with 2 KB each. The texts exist as flat strings before the call, so the
  * loop's delay is only the cost of tracing.
  */
 import { piece } from './prose.mjs';

@@ -1,4 +1,4 @@
-/** An answer that streams in 5 000 chunks. */
+/** An answer that streams in 5,000 chunks. */
 import { piece } from './prose.mjs';
 
 const CHUNKS = 5_000;

@@ -13,7 +13,7 @@ import { warnUntraced } from './warn-untraced.ts';
 
 /** Options for tracing an SDK client. Every option is optional. */
 export interface TracedClientOptions extends ThreadOptions {
-  /** Tags to add to every call. A list of more than 1 000 tags is ignored. */
+  /** Tags to add to every call. A list of more than 1,000 tags is ignored. */
   tags?: readonly string[];
   /**
    * Metadata to add to every call. Overrides recorded metadata. For example, `{ ls_provider: 'ollama' }` sets the

@@ -76,7 +76,7 @@ const ORDER_MAX = 4_096;
  * members `runspan-project` and `runspan-sampled`. Other baggage members are kept. The propagator reads the same
  * headers, and accepts `langsmith-trace` instead of `runspan-trace`.
  *
- * If tracing is off or suppressed, no headers are written. The same applies if the run's `dotted_order` exceeds 4 096
+ * If tracing is off or suppressed, no headers are written. The same applies if the run's `dotted_order` exceeds 4,096
  * characters. Invalid headers are ignored. The methods never throw.
  */
 export class RunPropagator implements TextMapPropagator<unknown> {

@@ -34,7 +34,7 @@ export type RunSpanExporterOptions = RunSpanProcessorOptions;
  * process crashes. `RunSpanProcessor` also combines spans and wrapped functions in one trace.
  *
  * The position of a run in its trace depends on its parent, but children end before their parents. Each span therefore
- * waits up to 5 minutes for its parent to be exported. Up to 10 000 spans can wait, with up to 64 Mi characters of text
+ * waits up to 5 minutes for its parent to be exported. Up to 10,000 spans can wait, with up to 64 Mi characters of text
  * in total. If a limit is exceeded, the oldest span starts a new trace. The ids of the missing parent are added to the
  * metadata. A span whose parent is in another process also starts a new trace. `forceFlush`, `shutdown` and the normal
  * end of the process end the wait for all spans.

@@ -26,7 +26,7 @@ export interface Keyring {
   readonly isGuessable: boolean;
 }
 
-/** The grant of each request if a receiver requires no key. */
+/** What a request may do if the receiver requires no key. */
 export const FULL_GRANT: Grant = { id: 'key', scope: DEFAULT_SCOPE, permission: 'admin' };
 
 const WRITE_GRANT: Grant = { id: 'write key', scope: DEFAULT_SCOPE, permission: 'write' };

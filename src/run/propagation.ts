@@ -164,8 +164,8 @@ function innermostOrder(value: string | undefined): string | undefined {
  * defaults to the current run. The `runspan-trace` header contains the run ids. The W3C `baggage` header keeps its
  * existing members and adds the run's project, tags, metadata and sampling decision.
  *
- * Adds no header if there is no run, tracing is off, or the dotted order is longer than 8 192 characters. Run fields
- * and metadata entries are omitted if they would make the baggage longer than 8 192 bytes.
+ * Adds no header if there is no run, tracing is off, or the dotted order is longer than 8,192 characters. Run fields
+ * and metadata entries are omitted if they would make the baggage longer than 8,192 bytes.
  */
 export function toHeaders(run?: Run, headers?: HeadersLike): Record<string, string> {
   const result: Record<string, string> = guard('toHeaders', () => plainHeaders(headers)) ?? {};

@@ -5,9 +5,9 @@ import type { Fields } from './run-fields.ts';
 /** The fields of an open run that `Run.set` can change. */
 export interface RunChanges {
   name?: string;
-  /** Tags to add to the run. A run keeps at most 1 000 tags. A list of more than 1 000 tags is ignored. */
+  /** Tags to add to the run. A run keeps at most 1,000 tags. A list of more than 1,000 tags is ignored. */
   tags?: readonly string[];
-  /** Metadata to add or replace. A run keeps at most 10 000 metadata keys. */
+  /** Metadata to add or replace. A run keeps at most 10,000 metadata keys. */
   metadata?: Fields;
   inputs?: Fields;
   outputs?: unknown;
@@ -47,7 +47,7 @@ export interface HookedRun {
    */
   set(changes: RunChanges): void;
   /**
-   * Records an event with the current time and a copy of `data`. A run keeps at most 10 000 events with at most
+   * Records an event with the current time and a copy of `data`. A run keeps at most 10,000 events with at most
    * `limits.payloadBytes` characters in total. Further events are dropped and counted in
    * `extra.metadata.dropped_events`.
    */

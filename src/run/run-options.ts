@@ -14,7 +14,7 @@ import { type Timestamp, timestampUs } from './time.ts';
 
 /** Fields that runs record. Nested runs inherit all fields. */
 export interface ContextFields extends ThreadOptions {
-  /** Tags to add to the runs. A list of more than 1 000 tags is ignored. */
+  /** Tags to add to the runs. A list of more than 1,000 tags is ignored. */
   tags?: readonly string[] | undefined;
   /** Metadata to add to the runs. */
   metadata?: Fields | undefined;
@@ -58,11 +58,11 @@ export interface RunOptions extends RunHooks, ThreadOptions {
   /** @default 'chain' */
   runType?: RunType;
   /**
-   * Tags of the run. A run keeps at most 1 000 tags, including inherited tags. A list of more than 1 000 tags is
+   * Tags of the run. A run keeps at most 1,000 tags, including inherited tags. A list of more than 1,000 tags is
    * ignored.
    */
   tags?: readonly string[];
-  /** Metadata of the run. A run keeps at most 10 000 metadata keys, including inherited keys. */
+  /** Metadata of the run. A run keeps at most 10,000 metadata keys, including inherited keys. */
   metadata?: Fields;
   /**
    * Name of the project in which the run is recorded. Nested runs inherit the project.

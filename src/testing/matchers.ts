@@ -34,8 +34,8 @@ export interface RunMatchers<Result = void> {
   /** Expects a run with these fields. Pass a string to match the run's name. */
   toHaveRun(expected: string | ExpectedRun): Result;
   /**
-   * Expects exactly these trees of runs in this order. Set `complete` or `ordered` to `false` to allow additional runs
-   * or any order.
+   * Expects exactly these trees of runs in this order. Set `complete` to `false` to allow additional runs, and `ordered`
+   * to `false` to allow any order.
    */
   toMatchTrace(expected: ExpectedTrace | readonly ExpectedTrace[], options?: TraceMatchOptions): Result;
 }

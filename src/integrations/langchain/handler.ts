@@ -7,7 +7,7 @@ import { installStepSource } from './steps.ts';
 
 /** Options of `RunspanCallbackHandler`. Every option is optional. */
 export interface RunspanCallbackHandlerOptions extends ThreadOptions {
-  /** Tags to add to every run, besides those from LangChain. A list of more than 1 000 tags is ignored. */
+  /** Tags to add to every run, besides those from LangChain. A list of more than 1,000 tags is ignored. */
   tags?: readonly string[];
   /** Metadata to add to every run. Metadata from LangChain takes precedence. */
   metadata?: Readonly<Record<string, unknown>>;

@@ -88,7 +88,7 @@ const TURN_MS = 10;
 /** The runs and other data of one tenant. */
 class Tenant {
   readonly runs = new Map<string, MemoryRun>();
-  /** Latest times at which tokens were revoked, by the id of the token or its run. */
+  /** Maps the id of a token or a run to the latest time at which the token, or the tokens of the run, were revoked. */
   readonly revokedMs = new Map<string, number>();
   /** Sequence number of the latest change to each trace. */
   readonly changed = new Map<string, number>();

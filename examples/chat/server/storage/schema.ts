@@ -44,12 +44,12 @@ export interface StartRequest {
 
 /** Limits of a store. Tests set other values. */
 export interface StoreLimits {
-  /** Time without a heartbeat after which a run's process counts as dead. @default 15 000 */
+  /** Time without a heartbeat after which a run's process counts as dead. @default 15,000 */
   readonly leaseMs: number;
-  /** Interval of heartbeats. @default 4 000 */
+  /** Interval of heartbeats. @default 4,000 */
   readonly heartbeatMs: number;
   /**
-   * Maximum number of events per thread. If a thread has more, the older half of its events is deleted. @default 20 000
+   * Maximum number of events per thread. If a thread has more, the older half of its events is deleted. @default 20,000
    */
   readonly eventsMax: number;
   /**

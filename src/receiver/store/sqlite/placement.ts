@@ -183,7 +183,7 @@ export class Placement {
     });
   }
 
-  /** Returns whether the run's previous ancestors may have lost their last descendant with usage. */
+  /** Returns whether a run that was above this run may now have no descendant with usage. */
   #hasLeftUsage({ row, trace, parentId, hasUsage }: SqliteRun): boolean {
     if (row === undefined) return false;
     const hasMoved = row.trace !== trace || (row.parent !== null && idText(row.parent) !== parentId);
