@@ -19,11 +19,11 @@ function documentedLimits(): Record<string, number | undefined> {
   );
 }
 
-/** Parses `100 000`, `20 MiB` and `0.5 s`. Milliseconds have no unit. */
+/** Parses `100,000`, `20 MiB` and `0.5 s`. Milliseconds have no unit. */
 function amountOf(text: string): number | undefined {
-  const [, number = '', unit = ''] = /^([\d. ]*\d)(?: ([a-zA-Z]+))?$/.exec(text) ?? [];
+  const [, number = '', unit = ''] = /^([\d.,]*\d)(?: ([a-zA-Z]+))?$/.exec(text) ?? [];
   const factor = UNITS[unit];
-  return number === '' || factor === undefined ? undefined : Number(number.replaceAll(' ', '')) * factor;
+  return number === '' || factor === undefined ? undefined : Number(number.replaceAll(',', '')) * factor;
 }
 
 test('all default limits are documented', () => {
