@@ -28,16 +28,15 @@ export function read(path: string): string {
   return readFileSync(join(root, path), 'utf8');
 }
 
-/** Returns the relative paths of the files with this ending below a folder of the repository. */
+/** Returns the relative paths of the files with this ending below a folder of the repository, except in `node_modules`. */
 export function filesUnder(folder: string, ending: string): string[] {
   if (!existsSync(join(root, folder))) return [];
-  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith(ending))
-    .map((entry) =>
-      join(entry.parentPath, entry.name)
-        .slice(join(root, folder).length + 1)
-        .replaceAll('\\', '/'),
-    )
+  return readdirSync(join(root, folder), { withFileTypes: true })
+    .filter(({ name }) => name !== 'node_modules')
+    .flatMap((entry) => {
+      if (!entry.isDirectory()) return entry.isFile() && entry.name.endsWith(ending) ? [entry.name] : [];
+      return filesUnder(`${folder}/${entry.name}`, ending).map((path) => `${entry.name}/${path}`);
+    })
     .sort();
 }
 
