@@ -49,7 +49,7 @@ function countsOf(parts: readonly Latencies[]): Float64Array {
   return counts;
 }
 
-function latencyBucketOf(latencyUs: number): number {
+export function latencyBucketOf(latencyUs: number): number {
   return latencyUs <= 1 ? 0 : Math.min(LATENCY_BUCKETS - 1, Math.ceil(Math.log(latencyUs) / BUCKET_LOG));
 }
 

@@ -1,0 +1,140 @@
+import type { ClickHouseClient } from '@clickhouse/client';
+import { RunspanError } from '../../../base/errors.ts';
+import { messageOf } from '../../../base/text.ts';
+import { StoreError } from '../store.ts';
+
+/** A value for a query, with its ClickHouse type. */
+export interface Param {
+  readonly type: string;
+  readonly value: unknown;
+}
+
+/** SQL text. Each `?` stands for the next parameter. Values from users are always parameters. */
+export interface Sql {
+  readonly sql: string;
+  readonly params: readonly Param[];
+}
+
+/** A row to insert, by column name. */
+export type InsertRow = Readonly<Record<string, unknown>>;
+
+/** Maximum duration of a query in ClickHouse, in seconds. */
+const QUERY_MAX_S = 10;
+/** Time after which a request fails, in milliseconds. An insert that ClickHouse has begun may still succeed. */
+const REQUEST_TIMEOUT_MS = 30_000;
+const CONNECTIONS_MAX = 20;
+
+/** Settings of all queries. */
+const SETTINGS = {
+  max_execution_time: QUERY_MAX_S,
+  max_memory_usage: '4000000000',
+  max_rows_to_read: '2000000000',
+  output_format_json_quote_64bit_integers: 0,
+  do_not_merge_across_partitions_select_final: 1,
+  async_insert: 0,
+} as const;
+
+/** Sends queries and inserts to a ClickHouse server. Failures of the server become a `StoreError`. */
+export class ClickHouse {
+  readonly #client: ClickHouseClient;
+
+  /** Loads the package `@clickhouse/client`. The URL contains the user, the password and the database. */
+  static async connect(url: string): Promise<ClickHouse> {
+    const { createClient } = await import('@clickhouse/client').catch((error: unknown) => {
+      const message =
+        'A store in ClickHouse needs the package @clickhouse/client: run `npm install @clickhouse/client`';
+      throw new RunspanError('RUNSPAN_STORE_FAILED', message, { cause: error });
+    });
+    const client = createClient({
+      url,
+      application: 'runspan',
+      request_timeout: REQUEST_TIMEOUT_MS,
+      max_open_connections: CONNECTIONS_MAX,
+      use_multipart_params_auto: true,
+      clickhouse_settings: SETTINGS,
+    });
+    return new ClickHouse(client);
+  }
+
+  private constructor(client: ClickHouseClient) {
+    this.#client = client;
+  }
+
+  async rows<Row>({ sql, params }: Sql): Promise<Row[]> {
+    const { query, query_params } = numbered(sql, params);
+    return await attempt(async () => {
+      const result = await this.#client.query({ query, query_params, format: 'JSONEachRow' });
+      return await result.json<Row>();
+    });
+  }
+
+  /** Inserts rows into a table in one block. Resolves when ClickHouse has acknowledged the block. */
+  async insert(table: string, rows: readonly InsertRow[]): Promise<void> {
+    if (rows.length === 0) return;
+    await attempt(() => this.#client.insert({ table, values: rows as InsertRow[], format: 'JSONEachRow' }));
+  }
+
+  async command({ sql, params }: Sql): Promise<void> {
+    const { query, query_params } = numbered(sql, params);
+    await attempt(() => this.#client.command({ query, query_params }));
+  }
+
+  async close(): Promise<void> {
+    await this.#client.close();
+  }
+}
+
+/** Creates SQL from a text with `?` for each value. */
+export function sql(text: string, ...params: readonly Param[]): Sql {
+  return { sql: text, params };
+}
+
+export function joined(parts: readonly Sql[], separator: string): Sql {
+  return { sql: parts.map((part) => part.sql).join(separator), params: parts.flatMap(({ params }) => params) };
+}
+
+export const string = (value: string): Param => ({ type: 'String', value });
+export const strings = (value: readonly string[]): Param => ({ type: 'Array(String)', value });
+export const uuid = (value: string): Param => ({ type: 'UUID', value });
+export const uuids = (value: readonly string[]): Param => ({ type: 'Array(UUID)', value });
+export const integer = (value: number): Param => ({ type: 'Int64', value });
+export const float = (value: number): Param => ({ type: 'Float64', value });
+
+function numbered(text: string, params: readonly Param[]): { query: string; query_params: Record<string, unknown> } {
+  let count = 0;
+  const query = text.replaceAll('?', () => `{p${count}:${params[count++]?.type}}`);
+  return { query, query_params: Object.fromEntries(params.map(({ value }, at) => [`p${at}`, value])) };
+}
+
+/** Codes of ClickHouse errors that end when the server has less to do. */
+const BUSY_CODES: readonly string[] = [
+  '202', // TOO_MANY_SIMULTANEOUS_QUERIES
+  '241', // MEMORY_LIMIT_EXCEEDED
+  '252', // TOO_MANY_PARTS
+];
+/** Codes of ClickHouse errors for a query that reads too much. */
+const TOO_LARGE_CODES: readonly string[] = [
+  '158', // TOO_MANY_ROWS
+  '159', // TIMEOUT_EXCEEDED
+  '307', // TOO_MANY_BYTES
+];
+const RETRY_AFTER_S = 5;
+
+async function attempt<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    throw storeErrorOf(error);
+  }
+}
+
+function storeErrorOf(error: unknown): StoreError {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (TOO_LARGE_CODES.includes(code)) {
+    return new StoreError('busy', 'The query reads too much: choose a shorter time range', RETRY_AFTER_S);
+  }
+  if (BUSY_CODES.includes(code)) {
+    return new StoreError('busy', `ClickHouse is overloaded: ${messageOf(error)}`, RETRY_AFTER_S);
+  }
+  return new StoreError('unavailable', `ClickHouse failed: ${messageOf(error)}`, RETRY_AFTER_S);
+}

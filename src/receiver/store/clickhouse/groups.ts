@@ -1,0 +1,111 @@
+import { type MemoryRun, MemoryTrace, Places } from '../memory-run.ts';
+import type { Prices } from '../prices.ts';
+import { type ClickHouse, sql, string, uuids } from './connection.ts';
+import { MESSAGE_COLUMNS, type MessageRow, runOf, TOMBSTONE } from './messages.ts';
+
+/** What a tombstone deletes: a run, a run with later runs below it, or a trace. */
+export type TombstoneKind = 'run' | 'subtree' | 'trace';
+
+/** The runs of a group, merged from all stored messages. */
+export interface Group {
+  readonly grp: string;
+  /** Runs that are not deleted, by id. */
+  readonly runs: ReadonlyMap<string, MemoryRun>;
+  readonly places: Places;
+  readonly traces: readonly MemoryTrace[];
+  /** Ids of runs that have messages or a tombstone, and are deleted. */
+  readonly deleted: readonly string[];
+  /** Start times in the messages of each run, including runs that are not visible. */
+  readonly startsUs: ReadonlyMap<string, ReadonlySet<number>>;
+  readonly version: bigint;
+}
+
+/** Reads groups. Groups without messages are omitted. */
+export async function readGroups(
+  db: ClickHouse,
+  tenant: string,
+  grps: readonly string[],
+  prices: Prices,
+): Promise<Group[]> {
+  const rows = await db.rows<MessageRow>(
+    sql(
+      `SELECT ${MESSAGE_COLUMNS} FROM messages WHERE tenant = ? AND grp IN (?) ORDER BY grp, id, received_us`,
+      string(tenant),
+      uuids(grps),
+    ),
+  );
+  return [...grouped(rows)].map(([grp, messages]) => groupOf(grp, messages, prices));
+}
+
+function grouped(rows: readonly MessageRow[]): Map<string, MessageRow[]> {
+  const groups = new Map<string, MessageRow[]>();
+  for (const row of rows) {
+    const group = groups.get(row.grp);
+    if (group === undefined) groups.set(row.grp, [row]);
+    else group.push(row);
+  }
+  return groups;
+}
+
+function groupOf(grp: string, rows: readonly MessageRow[], prices: Prices): Group {
+  const messages = new Map<string, MessageRow[]>();
+  const tombstones = new Map<string, TombstoneKind>();
+  for (const row of rows) {
+    if (row.kind === TOMBSTONE) tombstones.set(row.id, JSON.parse(row.fields).kind);
+    else messages.set(row.id, [...(messages.get(row.id) ?? []), row]);
+  }
+  const merged = [...messages].map(([id, own]) => runOf(id, own));
+  const received = new Map(merged.map(({ run }) => [run.id, run]));
+  const startsUs = new Map(merged.map(({ run, startsUs: own }) => [run.id, own]));
+  const all = new Places(received);
+  const deleted = new Set(
+    [...received.values()].filter((run) => isDeleted(run, received, all, tombstones)).map(({ id }) => id),
+  );
+  const runs = new Map([...received].filter(([id]) => !deleted.has(id)));
+  const places = new Places(runs);
+  const traces = [...places.runsByTrace()].map(([id, members]) => new MemoryTrace(id, members, places, prices));
+  const removed = [...tombstones].flatMap(([id, kind]) => (kind === 'trace' ? [] : [id]));
+  return {
+    grp,
+    runs,
+    places,
+    traces,
+    deleted: [...new Set([...deleted, ...removed])],
+    startsUs,
+    version: versionOf(rows),
+  };
+}
+
+/** Returns whether a run, its trace or a run above it was deleted. */
+function isDeleted(
+  run: MemoryRun,
+  runs: ReadonlyMap<string, MemoryRun>,
+  places: Places,
+  tombstones: ReadonlyMap<string, TombstoneKind>,
+): boolean {
+  if (tombstones.size === 0) return false;
+  if (tombstones.has(run.id) && tombstones.get(run.id) !== 'trace') return true;
+  const isTraceDeleted = (id: string | undefined): boolean => id !== undefined && tombstones.get(id) === 'trace';
+  if (isTraceDeleted(run.fields.trace_id) || isTraceDeleted(places.traceIdOf(run))) return true;
+  const path = new Set<string>();
+  for (let id = places.parentIdOf(run); id !== undefined && !path.has(id); ) {
+    if (tombstones.get(id) === 'subtree') return true;
+    path.add(id);
+    const above = runs.get(id);
+    id = above && places.parentIdOf(above);
+  }
+  return false;
+}
+
+/** Number of messages that a version counts. */
+const COUNT_MAX = 4_095;
+
+/**
+ * Returns the version of the rows that are derived from these messages. A later message, or a message that another
+ * server has received at the same time, makes it higher.
+ */
+function versionOf(rows: readonly MessageRow[]): bigint {
+  let latestUs = 0;
+  for (const { received_us } of rows) latestUs = Math.max(latestUs, received_us);
+  return BigInt(latestUs) * BigInt(COUNT_MAX + 1) + BigInt(Math.min(rows.length, COUNT_MAX));
+}

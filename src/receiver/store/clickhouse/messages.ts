@@ -1,0 +1,115 @@
+import { parseIsoTimestamp } from '../../../run/time.ts';
+import { MemoryRun } from '../memory-run.ts';
+import { merged, type PayloadFacts, previewsIn, type SmallFields, usageFacts } from '../run-summary.ts';
+import { spanKeysOf } from '../run-tree.ts';
+import { PAYLOAD_FIELDS, type PayloadField } from '../run-view.ts';
+import type { RunFields, RunOperation } from '../store.ts';
+import type { InsertRow } from './connection.ts';
+
+/** Kinds of rows in the table `messages`. */
+export const POST = 1;
+export const PATCH = 2;
+export const TOMBSTONE = 3;
+
+/** The group and the day in which all messages of a run are stored. */
+export interface Place {
+  readonly grp: string;
+  /** The day as `YYYY-MM-DD`. */
+  readonly day: string;
+}
+
+/** A message as it is stored, without its payloads. */
+export interface MessageRow {
+  readonly grp: string;
+  readonly id: string;
+  readonly kind: number;
+  readonly received_us: number;
+  /** JSON text of the fields other than payloads. */
+  readonly fields: string;
+  /** JSON text of `StoredFacts`. */
+  readonly facts: string;
+}
+
+/** A message with the JSON texts of its payloads. A payload that the message lacks is an empty string. */
+export type WholeMessageRow = MessageRow & Readonly<Record<PayloadField, string>>;
+
+/** What lists show of each payload. */
+type StoredFacts = { readonly [Field in PayloadField]?: PayloadFacts };
+
+export const MESSAGE_COLUMNS = 'grp, id, kind, received_us, fields, facts';
+
+/** A message of a run, merged from the messages of the same kind in a batch. */
+export interface Message {
+  readonly tenant: string;
+  readonly id: string;
+  readonly kind: RunOperation['kind'];
+  fields: RunFields;
+  texts: Partial<Record<PayloadField, string>>;
+}
+
+/** Returns the row to insert for a message. */
+export function insertRowOf(
+  { tenant, id, kind, fields, texts }: Message,
+  { grp, day }: Place,
+  receivedUs: number,
+): InsertRow {
+  const { inputs: _inputs, outputs: _outputs, events: _events, ...small } = fields;
+  const facts: { -readonly [Field in keyof StoredFacts]: StoredFacts[Field] } = {};
+  const payloads: Partial<Record<PayloadField, string>> = {};
+  for (const field of PAYLOAD_FIELDS) {
+    if (fields[field] === undefined) continue;
+    const payload = { [field]: fields[field] };
+    facts[field] = { ...previewsIn(payload), ...usageFacts(payload) };
+    payloads[field] = texts[field] ?? JSON.stringify(fields[field]);
+  }
+  return {
+    tenant,
+    day,
+    grp,
+    id,
+    kind: kind === 'post' ? POST : PATCH,
+    received_us: receivedUs,
+    fields: JSON.stringify(small),
+    facts: JSON.stringify(facts),
+    ...payloads,
+  };
+}
+
+/** Adds a later message of the same run and kind. */
+export function addTo(message: Message, { fields, texts }: Pick<RunOperation, 'fields' | 'texts'>): void {
+  message.fields = merged(message.fields, fields);
+  const left = PAYLOAD_FIELDS.filter((field) => fields[field] === undefined);
+  const kept = left.flatMap((field) => (message.texts[field] === undefined ? [] : [[field, message.texts[field]]]));
+  message.texts = { ...Object.fromEntries(kept), ...texts };
+}
+
+/**
+ * Merges the posts and patches of a run, and returns the run and all start times that its messages contain. The rows
+ * must be sorted by arrival.
+ */
+export function runOf(id: string, rows: readonly MessageRow[]): { run: MemoryRun; startsUs: ReadonlySet<number> } {
+  const ofKind = (kind: number): readonly MessageRow[] => rows.filter((row) => row.kind === kind);
+  const all = [...ofKind(POST), ...ofKind(PATCH)];
+  const run = new MemoryRun(id, Math.min(...all.map((row) => row.received_us)));
+  const facts: StoredFacts = Object.assign({}, ...all.map((row) => JSON.parse(row.facts)));
+  const fields = all.map((row): SmallFields => JSON.parse(row.fields));
+  run.fields = fields.reduce(merged, {});
+  run.facts = Object.assign({}, ...Object.values(facts));
+  run.spans = spanKeysOf(run.fields);
+  return { run, startsUs: new Set(fields.flatMap(({ start_time: start = '' }) => parseIsoTimestamp(start) ?? [])) };
+}
+
+/** Returns the JSON texts of a run's payloads. Patches take precedence, and later messages over earlier ones. */
+export function payloadsIn(rows: readonly WholeMessageRow[]): Partial<Record<PayloadField, string>> {
+  const ordered = rows.toSorted((a, b) => a.kind - b.kind || a.received_us - b.received_us);
+  const payloads: Partial<Record<PayloadField, string>> = {};
+  for (const row of ordered) for (const field of PAYLOAD_FIELDS) if (row[field] !== '') payloads[field] = row[field];
+  return payloads;
+}
+
+/** Returns the day on which a trace starts, from the `dotted_order` or the start time of one of its runs. */
+export function dayOf({ dotted_order: order, start_time: startTime }: RunFields): string | undefined {
+  const digits = order === undefined ? undefined : /^(\d{4})(\d\d)(\d\d)T/.exec(order);
+  if (digits) return digits.slice(1).join('-');
+  return startTime === undefined || parseIsoTimestamp(startTime) === undefined ? undefined : startTime.slice(0, 10);
+}

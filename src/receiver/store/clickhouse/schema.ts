@@ -1,0 +1,205 @@
+import { RunspanError } from '../../../base/errors.ts';
+import { type ClickHouse, sql } from './connection.ts';
+
+/**
+ * Messages, one row for each run, kind and content. A message that is sent again has the same `digest`, so it replaces
+ * itself. `grp` groups the runs of one or more traces: a run and its parent are in the same group. `rank` keeps the
+ * message that arrived first. Tombstones are messages of kind 3.
+ */
+const MESSAGES = `CREATE TABLE messages {cluster} (
+  tenant LowCardinality(String),
+  day Date,
+  grp UUID,
+  id UUID,
+  kind UInt8,
+  received_us Int64 CODEC(Delta, ZSTD(1)),
+  fields String CODEC(ZSTD(1)),
+  facts String CODEC(ZSTD(1)),
+  inputs String CODEC(ZSTD(3)),
+  outputs String CODEC(ZSTD(3)),
+  events String CODEC(ZSTD(3)),
+  digest UInt64 MATERIALIZED cityHash64(fields, inputs, outputs, events),
+  rank UInt64 MATERIALIZED 9000000000000000 - received_us,
+  INDEX by_id id TYPE bloom_filter(0.01) GRANULARITY 1,
+  INDEX by_time received_us TYPE minmax GRANULARITY 1
+) ENGINE = {replicated}ReplacingMergeTree({path}rank)
+PARTITION BY day ORDER BY (tenant, grp, id, kind, digest)`;
+
+/**
+ * One row for each visible run, derived from all messages of its group. The row with the highest version is valid.
+ */
+const RUNS = `CREATE TABLE runs {cluster} (
+  tenant LowCardinality(String),
+  day Date,
+  start_us Int64 CODEC(Delta, ZSTD(1)),
+  grp UUID,
+  id UUID,
+  version UInt64,
+  is_deleted UInt8,
+  n Int64 CODEC(Delta, ZSTD(1)),
+  trace UUID,
+  is_root UInt8,
+  latency_us Nullable(Int64) CODEC(ZSTD(1)),
+  latency_bucket UInt16,
+  project LowCardinality(String),
+  session_id Nullable(String),
+  name LowCardinality(String),
+  run_type LowCardinality(String),
+  status LowCardinality(String),
+  model LowCardinality(Nullable(String)),
+  thread Nullable(String),
+  user Nullable(String),
+  tags Array(LowCardinality(String)),
+  metadata Map(LowCardinality(String), String),
+  error String CODEC(ZSTD(1)),
+  input_tokens Nullable(Float64),
+  output_tokens Nullable(Float64),
+  total_tokens Nullable(Float64),
+  total_cost Nullable(Float64),
+  -- What the run adds to the totals of its trace.
+  counted_input_tokens Float64,
+  counted_output_tokens Float64,
+  counted_total_tokens Float64,
+  counted_total_cost Float64,
+  -- Totals of the trace, in the row of its root.
+  trace_input_tokens Nullable(Float64),
+  trace_output_tokens Nullable(Float64),
+  trace_total_tokens Nullable(Float64),
+  trace_total_cost Nullable(Float64),
+  -- JSON of the run's summary, and for a root of the totals of its trace.
+  summary String CODEC(ZSTD(1)),
+  totals String CODEC(ZSTD(1)),
+  INDEX by_id id TYPE bloom_filter(0.01) GRANULARITY 1,
+  INDEX by_trace trace TYPE bloom_filter(0.01) GRANULARITY 1,
+  INDEX by_thread thread TYPE bloom_filter(0.01) GRANULARITY 1,
+  INDEX by_user user TYPE bloom_filter(0.01) GRANULARITY 1,
+  INDEX by_tag tags TYPE bloom_filter(0.01) GRANULARITY 1,
+  INDEX by_metadata mapValues(metadata) TYPE bloom_filter(0.01) GRANULARITY 1
+) ENGINE = {replicated}ReplacingMergeTree({path}version, is_deleted)
+PARTITION BY day ORDER BY (tenant, start_us, grp, id)`;
+
+/** The group and the day of each run, so that a message without a trace finds the other messages of its run. */
+const RUN_IDS = `CREATE TABLE run_ids {cluster} (
+  tenant LowCardinality(String),
+  id UUID,
+  grp UUID,
+  day Date,
+  placed_us Int64
+) ENGINE = {replicated}ReplacingMergeTree({path}placed_us) PARTITION BY toYYYYMM(day) ORDER BY (tenant, id)`;
+
+/** Runs whose parent is not in their group yet. */
+const WAITING = `CREATE TABLE waiting {cluster} (
+  tenant LowCardinality(String),
+  id UUID,
+  waits_for UUID,
+  since DateTime
+) ENGINE = {replicated}ReplacingMergeTree({path}since) ORDER BY (tenant, id) TTL since + INTERVAL 1 DAY`;
+
+const ATTACHMENTS = `CREATE TABLE attachments {cluster} (
+  tenant LowCardinality(String),
+  day Date,
+  run UUID,
+  name String,
+  mime_type String,
+  size UInt64,
+  -- The bytes in base64, in chunks of the same attachment.
+  chunk UInt32,
+  data String CODEC(ZSTD(1)),
+  received_us Int64
+) ENGINE = {replicated}ReplacingMergeTree({path}received_us) PARTITION BY toYYYYMM(day)
+ORDER BY (tenant, run, name, chunk)`;
+
+const FEEDBACK = `CREATE TABLE feedback {cluster} (
+  tenant LowCardinality(String),
+  grp UUID,
+  run UUID,
+  id String,
+  key LowCardinality(String),
+  score Nullable(Float64),
+  json String CODEC(ZSTD(1)),
+  created_at String,
+  n Int64,
+  changed_us Int64,
+  is_deleted UInt8
+) ENGINE = {replicated}ReplacingMergeTree({path}changed_us, is_deleted) ORDER BY (tenant, grp, run, id)`;
+
+/** Changed traces of the last hour, for live pages. */
+const CHANGES = `CREATE TABLE changes {cluster} (
+  tenant LowCardinality(String),
+  changed_us Int64,
+  trace UUID
+) ENGINE = {replicated}MergeTree{path} ORDER BY (tenant, changed_us)
+TTL toDateTime(intDiv(changed_us, 1000000)) + INTERVAL 1 HOUR`;
+
+const KEYS = `CREATE TABLE keys {cluster} (
+  id String,
+  json String,
+  changed_us Int64
+) ENGINE = {replicated}ReplacingMergeTree({path}changed_us) ORDER BY id`;
+
+const KEY_USES = `CREATE TABLE key_uses {cluster} (
+  id String,
+  used_ms Int64
+) ENGINE = {replicated}ReplacingMergeTree({path}used_ms) ORDER BY id`;
+
+const TOKEN_SECRETS = `CREATE TABLE token_secrets {cluster} (
+  secret String,
+  created_ms Int64
+) ENGINE = {replicated}ReplacingMergeTree{path} ORDER BY secret`;
+
+const REVOKED_TOKENS = `CREATE TABLE revoked_tokens {cluster} (
+  tenant LowCardinality(String),
+  id UUID,
+  revoked_ms Int64
+) ENGINE = {replicated}ReplacingMergeTree({path}revoked_ms) ORDER BY (tenant, id)`;
+
+/** Statements of each migration, in order. Released migrations never change. */
+export const MIGRATIONS: readonly (readonly string[])[] = [
+  [MESSAGES, RUNS, RUN_IDS, WAITING, ATTACHMENTS, FEEDBACK, CHANGES, KEYS, KEY_USES, TOKEN_SECRETS, REVOKED_TOKENS],
+];
+
+const MIGRATIONS_TABLE = `CREATE TABLE IF NOT EXISTS migrations {cluster} (
+  version UInt32,
+  applied_at DateTime DEFAULT now()
+) ENGINE = {replicated}MergeTree{path} ORDER BY version`;
+
+/** Returns a statement for one server, or for all servers of a cluster. */
+export function statementFor(statement: string, cluster: string | undefined): string {
+  if (cluster === undefined)
+    return statement.replace(' {cluster}', '').replace('{replicated}', '').replace('{path}', '');
+  return statement
+    .replace('{cluster}', `ON CLUSTER '${cluster.replaceAll(/['\\]/g, '\\$&')}'`)
+    .replace('{replicated}', 'Replicated')
+    .replace('{path}', '');
+}
+
+/** Applies the migrations that the database lacks. Returns the number of applied migrations. */
+export async function migrate(db: ClickHouse, cluster?: string): Promise<number> {
+  await db.command(sql(statementFor(MIGRATIONS_TABLE, cluster)));
+  const version = await schemaVersion(db);
+  for (const [at, statements] of MIGRATIONS.slice(version).entries()) {
+    for (const statement of statements) await db.command(sql(statementFor(statement, cluster)));
+    await db.insert('migrations', [{ version: version + at + 1 }]);
+  }
+  return MIGRATIONS.length - version;
+}
+
+async function schemaVersion(db: ClickHouse): Promise<number> {
+  const [row] = await db.rows<{ version: number }>(sql('SELECT max(version) AS version FROM migrations'));
+  return row?.version ?? 0;
+}
+
+/** Throws a RunspanError if the database lacks migrations, or has migrations of a later version of runspan. */
+export async function checkSchema(db: ClickHouse): Promise<void> {
+  const tables = await db.rows(
+    sql("SELECT 1 FROM system.tables WHERE database = currentDatabase() AND name = 'migrations'"),
+  );
+  const version = tables.length === 0 ? 0 : await schemaVersion(db);
+  if (version === MIGRATIONS.length) return;
+  throw new RunspanError(
+    'RUNSPAN_STORE_INVALID',
+    version > MIGRATIONS.length
+      ? `The database was migrated by a later version of runspan: its schema has version ${version}, this version of runspan needs ${MIGRATIONS.length}`
+      : `The database has schema version ${version}, and this version of runspan needs ${MIGRATIONS.length}: run \`runspan store migrate\``,
+  );
+}
