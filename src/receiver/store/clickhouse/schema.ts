@@ -84,16 +84,19 @@ const RUN_IDS = `CREATE TABLE run_ids {cluster} (
   id UUID,
   grp UUID,
   day Date,
-  placed_us Int64
+  placed_us Int64,
+  INDEX by_time placed_us TYPE minmax GRANULARITY 1
 ) ENGINE = {replicated}ReplacingMergeTree({path}placed_us) PARTITION BY toYYYYMM(day) ORDER BY (tenant, id)`;
 
-/** Runs whose parent is not in their group yet. */
+/** Runs that move to the group of another run when that run arrives: their parent, or a message with their trace. */
 const WAITING = `CREATE TABLE waiting {cluster} (
   tenant LowCardinality(String),
   id UUID,
+  grp UUID,
   waits_for UUID,
-  since DateTime
-) ENGINE = {replicated}ReplacingMergeTree({path}since) ORDER BY (tenant, id) TTL since + INTERVAL 1 DAY`;
+  since_us Int64
+) ENGINE = {replicated}ReplacingMergeTree({path}since_us) ORDER BY (tenant, id)
+TTL toDateTime(intDiv(since_us, 1000000)) + INTERVAL 1 DAY`;
 
 const ATTACHMENTS = `CREATE TABLE attachments {cluster} (
   tenant LowCardinality(String),

@@ -1,0 +1,70 @@
+import { checkedPrices, type Prices } from '../prices.ts';
+import type { RunOperation, Scope } from '../store.ts';
+import { ClickHouse } from './connection.ts';
+import { Derivation } from './derivation.ts';
+import { PlaceFinder } from './places.ts';
+import { checkSchema } from './schema.ts';
+import { MessageWriter } from './writer.ts';
+
+/** Options of `ClickHouseStore.open`. */
+export interface ClickHouseStoreOptions {
+  /**
+   * Token prices, used to calculate the cost of runs that report no cost.
+   * @default none
+   */
+  prices?: Prices;
+  /**
+   * Time for which messages are collected before they are inserted, in milliseconds.
+   * @default 200
+   */
+  batchDelayMs?: number;
+}
+
+const BATCH_DELAY_MS = 200;
+
+/**
+ * A store in ClickHouse, for more runs than one machine can hold. Several receivers can use the same database. Lists,
+ * statistics and searches show a run a few seconds after it was stored.
+ */
+export class ClickHouseStore {
+  readonly #db: ClickHouse;
+  readonly #writer: MessageWriter;
+  readonly #derivation: Derivation;
+
+  /** Connects to a database whose schema is up to date. The URL contains the user, the password and the database. */
+  static async open(url: string, options: ClickHouseStoreOptions = {}): Promise<ClickHouseStore> {
+    const db = await ClickHouse.connect(url);
+    try {
+      await checkSchema(db);
+      return new ClickHouseStore(db, options);
+    } catch (error) {
+      await db.close();
+      throw error;
+    }
+  }
+
+  private constructor(db: ClickHouse, { prices = {}, batchDelayMs = BATCH_DELAY_MS }: ClickHouseStoreOptions) {
+    this.#db = db;
+    const places = new PlaceFinder(db);
+    this.#writer = new MessageWriter(db, places, batchDelayMs, (groups) => this.#derivation.add(groups));
+    const nowUs = () => this.#writer.nowUs();
+    this.#derivation = new Derivation(db, places, checkedPrices(prices), nowUs, () => {});
+    this.#derivation.start();
+  }
+
+  async apply({ tenant }: Scope, operations: readonly RunOperation[]): Promise<void> {
+    await this.#writer.write(tenant, operations);
+  }
+
+  /** Resolves when lists show all stored messages. */
+  async settled(): Promise<void> {
+    await this.#writer.idle();
+    await this.#derivation.settle();
+  }
+
+  async close(): Promise<void> {
+    await this.#writer.idle();
+    await this.#derivation.close();
+    await this.#db.close();
+  }
+}

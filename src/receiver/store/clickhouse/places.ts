@@ -1,0 +1,127 @@
+import { isObject } from '../../../base/options.ts';
+import { type ClickHouse, type InsertRow, sql, string, uuids } from './connection.ts';
+import { dayOf, type Message, type Place } from './messages.ts';
+
+/** Number of runs whose place is remembered. */
+const KNOWN_MAX = 100_000;
+const EARLIEST_DAY = '2000-01-01';
+const DAY_MS = 86_400_000;
+
+/** Finds the group and the day in which the messages of a run are stored. */
+export class PlaceFinder {
+  readonly #db: ClickHouse;
+  /** Places of the latest runs, by tenant and id. */
+  readonly #known = new Map<string, Place>();
+
+  constructor(db: ClickHouse) {
+    this.#db = db;
+  }
+
+  /**
+   * Returns the place of each message: the trace that the message names, the place of earlier messages of the run, the
+   * OpenTelemetry trace, the place of the parent, or a new group for the run.
+   */
+  async find(messages: readonly Message[]): Promise<ReadonlyMap<Message, Place>> {
+    const places = new Map<Message, Place>();
+    for (const tenant of new Set(messages.map((message) => message.tenant))) {
+      const own = messages.filter((message) => message.tenant === tenant);
+      for (const [message, place] of await this.#findIn(tenant, own)) places.set(message, place);
+    }
+    return places;
+  }
+
+  async #findIn(tenant: string, messages: readonly Message[]): Promise<ReadonlyMap<Message, Place>> {
+    const today = new Date().toISOString().slice(0, 10);
+    const named = new Map<string, Place>();
+    for (const { id, fields } of messages) {
+      if (fields.trace_id === undefined) continue;
+      named.set(id, { grp: fields.trace_id, day: storedDay(dayOf(fields), today) });
+    }
+    const unnamed = messages.filter(({ id }) => !named.has(id));
+    const asked = unnamed.flatMap(({ id, fields }) => [id, fields.parent_run_id ?? id]);
+    const stored = await this.stored(
+      tenant,
+      asked.filter((id) => !named.has(id)),
+    );
+    // Of a post and a patch of the same run, the one that names the parent or the OpenTelemetry trace counts.
+    const byId = new Map<string, Message>();
+    for (const message of unnamed) if (!byId.has(message.id) || isLinked(message)) byId.set(message.id, message);
+    const places = new Map([...stored, ...named]);
+    const placeOf = (id: string): Place | undefined => {
+      const message = byId.get(id);
+      if (places.has(id) || message === undefined) return places.get(id);
+      const trace = otelTraceOf(message);
+      const own = { grp: trace ?? id, day: storedDay(dayOf(message.fields), today) };
+      // Ends a cycle of parents.
+      places.set(id, own);
+      const parent = trace === undefined ? message.fields.parent_run_id : undefined;
+      const place = (parent === undefined ? undefined : placeOf(parent)) ?? own;
+      places.set(id, place);
+      return place;
+    };
+    return new Map(messages.map((message) => [message, placeOf(message.id) ?? { grp: message.id, day: today }]));
+  }
+
+  /** Returns the stored places of runs. Runs without a place are absent. */
+  async stored(tenant: string, ids: readonly string[]): Promise<ReadonlyMap<string, Place>> {
+    const places = new Map<string, Place>();
+    const unknown = new Set<string>();
+    for (const id of ids) {
+      const place = this.#known.get(tenant + id);
+      if (place === undefined) unknown.add(id);
+      else places.set(id, place);
+    }
+    if (unknown.size === 0) return places;
+    const rows = await this.#db.rows<Place & { id: string }>(
+      sql(
+        `SELECT id, argMax(grp, placed_us) AS grp, argMax(day, placed_us) AS day FROM run_ids
+          WHERE tenant = ? AND id IN (?) GROUP BY id`,
+        string(tenant),
+        uuids([...unknown]),
+      ),
+    );
+    for (const { id, grp, day } of rows) places.set(id, { grp, day });
+    return places;
+  }
+
+  /** Stores the places of runs, except for places that are stored already. */
+  async add(places: Iterable<readonly [tenant: string, id: string, place: Place]>, placedUs: number): Promise<void> {
+    const rows: InsertRow[] = [];
+    const added: [string, Place][] = [];
+    for (const [tenant, id, place] of places) {
+      if (this.#known.get(tenant + id)?.grp === place.grp) continue;
+      rows.push({ tenant, id, ...place, placed_us: placedUs });
+      added.push([tenant + id, place]);
+    }
+    await this.#db.insert('run_ids', rows);
+    for (const [key, place] of added) this.#remember(key, place);
+  }
+
+  #remember(key: string, place: Place): void {
+    this.#known.delete(key);
+    this.#known.set(key, place);
+    if (this.#known.size <= KNOWN_MAX) return;
+    for (const oldest of this.#known.keys()) {
+      this.#known.delete(oldest);
+      break;
+    }
+  }
+}
+
+function isLinked(message: Message): boolean {
+  return message.fields.parent_run_id !== undefined || otelTraceOf(message) !== undefined;
+}
+
+/** Returns the id of a message's OpenTelemetry trace as a UUID. */
+function otelTraceOf({ fields }: Message): string | undefined {
+  const otel = fields.extra?.metadata?.otel;
+  const id = isObject(otel) ? otel.trace_id : undefined;
+  if (typeof id !== 'string' || !/^[0-9a-f]{32}$/i.test(id)) return undefined;
+  return id.toLowerCase().replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}
+
+/** Returns the day, or today if the day is missing or cannot be right. */
+function storedDay(day: string | undefined, today: string): string {
+  const tomorrow = new Date(Date.parse(today) + DAY_MS).toISOString().slice(0, 10);
+  return day === undefined || day < EARLIEST_DAY || day > tomorrow ? today : day;
+}

@@ -1,0 +1,136 @@
+import { setTimer } from '../../../base/timers.ts';
+import { type RunOperation, StoreError } from '../store.ts';
+import type { ClickHouse, InsertRow } from './connection.ts';
+import { addTo, insertRowOf, type Message } from './messages.ts';
+import type { PlaceFinder } from './places.ts';
+
+/** Maximum number of messages in a batch. */
+const BATCH_MESSAGES = 10_000;
+/** Messages that wait for a batch or for ClickHouse. Above, requests are rejected. */
+const WAITING_MAX = 50_000;
+/** Days in an insert. ClickHouse writes a file for each day. */
+const DAYS_MAX = 20;
+const RETRY_AFTER_S = 2;
+
+interface Call {
+  readonly tenant: string;
+  readonly operations: readonly RunOperation[];
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** A group that has new messages. */
+export interface ChangedGroup {
+  readonly tenant: string;
+  readonly grp: string;
+}
+
+/** Collects the messages of several requests, and inserts them together. */
+export class MessageWriter {
+  readonly #db: ClickHouse;
+  readonly #places: PlaceFinder;
+  readonly #delayMs: number;
+  readonly #onStored: (groups: readonly ChangedGroup[]) => void;
+  #calls: Call[] = [];
+  #waiting = 0;
+  #latestUs = 0;
+  #writing: Promise<void> | undefined;
+
+  constructor(
+    db: ClickHouse,
+    places: PlaceFinder,
+    delayMs: number,
+    onStored: (groups: readonly ChangedGroup[]) => void,
+  ) {
+    this.#db = db;
+    this.#places = places;
+    this.#delayMs = delayMs;
+    this.#onStored = onStored;
+  }
+
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** Resolves when ClickHouse has acknowledged the messages. */
+  async write(tenant: string, operations: readonly RunOperation[]): Promise<void> {
+    if (this.#waiting + operations.length > WAITING_MAX) {
+      throw new StoreError('busy', 'Too many runs are waiting to be written to ClickHouse', RETRY_AFTER_S);
+    }
+    this.#waiting += operations.length;
+    await new Promise<void>((resolve, reject) => {
+      this.#calls.push({ tenant, operations, resolve, reject });
+      this.#writing ??= this.#writeAll();
+    });
+  }
+
+  /** Resolves when no messages are waiting. */
+  async idle(): Promise<void> {
+    while (this.#writing !== undefined) await this.#writing;
+  }
+
+  /** Returns a timestamp in microseconds that is later than all earlier ones of this process. */
+  nowUs(): number {
+    this.#latestUs = Math.max(Date.now() * 1_000, this.#latestUs + 1);
+    return this.#latestUs;
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#calls.length > 0) {
+      if (this.#delayMs > 0) await new Promise<void>((resolve) => setTimer(resolve, this.#delayMs));
+      const calls = this.#nextCalls();
+      const results = this.#insert(calls);
+      await results.then(
+        () => calls.forEach(({ resolve }) => resolve()),
+        (error: unknown) => calls.forEach(({ reject }) => reject(error)),
+      );
+      for (const { operations } of calls) this.#waiting -= operations.length;
+    }
+    this.#writing = undefined;
+  }
+
+  #nextCalls(): Call[] {
+    let messages = 0;
+    let count = 0;
+    for (const { operations } of this.#calls) {
+      messages += operations.length;
+      if (count > 0 && messages > BATCH_MESSAGES) break;
+      count += 1;
+    }
+    return this.#calls.splice(0, count);
+  }
+
+  async #insert(calls: readonly Call[]): Promise<void> {
+    const messages = mergedMessages(calls);
+    const places = await this.#places.find(messages);
+    const receivedUs = new Map(messages.map((message) => [message, this.nowUs()]));
+    const byDay = new Map<string, InsertRow[]>();
+    for (const [message, place] of places) {
+      const rows = byDay.get(place.day) ?? [];
+      byDay.set(place.day, rows);
+      rows.push(insertRowOf(message, place, receivedUs.get(message) ?? 0));
+    }
+    const placed = [...places].map(([{ tenant, id }, place]) => [tenant, id, place] as const);
+    await this.#places.add(placed, this.nowUs());
+    const days = [...byDay.values()];
+    for (let at = 0; at < days.length; at += DAYS_MAX) {
+      await this.#db.insert('messages', days.slice(at, at + DAYS_MAX).flat());
+    }
+    const groups = new Map(placed.map(([tenant, , { grp }]) => [tenant + grp, { tenant, grp }]));
+    this.#onStored([...groups.values()]);
+  }
+}
+
+/** Merges the messages of each run, its posts and its patches separately. */
+function mergedMessages(calls: readonly Call[]): Message[] {
+  const messages = new Map<string, Message>();
+  for (const { tenant, operations } of calls) {
+    for (const { kind, id, fields, texts = {} } of operations) {
+      const key = `${kind} ${id} ${tenant}`;
+      const message = messages.get(key);
+      if (message === undefined) messages.set(key, { tenant, id, kind, fields, texts: { ...texts } });
+      else addTo(message, { fields, texts });
+    }
+  }
+  return [...messages.values()];
+}
