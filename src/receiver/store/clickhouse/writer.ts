@@ -79,11 +79,12 @@ export class MessageWriter {
     while (this.#calls.length > 0) {
       if (this.#delayMs > 0) await new Promise<void>((resolve) => setTimer(resolve, this.#delayMs));
       const calls = this.#nextCalls();
-      const results = this.#insert(calls);
-      await results.then(
-        () => calls.forEach(({ resolve }) => resolve()),
-        (error: unknown) => calls.forEach(({ reject }) => reject(error)),
-      );
+      try {
+        await this.#insert(calls);
+        for (const { resolve } of calls) resolve();
+      } catch (error) {
+        for (const { reject } of calls) reject(error);
+      }
       for (const { operations } of calls) this.#waiting -= operations.length;
     }
     this.#writing = undefined;
