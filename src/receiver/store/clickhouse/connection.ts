@@ -40,7 +40,7 @@ export class ClickHouse {
 
   /** Loads the package `@clickhouse/client`. The URL contains the user, the password and the database. */
   static async connect(url: string): Promise<ClickHouse> {
-    const { createClient } = await import('@clickhouse/client').catch((error: unknown) => {
+    const { ClickHouseLogLevel, createClient } = await import('@clickhouse/client').catch((error: unknown) => {
       const message =
         'A store in ClickHouse needs the package @clickhouse/client: run `npm install @clickhouse/client`';
       throw new RunspanError('RUNSPAN_STORE_FAILED', message, { cause: error });
@@ -48,6 +48,8 @@ export class ClickHouse {
     const client = createClient({
       url,
       application: 'runspan',
+      // Errors are thrown, and the client would also print them.
+      log: { level: ClickHouseLogLevel.OFF },
       request_timeout: REQUEST_TIMEOUT_MS,
       max_open_connections: CONNECTIONS_MAX,
       use_multipart_params_auto: true,
