@@ -241,7 +241,7 @@ export function memoryThread(thread: string, roots: readonly TracedRun[]): Threa
   });
 }
 
-function figuresOf(feedback: readonly Feedback[]): FeedbackFigures[] {
+export function figuresOf(feedback: readonly Pick<Feedback, 'key' | 'score'>[]): FeedbackFigures[] {
   return [...new Set(feedback.map(({ key }) => key))].sort().map((key) => {
     const own = feedback.filter((one) => one.key === key);
     const scores = own.flatMap(({ score }) => (score === undefined ? [] : [Number(score)]));

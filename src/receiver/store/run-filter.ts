@@ -156,14 +156,19 @@ const OPERATORS: Readonly<Record<Bound['operator'], (value: number, amount: numb
   '<=': (value, amount) => value <= amount,
 };
 
-export function isMatchingFeedback(comparison: Comparison, { key, score, value }: Feedback): boolean {
+export function isMatchingFeedback(comparison: Comparison, feedback: Feedback): boolean {
+  const { key, score } = feedback;
   if (comparison.key !== key) return false;
+  if (comparison.bounds !== undefined) {
+    return isWithin(comparison.bounds, score === undefined ? undefined : Number(score));
+  }
+  return comparison.values === undefined || hasValue(comparison, feedbackTexts(feedback));
+}
+
+/** Returns the texts of a feedback that a filter compares. */
+export function feedbackTexts({ score, value }: Pick<Feedback, 'score' | 'value'>): string[] {
   const number = score === undefined ? undefined : Number(score);
-  if (comparison.bounds !== undefined) return isWithin(comparison.bounds, number);
-  return (
-    comparison.values === undefined ||
-    hasValue(comparison, [score, number, value].filter((one) => one !== undefined).map(metadataText))
-  );
+  return [score, number, value].filter((one) => one !== undefined).map(metadataText);
 }
 
 /** Returns the texts of a run that a filter compares. */

@@ -1,9 +1,21 @@
+import type {
+  ListQuery,
+  Page,
+  Ranged,
+  Suggestion,
+  SuggestionQuery,
+  ThreadQuery,
+  TimeRange,
+} from '../../query/query.ts';
 import { checkedPrices, type Prices } from '../prices.ts';
+import type { ProjectSummary, RunSummary, ThreadSummary, TraceSummary } from '../run-view.ts';
 import type { RunOperation, Scope } from '../store.ts';
 import { ClickHouse } from './connection.ts';
 import { Derivation } from './derivation.ts';
+import { list, projects, suggestions, traces } from './lists.ts';
 import { PlaceFinder } from './places.ts';
 import { checkSchema } from './schema.ts';
+import { threads } from './threads.ts';
 import { MessageWriter } from './writer.ts';
 
 /** Options of `ClickHouseStore.open`. */
@@ -54,6 +66,26 @@ export class ClickHouseStore {
 
   async apply({ tenant }: Scope, operations: readonly RunOperation[]): Promise<void> {
     await this.#writer.write(tenant, operations);
+  }
+
+  async projects(scope: Scope, range: TimeRange): Promise<ProjectSummary[]> {
+    return await projects(this.#db, scope, range);
+  }
+
+  async traces(scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>> {
+    return await traces(this.#db, scope, query);
+  }
+
+  async threads(scope: Scope, query: Ranged<ThreadQuery>): Promise<Page<ThreadSummary>> {
+    return await threads(this.#db, scope, query);
+  }
+
+  async list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>> {
+    return await list(this.#db, scope, query);
+  }
+
+  async suggestions(scope: Scope, query: SuggestionQuery): Promise<Suggestion[]> {
+    return await suggestions(this.#db, scope, query);
   }
 
   /** Resolves when lists show all stored messages. */

@@ -48,8 +48,6 @@ export class ClickHouse {
     const client = createClient({
       url,
       application: 'runspan',
-      // Errors are thrown, and the client would also print them.
-      log: { level: ClickHouseLogLevel.OFF },
       request_timeout: REQUEST_TIMEOUT_MS,
       max_open_connections: CONNECTIONS_MAX,
       use_multipart_params_auto: true,
@@ -102,6 +100,7 @@ export const strings = (value: readonly string[]): Param => ({ type: 'Array(Stri
 export const uuid = (value: string): Param => ({ type: 'UUID', value });
 export const uuids = (value: readonly string[]): Param => ({ type: 'Array(UUID)', value });
 export const integer = (value: number): Param => ({ type: 'Int64', value });
+export const integers = (value: readonly number[]): Param => ({ type: 'Array(Int64)', value });
 export const float = (value: number): Param => ({ type: 'Float64', value });
 
 function numbered(text: string, params: readonly Param[]): { query: string; query_params: Record<string, unknown> } {

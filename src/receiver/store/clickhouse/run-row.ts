@@ -1,6 +1,6 @@
 import { latencyBucketOf } from '../latencies.ts';
 import type { MemoryTrace, TracedRun } from '../memory-run.ts';
-import { metadataTextOf, projectOf } from '../run-filter.ts';
+import { errorText, metadataTextOf, projectOf } from '../run-filter.ts';
 import { USAGE_KEYS } from '../run-summary.ts';
 import type { Usage } from '../run-view.ts';
 import type { InsertRow } from './connection.ts';
@@ -25,7 +25,7 @@ export function rowsOf(tenant: string, { grp, traces, startsUs, version }: Group
 }
 
 function columnsOf(trace: MemoryTrace, traced: TracedRun): InsertRow {
-  const { run, summary, startUs, latencyUs, metadata = {}, error = '' } = traced;
+  const { run, summary, startUs, latencyUs, metadata = {}, error } = traced;
   const isRoot = traced === trace.root;
   const totals = isRoot ? trace.totals() : undefined;
   const { feedback: _, ...shown } = totals ?? {};
@@ -49,7 +49,7 @@ function columnsOf(trace: MemoryTrace, traced: TracedRun): InsertRow {
     user: summary.user ?? null,
     tags: summary.tags ?? [],
     metadata: Object.fromEntries(texts),
-    error,
+    error: errorText(error) ?? '',
     ...usageColumns('', summary.usage, null),
     ...usageColumns('counted_', trace.countedUsage(traced), 0),
     ...usageColumns('trace_', totals?.usage, null),

@@ -51,6 +51,7 @@ const RUNS = `CREATE TABLE runs {cluster} (
   user Nullable(String),
   tags Array(LowCardinality(String)),
   metadata Map(LowCardinality(String), String),
+  -- The error as filters compare it: see errorText.
   error String CODEC(ZSTD(1)),
   input_tokens Nullable(Float64),
   output_tokens Nullable(Float64),
@@ -119,6 +120,8 @@ const FEEDBACK = `CREATE TABLE feedback {cluster} (
   id String,
   key LowCardinality(String),
   score Nullable(Float64),
+  -- The texts that filters compare: see feedbackTexts.
+  texts Array(String),
   json String CODEC(ZSTD(1)),
   created_at String,
   n Int64,

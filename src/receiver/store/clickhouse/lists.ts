@@ -1,0 +1,283 @@
+import { isoTimestamp } from '../../../run/time.ts';
+import type { Feedback } from '../../feedback/feedback.ts';
+import { cursorOf, PAGE_ITEMS, positionOf } from '../../query/cursor.ts';
+import type { ListQuery, Page, Ranged, SortKey, Suggestion, SuggestionQuery, TimeRange } from '../../query/query.ts';
+import { metadataKeyOf } from '../../query/query-keys.ts';
+import { figuresOf } from '../memory-run.ts';
+import { ALL_TIMES, filterOf, type RunFilter } from '../run-filter.ts';
+import type { ProjectSummary, RunSummary, TraceSummary } from '../run-view.ts';
+import type { Scope } from '../store.ts';
+import { SUGGESTED_RUNS_MAX, suggestionsOf } from '../suggestions.ts';
+import { allOf, conditionOf, rangeConditions, type UsageOf } from './conditions.ts';
+import { type ClickHouse, float, integer, integers, type Sql, sql, string, uuids } from './connection.ts';
+import { searchConditions } from './search.ts';
+
+/** The key of a row in the table `runs`, and its position in a list. */
+interface KeyRow {
+  readonly id: string;
+  readonly grp: string;
+  readonly start_us: number;
+  readonly n: number;
+  readonly value: number | null;
+}
+
+/** The JSON texts of a row in the table `runs`. */
+interface SummaryRow {
+  readonly id: string;
+  readonly summary: string;
+  readonly totals: string;
+}
+
+export async function list(db: ClickHouse, scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>> {
+  const { rows, next } = await pageOfRows(db, scope, query, 'runs');
+  return { items: rows.map(({ summary }) => JSON.parse(summary)), ...next };
+}
+
+export async function traces(db: ClickHouse, scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>> {
+  const { rows, keys, next } = await pageOfRows(db, scope, query, 'traces');
+  const feedback = await feedbackByTrace(
+    db,
+    scope.tenant,
+    keys.map(({ grp }) => grp),
+  );
+  const items = rows.map((row): TraceSummary => {
+    const summary: RunSummary = JSON.parse(row.summary);
+    const trace: TraceSummary['trace'] = JSON.parse(row.totals);
+    const figures = figuresOf(feedback.get(summary.trace_id) ?? []);
+    return { ...summary, trace: { ...trace, ...(figures.length > 0 && { feedback: figures }) } };
+  });
+  return { items, ...next };
+}
+
+export async function projects(db: ClickHouse, scope: Scope, range: TimeRange): Promise<ProjectSummary[]> {
+  const { sql: where, params } = conditionOf(scope.tenant, filterOf(scope, { range }));
+  const rows = await db.rows<{ project: string; traces: number; last_us: number }>({
+    sql: `SELECT project, count() AS traces, max(start_us) AS last_us FROM runs FINAL
+      WHERE ${where} AND is_root = 1 GROUP BY project`,
+    params,
+  });
+  return rows
+    .map(({ project, traces: count, last_us }) => ({
+      name: project,
+      traces: count,
+      last_start_time: isoTimestamp(last_us),
+    }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+export async function suggestions(
+  db: ClickHouse,
+  scope: Scope,
+  { field, text = '', project }: SuggestionQuery,
+): Promise<Suggestion[]> {
+  const filter = filterOf(scope, { range: ALL_TIMES, ...(project !== undefined && { project }) });
+  const { sql: selected, params } = suggestedColumn(field);
+  const rows = await firstRows(db, scope.tenant, filter.range, true, SUGGESTED_RUNS_MAX, async (range, limit) => {
+    const where = conditionOf(scope.tenant, { ...filter, range });
+    return await db.rows<{ id: string; grp: string; value: string | null | readonly string[] }>({
+      sql: `SELECT id, grp, ${selected} AS value FROM runs FINAL WHERE ${where.sql}
+        ORDER BY start_us DESC, n DESC LIMIT ${limit}`,
+      params: [...params, ...where.params],
+    });
+  });
+  const values = field === 'feedback' ? await feedbackKeys(db, scope.tenant, rows) : rows.map(({ value }) => value);
+  return suggestionsOf(
+    values.map((value) => (Array.isArray(value) ? value : [(value as string | null) ?? undefined])),
+    text,
+  );
+}
+
+/** SQL for the values of a run that can be suggested for a field. */
+function suggestedColumn(field: SuggestionQuery['field']): Sql {
+  const key = metadataKeyOf(field);
+  if (key !== undefined) return sql('if(mapContains(metadata, ?), metadata[?], NULL)', string(key), string(key));
+  switch (field) {
+    case 'meta':
+      return sql('mapKeys(metadata)');
+    case 'tag':
+      return sql('tags');
+    case 'type':
+      return sql('run_type');
+    case 'feedback':
+      return sql('NULL');
+    default:
+      return sql(field);
+  }
+}
+
+async function feedbackKeys(
+  db: ClickHouse,
+  tenant: string,
+  runs: readonly { readonly id: string; readonly grp: string }[],
+): Promise<string[][]> {
+  const rows = await db.rows<{ keys: string[] }>(
+    sql(
+      'SELECT groupArray(key) AS keys FROM feedback FINAL WHERE tenant = ? AND grp IN (?) AND run IN (?) GROUP BY run',
+      string(tenant),
+      uuids([...new Set(runs.map(({ grp }) => grp))]),
+      uuids(runs.map(({ id }) => id)),
+    ),
+  );
+  return rows.map(({ keys }) => keys);
+}
+
+async function pageOfRows(
+  db: ClickHouse,
+  scope: Scope,
+  query: Ranged<ListQuery>,
+  listed: 'runs' | 'traces',
+): Promise<{ keys: readonly KeyRow[]; rows: readonly SummaryRow[]; next: { next?: string } }> {
+  const { tenant } = scope;
+  const { limit = PAGE_ITEMS, cursor } = query;
+  const after = cursor === undefined ? [] : [following(cursor, query, listed)];
+  const filter = filterOf(scope, query);
+  const others = [...after, ...(await searchConditions(db, tenant, filter, listed))];
+  const found = await keysOf(db, tenant, filter, query, listed, others);
+  const keys = found.slice(0, limit);
+  const last = keys.at(-1);
+  const next = found.length > limit && last !== undefined ? { next: cursorOf(last) } : {};
+  const rows = await summariesOf(db, tenant, keys);
+  return { keys, rows: keys.flatMap(({ id }) => rows.get(id) ?? []), next };
+}
+
+/** Returns the keys of a page, and of one more row if there are more rows. */
+async function keysOf(
+  db: ClickHouse,
+  tenant: string,
+  filter: RunFilter,
+  { sort = 'start_time', order = 'descending', cursor, limit = PAGE_ITEMS }: Ranged<ListQuery>,
+  listed: 'runs' | 'traces',
+  others: readonly Sql[],
+): Promise<KeyRow[]> {
+  const usage: UsageOf = listed === 'traces' ? 'trace' : 'run';
+  const [isDescending, column] = [order === 'descending', sortColumn(sort, listed)];
+  const direction = isDescending ? 'DESC' : 'ASC';
+  const read = async (range: TimeRange, rowsMax: number): Promise<KeyRow[]> => {
+    const isRoot = listed === 'traces' ? [sql('is_root = 1')] : [];
+    const { sql: where, params } = allOf([conditionOf(tenant, { ...filter, range }, usage), ...isRoot, ...others]);
+    return await db.rows<KeyRow>({
+      sql: `SELECT id, grp, start_us, n, ${column} AS value FROM runs FINAL WHERE ${where}
+        ORDER BY value ${direction} NULLS LAST, n ${direction} LIMIT ${rowsMax}`,
+      params,
+    });
+  };
+  if (sort !== 'start_time') return await read(filter.range, limit + 1);
+  const range = cursor === undefined ? filter.range : rangeAfter(filter.range, cursor, isDescending);
+  return await firstRows(db, tenant, range, isDescending, limit + 1, read);
+}
+
+function sortColumn(sort: SortKey, listed: 'runs' | 'traces'): string {
+  const prefix = listed === 'traces' ? 'trace_' : '';
+  const columns: Readonly<Record<SortKey, string>> = {
+    start_time: 'start_us',
+    latency: 'latency_us',
+    tokens: `${prefix}total_tokens`,
+    cost: `${prefix}total_cost`,
+  };
+  return columns[sort];
+}
+
+/** Returns the condition that selects the rows after a cursor. */
+function following(cursor: string, { sort = 'start_time', order }: Ranged<ListQuery>, listed: 'runs' | 'traces'): Sql {
+  const { value, n } = positionOf(cursor);
+  const sign = order === 'ascending' ? '>' : '<';
+  const column = sortColumn(sort, listed);
+  if (value === null) return sql(`${column} IS NULL AND n ${sign} ?`, integer(n));
+  const isLater = `${column} ${sign} ? OR (${column} = ? AND n ${sign} ?)`;
+  return sql(`${isLater} OR ${column} IS NULL`, float(value), float(value), integer(n));
+}
+
+function rangeAfter({ fromUs, beforeUs }: TimeRange, cursor: string, isDescending: boolean): TimeRange {
+  const us = positionOf(cursor).value ?? 0;
+  return isDescending ? { fromUs, beforeUs: Math.min(beforeUs, us + 1) } : { fromUs: Math.max(fromUs, us), beforeUs };
+}
+
+const DAY_US = 86_400_000_000;
+
+/**
+ * Returns the first or last rows of a time range. Reads one day, then eight days, then the rest until there are enough
+ * rows, because it takes long to read all rows with `FINAL`.
+ */
+export async function firstRows<Row>(
+  db: ClickHouse,
+  tenant: string,
+  range: TimeRange,
+  isDescending: boolean,
+  limit: number,
+  read: (range: TimeRange, limit: number) => Promise<Row[]>,
+): Promise<Row[]> {
+  const { sql: where, params } = allOf([sql('tenant = ?', string(tenant)), ...rangeConditions(range)]);
+  const [first] = await db.rows<{ start_us: number }>({
+    sql: `SELECT start_us FROM runs WHERE ${where} ORDER BY start_us ${isDescending ? 'DESC' : 'ASC'} LIMIT 1`,
+    params,
+  });
+  const rows: Row[] = [];
+  for (const window of first === undefined ? [] : windowsOf(range, first.start_us, isDescending)) {
+    rows.push(...(await read(window, limit - rows.length)));
+    if (rows.length >= limit) break;
+  }
+  return rows;
+}
+
+function windowsOf({ fromUs, beforeUs }: TimeRange, firstUs: number, isDescending: boolean): TimeRange[] {
+  const edges = [DAY_US, 9 * DAY_US].map((us) => (isDescending ? firstUs - us : firstUs + us));
+  const inside = edges.filter((us) => us > fromUs && us < beforeUs);
+  if (!isDescending) {
+    const starts = [fromUs, ...inside];
+    return starts.map((start, at) => ({ fromUs: start, beforeUs: starts[at + 1] ?? beforeUs }));
+  }
+  const ends = [beforeUs, ...inside];
+  return ends.map((end, at) => ({ fromUs: ends[at + 1] ?? fromUs, beforeUs: end }));
+}
+
+/** Returns the summaries of runs by id. Runs that have been deleted are missing. */
+export async function summariesOf(
+  db: ClickHouse,
+  tenant: string,
+  keys: readonly Pick<KeyRow, 'id' | 'start_us'>[],
+): Promise<Map<string, SummaryRow>> {
+  if (keys.length === 0) return new Map();
+  const rows = await db.rows<SummaryRow>(
+    sql(
+      'SELECT id, summary, totals FROM runs FINAL WHERE tenant = ? AND start_us IN (?) AND id IN (?)',
+      string(tenant),
+      integers([...new Set(keys.map(({ start_us }) => start_us))]),
+      uuids(keys.map(({ id }) => id)),
+    ),
+  );
+  return new Map(rows.map((row) => [row.id, row]));
+}
+
+/** Returns the feedback on the visible runs of some groups, by trace. */
+export async function feedbackByTrace(
+  db: ClickHouse,
+  tenant: string,
+  grps: readonly string[],
+): Promise<Map<string, Pick<Feedback, 'key' | 'score'>[]>> {
+  const byTrace = new Map<string, Pick<Feedback, 'key' | 'score'>[]>();
+  const rows = await db.rows<{ run: string; key: string; score: number | null }>(
+    sql(
+      'SELECT run, key, score FROM feedback FINAL WHERE tenant = ? AND grp IN (?) ORDER BY n',
+      string(tenant),
+      uuids([...new Set(grps)]),
+    ),
+  );
+  const tracesOfRuns = await tracesOf(db, tenant, [...new Set(rows.map(({ run }) => run))]);
+  for (const { run, key, score } of rows) {
+    const trace = tracesOfRuns.get(run);
+    if (trace === undefined) continue;
+    const feedback = byTrace.get(trace) ?? [];
+    byTrace.set(trace, feedback);
+    feedback.push({ key, ...(score !== null && { score }) });
+  }
+  return byTrace;
+}
+
+/** Returns the trace of each visible run. */
+async function tracesOf(db: ClickHouse, tenant: string, runs: readonly string[]): Promise<Map<string, string>> {
+  if (runs.length === 0) return new Map();
+  // The id is a part of the key, so all versions of a row are selected.
+  const text = 'SELECT id, trace FROM runs FINAL WHERE tenant = ? AND id IN (?) SETTINGS use_skip_indexes_if_final = 1';
+  const rows = await db.rows<{ id: string; trace: string }>(sql(text, string(tenant), uuids(runs)));
+  return new Map(rows.map(({ id, trace }) => [id, trace]));
+}

@@ -1,0 +1,116 @@
+import { cursorOf, PAGE_ITEMS, positionOf } from '../../query/cursor.ts';
+import type { Page, Ranged, ThreadQuery } from '../../query/query.ts';
+import { figuresOf } from '../memory-run.ts';
+import { ALL_TIMES, filterOf } from '../run-filter.ts';
+import { USAGE_KEYS } from '../run-summary.ts';
+import type { RunStatus, RunSummary, ThreadSummary, Usage } from '../run-view.ts';
+import type { Scope } from '../store.ts';
+import { type Turn, threadSummaryOf } from '../thread-summary.ts';
+import { allOf, conditionOf } from './conditions.ts';
+import { type ClickHouse, integer, type Sql, sql, strings } from './connection.ts';
+import { feedbackByTrace, summariesOf } from './lists.ts';
+import { searchConditions } from './search.ts';
+
+/** A thread, with the position of its latest matching turn. */
+interface LatestRow {
+  readonly thread: string;
+  readonly value: number;
+  readonly n: number;
+}
+
+type TurnRow = {
+  readonly id: string;
+  readonly grp: string;
+  readonly trace: string;
+  readonly thread: string;
+  readonly start_us: number;
+  readonly latency_us: number | null;
+  readonly status: RunStatus;
+  readonly project: string;
+  readonly user: string | null;
+} & { readonly [Key in keyof Usage as `trace_${Key}`]-?: number | null };
+
+export async function threads(db: ClickHouse, scope: Scope, query: Ranged<ThreadQuery>): Promise<Page<ThreadSummary>> {
+  const { limit = PAGE_ITEMS, project } = query;
+  const found = await latestTurns(db, scope, query, limit + 1);
+  const shown = found.slice(0, limit);
+  const inProject = filterOf(scope, { range: ALL_TIMES, ...(project !== undefined && { project }) });
+  const names = shown.map(({ thread }) => thread);
+  const items = await summaries(db, scope.tenant, names, conditionOf(scope.tenant, inProject));
+  const last = shown.at(-1);
+  return found.length > limit && last !== undefined ? { items, next: cursorOf(last) } : { items };
+}
+
+/** Returns the threads in descending order of their latest matching turn. */
+async function latestTurns(
+  db: ClickHouse,
+  scope: Scope,
+  { cursor, ...query }: Ranged<ThreadQuery>,
+  limit: number,
+): Promise<LatestRow[]> {
+  const filter = filterOf(scope, query);
+  const { sql: where, params } = allOf([
+    conditionOf(scope.tenant, filter, 'trace'),
+    sql('is_root = 1 AND thread IS NOT NULL'),
+    ...(await searchConditions(db, scope.tenant, filter, 'traces')),
+  ]);
+  const after = cursor === undefined ? undefined : following(cursor);
+  return await db.rows<LatestRow>({
+    sql: `SELECT thread, max((start_us, n)) AS latest, latest.1 AS value, latest.2 AS n FROM runs FINAL
+      WHERE ${where} GROUP BY thread ${after === undefined ? '' : `HAVING ${after.sql}`}
+      ORDER BY latest DESC LIMIT ${limit}`,
+    params: [...params, ...(after?.params ?? [])],
+  });
+}
+
+function following(cursor: string): Sql {
+  const { value, n } = positionOf(cursor);
+  return sql('latest < (?, ?)', integer(value ?? 0), integer(n));
+}
+
+/** Returns threads whose turns are the root runs that match a condition. */
+async function summaries(
+  db: ClickHouse,
+  tenant: string,
+  names: readonly string[],
+  { sql: where, params }: Sql,
+): Promise<ThreadSummary[]> {
+  if (names.length === 0) return [];
+  const rows = await db.rows<TurnRow>({
+    sql: `SELECT id, grp, trace, thread, start_us, latency_us, status, project, user,
+      ${USAGE_KEYS.map((key) => `trace_${key}`).join(', ')} FROM runs FINAL
+      WHERE ${where} AND is_root = 1 AND thread IN (?) ORDER BY start_us, n`,
+    params: [...params, strings(names)],
+  });
+  const turns = new Map<string, TurnRow[]>(names.map((name) => [name, []]));
+  for (const row of rows) turns.get(row.thread)?.push(row);
+  const ends = [...turns.values()].flatMap((own) => [own[0], own.at(-1)]).filter((row) => row !== undefined);
+  const shown = await summariesOf(db, tenant, ends);
+  const summaryOf = (row: TurnRow | undefined): Partial<RunSummary> =>
+    JSON.parse(shown.get(row?.id ?? '')?.summary ?? '{}');
+  const grps = rows.map(({ grp }) => grp);
+  const feedback = await feedbackByTrace(db, tenant, grps);
+  return [...turns].flatMap(([name, own]) => {
+    const [first, ...others] = own.map(turnOf);
+    // The thread may have been deleted since it was found.
+    if (first === undefined) return [];
+    return threadSummaryOf(name, [first, ...others], {
+      inputs: summaryOf(own[0]).inputs_preview,
+      outputs: summaryOf(own.at(-1)).outputs_preview,
+      feedback: figuresOf(own.flatMap(({ trace }) => feedback.get(trace) ?? [])),
+    });
+  });
+}
+
+function turnOf(row: TurnRow): Turn {
+  const { start_us, latency_us, status, project, user } = row;
+  const usage = USAGE_KEYS.flatMap((key) => (row[`trace_${key}`] === null ? [] : [[key, row[`trace_${key}`]]]));
+  return {
+    startUs: start_us,
+    latencyUs: latency_us ?? undefined,
+    status,
+    project,
+    user: user ?? undefined,
+    usage: usage.length === 0 ? undefined : (Object.fromEntries(usage) as Usage),
+  };
+}
