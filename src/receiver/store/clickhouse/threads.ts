@@ -14,8 +14,8 @@ import { searchConditions } from './search.ts';
 /** A thread, with the position of its latest matching turn. */
 interface LatestRow {
   readonly thread: string;
-  readonly value: number;
-  readonly n: number;
+  readonly latest_us: number;
+  readonly latest_n: number;
 }
 
 type TurnRow = {
@@ -38,7 +38,8 @@ export async function threads(db: ClickHouse, scope: Scope, query: Ranged<Thread
   const names = shown.map(({ thread }) => thread);
   const items = await summaries(db, scope.tenant, names, conditionOf(scope.tenant, inProject));
   const last = shown.at(-1);
-  return found.length > limit && last !== undefined ? { items, next: cursorOf(last) } : { items };
+  if (found.length <= limit || last === undefined) return { items };
+  return { items, next: cursorOf({ value: last.latest_us, n: last.latest_n }) };
 }
 
 /** Returns the threads in descending order of their latest matching turn. */
@@ -56,7 +57,7 @@ async function latestTurns(
   ]);
   const after = cursor === undefined ? undefined : following(cursor);
   return await db.rows<LatestRow>({
-    sql: `SELECT thread, max((start_us, n)) AS latest, latest.1 AS value, latest.2 AS n FROM runs FINAL
+    sql: `SELECT thread, max((start_us, n)) AS latest, latest.1 AS latest_us, latest.2 AS latest_n FROM runs FINAL
       WHERE ${where} GROUP BY thread ${after === undefined ? '' : `HAVING ${after.sql}`}
       ORDER BY latest DESC LIMIT ${limit}`,
     params: [...params, ...(after?.params ?? [])],
