@@ -22,6 +22,11 @@ export function storeFile(named: string | undefined): string | undefined {
   return file === 'memory' ? undefined : file;
 }
 
+/** Returns whether a store is a ClickHouse database instead of a file. */
+export function isUrl(store: string): boolean {
+  return /^https?:\/\//.test(store);
+}
+
 export function openToRead(file: string): Promise<SqliteStore> {
   return SqliteStore.open(file, { readOnly: true });
 }

@@ -9,8 +9,8 @@ import type {
 } from '../../query/query.ts';
 import { checkedPrices, type Prices } from '../prices.ts';
 import type { ProjectSummary, RunSummary, ThreadSummary, TraceSummary } from '../run-view.ts';
-import type { RunOperation, Scope } from '../store.ts';
-import { ClickHouse } from './connection.ts';
+import type { RunOperation, Scope, StoreStatus } from '../store.ts';
+import { ClickHouse, sql } from './connection.ts';
 import { Derivation } from './derivation.ts';
 import { list, projects, suggestions, traces } from './lists.ts';
 import { PlaceFinder } from './places.ts';
@@ -86,6 +86,21 @@ export class ClickHouseStore {
 
   async suggestions(scope: Scope, query: SuggestionQuery): Promise<Suggestion[]> {
     return await suggestions(this.#db, scope, query);
+  }
+
+  /** Returns figures for monitoring. `unindexedRuns` counts the groups of runs that lists do not show yet. */
+  async status(): Promise<StoreStatus> {
+    const [row] = await this.#db.rows<{ bytes: number; free: number }>(
+      sql(`SELECT (SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = currentDatabase()) AS bytes,
+        (SELECT min(free_space) FROM system.disks) AS free`),
+    );
+    return {
+      queuedBytes: this.#writer.waitingBytes,
+      unindexedRuns: this.#derivation.waiting,
+      fileBytes: row?.bytes ?? 0,
+      walBytes: 0,
+      freeBytes: row?.free ?? 0,
+    };
   }
 
   /** Resolves when lists show all stored messages. */

@@ -51,8 +51,6 @@ export class ClickHouse {
       request_timeout: REQUEST_TIMEOUT_MS,
       max_open_connections: CONNECTIONS_MAX,
       use_multipart_params_auto: true,
-      // Errors are thrown, so the client does not log them as well.
-      log: { level: ClickHouseLogLevel.OFF },
       clickhouse_settings: SETTINGS,
     });
     return new ClickHouse(client);

@@ -22,7 +22,7 @@ const MESSAGES = `CREATE TABLE messages {cluster} (
   rank UInt64 MATERIALIZED 9000000000000000 - received_us,
   INDEX by_id id TYPE bloom_filter(0.01) GRANULARITY 1,
   INDEX by_time received_us TYPE minmax GRANULARITY 1
-) ENGINE = {replicated}ReplacingMergeTree({path}rank)
+) ENGINE = {replicated}ReplacingMergeTree(rank)
 PARTITION BY day ORDER BY (tenant, grp, id, kind, digest)`;
 
 /**
@@ -76,7 +76,7 @@ const RUNS = `CREATE TABLE runs {cluster} (
   INDEX by_user user TYPE bloom_filter(0.01) GRANULARITY 1,
   INDEX by_tag tags TYPE bloom_filter(0.01) GRANULARITY 1,
   INDEX by_metadata mapValues(metadata) TYPE bloom_filter(0.01) GRANULARITY 1
-) ENGINE = {replicated}ReplacingMergeTree({path}version, is_deleted)
+) ENGINE = {replicated}ReplacingMergeTree(version, is_deleted)
 PARTITION BY day ORDER BY (tenant, start_us, grp, id)`;
 
 /** The group and the day of each run, so that a message without a trace finds the other messages of its run. */
@@ -87,7 +87,7 @@ const RUN_IDS = `CREATE TABLE run_ids {cluster} (
   day Date,
   placed_us Int64,
   INDEX by_time placed_us TYPE minmax GRANULARITY 1
-) ENGINE = {replicated}ReplacingMergeTree({path}placed_us) PARTITION BY toYYYYMM(day) ORDER BY (tenant, id)`;
+) ENGINE = {replicated}ReplacingMergeTree(placed_us) PARTITION BY toYYYYMM(day) ORDER BY (tenant, id)`;
 
 /** Runs that move to the group of another run when that run arrives: their parent, or a message with their trace. */
 const WAITING = `CREATE TABLE waiting {cluster} (
@@ -96,7 +96,7 @@ const WAITING = `CREATE TABLE waiting {cluster} (
   grp UUID,
   waits_for UUID,
   since_us Int64
-) ENGINE = {replicated}ReplacingMergeTree({path}since_us) ORDER BY (tenant, id)
+) ENGINE = {replicated}ReplacingMergeTree(since_us) ORDER BY (tenant, id)
 TTL toDateTime(intDiv(since_us, 1000000)) + INTERVAL 1 DAY`;
 
 const ATTACHMENTS = `CREATE TABLE attachments {cluster} (
@@ -110,7 +110,7 @@ const ATTACHMENTS = `CREATE TABLE attachments {cluster} (
   chunk UInt32,
   data String CODEC(ZSTD(1)),
   received_us Int64
-) ENGINE = {replicated}ReplacingMergeTree({path}received_us) PARTITION BY toYYYYMM(day)
+) ENGINE = {replicated}ReplacingMergeTree(received_us) PARTITION BY toYYYYMM(day)
 ORDER BY (tenant, run, name, chunk)`;
 
 const FEEDBACK = `CREATE TABLE feedback {cluster} (
@@ -127,37 +127,37 @@ const FEEDBACK = `CREATE TABLE feedback {cluster} (
   n Int64,
   changed_us Int64,
   is_deleted UInt8
-) ENGINE = {replicated}ReplacingMergeTree({path}changed_us, is_deleted) ORDER BY (tenant, grp, run, id)`;
+) ENGINE = {replicated}ReplacingMergeTree(changed_us, is_deleted) ORDER BY (tenant, grp, run, id)`;
 
 /** Changed traces of the last hour, for live pages. */
 const CHANGES = `CREATE TABLE changes {cluster} (
   tenant LowCardinality(String),
   changed_us Int64,
   trace UUID
-) ENGINE = {replicated}MergeTree{path} ORDER BY (tenant, changed_us)
+) ENGINE = {replicated}MergeTree ORDER BY (tenant, changed_us)
 TTL toDateTime(intDiv(changed_us, 1000000)) + INTERVAL 1 HOUR`;
 
 const KEYS = `CREATE TABLE keys {cluster} (
   id String,
   json String,
   changed_us Int64
-) ENGINE = {replicated}ReplacingMergeTree({path}changed_us) ORDER BY id`;
+) ENGINE = {replicated}ReplacingMergeTree(changed_us) ORDER BY id`;
 
 const KEY_USES = `CREATE TABLE key_uses {cluster} (
   id String,
   used_ms Int64
-) ENGINE = {replicated}ReplacingMergeTree({path}used_ms) ORDER BY id`;
+) ENGINE = {replicated}ReplacingMergeTree(used_ms) ORDER BY id`;
 
 const TOKEN_SECRETS = `CREATE TABLE token_secrets {cluster} (
   secret String,
   created_ms Int64
-) ENGINE = {replicated}ReplacingMergeTree{path} ORDER BY secret`;
+) ENGINE = {replicated}ReplacingMergeTree ORDER BY secret`;
 
 const REVOKED_TOKENS = `CREATE TABLE revoked_tokens {cluster} (
   tenant LowCardinality(String),
   id UUID,
   revoked_ms Int64
-) ENGINE = {replicated}ReplacingMergeTree({path}revoked_ms) ORDER BY (tenant, id)`;
+) ENGINE = {replicated}ReplacingMergeTree(revoked_ms) ORDER BY (tenant, id)`;
 
 /** Statements of each migration, in order. Released migrations never change. */
 export const MIGRATIONS: readonly (readonly string[])[] = [
@@ -167,16 +167,19 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
 const MIGRATIONS_TABLE = `CREATE TABLE IF NOT EXISTS migrations {cluster} (
   version UInt32,
   applied_at DateTime DEFAULT now()
-) ENGINE = {replicated}MergeTree{path} ORDER BY version`;
+) ENGINE = {replicated}MergeTree ORDER BY version`;
 
 /** Returns a statement for one server, or for all servers of a cluster. */
-export function statementFor(statement: string, cluster: string | undefined): string {
-  if (cluster === undefined)
-    return statement.replace(' {cluster}', '').replace('{replicated}', '').replace('{path}', '');
+function statementFor(statement: string, cluster: string | undefined): string {
+  const name = cluster?.replaceAll(/['\\]/g, '\\$&');
   return statement
-    .replace('{cluster}', `ON CLUSTER '${cluster.replaceAll(/['\\]/g, '\\$&')}'`)
-    .replace('{replicated}', 'Replicated')
-    .replace('{path}', '');
+    .replace(' {cluster}', name === undefined ? '' : ` ON CLUSTER '${name}'`)
+    .replace('{replicated}', name === undefined ? '' : 'Replicated');
+}
+
+/** Returns all statements that create the tables. */
+export function statements(cluster: string | undefined): string[] {
+  return [MIGRATIONS_TABLE, ...MIGRATIONS.flat()].map((statement) => statementFor(statement, cluster));
 }
 
 /** Applies the migrations that the database lacks. Returns the number of applied migrations. */

@@ -6,8 +6,10 @@ import type { PlaceFinder } from './places.ts';
 
 /** Maximum number of messages in a batch. */
 const BATCH_MESSAGES = 10_000;
-/** Messages that wait for a batch or for ClickHouse. Above, requests are rejected. */
-const WAITING_MAX = 50_000;
+/** Size of the messages that wait for a batch or for ClickHouse, in bytes. Above, requests are rejected. */
+const WAITING_BYTES_MAX = 64 * 1024 * 1024;
+/** Estimated size of a message without its payloads and attachments. */
+const MESSAGE_BYTES = 1_000;
 /** Days in an insert. ClickHouse writes a file for each day. */
 const DAYS_MAX = 20;
 const RETRY_AFTER_S = 2;
@@ -15,6 +17,7 @@ const RETRY_AFTER_S = 2;
 interface Call {
   readonly tenant: string;
   readonly operations: readonly RunOperation[];
+  readonly sizeBytes: number;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
@@ -32,7 +35,7 @@ export class MessageWriter {
   readonly #delayMs: number;
   readonly #onStored: (groups: readonly ChangedGroup[]) => void;
   #calls: Call[] = [];
-  #waiting = 0;
+  #waitingBytes = 0;
   #latestUs = 0;
   #writing: Promise<void> | undefined;
 
@@ -48,18 +51,20 @@ export class MessageWriter {
     this.#onStored = onStored;
   }
 
-  get waiting(): number {
-    return this.#waiting;
+  /** Size of the messages that wait to be stored. */
+  get waitingBytes(): number {
+    return this.#waitingBytes;
   }
 
   /** Resolves when ClickHouse has acknowledged the messages. */
   async write(tenant: string, operations: readonly RunOperation[]): Promise<void> {
-    if (this.#waiting + operations.length > WAITING_MAX) {
+    if (this.#waitingBytes > WAITING_BYTES_MAX) {
       throw new StoreError('busy', 'Too many runs are waiting to be written to ClickHouse', RETRY_AFTER_S);
     }
-    this.#waiting += operations.length;
+    const sizeBytes = operations.reduce((sum, operation) => sum + sizeOf(operation), 0);
+    this.#waitingBytes += sizeBytes;
     await new Promise<void>((resolve, reject) => {
-      this.#calls.push({ tenant, operations, resolve, reject });
+      this.#calls.push({ tenant, operations, sizeBytes, resolve, reject });
       this.#writing ??= this.#writeAll();
     });
   }
@@ -85,7 +90,7 @@ export class MessageWriter {
       } catch (error) {
         for (const { reject } of calls) reject(error);
       }
-      for (const { operations } of calls) this.#waiting -= operations.length;
+      for (const { sizeBytes } of calls) this.#waitingBytes -= sizeBytes;
     }
     this.#writing = undefined;
   }
@@ -134,4 +139,8 @@ function mergedMessages(calls: readonly Call[]): Message[] {
     }
   }
   return [...messages.values()];
+}
+
+function sizeOf({ texts = {} }: RunOperation): number {
+  return Object.values(texts).reduce((sum, text) => sum + text.length, MESSAGE_BYTES);
 }
