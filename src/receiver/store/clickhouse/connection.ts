@@ -48,6 +48,8 @@ export class ClickHouse {
     const client = createClient({
       url,
       application: 'runspan',
+      // Errors are thrown, so the client does not print them as well.
+      log: { level: ClickHouseLogLevel.OFF },
       request_timeout: REQUEST_TIMEOUT_MS,
       max_open_connections: CONNECTIONS_MAX,
       use_multipart_params_auto: true,
