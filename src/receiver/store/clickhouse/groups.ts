@@ -49,9 +49,9 @@ function grouped(rows: readonly MessageRow[]): Map<string, MessageRow[]> {
 
 function groupOf(grp: string, rows: readonly MessageRow[], prices: Prices): Group {
   const messages = new Map<string, MessageRow[]>();
-  const tombstones = new Map<string, TombstoneKind>();
+  const tombstones: Tombstones = { traces: new Set(), runs: new Map() };
   for (const row of rows) {
-    if (row.kind === TOMBSTONE) tombstones.set(row.id, JSON.parse(row.fields).kind);
+    if (row.kind === TOMBSTONE) addTombstone(tombstones, row.id, JSON.parse(row.fields).kind);
     else messages.set(row.id, [...(messages.get(row.id) ?? []), row]);
   }
   const merged = [...messages].map(([id, own]) => runOf(id, own));
@@ -64,16 +64,27 @@ function groupOf(grp: string, rows: readonly MessageRow[], prices: Prices): Grou
   const runs = new Map([...received].filter(([id]) => !deleted.has(id)));
   const places = new Places(runs);
   const traces = [...places.runsByTrace()].map(([id, members]) => new MemoryTrace(id, members, places, prices));
-  const removed = [...tombstones].flatMap(([id, kind]) => (kind === 'trace' ? [] : [id]));
   return {
     grp,
     runs,
     places,
     traces,
-    deleted: [...new Set([...deleted, ...removed])],
+    deleted: [...new Set([...deleted, ...tombstones.runs.keys()])],
     startsUs,
     version: versionOf(rows),
   };
+}
+
+/** A trace and its root run may have the same id. */
+interface Tombstones {
+  readonly traces: Set<string>;
+  /** Maps the id of a deleted run to whether later runs below it are deleted as well. */
+  readonly runs: Map<string, boolean>;
+}
+
+function addTombstone({ traces, runs }: Tombstones, id: string, kind: TombstoneKind): void {
+  if (kind === 'trace') traces.add(id);
+  else runs.set(id, runs.get(id) || kind === 'subtree');
 }
 
 /** Returns whether a run, its trace or a run above it was deleted. */
@@ -81,15 +92,13 @@ function isDeleted(
   run: MemoryRun,
   runs: ReadonlyMap<string, MemoryRun>,
   places: Places,
-  tombstones: ReadonlyMap<string, TombstoneKind>,
+  { traces, runs: deleted }: Tombstones,
 ): boolean {
-  if (tombstones.size === 0) return false;
-  if (tombstones.has(run.id) && tombstones.get(run.id) !== 'trace') return true;
-  const isTraceDeleted = (id: string | undefined): boolean => id !== undefined && tombstones.get(id) === 'trace';
-  if (isTraceDeleted(run.fields.trace_id) || isTraceDeleted(places.traceIdOf(run))) return true;
+  if (traces.size === 0 && deleted.size === 0) return false;
+  if (deleted.has(run.id) || traces.has(places.traceIdOf(run))) return true;
   const path = new Set<string>();
   for (let id = places.parentIdOf(run); id !== undefined && !path.has(id); ) {
-    if (tombstones.get(id) === 'subtree') return true;
+    if (deleted.get(id)) return true;
     path.add(id);
     const above = runs.get(id);
     id = above && places.parentIdOf(above);

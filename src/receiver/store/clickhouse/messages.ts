@@ -31,7 +31,9 @@ export interface MessageRow {
 }
 
 /** A message with the JSON texts of its payloads. A payload that the message lacks is an empty string. */
-export type WholeMessageRow = MessageRow & Readonly<Record<PayloadField, string>>;
+export type WholeMessageRow = MessageRow & PayloadRow;
+
+export type PayloadRow = Pick<MessageRow, 'kind' | 'received_us'> & Readonly<Record<PayloadField, string>>;
 
 /** What lists show of each payload. */
 type StoredFacts = { readonly [Field in PayloadField]?: PayloadFacts };
@@ -100,7 +102,7 @@ export function runOf(id: string, rows: readonly MessageRow[]): { run: MemoryRun
 }
 
 /** Returns the JSON texts of a run's payloads. Patches take precedence, and later messages over earlier ones. */
-export function payloadsIn(rows: readonly WholeMessageRow[]): Partial<Record<PayloadField, string>> {
+export function payloadsIn(rows: readonly PayloadRow[]): Partial<Record<PayloadField, string>> {
   const ordered = rows.toSorted((a, b) => a.kind - b.kind || a.received_us - b.received_us);
   const payloads: Partial<Record<PayloadField, string>> = {};
   for (const row of ordered) for (const field of PAYLOAD_FIELDS) if (row[field] !== '') payloads[field] = row[field];

@@ -72,16 +72,7 @@ export class PlaceFinder {
       else places.set(id, place);
     }
     if (unknown.size === 0) return places;
-    const rows = await this.#db.rows<Place & { id: string }>(
-      sql(
-        `SELECT id, argMax(grp, placed_us) AS grp, argMax(day, placed_us) AS day FROM run_ids
-          WHERE tenant = ? AND id IN (?) GROUP BY id`,
-        string(tenant),
-        uuids([...unknown]),
-      ),
-    );
-    for (const { id, grp, day } of rows) places.set(id, { grp, day });
-    return places;
+    return new Map([...places, ...(await readPlaces(this.#db, tenant, [...unknown]))]);
   }
 
   /** Stores the places of runs, except for places that are stored already. */
@@ -106,6 +97,23 @@ export class PlaceFinder {
       break;
     }
   }
+}
+
+/** Reads the places of runs. Runs without a place are absent. */
+export async function readPlaces(
+  db: ClickHouse,
+  tenant: string,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, Place>> {
+  const rows = await db.rows<Place & { id: string }>(
+    sql(
+      `SELECT id, argMax(grp, placed_us) AS grp, argMax(day, placed_us) AS day FROM run_ids
+        WHERE tenant = ? AND id IN (?) GROUP BY id`,
+      string(tenant),
+      uuids(ids),
+    ),
+  );
+  return new Map(rows.map(({ id, grp, day }) => [id, { grp, day }]));
 }
 
 function isLinked(message: Message): boolean {

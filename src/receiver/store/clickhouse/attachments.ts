@@ -1,0 +1,116 @@
+import type { Attachment } from '../../../run/record.ts';
+import type { AttachmentInfo } from '../run-view.ts';
+import { ATTACHMENTS_MAX, type RunOperation, StoreError } from '../store.ts';
+import { type ClickHouse, type InsertRow, sql, string, uuid, uuids } from './connection.ts';
+import type { Place } from './messages.ts';
+
+/** Size of a chunk in bytes. As base64, a chunk has 1 MiB. Must be a multiple of 3. */
+const CHUNK_BYTES = 768 * 1024;
+/** Runs in a query. ClickHouse limits the size of a parameter to 128 KiB. */
+const RUNS_MAX = 2_000;
+
+/** Positions of attachments, by run id and name. */
+export type AttachmentPlaces = ReadonlyMap<string, ReadonlyMap<string, number>>;
+
+/**
+ * Returns the positions of the stored attachments and of those in the operations. Rejects with a StoreError if a run
+ * has too many attachments.
+ */
+export async function placesOfAttachments(
+  db: ClickHouse,
+  tenant: string,
+  operations: readonly RunOperation[],
+): Promise<AttachmentPlaces> {
+  const attaching = operations.filter(({ attachments }) => attachments.length > 0);
+  const stored = await attachmentInfos(db, tenant, [...new Set(attaching.map(({ id }) => id))]);
+  const places = new Map<string, Map<string, number>>();
+  for (const { id, attachments } of attaching) {
+    const own = places.get(id) ?? new Map(stored.get(id)?.map(({ name }, at) => [name, at]));
+    places.set(id, own);
+    for (const { name } of attachments) if (!own.has(name)) own.set(name, own.size);
+    if (own.size <= ATTACHMENTS_MAX) continue;
+    throw new StoreError('too_large', `Run ${id} has more than ${ATTACHMENTS_MAX} attachments`);
+  }
+  return places;
+}
+
+/**
+ * Returns the rows to insert for the attachments of operations. `receivedUs` must be later than that of all earlier
+ * attachments of the same runs.
+ */
+export function attachmentRows(
+  tenant: string,
+  operations: readonly RunOperation[],
+  attachmentPlaces: AttachmentPlaces,
+  runPlaces: ReadonlyMap<string, Place>,
+  receivedUs: number,
+): InsertRow[] {
+  const latest = new Map<string, { id: string; attachment: Attachment }>();
+  for (const { id, attachments } of operations) {
+    for (const attachment of attachments) latest.set(`${id} ${attachment.name}`, { id, attachment });
+  }
+  return [...latest.values()].flatMap(({ id, attachment: { name, mimeType, bytes } }) => {
+    const shared = {
+      tenant,
+      day: runPlaces.get(id)?.day,
+      run: id,
+      name,
+      place: attachmentPlaces.get(id)?.get(name) ?? 0,
+      mime_type: mimeType,
+      size: bytes.length,
+      received_us: receivedUs,
+    };
+    return chunksOf(bytes).map((data, chunk) => ({ ...shared, chunk, data }));
+  });
+}
+
+function chunksOf(bytes: Uint8Array): string[] {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const count = Math.max(1, Math.ceil(buffer.length / CHUNK_BYTES));
+  return Array.from({ length: count }, (_, at) => buffer.toString('base64', at * CHUNK_BYTES, (at + 1) * CHUNK_BYTES));
+}
+
+/** Returns the attachments of runs without their bytes, by run id. Runs without attachments are absent. */
+export async function attachmentInfos(
+  db: ClickHouse,
+  tenant: string,
+  runIds: readonly string[],
+): Promise<ReadonlyMap<string, AttachmentInfo[]>> {
+  const infos = new Map<string, AttachmentInfo[]>();
+  for (let at = 0; at < runIds.length; at += RUNS_MAX) {
+    const rows = await db.rows<AttachmentInfo & { run: string }>(
+      sql(
+        `SELECT run, name, argMax(mime_type, received_us) AS mime_type, argMax(size, received_us) AS size
+          FROM attachments WHERE tenant = ? AND run IN (?) GROUP BY run, name ORDER BY min(place), name`,
+        string(tenant),
+        uuids(runIds.slice(at, at + RUNS_MAX)),
+      ),
+    );
+    for (const { run, ...info } of rows) infos.set(run, [...(infos.get(run) ?? []), info]);
+  }
+  return infos;
+}
+
+/** Reads an attachment with its bytes. Does not check whether the run is visible. */
+export async function readAttachment(
+  db: ClickHouse,
+  tenant: string,
+  runId: string,
+  name: string,
+): Promise<Attachment | undefined> {
+  const rows = await db.rows<{ mime_type: string; data: string; received_us: number }>(
+    sql(
+      `SELECT mime_type, data, received_us FROM attachments WHERE tenant = ? AND run = ? AND name = ?
+        ORDER BY chunk, received_us DESC LIMIT 1 BY chunk`,
+      string(tenant),
+      uuid(runId),
+      string(name),
+    ),
+  );
+  const [first] = rows;
+  if (first === undefined) return undefined;
+  // An earlier attachment with the same name may have more chunks.
+  const chunks = rows.filter((row) => row.received_us === first.received_us);
+  const bytes = new Uint8Array(Buffer.concat(chunks.map(({ data }) => Buffer.from(data, 'base64'))));
+  return { name, mimeType: first.mime_type, bytes };
+}

@@ -1,0 +1,258 @@
+import type { Attachment } from '../../../run/record.ts';
+import type { Feedback } from '../../feedback/feedback.ts';
+import type { Ranged, RunQuery } from '../../query/query.ts';
+import type { TracedRun } from '../memory-run.ts';
+import type { Prices } from '../prices.ts';
+import { filterOf, isOfProject } from '../run-filter.ts';
+import { outlineOf } from '../run-summary.ts';
+import { inOrder } from '../run-tree.ts';
+import { PAYLOAD_FIELDS, type PayloadField, type RunDetails } from '../run-view.ts';
+import type { Scope } from '../store.ts';
+import { attachmentInfos, readAttachment } from './attachments.ts';
+import { allOf, conditionOf } from './conditions.ts';
+import { type ClickHouse, integer, type Sql, sql, string, uuid, uuids } from './connection.ts';
+import { readGroups } from './groups.ts';
+import { type PayloadRow, payloadsIn } from './messages.ts';
+import { readPlaces } from './places.ts';
+import { searchConditions } from './search.ts';
+
+/** Returns the groups that may contain runs of a trace. */
+export async function groupsOfTrace(db: ClickHouse, tenant: string, traceId: string): Promise<string[]> {
+  const grp = await groupOfRun(db, tenant, traceId);
+  return [...new Set([traceId, grp ?? traceId])];
+}
+
+/** Returns the group of a run. Returns undefined if the run is unknown. */
+export async function groupOfRun(db: ClickHouse, tenant: string, runId: string): Promise<string | undefined> {
+  return (await readPlaces(db, tenant, [runId])).get(runId)?.grp;
+}
+
+/** A run that is visible and in the scope. */
+export interface FoundRun {
+  readonly grp: string;
+  readonly traced: TracedRun;
+}
+
+export async function findRun(
+  db: ClickHouse,
+  scope: Scope,
+  runId: string,
+  prices: Prices,
+): Promise<FoundRun | undefined> {
+  const grp = await groupOfRun(db, scope.tenant, runId);
+  if (grp === undefined) return undefined;
+  const [group] = await readGroups(db, scope.tenant, [grp], prices);
+  const traced = group?.traces.flatMap(({ runs }) => runs).find(({ id }) => id === runId);
+  return traced !== undefined && isInScope(scope, traced) ? { grp, traced } : undefined;
+}
+
+function isInScope({ project }: Scope, { summary }: TracedRun): boolean {
+  return project === undefined || isOfProject(summary, project);
+}
+
+/** See `QueryStore.outline`. */
+export async function readOutline(db: ClickHouse, scope: Scope, traceId: string, prices: Prices): Promise<string[]> {
+  const groups = await readGroups(db, scope.tenant, await groupsOfTrace(db, scope.tenant, traceId), prices);
+  const traces = groups.flatMap((group) => group.traces.filter(({ id }) => id === traceId));
+  const runs = inOrder(traces.flatMap((trace) => trace.runs));
+  return runs.filter(({ run }) => isInScope(scope, run)).map(({ run }) => JSON.stringify(outlineOf(run.summary)));
+}
+
+/** See `QueryStore.details`. */
+export async function readDetails(
+  db: ClickHouse,
+  scope: Scope,
+  runId: string,
+  prices: Prices,
+): Promise<RunDetails | undefined> {
+  const found = await findRun(db, scope, runId, prices);
+  if (found === undefined) return undefined;
+  const { run, summary, trace } = found.traced;
+  const { error, extra } = run.fields;
+  const [sizes, infos, feedback] = await Promise.all([
+    payloadSizes(db, scope.tenant, found),
+    attachmentInfos(db, scope.tenant, [runId]),
+    feedbackOf(db, scope.tenant, runId),
+  ]);
+  const attachments = infos.get(runId);
+  return {
+    ...summary,
+    dotted_order: inOrder(trace.runs).find(({ run: { id } }) => id === runId)?.order ?? '',
+    payload_sizes: sizes,
+    ...(error && { error }),
+    ...(extra && { extra }),
+    ...(attachments && { attachments }),
+    ...(feedback.length > 0 && { feedback }),
+  };
+}
+
+async function payloadSizes(
+  db: ClickHouse,
+  tenant: string,
+  { grp, traced }: FoundRun,
+): Promise<RunDetails['payload_sizes']> {
+  const rows = await db.rows<Readonly<Record<PayloadField, number>>>(
+    sql(
+      `SELECT length(m.inputs) AS inputs, length(m.outputs) AS outputs, length(m.events) AS events FROM messages AS m
+        WHERE tenant = ? AND grp = ? AND id = ? ORDER BY kind, received_us`,
+      string(tenant),
+      uuid(grp),
+      uuid(traced.id),
+    ),
+  );
+  const sizes: RunDetails['payload_sizes'] = {};
+  for (const row of rows) for (const field of PAYLOAD_FIELDS) if (row[field] > 0) sizes[field] = row[field];
+  return sizes;
+}
+
+async function feedbackOf(db: ClickHouse, tenant: string, runId: string): Promise<Feedback[]> {
+  const rows = await db.rows<{ json: string }>(
+    sql('SELECT json FROM feedback FINAL WHERE tenant = ? AND run = ? ORDER BY n', string(tenant), uuid(runId)),
+  );
+  return rows.map(({ json }) => JSON.parse(json));
+}
+
+/** See `QueryStore.payload`. */
+export async function readPayload(
+  db: ClickHouse,
+  scope: Scope,
+  runId: string,
+  field: PayloadField,
+  prices: Prices,
+): Promise<string | undefined> {
+  const found = await findRun(db, scope, runId, prices);
+  if (found === undefined) return undefined;
+  const [row] = await db.rows<{ text: string }>(
+    sql(
+      `SELECT ${field} AS text FROM messages WHERE tenant = ? AND grp = ? AND id = ? AND ${field} != ''
+        ORDER BY kind DESC, received_us DESC LIMIT 1`,
+      string(scope.tenant),
+      uuid(found.grp),
+      uuid(runId),
+    ),
+  );
+  return row?.text;
+}
+
+/** See `QueryStore.attachment`. */
+export async function findAttachment(
+  db: ClickHouse,
+  scope: Scope,
+  runId: string,
+  name: string,
+  prices: Prices,
+): Promise<Attachment | undefined> {
+  const found = await findRun(db, scope, runId, prices);
+  return found && (await readAttachment(db, scope.tenant, runId, name));
+}
+
+/** Number of traces whose ids are read together. */
+const PAGE_TRACES = 20_000;
+/** Number of traces whose runs are read together, without payloads. */
+const READ_TRACES = 100;
+/** Number of runs whose payloads are read together. */
+const READ_RUNS = 50;
+
+/** A trace and the ids of its runs that match a query. */
+interface MatchingTrace {
+  readonly grp: string;
+  readonly trace: string;
+  readonly first_us: number;
+  readonly ids: readonly string[];
+}
+
+/** See `QueryStore.runs`. */
+export async function* readRuns(
+  db: ClickHouse,
+  scope: Scope,
+  query: Ranged<RunQuery>,
+  prices: Prices,
+): AsyncGenerator<string> {
+  const filter = filterOf(scope, query);
+  const search = await searchConditions(db, scope.tenant, filter, 'runs');
+  const condition = allOf([conditionOf(scope.tenant, filter), ...search]);
+  let left = query.limit ?? Number.POSITIVE_INFINITY;
+  let page: readonly MatchingTrace[] = [];
+  do {
+    page = await matchingTraces(db, condition, page.at(-1), Math.min(left, PAGE_TRACES));
+    for (let at = 0; at < page.length && left > 0; at += READ_TRACES) {
+      const runs = await runsOfTraces(db, scope.tenant, page.slice(at, at + READ_TRACES), prices);
+      const wanted = runs.slice(0, left);
+      left -= wanted.length;
+      for (let from = 0; from < wanted.length; from += READ_RUNS) {
+        yield* await runTexts(db, scope.tenant, wanted.slice(from, from + READ_RUNS));
+      }
+    }
+  } while (left > 0 && page.length === PAGE_TRACES);
+}
+
+async function matchingTraces(
+  db: ClickHouse,
+  condition: Sql,
+  after: MatchingTrace | undefined,
+  limit: number,
+): Promise<MatchingTrace[]> {
+  const { sql: having, params } =
+    after === undefined
+      ? sql('1')
+      : sql('(first_us, trace, grp) > (?, ?, ?)', integer(after.first_us), uuid(after.trace), uuid(after.grp));
+  return await db.rows<MatchingTrace>({
+    sql: `SELECT grp, trace, min(start_us) AS first_us, groupArray(id) AS ids FROM runs FINAL WHERE ${condition.sql}
+      GROUP BY grp, trace HAVING ${having} ORDER BY first_us, trace, grp LIMIT ?`,
+    params: [...condition.params, ...params, integer(limit)],
+  });
+}
+
+interface OrderedRun {
+  readonly grp: string;
+  readonly run: TracedRun;
+  readonly order: string;
+}
+
+/** Returns the matching runs of traces in order. Runs that have been deleted since are omitted. */
+async function runsOfTraces(
+  db: ClickHouse,
+  tenant: string,
+  matching: readonly MatchingTrace[],
+  prices: Prices,
+): Promise<OrderedRun[]> {
+  const grps = [...new Set(matching.map(({ grp }) => grp))];
+  const groups = new Map((await readGroups(db, tenant, grps, prices)).map((group) => [group.grp, group]));
+  return matching.flatMap(({ grp, trace: traceId, ids }) => {
+    const trace = groups.get(grp)?.traces.find(({ id }) => id === traceId);
+    const found = new Set(ids);
+    const ordered = trace === undefined ? [] : inOrder(trace.runs);
+    return ordered.filter(({ run }) => found.has(run.id)).map(({ run, order }) => ({ grp, run, order }));
+  });
+}
+
+/** Returns runs with their payloads as JSON texts. */
+async function runTexts(db: ClickHouse, tenant: string, runs: readonly OrderedRun[]): Promise<string[]> {
+  const ids = runs.map(({ run }) => run.id);
+  const [rows, infos] = await Promise.all([
+    db.rows<PayloadRow & { id: string }>(
+      sql(
+        `SELECT id, kind, received_us, inputs, outputs, events FROM messages
+          WHERE tenant = ? AND grp IN (?) AND id IN (?) ORDER BY received_us`,
+        string(tenant),
+        uuids([...new Set(runs.map(({ grp }) => grp))]),
+        uuids(ids),
+      ),
+    ),
+    attachmentInfos(db, tenant, ids),
+  ]);
+  return runs.map(({ run: { run, summary, parentId }, order: dotted_order }) => {
+    const attachments = infos.get(run.id);
+    const record = {
+      ...run.fields,
+      id: run.id,
+      trace_id: summary.trace_id,
+      dotted_order,
+      ...(parentId && { parent_run_id: parentId }),
+      ...(attachments && { attachments }),
+    };
+    const texts = { inputs: '{}', ...payloadsIn(rows.filter(({ id }) => id === run.id)) };
+    const payloads = Object.entries(texts).map(([field, text]) => `,"${field}":${text}`);
+    return `${JSON.stringify(record).slice(0, -1)}${payloads.join('')}}`;
+  });
+}

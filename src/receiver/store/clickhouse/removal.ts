@@ -1,0 +1,199 @@
+import type { MemoryRun, MemoryTrace } from '../memory-run.ts';
+import { Places } from '../memory-run.ts';
+import type { Prices } from '../prices.ts';
+import type { Removal, RemovalTarget, Scope } from '../store.ts';
+import { allOf, insideOf } from './conditions.ts';
+import { type ClickHouse, type InsertRow, type Sql, sql, string, uuid } from './connection.ts';
+import { type Group, readGroups, type TombstoneKind } from './groups.ts';
+import { insertRowOf, TOMBSTONE } from './messages.ts';
+import { readPlaces } from './places.ts';
+import { groupOfRun, groupsOfTrace } from './reads.ts';
+
+/** Number of groups whose ids are read together. */
+const PAGE_GROUPS = 50_000;
+/** Number of groups whose runs are removed together. */
+const READ_GROUPS = 1_000;
+/** Runs in a query. ClickHouse limits the size of a parameter to 128 KiB. */
+const RUNS_MAX = 2_000;
+
+/** What a removal needs from the store. */
+export interface RemovalSteps {
+  /** Returns a timestamp in microseconds that is later than those of all stored messages. */
+  readonly nowUs: () => number;
+  /** Derives the rows of groups now. */
+  readonly derive: (tenant: string, grps: readonly string[]) => Promise<void>;
+  /** Called with the ids of completely removed traces. Deriving reports the others. */
+  readonly onRemoved: (tenant: string, traceIds: readonly string[]) => void;
+}
+
+/** See `RemovalStore.removable`. */
+export async function readRemovable(
+  db: ClickHouse,
+  scope: Scope,
+  target: RemovalTarget,
+  prices: Prices,
+): Promise<Removal> {
+  let [runs, traces] = [0, 0];
+  for await (const grps of groupsOfTarget(db, scope, target)) {
+    const groups = await readGroups(db, scope.tenant, grps, prices);
+    for (const selection of groups.flatMap((group) => selectionsIn(group, scope, target))) {
+      runs += selection.runs.length;
+      traces += 1;
+    }
+  }
+  return { runs, traces };
+}
+
+/** See `RemovalStore.remove`. Runs are invisible after each step. Their messages are deleted at the end. */
+export async function removeRuns(
+  db: ClickHouse,
+  scope: Scope,
+  target: RemovalTarget,
+  prices: Prices,
+  { nowUs, derive, onRemoved }: RemovalSteps,
+): Promise<Removal> {
+  const { tenant } = scope;
+  const isOfProject = scope.project !== undefined || target.kind === 'project';
+  let [runs, traces] = [0, 0];
+  for await (const grps of groupsOfTarget(db, scope, target)) {
+    const groups = await readGroups(db, tenant, grps, prices);
+    const selections = groups.flatMap((group) => selectionsIn(group, scope, target));
+    if (selections.length === 0) continue;
+    const tombstones = selections.flatMap((selection) => tombstonesOf(tenant, selection, isOfProject, nowUs()));
+    await db.insert('messages', [...tombstones, ...(await keepingRows(db, tenant, selections, nowUs()))]);
+    await derive(tenant, [...new Set(selections.map(({ grp }) => grp))]);
+    onRemoved(
+      tenant,
+      selections.flatMap(({ trace, isWhole }) => (isWhole ? [trace.id] : [])),
+    );
+    for (const selection of selections) runs += selection.runs.length;
+    traces += selections.length;
+  }
+  if (runs > 0) await deleteRemoved(db, tenant);
+  return { runs, traces };
+}
+
+/** The runs of a trace that a call removes. */
+interface Selection {
+  readonly grp: string;
+  readonly trace: MemoryTrace;
+  readonly runs: readonly MemoryRun[];
+  /** Whether all runs in the trace are removed. */
+  readonly isWhole: boolean;
+}
+
+function selectionsIn({ grp, traces }: Group, scope: Scope, target: RemovalTarget): Selection[] {
+  return traces.flatMap((trace) => {
+    const runs = trace.selected(scope, target);
+    return runs.length === 0 ? [] : [{ grp, trace, runs, isWhole: runs.length === trace.members.length }];
+  });
+}
+
+/** Returns the ids of groups with runs of the target. */
+async function* groupsOfTarget(db: ClickHouse, scope: Scope, { kind, id }: RemovalTarget): AsyncGenerator<string[]> {
+  const { tenant, project } = scope;
+  if (kind === 'trace') {
+    yield await groupsOfTrace(db, tenant, id);
+    return;
+  }
+  if (kind === 'run') {
+    const grp = await groupOfRun(db, tenant, id);
+    if (grp !== undefined) yield [grp];
+    return;
+  }
+  const projects = [project, kind === 'project' ? id : undefined].filter((name) => name !== undefined);
+  const ofTarget = kind === 'project' ? [] : [sql(`${kind} = ?`, string(id))];
+  const condition = allOf([insideOf(tenant, { projects }), ...ofTarget]);
+  let page: readonly string[] = [];
+  do {
+    page = await pageOfGroups(db, condition, page.at(-1));
+    for (let at = 0; at < page.length; at += READ_GROUPS) yield page.slice(at, at + READ_GROUPS);
+  } while (page.length === PAGE_GROUPS);
+}
+
+async function pageOfGroups(db: ClickHouse, condition: Sql, after: string | undefined): Promise<string[]> {
+  const { sql: where, params } = allOf([condition, ...(after === undefined ? [] : [sql('grp > ?', uuid(after))])]);
+  const rows = await db.rows<{ grp: string }>({
+    sql: `SELECT DISTINCT grp FROM runs FINAL WHERE ${where} ORDER BY grp LIMIT ${PAGE_GROUPS}`,
+    params,
+  });
+  return rows.map(({ grp }) => grp);
+}
+
+function tombstonesOf(
+  tenant: string,
+  { grp, trace, runs, isWhole }: Selection,
+  isOfProject: boolean,
+  receivedUs: number,
+): InsertRow[] {
+  const tombstone = (group: string, id: string, kind: TombstoneKind): InsertRow => ({
+    tenant,
+    day: new Date().toISOString().slice(0, 10),
+    grp: group,
+    id,
+    kind: TOMBSTONE,
+    received_us: receivedUs,
+    fields: JSON.stringify({ kind }),
+    facts: '{}',
+  });
+  const kind = isWhole || !isOfProject ? 'subtree' : 'run';
+  // Later messages that name the trace may be in a group with the id of the trace.
+  const groups = isWhole ? new Set([grp, trace.id]) : [];
+  return [
+    ...runs.map((run) => tombstone(grp, run.id, kind)),
+    ...[...groups].map((group) => tombstone(group, trace.id, 'trace')),
+  ];
+}
+
+/** Returns patches for the runs that would leave their trace, because the runs above them are removed. */
+async function keepingRows(
+  db: ClickHouse,
+  tenant: string,
+  selections: readonly Selection[],
+  receivedUs: number,
+): Promise<InsertRow[]> {
+  const leaving = new Map(selections.flatMap(({ trace, runs }) => leavingIds(trace, runs).map((id) => [id, trace.id])));
+  const rows: InsertRow[] = [];
+  const ids = [...leaving.keys()];
+  for (let at = 0; at < ids.length; at += RUNS_MAX) {
+    for (const [id, place] of await readPlaces(db, tenant, ids.slice(at, at + RUNS_MAX))) {
+      const fields = { trace_id: leaving.get(id) ?? id };
+      rows.push(insertRowOf({ tenant, id, kind: 'patch', fields, texts: {} }, place, receivedUs));
+    }
+  }
+  return rows;
+}
+
+function leavingIds(trace: MemoryTrace, removed: readonly MemoryRun[]): string[] {
+  const removedIds = new Set(removed.map(({ id }) => id));
+  const left = new Map(trace.members.filter(({ id }) => !removedIds.has(id)).map((run) => [run.id, run]));
+  const places = new Places(left);
+  return [...left.values()].filter((run) => places.traceIdOf(run) !== trace.id).map(({ id }) => id);
+}
+
+/**
+ * Deletes the messages, attachments and feedback of removed runs, in one tenant or in all tenants. ClickHouse deletes
+ * them in the background, also if its server restarts. Their tombstones stay.
+ */
+export async function deleteRemoved(db: ClickHouse, tenant?: string): Promise<void> {
+  const { sql: own, params } = tenant === undefined ? sql('1') : sql('tenant = ?', string(tenant));
+  const removed = `FROM messages WHERE ${own} AND kind = ${TOMBSTONE} AND JSONExtractString(fields, 'kind') != 'trace'`;
+  const deletions: readonly (readonly [table: string, columns: string, runs: string])[] = [
+    ['messages', 'tenant, grp, id', `kind != ${TOMBSTONE} AND (tenant, grp, id)`],
+    ['runs', 'tenant, grp, id', 'is_deleted = 0 AND (tenant, grp, id)'],
+    ['attachments', 'tenant, id', '(tenant, run)'],
+    ['feedback', 'tenant, id', '(tenant, run)'],
+  ];
+  for (const [table, columns, runs] of deletions) {
+    const where = `${own} AND ${runs} IN (SELECT ${columns} ${removed})`;
+    const [found] = await db.rows({
+      sql: `SELECT 1 FROM ${table} WHERE ${where} LIMIT 1`,
+      params: [...params, ...params],
+    });
+    if (found === undefined) continue;
+    await db.command({
+      sql: `DELETE FROM ${table} WHERE ${where} SETTINGS lightweight_deletes_sync = 0, allow_nondeterministic_mutations = 1`,
+      params: [...params, ...params],
+    });
+  }
+}
