@@ -22,6 +22,7 @@ export async function placesOfAttachments(
   operations: readonly RunOperation[],
 ): Promise<AttachmentPlaces> {
   const attaching = operations.filter(({ attachments }) => attachments.length > 0);
+  if (attaching.length === 0) return new Map();
   const stored = await attachmentInfos(db, tenant, [...new Set(attaching.map(({ id }) => id))]);
   const places = new Map<string, Map<string, number>>();
   for (const { id, attachments } of attaching) {

@@ -1,19 +1,23 @@
+import type { Attachment } from '../../../run/record.ts';
 import type {
   ListQuery,
   Page,
   Ranged,
+  RunQuery,
   Suggestion,
   SuggestionQuery,
   ThreadQuery,
   TimeRange,
 } from '../../query/query.ts';
 import { checkedPrices, type Prices } from '../prices.ts';
-import type { ProjectSummary, RunSummary, ThreadSummary, TraceSummary } from '../run-view.ts';
-import type { RunOperation, Scope, StoreStatus } from '../store.ts';
+import type { PayloadField, ProjectSummary, RunDetails, RunSummary, ThreadSummary, TraceSummary } from '../run-view.ts';
+import type { Removal, RemovalTarget, RunOperation, Scope, StoreStatus } from '../store.ts';
 import { ClickHouse, sql } from './connection.ts';
 import { Derivation } from './derivation.ts';
 import { list, projects, suggestions, traces } from './lists.ts';
 import { PlaceFinder } from './places.ts';
+import { findAttachment, readDetails, readOutline, readPayload, readRuns } from './reads.ts';
+import { readRemovable, removeRuns } from './removal.ts';
 import { checkSchema } from './schema.ts';
 import { threads } from './threads.ts';
 import { MessageWriter } from './writer.ts';
@@ -40,6 +44,7 @@ const BATCH_DELAY_MS = 200;
  */
 export class ClickHouseStore {
   readonly #db: ClickHouse;
+  readonly #prices: Prices;
   readonly #writer: MessageWriter;
   readonly #derivation: Derivation;
 
@@ -57,10 +62,11 @@ export class ClickHouseStore {
 
   private constructor(db: ClickHouse, { prices = {}, batchDelayMs = BATCH_DELAY_MS }: ClickHouseStoreOptions) {
     this.#db = db;
+    this.#prices = checkedPrices(prices);
     const places = new PlaceFinder(db);
     this.#writer = new MessageWriter(db, places, batchDelayMs, (groups) => this.#derivation.add(groups));
     const nowUs = () => this.#writer.nowUs();
-    this.#derivation = new Derivation(db, places, checkedPrices(prices), nowUs, () => {});
+    this.#derivation = new Derivation(db, places, this.#prices, nowUs, () => {});
     this.#derivation.start();
   }
 
@@ -86,6 +92,38 @@ export class ClickHouseStore {
 
   async suggestions(scope: Scope, query: SuggestionQuery): Promise<Suggestion[]> {
     return await suggestions(this.#db, scope, query);
+  }
+
+  async *runs(scope: Scope, query: Ranged<RunQuery>): AsyncGenerator<string> {
+    yield* readRuns(this.#db, scope, query, this.#prices);
+  }
+
+  async attachment(scope: Scope, runId: string, name: string): Promise<Attachment | undefined> {
+    return await findAttachment(this.#db, scope, runId, name, this.#prices);
+  }
+
+  async outline(scope: Scope, traceId: string): Promise<string[]> {
+    return await readOutline(this.#db, scope, traceId, this.#prices);
+  }
+
+  async details(scope: Scope, runId: string): Promise<RunDetails | undefined> {
+    return await readDetails(this.#db, scope, runId, this.#prices);
+  }
+
+  async payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined> {
+    return await readPayload(this.#db, scope, runId, field, this.#prices);
+  }
+
+  async removable(scope: Scope, target: RemovalTarget): Promise<Removal> {
+    return await readRemovable(this.#db, scope, target, this.#prices);
+  }
+
+  async remove(scope: Scope, target: RemovalTarget): Promise<Removal> {
+    return await removeRuns(this.#db, scope, target, this.#prices, {
+      nowUs: () => this.#writer.nowUs(),
+      derive: (tenant, grps) => this.#derivation.derive(tenant, grps),
+      onRemoved: () => {},
+    });
   }
 
   /** Returns figures for monitoring. `unindexedRuns` counts the groups of runs that lists do not show yet. */

@@ -1,7 +1,8 @@
 import { setTimer } from '../../../base/timers.ts';
 import { type RunOperation, StoreError } from '../store.ts';
+import { type AttachmentPlaces, attachmentRows, placesOfAttachments } from './attachments.ts';
 import type { ClickHouse, InsertRow } from './connection.ts';
-import { addTo, insertRowOf, type Message } from './messages.ts';
+import { addTo, insertRowOf, type Message, type Place } from './messages.ts';
 import type { PlaceFinder } from './places.ts';
 
 /** Maximum number of messages in a batch. */
@@ -17,7 +18,7 @@ const RETRY_AFTER_S = 2;
 interface Call {
   readonly tenant: string;
   readonly operations: readonly RunOperation[];
-  readonly sizeBytes: number;
+  readonly attachmentPlaces: AttachmentPlaces;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
@@ -63,10 +64,15 @@ export class MessageWriter {
     }
     const sizeBytes = operations.reduce((sum, operation) => sum + sizeOf(operation), 0);
     this.#waitingBytes += sizeBytes;
-    await new Promise<void>((resolve, reject) => {
-      this.#calls.push({ tenant, operations, sizeBytes, resolve, reject });
-      this.#writing ??= this.#writeAll();
-    });
+    try {
+      const attachmentPlaces = await placesOfAttachments(this.#db, tenant, operations);
+      await new Promise<void>((resolve, reject) => {
+        this.#calls.push({ tenant, operations, attachmentPlaces, resolve, reject });
+        this.#writing ??= this.#writeAll();
+      });
+    } finally {
+      this.#waitingBytes -= sizeBytes;
+    }
   }
 
   /** Resolves when no messages are waiting. */
@@ -90,7 +96,6 @@ export class MessageWriter {
       } catch (error) {
         for (const { reject } of calls) reject(error);
       }
-      for (const { sizeBytes } of calls) this.#waitingBytes -= sizeBytes;
     }
     this.#writing = undefined;
   }
@@ -118,6 +123,7 @@ export class MessageWriter {
     }
     const placed = [...places].map(([{ tenant, id }, place]) => [tenant, id, place] as const);
     await this.#places.add(placed, this.nowUs());
+    await this.#insertAttachments(calls, places);
     const days = [...byDay.values()];
     for (let at = 0; at < days.length; at += DAYS_MAX) {
       await this.#db.insert('messages', days.slice(at, at + DAYS_MAX).flat());
@@ -125,6 +131,19 @@ export class MessageWriter {
     const groups = new Map(placed.map(([tenant, , { grp }]) => [tenant + grp, { tenant, grp }]));
     this.#onStored([...groups.values()]);
   }
+
+  async #insertAttachments(calls: readonly Call[], places: ReadonlyMap<Message, Place>): Promise<void> {
+    const rows = calls
+      .filter(({ attachmentPlaces }) => attachmentPlaces.size > 0)
+      .flatMap(({ tenant, operations, attachmentPlaces }) =>
+        attachmentRows(tenant, operations, attachmentPlaces, runPlacesOf(tenant, places), this.nowUs()),
+      );
+    await this.#db.insert('attachments', rows);
+  }
+}
+
+function runPlacesOf(tenant: string, places: ReadonlyMap<Message, Place>): ReadonlyMap<string, Place> {
+  return new Map([...places].flatMap(([message, place]) => (message.tenant === tenant ? [[message.id, place]] : [])));
 }
 
 /** Merges the messages of each run, its posts and its patches separately. */
@@ -141,6 +160,7 @@ function mergedMessages(calls: readonly Call[]): Message[] {
   return [...messages.values()];
 }
 
-function sizeOf({ texts = {} }: RunOperation): number {
-  return Object.values(texts).reduce((sum, text) => sum + text.length, MESSAGE_BYTES);
+function sizeOf({ texts = {}, attachments }: RunOperation): number {
+  const attachedBytes = attachments.reduce((sum, { bytes }) => sum + bytes.length, 0);
+  return Object.values(texts).reduce((sum, text) => sum + text.length, MESSAGE_BYTES + attachedBytes);
 }
