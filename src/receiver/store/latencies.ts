@@ -3,7 +3,7 @@ import type { RunFigures } from '../query/query.ts';
 /** Logarithm of the width of a latency bucket. Each bucket begins 2 % above the previous one. */
 const BUCKET_LOG = Math.log(1.02);
 /** Number of latency buckets. The last bucket contains all latencies above 10,000 years. */
-const LATENCY_BUCKETS = 2_048;
+export const LATENCY_BUCKETS = 2_048;
 
 /**
  * Number of runs in each latency bucket, encoded as pairs of characters. The first character's code is the bucket index
@@ -30,8 +30,13 @@ function latencyPair(bucket: number, runs: number): Latencies {
 
 /** Encodes the same latencies in as few pairs as possible. */
 export function compactLatencies(latencies: Latencies): Latencies {
+  return latenciesOfCounts(countsOf([latencies]).entries());
+}
+
+/** Encodes the numbers of runs in latency buckets. */
+export function latenciesOfCounts(counts: Iterable<readonly [bucket: number, runs: number]>): Latencies {
   let pairs = '';
-  for (const [bucket, runs] of countsOf([latencies]).entries()) {
+  for (const [bucket, runs] of counts) {
     for (let left = runs; left > 0; left -= PAIR_RUNS_MAX) pairs += latencyPair(bucket, Math.min(left, PAIR_RUNS_MAX));
   }
   return pairs;

@@ -16,7 +16,8 @@ import { MODEL_TYPES, USAGE_KEYS } from './run-summary.ts';
 import type { RunStatus, Usage } from './run-view.ts';
 import { type StartRange, type TimeBuckets, timeBucketsOf } from './time-buckets.ts';
 
-const GROUPS = 50;
+/** Default of `StatisticsQuery.groups`. */
+export const GROUPS = 50;
 
 /** Total token counts and costs, in the order of `USAGE_KEYS`. */
 export type UsageSums = number[];
