@@ -4,6 +4,8 @@ import type {
   Page,
   Ranged,
   RunQuery,
+  Statistics,
+  StatisticsQuery,
   Suggestion,
   SuggestionQuery,
   ThreadQuery,
@@ -19,6 +21,7 @@ import { PlaceFinder } from './places.ts';
 import { findAttachment, readDetails, readOutline, readPayload, readRuns } from './reads.ts';
 import { readRemovable, removeRuns } from './removal.ts';
 import { checkSchema } from './schema.ts';
+import { statistics } from './statistics.ts';
 import { threads } from './threads.ts';
 import { MessageWriter } from './writer.ts';
 
@@ -88,6 +91,10 @@ export class ClickHouseStore {
 
   async list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>> {
     return await list(this.#db, scope, query);
+  }
+
+  async statistics(scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics> {
+    return await statistics(this.#db, scope, query);
   }
 
   async suggestions(scope: Scope, query: SuggestionQuery): Promise<Suggestion[]> {

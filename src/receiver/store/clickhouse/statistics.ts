@@ -1,12 +1,15 @@
 import type { GroupKey, Ranged, Statistics, StatisticsQuery } from '../../query/query.ts';
 import { metadataKeyOf } from '../../query/query-keys.ts';
 import { LATENCY_BUCKETS, type Latencies, latenciesOfCounts } from '../latencies.ts';
+import { filterOf } from '../run-filter.ts';
 import { MODEL_TYPES, USAGE_KEYS } from '../run-summary.ts';
 import type { RunStatus, Usage } from '../run-view.ts';
 import { type Counted, countedOf, type FeedbackSums, GROUPS, StatisticsTally, usageSumsOf } from '../statistics.ts';
 import type { Scope } from '../store.ts';
 import { type StartRange, type TimeBuckets, timeBucketsOf } from '../time-buckets.ts';
+import { allOf, conditionOf } from './conditions.ts';
 import { type ClickHouse, integer, joined, type Sql, sql, string, strings } from './connection.ts';
+import { searchConditions } from './search.ts';
 
 /** Status of the runs in a row, by code. The statistics do not distinguish other statuses. */
 const STATUSES: readonly RunStatus[] = ['success', 'error', 'pending'];
@@ -22,28 +25,18 @@ const KIND = sql(
 /** Number of values of `latency_bucket`: 0 for runs that have not ended, and the index of each bucket + 1. */
 const LATENCY_VALUES = LATENCY_BUCKETS + 1;
 
-/**
- * Calculates the statistics of the runs that match the conditions, which include the query's time range. ClickHouse
- * counts the runs with the same time bucket, kind and latency bucket.
- */
-export async function statisticsIn(
-  db: ClickHouse,
-  { tenant }: Scope,
-  query: Ranged<StatisticsQuery>,
-  conditions: Sql,
-): Promise<Statistics> {
+/** See `QueryStore.statistics`. ClickHouse counts the runs with the same time bucket, kind and latency bucket. */
+export async function statistics(db: ClickHouse, scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics> {
+  const { tenant } = scope;
+  const filter = filterOf(scope, query);
+  const search = await searchConditions(db, tenant, filter, 'runs');
+  const conditions = allOf([conditionOf(tenant, filter), ...search]);
   const starts = await startRangeOf(db, query, conditions);
   const tally = new StatisticsTally(query, starts);
   const time = timeBucketsOf(query, starts);
   if (time === undefined) return tally.statistics();
   // Runs that have arrived since the range was read are not counted.
-  const inRange = joined(
-    [
-      sql(`(${conditions.sql})`, ...conditions.params),
-      sql('start_us BETWEEN ? AND ?', integer(time.fromUs), integer(time.toUs)),
-    ],
-    ' AND ',
-  );
+  const inRange = allOf([conditions, sql('start_us BETWEEN ? AND ?', integer(time.fromUs), integer(time.toUs))]);
   const grouping = groupingOf(query.groupBy ?? 'name');
   const [totals, { names, rows, feedback }] = await Promise.all([
     countsIn(db, inRange, time, sql('1'), true),
