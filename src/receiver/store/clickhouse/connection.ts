@@ -23,6 +23,8 @@ const QUERY_MAX_S = 10;
 /** Time after which a request fails, in milliseconds. An insert that ClickHouse has begun may still succeed. */
 const REQUEST_TIMEOUT_MS = 30_000;
 const CONNECTIONS_MAX = 20;
+/** Days in an insert. ClickHouse writes a part for each day. */
+const DAYS_MAX = 20;
 
 /** Settings of all queries. */
 const SETTINGS = {
@@ -74,6 +76,18 @@ export class ClickHouse {
   async insert(table: string, rows: readonly InsertRow[]): Promise<void> {
     if (rows.length === 0) return;
     await attempt(() => this.#client.insert({ table, values: rows as InsertRow[], format: 'JSONEachRow' }));
+  }
+
+  /** Inserts rows into a table that is partitioned by `day`. ClickHouse limits the partitions of an insert. */
+  async insertByDay(table: string, rows: readonly InsertRow[]): Promise<void> {
+    const days = new Map<unknown, InsertRow[]>();
+    for (const row of rows) {
+      const ofDay = days.get(row.day);
+      if (ofDay === undefined) days.set(row.day, [row]);
+      else ofDay.push(row);
+    }
+    const parts = [...days.values()];
+    for (let at = 0; at < parts.length; at += DAYS_MAX) await this.insert(table, parts.slice(at, at + DAYS_MAX).flat());
   }
 
   async command({ sql, params }: Sql): Promise<void> {

@@ -19,9 +19,15 @@ const OTHERS_US = 10_000_000;
 /** Clocks of servers may differ, and inserts may take some time, in microseconds. */
 const OVERLAP_US = 30_000_000;
 const RETRY_MS = 1_000;
+/** Time that a server looks back when it starts, in microseconds. */
+const LOOK_BACK_US = 86_400_000_000;
+/** Maximum number of groups that a sweep finds. The next sweep finds the others. */
+const SWEPT_GROUPS_MAX = 10_000;
 
 interface Due extends ChangedGroup {
-  dueMs: number;
+  readonly dueMs: number;
+  /** Whether the group is derived without others, because it may be too large. */
+  readonly isAlone?: boolean;
 }
 
 /**
@@ -54,7 +60,7 @@ export class Derivation {
     this.#prices = prices;
     this.#nowUs = nowUs;
     this.#onChange = onChange;
-    this.#sweptUs = nowUs();
+    this.#sweptUs = nowUs() - LOOK_BACK_US;
   }
 
   /** Number of groups that wait to be derived. */
@@ -84,10 +90,16 @@ export class Derivation {
     } while (await this.#moveWaiting(0));
   }
 
+  /** Derives the groups that are due, and stops. If ClickHouse fails, the next server that starts derives them. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimer(this.#timer);
     await this.#work;
+    try {
+      while (await this.#deriveSome(Number.POSITIVE_INFINITY)) {}
+    } catch (error) {
+      diagnostics.warn(`the store in ClickHouse could not update its lists before it closed: ${messageOf(error)}`);
+    }
   }
 
   /** Derives groups now. */
@@ -112,11 +124,13 @@ export class Derivation {
   async #run(): Promise<void> {
     try {
       while (!this.#isClosed && (await this.#deriveSome(performance.now()))) {}
-      if (this.#nowUs() - this.#sweptUs < SWEEP_MS * 1_000) return;
+      const nowUs = this.#nowUs();
+      if (this.#isClosed || nowUs - this.#sweptUs < SWEEP_MS * 1_000) return;
       const sinceUs = this.#sweptUs - OVERLAP_US;
-      this.#sweptUs = this.#nowUs();
       await this.#moveWaiting(sinceUs);
-      this.add(await this.#underivedGroups(sinceUs));
+      const found = await this.#underivedGroups(sinceUs);
+      this.add(found);
+      if (found.length < SWEPT_GROUPS_MAX) this.#sweptUs = nowUs;
     } catch (error) {
       diagnostics.warn(`the store in ClickHouse could not update its lists and retries: ${messageOf(error)}`);
       await new Promise<void>((resolve) => setTimer(resolve, RETRY_MS).unref());
@@ -128,7 +142,8 @@ export class Derivation {
     const ready = [...this.#due.values()].filter(({ dueMs }) => dueMs <= nowMs);
     const [first] = ready;
     if (first === undefined) return false;
-    const group = ready.filter(({ tenant }) => tenant === first.tenant).slice(0, GROUPS_MAX);
+    const together = ready.filter(({ tenant, isAlone }) => tenant === first.tenant && !isAlone).slice(0, GROUPS_MAX);
+    const group = first.isAlone ? [first] : together;
     for (const { tenant, grp } of group) this.#due.delete(tenant + grp);
     try {
       await this.#deriveGroups(
@@ -136,7 +151,9 @@ export class Derivation {
         group.map(({ grp }) => grp),
       );
     } catch (error) {
-      for (const due of group) this.#due.set(due.tenant + due.grp, due);
+      // The groups are derived one by one, because one of them may be the reason.
+      const dueMs = nowMs === Number.POSITIVE_INFINITY ? 0 : nowMs + RETRY_MS;
+      for (const due of group) this.#due.set(due.tenant + due.grp, { ...due, dueMs, isAlone: true });
       throw error;
     }
     return true;
@@ -144,7 +161,7 @@ export class Derivation {
 
   async #deriveGroups(tenant: string, grps: readonly string[]): Promise<void> {
     const groups = await readGroups(this.#db, tenant, grps, this.#prices);
-    await this.#db.insert(
+    await this.#db.insertByDay(
       'runs',
       groups.flatMap((group) => rowsOf(tenant, group)),
     );
@@ -271,7 +288,7 @@ export class Derivation {
             GROUP BY tenant, grp) AS stored
           LEFT JOIN (SELECT tenant, grp, max(intDiv(version, 4096)) AS derived_us FROM runs
             WHERE version >= toUInt64(?) * 4096 GROUP BY tenant, grp) AS derived USING (tenant, grp)
-          WHERE latest_us > derived_us LIMIT 10000`,
+          WHERE latest_us > derived_us LIMIT ${SWEPT_GROUPS_MAX}`,
         integer(sinceUs - OTHERS_US),
         integer(this.#nowUs() - OTHERS_US),
         integer(sinceUs - OTHERS_US),

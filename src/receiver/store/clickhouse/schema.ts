@@ -71,6 +71,7 @@ const RUNS = `CREATE TABLE runs {cluster} (
   summary String CODEC(ZSTD(1)),
   totals String CODEC(ZSTD(1)),
   INDEX by_id id TYPE bloom_filter(0.01) GRANULARITY 1,
+  INDEX by_version version TYPE minmax GRANULARITY 1,
   INDEX by_trace trace TYPE bloom_filter(0.01) GRANULARITY 1,
   INDEX by_thread thread TYPE bloom_filter(0.01) GRANULARITY 1,
   INDEX by_user user TYPE bloom_filter(0.01) GRANULARITY 1,

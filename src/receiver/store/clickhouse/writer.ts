@@ -1,7 +1,7 @@
 import { setTimer } from '../../../base/timers.ts';
 import { type RunOperation, StoreError } from '../store.ts';
 import { type AttachmentPlaces, attachmentRows, placesOfAttachments } from './attachments.ts';
-import type { ClickHouse, InsertRow } from './connection.ts';
+import type { ClickHouse } from './connection.ts';
 import { addTo, insertRowOf, type Message, type Place } from './messages.ts';
 import type { PlaceFinder } from './places.ts';
 
@@ -11,8 +11,6 @@ const BATCH_MESSAGES = 10_000;
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 /** Estimated size of a message without its payloads and attachments. */
 const MESSAGE_BYTES = 1_000;
-/** Days in an insert. ClickHouse writes a file for each day. */
-const DAYS_MAX = 20;
 const RETRY_AFTER_S = 2;
 
 interface Call {
@@ -114,20 +112,13 @@ export class MessageWriter {
   async #insert(calls: readonly Call[]): Promise<void> {
     const messages = mergedMessages(calls);
     const places = await this.#places.find(messages);
-    const receivedUs = new Map(messages.map((message) => [message, this.nowUs()]));
-    const byDay = new Map<string, InsertRow[]>();
-    for (const [message, place] of places) {
-      const rows = byDay.get(place.day) ?? [];
-      byDay.set(place.day, rows);
-      rows.push(insertRowOf(message, place, receivedUs.get(message) ?? 0));
-    }
     const placed = [...places].map(([{ tenant, id }, place]) => [tenant, id, place] as const);
     await this.#places.add(placed, this.nowUs());
     await this.#insertAttachments(calls, places);
-    const days = [...byDay.values()];
-    for (let at = 0; at < days.length; at += DAYS_MAX) {
-      await this.#db.insert('messages', days.slice(at, at + DAYS_MAX).flat());
-    }
+    await this.#db.insertByDay(
+      'messages',
+      [...places].map(([message, place]) => insertRowOf(message, place, this.nowUs())),
+    );
     const groups = new Map(placed.map(([tenant, , { grp }]) => [tenant + grp, { tenant, grp }]));
     this.#onStored([...groups.values()]);
   }
