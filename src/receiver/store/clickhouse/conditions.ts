@@ -86,12 +86,19 @@ function comparisonCondition(tenant: string, comparison: Comparison, usage: Usag
       return ofMetadata(comparison);
     case 'feedback':
       return ofFeedback(tenant, comparison);
-    case 'type':
-      return ofText('run_type', values);
     default:
-      return ofText(field, values);
+      return ofText(TEXT_COLUMNS[field], values);
   }
 }
+
+const TEXT_COLUMNS: Readonly<Record<'name' | 'type' | 'model' | 'status' | 'thread' | 'user', string>> = {
+  name: 'name',
+  type: 'run_type',
+  model: 'model',
+  status: 'status',
+  thread: 'thread',
+  user: 'user',
+};
 
 const USAGE_COLUMNS: Readonly<Record<Exclude<AmountField, 'latency'>, string>> = {
   tokens: 'total_tokens',

@@ -1,5 +1,6 @@
 import type { ClickHouseClient } from '@clickhouse/client';
 import { RunspanError } from '../../../base/errors.ts';
+import { isObject } from '../../../base/options.ts';
 import { messageOf } from '../../../base/text.ts';
 import { StoreError } from '../store.ts';
 
@@ -75,7 +76,7 @@ export class ClickHouse {
   /** Inserts rows into a table in one block. Resolves when ClickHouse has acknowledged the block. */
   async insert(table: string, rows: readonly InsertRow[]): Promise<void> {
     if (rows.length === 0) return;
-    await attempt(() => this.#client.insert({ table, values: rows as InsertRow[], format: 'JSONEachRow' }));
+    await attempt(() => this.#client.insert({ table, values: rows.map(wellFormed), format: 'JSONEachRow' }));
   }
 
   /** Inserts rows into a table that is partitioned by `day`. ClickHouse limits the partitions of an insert. */
@@ -121,6 +122,14 @@ function numbered(text: string, params: readonly Param[]): { query: string; quer
   let count = 0;
   const query = text.replaceAll('?', () => `{p${count}:${params[count++]?.type}}`);
   return { query, query_params: Object.fromEntries(params.map(({ value }, at) => [`p${at}`, value])) };
+}
+
+/** Replaces lone surrogates in all texts, because ClickHouse rejects JSON that contains them. */
+function wellFormed(value: unknown): unknown {
+  if (typeof value === 'string') return value.toWellFormed();
+  if (Array.isArray(value)) return value.map(wellFormed);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, own]) => [key.toWellFormed(), wellFormed(own)]));
 }
 
 /** Codes of ClickHouse errors that end when the server has less to do. */

@@ -76,8 +76,8 @@ export async function suggestions(
     const where = conditionOf(scope.tenant, { ...filter, range });
     return await db.rows<{ id: string; grp: string; value: string | null | readonly string[] }>({
       sql: `SELECT id, grp, ${selected} AS value FROM runs FINAL WHERE ${where.sql}
-        ORDER BY start_us DESC, n DESC LIMIT ${limit}`,
-      params: [...params, ...where.params],
+        ORDER BY start_us DESC, n DESC LIMIT ?`,
+      params: [...params, ...where.params, integer(limit)],
     });
   });
   const values = field === 'feedback' ? await feedbackKeys(db, scope.tenant, rows) : rows.map(({ value }) => value);
@@ -87,23 +87,18 @@ export async function suggestions(
   );
 }
 
-/** SQL for the values of a run that can be suggested for a field. */
+/** Returns SQL for the values of a run that can be suggested for a field. */
 function suggestedColumn(field: SuggestionQuery['field']): Sql {
   const key = metadataKeyOf(field);
   if (key !== undefined) return sql('if(mapContains(metadata, ?), metadata[?], NULL)', string(key), string(key));
-  switch (field) {
-    case 'meta':
-      return sql('mapKeys(metadata)');
-    case 'tag':
-      return sql('tags');
-    case 'type':
-      return sql('run_type');
-    case 'feedback':
-      return sql('NULL');
-    default:
-      return sql(field);
-  }
+  return sql(field.startsWith('meta') ? 'mapKeys(metadata)' : (SUGGESTED_COLUMNS.get(field) ?? 'NULL'));
 }
+
+const SUGGESTED_COLUMNS: ReadonlyMap<string, string> = new Map([
+  ...['name', 'model', 'status', 'project', 'thread', 'user'].map((column) => [column, column] as const),
+  ['type', 'run_type'],
+  ['tag', 'tags'],
+]);
 
 async function feedbackKeys(
   db: ClickHouse,
@@ -157,8 +152,8 @@ async function keysOf(
     const { sql: where, params } = allOf([conditionOf(tenant, { ...filter, range }, usage), ...isRoot, ...others]);
     return await db.rows<KeyRow>({
       sql: `SELECT id, grp, start_us, n, ${column} AS value FROM runs FINAL WHERE ${where}
-        ORDER BY value ${direction} NULLS LAST, n ${direction} LIMIT ${rowsMax}`,
-      params,
+        ORDER BY value ${direction} NULLS LAST, n ${direction} LIMIT ?`,
+      params: [...params, integer(rowsMax)],
     });
   };
   if (sort !== 'start_time') return await read(filter.range, limit + 1);

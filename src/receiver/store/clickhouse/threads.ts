@@ -59,8 +59,8 @@ async function latestTurns(
   return await db.rows<LatestRow>({
     sql: `SELECT thread, max((start_us, n)) AS latest, latest.1 AS latest_us, latest.2 AS latest_n FROM runs FINAL
       WHERE ${where} GROUP BY thread ${after === undefined ? '' : `HAVING ${after.sql}`}
-      ORDER BY latest DESC LIMIT ${limit}`,
-    params: [...params, ...(after?.params ?? [])],
+      ORDER BY latest DESC LIMIT ?`,
+    params: [...params, ...(after?.params ?? []), integer(limit)],
   });
 }
 
