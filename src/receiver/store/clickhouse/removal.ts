@@ -185,15 +185,26 @@ export async function deleteRemoved(db: ClickHouse, tenant?: string): Promise<vo
     ['feedback', 'tenant, id', '(tenant, run)'],
   ];
   for (const [table, columns, runs] of deletions) {
-    const where = `${own} AND ${runs} IN (SELECT ${columns} ${removed})`;
-    const [found] = await db.rows({
-      sql: `SELECT 1 FROM ${table} WHERE ${where} LIMIT 1`,
-      params: [...params, ...params],
-    });
-    if (found === undefined) continue;
-    await db.command({
-      sql: `DELETE FROM ${table} WHERE ${where} SETTINGS lightweight_deletes_sync = 0, allow_nondeterministic_mutations = 1`,
+    await deleteWhere(db, table, {
+      sql: `${own} AND ${runs} IN (SELECT ${columns} ${removed})`,
       params: [...params, ...params],
     });
   }
+}
+
+/** Whether ClickHouse deletes rows in the background, or before the promise resolves. */
+type Deletion = 'later' | 'now';
+
+/** Deletes rows. The condition may contain a subquery. */
+export async function deleteWhere(
+  db: ClickHouse,
+  table: string,
+  { sql: where, params }: Sql,
+  deletion: Deletion = 'later',
+): Promise<void> {
+  // Without rows to delete, ClickHouse would still write a new version of each part of the table.
+  const found = await db.rows({ sql: `SELECT 1 FROM ${table} WHERE ${where} LIMIT 1`, params });
+  if (found.length === 0) return;
+  const settings = `lightweight_deletes_sync = ${deletion === 'now' ? 1 : 0}, allow_nondeterministic_mutations = 1`;
+  await db.command({ sql: `DELETE FROM ${table} WHERE ${where} SETTINGS ${settings}`, params });
 }

@@ -1,0 +1,110 @@
+import type { ProjectAges } from '../sqlite/retention.ts';
+import { type ClickHouse, integer, sql, string } from './connection.ts';
+import { TOMBSTONE } from './messages.ts';
+import { deleteRemoved, deleteWhere } from './removal.ts';
+
+/** Maximum ages of traces in milliseconds. */
+export interface Ages {
+  readonly maxAgeMs: number;
+  /** Maximum ages by tenant and project, instead of `maxAgeMs`. */
+  readonly projectMaxAgeMs: ProjectAges;
+}
+
+const DAY_MS = 86_400_000;
+/** Time for which tombstones are kept after the messages that they delete, in milliseconds. */
+const TOMBSTONES_MS = 30 * DAY_MS;
+
+/**
+ * Deletes traces that are older than their maximum age. Days that are older than all maximum ages are deleted as a
+ * whole. A day whose messages arrived later is kept as long as if it had started when they arrived.
+ */
+export async function expire(db: ClickHouse, ages: Ages, nowMs: number = Date.now()): Promise<void> {
+  const longestMs = Math.max(
+    ages.maxAgeMs,
+    ...Object.values(ages.projectMaxAgeMs).flatMap((projects) => Object.values(projects)),
+  );
+  await dropDays(db, nowMs - longestMs);
+  await deleteExpiredProjects(db, ages, nowMs, longestMs);
+  await deleteRemoved(db);
+  await applyDeletions(db);
+}
+
+async function dropDays(db: ClickHouse, beforeMs: number): Promise<void> {
+  const [beforeDay, beforeUs] = [dayOfMs(beforeMs), beforeMs * 1_000];
+  const runDays = await db.rows<{ day: string }>(
+    sql(
+      'SELECT day FROM runs WHERE day < toDate(?) GROUP BY day HAVING max(intDiv(version, 4096)) < ?',
+      string(beforeDay),
+      integer(beforeUs),
+    ),
+  );
+  for (const { day } of runDays) await dropPartition(db, 'runs', day);
+  const messageDays = await db.rows<{ day: string; tombstones: number }>(
+    sql(
+      `SELECT day, countIf(kind = ${TOMBSTONE}) AS tombstones FROM messages WHERE day < toDate(?) GROUP BY day
+        HAVING maxIf(received_us, kind != ${TOMBSTONE}) < ?`,
+      string(beforeDay),
+      integer(beforeUs),
+    ),
+  );
+  for (const { day, tombstones } of messageDays) {
+    if (tombstones === 0 || day < dayOfMs(beforeMs - TOMBSTONES_MS)) await dropPartition(db, 'messages', day);
+    else await deleteWhere(db, 'messages', sql(`kind != ${TOMBSTONE} AND day = toDate(?)`, string(day)));
+  }
+  await deleteWhere(
+    db,
+    'attachments',
+    sql('day < toDate(?) AND received_us < ?', string(beforeDay), integer(beforeUs)),
+  );
+  await deleteWhere(db, 'feedback', sql('changed_us < ?', integer(beforeUs)));
+  const months = await db.rows<{ month: string }>(
+    sql(
+      `SELECT toString(toYYYYMM(day)) AS month FROM run_ids GROUP BY month
+        HAVING max(day) < toDate(?) AND max(placed_us) < ?`,
+      string(dayOfMs(beforeMs - TOMBSTONES_MS)),
+      integer((beforeMs - TOMBSTONES_MS) * 1_000),
+    ),
+  );
+  for (const { month } of months) await dropPartition(db, 'run_ids', month);
+}
+
+/** Deletes groups all of whose traces are older than the maximum ages of their projects. */
+async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, longestMs: number): Promise<void> {
+  const shorter = Object.entries(ages.projectMaxAgeMs).flatMap(([tenant, projects]) =>
+    Object.entries(projects).map(([project, ageMs]) => ({ tenant, project, ageMs })),
+  );
+  if (ages.maxAgeMs === longestMs && shorter.every(({ ageMs }) => ageMs === longestMs)) return;
+  const cases = shorter.map(({ tenant, project, ageMs }) =>
+    sql('tenant = ? AND project = ?, ?', string(tenant), string(project), integer((nowMs - ageMs) * 1_000)),
+  );
+  const beforeUs = [...cases, sql('?', integer((nowMs - ages.maxAgeMs) * 1_000))];
+  const values = beforeUs.map((one) => one.sql).join(', ');
+  const params = beforeUs.flatMap((one) => one.params);
+  // The versions of rows contain the time at which the latest message of the group arrived.
+  const expired = `SELECT tenant, grp FROM runs FINAL WHERE is_root = 1 GROUP BY tenant, grp
+    HAVING max(greatest(start_us, intDiv(version, 4096)) >= multiIf(${values})) = 0`;
+  const ofRun = { sql: `(tenant, run) IN (SELECT tenant, id FROM runs WHERE (tenant, grp) IN (${expired}))`, params };
+  const ofGroup = { sql: `(tenant, grp) IN (${expired})`, params };
+  await deleteWhere(db, 'attachments', ofRun, 'now');
+  await deleteWhere(db, 'feedback', ofRun, 'now');
+  await deleteWhere(db, 'messages', { sql: `kind != ${TOMBSTONE} AND ${ofGroup.sql}`, params }, 'now');
+  // The rows above are found through these rows.
+  await deleteWhere(db, 'runs', ofGroup);
+}
+
+/** Deleted rows stay on the disk until ClickHouse writes their part again. */
+async function applyDeletions(db: ClickHouse): Promise<void> {
+  const tables = await db.rows<{ table: string }>(
+    sql(`SELECT DISTINCT table FROM system.parts
+      WHERE database = currentDatabase() AND active AND has_lightweight_delete`),
+  );
+  for (const { table } of tables) await db.command(sql(`ALTER TABLE ${table} APPLY DELETED MASK`));
+}
+
+async function dropPartition(db: ClickHouse, table: string, partition: string): Promise<void> {
+  await db.command(sql(`ALTER TABLE ${table} DROP PARTITION ?`, string(partition)));
+}
+
+function dayOfMs(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10);
+}
