@@ -6,8 +6,6 @@ import type { Place } from './messages.ts';
 
 /** Size of a chunk in bytes. As base64, a chunk has 1 MiB. Must be a multiple of 3. */
 const CHUNK_BYTES = 768 * 1024;
-/** Runs in a query. ClickHouse limits the size of a parameter to 128 KiB. */
-const RUNS_MAX = 2_000;
 
 /** Positions of attachments, by run id and name. */
 export type AttachmentPlaces = ReadonlyMap<string, ReadonlyMap<string, number>>;
@@ -77,18 +75,16 @@ export async function attachmentInfos(
   tenant: string,
   runIds: readonly string[],
 ): Promise<ReadonlyMap<string, AttachmentInfo[]>> {
+  const rows = await db.rows<AttachmentInfo & { run: string }>(
+    sql(
+      `SELECT run, name, argMax(mime_type, received_us) AS mime_type, argMax(size, received_us) AS size
+        FROM attachments WHERE tenant = ? AND run IN (?) GROUP BY run, name ORDER BY min(place), name`,
+      string(tenant),
+      uuids(runIds),
+    ),
+  );
   const infos = new Map<string, AttachmentInfo[]>();
-  for (let at = 0; at < runIds.length; at += RUNS_MAX) {
-    const rows = await db.rows<AttachmentInfo & { run: string }>(
-      sql(
-        `SELECT run, name, argMax(mime_type, received_us) AS mime_type, argMax(size, received_us) AS size
-          FROM attachments WHERE tenant = ? AND run IN (?) GROUP BY run, name ORDER BY min(place), name`,
-        string(tenant),
-        uuids(runIds.slice(at, at + RUNS_MAX)),
-      ),
-    );
-    for (const { run, ...info } of rows) infos.set(run, [...(infos.get(run) ?? []), info]);
-  }
+  for (const { run, ...info } of rows) infos.set(run, [...(infos.get(run) ?? []), info]);
   return infos;
 }
 

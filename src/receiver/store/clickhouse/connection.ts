@@ -118,10 +118,44 @@ export const integer = (value: number): Param => ({ type: 'Int64', value });
 export const integers = (value: readonly number[]): Param => ({ type: 'Array(Int64)', value });
 export const float = (value: number): Param => ({ type: 'Float64', value });
 
+/** Maximum size of a parameter in bytes. ClickHouse rejects parameters of more than 128 KiB. */
+const PARAM_BYTES_MAX = 64 * 1024;
+/** Size of the quotes and of the separator of an item in an array. */
+const ITEM_BYTES = 4;
+
+/** Numbers the parameters of a query. Splits long arrays into several parameters. */
 function numbered(text: string, params: readonly Param[]): { query: string; query_params: Record<string, unknown> } {
-  let count = 0;
-  const query = text.replaceAll('?', () => `{p${count}:${params[count++]?.type}}`);
-  return { query, query_params: Object.fromEntries(params.map(({ value }, at) => [`p${at}`, value])) };
+  const query_params: Record<string, unknown> = {};
+  const add = (type: string, value: unknown): string => {
+    const name = `p${Object.keys(query_params).length}`;
+    query_params[name] = value;
+    return `{${name}:${type}}`;
+  };
+  let at = 0;
+  const query = text.replaceAll('?', () => {
+    const { type, value } = params[at++] ?? string('');
+    const parts = Array.isArray(value) ? partsOf(value) : [value];
+    const names = parts.map((part) => add(type, part)).join(', ');
+    return parts.length === 1 ? names : `arrayConcat(${names})`;
+  });
+  return { query, query_params };
+}
+
+function partsOf(items: readonly unknown[]): unknown[][] {
+  let part: unknown[] = [];
+  const parts = [part];
+  let sizeBytes = 0;
+  for (const item of items) {
+    const itemBytes = Buffer.byteLength(String(item)) + ITEM_BYTES;
+    if (part.length > 0 && sizeBytes + itemBytes > PARAM_BYTES_MAX) {
+      part = [];
+      parts.push(part);
+      sizeBytes = 0;
+    }
+    part.push(item);
+    sizeBytes += itemBytes;
+  }
+  return parts;
 }
 
 /** Replaces lone surrogates in all texts, because ClickHouse rejects JSON that contains them. */

@@ -13,8 +13,6 @@ import { groupOfRun, groupsOfTrace } from './reads.ts';
 const PAGE_GROUPS = 50_000;
 /** Number of groups whose runs are removed together. */
 const READ_GROUPS = 1_000;
-/** Runs in a query. ClickHouse limits the size of a parameter to 128 KiB. */
-const RUNS_MAX = 2_000;
 
 /** What a removal needs from the store. */
 export interface RemovalSteps {
@@ -153,15 +151,12 @@ async function keepingRows(
   receivedUs: number,
 ): Promise<InsertRow[]> {
   const leaving = new Map(selections.flatMap(({ trace, runs }) => leavingIds(trace, runs).map((id) => [id, trace.id])));
-  const rows: InsertRow[] = [];
-  const ids = [...leaving.keys()];
-  for (let at = 0; at < ids.length; at += RUNS_MAX) {
-    for (const [id, place] of await readPlaces(db, tenant, ids.slice(at, at + RUNS_MAX))) {
-      const fields = { trace_id: leaving.get(id) ?? id };
-      rows.push(insertRowOf({ tenant, id, kind: 'patch', fields, texts: {} }, place, receivedUs));
-    }
-  }
-  return rows;
+  if (leaving.size === 0) return [];
+  const places = await readPlaces(db, tenant, [...leaving.keys()]);
+  return [...places].map(([id, place]) => {
+    const fields = { trace_id: leaving.get(id) ?? id };
+    return insertRowOf({ tenant, id, kind: 'patch', fields, texts: {} }, place, receivedUs);
+  });
 }
 
 function leavingIds(trace: MemoryTrace, removed: readonly MemoryRun[]): string[] {

@@ -1,5 +1,5 @@
 import type { ProjectAges } from '../sqlite/retention.ts';
-import { type ClickHouse, integer, sql, string } from './connection.ts';
+import { type ClickHouse, integer, integers, sql, string, strings } from './connection.ts';
 import { TOMBSTONE } from './messages.ts';
 import { deleteRemoved, deleteWhere } from './removal.ts';
 
@@ -74,15 +74,12 @@ async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, 
     Object.entries(projects).map(([project, ageMs]) => ({ tenant, project, ageMs })),
   );
   if (ages.maxAgeMs === longestMs && shorter.every(({ ageMs }) => ageMs === longestMs)) return;
-  const cases = shorter.map(({ tenant, project, ageMs }) =>
-    sql('tenant = ? AND project = ?, ?', string(tenant), string(project), integer((nowMs - ageMs) * 1_000)),
-  );
-  const beforeUs = [...cases, sql('?', integer((nowMs - ages.maxAgeMs) * 1_000))];
-  const values = beforeUs.map((one) => one.sql).join(', ');
-  const params = beforeUs.flatMap((one) => one.params);
+  const keys = shorter.map(({ tenant, project }) => `${tenant}\n${project}`);
+  const beforeUs = shorter.map(({ ageMs }) => (nowMs - ageMs) * 1_000);
+  const params = [strings(keys), integers(beforeUs), integer((nowMs - ages.maxAgeMs) * 1_000)];
   // The versions of rows contain the time at which the latest message of the group arrived.
   const expired = `SELECT tenant, grp FROM runs FINAL WHERE is_root = 1 GROUP BY tenant, grp
-    HAVING max(greatest(start_us, intDiv(version, 4096)) >= multiIf(${values})) = 0`;
+    HAVING max(greatest(start_us, intDiv(version, 4096)) >= transform(concat(tenant, '\\n', project), ?, ?, ?)) = 0`;
   const ofRun = { sql: `(tenant, run) IN (SELECT tenant, id FROM runs WHERE (tenant, grp) IN (${expired}))`, params };
   const ofGroup = { sql: `(tenant, grp) IN (${expired})`, params };
   await deleteWhere(db, 'attachments', ofRun, 'now');
