@@ -1,4 +1,5 @@
 import type { Attachment } from '../../../run/record.ts';
+import type { Feedback } from '../../feedback/feedback.ts';
 import type {
   ListQuery,
   Page,
@@ -11,11 +12,34 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../../query/query.ts';
+import type { StoredKey } from '../key-store.ts';
 import { checkedPrices, type Prices } from '../prices.ts';
 import type { PayloadField, ProjectSummary, RunDetails, RunSummary, ThreadSummary, TraceSummary } from '../run-view.ts';
-import type { Removal, RemovalTarget, RunOperation, Scope, StoreStatus } from '../store.ts';
+import type {
+  Changes,
+  Removal,
+  RemovalTarget,
+  RunOperation,
+  Scope,
+  StoreChange,
+  StoreStatus,
+  TokenSecret,
+} from '../store.ts';
+import { ClickHouseChanges } from './changes.ts';
 import { ClickHouse, sql } from './connection.ts';
 import { Derivation } from './derivation.ts';
+import { addFeedback, readFeedback } from './feedback.ts';
+import {
+  addKey,
+  addTokenSecret,
+  readKey,
+  readKeys,
+  revokeKey,
+  revokeTokens,
+  tokenSecrets,
+  tokensRevokedMs,
+  useKey,
+} from './keys.ts';
 import { list, projects, suggestions, traces } from './lists.ts';
 import { PlaceFinder } from './places.ts';
 import { findAttachment, readDetails, readOutline, readPayload, readRuns } from './reads.ts';
@@ -49,6 +73,7 @@ export class ClickHouseStore {
   readonly #db: ClickHouse;
   readonly #prices: Prices;
   readonly #writer: MessageWriter;
+  readonly #changes: ClickHouseChanges;
   readonly #derivation: Derivation;
 
   /** Connects to a database whose schema is up to date. The URL contains the user, the password and the database. */
@@ -69,7 +94,8 @@ export class ClickHouseStore {
     const places = new PlaceFinder(db);
     this.#writer = new MessageWriter(db, places, batchDelayMs, (groups) => this.#derivation.add(groups));
     const nowUs = () => this.#writer.nowUs();
-    this.#derivation = new Derivation(db, places, this.#prices, nowUs, () => {});
+    this.#changes = new ClickHouseChanges(db, nowUs);
+    this.#derivation = new Derivation(db, places, this.#prices, nowUs, (...change) => this.#changes.add(...change));
     this.#derivation.start();
   }
 
@@ -129,8 +155,64 @@ export class ClickHouseStore {
     return await removeRuns(this.#db, scope, target, this.#prices, {
       nowUs: () => this.#writer.nowUs(),
       derive: (tenant, grps) => this.#derivation.derive(tenant, grps),
-      onRemoved: () => {},
+      onRemoved: (tenant, traceIds) => this.#changes.add(tenant, [], traceIds),
     });
+  }
+
+  subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void {
+    return this.#changes.subscribe(scope, listener);
+  }
+
+  async changes(scope: Scope, after: string | undefined, limit: number): Promise<Changes> {
+    return await this.#changes.changes(scope, after, limit);
+  }
+
+  async addFeedback(scope: Scope, feedback: Feedback): Promise<boolean> {
+    const traceId = await addFeedback(this.#db, scope, feedback, () => this.#writer.nowUs());
+    if (traceId !== undefined) await this.#changes.add(scope.tenant, [traceId]);
+    return traceId !== undefined;
+  }
+
+  async feedback(scope: Scope, traceId: string): Promise<Feedback[]> {
+    return await readFeedback(this.#db, scope, traceId);
+  }
+
+  async addTokenSecret(secret: TokenSecret): Promise<void> {
+    await addTokenSecret(this.#db, secret);
+  }
+
+  async tokenSecrets(): Promise<TokenSecret[]> {
+    return await tokenSecrets(this.#db);
+  }
+
+  async revokeTokens(scope: Scope, id: string, revokedMs: number): Promise<void> {
+    await revokeTokens(this.#db, scope, id, revokedMs);
+  }
+
+  async tokensRevokedMs(scope: Scope, ids: readonly string[]): Promise<number | undefined> {
+    return await tokensRevokedMs(this.#db, scope, ids);
+  }
+
+  async key(id: string): Promise<StoredKey | undefined> {
+    return await readKey(this.#db, id);
+  }
+
+  /** Returns all keys, oldest first. */
+  async keys(): Promise<StoredKey[]> {
+    return await readKeys(this.#db);
+  }
+
+  async addKey(key: StoredKey): Promise<void> {
+    await addKey(this.#db, key);
+  }
+
+  async useKey(id: string, usedMs: number): Promise<void> {
+    await useKey(this.#db, id, usedMs);
+  }
+
+  /** Revokes a key. Returns the revoked key, or undefined if there is no such key. */
+  async revokeKey(id: string, revokedMs: number): Promise<StoredKey | undefined> {
+    return await revokeKey(this.#db, id, revokedMs);
   }
 
   /** Returns figures for monitoring. `unindexedRuns` counts the groups of runs that lists do not show yet. */
@@ -157,6 +239,7 @@ export class ClickHouseStore {
   async close(): Promise<void> {
     await this.#writer.idle();
     await this.#derivation.close();
+    await this.#changes.close();
     await this.#db.close();
   }
 }

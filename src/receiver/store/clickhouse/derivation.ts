@@ -19,6 +19,12 @@ const OTHERS_US = 10_000_000;
 /** Clocks of servers may differ, and inserts may take some time, in microseconds. */
 const OVERLAP_US = 30_000_000;
 const RETRY_MS = 1_000;
+/** Tables whose rows move with a run, and their columns with the run's id. */
+const MOVED = [
+  ['messages', 'id'],
+  ['runs', 'id'],
+  ['feedback', 'run'],
+] as const;
 /** Time that a server looks back when it starts, in microseconds. */
 const LOOK_BACK_US = 86_400_000_000;
 /** Maximum number of groups that a sweep finds. The next sweep finds the others. */
@@ -38,7 +44,7 @@ export class Derivation {
   readonly #db: ClickHouse;
   readonly #places: PlaceFinder;
   readonly #prices: Prices;
-  readonly #onChange: (tenant: string, traceIds: readonly string[]) => void;
+  readonly #onChange: (tenant: string, traceIds: readonly string[]) => Promise<void>;
   readonly #nowUs: () => number;
   readonly #due = new Map<string, Due>();
   /** Time before which a group is not derived again, in milliseconds, by tenant and group. */
@@ -53,7 +59,7 @@ export class Derivation {
     places: PlaceFinder,
     prices: Prices,
     nowUs: () => number,
-    onChange: (tenant: string, traceIds: readonly string[]) => void,
+    onChange: (tenant: string, traceIds: readonly string[]) => Promise<void>,
   ) {
     this.#db = db;
     this.#places = places;
@@ -166,14 +172,10 @@ export class Derivation {
       groups.flatMap((group) => rowsOf(tenant, group)),
     );
     const traceIds = groups.flatMap(({ traces }) => traces.map(({ id }) => id));
-    await this.#db.insert(
-      'changes',
-      traceIds.map((trace) => ({ tenant, trace, changed_us: this.#nowUs() })),
-    );
     const nowMs = performance.now();
     for (const [key, untilMs] of this.#pausedUntilMs) if (untilMs <= nowMs) this.#pausedUntilMs.delete(key);
     for (const { grp, runs } of groups) this.#pausedUntilMs.set(tenant + grp, nowMs + PAUSE_MS + runs.size);
-    if (traceIds.length > 0) this.#onChange(tenant, traceIds);
+    await this.#onChange(tenant, traceIds);
     await this.#placeAgain(tenant, groups);
   }
 
@@ -257,9 +259,26 @@ export class Derivation {
           ids,
         ),
       );
-      for (const table of ['messages', 'runs']) {
-        await this.#db.command(sql(`DELETE FROM ${table} WHERE tenant = ? AND grp = ? AND id IN (?)`, own, group, ids));
+      await this.#db.command(
+        sql(
+          `INSERT INTO feedback SELECT * REPLACE (toUUID(?) AS grp)
+            FROM (SELECT * FROM feedback FINAL WHERE tenant = ? AND grp = ? AND run IN (?))`,
+          uuid(to.grp),
+          own,
+          group,
+          ids,
+        ),
+      );
+      for (const [table, run] of MOVED) {
+        await this.#db.command(
+          sql(`DELETE FROM ${table} WHERE tenant = ? AND grp = ? AND ${run} IN (?)`, own, group, ids),
+        );
       }
+      const left = from.traces.filter(({ members }) => members.every((run) => moved.includes(run.id)));
+      await this.#onChange(
+        tenant,
+        left.map((trace) => trace.id),
+      );
     }
     await this.#follow(tenant, id, to.grp);
     this.add([from.grp, to.grp].map((grp) => ({ tenant, grp })));

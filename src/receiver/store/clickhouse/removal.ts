@@ -21,7 +21,7 @@ export interface RemovalSteps {
   /** Derives the rows of groups now. */
   readonly derive: (tenant: string, grps: readonly string[]) => Promise<void>;
   /** Called with the ids of completely removed traces. Deriving reports the others. */
-  readonly onRemoved: (tenant: string, traceIds: readonly string[]) => void;
+  readonly onRemoved: (tenant: string, traceIds: readonly string[]) => Promise<void>;
 }
 
 /** See `RemovalStore.removable`. */
@@ -60,7 +60,7 @@ export async function removeRuns(
     const tombstones = selections.flatMap((selection) => tombstonesOf(tenant, selection, isOfProject, nowUs()));
     await db.insert('messages', [...tombstones, ...(await keepingRows(db, tenant, selections, nowUs()))]);
     await derive(tenant, [...new Set(selections.map(({ grp }) => grp))]);
-    onRemoved(
+    await onRemoved(
       tenant,
       selections.flatMap(({ trace, isWhole }) => (isWhole ? [trace.id] : [])),
     );

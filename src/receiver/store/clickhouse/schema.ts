@@ -136,7 +136,9 @@ const FEEDBACK = `CREATE TABLE feedback {cluster} (
 const CHANGES = `CREATE TABLE changes {cluster} (
   tenant LowCardinality(String),
   changed_us Int64,
-  trace UUID
+  trace UUID,
+  -- Whether the whole trace was deleted.
+  is_deleted UInt8
 ) ENGINE = {replicated}MergeTree ORDER BY (tenant, changed_us)
 TTL toDateTime(intDiv(changed_us, 1000000)) + INTERVAL 1 HOUR`;
 

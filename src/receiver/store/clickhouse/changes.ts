@@ -1,0 +1,191 @@
+import { diagnostics } from '../../../base/diagnostics.ts';
+import { messageOf } from '../../../base/text.ts';
+import { clearTimer, setTimer } from '../../../base/timers.ts';
+import type { ChangeFeed, Changes, Scope, StoreChange } from '../store.ts';
+import { Subscribers } from '../subscribers.ts';
+import { type ClickHouse, integer, sql, string, strings } from './connection.ts';
+
+/** Interval at which the changes of other receivers are read while there are listeners, in milliseconds. */
+const POLL_MS = 1_000;
+/** Clocks of receivers may differ, and inserts may take some time, in microseconds. */
+const OVERLAP_US = 10_000_000;
+/** Time for which changes are kept, in microseconds. See the table `changes`. */
+const KEPT_US = 3_600_000_000;
+const CURSOR = /^\d{1,16}$/;
+
+interface ChangeRow {
+  readonly tenant: string;
+  readonly trace: string;
+  readonly changed_us: number;
+}
+
+/** A tenant with listeners. */
+interface Listened {
+  listeners: number;
+  /** Whether the changes before the first listener subscribed have been read. These are not reported. */
+  isRead: boolean;
+}
+
+/**
+ * Reports the changes of this receiver at once, and those of other receivers within a second. A cursor is the time of a
+ * change in microseconds.
+ */
+export class ClickHouseChanges implements ChangeFeed {
+  readonly #db: ClickHouse;
+  readonly #nowUs: () => number;
+  readonly #subscribers = new Subscribers('');
+  readonly #tenants = new Map<string, Listened>();
+  /** Time of each reported change, by tenant, time and trace. */
+  readonly #reported = new Map<string, number>();
+  #polledUs = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #polling: Promise<void> | undefined;
+  #hasFailed = false;
+
+  /** `nowUs` returns a later timestamp at each call. */
+  constructor(db: ClickHouse, nowUs: () => number) {
+    this.#db = db;
+    this.#nowUs = nowUs;
+  }
+
+  /** Stores that traces have changed, and reports them to listeners. `deleted` contains completely deleted traces. */
+  async add(tenant: string, traceIds: readonly string[], deleted: readonly string[] = []): Promise<void> {
+    const all = [...traceIds, ...deleted];
+    if (all.length === 0) return;
+    const changedUs = this.#nowUs();
+    const rows = [...new Set(all)].map((trace) => ({ tenant, trace, changed_us: changedUs }));
+    // A poll may read the rows before the insert ends.
+    if (this.#tenants.has(tenant)) for (const row of rows) this.#reported.set(keyOf(row), changedUs);
+    const gone = new Set(deleted);
+    await this.#db.insert(
+      'changes',
+      rows.map((row) => ({ ...row, is_deleted: +gone.has(row.trace) })),
+    );
+    this.#report(rows);
+  }
+
+  subscribe({ tenant }: Scope, listener: (change: StoreChange) => void): () => void {
+    const remove = this.#subscribers.add(tenant, listener);
+    const listened = this.#tenants.get(tenant) ?? { listeners: 0, isRead: false };
+    if (this.#tenants.size === 0) this.#polledUs = this.#nowUs();
+    this.#tenants.set(tenant, listened);
+    listened.listeners += 1;
+    if (!listened.isRead) this.#schedule(0);
+    let isSubscribed = true;
+    return () => {
+      if (!isSubscribed) return;
+      isSubscribed = false;
+      remove();
+      listened.listeners -= 1;
+      if (listened.listeners === 0) this.#tenants.delete(tenant);
+      if (this.#tenants.size === 0) this.#stop();
+    };
+  }
+
+  async changes({ tenant }: Scope, after: string | undefined, limit: number): Promise<Changes> {
+    const nowUs = this.#nowUs();
+    const afterUs = after === undefined || !CURSOR.test(after) ? Number.NaN : Number(after);
+    if (!(afterUs >= nowUs - KEPT_US && afterUs <= nowUs + OVERLAP_US)) {
+      return { cursor: `${await this.#latestUs(tenant, nowUs)}`, traceIds: after === undefined ? [] : undefined };
+    }
+    // All traces in one change share a cursor, so they are returned together.
+    const rows = await this.#db.rows<{ trace: string; us: number }>(
+      sql(
+        `SELECT trace, max(changed_us) AS us FROM changes WHERE tenant = ? AND changed_us > ? GROUP BY trace
+          HAVING argMax(is_deleted, changed_us) = 0 ORDER BY us LIMIT ? WITH TIES`,
+        string(tenant),
+        integer(afterUs),
+        integer(limit),
+      ),
+    );
+    const lastUs = rows.at(-1)?.us ?? afterUs;
+    // A cursor that is moved on does not expire while nothing changes.
+    const cursorUs = rows.length < limit ? Math.max(lastUs, nowUs - OVERLAP_US) : lastUs;
+    return { cursor: `${cursorUs}`, traceIds: rows.map(({ trace }) => trace) };
+  }
+
+  /** Stops reading the changes of other receivers. */
+  async close(): Promise<void> {
+    this.#stop();
+    await this.#polling;
+  }
+
+  #stop(): void {
+    clearTimer(this.#timer);
+    this.#tenants.clear();
+    this.#reported.clear();
+  }
+
+  async #latestUs(tenant: string, nowUs: number): Promise<number> {
+    const sinceUs = nowUs - OVERLAP_US;
+    const [row] = await this.#db.rows<{ us: number }>(
+      sql(
+        'SELECT max(changed_us) AS us FROM changes WHERE tenant = ? AND changed_us > ?',
+        string(tenant),
+        integer(sinceUs),
+      ),
+    );
+    return Math.max(row?.us ?? 0, sinceUs);
+  }
+
+  #schedule(delayMs: number): void {
+    if (this.#polling !== undefined) return;
+    clearTimer(this.#timer);
+    this.#timer = setTimer(() => {
+      this.#polling = this.#poll();
+    }, delayMs);
+    this.#timer.unref();
+  }
+
+  async #poll(): Promise<void> {
+    try {
+      await this.#readOthers();
+      this.#hasFailed = false;
+    } catch (error) {
+      if (!this.#hasFailed) {
+        diagnostics.warn(`the store in ClickHouse could not read changes and retries: ${messageOf(error)}`);
+      }
+      this.#hasFailed = true;
+    }
+    this.#polling = undefined;
+    if (this.#tenants.size === 0) return;
+    const isDue = !this.#hasFailed && [...this.#tenants.values()].some(({ isRead }) => !isRead);
+    this.#schedule(isDue ? 0 : POLL_MS);
+  }
+
+  /** Reads the changes since the previous call, and reports those that were not reported. */
+  async #readOthers(): Promise<void> {
+    const tenants = new Map(this.#tenants);
+    const nowUs = this.#nowUs();
+    const sinceUs = this.#polledUs - OVERLAP_US;
+    const rows = await this.#db.rows<ChangeRow>(
+      sql(
+        'SELECT tenant, trace, changed_us FROM changes WHERE tenant IN (?) AND changed_us > ? ORDER BY changed_us',
+        strings([...tenants.keys()]),
+        integer(sinceUs),
+      ),
+    );
+    this.#polledUs = nowUs;
+    const later = rows.filter((row) => !this.#reported.has(keyOf(row)));
+    for (const [tenant, listened] of tenants) {
+      const own = later.filter((row) => row.tenant === tenant);
+      if (listened.isRead) this.#report(own);
+      else for (const row of own) this.#reported.set(keyOf(row), row.changed_us);
+      listened.isRead = true;
+    }
+    for (const [key, changedUs] of this.#reported) if (changedUs < sinceUs) this.#reported.delete(key);
+  }
+
+  /** Reports changes in a tenant, sorted by time. */
+  #report(rows: readonly ChangeRow[]): void {
+    const last = rows.at(-1);
+    if (last === undefined || !this.#tenants.has(last.tenant)) return;
+    for (const row of rows) this.#reported.set(keyOf(row), row.changed_us);
+    const traceIds = [...new Set(rows.map(({ trace }) => trace))];
+    this.#subscribers.report({ tenant: last.tenant, cursor: `${last.changed_us}`, traceIds });
+  }
+}
+
+function keyOf({ tenant, trace, changed_us }: ChangeRow): string {
+  return `${changed_us} ${trace} ${tenant}`;
+}

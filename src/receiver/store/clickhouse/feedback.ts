@@ -1,0 +1,72 @@
+import type { Feedback } from '../../feedback/feedback.ts';
+import { feedbackTexts, isOfProject } from '../run-filter.ts';
+import type { Scope } from '../store.ts';
+import { type ClickHouse, sql, string, uuid, uuids } from './connection.ts';
+import { readGroups } from './groups.ts';
+import { groupOfRun, groupsOfTrace } from './reads.ts';
+
+/**
+ * Stores feedback. Feedback with the same id on the same run keeps its creation time and its place. Returns the id of
+ * the run's trace. Returns undefined if the run is unknown. The run may be invisible.
+ */
+export async function addFeedback(
+  db: ClickHouse,
+  { tenant }: Scope,
+  feedback: Feedback,
+  nowUs: () => number,
+): Promise<string | undefined> {
+  const { id, run_id: runId, key, score } = feedback;
+  const grp = await groupOfRun(db, tenant, runId);
+  if (grp === undefined) return undefined;
+  const [group] = await readGroups(db, tenant, [grp], {});
+  const run = group?.runs.get(runId);
+  if (group === undefined || run === undefined) return undefined;
+  const [earlier] = await db.rows<{ created_at: string; n: number }>(
+    sql(
+      'SELECT created_at, n FROM feedback FINAL WHERE tenant = ? AND grp = ? AND run = ? AND id = ?',
+      string(tenant),
+      uuid(grp),
+      uuid(runId),
+      string(id),
+    ),
+  );
+  const changedUs = nowUs();
+  const { created_at, n } = earlier ?? { created_at: feedback.created_at, n: changedUs };
+  await db.insert('feedback', [
+    {
+      tenant,
+      grp,
+      run: runId,
+      id,
+      key,
+      score: score === undefined ? null : Number(score),
+      texts: feedbackTexts(feedback),
+      json: JSON.stringify({ ...feedback, created_at }),
+      created_at,
+      n,
+      changed_us: changedUs,
+      is_deleted: 0,
+    },
+  ]);
+  return group.places.traceIdOf(run);
+}
+
+/** See `FeedbackStore.feedback`. */
+export async function readFeedback(db: ClickHouse, scope: Scope, traceId: string): Promise<Feedback[]> {
+  const { tenant, project } = scope;
+  const grps = await groupsOfTrace(db, tenant, traceId);
+  const rows = await db.rows<{ run: string; json: string }>(
+    sql(
+      'SELECT run, json FROM feedback FINAL WHERE tenant = ? AND grp IN (?) ORDER BY created_at, n',
+      string(tenant),
+      uuids(grps),
+    ),
+  );
+  if (rows.length === 0) return [];
+  const groups = await readGroups(db, tenant, grps, {});
+  const traces = groups.flatMap((group) => group.traces.filter(({ id }) => id === traceId));
+  const runs = traces.flatMap((trace) => trace.runs);
+  const shown = runs.filter(({ summary }) => project === undefined || isOfProject(summary, project));
+  const ids = new Set(shown.map(({ id }) => id));
+  return rows.filter(({ run }) => ids.has(run)).map(({ json }) => JSON.parse(json));
+}

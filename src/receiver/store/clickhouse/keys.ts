@@ -1,0 +1,83 @@
+import type { StoredKey } from '../key-store.ts';
+import type { Scope, TokenSecret } from '../store.ts';
+import { type ClickHouse, type Sql, sql, string, uuids } from './connection.ts';
+
+/** See `KeyStore.key`. */
+export async function readKey(db: ClickHouse, id: string): Promise<StoredKey | undefined> {
+  return (await keysWhere(db, sql('id = ?', string(id))))[0];
+}
+
+/** Returns all keys, oldest first. */
+export async function readKeys(db: ClickHouse): Promise<StoredKey[]> {
+  const keys = await keysWhere(db, sql('1'));
+  return keys.sort((a, b) => a.createdMs - b.createdMs || (a.id < b.id ? -1 : 1));
+}
+
+export async function addKey(db: ClickHouse, key: StoredKey): Promise<void> {
+  await insertKey(db, key, key.createdMs);
+}
+
+/** See `KeyStore.useKey`. Does not change the key itself, so that the key cannot be stored again after its revocation. */
+export async function useKey(db: ClickHouse, id: string, usedMs: number): Promise<void> {
+  await db.insert('key_uses', [{ id, used_ms: usedMs }]);
+}
+
+/** Revokes a key. Returns the revoked key, or undefined if there is no such key. */
+export async function revokeKey(db: ClickHouse, id: string, revokedMs: number): Promise<StoredKey | undefined> {
+  const key = await readKey(db, id);
+  if (key === undefined || key.revokedMs !== undefined) return key;
+  const revoked = { ...key, revokedMs };
+  await insertKey(db, revoked, revokedMs);
+  return revoked;
+}
+
+/** The row with the latest change counts. A revocation also counts if the clock has been set back since the creation. */
+async function insertKey(db: ClickHouse, { usedMs: _, ...key }: StoredKey, changedMs: number): Promise<void> {
+  const changedUs = Math.max(changedMs, key.createdMs + (key.revokedMs === undefined ? 0 : 1)) * 1_000;
+  await db.insert('keys', [{ id: key.id, json: JSON.stringify(key), changed_us: changedUs }]);
+}
+
+async function keysWhere(db: ClickHouse, { sql: where, params }: Sql): Promise<StoredKey[]> {
+  const rows = await db.rows<{ json: string; used_ms: number }>(
+    sql(
+      `SELECT json, used_ms FROM (SELECT id, json FROM keys FINAL WHERE ${where}) AS keys
+        LEFT JOIN (SELECT id, max(used_ms) AS used_ms FROM key_uses WHERE ${where} GROUP BY id) AS uses USING (id)`,
+      ...params,
+      ...params,
+    ),
+  );
+  return rows.map(({ json, used_ms: usedMs }) => ({ ...JSON.parse(json), ...(usedMs > 0 && { usedMs }) }));
+}
+
+/** See `TokenStore.addTokenSecret`. */
+export async function addTokenSecret(db: ClickHouse, { secret, createdMs }: TokenSecret): Promise<void> {
+  await db.insert('token_secrets', [{ secret, created_ms: createdMs }]);
+}
+
+/** See `TokenStore.tokenSecrets`. */
+export async function tokenSecrets(db: ClickHouse): Promise<TokenSecret[]> {
+  return await db.rows<TokenSecret>(
+    sql('SELECT secret, min(created_ms) AS createdMs FROM token_secrets GROUP BY secret ORDER BY createdMs, secret'),
+  );
+}
+
+/** See `TokenStore.revokeTokens`. */
+export async function revokeTokens(db: ClickHouse, { tenant }: Scope, id: string, revokedMs: number): Promise<void> {
+  await db.insert('revoked_tokens', [{ tenant, id, revoked_ms: revokedMs }]);
+}
+
+/** See `TokenStore.tokensRevokedMs`. */
+export async function tokensRevokedMs(
+  db: ClickHouse,
+  { tenant }: Scope,
+  ids: readonly string[],
+): Promise<number | undefined> {
+  const [row] = await db.rows<{ ms: number | null }>(
+    sql(
+      'SELECT maxOrNull(revoked_ms) AS ms FROM revoked_tokens WHERE tenant = ? AND id IN (?)',
+      string(tenant),
+      uuids(ids),
+    ),
+  );
+  return row?.ms ?? undefined;
+}
