@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
 import { errorCodes } from '../../src/base/errors.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
 import { runNode } from '../support/program.ts';
@@ -20,7 +21,7 @@ import { filesUnder, manifest, read } from './repository.ts';
 import { commandsOf, type Snippet } from './snippets.ts';
 
 const NOT_RUN_MAX = 5;
-const LANGUAGES = ['js', 'ts', 'sh', 'text', 'console', 'json'];
+const LANGUAGES = ['js', 'ts', 'sh', 'text', 'console', 'json', 'yaml'];
 
 describe('the pages', () => {
   it('include README.md, ARCHITECTURE.md and docs/errors.md', () => {
@@ -29,6 +30,15 @@ describe('the pages', () => {
 
   it('have a language for each code block', () => {
     expect(snippets.filter(({ language }) => !LANGUAGES.includes(language)).map(({ place }) => place)).toEqual([]);
+  });
+
+  it('have valid YAML', () => {
+    const files = snippets.filter(({ language }) => language === 'yaml');
+    const errors = files.flatMap(({ place, code }) =>
+      parseAllDocuments(code).flatMap((document) => document.errors.map(({ message }) => `${place}: ${message}`)),
+    );
+    expect(files.length).toBeGreaterThan(0);
+    expect(errors).toEqual([]);
   });
 
   it('have few snippets that are not run', () => {
