@@ -8,6 +8,7 @@ import { PERMISSIONS, type Permission } from '../../receiver/store/key-store.ts'
 import { checkedPrices, type Prices } from '../../receiver/store/prices.ts';
 import { filledText, object, parsed, type Schema } from '../../receiver/validation.ts';
 import { CommandFailure, durationMs, sizeBytes } from '../command-line.ts';
+import { isUrl } from '../stores.ts';
 
 /** The configuration of `runspan serve`. */
 export interface Config {
@@ -69,7 +70,8 @@ export function readConfig(path: string): Config {
   const config = result.output;
   const problems = config.proxies.flatMap((proxy, at) => scopeProblems(config, proxy, `proxies.${at}`));
   if (problems.length > 0) return fail(problems);
-  return { ...config, ...(config.store !== undefined && { store: resolve(dirname(path), config.store) }) };
+  const { store } = config;
+  return { ...config, ...(store !== undefined && !isUrl(store) && { store: resolve(dirname(path), store) }) };
 }
 
 /** Returns why the configuration does not contain the tenant and its project. `place` names the scope's owner. */

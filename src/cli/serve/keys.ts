@@ -1,12 +1,15 @@
 import { type Command, Option, type OptionValues } from '@commander-js/extra-typings';
 import { visible } from '../../base/text.ts';
+import { ClickHouse } from '../../receiver/store/clickhouse/connection.ts';
+import { addKey, readKeys, revokeKey } from '../../receiver/store/clickhouse/keys.ts';
 import { keyIdOf, newKey, PERMISSIONS, type StoredKey } from '../../receiver/store/key-store.ts';
 import { realPathOf } from '../../receiver/store/sqlite/file.ts';
 import type { SqliteKeys } from '../../receiver/store/sqlite/keys.ts';
 import { WorkerThread } from '../../receiver/store/sqlite/thread.ts';
 import { type CommandContext, CommandFailure, UsageError } from '../command-line.ts';
+import { isUrl } from '../stores.ts';
 import { type Config, readConfig, scopeProblems } from './config.ts';
-import { CONFIG_FILE, storeFileOf } from './serve.ts';
+import { CONFIG_FILE, storeOf } from './serve.ts';
 
 const HELP = `
 The receiver may be running. It accepts a new key, and rejects a revoked key, within a second.
@@ -34,14 +37,14 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
       const { id, hash, text } = newKey();
       const limits = { ...(project !== undefined && { project }), ...(name !== undefined && { name }) };
       const key: StoredKey = { id, hash, tenant, permission, createdMs: Date.now(), ...limits };
-      await withKeys(config, options, true, (keys) => keys.call('addKey', key));
+      await withKeys(config, options, true, (keys) => keys.addKey(key));
       stdout.write(`${text}\n`);
       stderr.write(`runspan: created the key ${id}; store the key now, it is not shown again\n`);
     });
 
   withStoreOptions(command.command('list').description('List the keys, without their secrets.')).action(
     async (options) => {
-      const keys = await withKeys(configOf(options), options, false, (thread) => thread.call('keys'));
+      const keys = await withKeys(configOf(options), options, false, (keys) => keys.keys());
       stdout.write(keys.length === 0 ? 'no keys\n' : table([COLUMNS, ...keys.map(rowOf)]));
     },
   );
@@ -50,8 +53,7 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
     async (given, options) => {
       // Users may pass the whole key.
       const id = keyIdOf(given) ?? given;
-      const call = (keys: KeyThread): Promise<StoredKey | undefined> => keys.call('revokeKey', id, Date.now());
-      const key = await withKeys(configOf(options), options, false, call);
+      const key = await withKeys(configOf(options), options, false, (keys) => keys.revokeKey(id, Date.now()));
       if (key === undefined) throw new CommandFailure(`there is no key ${id}: see runspan keys list`);
       stdout.write(`revoked the key ${id}\n`);
     },
@@ -66,7 +68,10 @@ interface StoreOptions {
 function withStoreOptions<Args extends unknown[], Options extends OptionValues>(command: Command<Args, Options>) {
   return command
     .option('--config <file>', `configuration of the receiver (default: ${CONFIG_FILE}, without --store)`)
-    .option('--store <file>', 'file that stores the keys (default: `store` in the configuration)');
+    .option(
+      '--store <location>',
+      'file or ClickHouse URL that stores the keys (default: `store` in the configuration)',
+    );
 }
 
 function configOf({ config, store }: StoreOptions): Config | undefined {
@@ -75,20 +80,41 @@ function configOf({ config, store }: StoreOptions): Config | undefined {
 
 /** Functions that run in a worker thread. */
 type KeyCalls = { [Name in keyof SqliteKeys]: SqliteKeys[Name] };
-type KeyThread = WorkerThread<KeyCalls>;
 
-/** Opens the store file beside a receiver that may be using it. */
+/** Adds, lists and revokes keys. */
+interface KeyList {
+  addKey(key: StoredKey): Promise<void>;
+  keys(): Promise<StoredKey[]>;
+  revokeKey(id: string, revokedMs: number): Promise<StoredKey | undefined>;
+}
+
+/** Opens a store beside receivers that may be using it. */
 async function withKeys<Result>(
   config: Config | undefined,
   { store }: StoreOptions,
   create: boolean,
-  use: (keys: KeyThread) => Promise<Result>,
+  use: (keys: KeyList) => Promise<Result>,
 ): Promise<Result> {
-  const path = realPathOf(storeFileOf(config, store));
+  const location = storeOf(config, store);
+  if (isUrl(location)) {
+    const db = await ClickHouse.connect(location);
+    const keys: KeyList = {
+      addKey: (key) => addKey(db, key),
+      keys: () => readKeys(db),
+      revokeKey: (id, revokedMs) => revokeKey(db, id, revokedMs),
+    };
+    return await use(keys).finally(() => db.close());
+  }
   // If the thread fails, the pending call rejects.
   const ignore = (): void => {};
+  const path = realPathOf(location);
   const thread = await WorkerThread.open<KeyCalls>({ path, keys: { create } }, ignore, ignore);
-  return use(thread).finally(() => thread.close());
+  const keys: KeyList = {
+    addKey: (key) => thread.call('addKey', key),
+    keys: () => thread.call('keys'),
+    revokeKey: (id, revokedMs) => thread.call('revokeKey', id, revokedMs),
+  };
+  return await use(keys).finally(() => thread.close());
 }
 
 const COLUMNS = ['id', 'scope', 'tenant', 'project', 'name', 'created', 'last used', 'revoked'];

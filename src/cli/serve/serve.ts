@@ -9,9 +9,13 @@ import { Faults } from '../../receiver/faults.ts';
 import { type Keyring, StoredKeys } from '../../receiver/keyring.ts';
 import { startServer } from '../../receiver/receiver.ts';
 import { RunLimits } from '../../receiver/run-limits.ts';
+import { ClickHouseStore } from '../../receiver/store/clickhouse/clickhouse-store.ts';
+import type { KeyStore } from '../../receiver/store/key-store.ts';
 import type { ProjectAges } from '../../receiver/store/sqlite/retention.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
+import type { Store, StoreStatus } from '../../receiver/store/store.ts';
 import { type CommandContext, CommandFailure, type Ending, untilStopped } from '../command-line.ts';
+import { isUrl } from '../stores.ts';
 import { type Config, type ProxyConfig, readConfig } from './config.ts';
 
 const HELP = `
@@ -29,16 +33,37 @@ export function define(command: Command, context: CommandContext): void {
   command
     .description('Starts a receiver for a team, with tenants and keys from a configuration file.')
     .option('--config <file>', `configuration (default: ${CONFIG_FILE})`, CONFIG_FILE)
-    .option('--store <file>', 'file that stores the runs (default: `store` in the configuration)')
+    .option('--store <location>', 'file or ClickHouse URL that stores the runs (default: `store` in the configuration)')
     .addHelpText('after', HELP)
     .action(async (options) => context.endAs(await serve(options, context)));
 }
 
-/** Returns the store file that an option or the configuration names. */
-export function storeFileOf(config: Config | undefined, named: string | undefined): string {
-  const file = named ?? config?.store;
-  if (file === undefined) throw new CommandFailure('expected a store: set `store` in the configuration, or --store');
-  return resolve(file);
+/** Returns the path or the URL of the store that an option or the configuration names. */
+export function storeOf(config: Config | undefined, named: string | undefined): string {
+  const store = named ?? config?.store;
+  if (store === undefined) throw new CommandFailure('expected a store: set `store` in the configuration, or --store');
+  return isUrl(store) ? store : resolve(store);
+}
+
+/** What the service needs of a store. */
+interface ServiceStore extends Store, KeyStore {
+  status(): Promise<StoreStatus>;
+  setProjectAges(ages: ProjectAges): Promise<void>;
+  close(): Promise<void>;
+}
+
+async function openStore(location: string, config: Config): Promise<ServiceStore> {
+  const { maxAge, maxSize, prices } = config;
+  const options = {
+    projectMaxAgeMs: projectAgesOf(config),
+    ...(maxAge !== undefined && { maxAgeMs: maxAge }),
+    ...(prices !== undefined && { prices }),
+  };
+  if (!isUrl(location)) {
+    return await SqliteStore.open(location, { ...options, ...(maxSize !== undefined && { maxBytes: maxSize }) });
+  }
+  if (maxSize !== undefined) throw new CommandFailure('`maxSize` applies only to a store file: use `maxAge`');
+  return await ClickHouseStore.open(location, options);
 }
 
 type LogLine = (level: string, message: string, fields?: Readonly<Record<string, unknown>>) => void;
@@ -61,19 +86,14 @@ async function serve(
       `${visibleJson(JSON.stringify({ time: new Date().toISOString(), level, message, ...fields }))}\n`,
     );
   diagnostics.setLog((level, message) => log(level, message));
-  const { host, port, maxAge, maxSize, prices } = started;
-  const file = storeFileOf(config, given.store);
-  const store = await SqliteStore.open(file, {
-    projectMaxAgeMs: projectAgesOf(config),
-    ...(maxAge !== undefined && { maxAgeMs: maxAge }),
-    ...(maxSize !== undefined && { maxBytes: maxSize }),
-    ...(prices !== undefined && { prices }),
-  });
+  const { host, port } = started;
+  const location = storeOf(config, given.store);
+  const store = await openStore(location, config);
   try {
     const keys = new StoredKeys(store, () => Object.keys(config.tenants));
     const access = new Access(rulesOf(config, keys));
     const limits = new RunLimits((tenant) => config.tenants[tenant]?.limits.runsPerMinute);
-    const status = (): ReturnType<SqliteStore['status']> => store.status();
+    const status = (): Promise<StoreStatus> => store.status();
     const options = { store, strict: false, faults: new Faults(), access, limits, status };
     const server = await startServer(options, host, port, { closeMs: DRAIN_MS });
     const stopWatching = watchConfig(given.config, log, (changed) => {
@@ -84,8 +104,9 @@ async function serve(
       log('info', 'the configuration has changed', fixed.length === 0 ? {} : { effective_after_restart: fixed });
     });
     try {
-      await store.setAddress(server.url);
-      log('info', 'the receiver is listening', { url: server.url, store: file, tenants: Object.keys(config.tenants) });
+      if (store instanceof SqliteStore) await store.setAddress(server.url);
+      const tenants = Object.keys(config.tenants);
+      log('info', 'the receiver is listening', { url: server.url, store: shownStore(location), tenants });
       const ending = await untilStopped();
       log('info', 'the receiver is stopping');
       return ending;
@@ -97,6 +118,13 @@ async function serve(
     await store.close();
     log('info', 'the receiver has stopped');
   }
+}
+
+/** Returns the location of a store without its password. */
+function shownStore(location: string): string {
+  if (!isUrl(location)) return location;
+  const url = new URL(location);
+  return `${url.origin}${url.pathname}`;
 }
 
 /** Calls `onChange` with each new valid configuration. Logs an invalid configuration. Returns a function to stop. */

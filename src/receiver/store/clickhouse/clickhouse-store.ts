@@ -1,3 +1,5 @@
+import { diagnostics } from '../../../base/diagnostics.ts';
+import { messageOf } from '../../../base/text.ts';
 import type { Attachment } from '../../../run/record.ts';
 import type { Feedback } from '../../feedback/feedback.ts';
 import type {
@@ -12,15 +14,17 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../../query/query.ts';
-import type { StoredKey } from '../key-store.ts';
+import type { KeyStore, StoredKey } from '../key-store.ts';
 import { checkedPrices, type Prices } from '../prices.ts';
 import type { PayloadField, ProjectSummary, RunDetails, RunSummary, ThreadSummary, TraceSummary } from '../run-view.ts';
+import type { ProjectAges } from '../sqlite/retention.ts';
 import type {
   Changes,
   Removal,
   RemovalTarget,
   RunOperation,
   Scope,
+  Store,
   StoreChange,
   StoreStatus,
   TokenSecret,
@@ -44,6 +48,7 @@ import { list, projects, suggestions, traces } from './lists.ts';
 import { PlaceFinder } from './places.ts';
 import { findAttachment, readDetails, readOutline, readPayload, readRuns } from './reads.ts';
 import { readRemovable, removeRuns } from './removal.ts';
+import { type Ages, expire } from './retention.ts';
 import { checkSchema } from './schema.ts';
 import { statistics } from './statistics.ts';
 import { threads } from './threads.ts';
@@ -57,6 +62,16 @@ export interface ClickHouseStoreOptions {
    */
   prices?: Prices;
   /**
+   * Age above which traces are deleted, in milliseconds.
+   * @default 2592000000 (30 days)
+   */
+  maxAgeMs?: number;
+  /**
+   * Ages for the traces of individual projects, in milliseconds, by tenant and project.
+   * @default none
+   */
+  projectMaxAgeMs?: ProjectAges;
+  /**
    * Time for which messages are collected before they are inserted, in milliseconds.
    * @default 200
    */
@@ -64,17 +79,22 @@ export interface ClickHouseStoreOptions {
 }
 
 const BATCH_DELAY_MS = 200;
+const MAX_AGE_MS = 30 * 86_400_000;
+/** Interval at which old traces are deleted, in milliseconds. */
+const EXPIRE_MS = 3_600_000;
 
 /**
  * A store in ClickHouse, for more runs than one machine can hold. Several receivers can use the same database. Lists,
  * statistics and searches show a run a few seconds after it was stored.
  */
-export class ClickHouseStore {
+export class ClickHouseStore implements Store, KeyStore {
   readonly #db: ClickHouse;
   readonly #prices: Prices;
   readonly #writer: MessageWriter;
   readonly #changes: ClickHouseChanges;
   readonly #derivation: Derivation;
+  readonly #expireTimer: NodeJS.Timeout;
+  #ages: Ages;
 
   /** Connects to a database whose schema is up to date. The URL contains the user, the password and the database. */
   static async open(url: string, options: ClickHouseStoreOptions = {}): Promise<ClickHouseStore> {
@@ -88,8 +108,10 @@ export class ClickHouseStore {
     }
   }
 
-  private constructor(db: ClickHouse, { prices = {}, batchDelayMs = BATCH_DELAY_MS }: ClickHouseStoreOptions) {
+  private constructor(db: ClickHouse, options: ClickHouseStoreOptions) {
+    const { prices = {}, batchDelayMs = BATCH_DELAY_MS, maxAgeMs = MAX_AGE_MS, projectMaxAgeMs = {} } = options;
     this.#db = db;
+    this.#ages = { maxAgeMs, projectMaxAgeMs };
     this.#prices = checkedPrices(prices);
     const places = new PlaceFinder(db);
     this.#writer = new MessageWriter(db, places, batchDelayMs, (groups) => this.#derivation.add(groups));
@@ -97,6 +119,20 @@ export class ClickHouseStore {
     this.#changes = new ClickHouseChanges(db, nowUs);
     this.#derivation = new Derivation(db, places, this.#prices, nowUs, (...change) => this.#changes.add(...change));
     this.#derivation.start();
+    this.#expireTimer = setInterval(() => void this.#expire(), EXPIRE_MS).unref();
+  }
+
+  /** Replaces `projectMaxAgeMs`. */
+  async setProjectAges(projectMaxAgeMs: ProjectAges): Promise<void> {
+    this.#ages = { ...this.#ages, projectMaxAgeMs };
+  }
+
+  async #expire(): Promise<void> {
+    try {
+      await expire(this.#db, this.#ages);
+    } catch (error) {
+      diagnostics.warn(`the store in ClickHouse could not delete old runs: ${messageOf(error)}`);
+    }
   }
 
   async apply({ tenant }: Scope, operations: readonly RunOperation[]): Promise<void> {
@@ -237,6 +273,7 @@ export class ClickHouseStore {
   }
 
   async close(): Promise<void> {
+    clearInterval(this.#expireTimer);
     await this.#writer.idle();
     await this.#derivation.close();
     await this.#changes.close();
