@@ -207,15 +207,20 @@ export class Derivation {
         since_us: this.#nowUs(),
       })),
     );
-    for (const { group, id, waitsFor } of misplaced) {
-      const place = places.get(waitsFor);
-      if (place !== undefined && place.grp !== group.grp) await this.#move(tenant, group, id, place);
+    const moves = misplaced.flatMap(({ group: { grp: from }, id, waitsFor }) => {
+      const { grp: to = from, day = '' } = places.get(waitsFor) ?? {};
+      return to === from ? [] : [{ tenant, id, from, to, day }];
+    });
+    const byId = new Map(groups.map((group) => [group.grp, group]));
+    for (const { id, from, to, day } of finalMoves(moves)) {
+      const group = byId.get(from);
+      if (group !== undefined) await this.#move(tenant, group, id, { grp: to, day });
     }
   }
 
   /** Moves runs to the group of the run that they wait for. Returns whether runs were moved. */
   async #moveWaiting(sinceUs: number): Promise<boolean> {
-    const rows = await this.#db.rows<{ tenant: string; id: string; from: string; to: string; day: string }>(
+    const rows = await this.#db.rows<WaitingMove>(
       sql(
         `SELECT tenant, waiting.id AS id, waiting.grp AS from, place.grp AS to, place.day AS day
           FROM (SELECT * FROM waiting FINAL) AS waiting
@@ -226,7 +231,7 @@ export class Derivation {
         integer(sinceUs),
       ),
     );
-    for (const { tenant, id, from, to, day } of rows) {
+    for (const { tenant, id, from, to, day } of finalMoves(rows)) {
       const [group] = await readGroups(this.#db, tenant, [from], this.#prices);
       if (group !== undefined) await this.#move(tenant, group, id, { grp: to, day });
       else await this.#follow(tenant, id, to);
@@ -314,6 +319,30 @@ export class Derivation {
       ),
     );
   }
+}
+
+/** A waiting run whose other run is in another group. */
+interface WaitingMove {
+  readonly tenant: string;
+  readonly id: string;
+  readonly from: string;
+  readonly to: string;
+  readonly day: string;
+}
+
+/** Replaces each group that will itself move by the group to which it moves. Otherwise, runs would move level by level. */
+function finalMoves(moves: readonly WaitingMove[]): WaitingMove[] {
+  const byGroup = new Map(moves.map((move) => [move.tenant + move.from, move]));
+  return moves.map((move) => {
+    const path = new Set<WaitingMove>();
+    let last: WaitingMove = move;
+    for (let next: WaitingMove | undefined = move; next !== undefined && !path.has(next); ) {
+      path.add(next);
+      last = next;
+      next = byGroup.get(next.tenant + next.to);
+    }
+    return last.to === move.from ? move : { ...move, to: last.to, day: last.day };
+  });
 }
 
 function isBelow({ runs, places }: Group, id: string, aboveId: string): boolean {
