@@ -98,6 +98,7 @@ export class ClickHouseChanges implements ChangeFeed {
         integer(limit),
       ),
     );
+    rows.sort((a, b) => a.us - b.us || (a.trace < b.trace ? -1 : 1));
     const lastUs = rows.at(-1)?.us ?? afterUs;
     // A cursor that is moved on does not expire while nothing changes.
     const cursorUs = rows.length < limit ? Math.max(lastUs, nowUs - OVERLAP_US) : lastUs;
