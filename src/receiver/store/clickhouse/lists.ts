@@ -126,8 +126,7 @@ async function pageOfRows(
   const { limit = PAGE_ITEMS, cursor } = query;
   const after = cursor === undefined ? [] : [following(cursor, query, listed)];
   const filter = filterOf(scope, query);
-  const others = [...after, ...(await searchConditions(db, tenant, filter, listed))];
-  const found = await keysOf(db, tenant, filter, query, listed, others);
+  const found = await keysOf(db, tenant, filter, query, listed, allOf(after));
   const keys = found.slice(0, limit);
   const last = keys.at(-1);
   const next = found.length > limit && last !== undefined ? { next: cursorOf(last) } : {};
@@ -142,14 +141,18 @@ async function keysOf(
   filter: RunFilter,
   { sort = 'start_time', order = 'descending', cursor, limit = PAGE_ITEMS }: Ranged<ListQuery>,
   listed: 'runs' | 'traces',
-  others: readonly Sql[],
+  after: Sql,
 ): Promise<KeyRow[]> {
   const usage: UsageOf = listed === 'traces' ? 'trace' : 'run';
   const [isDescending, column] = [order === 'descending', sortColumn(sort, listed)];
   const direction = isDescending ? 'DESC' : 'ASC';
-  const read = async (range: TimeRange, rowsMax: number): Promise<KeyRow[]> => {
+  const read = async (range: TimeRange, rowsMax: number, areRare = false): Promise<KeyRow[]> => {
+    const inRange = { ...filter, range };
+    const needed = sort === 'start_time' ? { isDescending, limit: rowsMax, condition: after } : undefined;
+    const found = await searchConditions(db, tenant, inRange, listed, needed);
     const isRoot = listed === 'traces' ? [sql('is_root = 1')] : [];
-    const { sql: where, params } = allOf([conditionOf(tenant, { ...filter, range }, usage), ...isRoot, ...others]);
+    const all = allOf([conditionOf(tenant, inRange, usage), after, ...isRoot, ...found]);
+    const { sql: where, params } = areRare ? allOf([startingWith(tenant, all), all]) : all;
     return await db.rows<KeyRow>({
       sql: `SELECT id, grp, start_us, n, ${column} AS value FROM runs FINAL WHERE ${where}
         ORDER BY value ${direction} NULLS LAST, n ${direction} LIMIT ?`,
@@ -159,6 +162,17 @@ async function keysOf(
   if (sort !== 'start_time') return await read(filter.range, limit + 1);
   const range = cursor === undefined ? filter.range : rangeAfter(filter.range, cursor, isDescending);
   return await firstRows(db, tenant, range, isDescending, limit + 1, read);
+}
+
+/**
+ * Returns a condition that is true for all rows that match `condition`. For a condition that few rows match, most rows
+ * then need not be read with `FINAL`.
+ */
+export function startingWith(tenant: string, condition: Sql): Sql {
+  return {
+    sql: `tenant = ? AND start_us IN (SELECT start_us FROM runs WHERE ${condition.sql})`,
+    params: [string(tenant), ...condition.params],
+  };
 }
 
 function sortColumn(sort: SortKey, listed: 'runs' | 'traces'): string {
@@ -191,7 +205,8 @@ const DAY_US = 86_400_000_000;
 
 /**
  * Returns the first or last rows of a time range. Reads one day, then eight days, then the rest until there are enough
- * rows, because it takes long to read all rows with `FINAL`.
+ * rows, because it takes long to read all rows with `FINAL`. `areRare` tells `read` that earlier windows had too few
+ * rows.
  */
 export async function firstRows<Row>(
   db: ClickHouse,
@@ -199,7 +214,7 @@ export async function firstRows<Row>(
   range: TimeRange,
   isDescending: boolean,
   limit: number,
-  read: (range: TimeRange, limit: number) => Promise<Row[]>,
+  read: (range: TimeRange, limit: number, areRare: boolean) => Promise<Row[]>,
 ): Promise<Row[]> {
   const { sql: where, params } = allOf([sql('tenant = ?', string(tenant)), ...rangeConditions(range)]);
   const [first] = await db.rows<{ start_us: number }>({
@@ -207,8 +222,9 @@ export async function firstRows<Row>(
     params,
   });
   const rows: Row[] = [];
-  for (const window of first === undefined ? [] : windowsOf(range, first.start_us, isDescending)) {
-    rows.push(...(await read(window, limit - rows.length)));
+  const windows = first === undefined ? [] : windowsOf(range, first.start_us, isDescending);
+  for (const [at, window] of windows.entries()) {
+    rows.push(...(await read(window, limit - rows.length, at > 0)));
     if (rows.length >= limit) break;
   }
   return rows;

@@ -5,6 +5,8 @@ import { type ClickHouse, sql } from './connection.ts';
  * Messages, one row for each run, kind and content. A message that is sent again has the same `digest`, so it replaces
  * itself. `grp` groups the runs of one or more traces: a run and its parent are in the same group. `rank` keeps the
  * message that arrived first. Tombstones are messages of kind 3.
+ *
+ * Granules are small because most queries read a few traces, and ClickHouse reads whole granules.
  */
 const MESSAGES = `CREATE TABLE messages {cluster} (
   tenant LowCardinality(String),
@@ -23,7 +25,7 @@ const MESSAGES = `CREATE TABLE messages {cluster} (
   INDEX by_id id TYPE bloom_filter(0.01) GRANULARITY 1,
   INDEX by_time received_us TYPE minmax GRANULARITY 1
 ) ENGINE = {replicated}ReplacingMergeTree(rank)
-PARTITION BY day ORDER BY (tenant, grp, id, kind, digest)`;
+PARTITION BY day ORDER BY (tenant, grp, id, kind, digest) SETTINGS index_granularity = 512`;
 
 /**
  * One row for each visible run, derived from all messages of its group. The row with the highest version is valid.
@@ -78,7 +80,7 @@ const RUNS = `CREATE TABLE runs {cluster} (
   INDEX by_tag tags TYPE bloom_filter(0.01) GRANULARITY 1,
   INDEX by_metadata mapValues(metadata) TYPE bloom_filter(0.01) GRANULARITY 1
 ) ENGINE = {replicated}ReplacingMergeTree(version, is_deleted)
-PARTITION BY day ORDER BY (tenant, start_us, grp, id)`;
+PARTITION BY day ORDER BY (tenant, start_us, grp, id) SETTINGS index_granularity = 1024`;
 
 /** The group and the day of each run, so that a message without a trace finds the other messages of its run. */
 const RUN_IDS = `CREATE TABLE run_ids {cluster} (

@@ -19,19 +19,30 @@ interface Candidate {
   readonly trace: string;
 }
 
+/** The runs that a page needs. */
+export interface Needed {
+  readonly isDescending: boolean;
+  readonly limit: number;
+  /** Condition of the page, in addition to the filter. */
+  readonly condition: Sql;
+}
+
 /**
  * Returns the condition for the search words of a filter. Returns no condition if the filter has no search words. In a
- * list of traces, the words may occur in any run of the trace.
+ * list of traces, the words may occur in any run of the trace. If `needed` is given, the condition selects at least the
+ * runs for a page of runs that is sorted by start time.
  */
 export async function searchConditions(
   db: ClickHouse,
   tenant: string,
   filter: RunFilter,
   list: 'runs' | 'traces',
+  needed?: Needed,
 ): Promise<Sql[]> {
   if (filter.search === undefined) return [];
   if (list === 'runs') {
-    const found = await foundRuns(db, tenant, filter.search, filter.range, conditionOf(tenant, filter));
+    const condition = allOf([conditionOf(tenant, filter), ...(needed === undefined ? [] : [needed.condition])]);
+    const found = await foundRuns(db, tenant, filter.search, filter.range, condition, needed);
     return [sql('id IN (?)', uuids(found.map(({ id }) => id)))];
   }
   const roots = conditionOf(tenant, filter, 'trace');
@@ -54,15 +65,17 @@ async function foundRuns(
   search: Search,
   range: TimeRange,
   condition: Sql,
+  { isDescending = true, limit = CANDIDATES_MAX }: Partial<Needed> = {},
 ): Promise<Candidate[]> {
+  const direction = isDescending ? 'DESC' : 'ASC';
   const messages = candidateMessages(tenant, search, range);
   const candidates = await db.rows<Candidate>({
     sql: `SELECT id, grp, trace FROM runs FINAL WHERE ${condition.sql} AND id IN (${messages.sql})
-      ORDER BY start_us DESC, n DESC LIMIT ${CANDIDATES_MAX}`,
+      ORDER BY start_us ${direction}, n ${direction} LIMIT ${CANDIDATES_MAX}`,
     params: [...condition.params, ...messages.params],
   });
   const found: Candidate[] = [];
-  for (let at = 0; at < candidates.length; at += READ_RUNS) {
+  for (let at = 0; at < candidates.length && found.length < limit; at += READ_RUNS) {
     const part = candidates.slice(at, at + READ_RUNS);
     const ids = await idsWithWords(db, tenant, search, part);
     found.push(...part.filter(({ id }) => ids.has(id)));

@@ -8,7 +8,7 @@ import type { Scope } from '../store.ts';
 import { type Turn, threadSummaryOf } from '../thread-summary.ts';
 import { allOf, conditionOf } from './conditions.ts';
 import { type ClickHouse, integer, type Sql, sql, strings } from './connection.ts';
-import { feedbackByTrace, summariesOf } from './lists.ts';
+import { feedbackByTrace, startingWith, summariesOf } from './lists.ts';
 import { searchConditions } from './search.ts';
 
 /** A thread, with the position of its latest matching turn. */
@@ -74,14 +74,16 @@ async function summaries(
   db: ClickHouse,
   tenant: string,
   names: readonly string[],
-  { sql: where, params }: Sql,
+  condition: Sql,
 ): Promise<ThreadSummary[]> {
   if (names.length === 0) return [];
+  const inThreads = allOf([condition, sql('is_root = 1 AND thread IN (?)', strings(names))]);
+  const { sql: where, params } = allOf([startingWith(tenant, inThreads), inThreads]);
   const rows = await db.rows<TurnRow>({
     sql: `SELECT id, grp, trace, thread, start_us, latency_us, status, project, user,
       ${USAGE_KEYS.map((key) => `trace_${key}`).join(', ')} FROM runs FINAL
-      WHERE ${where} AND is_root = 1 AND thread IN (?) ORDER BY start_us, n`,
-    params: [...params, strings(names)],
+      WHERE ${where} ORDER BY start_us, n`,
+    params,
   });
   const turns = new Map<string, TurnRow[]>(names.map((name) => [name, []]));
   for (const row of rows) turns.get(row.thread)?.push(row);
