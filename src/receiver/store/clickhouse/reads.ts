@@ -72,7 +72,7 @@ export async function readDetails(
   const [sizes, infos, feedback] = await Promise.all([
     payloadSizes(db, scope.tenant, found),
     attachmentInfos(db, scope.tenant, [runId]),
-    feedbackOf(db, scope.tenant, runId),
+    feedbackOf(db, scope.tenant, found),
   ]);
   const attachments = infos.get(runId);
   return {
@@ -105,9 +105,14 @@ async function payloadSizes(
   return sizes;
 }
 
-async function feedbackOf(db: ClickHouse, tenant: string, runId: string): Promise<Feedback[]> {
+async function feedbackOf(db: ClickHouse, tenant: string, { grp, traced }: FoundRun): Promise<Feedback[]> {
   const rows = await db.rows<{ json: string }>(
-    sql('SELECT json FROM feedback FINAL WHERE tenant = ? AND run = ? ORDER BY n', string(tenant), uuid(runId)),
+    sql(
+      'SELECT json FROM feedback FINAL WHERE tenant = ? AND grp = ? AND run = ? ORDER BY n',
+      string(tenant),
+      uuid(grp),
+      uuid(traced.id),
+    ),
   );
   return rows.map(({ json }) => JSON.parse(json));
 }

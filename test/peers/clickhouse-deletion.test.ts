@@ -1,0 +1,131 @@
+// What a store in ClickHouse deletes, with a ClickHouse that runs inside another process (see clickhouse/shim.mjs).
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { ClickHouseStore } from '../../src/receiver/store/clickhouse/clickhouse-store.ts';
+import { ClickHouse, sql } from '../../src/receiver/store/clickhouse/connection.ts';
+import { type Ages, expire } from '../../src/receiver/store/clickhouse/retention.ts';
+import { migrate } from '../../src/receiver/store/clickhouse/schema.ts';
+import { id, post, SCOPE, simple } from '../../src/receiver/store/conformance/support.ts';
+import { ALL_TIMES } from '../../src/receiver/store/run-filter.ts';
+import { startNode } from '../support/program.ts';
+
+const shim = fileURLToPath(new URL('./clickhouse/shim.mjs', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'runspan-clickhouse-'));
+const server = startNode([shim, folder], {}, undefined, 900_000);
+const TABLES = ['messages', 'runs', 'run_ids', 'attachments', 'feedback'] as const;
+
+let url: string;
+let db: ClickHouse;
+
+beforeAll(async () => {
+  [url] = await server.printed(/http:\S+/);
+  db = await ClickHouse.connect(url);
+  await migrate(db);
+});
+
+afterAll(async () => {
+  await db.close();
+  server.child.stdin?.end();
+  await server.ended;
+  rmSync(folder, { recursive: true, force: true });
+});
+
+beforeEach(async () => {
+  for (const table of TABLES) await db.command(sql(`TRUNCATE TABLE ${table}`));
+});
+
+async function openStore(): Promise<ClickHouseStore> {
+  const store = await ClickHouseStore.open(url, { batchDelayMs: 0 });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** Returns the number of rows in each table. */
+async function rowCounts(): Promise<Record<string, number>> {
+  const counts = TABLES.map(async (table) => {
+    const [row] = await db.rows<{ n: number }>(sql(`SELECT count() AS n FROM ${table} FINAL`));
+    return [table, row?.n ?? 0] as const;
+  });
+  return Object.fromEntries(await Promise.all(counts));
+}
+
+const LARGE = { name: 'a', bytes: new Uint8Array(2_000_001).map((_, at) => at * 7), mimeType: 'a/b' };
+
+describe('an attachment in ClickHouse', () => {
+  test('is stored in chunks, and a shorter one replaces all of them', async () => {
+    const store = await openStore();
+    await store.apply(SCOPE, [{ ...post(1), attachments: [LARGE] }]);
+    expect(await rowCounts()).toMatchObject({ attachments: 3 });
+    const { bytes = new Uint8Array() } = (await store.attachment(SCOPE, id(1), 'a')) ?? {};
+    expect(Buffer.compare(bytes, LARGE.bytes)).toBe(0);
+    const small = { ...LARGE, bytes: new Uint8Array(5) };
+    await store.apply(SCOPE, [{ ...post(1), attachments: [small] }]);
+    expect(await store.attachment(SCOPE, id(1), 'a')).toEqual(small);
+  });
+});
+
+describe('a removal in ClickHouse', () => {
+  test('deletes all rows of the removed runs, and keeps their tombstones', async () => {
+    const store = await openStore();
+    await store.apply(SCOPE, [{ ...post(1), attachments: [LARGE] }, post(2, { parent: 1 }), post(3)]);
+    await store.settled();
+    await store.remove(SCOPE, { kind: 'trace', id: id(1) });
+    // One message of run 3, and tombstones for two runs and their trace.
+    await expect.poll(rowCounts).toMatchObject({ messages: 4, runs: 1, attachments: 0 });
+  });
+
+  test('deletes more runs than fit in a parameter of a query', async () => {
+    const store = await openStore();
+    await store.apply(
+      SCOPE,
+      Array.from({ length: 4_000 }, (_, at) => simple(at)),
+    );
+    await store.settled();
+    const removed = { runs: 4_000, traces: 4_000 };
+    expect(await store.remove(SCOPE, { kind: 'project', id: 'shop' })).toEqual(removed);
+    for await (const text of store.runs(SCOPE, { range: ALL_TIMES })) expect.unreachable(text);
+  });
+});
+
+const DAY_MS = 86_400_000;
+const MAX_AGE: Ages = { maxAgeMs: 30 * DAY_MS, projectMaxAgeMs: {} };
+const WITH_PROJECT: Ages = { ...MAX_AGE, projectMaxAgeMs: { default: { shop: 60 * DAY_MS, short: DAY_MS } } };
+
+describe('the maximum age of traces in ClickHouse', () => {
+  test.each<[string, Ages, days: number, kept: readonly number[]]>([
+    ['keeps younger traces', MAX_AGE, 29, [1, 2, 3]],
+    ['deletes older traces', MAX_AGE, 32, []],
+    ['may be shorter for a project', WITH_PROJECT, 2, [1, 3]],
+    ['may be longer for a project', WITH_PROJECT, 32, [1]],
+    ['may have passed for all projects', WITH_PROJECT, 62, []],
+  ])('%s', async (_title, ages, days, kept) => {
+    const store = await openStore();
+    const start = { start_time: new Date().toISOString().replace('Z', '000Z') };
+    const projects = ['shop', 'short', 'bank'];
+    await store.apply(
+      SCOPE,
+      projects.map((session_name, at) => ({ ...simple(at + 1, { ...start, session_name }), attachments: [LARGE] })),
+    );
+    await store.settled();
+    await expire(db, ages, Date.now() + days * DAY_MS);
+    const rows = { messages: kept.length, runs: kept.length, attachments: 3 * kept.length };
+    await expect.poll(rowCounts).toMatchObject(rows);
+    const found: string[] = [];
+    for await (const text of store.runs(SCOPE, { range: ALL_TIMES })) found.push(JSON.parse(text).id);
+    expect(found.sort()).toEqual(kept.map(id));
+  });
+
+  test('keeps the tombstones of removed runs for 30 more days', async () => {
+    const store = await openStore();
+    await store.apply(SCOPE, [post(1)]);
+    await store.settled();
+    await store.remove(SCOPE, { kind: 'trace', id: id(1) });
+    await expire(db, MAX_AGE, Date.now() + 50 * DAY_MS);
+    expect(await rowCounts()).toMatchObject({ messages: 2 });
+    await expire(db, MAX_AGE, Date.now() + 62 * DAY_MS);
+    expect(await rowCounts()).toMatchObject({ messages: 0 });
+  });
+});
