@@ -2,8 +2,9 @@ import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
 import { clearTimer, setTimer } from '../../../base/timers.ts';
 import type { Prices } from '../prices.ts';
-import { type ClickHouse, integer, sql, string, uuid, uuids } from './connection.ts';
-import { type Group, readGroups } from './groups.ts';
+import { type ClickHouse, integer, sql } from './connection.ts';
+import { emptyGroup, type Group, readGroups } from './groups.ts';
+import { type Move, moveRuns } from './moves.ts';
 import type { PlaceFinder } from './places.ts';
 import { rowsOf } from './run-row.ts';
 import type { ChangedGroup } from './writer.ts';
@@ -19,16 +20,22 @@ const OTHERS_US = 10_000_000;
 /** Clocks of servers may differ, and inserts may take some time, in microseconds. */
 const OVERLAP_US = 30_000_000;
 const RETRY_MS = 1_000;
-/** Tables whose rows move with a run, and their columns with the run's id. */
-const MOVED = [
-  ['messages', 'id'],
-  ['runs', 'id'],
-  ['feedback', 'run'],
-] as const;
 /** Time that a server looks back when it starts, in microseconds. */
 const LOOK_BACK_US = 86_400_000_000;
 /** Maximum number of groups that a sweep finds. The next sweep finds the others. */
 const SWEPT_GROUPS_MAX = 10_000;
+
+/** Maximum number of waiting runs that are moved together. */
+const MOVES_MAX = 1_000;
+
+interface WaitingRow {
+  readonly tenant: string;
+  readonly id: string;
+  readonly waitsFor: string;
+  readonly from: string;
+  readonly to: string;
+  readonly day: string;
+}
 
 interface Due extends ChangedGroup {
   readonly dueMs: number;
@@ -193,10 +200,6 @@ export class Derivation {
       }),
     );
     if (misplaced.length === 0) return;
-    const places = await this.#places.stored(
-      tenant,
-      misplaced.map(({ waitsFor }) => waitsFor),
-    );
     await this.#db.insert(
       'waiting',
       misplaced.map(({ group: { grp }, id, waitsFor }) => ({
@@ -207,100 +210,54 @@ export class Derivation {
         since_us: this.#nowUs(),
       })),
     );
-    const moves = misplaced.flatMap(({ group: { grp: from }, id, waitsFor }) => {
-      const { grp: to = from, day = '' } = places.get(waitsFor) ?? {};
-      return to === from ? [] : [{ tenant, id, from, to, day }];
+    // Another server may have moved the other run, so that its known place is too old.
+    const places = await this.#places.reread(
+      tenant,
+      misplaced.map(({ waitsFor }) => waitsFor),
+    );
+    const moves = misplaced.flatMap(({ group: from, id, waitsFor }): Move[] => {
+      const to = places.get(waitsFor);
+      return to === undefined || to.grp === from.grp ? [] : [{ id, waitsFor, from, to }];
     });
-    const byId = new Map(groups.map((group) => [group.grp, group]));
-    for (const { id, from, to, day } of finalMoves(moves)) {
-      const group = byId.get(from);
-      if (group !== undefined) await this.#move(tenant, group, id, { grp: to, day });
-    }
+    await this.#move(tenant, moves);
   }
 
-  /** Moves runs to the group of the run that they wait for. Returns whether runs were moved. */
+  /** Moves runs to the groups of the runs that they wait for. Returns whether there were any. */
   async #moveWaiting(sinceUs: number): Promise<boolean> {
-    const rows = await this.#db.rows<WaitingMove>(
+    const rows = await this.#db.rows<WaitingRow>(
       sql(
-        `SELECT tenant, waiting.id AS id, waiting.grp AS from, place.grp AS to, place.day AS day
+        `SELECT tenant, waiting.id AS id, waiting.waits_for AS waitsFor, waiting.grp AS from, place.grp AS to,
+            place.day AS day
           FROM (SELECT * FROM waiting FINAL) AS waiting
           JOIN (SELECT tenant, id, argMax(grp, placed_us) AS grp, argMax(day, placed_us) AS day FROM run_ids
             WHERE placed_us >= ? AND (tenant, id) IN (SELECT tenant, waits_for FROM waiting)
             GROUP BY tenant, id) AS place
-          ON place.tenant = waiting.tenant AND place.id = waiting.waits_for WHERE place.grp <> waiting.grp`,
+          ON place.tenant = waiting.tenant AND place.id = waiting.waits_for WHERE place.grp <> waiting.grp
+          LIMIT ${MOVES_MAX}`,
         integer(sinceUs),
       ),
     );
-    for (const { tenant, id, from, to, day } of finalMoves(rows)) {
-      const [group] = await readGroups(this.#db, tenant, [from], this.#prices);
-      if (group !== undefined) await this.#move(tenant, group, id, { grp: to, day });
-      else await this.#follow(tenant, id, to);
+    for (const tenant of new Set(rows.map((row) => row.tenant))) {
+      const own = rows.filter((row) => row.tenant === tenant);
+      const grps = [...new Set(own.map(({ from }) => from))];
+      const groups = new Map<string, Group>();
+      for (const group of await readGroups(this.#db, tenant, grps, this.#prices)) groups.set(group.grp, group);
+      const moves = own.map(({ id, waitsFor, from, to, day }) => ({
+        id,
+        waitsFor,
+        from: groups.get(from) ?? emptyGroup(from),
+        to: { grp: to, day },
+      }));
+      await this.#move(tenant, moves);
     }
     return rows.length > 0;
   }
 
-  /** Moves a run and the runs below it to another group. */
-  async #move(
-    tenant: string,
-    from: Group,
-    id: string,
-    to: { readonly grp: string; readonly day: string },
-  ): Promise<void> {
-    const moved = [...from.runs.values()].filter((run) => isBelow(from, run.id, id)).map((run) => run.id);
-    if (moved.length > 0) {
-      await this.#places.add(
-        moved.map((one) => [tenant, one, to] as const),
-        this.#nowUs(),
-      );
-      const [own, group, ids] = [string(tenant), uuid(from.grp), uuids(moved)];
-      await this.#db.command(
-        sql(
-          `INSERT INTO messages (tenant, day, grp, id, kind, received_us, fields, facts, inputs, outputs, events)
-            SELECT tenant, day, toUUID(?), id, kind, received_us, fields, facts, inputs, outputs, events FROM messages
-            WHERE tenant = ? AND grp = ? AND id IN (?)`,
-          uuid(to.grp),
-          own,
-          group,
-          ids,
-        ),
-      );
-      await this.#db.command(
-        sql(
-          `INSERT INTO feedback SELECT * REPLACE (toUUID(?) AS grp)
-            FROM (SELECT * FROM feedback FINAL WHERE tenant = ? AND grp = ? AND run IN (?))`,
-          uuid(to.grp),
-          own,
-          group,
-          ids,
-        ),
-      );
-      for (const [table, run] of MOVED) {
-        await this.#db.command(
-          sql(`DELETE FROM ${table} WHERE tenant = ? AND grp = ? AND ${run} IN (?)`, own, group, ids),
-        );
-      }
-      const left = from.traces.filter(({ members }) => members.every((run) => moved.includes(run.id)));
-      await this.#onChange(
-        tenant,
-        left.map((trace) => trace.id),
-      );
-    }
-    await this.#follow(tenant, id, to.grp);
-    this.add([from.grp, to.grp].map((grp) => ({ tenant, grp })));
-  }
-
-  /** Stores the group of a waiting run, so that the run follows if the other run moves again. */
-  async #follow(tenant: string, id: string, grp: string): Promise<void> {
-    await this.#db.command(
-      sql(
-        `INSERT INTO waiting SELECT tenant, id, ? AS grp, waits_for, ? AS since_us FROM waiting FINAL
-          WHERE tenant = ? AND id = ?`,
-        uuid(grp),
-        integer(this.#nowUs()),
-        string(tenant),
-        uuid(id),
-      ),
-    );
+  async #move(tenant: string, moves: readonly Move[]): Promise<void> {
+    if (moves.length === 0) return;
+    const { changedGroups, leftTraceIds } = await moveRuns(this.#db, this.#places, tenant, moves, this.#nowUs);
+    await this.#onChange(tenant, leftTraceIds);
+    this.add(changedGroups.map((grp) => ({ tenant, grp })));
   }
 
   /** Returns groups with messages that another server has stored and not derived. */
@@ -319,40 +276,4 @@ export class Derivation {
       ),
     );
   }
-}
-
-/** A waiting run whose other run is in another group. */
-interface WaitingMove {
-  readonly tenant: string;
-  readonly id: string;
-  readonly from: string;
-  readonly to: string;
-  readonly day: string;
-}
-
-/** Replaces each group that will itself move by the group to which it moves. Otherwise, runs would move level by level. */
-function finalMoves(moves: readonly WaitingMove[]): WaitingMove[] {
-  const byGroup = new Map(moves.map((move) => [move.tenant + move.from, move]));
-  return moves.map((move) => {
-    const path = new Set<WaitingMove>();
-    let last: WaitingMove = move;
-    for (let next: WaitingMove | undefined = move; next !== undefined && !path.has(next); ) {
-      path.add(next);
-      last = next;
-      next = byGroup.get(next.tenant + next.to);
-    }
-    return last.to === move.from ? move : { ...move, to: last.to, day: last.day };
-  });
-}
-
-function isBelow({ runs, places }: Group, id: string, aboveId: string): boolean {
-  const path = new Set<string>();
-  for (let at: string | undefined = id; at !== undefined && !path.has(at); ) {
-    if (at === aboveId) return true;
-    path.add(at);
-    const run = runs.get(at);
-    if (run === undefined || (at !== aboveId && run.fields.trace_id !== undefined)) return false;
-    at = places.parentIdOf(run);
-  }
-  return false;
 }

@@ -1,7 +1,7 @@
 import { type MemoryRun, MemoryTrace, Places } from '../memory-run.ts';
 import type { Prices } from '../prices.ts';
 import { type ClickHouse, sql, string, uuids } from './connection.ts';
-import { MESSAGE_COLUMNS, type MessageRow, runOf, TOMBSTONE } from './messages.ts';
+import { MESSAGE_COLUMNS, type MessageRow, MOVED, runOf, TOMBSTONE } from './messages.ts';
 
 /** What a tombstone deletes: a run, a run with later runs below it, or a trace. */
 export type TombstoneKind = 'run' | 'subtree' | 'trace';
@@ -47,10 +47,18 @@ function grouped(rows: readonly MessageRow[]): Map<string, MessageRow[]> {
   return groups;
 }
 
+/** Returns a group without messages. */
+export function emptyGroup(grp: string): Group {
+  return groupOf(grp, [], {});
+}
+
 function groupOf(grp: string, rows: readonly MessageRow[], prices: Prices): Group {
   const messages = new Map<string, MessageRow[]>();
   const tombstones: Tombstones = { traces: new Set(), runs: new Map() };
+  const left = new Map<string, readonly string[]>();
+  for (const { id, kind, fields } of rows) if (kind === MOVED) left.set(id, JSON.parse(fields).left);
   for (const row of rows) {
+    if (row.kind === MOVED || left.get(row.id)?.includes(row.digest)) continue;
     if (row.kind === TOMBSTONE) addTombstone(tombstones, row.id, JSON.parse(row.fields).kind);
     else messages.set(row.id, [...(messages.get(row.id) ?? []), row]);
   }
@@ -116,5 +124,10 @@ const COUNT_MAX = 4_095;
 function versionOf(rows: readonly MessageRow[]): bigint {
   let latestUs = 0;
   for (const { received_us } of rows) latestUs = Math.max(latestUs, received_us);
-  return BigInt(latestUs) * BigInt(COUNT_MAX + 1) + BigInt(Math.min(rows.length, COUNT_MAX));
+  return versionAt(latestUs) + BigInt(Math.min(rows.length, COUNT_MAX));
+}
+
+/** Returns the lowest version of rows that are derived at a time. */
+export function versionAt(us: number): bigint {
+  return BigInt(us) * BigInt(COUNT_MAX + 1);
 }

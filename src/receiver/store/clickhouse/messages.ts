@@ -10,6 +10,8 @@ import type { InsertRow } from './connection.ts';
 export const POST = 1;
 export const PATCH = 2;
 export const TOMBSTONE = 3;
+/** `fields.left` lists the digests of a run's messages that were moved to another group. The latest list is valid. */
+export const MOVED = 4;
 
 /** The group and the day in which all messages of a run are stored. */
 export interface Place {
@@ -24,6 +26,7 @@ export interface MessageRow {
   readonly id: string;
   readonly kind: number;
   readonly received_us: number;
+  readonly digest: string;
   /** JSON text of the fields other than payloads. */
   readonly fields: string;
   /** JSON text of `StoredFacts`. */
@@ -38,7 +41,7 @@ export type PayloadRow = Pick<MessageRow, 'kind' | 'received_us'> & Readonly<Rec
 /** What lists show of each payload. */
 type StoredFacts = { readonly [Field in PayloadField]?: PayloadFacts };
 
-export const MESSAGE_COLUMNS = 'grp, id, kind, received_us, fields, facts';
+export const MESSAGE_COLUMNS = 'grp, id, kind, received_us, toString(digest) AS digest, fields, facts';
 
 /** A message of a run, merged from the messages of the same kind in a batch. */
 export interface Message {

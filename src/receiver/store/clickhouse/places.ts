@@ -75,6 +75,13 @@ export class PlaceFinder {
     return new Map([...places, ...(await readPlaces(this.#db, tenant, [...unknown]))]);
   }
 
+  /** Reads places that another server may have changed. Runs without a place are absent. */
+  async reread(tenant: string, ids: readonly string[]): Promise<ReadonlyMap<string, Place>> {
+    const places = await readPlaces(this.#db, tenant, ids);
+    for (const [id, place] of places) if (this.#known.has(tenant + id)) this.#known.set(tenant + id, place);
+    return places;
+  }
+
   /** Stores the places of runs, except for places that are stored already. */
   async add(places: Iterable<readonly [tenant: string, id: string, place: Place]>, placedUs: number): Promise<void> {
     const rows: InsertRow[] = [];

@@ -4,7 +4,7 @@ import { errorText, metadataTextOf, projectOf } from '../run-filter.ts';
 import { USAGE_KEYS } from '../run-summary.ts';
 import type { Usage } from '../run-view.ts';
 import type { InsertRow } from './connection.ts';
-import type { Group } from './groups.ts';
+import { type Group, versionAt } from './groups.ts';
 
 const DAY_US = 86_400_000_000;
 
@@ -22,6 +22,19 @@ export function rowsOf(tenant: string, { grp, traces, startsUs, version }: Group
       .map((startUs) => ({ ...shared, day: dayOfUs(startUs), start_us: startUs, id, is_deleted: 1 })),
   );
   return [...visible.map((run) => ({ ...shared, is_deleted: 0, ...columnsOf(run.trace, run) })), ...deleted];
+}
+
+/** Returns rows that mark runs of a group as deleted. */
+export function deletedRowsOf(
+  tenant: string,
+  { grp, startsUs }: Group,
+  ids: ReadonlySet<string>,
+  deletedUs: number,
+): InsertRow[] {
+  const shared = { tenant, grp, version: `${versionAt(deletedUs)}`, is_deleted: 1 };
+  return [...ids].flatMap((id) =>
+    [...(startsUs.get(id) ?? [])].map((startUs) => ({ ...shared, day: dayOfUs(startUs), start_us: startUs, id })),
+  );
 }
 
 function columnsOf(trace: MemoryTrace, traced: TracedRun): InsertRow {

@@ -95,7 +95,7 @@ function candidateMessages(tenant: string, { prefixes, phrases }: Search, range:
   const inRange = rangeConditions(range);
   const { sql: groups, params } = allOf([sql('tenant = ?', string(tenant)), ...inRange]);
   const where = allOf([
-    sql(`tenant = ? AND kind != ${TOMBSTONE}`, string(tenant)),
+    sql(`tenant = ? AND kind < ${TOMBSTONE}`, string(tenant)),
     ...(inRange.length === 0 ? [] : [{ sql: `grp IN (SELECT grp FROM runs WHERE ${groups})`, params }]),
     joined(selecting, ' OR '),
   ]);
@@ -122,7 +122,7 @@ async function idsWithWords(
   const rows = await db.rows<WholeMessageRow>(
     sql(
       `SELECT ${MESSAGE_COLUMNS}, inputs, outputs, '' AS events FROM messages
-        WHERE tenant = ? AND grp IN (?) AND id IN (?) AND kind != ${TOMBSTONE} ORDER BY received_us`,
+        WHERE tenant = ? AND grp IN (?) AND id IN (?) AND kind < ${TOMBSTONE} ORDER BY received_us`,
       string(tenant),
       uuids([...new Set(candidates.map(({ grp }) => grp))]),
       uuids(candidates.map(({ id }) => id)),
