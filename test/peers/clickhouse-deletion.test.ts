@@ -54,6 +54,9 @@ async function rowCounts(): Promise<Record<string, number>> {
 
 const LARGE = { name: 'a', bytes: new Uint8Array(2_000_001).map((_, at) => at * 7), mimeType: 'a/b' };
 
+const DAY_MS = 86_400_000;
+const MAX_AGE: Ages = { maxAgeMs: 30 * DAY_MS, projectMaxAgeMs: {} };
+
 describe('an attachment in ClickHouse', () => {
   test('is stored in chunks, and a shorter one replaces all of them', async () => {
     const store = await openStore();
@@ -68,12 +71,16 @@ describe('an attachment in ClickHouse', () => {
 });
 
 describe('a removal in ClickHouse', () => {
-  test('deletes all rows of the removed runs, and keeps their tombstones', async () => {
+  test('deletes all rows of the removed runs, also those that arrive later, and keeps their tombstones', async () => {
     const store = await openStore();
     await store.apply(SCOPE, [{ ...post(1), attachments: [LARGE] }, post(2, { parent: 1 }), post(3)]);
     await store.settled();
     await store.remove(SCOPE, { kind: 'trace', id: id(1) });
     // One message of run 3, and tombstones for two runs and their trace.
+    await expect.poll(rowCounts).toMatchObject({ messages: 4, runs: 1, attachments: 0 });
+    await store.apply(SCOPE, [{ ...post(2, { parent: 1 }), attachments: [LARGE] }]);
+    expect(await rowCounts()).toMatchObject({ messages: 5, attachments: 3 });
+    await expire(db, MAX_AGE);
     await expect.poll(rowCounts).toMatchObject({ messages: 4, runs: 1, attachments: 0 });
   });
 
@@ -90,8 +97,6 @@ describe('a removal in ClickHouse', () => {
   });
 });
 
-const DAY_MS = 86_400_000;
-const MAX_AGE: Ages = { maxAgeMs: 30 * DAY_MS, projectMaxAgeMs: {} };
 const WITH_PROJECT: Ages = { ...MAX_AGE, projectMaxAgeMs: { default: { shop: 60 * DAY_MS, short: DAY_MS } } };
 
 describe('the maximum age of traces in ClickHouse', () => {

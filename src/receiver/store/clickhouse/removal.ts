@@ -52,6 +52,7 @@ export async function removeRuns(
 ): Promise<Removal> {
   const { tenant } = scope;
   const isOfProject = scope.project !== undefined || target.kind === 'project';
+  const day = new Date().toISOString().slice(0, 10);
   let [runs, traces] = [0, 0];
   for await (const grps of groupsOfTarget(db, scope, target)) {
     const groups = await readGroups(db, tenant, grps, prices);
@@ -67,7 +68,7 @@ export async function removeRuns(
     for (const selection of selections) runs += selection.runs.length;
     traces += selections.length;
   }
-  if (runs > 0) await deleteRemoved(db, tenant);
+  if (runs > 0) await deleteRemoved(db, day, tenant);
   return { runs, traces };
 }
 
@@ -167,12 +168,16 @@ function leavingIds(trace: MemoryTrace, removed: readonly MemoryRun[]): string[]
 }
 
 /**
- * Deletes the messages, attachments and feedback of removed runs, in one tenant or in all tenants. ClickHouse deletes
- * them in the background, also if its server restarts. Their tombstones stay.
+ * Deletes the messages, attachments and feedback of runs that were removed on this day or later. ClickHouse deletes them
+ * in the background, also if its server restarts. Their tombstones stay.
  */
-export async function deleteRemoved(db: ClickHouse, tenant?: string): Promise<void> {
-  const { sql: own, params } = tenant === undefined ? sql('1') : sql('tenant = ?', string(tenant));
-  const removed = `FROM messages WHERE ${own} AND kind = ${TOMBSTONE} AND JSONExtractString(fields, 'kind') != 'trace'`;
+export async function deleteRemoved(db: ClickHouse, sinceDay: string, tenant?: string): Promise<void> {
+  const { sql: own, params: ownParams } = tenant === undefined ? sql('1') : sql('tenant = ?', string(tenant));
+  const removed = `FROM messages WHERE ${own} AND day >= toDate(?) AND kind = ${TOMBSTONE}
+    AND JSONExtractString(fields, 'kind') != 'trace'`;
+  const params = [...ownParams, string(sinceDay)];
+  const found = await db.rows({ sql: `SELECT 1 ${removed} LIMIT 1`, params });
+  if (found.length === 0) return;
   const deletions: readonly (readonly [table: string, columns: string, runs: string])[] = [
     ['messages', 'tenant, grp, id', `kind != ${TOMBSTONE} AND (tenant, grp, id)`],
     ['runs', 'tenant, grp, id', 'is_deleted = 0 AND (tenant, grp, id)'],
@@ -182,7 +187,7 @@ export async function deleteRemoved(db: ClickHouse, tenant?: string): Promise<vo
   for (const [table, columns, runs] of deletions) {
     await deleteWhere(db, table, {
       sql: `${own} AND ${runs} IN (SELECT ${columns} ${removed})`,
-      params: [...params, ...params],
+      params: [...ownParams, ...params],
     });
   }
 }

@@ -25,7 +25,8 @@ export async function expire(db: ClickHouse, ages: Ages, nowMs: number = Date.no
   );
   await dropDays(db, nowMs - longestMs);
   await deleteExpiredProjects(db, ages, nowMs, longestMs);
-  await deleteRemoved(db);
+  // Messages of removed runs may have arrived after the removal.
+  await deleteRemoved(db, dayOfMs(nowMs - TOMBSTONES_MS));
   await applyDeletions(db);
 }
 
