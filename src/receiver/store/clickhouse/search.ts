@@ -90,7 +90,9 @@ async function foundRuns(
 function candidateMessages(tenant: string, { prefixes, phrases }: Search, range: TimeRange): Sql {
   const words = [...prefixes, ...phrases.flat()].filter((word) => /^[\0-\x7f]+$/.test(word));
   const longest = words.sort((a, b) => b.length - a.length).slice(0, SELECTING_WORDS_MAX);
-  const conditions = longest.map((word) => sql(`position(text, ?) > 0 OR ${HAS_OTHER_CHARACTERS}`, string(word)));
+  const conditions = longest.map((word) =>
+    sql(`positionCaseInsensitive(text, ?) > 0 OR ${HAS_OTHER_CHARACTERS}`, string(word)),
+  );
   const selecting = conditions.length === 0 ? [sql(HAS_OTHER_CHARACTERS)] : conditions;
   const inRange = rangeConditions(range);
   const { sql: groups, params } = allOf([sql('tenant = ?', string(tenant)), ...inRange]);
@@ -99,14 +101,12 @@ function candidateMessages(tenant: string, { prefixes, phrases }: Search, range:
     ...(inRange.length === 0 ? [] : [{ sql: `grp IN (SELECT grp FROM runs WHERE ${groups})`, params }]),
     joined(selecting, ' OR '),
   ]);
+  const inRun = selecting.map((one) => ({ sql: `max(${one.sql})`, params: one.params }));
   // The words of a run may be in different messages.
-  const having = joined(
-    selecting.map((one) => ({ sql: `max(${one.sql})`, params: one.params })),
-    ' AND ',
-  );
+  const having = inRun.length === 1 ? sql('') : joined([sql(' GROUP BY id HAVING 1'), ...inRun], ' AND ');
   return {
-    sql: `WITH lower(concat(fields, inputs, outputs)) AS text
-      SELECT id FROM messages WHERE ${where.sql} GROUP BY id HAVING ${having.sql}`,
+    sql: `WITH concat(fields, inputs, outputs) AS text
+      SELECT id FROM messages WHERE ${where.sql}${having.sql}`,
     params: [...where.params, ...having.params],
   };
 }
