@@ -8,10 +8,10 @@ import type { FilterNode } from '../../src/receiver/query/filter.ts';
 import { ClickHouseStore } from '../../src/receiver/store/clickhouse/clickhouse-store.ts';
 import { ClickHouse, sql } from '../../src/receiver/store/clickhouse/connection.ts';
 import { migrate } from '../../src/receiver/store/clickhouse/schema.ts';
-import { feedback, id, post, SCOPE, second } from '../../src/receiver/store/conformance/support.ts';
+import { feedback, id, patch, post, SCOPE, second, simple } from '../../src/receiver/store/conformance/support.ts';
 import { MemoryStore } from '../../src/receiver/store/memory-store.ts';
 import { ranged } from '../../src/receiver/store/run-filter.ts';
-import type { Store } from '../../src/receiver.ts';
+import type { RunOperation, Store } from '../../src/receiver.ts';
 import { storeCases } from '../../src/store-testing.ts';
 import { startNode } from '../support/program.ts';
 
@@ -169,5 +169,45 @@ test('Filters and searches with special characters match the same runs as in mem
 describe('a store in ClickHouse', () => {
   test.each(storeCases.map(({ title, run }) => [title, run] as const))('%s', async (_title, run) => {
     await run(settling(await openStore()));
+  });
+});
+
+/** Returns what queries return about the trace of run 1 and all runs. */
+async function answers(store: Store): Promise<unknown> {
+  const query = ranged({});
+  const all: unknown[] = [];
+  for await (const text of store.runs(SCOPE, query)) all.push(JSON.parse(text));
+  return {
+    all,
+    list: await store.list(SCOPE, query),
+    traces: await store.traces(SCOPE, query),
+    outline: (await store.outline(SCOPE, id(1))).map((text) => JSON.parse(text)),
+    details: await store.details(SCOPE, id(3)),
+    outputs: await store.payload(SCOPE, id(3), 'outputs'),
+    statistics: await store.statistics(SCOPE, query),
+  };
+}
+
+describe('two stores with the same database', () => {
+  test('return the same as a store in memory, if one stores posts and the other patches, children first', async () => {
+    const [firstStore, secondStore] = [await openStore(), await openStore()];
+    const memory = new MemoryStore();
+    const apply = async (store: Store, operation: RunOperation): Promise<void> => {
+      await store.apply(SCOPE, [structuredClone(operation)]);
+      await memory.apply(SCOPE, [operation]);
+    };
+    for (const number of [4, 3, 2, 1]) {
+      const parent = number === 1 ? {} : { parent: number - 1 };
+      await apply(firstStore, simple(number, { ...parent, inputs: { number } }));
+      await apply(
+        secondStore,
+        patch(number, { end_time: second(number), outputs: { number }, tags: [`tag ${number}`] }),
+      );
+    }
+    // A store finds the runs that the other has moved.
+    for (const store of [firstStore, secondStore, firstStore]) await store.settled();
+    const expected = await answers(memory);
+    expect(await answers(firstStore)).toEqual(expected);
+    expect(await answers(secondStore)).toEqual(expected);
   });
 });
