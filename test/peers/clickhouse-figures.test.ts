@@ -99,6 +99,8 @@ describe('statistics in ClickHouse', () => {
     { groupBy: 'meta.plan', series: 20 },
     { groupBy: 'meta.plan', startedFrom: second(1_000) },
     { groupBy: 'meta.none', project: 'other' },
+    { groupBy: 'user', name: 'a', metadata: { plan: 'pro' } },
+    { groupBy: 'name', filter: 'user:ada tag:x any(type:llm)' },
   ];
 
   test.each(queries.map((query) => [JSON.stringify(query), query] as const))(

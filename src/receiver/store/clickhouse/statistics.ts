@@ -102,16 +102,16 @@ async function groupsIn(
   { group, groups }: Grouping,
   { groups: groupsMax = GROUPS, series = 0 }: Ranged<StatisticsQuery>,
 ): Promise<GroupsFound> {
-  const largest = await db.rows<{ name: string }>(
+  const largest = await db.rows<{ group_name: string }>(
     sql(
-      `SELECT ${group.sql} AS name FROM runs FINAL WHERE ${conditions.sql} GROUP BY name HAVING name IS NOT NULL
-        ORDER BY count() DESC, name LIMIT ?`,
+      `SELECT ${group.sql} AS group_name FROM runs FINAL WHERE ${conditions.sql} GROUP BY group_name
+        HAVING group_name IS NOT NULL ORDER BY count() DESC, group_name LIMIT ?`,
       ...group.params,
       ...conditions.params,
       integer(groupsMax),
     ),
   );
-  const names = largest.map(({ name }) => name);
+  const names = largest.map(({ group_name }) => group_name);
   // A linear search for the name takes five times as long.
   const index = sql(
     `transform(${group.sql}, ?, arrayEnumerate(?), 0)`,
@@ -151,19 +151,20 @@ async function countsIn(
   const firstUs = Math.floor(fromUs / stepUs) * stepUs;
   const buckets = hasBuckets ? Math.floor((toUs - firstUs) / stepUs) + 1 : 1;
   const bucket = hasBuckets ? sql('intDiv(start_us - ?, ?)', integer(firstUs), integer(stepUs)) : sql('0');
-  const selected = joined([named(grp, 'grp'), named(bucket, 'bucket'), named(KIND, 'kind')], ', ');
+  // An alias with the name of a column would replace the column in the conditions.
+  const selected = joined([named(grp, 'group_index'), named(bucket, 'bucket'), named(KIND, 'kind')], ', ');
   const sums = (from: string, to: string) => USAGE_KEYS.map((key) => `sum(${from}${key}) AS ${to}${key}`).join(', ');
   const rows = await db.rows<Omit<CountRow, 'grp' | 'bucket' | 'kind'> & { cell: number }>(
     sql(
       `SELECT intDiv(code, ${LATENCY_VALUES}) AS cell, sum(number) AS runs, ${sums('added_', '')},
           groupArray(code % ${LATENCY_VALUES}) AS latency_buckets, groupArray(number) AS latency_runs
         FROM (
-          SELECT toUInt32(((grp * ${buckets} + bucket) * ${KINDS} + kind) * ${LATENCY_VALUES} + latency_bucket) AS code,
+          SELECT toUInt32(((group_index * ${buckets} + bucket) * ${KINDS} + kind) * ${LATENCY_VALUES} + latency_bucket) AS code,
             count() AS number, ${sums('counted_', 'added_')}
           FROM (
             SELECT ${selected.sql}, latency_bucket, ${USAGE_KEYS.map((key) => `counted_${key}`).join(', ')}
             FROM runs FINAL WHERE ${conditions.sql}
-          ) WHERE grp > 0 GROUP BY code
+          ) WHERE group_index > 0 GROUP BY code
         ) GROUP BY cell`,
       ...selected.params,
       ...conditions.params,
