@@ -99,7 +99,7 @@ describe('statistics in ClickHouse', () => {
     { groupBy: 'meta.plan', series: 20 },
     { groupBy: 'meta.plan', startedFrom: second(1_000) },
     { groupBy: 'meta.none', project: 'other' },
-    { groupBy: 'user', name: 'a', metadata: { plan: 'pro' } },
+    { groupBy: 'user', name: 'a' },
     { groupBy: 'name', filter: 'user:ada tag:x any(type:llm)' },
   ];
 
