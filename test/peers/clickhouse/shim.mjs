@@ -114,4 +114,5 @@ const server = createServer({ maxHeaderSize: 1_000_000, keepAliveTimeout: 60_000
 });
 await once(server.listen(0, '127.0.0.1'), 'listening');
 console.log(`http://default:@127.0.0.1:${server.address().port}/runspan`);
-process.stdin.on('end', () => process.exit()).resume();
+// process.exit would run the addon's destructors while queries run, and crash.
+process.stdin.on('end', () => process.kill(process.pid, 'SIGKILL')).resume();
