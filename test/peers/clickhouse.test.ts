@@ -210,4 +210,18 @@ describe('two stores with the same database', () => {
     expect(await answers(firstStore)).toEqual(expected);
     expect(await answers(secondStore)).toEqual(expected);
   });
+
+  test('return the same as a store in memory after a run has left its parent and come back', async () => {
+    const stores = [await openStore(), await openStore()];
+    const memory = new MemoryStore();
+    const moves = [1, 2, 1].map((parent, at) => patch(3, { parent_run_id: id(parent), tags: [`move ${at}`] }));
+    const runs = [simple(1), simple(2), simple(3, { parent: 1 }), simple(4, { parent: 3 })];
+    for (const [at, operation] of [...runs, ...moves].entries()) {
+      await memory.apply(SCOPE, [structuredClone(operation)]);
+      await stores[at % 2]?.apply(SCOPE, [operation]);
+      for (const store of [...stores, ...stores]) await store.settled();
+    }
+    const expected = await answers(memory);
+    for (const store of stores) expect(await answers(store)).toEqual(expected);
+  });
 });

@@ -192,11 +192,11 @@ export class Derivation {
       [...group.runs.values()].flatMap((run) => {
         const { fields, spans } = run;
         if (fields.trace_id !== undefined || run.keptTraceId !== undefined) return [];
-        const parent = fields.parent_run_id;
-        if (parent !== undefined) return group.runs.has(parent) ? [] : [{ group, id: run.id, waitsFor: parent }];
-        return fields.name === undefined && spans.parentSpan === undefined
-          ? [{ group, id: run.id, waitsFor: run.id }]
-          : [];
+        // The post is in another group, or has not arrived.
+        const isPatch = fields.name === undefined && spans.parentSpan === undefined;
+        const waitsFor = isPatch ? run.id : fields.parent_run_id;
+        const isPlaced = waitsFor === undefined || (!isPatch && group.runs.has(waitsFor));
+        return isPlaced ? [] : [{ group, id: run.id, waitsFor }];
       }),
     );
     if (misplaced.length === 0) return;
