@@ -21,9 +21,10 @@ const lockedBy = (path: string): [string, Locked][] =>
   Object.entries(JSON.parse(read(path)).packages as Record<string, Locked>).filter(([name]) => name !== '');
 
 describe('the installation of the package', () => {
-  test('has one dependency without dependencies; OpenTelemetry and SQLite are optional peers [security 15]', () => {
+  test('has one dependency without dependencies; ClickHouse, OpenTelemetry and SQLite are optional peers [security 15]', () => {
     expect(Object.keys(manifest.dependencies)).toEqual(['undici']);
-    expect(Object.keys(manifest.peerDependencies)).toEqual(['@opentelemetry/api', '@photostructure/sqlite']);
+    const peers = ['@clickhouse/client', '@opentelemetry/api', '@photostructure/sqlite'];
+    expect(Object.keys(manifest.peerDependencies)).toEqual(peers);
     const installed = lockedBy('package-lock.json').filter(
       ([, { dev, optional }]) => dev !== true && optional !== true,
     );
