@@ -44,10 +44,18 @@ beforeEach(async () => {
   await db.command(sql('TRUNCATE TABLE token_secrets'));
 });
 
+/** Opens a store that adds the number of the test to the names of tenants. */
 async function openStore(): Promise<ClickHouseStore> {
   const store = await ClickHouseStore.open(url, { batchDelayMs: 0 });
   onTestFinished(() => store.close());
-  return store;
+  const ofTest = (value: unknown): unknown =>
+    isObject(value) && 'tenant' in value ? { ...value, tenant: `${testNumber} ${value.tenant}` } : value;
+  return new Proxy(store, {
+    get(target, name: keyof ClickHouseStore) {
+      const method: unknown = target[name];
+      return typeof method === 'function' ? (...args: unknown[]) => method.apply(target, args.map(ofTest)) : method;
+    },
+  });
 }
 
 const LATE_METHODS: readonly string[] = [
@@ -68,14 +76,11 @@ const LATE_METHODS: readonly string[] = [
   'remove',
 ] satisfies (keyof Store)[];
 
-/** Returns a store with the tenants of this test, whose queries wait until they see all earlier writes. */
+/** Returns a store whose queries wait until they see all earlier writes. */
 function settling(store: ClickHouseStore): Store {
-  const ofTest = (value: unknown): unknown =>
-    isObject(value) && 'tenant' in value ? { ...value, tenant: `${testNumber} ${value.tenant}` } : value;
   return new Proxy(store, {
     get(target, name: keyof Store) {
-      const method = (target[name] as (...args: unknown[]) => unknown).bind(target);
-      const call = (...args: unknown[]) => method(...args.map(ofTest));
+      const call = (target[name] as (...args: unknown[]) => unknown).bind(target);
       if (!LATE_METHODS.includes(name)) return call;
       if (name === 'runs') {
         return async function* (...args: unknown[]) {
