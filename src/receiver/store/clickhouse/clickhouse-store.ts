@@ -67,7 +67,7 @@ export interface ClickHouseStoreOptions {
    */
   maxAgeMs?: number;
   /**
-   * Ages for the traces of individual projects, in milliseconds, by tenant and project.
+   * Maximum ages of the traces in individual projects, in milliseconds by tenant and project name, instead of `maxAgeMs`.
    * @default none
    */
   projectMaxAgeMs?: ProjectAges;

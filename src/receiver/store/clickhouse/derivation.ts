@@ -164,7 +164,7 @@ export class Derivation {
         group.map(({ grp }) => grp),
       );
     } catch (error) {
-      // The groups are derived one by one, because one of them may be the reason.
+      // Retries the groups one by one, because one of them may have caused the error.
       const dueMs = nowMs === Number.POSITIVE_INFINITY ? 0 : nowMs + RETRY_MS;
       for (const due of group) this.#due.set(due.tenant + due.grp, { ...due, dueMs, isAlone: true });
       throw error;
@@ -210,7 +210,7 @@ export class Derivation {
         since_us: this.#nowUs(),
       })),
     );
-    // Another server may have moved the other run, so that its known place is too old.
+    // Another server may have moved that run, so the remembered place may be outdated.
     const places = await this.#places.reread(
       tenant,
       misplaced.map(({ waitsFor }) => waitsFor),

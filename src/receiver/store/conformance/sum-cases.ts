@@ -339,7 +339,7 @@ const changes: StoreCase[] = [
       const reported = async (operations: readonly RunOperation[], scope: Scope = SCOPE): Promise<number[]> => {
         received = [];
         await store.apply(scope, operations);
-        // A store may report a change when queries return it.
+        // Some stores report a change only once queries return it.
         await store.changes(SCOPE, undefined, 10);
         return [...new Set(received)].sort();
       };
