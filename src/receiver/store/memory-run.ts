@@ -223,6 +223,11 @@ export class MemoryTrace {
   }
 }
 
+/** Returns whether a run is in the project of the scope, if the scope has a project. */
+export function isInScope({ project }: Scope, { summary }: TracedRun): boolean {
+  return project === undefined || isOfProject(summary, project);
+}
+
 export function compareStarts(a: TracedRun, b: TracedRun): number {
   return a.startUs - b.startUs || a.run.n - b.run.n;
 }

@@ -14,19 +14,18 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../query/query.ts';
-import { compareStarts, MemoryRun, MemoryTrace, memoryThread, Places, type TracedRun } from './memory-run.ts';
+import {
+  compareStarts,
+  isInScope,
+  MemoryRun,
+  MemoryTrace,
+  memoryThread,
+  Places,
+  type TracedRun,
+} from './memory-run.ts';
 import { checkedPrices, type Prices } from './prices.ts';
 import { RemovedIds } from './removal.ts';
-import {
-  ALL_TIMES,
-  filterOf,
-  isAmong,
-  isInside,
-  isOfProject,
-  projectOf,
-  type RunFilter,
-  sortValueOf,
-} from './run-filter.ts';
+import { ALL_TIMES, filterOf, isAmong, isInside, projectOf, type RunFilter, sortValueOf } from './run-filter.ts';
 import { outlineOf } from './run-summary.ts';
 import { inOrder } from './run-tree.ts';
 import type { PayloadField, ProjectSummary, RunDetails, RunSummary, ThreadSummary, TraceSummary } from './run-view.ts';
@@ -434,10 +433,6 @@ export class MemoryStore implements Store {
     }
     return forgotten;
   }
-}
-
-function isInScope({ project }: Scope, { summary }: TracedRun): boolean {
-  return project === undefined || isOfProject(summary, project);
 }
 
 function refuseManyAttachments(runs: ReadonlyMap<string, MemoryRun>, operations: readonly RunOperation[]): void {

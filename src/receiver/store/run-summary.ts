@@ -2,7 +2,7 @@ import { isObject } from '../../base/options.ts';
 import { cut } from '../../base/text.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { previewOf } from './preview.ts';
-import type { RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
+import type { PayloadField, RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
 import type { RunFields } from './store.ts';
 
 /** Metadata about a run's payloads, for lists and statistics. */
@@ -22,6 +22,13 @@ const FIRST_TOKEN_EVENT = 'new_token';
 const INCOMPLETE = 'Incomplete: ';
 
 const ERROR_LENGTH_MAX = 200;
+
+/** Metadata about each of a run's payloads. */
+export type StoredFacts = { readonly [Field in PayloadField]?: PayloadFacts | undefined };
+
+export function factsIn(facts: StoredFacts): PayloadFacts {
+  return Object.assign({}, ...Object.values(facts));
+}
 
 /** Returns metadata about a run's payloads. */
 export function payloadFacts(fields: RunFields): PayloadFacts {

@@ -34,7 +34,7 @@ export async function placesOfAttachments(
 }
 
 /**
- * Returns the rows to insert for the attachments of operations. `receivedUs` must be later than that of all earlier
+ * Returns the rows to insert for the attachments of operations. `runPlaces` has the keys tenant + run id. `receivedUs` must be later than that of all earlier
  * attachments of the same runs.
  */
 export function attachmentRows(
@@ -51,7 +51,7 @@ export function attachmentRows(
   return [...latest.values()].flatMap(({ id, attachment: { name, mimeType, bytes } }) => {
     const shared = {
       tenant,
-      day: runPlaces.get(id)?.day,
+      day: runPlaces.get(tenant + id)?.day,
       run: id,
       name,
       place: attachmentPlaces.get(id)?.get(name) ?? 0,

@@ -1,9 +1,9 @@
 import type { Feedback } from '../../feedback/feedback.ts';
-import { feedbackTexts, isOfProject } from '../run-filter.ts';
+import { feedbackTexts } from '../run-filter.ts';
 import type { Scope } from '../store.ts';
 import { type ClickHouse, sql, string, uuid, uuids } from './connection.ts';
 import { readGroups } from './groups.ts';
-import { groupOfRun, groupsOfTrace } from './reads.ts';
+import { groupOfRun, groupsOfTrace, runsOfTrace } from './reads.ts';
 
 /**
  * Stores feedback. Feedback with the same id on the same run keeps its creation time and its place. Returns the id of
@@ -53,7 +53,7 @@ export async function addFeedback(
 
 /** See `FeedbackStore.feedback`. */
 export async function readFeedback(db: ClickHouse, scope: Scope, traceId: string): Promise<Feedback[]> {
-  const { tenant, project } = scope;
+  const { tenant } = scope;
   const grps = await groupsOfTrace(db, tenant, traceId);
   const rows = await db.rows<{ run: string; json: string }>(
     sql(
@@ -63,10 +63,6 @@ export async function readFeedback(db: ClickHouse, scope: Scope, traceId: string
     ),
   );
   if (rows.length === 0) return [];
-  const groups = await readGroups(db, tenant, grps, {});
-  const traces = groups.flatMap((group) => group.traces.filter(({ id }) => id === traceId));
-  const runs = traces.flatMap((trace) => trace.runs);
-  const shown = runs.filter(({ summary }) => project === undefined || isOfProject(summary, project));
-  const ids = new Set(shown.map(({ id }) => id));
+  const ids = new Set((await runsOfTrace(db, scope, traceId, {})).map(({ id }) => id));
   return rows.filter(({ run }) => ids.has(run)).map(({ json }) => JSON.parse(json));
 }

@@ -34,15 +34,17 @@ export async function readGroups(
       uuids(grps),
     ),
   );
-  return [...grouped(rows)].map(([grp, messages]) => groupOf(grp, messages, prices));
+  return [...grouped(rows, (row) => row.grp)].map(([grp, messages]) => groupOf(grp, messages, prices));
 }
 
-function grouped(rows: readonly MessageRow[]): Map<string, MessageRow[]> {
-  const groups = new Map<string, MessageRow[]>();
-  for (const row of rows) {
-    const group = groups.get(row.grp);
-    if (group === undefined) groups.set(row.grp, [row]);
-    else group.push(row);
+/** Groups items by key, in the order of their first items. */
+export function grouped<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {
+  const groups = new Map<Key, Item[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [item]);
+    else group.push(item);
   }
   return groups;
 }

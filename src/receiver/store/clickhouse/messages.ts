@@ -1,6 +1,6 @@
 import { parseIsoTimestamp } from '../../../run/time.ts';
 import { MemoryRun } from '../memory-run.ts';
-import { merged, type PayloadFacts, previewsIn, type SmallFields, usageFacts } from '../run-summary.ts';
+import { factsIn, merged, previewsIn, type SmallFields, type StoredFacts, usageFacts } from '../run-summary.ts';
 import { spanKeysOf } from '../run-tree.ts';
 import { PAYLOAD_FIELDS, type PayloadField } from '../run-view.ts';
 import type { RunFields, RunOperation } from '../store.ts';
@@ -37,9 +37,6 @@ export interface MessageRow {
 export type WholeMessageRow = MessageRow & PayloadRow;
 
 export type PayloadRow = Pick<MessageRow, 'kind' | 'received_us'> & Readonly<Record<PayloadField, string>>;
-
-/** What lists show of each payload. */
-type StoredFacts = { readonly [Field in PayloadField]?: PayloadFacts };
 
 export const MESSAGE_COLUMNS = 'grp, id, kind, received_us, toString(digest) AS digest, fields, facts';
 
@@ -99,7 +96,7 @@ export function runOf(id: string, rows: readonly MessageRow[]): { run: MemoryRun
   const facts: StoredFacts = Object.assign({}, ...all.map((row) => JSON.parse(row.facts)));
   const fields = all.map((row): SmallFields => JSON.parse(row.fields));
   run.fields = fields.reduce(merged, {});
-  run.facts = Object.assign({}, ...Object.values(facts));
+  run.facts = factsIn(facts);
   run.spans = spanKeysOf(run.fields);
   return { run, startsUs: new Set(fields.flatMap(({ start_time: start = '' }) => parseIsoTimestamp(start) ?? [])) };
 }
@@ -110,6 +107,11 @@ export function payloadsIn(rows: readonly PayloadRow[]): Partial<Record<PayloadF
   const payloads: Partial<Record<PayloadField, string>> = {};
   for (const row of ordered) for (const field of PAYLOAD_FIELDS) if (row[field] !== '') payloads[field] = row[field];
   return payloads;
+}
+
+/** Returns the day of a time as `YYYY-MM-DD`. */
+export function dayOfMs(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10);
 }
 
 /** Returns the day on which a trace starts, from the `dotted_order` or the start time of one of its runs. */

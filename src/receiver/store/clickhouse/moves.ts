@@ -1,5 +1,5 @@
 import { type ClickHouse, type InsertRow, type Sql, sql, string, strings, uuids } from './connection.ts';
-import type { Group } from './groups.ts';
+import { type Group, grouped } from './groups.ts';
 import { MOVED, type Place, TOMBSTONE } from './messages.ts';
 import type { PlaceFinder } from './places.ts';
 import { deletedRowsOf } from './run-row.ts';
@@ -229,14 +229,4 @@ function isBelow({ runs, places }: Group, id: string, aboveId: string): boolean 
     at = places.parentIdOf(run);
   }
   return false;
-}
-
-function grouped<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {
-  const groups = new Map<Key, Item[]>();
-  for (const item of items) {
-    const group = groups.get(keyOf(item));
-    if (group === undefined) groups.set(keyOf(item), [item]);
-    else group.push(item);
-  }
-  return groups;
 }

@@ -1,6 +1,6 @@
 import { isObject } from '../../../base/options.ts';
 import { type ClickHouse, type InsertRow, sql, string, uuids } from './connection.ts';
-import { dayOf, type Message, type Place } from './messages.ts';
+import { dayOf, dayOfMs, type Message, type Place } from './messages.ts';
 
 /** Number of runs whose place is remembered. */
 const KNOWN_MAX = 100_000;
@@ -18,8 +18,8 @@ export class PlaceFinder {
   }
 
   /**
-   * Returns the place of each message: the trace that the message names, the place of earlier messages of the run, the
-   * OpenTelemetry trace, the place of the parent, or a new group for the run.
+   * Returns the place of each message. The trace id of the message takes precedence, then the place of the run's earlier
+   * messages, the id of the OpenTelemetry trace, and the place of the parent. Otherwise the run forms a new group.
    */
   async find(messages: readonly Message[]): Promise<ReadonlyMap<Message, Place>> {
     const places = new Map<Message, Place>();
@@ -31,7 +31,7 @@ export class PlaceFinder {
   }
 
   async #findIn(tenant: string, messages: readonly Message[]): Promise<ReadonlyMap<Message, Place>> {
-    const today = new Date().toISOString().slice(0, 10);
+    const today = dayOfMs(Date.now());
     const named = new Map<string, Place>();
     for (const { id, fields } of messages) {
       if (fields.trace_id === undefined) continue;
@@ -137,6 +137,6 @@ function otelTraceOf({ fields }: Message): string | undefined {
 
 /** Returns the day, or today if the day is missing or cannot be right. */
 function storedDay(day: string | undefined, today: string): string {
-  const tomorrow = new Date(Date.parse(today) + DAY_MS).toISOString().slice(0, 10);
+  const tomorrow = dayOfMs(Date.parse(today) + DAY_MS);
   return day === undefined || day < EARLIEST_DAY || day > tomorrow ? today : day;
 }

@@ -1,9 +1,9 @@
 import type { Attachment } from '../../../run/record.ts';
 import type { Feedback } from '../../feedback/feedback.ts';
 import type { Ranged, RunQuery } from '../../query/query.ts';
-import type { TracedRun } from '../memory-run.ts';
+import { isInScope, type TracedRun } from '../memory-run.ts';
 import type { Prices } from '../prices.ts';
-import { filterOf, isOfProject } from '../run-filter.ts';
+import { filterOf } from '../run-filter.ts';
 import { outlineOf } from '../run-summary.ts';
 import { inOrder } from '../run-tree.ts';
 import { PAYLOAD_FIELDS, type PayloadField, type RunDetails } from '../run-view.ts';
@@ -46,16 +46,18 @@ export async function findRun(
   return traced !== undefined && isInScope(scope, traced) ? { grp, traced } : undefined;
 }
 
-function isInScope({ project }: Scope, { summary }: TracedRun): boolean {
-  return project === undefined || isOfProject(summary, project);
+/** Returns the visible runs of a trace that are in the scope, in order. */
+export async function runsOfTrace(db: ClickHouse, scope: Scope, traceId: string, prices: Prices): Promise<TracedRun[]> {
+  const groups = await readGroups(db, scope.tenant, await groupsOfTrace(db, scope.tenant, traceId), prices);
+  const traces = groups.flatMap((group) => group.traces.filter(({ id }) => id === traceId));
+  const runs = inOrder(traces.flatMap((trace) => trace.runs)).map(({ run }) => run);
+  return runs.filter((run) => isInScope(scope, run));
 }
 
 /** See `QueryStore.outline`. */
 export async function readOutline(db: ClickHouse, scope: Scope, traceId: string, prices: Prices): Promise<string[]> {
-  const groups = await readGroups(db, scope.tenant, await groupsOfTrace(db, scope.tenant, traceId), prices);
-  const traces = groups.flatMap((group) => group.traces.filter(({ id }) => id === traceId));
-  const runs = inOrder(traces.flatMap((trace) => trace.runs));
-  return runs.filter(({ run }) => isInScope(scope, run)).map(({ run }) => JSON.stringify(outlineOf(run.summary)));
+  const runs = await runsOfTrace(db, scope, traceId, prices);
+  return runs.map(({ summary }) => JSON.stringify(outlineOf(summary)));
 }
 
 /** See `QueryStore.details`. */

@@ -5,7 +5,7 @@ import type { Removal, RemovalTarget, Scope } from '../store.ts';
 import { allOf, insideOf } from './conditions.ts';
 import { type ClickHouse, type InsertRow, type Sql, sql, string, uuid } from './connection.ts';
 import { type Group, readGroups, type TombstoneKind } from './groups.ts';
-import { insertRowOf, TOMBSTONE } from './messages.ts';
+import { dayOfMs, insertRowOf, TOMBSTONE } from './messages.ts';
 import { readPlaces } from './places.ts';
 import { groupOfRun, groupsOfTrace } from './reads.ts';
 
@@ -52,13 +52,13 @@ export async function removeRuns(
 ): Promise<Removal> {
   const { tenant } = scope;
   const isOfProject = scope.project !== undefined || target.kind === 'project';
-  const day = new Date().toISOString().slice(0, 10);
+  const day = dayOfMs(Date.now());
   let [runs, traces] = [0, 0];
   for await (const grps of groupsOfTarget(db, scope, target)) {
     const groups = await readGroups(db, tenant, grps, prices);
     const selections = groups.flatMap((group) => selectionsIn(group, scope, target));
     if (selections.length === 0) continue;
-    const tombstones = selections.flatMap((selection) => tombstonesOf(tenant, selection, isOfProject, nowUs()));
+    const tombstones = selections.flatMap((selection) => tombstonesOf(tenant, day, selection, isOfProject, nowUs()));
     await db.insert('messages', [...tombstones, ...(await keepingRows(db, tenant, selections, nowUs()))]);
     await derive(tenant, [...new Set(selections.map(({ grp }) => grp))]);
     await onRemoved(
@@ -121,13 +121,14 @@ async function pageOfGroups(db: ClickHouse, condition: Sql, after: string | unde
 
 function tombstonesOf(
   tenant: string,
+  day: string,
   { grp, trace, runs, isWhole }: Selection,
   isOfProject: boolean,
   receivedUs: number,
 ): InsertRow[] {
   const tombstone = (group: string, id: string, kind: TombstoneKind): InsertRow => ({
     tenant,
-    day: new Date().toISOString().slice(0, 10),
+    day,
     grp: group,
     id,
     kind: TOMBSTONE,

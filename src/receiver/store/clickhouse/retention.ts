@@ -1,6 +1,6 @@
 import type { ProjectAges } from '../sqlite/retention.ts';
 import { type ClickHouse, integer, integers, sql, string, strings } from './connection.ts';
-import { TOMBSTONE } from './messages.ts';
+import { dayOfMs, TOMBSTONE } from './messages.ts';
 import { deleteRemoved, deleteWhere } from './removal.ts';
 
 /** Maximum ages of traces in milliseconds. */
@@ -78,7 +78,7 @@ async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, 
   const keys = shorter.map(({ tenant, project }) => `${tenant}\n${project}`);
   const beforeUs = shorter.map(({ ageMs }) => (nowMs - ageMs) * 1_000);
   const params = [strings(keys), integers(beforeUs), integer((nowMs - ages.maxAgeMs) * 1_000)];
-  // The versions of rows contain the time at which the latest message of the group arrived.
+  // The version of a row contains the arrival time of the group's latest message.
   const expired = `SELECT tenant, grp FROM runs FINAL WHERE is_root = 1 GROUP BY tenant, grp
     HAVING max(greatest(start_us, intDiv(version, 4096)) >= transform(concat(tenant, '\\n', project), ?, ?, ?)) = 0`;
   const ofRun = { sql: `(tenant, run) IN (SELECT tenant, id FROM runs WHERE (tenant, grp) IN (${expired}))`, params };
@@ -101,8 +101,4 @@ async function applyDeletions(db: ClickHouse): Promise<void> {
 
 async function dropPartition(db: ClickHouse, table: string, partition: string): Promise<void> {
   await db.command(sql(`ALTER TABLE ${table} DROP PARTITION ?`, string(partition)));
-}
-
-function dayOfMs(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 10);
 }

@@ -5,8 +5,7 @@ import { USAGE_KEYS } from '../run-summary.ts';
 import type { Usage } from '../run-view.ts';
 import type { InsertRow } from './connection.ts';
 import { type Group, versionAt } from './groups.ts';
-
-const DAY_US = 86_400_000_000;
+import { dayOfMs } from './messages.ts';
 
 /**
  * Returns the rows of the table `runs` for a group. A row with an earlier start time of a run, or of a deleted run, is
@@ -19,7 +18,7 @@ export function rowsOf(tenant: string, { grp, traces, startsUs, version }: Group
   const deleted = [...startsUs].flatMap(([id, starts]) =>
     [...starts]
       .filter((startUs) => startUs !== shownUs.get(id))
-      .map((startUs) => ({ ...shared, day: dayOfUs(startUs), start_us: startUs, id, is_deleted: 1 })),
+      .map((startUs) => ({ ...shared, day: dayOfMs(startUs / 1_000), start_us: startUs, id, is_deleted: 1 })),
   );
   return [...visible.map((run) => ({ ...shared, is_deleted: 0, ...columnsOf(run.trace, run) })), ...deleted];
 }
@@ -33,7 +32,12 @@ export function deletedRowsOf(
 ): InsertRow[] {
   const shared = { tenant, grp, version: `${versionAt(deletedUs)}`, is_deleted: 1 };
   return [...ids].flatMap((id) =>
-    [...(startsUs.get(id) ?? [])].map((startUs) => ({ ...shared, day: dayOfUs(startUs), start_us: startUs, id })),
+    [...(startsUs.get(id) ?? [])].map((startUs) => ({
+      ...shared,
+      day: dayOfMs(startUs / 1_000),
+      start_us: startUs,
+      id,
+    })),
   );
 }
 
@@ -44,7 +48,7 @@ function columnsOf(trace: MemoryTrace, traced: TracedRun): InsertRow {
   const { feedback: _, ...shown } = totals ?? {};
   const texts = Object.keys(metadata).map((key) => [key, metadataTextOf(metadata, key) ?? '']);
   return {
-    day: dayOfUs(startUs),
+    day: dayOfMs(startUs / 1_000),
     start_us: startUs,
     id: run.id,
     n: run.n,
@@ -73,8 +77,4 @@ function columnsOf(trace: MemoryTrace, traced: TracedRun): InsertRow {
 
 function usageColumns(prefix: string, usage: Usage | undefined, missing: 0 | null): InsertRow {
   return Object.fromEntries(USAGE_KEYS.map((key) => [prefix + key, usage?.[key] ?? missing]));
-}
-
-function dayOfUs(us: number): string {
-  return new Date(Math.floor(us / DAY_US) * (DAY_US / 1_000)).toISOString().slice(0, 10);
 }

@@ -114,7 +114,7 @@ export class MessageWriter {
     const places = await this.#places.find(messages);
     const placed = [...places].map(([{ tenant, id }, place]) => [tenant, id, place] as const);
     await this.#places.add(placed, this.nowUs());
-    await this.#insertAttachments(calls, places);
+    await this.#insertAttachments(calls, new Map(placed.map(([tenant, id, place]) => [tenant + id, place])));
     await this.#db.insertByDay(
       'messages',
       [...places].map(([message, place]) => insertRowOf(message, place, this.nowUs())),
@@ -123,18 +123,14 @@ export class MessageWriter {
     this.#onStored([...groups.values()]);
   }
 
-  async #insertAttachments(calls: readonly Call[], places: ReadonlyMap<Message, Place>): Promise<void> {
+  async #insertAttachments(calls: readonly Call[], places: ReadonlyMap<string, Place>): Promise<void> {
     const rows = calls
       .filter(({ attachmentPlaces }) => attachmentPlaces.size > 0)
       .flatMap(({ tenant, operations, attachmentPlaces }) =>
-        attachmentRows(tenant, operations, attachmentPlaces, runPlacesOf(tenant, places), this.nowUs()),
+        attachmentRows(tenant, operations, attachmentPlaces, places, this.nowUs()),
       );
     await this.#db.insert('attachments', rows);
   }
-}
-
-function runPlacesOf(tenant: string, places: ReadonlyMap<Message, Place>): ReadonlyMap<string, Place> {
-  return new Map([...places].flatMap(([message, place]) => (message.tenant === tenant ? [[message.id, place]] : [])));
 }
 
 /** Merges the messages of each run, its posts and its patches separately. */

@@ -1,10 +1,10 @@
 import { cursorOf, PAGE_ITEMS, positionOf } from '../../query/cursor.ts';
 import type { ListQuery, Page, Ranged, SortKey } from '../../query/query.ts';
-import { outlineOf, type PayloadFacts, previewsIn, summaryOf } from '../run-summary.ts';
+import { factsIn, outlineOf, type PayloadFacts, previewsIn, summaryOf } from '../run-summary.ts';
 import type { RunOutline, RunSummary } from '../run-view.ts';
 import type { RunFields } from '../store.ts';
 import { idText, type SqliteConnection, type SqlValue } from './database.ts';
-import { factsIn, readPayload } from './payloads.ts';
+import { readPayload } from './payloads.ts';
 import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 
 /** An SQL condition on the table `runs`, with parameter values. */

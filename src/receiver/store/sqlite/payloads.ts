@@ -22,9 +22,6 @@ export interface EncodedPayload {
   readonly facts: PayloadFacts | undefined;
 }
 
-/** Metadata about each of a run's payloads. */
-export type StoredFacts = { readonly [Field in PayloadField]?: PayloadFacts | undefined };
-
 /** A run operation as it is sent to the writer thread. */
 export interface EncodedOperation {
   readonly kind: RunOperation['kind'];
@@ -70,10 +67,6 @@ export function encodedOperation({ kind, id, fields, texts, attachments }: RunOp
  */
 function withOwnBuffer({ name, mimeType, bytes }: Attachment): Attachment {
   return { name, mimeType, bytes: bytes.byteLength === bytes.buffer.byteLength ? bytes : Uint8Array.from(bytes) };
-}
-
-export function factsIn(facts: StoredFacts): PayloadFacts {
-  return Object.assign({}, ...Object.values(facts));
 }
 
 function payloadKey(n: number, field: PayloadField): number {

@@ -1,9 +1,9 @@
 import { type Prices, withCost } from '../prices.ts';
-import { merged, type SmallFields, summaryOf } from '../run-summary.ts';
+import { factsIn, merged, type SmallFields, type StoredFacts, summaryOf } from '../run-summary.ts';
 import { type SpanKeys, spanKeysOf } from '../run-tree.ts';
 import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
-import { type EncodedOperation, type EncodedPayload, factsIn, type StoredFacts, writePayload } from './payloads.ts';
+import { type EncodedOperation, type EncodedPayload, writePayload } from './payloads.ts';
 import {
   copyShownColumns,
   fieldsOf,
