@@ -174,6 +174,12 @@ export interface TokenSecret {
   readonly createdMs: number;
 }
 
+/** A feedback token that was revoked, or a run whose tokens were all revoked. */
+export interface RevokedToken {
+  readonly id: string;
+  readonly revokedMs: number;
+}
+
 /** Stores the secrets that sign feedback tokens, and which tokens are revoked. The tokens themselves are not stored. */
 export interface TokenStore {
   /** Adds a secret. If the store has this secret, nothing changes. */

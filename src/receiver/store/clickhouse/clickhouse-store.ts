@@ -1,5 +1,6 @@
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
+import { setTimer } from '../../../base/timers.ts';
 import type { Attachment } from '../../../run/record.ts';
 import type { Feedback } from '../../feedback/feedback.ts';
 import type {
@@ -14,14 +15,15 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../../query/query.ts';
+import { type Ages, MAX_AGE_MS, type ProjectAges } from '../ages.ts';
 import type { KeyStore, StoredKey } from '../key-store.ts';
 import { checkedPrices, type Prices } from '../prices.ts';
 import type { PayloadField, ProjectSummary, RunDetails, RunSummary, ThreadSummary, TraceSummary } from '../run-view.ts';
-import type { ProjectAges } from '../sqlite/retention.ts';
 import type {
   Changes,
   Removal,
   RemovalTarget,
+  RevokedToken,
   RunOperation,
   Scope,
   Store,
@@ -34,11 +36,9 @@ import { ClickHouse, sql } from './connection.ts';
 import { Derivation } from './derivation.ts';
 import { addFeedback, readFeedback } from './feedback.ts';
 import {
-  addKey,
   addTokenSecret,
   readKey,
-  readKeys,
-  revokeKey,
+  readRevokedTokens,
   revokeTokens,
   tokenSecrets,
   tokensRevokedMs,
@@ -48,7 +48,7 @@ import { list, projects, suggestions, traces } from './lists.ts';
 import { PlaceFinder } from './places.ts';
 import { findAttachment, readDetails, readOutline, readPayload, readRuns } from './reads.ts';
 import { readRemovable, removeRuns } from './removal.ts';
-import { type Ages, expire } from './retention.ts';
+import { expire } from './retention.ts';
 import { checkSchema } from './schema.ts';
 import { statistics } from './statistics.ts';
 import { threads } from './threads.ts';
@@ -79,9 +79,10 @@ export interface ClickHouseStoreOptions {
 }
 
 const BATCH_DELAY_MS = 200;
-const MAX_AGE_MS = 30 * 86_400_000;
 /** Interval at which old traces are deleted, in milliseconds. */
 const EXPIRE_MS = 3_600_000;
+/** Minimum time until old traces are deleted for the first time, in milliseconds. The maximum is twice as long. */
+const FIRST_EXPIRE_MS = 60_000;
 
 /**
  * A store in ClickHouse, for more runs than one machine can hold. Several receivers can use the same database. Lists,
@@ -93,7 +94,7 @@ export class ClickHouseStore implements Store, KeyStore {
   readonly #writer: MessageWriter;
   readonly #changes: ClickHouseChanges;
   readonly #derivation: Derivation;
-  readonly #expireTimer: NodeJS.Timeout;
+  #expireTimer: NodeJS.Timeout;
   #ages: Ages;
 
   /** Connects to a database whose schema is up to date. The URL contains the user, the password and the database. */
@@ -117,9 +118,13 @@ export class ClickHouseStore implements Store, KeyStore {
     this.#writer = new MessageWriter(db, places, batchDelayMs, (groups) => this.#derivation.add(groups));
     const nowUs = () => this.#writer.nowUs();
     this.#changes = new ClickHouseChanges(db, nowUs);
-    this.#derivation = new Derivation(db, places, this.#prices, nowUs, (...change) => this.#changes.add(...change));
+    this.#derivation = new Derivation(db, this.#prices, nowUs, (...change) => this.#changes.add(...change));
     this.#derivation.start();
-    this.#expireTimer = setInterval(() => void this.#expire(), EXPIRE_MS).unref();
+    const firstMs = FIRST_EXPIRE_MS * (1 + Math.random());
+    this.#expireTimer = setTimer(() => {
+      this.#expireTimer = setInterval(() => void this.#expire(), EXPIRE_MS).unref();
+      void this.#expire();
+    }, firstMs).unref();
   }
 
   /** Replaces `projectMaxAgeMs`. */
@@ -229,26 +234,22 @@ export class ClickHouseStore implements Store, KeyStore {
     return await tokensRevokedMs(this.#db, scope, ids);
   }
 
+  /** Returns the names of all tenants that have runs. */
+  async tenants(): Promise<string[]> {
+    const rows = await this.#db.rows<{ tenant: string }>(sql('SELECT DISTINCT tenant FROM runs ORDER BY tenant'));
+    return rows.map(({ tenant }) => tenant);
+  }
+
+  async revokedTokens(scope: Scope): Promise<RevokedToken[]> {
+    return await readRevokedTokens(this.#db, scope);
+  }
+
   async key(id: string): Promise<StoredKey | undefined> {
     return await readKey(this.#db, id);
   }
 
-  /** Returns all keys, oldest first. */
-  async keys(): Promise<StoredKey[]> {
-    return await readKeys(this.#db);
-  }
-
-  async addKey(key: StoredKey): Promise<void> {
-    await addKey(this.#db, key);
-  }
-
   async useKey(id: string, usedMs: number): Promise<void> {
     await useKey(this.#db, id, usedMs);
-  }
-
-  /** Revokes a key. Returns the revoked key, or undefined if there is no such key. */
-  async revokeKey(id: string, revokedMs: number): Promise<StoredKey | undefined> {
-    return await revokeKey(this.#db, id, revokedMs);
   }
 
   /** Returns figures for monitoring. `unindexedRuns` counts the groups of runs that lists do not show yet. */

@@ -38,8 +38,8 @@ export function allOf(conditions: readonly Sql[]): Sql {
   return conditions.length === 0 ? sql('1') : joined(conditions.map(inParentheses), ' AND ');
 }
 
-/** Combines conditions with OR. */
-function anyOf(conditions: readonly Sql[]): Sql {
+/** Combines conditions with OR. Without conditions, none matches. */
+export function anyOf(conditions: readonly Sql[]): Sql {
   return conditions.length === 0 ? sql('0') : joined(conditions.map(inParentheses), ' OR ');
 }
 

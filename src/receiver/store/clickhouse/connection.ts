@@ -1,6 +1,5 @@
 import type { ClickHouseClient } from '@clickhouse/client';
 import { RunspanError } from '../../../base/errors.ts';
-import { isObject } from '../../../base/options.ts';
 import { messageOf } from '../../../base/text.ts';
 import { StoreError } from '../store.ts';
 
@@ -158,12 +157,18 @@ function partsOf(items: readonly unknown[]): unknown[][] {
   return parts;
 }
 
-/** Replaces lone surrogates in all texts, because ClickHouse rejects JSON that contains them. */
+/** Replaces lone surrogates in all texts, because ClickHouse rejects JSON that contains them. Copies only if needed. */
 function wellFormed(value: unknown): unknown {
+  if (isWellFormed(value)) return value;
   if (typeof value === 'string') return value.toWellFormed();
   if (Array.isArray(value)) return value.map(wellFormed);
-  if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, own]) => [key.toWellFormed(), wellFormed(own)]));
+  return Object.fromEntries(Object.entries(value as object).map(([key, own]) => [key.toWellFormed(), wellFormed(own)]));
+}
+
+function isWellFormed(value: unknown): boolean {
+  if (typeof value === 'string') return value.isWellFormed();
+  if (typeof value !== 'object' || value === null) return true;
+  return Object.values(value).every(isWellFormed) && Object.keys(value).every((key) => key.isWellFormed());
 }
 
 /** Codes of ClickHouse errors that end when the server has less to do. */

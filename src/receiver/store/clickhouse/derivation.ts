@@ -3,9 +3,9 @@ import { messageOf } from '../../../base/text.ts';
 import { clearTimer, setTimer } from '../../../base/timers.ts';
 import type { Prices } from '../prices.ts';
 import { type ClickHouse, integer, sql } from './connection.ts';
-import { emptyGroup, type Group, readGroups } from './groups.ts';
-import { type Move, moveRuns } from './moves.ts';
-import type { PlaceFinder } from './places.ts';
+import { type Group, readGroups } from './groups.ts';
+import { addLinks, type Link } from './links.ts';
+import { readPlaces } from './places.ts';
 import { rowsOf } from './run-row.ts';
 import type { ChangedGroup } from './writer.ts';
 
@@ -13,7 +13,7 @@ import type { ChangedGroup } from './writer.ts';
 const GROUPS_MAX = 300;
 /** Minimum time between two derivations of a group, in milliseconds. Larger groups wait 1 ms for each run. */
 const PAUSE_MS = 500;
-/** Interval at which runs that wait for other runs, and groups of stopped servers, are looked for. */
+/** Interval at which the sweep looks for waiting groups and for groups of stopped servers, in milliseconds. */
 const SWEEP_MS = 2_000;
 /** Time in which another server derives the groups whose messages it has stored, in microseconds. */
 const OTHERS_US = 10_000_000;
@@ -25,17 +25,8 @@ const LOOK_BACK_US = 86_400_000_000;
 /** Maximum number of groups that a sweep finds. The next sweep finds the others. */
 const SWEPT_GROUPS_MAX = 10_000;
 
-/** Maximum number of waiting runs that are moved together. */
-const MOVES_MAX = 1_000;
-
-interface WaitingRow {
-  readonly tenant: string;
-  readonly id: string;
-  readonly waitsFor: string;
-  readonly from: string;
-  readonly to: string;
-  readonly day: string;
-}
+/** Maximum number of waiting groups that are linked together. */
+const LINKS_MAX = 1_000;
 
 interface Due extends ChangedGroup {
   readonly dueMs: number;
@@ -49,7 +40,6 @@ interface Due extends ChangedGroup {
  */
 export class Derivation {
   readonly #db: ClickHouse;
-  readonly #places: PlaceFinder;
   readonly #prices: Prices;
   readonly #onChange: (tenant: string, traceIds: readonly string[]) => Promise<void>;
   readonly #nowUs: () => number;
@@ -63,13 +53,11 @@ export class Derivation {
 
   constructor(
     db: ClickHouse,
-    places: PlaceFinder,
     prices: Prices,
     nowUs: () => number,
     onChange: (tenant: string, traceIds: readonly string[]) => Promise<void>,
   ) {
     this.#db = db;
-    this.#places = places;
     this.#prices = prices;
     this.#nowUs = nowUs;
     this.#onChange = onChange;
@@ -90,17 +78,17 @@ export class Derivation {
     this.#schedule(0);
   }
 
-  /** Starts to look for waiting runs and for groups of stopped servers. */
+  /** Starts the sweep. */
   start(): void {
     this.#schedule(SWEEP_MS);
   }
 
-  /** Derives all groups that are due, also those that pause. Moves waiting runs whose other runs have arrived. */
+  /** Derives all groups that are due, also those that pause. Links the waiting groups whose other runs have arrived. */
   async settle(): Promise<void> {
     do {
       while (this.#work !== undefined) await this.#work;
       while (this.#due.size > 0) await this.#deriveSome(Number.POSITIVE_INFINITY);
-    } while (await this.#moveWaiting(0));
+    } while ((await this.#linkWaiting(0)) || this.#work !== undefined || this.#due.size > 0);
   }
 
   /** Derives the groups that are due, and stops. If ClickHouse fails, the next server that starts derives them. */
@@ -140,7 +128,7 @@ export class Derivation {
       const nowUs = this.#nowUs();
       if (this.#isClosed || nowUs - this.#sweptUs < SWEEP_MS * 1_000) return;
       const sinceUs = this.#sweptUs - OVERLAP_US;
-      await this.#moveWaiting(sinceUs);
+      await this.#linkWaiting(sinceUs);
       const found = await this.#underivedGroups(sinceUs);
       this.add(found);
       if (found.length < SWEPT_GROUPS_MAX) this.#sweptUs = nowUs;
@@ -181,99 +169,98 @@ export class Derivation {
     const traceIds = groups.flatMap(({ traces }) => traces.map(({ id }) => id));
     const nowMs = performance.now();
     for (const [key, untilMs] of this.#pausedUntilMs) if (untilMs <= nowMs) this.#pausedUntilMs.delete(key);
-    for (const { grp, runs } of groups) this.#pausedUntilMs.set(tenant + grp, nowMs + PAUSE_MS + runs.size);
+    for (const { grps: linked, runs } of groups) {
+      for (const grp of linked) this.#pausedUntilMs.set(tenant + grp, nowMs + PAUSE_MS + runs.size);
+    }
     await this.#onChange(tenant, traceIds);
-    await this.#placeAgain(tenant, groups);
+    await this.#linkToOthers(tenant, groups);
   }
 
-  /** Moves runs whose parent is in another group. Runs whose parent is unknown wait for it. */
-  async #placeAgain(tenant: string, groups: readonly Group[]): Promise<void> {
-    const misplaced = groups.flatMap((group) =>
-      [...group.runs.values()].flatMap((run) => {
-        const { fields, spans } = run;
-        if (fields.trace_id !== undefined || run.keptTraceId !== undefined) return [];
-        // The post is in another group, or has not arrived.
-        const isPatch = fields.name === undefined && spans.parentSpan === undefined;
-        const waitsFor = isPatch ? run.id : fields.parent_run_id;
-        const isPlaced = waitsFor === undefined || (!isPatch && group.runs.has(waitsFor));
-        return isPlaced ? [] : [{ group, id: run.id, waitsFor }];
-      }),
-    );
-    if (misplaced.length === 0) return;
+  /** Links groups to the groups of runs that they refer to. They wait for unknown runs. */
+  async #linkToOthers(tenant: string, groups: readonly Group[]): Promise<void> {
+    const waiting = groups.flatMap((group) => missingRuns(group).map((waitsFor) => ({ group, waitsFor })));
+    if (waiting.length === 0) return;
+    const sinceUs = this.#nowUs();
     await this.#db.insert(
       'waiting',
-      misplaced.map(({ group: { grp }, id, waitsFor }) => ({
-        tenant,
-        id,
-        grp,
-        waits_for: waitsFor,
-        since_us: this.#nowUs(),
-      })),
+      waiting.map(({ group, waitsFor }) => ({ tenant, waits_for: waitsFor, grp: group.grps[0], since_us: sinceUs })),
     );
-    // Another server may have moved that run, so the remembered place may be outdated.
-    const places = await this.#places.reread(
+    const places = await readPlaces(
+      this.#db,
       tenant,
-      misplaced.map(({ waitsFor }) => waitsFor),
+      waiting.map(({ waitsFor }) => waitsFor),
     );
-    const moves = misplaced.flatMap(({ group: from, id, waitsFor }): Move[] => {
-      const to = places.get(waitsFor);
-      return to === undefined || to.grp === from.grp ? [] : [{ id, waitsFor, from, to }];
+    const links = waiting.flatMap(({ group: { grps }, waitsFor }): Link[] => {
+      const other = places.get(waitsFor)?.grp;
+      return other === undefined || grps[0] === undefined || grps.includes(other) ? [] : [[grps[0], other]];
     });
-    await this.#move(tenant, moves);
+    await this.#link(tenant, links, groups);
   }
 
-  /** Moves runs to the groups of the runs that they wait for. Returns whether there were any. */
-  async #moveWaiting(sinceUs: number): Promise<boolean> {
-    const rows = await this.#db.rows<WaitingRow>(
+  /** Links waiting groups to the groups of runs that have arrived. Returns whether there were any. */
+  async #linkWaiting(sinceUs: number): Promise<boolean> {
+    const rows = await this.#db.rows<ChangedGroup & { other: string }>(
       sql(
-        `SELECT tenant, waiting.id AS id, waiting.waits_for AS waitsFor, waiting.grp AS from, place.grp AS to,
-            place.day AS day
-          FROM (SELECT * FROM waiting FINAL) AS waiting
-          JOIN (SELECT tenant, id, argMax(grp, placed_us) AS grp, argMax(day, placed_us) AS day FROM run_ids
-            WHERE placed_us >= ? AND (tenant, id) IN (SELECT tenant, waits_for FROM waiting)
-            GROUP BY tenant, id) AS place
-          ON place.tenant = waiting.tenant AND place.id = waiting.waits_for WHERE place.grp <> waiting.grp
-          LIMIT ${MOVES_MAX}`,
+        `SELECT tenant, waiting.grp AS grp, place.grp AS other FROM (SELECT * FROM waiting FINAL) AS waiting
+          JOIN (SELECT tenant, id, grp FROM run_ids
+            WHERE added_us >= ? AND (tenant, id) IN (SELECT tenant, waits_for FROM waiting)) AS place
+          ON place.tenant = waiting.tenant AND place.id = waiting.waits_for
+          WHERE grp <> other AND (tenant, grp, other) NOT IN (
+            SELECT tenant, grp, other FROM links WHERE (tenant, grp) IN (SELECT tenant, grp FROM waiting))
+          LIMIT ${LINKS_MAX}`,
         integer(sinceUs),
       ),
     );
     for (const tenant of new Set(rows.map((row) => row.tenant))) {
-      const own = rows.filter((row) => row.tenant === tenant);
-      const grps = [...new Set(own.map(({ from }) => from))];
-      const groups = new Map<string, Group>();
-      for (const group of await readGroups(this.#db, tenant, grps, this.#prices)) groups.set(group.grp, group);
-      const moves = own.map(({ id, waitsFor, from, to, day }) => ({
-        id,
-        waitsFor,
-        from: groups.get(from) ?? emptyGroup(from),
-        to: { grp: to, day },
-      }));
-      await this.#move(tenant, moves);
+      const links = rows.filter((row) => row.tenant === tenant).map(({ grp, other }): Link => [grp, other]);
+      const groups = await readGroups(this.#db, tenant, links.flat(), this.#prices);
+      await this.#link(tenant, links, groups);
     }
     return rows.length > 0;
   }
 
-  async #move(tenant: string, moves: readonly Move[]): Promise<void> {
-    if (moves.length === 0) return;
-    const { changedGroups, leftTraceIds } = await moveRuns(this.#db, this.#places, tenant, moves, this.#nowUs);
-    await this.#onChange(tenant, leftTraceIds);
-    this.add(changedGroups.map((grp) => ({ tenant, grp })));
+  /** `groups` are the groups before they are linked. Reports their traces, because some may become parts of others. */
+  async #link(tenant: string, links: readonly Link[], groups: readonly Group[]): Promise<void> {
+    const changed = new Set(await addLinks(this.#db, tenant, links, this.#nowUs));
+    if (changed.size === 0) return;
+    const traces = groups.filter(({ grps }) => grps.some((grp) => changed.has(grp))).flatMap((group) => group.traces);
+    await this.#onChange(
+      tenant,
+      traces.map(({ id }) => id),
+    );
+    this.add([...changed].map((grp) => ({ tenant, grp })));
   }
 
-  /** Returns groups with messages that another server has stored and not derived. */
+  /** Returns groups with messages or links that another server has stored, and not derived. */
   async #underivedGroups(sinceUs: number): Promise<ChangedGroup[]> {
+    const period = [integer(sinceUs - OTHERS_US), integer(this.#nowUs() - OTHERS_US)];
     return await this.#db.rows<ChangedGroup>(
       sql(
         `SELECT tenant, grp FROM (
-            SELECT tenant, grp, max(received_us) AS latest_us FROM messages WHERE received_us BETWEEN ? AND ?
+            SELECT tenant, grp, max(stored_us) AS latest_us FROM (
+              SELECT tenant, grp, received_us AS stored_us FROM messages WHERE received_us BETWEEN ? AND ?
+              UNION ALL SELECT tenant, grp, added_us AS stored_us FROM links WHERE added_us BETWEEN ? AND ?)
             GROUP BY tenant, grp) AS stored
-          LEFT JOIN (SELECT tenant, grp, max(intDiv(version, 4096)) AS derived_us FROM runs
+          LEFT JOIN (SELECT tenant, arrayJoin(grps) AS grp, max(intDiv(version, 4096)) AS derived_us FROM runs
             WHERE version >= toUInt64(?) * 4096 GROUP BY tenant, grp) AS derived USING (tenant, grp)
           WHERE latest_us > derived_us LIMIT ${SWEPT_GROUPS_MAX}`,
-        integer(sinceUs - OTHERS_US),
-        integer(this.#nowUs() - OTHERS_US),
+        ...period,
+        ...period,
         integer(sinceUs - OTHERS_US),
       ),
     );
   }
+}
+
+/**
+ * Returns the ids of runs that determine the trace of this group's runs, and that other groups may contain: parents, and
+ * runs of which only a patch without a trace has arrived.
+ */
+function missingRuns({ runs }: Group): string[] {
+  return [...runs.values()].flatMap(({ id, fields, spans }) => {
+    if (fields.trace_id !== undefined || spans.parentSpan !== undefined) return [];
+    const { name, parent_run_id: parentId } = fields;
+    if (parentId !== undefined) return runs.has(parentId) ? [] : [id, parentId];
+    return name === undefined ? [id] : [];
+  });
 }

@@ -3,7 +3,7 @@ import { feedbackTexts } from '../run-filter.ts';
 import type { Scope } from '../store.ts';
 import { type ClickHouse, sql, string, uuid, uuids } from './connection.ts';
 import { readGroups } from './groups.ts';
-import { groupOfRun, groupsOfTrace, runsOfTrace } from './reads.ts';
+import { groupsOfRun, groupsOfTrace, visibleRuns } from './reads.ts';
 
 /**
  * Stores feedback. Feedback with the same id on the same run keeps its creation time and its place. Returns the id of
@@ -16,22 +16,21 @@ export async function addFeedback(
   nowUs: () => number,
 ): Promise<string | undefined> {
   const { id, run_id: runId, key, score } = feedback;
-  const grp = await groupOfRun(db, tenant, runId);
-  if (grp === undefined) return undefined;
-  const [group] = await readGroups(db, tenant, [grp], {});
+  const groups = await readGroups(db, tenant, await groupsOfRun(db, tenant, runId), {});
+  const group = groups.find(({ runs }) => runs.has(runId));
   const run = group?.runs.get(runId);
   if (group === undefined || run === undefined) return undefined;
-  const [earlier] = await db.rows<{ created_at: string; n: number }>(
+  const [earlier] = await db.rows<{ grp: string; created_at: string; n: number }>(
     sql(
-      'SELECT created_at, n FROM feedback FINAL WHERE tenant = ? AND grp = ? AND run = ? AND id = ?',
+      'SELECT grp, created_at, n FROM feedback FINAL WHERE tenant = ? AND grp IN (?) AND run = ? AND id = ?',
       string(tenant),
-      uuid(grp),
+      uuids(group.grps),
       uuid(runId),
       string(id),
     ),
   );
   const changedUs = nowUs();
-  const { created_at, n } = earlier ?? { created_at: feedback.created_at, n: changedUs };
+  const { grp, created_at, n } = earlier ?? { grp: group.grps[0], created_at: feedback.created_at, n: changedUs };
   await db.insert('feedback', [
     {
       tenant,
@@ -54,15 +53,14 @@ export async function addFeedback(
 /** See `FeedbackStore.feedback`. */
 export async function readFeedback(db: ClickHouse, scope: Scope, traceId: string): Promise<Feedback[]> {
   const { tenant } = scope;
-  const grps = await groupsOfTrace(db, tenant, traceId);
+  const groups = await readGroups(db, tenant, await groupsOfTrace(db, tenant, traceId), {});
   const rows = await db.rows<{ run: string; json: string }>(
     sql(
       'SELECT run, json FROM feedback FINAL WHERE tenant = ? AND grp IN (?) ORDER BY created_at, n',
       string(tenant),
-      uuids(grps),
+      uuids(groups.flatMap(({ grps }) => grps)),
     ),
   );
-  if (rows.length === 0) return [];
-  const ids = new Set((await runsOfTrace(db, scope, traceId, {})).map(({ id }) => id));
+  const ids = new Set(visibleRuns(groups, scope, traceId).map(({ id }) => id));
   return rows.filter(({ run }) => ids.has(run)).map(({ json }) => JSON.parse(json));
 }

@@ -1,40 +1,43 @@
 import { type MemoryRun, MemoryTrace, Places } from '../memory-run.ts';
 import type { Prices } from '../prices.ts';
 import { type ClickHouse, sql, string, uuids } from './connection.ts';
-import { MESSAGE_COLUMNS, type MessageRow, MOVED, runOf, TOMBSTONE } from './messages.ts';
+import { type LinkedGroups, readLinks } from './links.ts';
+import { MESSAGE_COLUMNS, type MessageRow, runOf, TOMBSTONE } from './messages.ts';
 
 /** What a tombstone deletes: a run, a run with later runs below it, or a trace. */
 export type TombstoneKind = 'run' | 'subtree' | 'trace';
 
-/** The runs of a group, merged from all stored messages. */
+/** The runs of linked groups, merged from all stored messages. */
 export interface Group {
-  readonly grp: string;
+  /** The ids of the linked groups, sorted. */
+  readonly grps: readonly string[];
   /** Runs that are not deleted, by id. */
   readonly runs: ReadonlyMap<string, MemoryRun>;
   readonly places: Places;
   readonly traces: readonly MemoryTrace[];
-  /** Ids of runs that have messages or a tombstone, and are deleted. */
-  readonly deleted: readonly string[];
   /** Start times in the messages of each run, including runs that are not visible. */
   readonly startsUs: ReadonlyMap<string, ReadonlySet<number>>;
   readonly version: bigint;
 }
 
-/** Reads groups. Groups without messages are omitted. */
+/** Reads groups, and the groups that are linked to them. Groups without messages are omitted. */
 export async function readGroups(
   db: ClickHouse,
   tenant: string,
   grps: readonly string[],
   prices: Prices,
 ): Promise<Group[]> {
+  const linked = await readLinks(db, tenant, grps);
   const rows = await db.rows<MessageRow>(
     sql(
-      `SELECT ${MESSAGE_COLUMNS} FROM messages WHERE tenant = ? AND grp IN (?) ORDER BY grp, id, received_us`,
+      `SELECT ${MESSAGE_COLUMNS} FROM messages WHERE tenant = ? AND grp IN (?)`,
       string(tenant),
-      uuids(grps),
+      uuids([...linked.keys()]),
     ),
   );
-  return [...grouped(rows, (row) => row.grp)].map(([grp, messages]) => groupOf(grp, messages, prices));
+  return [...grouped(rows, ({ grp }) => linked.get(grp))].flatMap(([groups, messages]) =>
+    groups === undefined ? [] : [groupOf(groups, messages.sort(byArrival), prices)],
+  );
 }
 
 /** Groups items by key, in the order of their first items. */
@@ -49,39 +52,36 @@ export function grouped<Item, Key>(items: readonly Item[], keyOf: (item: Item) =
   return groups;
 }
 
-/** Returns a group without messages. */
-export function emptyGroup(grp: string): Group {
-  return groupOf(grp, [], {});
+function byArrival(a: MessageRow, b: MessageRow): number {
+  return a.received_us - b.received_us;
 }
 
-function groupOf(grp: string, rows: readonly MessageRow[], prices: Prices): Group {
+/** The rows must be sorted by arrival. */
+function groupOf({ grps, linkedUs }: LinkedGroups, rows: readonly MessageRow[], prices: Prices): Group {
   const messages = new Map<string, MessageRow[]>();
   const tombstones: Tombstones = { traces: new Set(), runs: new Map() };
-  const left = new Map<string, readonly string[]>();
-  for (const { id, kind, fields } of rows) if (kind === MOVED) left.set(id, JSON.parse(fields).left);
   for (const row of rows) {
-    if (row.kind === MOVED || left.get(row.id)?.includes(row.digest)) continue;
+    const own = messages.get(row.id) ?? [];
     if (row.kind === TOMBSTONE) addTombstone(tombstones, row.id, JSON.parse(row.fields).kind);
-    else messages.set(row.id, [...(messages.get(row.id) ?? []), row]);
+    // ClickHouse has not merged a message that was sent again, or it is in another group.
+    else if (!own.some(({ kind, digest }) => kind === row.kind && digest === row.digest)) {
+      messages.set(row.id, [...own, row]);
+    }
   }
   const merged = [...messages].map(([id, own]) => runOf(id, own));
   const received = new Map(merged.map(({ run }) => [run.id, run]));
   const startsUs = new Map(merged.map(({ run, startsUs: own }) => [run.id, own]));
   const all = new Places(received);
-  const deleted = new Set(
-    [...received.values()].filter((run) => isDeleted(run, received, all, tombstones)).map(({ id }) => id),
-  );
-  const runs = new Map([...received].filter(([id]) => !deleted.has(id)));
+  const runs = new Map([...received].filter(([, run]) => !isDeleted(run, received, all, tombstones)));
   const places = new Places(runs);
   const traces = [...places.runsByTrace()].map(([id, members]) => new MemoryTrace(id, members, places, prices));
   return {
-    grp,
+    grps: [...grps].sort(),
     runs,
     places,
     traces,
-    deleted: [...new Set([...deleted, ...tombstones.runs.keys()])],
     startsUs,
-    version: versionOf(rows),
+    version: versionOf(rows, linkedUs),
   };
 }
 
@@ -120,16 +120,11 @@ function isDeleted(
 const COUNT_MAX = 4_095;
 
 /**
- * Returns the version of the rows that are derived from these messages. A later message, or a message that another
- * server has received at the same time, makes it higher.
+ * Returns the version of the rows that are derived from these messages. A later message or link, or a message that
+ * another server has received at the same time, makes it higher.
  */
-function versionOf(rows: readonly MessageRow[]): bigint {
-  let latestUs = 0;
+function versionOf(rows: readonly MessageRow[], linkedUs: number): bigint {
+  let latestUs = linkedUs;
   for (const { received_us } of rows) latestUs = Math.max(latestUs, received_us);
-  return versionAt(latestUs) + BigInt(Math.min(rows.length, COUNT_MAX));
-}
-
-/** Returns the lowest version of rows that are derived at a time. */
-export function versionAt(us: number): bigint {
-  return BigInt(us) * BigInt(COUNT_MAX + 1);
+  return BigInt(latestUs) * BigInt(COUNT_MAX + 1) + BigInt(Math.min(rows.length, COUNT_MAX));
 }

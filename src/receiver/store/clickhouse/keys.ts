@@ -1,5 +1,5 @@
 import type { StoredKey } from '../key-store.ts';
-import type { Scope, TokenSecret } from '../store.ts';
+import type { RevokedToken, Scope, TokenSecret } from '../store.ts';
 import { type ClickHouse, type Sql, sql, string, uuids } from './connection.ts';
 
 /** See `KeyStore.key`. */
@@ -80,4 +80,11 @@ export async function tokensRevokedMs(
     ),
   );
   return row?.ms ?? undefined;
+}
+
+/** Returns all revoked tokens of a tenant. */
+export async function readRevokedTokens(db: ClickHouse, { tenant }: Scope): Promise<RevokedToken[]> {
+  return await db.rows<RevokedToken>(
+    sql('SELECT id, max(revoked_ms) AS revokedMs FROM revoked_tokens WHERE tenant = ? GROUP BY id', string(tenant)),
+  );
 }

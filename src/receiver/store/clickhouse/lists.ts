@@ -4,27 +4,24 @@ import { cursorOf, PAGE_ITEMS, positionOf } from '../../query/cursor.ts';
 import type { ListQuery, Page, Ranged, SortKey, Suggestion, SuggestionQuery, TimeRange } from '../../query/query.ts';
 import { metadataKeyOf } from '../../query/query-keys.ts';
 import { figuresOf } from '../memory-run.ts';
-import { ALL_TIMES, filterOf, type RunFilter } from '../run-filter.ts';
+import { ALL_TIMES, filterOf } from '../run-filter.ts';
 import type { ProjectSummary, RunSummary, TraceSummary } from '../run-view.ts';
 import type { Scope } from '../store.ts';
 import { SUGGESTED_RUNS_MAX, suggestionsOf } from '../suggestions.ts';
-import { allOf, conditionOf, rangeConditions, type UsageOf } from './conditions.ts';
+import { allOf, conditionOf, rangeConditions } from './conditions.ts';
 import { type ClickHouse, float, integer, integers, type Sql, sql, string, uuids } from './connection.ts';
 import { searchConditions } from './search.ts';
 
-/** The key of a row in the table `runs`, and its position in a list. */
-interface KeyRow {
+/** A row of the table `runs`, and its position in a list. */
+interface ListedRow {
   readonly id: string;
-  readonly grp: string;
+  readonly grps: readonly string[];
   readonly start_us: number;
   readonly n: number;
   readonly value: number | null;
-}
-
-/** The JSON texts of a row in the table `runs`. */
-interface SummaryRow {
-  readonly id: string;
+  /** JSON text of the run's summary. */
   readonly summary: string;
+  /** JSON text of the totals of the run's trace, for a root run. */
   readonly totals: string;
 }
 
@@ -34,11 +31,11 @@ export async function list(db: ClickHouse, scope: Scope, query: Ranged<ListQuery
 }
 
 export async function traces(db: ClickHouse, scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>> {
-  const { rows, keys, next } = await pageOfRows(db, scope, query, 'traces');
+  const { rows, next } = await pageOfRows(db, scope, query, 'traces');
   const feedback = await feedbackByTrace(
     db,
     scope.tenant,
-    keys.map(({ grp }) => grp),
+    rows.flatMap(({ grps }) => grps),
   );
   const items = rows.map((row): TraceSummary => {
     const summary: RunSummary = JSON.parse(row.summary);
@@ -74,8 +71,8 @@ export async function suggestions(
   const { sql: selected, params } = suggestedColumn(field);
   const rows = await firstRows(db, scope.tenant, filter.range, true, SUGGESTED_RUNS_MAX, async (range, limit) => {
     const where = conditionOf(scope.tenant, { ...filter, range });
-    return await db.rows<{ id: string; grp: string; value: string | null | readonly string[] }>({
-      sql: `SELECT id, grp, ${selected} AS value FROM runs FINAL WHERE ${where.sql}
+    return await db.rows<{ id: string; grps: readonly string[]; value: string | null | readonly string[] }>({
+      sql: `SELECT id, grps, ${selected} AS value FROM runs FINAL WHERE ${where.sql}
         ORDER BY start_us DESC, n DESC LIMIT ?`,
       params: [...params, ...where.params, integer(limit)],
     });
@@ -103,13 +100,13 @@ const SUGGESTED_COLUMNS: ReadonlyMap<string, string> = new Map([
 async function feedbackKeys(
   db: ClickHouse,
   tenant: string,
-  runs: readonly { readonly id: string; readonly grp: string }[],
+  runs: readonly { readonly id: string; readonly grps: readonly string[] }[],
 ): Promise<string[][]> {
   const rows = await db.rows<{ keys: string[] }>(
     sql(
       'SELECT groupArray(key) AS keys FROM feedback FINAL WHERE tenant = ? AND grp IN (?) AND run IN (?) GROUP BY run',
       string(tenant),
-      uuids([...new Set(runs.map(({ grp }) => grp))]),
+      uuids([...new Set(runs.flatMap(({ grps }) => grps))]),
       uuids(runs.map(({ id }) => id)),
     ),
   );
@@ -121,47 +118,83 @@ async function pageOfRows(
   scope: Scope,
   query: Ranged<ListQuery>,
   listed: 'runs' | 'traces',
-): Promise<{ keys: readonly KeyRow[]; rows: readonly SummaryRow[]; next: { next?: string } }> {
-  const { tenant } = scope;
-  const { limit = PAGE_ITEMS, cursor } = query;
-  const after = cursor === undefined ? [] : [following(cursor, query, listed)];
-  const filter = filterOf(scope, query);
-  const found = await keysOf(db, tenant, filter, query, listed, allOf(after));
-  const keys = found.slice(0, limit);
-  const last = keys.at(-1);
-  const next = found.length > limit && last !== undefined ? { next: cursorOf(last) } : {};
-  const rows = await summariesOf(db, tenant, keys);
-  return { keys, rows: keys.flatMap(({ id }) => rows.get(id) ?? []), next };
+): Promise<{ rows: readonly ListedRow[]; next: { next?: string } }> {
+  const { limit = PAGE_ITEMS } = query;
+  const found = await firstListed(db, scope, query, listed, limit + 1);
+  const rows = found.slice(0, limit);
+  const last = rows.at(-1);
+  return { rows, next: found.length > limit && last !== undefined ? { next: cursorOf(last) } : {} };
 }
 
-/** Returns the keys of a page, and of one more row if there are more rows. */
-async function keysOf(
+/** Returns the first rows of a list after the cursor of the query. */
+async function firstListed(
   db: ClickHouse,
-  tenant: string,
-  filter: RunFilter,
-  { sort = 'start_time', order = 'descending', cursor, limit = PAGE_ITEMS }: Ranged<ListQuery>,
+  scope: Scope,
+  query: Ranged<ListQuery>,
   listed: 'runs' | 'traces',
-  after: Sql,
-): Promise<KeyRow[]> {
-  const usage: UsageOf = listed === 'traces' ? 'trace' : 'run';
-  const [isDescending, column] = [order === 'descending', sortColumn(sort, listed)];
-  const direction = isDescending ? 'DESC' : 'ASC';
-  const read = async (range: TimeRange, rowsMax: number, areRare = false): Promise<KeyRow[]> => {
+  limit: number,
+): Promise<ListedRow[]> {
+  const { tenant } = scope;
+  const { sort = 'start_time', order = 'descending', cursor } = query;
+  const filter = filterOf(scope, query);
+  const [isByStart, isDescending, column] = [sort === 'start_time', order === 'descending', sortColumn(sort, listed)];
+  const after = cursor === undefined ? [] : [following(positionOf(cursor), column, isDescending)];
+  const isRoot = listed === 'traces' ? [sql('is_root = 1')] : [];
+  const read = async (range: TimeRange, rowsMax: number): Promise<ListedRow[]> => {
     const inRange = { ...filter, range };
-    const needed = sort === 'start_time' ? { isDescending, limit: rowsMax, condition: after } : undefined;
-    const found = await searchConditions(db, tenant, inRange, listed, needed);
-    const isRoot = listed === 'traces' ? [sql('is_root = 1')] : [];
-    const all = allOf([conditionOf(tenant, inRange, usage), after, ...isRoot, ...found]);
-    const { sql: where, params } = areRare ? allOf([startingWith(tenant, all), all]) : all;
-    return await db.rows<KeyRow>({
-      sql: `SELECT id, grp, start_us, n, ${column} AS value FROM runs FINAL WHERE ${where}
-        ORDER BY value ${direction} NULLS LAST, n ${direction} LIMIT ?`,
-      params: [...params, integer(rowsMax)],
-    });
+    const needed = { isDescending, limit: rowsMax, condition: allOf(after) };
+    const found = await searchConditions(db, tenant, inRange, listed, isByStart ? needed : undefined);
+    const condition = allOf([
+      conditionOf(tenant, inRange, listed === 'traces' ? 'trace' : 'run'),
+      ...after,
+      ...isRoot,
+      ...found,
+    ]);
+    return await firstMatching(db, condition, column, isDescending, rowsMax);
   };
-  if (sort !== 'start_time') return await read(filter.range, limit + 1);
-  const range = cursor === undefined ? filter.range : rangeAfter(filter.range, cursor, isDescending);
-  return await firstRows(db, tenant, range, isDescending, limit + 1, read);
+  const range = isByStart && cursor !== undefined ? rangeAfter(filter.range, cursor, isDescending) : filter.range;
+  if (!isByStart || filter.search === undefined) return await read(range, limit);
+  return await firstRows(db, tenant, range, isDescending, limit, read);
+}
+
+/**
+ * Returns the first rows that match a condition, sorted by a column. Finds them among all versions of the rows, because
+ * it takes long to read many rows with `FINAL`.
+ */
+async function firstMatching(
+  db: ClickHouse,
+  condition: Sql,
+  column: string,
+  isDescending: boolean,
+  limit: number,
+): Promise<ListedRow[]> {
+  const direction = isDescending ? 'DESC' : 'ASC';
+  const first = `ORDER BY ${column} ${direction} NULLS LAST`;
+  const firstByN = `${first}, n ${direction} LIMIT ?`;
+  // The table is sorted by start time, and the second query reads all rows with the same start time.
+  const firstVersions = column === 'start_us' ? `${first} LIMIT ?` : firstByN;
+  for (let versions = 2 * limit; ; versions *= 8) {
+    const found = await db.rows<Pick<ListedRow, 'start_us' | 'n' | 'value'>>(
+      sql(
+        `SELECT start_us, n, ${column} AS value FROM runs WHERE ${condition.sql} ${firstVersions}`,
+        ...condition.params,
+        integer(versions),
+      ),
+    );
+    const last = found[versions - 1];
+    const beyond = last === undefined ? sql('0') : following(last, column, isDescending);
+    const rows = await db.rows<ListedRow>(
+      sql(
+        `SELECT id, grps, start_us, n, ${column} AS value, summary, totals FROM runs FINAL
+          WHERE start_us IN (?) AND (${condition.sql}) AND NOT (${beyond.sql}) ${firstByN}`,
+        integers([...new Set(found.map(({ start_us }) => start_us))]),
+        ...condition.params,
+        ...beyond.params,
+        integer(limit),
+      ),
+    );
+    if (last === undefined || rows.length === limit) return rows;
+  }
 }
 
 /**
@@ -186,11 +219,9 @@ function sortColumn(sort: SortKey, listed: 'runs' | 'traces'): string {
   return columns[sort];
 }
 
-/** Returns the condition that selects the rows after a cursor. */
-function following(cursor: string, { sort = 'start_time', order }: Ranged<ListQuery>, listed: 'runs' | 'traces'): Sql {
-  const { value, n } = positionOf(cursor);
-  const sign = order === 'ascending' ? '>' : '<';
-  const column = sortColumn(sort, listed);
+/** Returns the condition that selects the rows after a position in a list. */
+function following({ value, n }: Pick<ListedRow, 'value' | 'n'>, column: string, isDescending: boolean): Sql {
+  const sign = isDescending ? '<' : '>';
   if (value === null) return sql(`${column} IS NULL AND n ${sign} ?`, integer(n));
   const isLater = `${column} ${sign} ? OR (${column} = ? AND n ${sign} ?)`;
   return sql(`${isLater} OR ${column} IS NULL`, float(value), float(value), integer(n));
@@ -205,8 +236,7 @@ const DAY_US = 86_400_000_000;
 
 /**
  * Returns the first or last rows of a time range. Reads one day, then eight days, then the rest until there are enough
- * rows, because it takes long to read all rows with `FINAL`. `areRare` tells `read` that earlier windows had too few
- * rows.
+ * rows, because it takes long to read all rows with `FINAL`.
  */
 export async function firstRows<Row>(
   db: ClickHouse,
@@ -214,20 +244,31 @@ export async function firstRows<Row>(
   range: TimeRange,
   isDescending: boolean,
   limit: number,
-  read: (range: TimeRange, limit: number, areRare: boolean) => Promise<Row[]>,
+  read: (range: TimeRange, limit: number) => Promise<Row[]>,
 ): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (const window of await windows(db, tenant, range, isDescending)) {
+    rows.push(...(await read(window, limit - rows.length)));
+    if (rows.length >= limit) break;
+  }
+  return rows;
+}
+
+/** Splits a time range into a day, eight days and the rest, from its first or last run or from a given time. */
+export async function windows(
+  db: ClickHouse,
+  tenant: string,
+  range: TimeRange,
+  isDescending: boolean,
+  startUs?: number,
+): Promise<TimeRange[]> {
+  if (startUs !== undefined) return windowsOf(range, startUs, isDescending);
   const { sql: where, params } = allOf([sql('tenant = ?', string(tenant)), ...rangeConditions(range)]);
   const [first] = await db.rows<{ start_us: number }>({
     sql: `SELECT start_us FROM runs WHERE ${where} ORDER BY start_us ${isDescending ? 'DESC' : 'ASC'} LIMIT 1`,
     params,
   });
-  const rows: Row[] = [];
-  const windows = first === undefined ? [] : windowsOf(range, first.start_us, isDescending);
-  for (const [at, window] of windows.entries()) {
-    rows.push(...(await read(window, limit - rows.length, at > 0)));
-    if (rows.length >= limit) break;
-  }
-  return rows;
+  return first === undefined ? [] : windowsOf(range, first.start_us, isDescending);
 }
 
 function windowsOf({ fromUs, beforeUs }: TimeRange, firstUs: number, isDescending: boolean): TimeRange[] {
@@ -245,18 +286,18 @@ function windowsOf({ fromUs, beforeUs }: TimeRange, firstUs: number, isDescendin
 export async function summariesOf(
   db: ClickHouse,
   tenant: string,
-  keys: readonly Pick<KeyRow, 'id' | 'start_us'>[],
-): Promise<Map<string, SummaryRow>> {
+  keys: readonly Pick<ListedRow, 'id' | 'start_us'>[],
+): Promise<Map<string, string>> {
   if (keys.length === 0) return new Map();
-  const rows = await db.rows<SummaryRow>(
+  const rows = await db.rows<Pick<ListedRow, 'id' | 'summary'>>(
     sql(
-      'SELECT id, summary, totals FROM runs FINAL WHERE tenant = ? AND start_us IN (?) AND id IN (?)',
+      'SELECT id, summary FROM runs FINAL WHERE tenant = ? AND start_us IN (?) AND id IN (?)',
       string(tenant),
       integers([...new Set(keys.map(({ start_us }) => start_us))]),
       uuids(keys.map(({ id }) => id)),
     ),
   );
-  return new Map(rows.map((row) => [row.id, row]));
+  return new Map(rows.map(({ id, summary }) => [id, summary]));
 }
 
 /** Returns the feedback on the visible runs of some groups, by trace. */

@@ -10,8 +10,6 @@ import type { InsertRow } from './connection.ts';
 export const POST = 1;
 export const PATCH = 2;
 export const TOMBSTONE = 3;
-/** `fields.left` lists the digests of a run's messages that were moved to another group. The latest list is valid. */
-export const MOVED = 4;
 
 /** The group and the day in which all messages of a run are stored. */
 export interface Place {
@@ -57,12 +55,10 @@ export function insertRowOf(
 ): InsertRow {
   const { inputs: _inputs, outputs: _outputs, events: _events, ...small } = fields;
   const facts: { -readonly [Field in keyof StoredFacts]: StoredFacts[Field] } = {};
-  const payloads: Partial<Record<PayloadField, string>> = {};
   for (const field of PAYLOAD_FIELDS) {
     if (fields[field] === undefined) continue;
     const payload = { [field]: fields[field] };
     facts[field] = { ...previewsIn(payload), ...usageFacts(payload) };
-    payloads[field] = texts[field] ?? JSON.stringify(fields[field]);
   }
   return {
     tenant,
@@ -73,16 +69,36 @@ export function insertRowOf(
     received_us: receivedUs,
     fields: JSON.stringify(small),
     facts: JSON.stringify(facts),
-    ...payloads,
+    ...texts,
   };
 }
+
+/** Returns the JSON texts of the payloads in an operation. */
+export function textsOf({ fields, texts }: RunOperation): Message['texts'] {
+  const all: Message['texts'] = { ...texts };
+  for (const field of PAYLOAD_FIELDS) {
+    if (fields[field] !== undefined) all[field] = unescaped(all[field] ?? JSON.stringify(fields[field]));
+  }
+  return all;
+}
+
+/** Replaces escaped characters in a JSON text, because the text index does not decode them. */
+function unescaped(json: string): string {
+  if (!json.includes('\\u')) return json;
+  return json.replaceAll(ESCAPES, (found) => {
+    if (!found.startsWith('\\u')) return found;
+    const text: string = JSON.parse(`"${found}"`);
+    return text.isWellFormed() && JSON.stringify(text) === `"${text}"` ? text : found;
+  });
+}
+
+/** An escaped character, or several that are written as code units. */
+const ESCAPES = /(?:\\u[\da-f]{4})+|\\./gi;
 
 /** Adds a later message of the same run and kind. */
 export function addTo(message: Message, { fields, texts }: Pick<RunOperation, 'fields' | 'texts'>): void {
   message.fields = merged(message.fields, fields);
-  const left = PAYLOAD_FIELDS.filter((field) => fields[field] === undefined);
-  const kept = left.flatMap((field) => (message.texts[field] === undefined ? [] : [[field, message.texts[field]]]));
-  message.texts = { ...Object.fromEntries(kept), ...texts };
+  message.texts = { ...message.texts, ...texts };
 }
 
 /**

@@ -1,5 +1,6 @@
 import { isObject } from '../../../base/options.ts';
 import { type ClickHouse, type InsertRow, sql, string, uuids } from './connection.ts';
+import { addLinks, type Link } from './links.ts';
 import { dayOf, dayOfMs, type Message, type Place } from './messages.ts';
 
 /** Number of runs whose place is remembered. */
@@ -7,7 +8,7 @@ const KNOWN_MAX = 100_000;
 const EARLIEST_DAY = '2000-01-01';
 const DAY_MS = 86_400_000;
 
-/** Finds the group and the day in which the messages of a run are stored. */
+/** Finds the group and the day in which a message of a run is stored. */
 export class PlaceFinder {
   readonly #db: ClickHouse;
   /** Places of the latest runs, by tenant and id. */
@@ -75,23 +76,24 @@ export class PlaceFinder {
     return new Map([...places, ...(await readPlaces(this.#db, tenant, [...unknown]))]);
   }
 
-  /** Reads places that another server may have changed. Runs without a place are absent. */
-  async reread(tenant: string, ids: readonly string[]): Promise<ReadonlyMap<string, Place>> {
-    const places = await readPlaces(this.#db, tenant, ids);
-    for (const [id, place] of places) if (this.#known.has(tenant + id)) this.#known.set(tenant + id, place);
-    return places;
-  }
-
-  /** Stores the places of runs, except for places that are stored already. */
-  async add(places: Iterable<readonly [tenant: string, id: string, place: Place]>, placedUs: number): Promise<void> {
+  /**
+   * Stores the places of runs, except for places that are stored already. Links the earlier group of a run to its
+   * current group.
+   */
+  async add(places: Iterable<readonly [tenant: string, id: string, place: Place]>, nowUs: () => number): Promise<void> {
     const rows: InsertRow[] = [];
     const added: [string, Place][] = [];
+    const links = new Map<string, Link[]>();
+    const addedUs = nowUs();
     for (const [tenant, id, place] of places) {
-      if (this.#known.get(tenant + id)?.grp === place.grp) continue;
-      rows.push({ tenant, id, ...place, placed_us: placedUs });
+      const known = this.#known.get(tenant + id);
+      if (known?.grp === place.grp) continue;
+      rows.push({ tenant, id, ...place, added_us: addedUs });
       added.push([tenant + id, place]);
+      if (known !== undefined) links.set(tenant, [...(links.get(tenant) ?? []), [known.grp, place.grp]]);
     }
     await this.#db.insert('run_ids', rows);
+    for (const [tenant, own] of links) await addLinks(this.#db, tenant, own, nowUs);
     for (const [key, place] of added) this.#remember(key, place);
   }
 
@@ -106,7 +108,7 @@ export class PlaceFinder {
   }
 }
 
-/** Reads the places of runs. Runs without a place are absent. */
+/** Reads the latest place of each run. Runs without a place are absent. */
 export async function readPlaces(
   db: ClickHouse,
   tenant: string,
@@ -114,7 +116,7 @@ export async function readPlaces(
 ): Promise<ReadonlyMap<string, Place>> {
   const rows = await db.rows<Place & { id: string }>(
     sql(
-      `SELECT id, argMax(grp, placed_us) AS grp, argMax(day, placed_us) AS day FROM run_ids
+      `SELECT id, argMax(grp, added_us) AS grp, argMax(day, added_us) AS day FROM run_ids
         WHERE tenant = ? AND id IN (?) GROUP BY id`,
       string(tenant),
       uuids(ids),

@@ -11,25 +11,26 @@ import type { Scope } from '../store.ts';
 import { attachmentInfos, readAttachment } from './attachments.ts';
 import { allOf, conditionOf } from './conditions.ts';
 import { type ClickHouse, integer, type Sql, sql, string, uuid, uuids } from './connection.ts';
-import { readGroups } from './groups.ts';
+import { type Group, readGroups } from './groups.ts';
 import { type PayloadRow, payloadsIn } from './messages.ts';
-import { readPlaces } from './places.ts';
 import { searchConditions } from './search.ts';
 
 /** Returns the groups that may contain runs of a trace. */
 export async function groupsOfTrace(db: ClickHouse, tenant: string, traceId: string): Promise<string[]> {
-  const grp = await groupOfRun(db, tenant, traceId);
-  return [...new Set([traceId, grp ?? traceId])];
+  return [...new Set([traceId, ...(await groupsOfRun(db, tenant, traceId))])];
 }
 
-/** Returns the group of a run. Returns undefined if the run is unknown. */
-export async function groupOfRun(db: ClickHouse, tenant: string, runId: string): Promise<string | undefined> {
-  return (await readPlaces(db, tenant, [runId])).get(runId)?.grp;
+/** Returns the groups that contain messages of a run. */
+export async function groupsOfRun(db: ClickHouse, tenant: string, runId: string): Promise<string[]> {
+  const rows = await db.rows<{ grp: string }>(
+    sql('SELECT DISTINCT grp FROM run_ids WHERE tenant = ? AND id = ?', string(tenant), uuid(runId)),
+  );
+  return rows.map(({ grp }) => grp);
 }
 
 /** A run that is visible and in the scope. */
 export interface FoundRun {
-  readonly grp: string;
+  readonly group: Group;
   readonly traced: TracedRun;
 }
 
@@ -39,16 +40,15 @@ export async function findRun(
   runId: string,
   prices: Prices,
 ): Promise<FoundRun | undefined> {
-  const grp = await groupOfRun(db, scope.tenant, runId);
-  if (grp === undefined) return undefined;
-  const [group] = await readGroups(db, scope.tenant, [grp], prices);
-  const traced = group?.traces.flatMap(({ runs }) => runs).find(({ id }) => id === runId);
-  return traced !== undefined && isInScope(scope, traced) ? { grp, traced } : undefined;
+  const groups = await readGroups(db, scope.tenant, await groupsOfRun(db, scope.tenant, runId), prices);
+  const found = groups.flatMap((group) =>
+    group.traces.flatMap(({ runs }) => runs.map((traced): FoundRun => ({ group, traced }))),
+  );
+  return found.find(({ traced }) => traced.id === runId && isInScope(scope, traced));
 }
 
 /** Returns the visible runs of a trace that are in the scope, in order. */
-export async function runsOfTrace(db: ClickHouse, scope: Scope, traceId: string, prices: Prices): Promise<TracedRun[]> {
-  const groups = await readGroups(db, scope.tenant, await groupsOfTrace(db, scope.tenant, traceId), prices);
+export function visibleRuns(groups: readonly Group[], scope: Scope, traceId: string): TracedRun[] {
   const traces = groups.flatMap((group) => group.traces.filter(({ id }) => id === traceId));
   const runs = inOrder(traces.flatMap((trace) => trace.runs)).map(({ run }) => run);
   return runs.filter((run) => isInScope(scope, run));
@@ -56,8 +56,8 @@ export async function runsOfTrace(db: ClickHouse, scope: Scope, traceId: string,
 
 /** See `QueryStore.outline`. */
 export async function readOutline(db: ClickHouse, scope: Scope, traceId: string, prices: Prices): Promise<string[]> {
-  const runs = await runsOfTrace(db, scope, traceId, prices);
-  return runs.map(({ summary }) => JSON.stringify(outlineOf(summary)));
+  const groups = await readGroups(db, scope.tenant, await groupsOfTrace(db, scope.tenant, traceId), prices);
+  return visibleRuns(groups, scope, traceId).map(({ summary }) => JSON.stringify(outlineOf(summary)));
 }
 
 /** See `QueryStore.details`. */
@@ -91,14 +91,14 @@ export async function readDetails(
 async function payloadSizes(
   db: ClickHouse,
   tenant: string,
-  { grp, traced }: FoundRun,
+  { group, traced }: FoundRun,
 ): Promise<RunDetails['payload_sizes']> {
   const rows = await db.rows<Readonly<Record<PayloadField, number>>>(
     sql(
       `SELECT length(m.inputs) AS inputs, length(m.outputs) AS outputs, length(m.events) AS events FROM messages AS m
-        WHERE tenant = ? AND grp = ? AND id = ? ORDER BY kind, received_us`,
+        WHERE tenant = ? AND grp IN (?) AND id = ? ORDER BY kind, received_us`,
       string(tenant),
-      uuid(grp),
+      uuids(group.grps),
       uuid(traced.id),
     ),
   );
@@ -107,12 +107,12 @@ async function payloadSizes(
   return sizes;
 }
 
-async function feedbackOf(db: ClickHouse, tenant: string, { grp, traced }: FoundRun): Promise<Feedback[]> {
+async function feedbackOf(db: ClickHouse, tenant: string, { group, traced }: FoundRun): Promise<Feedback[]> {
   const rows = await db.rows<{ json: string }>(
     sql(
-      'SELECT json FROM feedback FINAL WHERE tenant = ? AND grp = ? AND run = ? ORDER BY n',
+      'SELECT json FROM feedback FINAL WHERE tenant = ? AND grp IN (?) AND run = ? ORDER BY n',
       string(tenant),
-      uuid(grp),
+      uuids(group.grps),
       uuid(traced.id),
     ),
   );
@@ -131,10 +131,10 @@ export async function readPayload(
   if (found === undefined) return undefined;
   const [row] = await db.rows<{ text: string }>(
     sql(
-      `SELECT ${field} AS text FROM messages WHERE tenant = ? AND grp = ? AND id = ? AND ${field} != ''
+      `SELECT ${field} AS text FROM messages WHERE tenant = ? AND grp IN (?) AND id = ? AND ${field} != ''
         ORDER BY kind DESC, received_us DESC LIMIT 1`,
       string(scope.tenant),
-      uuid(found.grp),
+      uuids(found.group.grps),
       uuid(runId),
     ),
   );
@@ -162,7 +162,7 @@ const READ_RUNS = 50;
 
 /** A trace and the ids of its runs that match a query. */
 interface MatchingTrace {
-  readonly grp: string;
+  readonly grps: readonly string[];
   readonly trace: string;
   readonly first_us: number;
   readonly ids: readonly string[];
@@ -200,18 +200,16 @@ async function matchingTraces(
   limit: number,
 ): Promise<MatchingTrace[]> {
   const { sql: having, params } =
-    after === undefined
-      ? sql('1')
-      : sql('(first_us, trace, grp) > (?, ?, ?)', integer(after.first_us), uuid(after.trace), uuid(after.grp));
+    after === undefined ? sql('1') : sql('(first_us, trace) > (?, ?)', integer(after.first_us), uuid(after.trace));
   return await db.rows<MatchingTrace>({
-    sql: `SELECT grp, trace, min(start_us) AS first_us, groupArray(id) AS ids FROM runs FINAL WHERE ${condition.sql}
-      GROUP BY grp, trace HAVING ${having} ORDER BY first_us, trace, grp LIMIT ?`,
+    sql: `SELECT groupUniqArrayArray(runs.grps) AS grps, trace, min(start_us) AS first_us, groupArray(id) AS ids
+      FROM runs FINAL WHERE ${condition.sql} GROUP BY trace HAVING ${having} ORDER BY first_us, trace LIMIT ?`,
     params: [...condition.params, ...params, integer(limit)],
   });
 }
 
 interface OrderedRun {
-  readonly grp: string;
+  readonly grps: readonly string[];
   readonly run: TracedRun;
   readonly order: string;
 }
@@ -223,13 +221,15 @@ async function runsOfTraces(
   matching: readonly MatchingTrace[],
   prices: Prices,
 ): Promise<OrderedRun[]> {
-  const grps = [...new Set(matching.map(({ grp }) => grp))];
-  const groups = new Map((await readGroups(db, tenant, grps, prices)).map((group) => [group.grp, group]));
-  return matching.flatMap(({ grp, trace: traceId, ids }) => {
-    const trace = groups.get(grp)?.traces.find(({ id }) => id === traceId);
-    const found = new Set(ids);
-    const ordered = trace === undefined ? [] : inOrder(trace.runs);
-    return ordered.filter(({ run }) => found.has(run.id)).map(({ run, order }) => ({ grp, run, order }));
+  const grps = [...new Set(matching.flatMap((trace) => trace.grps))];
+  const groups = await readGroups(db, tenant, grps, prices);
+  const byTrace = new Map(groups.flatMap((group) => group.traces.map((trace) => [trace.id, { group, trace }])));
+  return matching.flatMap(({ trace: traceId, ids }) => {
+    const found = byTrace.get(traceId);
+    if (found === undefined) return [];
+    const wanted = new Set(ids);
+    const ordered = inOrder(found.trace.runs).filter(({ run }) => wanted.has(run.id));
+    return ordered.map(({ run, order }) => ({ grps: found.group.grps, run, order }));
   });
 }
 
@@ -242,7 +242,7 @@ async function runTexts(db: ClickHouse, tenant: string, runs: readonly OrderedRu
         `SELECT id, kind, received_us, inputs, outputs, events FROM messages
           WHERE tenant = ? AND grp IN (?) AND id IN (?) ORDER BY received_us`,
         string(tenant),
-        uuids([...new Set(runs.map(({ grp }) => grp))]),
+        uuids([...new Set(runs.flatMap(({ grps }) => grps))]),
         uuids(ids),
       ),
     ),

@@ -7,7 +7,7 @@ import { type ClickHouse, type InsertRow, type Sql, sql, string, uuid } from './
 import { type Group, readGroups, type TombstoneKind } from './groups.ts';
 import { dayOfMs, insertRowOf, TOMBSTONE } from './messages.ts';
 import { readPlaces } from './places.ts';
-import { groupOfRun, groupsOfTrace } from './reads.ts';
+import { groupsOfRun, groupsOfTrace } from './reads.ts';
 
 /** Number of groups whose ids are read together. */
 const PAGE_GROUPS = 50_000;
@@ -60,7 +60,7 @@ export async function removeRuns(
     if (selections.length === 0) continue;
     const tombstones = selections.flatMap((selection) => tombstonesOf(tenant, day, selection, isOfProject, nowUs()));
     await db.insert('messages', [...tombstones, ...(await keepingRows(db, tenant, selections, nowUs()))]);
-    await derive(tenant, [...new Set(selections.map(({ grp }) => grp))]);
+    await derive(tenant, [...new Set(selections.flatMap(({ grps }) => grps))]);
     await onRemoved(
       tenant,
       selections.flatMap(({ trace, isWhole }) => (isWhole ? [trace.id] : [])),
@@ -74,17 +74,17 @@ export async function removeRuns(
 
 /** The runs of a trace that a call removes. */
 interface Selection {
-  readonly grp: string;
+  readonly grps: readonly string[];
   readonly trace: MemoryTrace;
   readonly runs: readonly MemoryRun[];
   /** Whether all runs in the trace are removed. */
   readonly isWhole: boolean;
 }
 
-function selectionsIn({ grp, traces }: Group, scope: Scope, target: RemovalTarget): Selection[] {
+function selectionsIn({ grps, traces }: Group, scope: Scope, target: RemovalTarget): Selection[] {
   return traces.flatMap((trace) => {
     const runs = trace.selected(scope, target);
-    return runs.length === 0 ? [] : [{ grp, trace, runs, isWhole: runs.length === trace.members.length }];
+    return runs.length === 0 ? [] : [{ grps, trace, runs, isWhole: runs.length === trace.members.length }];
   });
 }
 
@@ -96,8 +96,7 @@ async function* groupsOfTarget(db: ClickHouse, scope: Scope, { kind, id }: Remov
     return;
   }
   if (kind === 'run') {
-    const grp = await groupOfRun(db, tenant, id);
-    if (grp !== undefined) yield [grp];
+    yield await groupsOfRun(db, tenant, id);
     return;
   }
   const projects = [project, kind === 'project' ? id : undefined].filter((name) => name !== undefined);
@@ -111,9 +110,9 @@ async function* groupsOfTarget(db: ClickHouse, scope: Scope, { kind, id }: Remov
 }
 
 async function pageOfGroups(db: ClickHouse, condition: Sql, after: string | undefined): Promise<string[]> {
-  const { sql: where, params } = allOf([condition, ...(after === undefined ? [] : [sql('grp > ?', uuid(after))])]);
+  const { sql: where, params } = allOf([condition, ...(after === undefined ? [] : [sql('grps[1] > ?', uuid(after))])]);
   const rows = await db.rows<{ grp: string }>({
-    sql: `SELECT DISTINCT grp FROM runs FINAL WHERE ${where} ORDER BY grp LIMIT ${PAGE_GROUPS}`,
+    sql: `SELECT DISTINCT grps[1] AS grp FROM runs FINAL WHERE ${where} ORDER BY grp LIMIT ${PAGE_GROUPS}`,
     params,
   });
   return rows.map(({ grp }) => grp);
@@ -122,7 +121,7 @@ async function pageOfGroups(db: ClickHouse, condition: Sql, after: string | unde
 function tombstonesOf(
   tenant: string,
   day: string,
-  { grp, trace, runs, isWhole }: Selection,
+  { grps, trace, runs, isWhole }: Selection,
   isOfProject: boolean,
   receivedUs: number,
 ): InsertRow[] {
@@ -138,9 +137,9 @@ function tombstonesOf(
   });
   const kind = isWhole || !isOfProject ? 'subtree' : 'run';
   // Later messages that name the trace may be in a group with the id of the trace.
-  const groups = isWhole ? new Set([grp, trace.id]) : [];
+  const groups = isWhole ? new Set([...grps, trace.id]) : [];
   return [
-    ...runs.map((run) => tombstone(grp, run.id, kind)),
+    ...runs.flatMap((run) => grps.map((grp) => tombstone(grp, run.id, kind))),
     ...[...groups].map((group) => tombstone(group, trace.id, 'trace')),
   ];
 }
@@ -181,7 +180,7 @@ export async function deleteRemoved(db: ClickHouse, sinceDay: string, tenant?: s
   if (found.length === 0) return;
   const deletions: readonly (readonly [table: string, columns: string, runs: string])[] = [
     ['messages', 'tenant, grp, id', `kind != ${TOMBSTONE} AND (tenant, grp, id)`],
-    ['runs', 'tenant, grp, id', 'is_deleted = 0 AND (tenant, grp, id)'],
+    ['runs', 'tenant, grp, id', 'is_deleted = 0 AND (tenant, grps[1], id)'],
     ['attachments', 'tenant, id', '(tenant, run)'],
     ['feedback', 'tenant, id', '(tenant, run)'],
   ];

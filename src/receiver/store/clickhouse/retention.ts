@@ -1,14 +1,7 @@
-import type { ProjectAges } from '../sqlite/retention.ts';
+import type { Ages } from '../ages.ts';
 import { type ClickHouse, integer, integers, sql, string, strings } from './connection.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
 import { deleteRemoved, deleteWhere } from './removal.ts';
-
-/** Maximum ages of traces in milliseconds. */
-export interface Ages {
-  readonly maxAgeMs: number;
-  /** Maximum ages by tenant and project, instead of `maxAgeMs`. */
-  readonly projectMaxAgeMs: ProjectAges;
-}
 
 const DAY_MS = 86_400_000;
 /** Time for which tombstones are kept after the messages that they delete, in milliseconds. */
@@ -58,15 +51,17 @@ async function dropDays(db: ClickHouse, beforeMs: number): Promise<void> {
     sql('day < toDate(?) AND received_us < ?', string(beforeDay), integer(beforeUs)),
   );
   await deleteWhere(db, 'feedback', sql('changed_us < ?', integer(beforeUs)));
-  const months = await db.rows<{ month: string }>(
-    sql(
-      `SELECT toString(toYYYYMM(day)) AS month FROM run_ids GROUP BY month
-        HAVING max(day) < toDate(?) AND max(placed_us) < ?`,
-      string(dayOfMs(beforeMs - TOMBSTONES_MS)),
-      integer((beforeMs - TOMBSTONES_MS) * 1_000),
-    ),
-  );
-  for (const { month } of months) await dropPartition(db, 'run_ids', month);
+  for (const table of ['run_ids', 'links']) {
+    const months = await db.rows<{ month: string }>(
+      sql(
+        `SELECT toString(toYYYYMM(day)) AS month FROM ${table} GROUP BY month
+          HAVING max(day) < toDate(?) AND max(added_us) < ?`,
+        string(dayOfMs(beforeMs - TOMBSTONES_MS)),
+        integer((beforeMs - TOMBSTONES_MS) * 1_000),
+      ),
+    );
+    for (const { month } of months) await dropPartition(db, table, month);
+  }
 }
 
 /** Deletes groups all of whose traces are older than the maximum ages of their projects. */
@@ -79,15 +74,18 @@ async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, 
   const beforeUs = shorter.map(({ ageMs }) => (nowMs - ageMs) * 1_000);
   const params = [strings(keys), integers(beforeUs), integer((nowMs - ages.maxAgeMs) * 1_000)];
   // The version of a row contains the arrival time of the group's latest message.
-  const expired = `SELECT tenant, grp FROM runs FINAL WHERE is_root = 1 GROUP BY tenant, grp
+  const expired = `SELECT tenant, arrayJoin(grps) AS grp FROM runs FINAL WHERE is_root = 1 GROUP BY tenant, grp
     HAVING max(greatest(start_us, intDiv(version, 4096)) >= transform(concat(tenant, '\\n', project), ?, ?, ?)) = 0`;
-  const ofRun = { sql: `(tenant, run) IN (SELECT tenant, id FROM runs WHERE (tenant, grp) IN (${expired}))`, params };
+  const ofRun = {
+    sql: `(tenant, run) IN (SELECT tenant, id FROM runs WHERE (tenant, grps[1]) IN (${expired}))`,
+    params,
+  };
   const ofGroup = { sql: `(tenant, grp) IN (${expired})`, params };
   await deleteWhere(db, 'attachments', ofRun, 'now');
   await deleteWhere(db, 'feedback', ofRun, 'now');
   await deleteWhere(db, 'messages', { sql: `kind != ${TOMBSTONE} AND ${ofGroup.sql}`, params }, 'now');
   // The rows above are found through these rows.
-  await deleteWhere(db, 'runs', ofGroup);
+  await deleteWhere(db, 'runs', { sql: `(tenant, grps[1]) IN (${expired})`, params });
 }
 
 /** Deleted rows stay on the disk until ClickHouse writes their part again. */

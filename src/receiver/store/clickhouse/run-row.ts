@@ -4,41 +4,23 @@ import { errorText, metadataTextOf, projectOf } from '../run-filter.ts';
 import { USAGE_KEYS } from '../run-summary.ts';
 import type { Usage } from '../run-view.ts';
 import type { InsertRow } from './connection.ts';
-import { type Group, versionAt } from './groups.ts';
+import type { Group } from './groups.ts';
 import { dayOfMs } from './messages.ts';
 
 /**
- * Returns the rows of the table `runs` for a group. A row with an earlier start time of a run, or of a deleted run, is
+ * Returns the rows of the table `runs` for linked groups. A row with an earlier start time of a run, or of a deleted run, is
  * marked as deleted.
  */
-export function rowsOf(tenant: string, { grp, traces, startsUs, version }: Group): InsertRow[] {
+export function rowsOf(tenant: string, { grps, traces, startsUs, version }: Group): InsertRow[] {
   const visible = traces.flatMap(({ runs }) => runs);
   const shownUs = new Map(visible.map(({ id, startUs }) => [id, startUs]));
-  const shared = { tenant, grp, version: `${version}` };
+  const shared = { tenant, grps, version: `${version}` };
   const deleted = [...startsUs].flatMap(([id, starts]) =>
     [...starts]
       .filter((startUs) => startUs !== shownUs.get(id))
       .map((startUs) => ({ ...shared, day: dayOfMs(startUs / 1_000), start_us: startUs, id, is_deleted: 1 })),
   );
   return [...visible.map((run) => ({ ...shared, is_deleted: 0, ...columnsOf(run.trace, run) })), ...deleted];
-}
-
-/** Returns rows that mark runs of a group as deleted. */
-export function deletedRowsOf(
-  tenant: string,
-  { grp, startsUs }: Group,
-  ids: ReadonlySet<string>,
-  deletedUs: number,
-): InsertRow[] {
-  const shared = { tenant, grp, version: `${versionAt(deletedUs)}`, is_deleted: 1 };
-  return [...ids].flatMap((id) =>
-    [...(startsUs.get(id) ?? [])].map((startUs) => ({
-      ...shared,
-      day: dayOfMs(startUs / 1_000),
-      start_us: startUs,
-      id,
-    })),
-  );
 }
 
 function columnsOf(trace: MemoryTrace, traced: TracedRun): InsertRow {

@@ -2,9 +2,16 @@ import { RunspanError } from '../../../base/errors.ts';
 import { type ClickHouse, sql } from './connection.ts';
 
 /**
+ * The text of a message in which searches look for words, in lower case and without accents (see `wordsOf`). The text
+ * index only applies to this expression.
+ */
+export const SEARCHED_TEXT = `if(isValidASCII(concat(fields, inputs, outputs)), lower(concat(fields, inputs, outputs)),
+    lowerUTF8(replaceRegexpAll(normalizeUTF8NFKD(concat(fields, inputs, outputs)), '\\\\p{M}+', '')))`;
+
+/**
  * Messages, one row for each run, kind and content. A message that is sent again has the same `digest`, so it replaces
- * itself. `grp` groups the runs of one or more traces: a run and its parent are in the same group. `rank` keeps the
- * message that arrived first. Tombstones are messages of kind 3.
+ * itself. `rank` keeps the message that arrived first. `grp` is the id of the trace if the message contains it. Tombstones
+ * are messages of kind 3.
  *
  * Granules are small because most queries read a few traces, and ClickHouse reads whole granules.
  */
@@ -23,19 +30,23 @@ const MESSAGES = `CREATE TABLE messages {cluster} (
   digest UInt64 MATERIALIZED cityHash64(fields, inputs, outputs, events),
   rank UInt64 MATERIALIZED 9000000000000000 - received_us,
   INDEX by_id id TYPE bloom_filter(0.01) GRANULARITY 1,
-  INDEX by_time received_us TYPE minmax GRANULARITY 1
+  INDEX by_time received_us TYPE minmax GRANULARITY 1,
+  INDEX by_word ${SEARCHED_TEXT} TYPE text(tokenizer = splitByNonAlpha, posting_list_codec = 'bitpacking')
 ) ENGINE = {replicated}ReplacingMergeTree(rank)
 PARTITION BY day ORDER BY (tenant, grp, id, kind, digest) SETTINGS index_granularity = 512`;
 
 /**
- * One row for each visible run, derived from all messages of its group. The row with the highest version is valid.
+ * One row for each visible run, derived from all messages of its linked groups. The row with the highest version is valid.
+ *
+ * A day without changes for 6 hours is merged into one part. ClickHouse then reads this day as fast with `FINAL` as without.
  */
 const RUNS = `CREATE TABLE runs {cluster} (
   tenant LowCardinality(String),
   day Date,
   start_us Int64 CODEC(Delta, ZSTD(1)),
-  grp UUID,
   id UUID,
+  -- The linked groups with the messages of the trace, sorted.
+  grps Array(UUID),
   version UInt64,
   is_deleted UInt8,
   n Int64 CODEC(Delta, ZSTD(1)),
@@ -80,26 +91,39 @@ const RUNS = `CREATE TABLE runs {cluster} (
   INDEX by_tag tags TYPE bloom_filter(0.01) GRANULARITY 1,
   INDEX by_metadata mapValues(metadata) TYPE bloom_filter(0.01) GRANULARITY 1
 ) ENGINE = {replicated}ReplacingMergeTree(version, is_deleted)
-PARTITION BY day ORDER BY (tenant, start_us, grp, id) SETTINGS index_granularity = 1024`;
+PARTITION BY day ORDER BY (tenant, start_us, id)
+SETTINGS index_granularity = 1024, min_age_to_force_merge_seconds = 21600, min_age_to_force_merge_on_partition_only = 1`;
 
-/** The group and the day of each run, so that a message without a trace finds the other messages of its run. */
+/** The groups and the days of each run, so that a message without a trace finds the other messages of its run. */
 const RUN_IDS = `CREATE TABLE run_ids {cluster} (
   tenant LowCardinality(String),
   id UUID,
   grp UUID,
   day Date,
-  placed_us Int64,
-  INDEX by_time placed_us TYPE minmax GRANULARITY 1
-) ENGINE = {replicated}ReplacingMergeTree(placed_us) PARTITION BY toYYYYMM(day) ORDER BY (tenant, id)`;
+  added_us Int64,
+  INDEX by_time added_us TYPE minmax GRANULARITY 1
+) ENGINE = {replicated}ReplacingMergeTree(added_us) PARTITION BY toYYYYMM(day) ORDER BY (tenant, id, grp)`;
 
-/** Runs that move to the group of another run when that run arrives: their parent, or a message with their trace. */
+/**
+ * Groups that contain messages of the same trace, because the trace was unknown when a message arrived. Each link is
+ * stored in both directions.
+ */
+const LINKS = `CREATE TABLE links {cluster} (
+  tenant LowCardinality(String),
+  grp UUID,
+  other UUID,
+  day Date,
+  added_us Int64,
+  INDEX by_time added_us TYPE minmax GRANULARITY 1
+) ENGINE = {replicated}ReplacingMergeTree(added_us) PARTITION BY toYYYYMM(day) ORDER BY (tenant, grp, other)`;
+
+/** Groups that are linked to the groups of a run when a message of that run arrives. */
 const WAITING = `CREATE TABLE waiting {cluster} (
   tenant LowCardinality(String),
-  id UUID,
-  grp UUID,
   waits_for UUID,
+  grp UUID,
   since_us Int64
-) ENGINE = {replicated}ReplacingMergeTree(since_us) ORDER BY (tenant, id)
+) ENGINE = {replicated}ReplacingMergeTree(since_us) ORDER BY (tenant, waits_for, grp)
 TTL toDateTime(intDiv(since_us, 1000000)) + INTERVAL 1 DAY`;
 
 const ATTACHMENTS = `CREATE TABLE attachments {cluster} (
@@ -168,7 +192,20 @@ const REVOKED_TOKENS = `CREATE TABLE revoked_tokens {cluster} (
 
 /** Statements of each migration, in order. Released migrations never change. */
 export const MIGRATIONS: readonly (readonly string[])[] = [
-  [MESSAGES, RUNS, RUN_IDS, WAITING, ATTACHMENTS, FEEDBACK, CHANGES, KEYS, KEY_USES, TOKEN_SECRETS, REVOKED_TOKENS],
+  [
+    MESSAGES,
+    RUNS,
+    RUN_IDS,
+    LINKS,
+    WAITING,
+    ATTACHMENTS,
+    FEEDBACK,
+    CHANGES,
+    KEYS,
+    KEY_USES,
+    TOKEN_SECRETS,
+    REVOKED_TOKENS,
+  ],
 ];
 
 const MIGRATIONS_TABLE = `CREATE TABLE IF NOT EXISTS migrations {cluster} (
@@ -191,6 +228,7 @@ export function statements(cluster: string | undefined): string[] {
 
 /** Applies the migrations that the database lacks. Returns the number of applied migrations. */
 export async function migrate(db: ClickHouse, cluster?: string): Promise<number> {
+  await checkServer(db);
   await db.command(sql(statementFor(MIGRATIONS_TABLE, cluster)));
   const version = await schemaVersion(db);
   for (const [at, statements] of MIGRATIONS.slice(version).entries()) {
@@ -203,6 +241,14 @@ export async function migrate(db: ClickHouse, cluster?: string): Promise<number>
 async function schemaVersion(db: ClickHouse): Promise<number> {
   const [row] = await db.rows<{ version: number }>(sql('SELECT max(version) AS version FROM migrations'));
   return row?.version ?? 0;
+}
+
+/** Throws a RunspanError if the text index of the server cannot find parts of words. */
+async function checkServer(db: ClickHouse): Promise<void> {
+  const [row] = await db.rows<{ text: string }>(sql('SELECT version() AS text'));
+  const [year = 0, month = 0] = (row?.text ?? '').split('.').map(Number);
+  if (year * 100 + month >= 2604) return;
+  throw new RunspanError('RUNSPAN_STORE_INVALID', `ClickHouse has version ${row?.text}, and 26.4 or later is required`);
 }
 
 /** Throws a RunspanError if the database lacks migrations, or has migrations of a later version of runspan. */

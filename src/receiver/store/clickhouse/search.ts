@@ -1,25 +1,36 @@
 import type { TimeRange } from '../../query/query.ts';
 import type { RunFilter } from '../run-filter.ts';
 import { isFound, runWords, type Search } from '../search-words.ts';
-import { allOf, conditionOf, insideOf, rangeConditions } from './conditions.ts';
-import { type ClickHouse, joined, type Sql, sql, string, uuids } from './connection.ts';
+import { StoreError } from '../store.ts';
+import { allOf, anyOf, conditionOf, insideOf } from './conditions.ts';
+import { type ClickHouse, integer, integers, joined, type Sql, sql, string, uuids } from './connection.ts';
 import { MESSAGE_COLUMNS, payloadsIn, runOf, TOMBSTONE, type WholeMessageRow } from './messages.ts';
+import { SEARCHED_TEXT } from './schema.ts';
 
-/** Maximum number of runs whose text is compared with the search words, latest first. */
+/** Maximum number of runs whose text is compared with the search words. */
 const CANDIDATES_MAX = 20_000;
 /** Number of runs that are read at once. */
 const READ_RUNS = 200;
-/** Maximum number of search words with which ClickHouse selects the candidates. */
+/** Maximum number of words and parts of words with which ClickHouse selects the candidates. */
 const SELECTING_WORDS_MAX = 5;
+/** Minimum length of these words, except for the longest one. */
+const SELECTING_LENGTH_MIN = 4;
+const RETRY_AFTER_S = 5;
+/** Time by which a message may arrive before the start of its run, because clocks differ, in microseconds. */
+const EARLY_US = 86_400_000_000;
+/** Settings with which the text index finds any part of a word. */
+const ANY_PART = 'SETTINGS text_index_like_min_pattern_length = 1, text_index_like_max_postings_to_read = 1000000';
 
 /** A run that may contain the search words. */
 interface Candidate {
   readonly id: string;
-  readonly grp: string;
+  readonly grps: readonly string[];
   readonly trace: string;
+  /** Start of the run, or in a list of traces of the root run. */
+  readonly start_us: number;
 }
 
-/** The runs that a page needs. */
+/** The items that a page needs. */
 export interface Needed {
   readonly isDescending: boolean;
   readonly limit: number;
@@ -30,7 +41,7 @@ export interface Needed {
 /**
  * Returns the condition for the search words of a filter. Returns no condition if the filter has no search words. In a
  * list of traces, the words may occur in any run of the trace. If `needed` is given, the condition selects at least the
- * runs for a page of runs that is sorted by start time.
+ * items for a page that is sorted by start time. Rejects with a StoreError if too many runs may contain the words.
  */
 export async function searchConditions(
   db: ClickHouse,
@@ -40,78 +51,66 @@ export async function searchConditions(
   needed?: Needed,
 ): Promise<Sql[]> {
   if (filter.search === undefined) return [];
-  if (list === 'runs') {
-    const condition = allOf([conditionOf(tenant, filter), ...(needed === undefined ? [] : [needed.condition])]);
-    const found = await foundRuns(db, tenant, filter.search, filter.range, condition, needed);
-    return [sql('id IN (?)', uuids(found.map(({ id }) => id)))];
-  }
-  const roots = conditionOf(tenant, filter, 'trace');
-  const inTraces = {
-    sql: `trace IN (SELECT trace FROM runs FINAL WHERE is_root = 1 AND ${roots.sql})`,
-    params: roots.params,
-  };
-  const condition = allOf([insideOf(tenant, filter), inTraces]);
-  const found = await foundRuns(db, tenant, filter.search, filter.range, condition);
-  return [sql('trace IN (?)', uuids([...new Set(found.map(({ trace }) => trace))]))];
-}
-
-/**
- * Returns the runs that match a condition and contain the search words. `range` contains the start of a run of each
- * such trace.
- */
-async function foundRuns(
-  db: ClickHouse,
-  tenant: string,
-  search: Search,
-  range: TimeRange,
-  condition: Sql,
-  { isDescending = true, limit = CANDIDATES_MAX }: Partial<Needed> = {},
-): Promise<Candidate[]> {
-  const direction = isDescending ? 'DESC' : 'ASC';
-  const messages = candidateMessages(tenant, search, range);
-  const candidates = await db.rows<Candidate>({
-    sql: `SELECT id, grp, trace FROM runs FINAL WHERE ${condition.sql} AND id IN (${messages.sql})
-      ORDER BY start_us ${direction}, n ${direction} LIMIT ${CANDIDATES_MAX}`,
-    params: [...condition.params, ...messages.params],
-  });
-  const found: Candidate[] = [];
-  for (let at = 0; at < candidates.length && found.length < limit; at += READ_RUNS) {
-    const part = candidates.slice(at, at + READ_RUNS);
-    const ids = await idsWithWords(db, tenant, search, part);
-    found.push(...part.filter(({ id }) => ids.has(id)));
-  }
-  return found;
-}
-
-/**
- * Selects the ids of the runs whose messages contain the search words. Text with characters other than ASCII is always
- * selected, because searches ignore accents. The same applies to text with escaped characters.
- */
-function candidateMessages(tenant: string, { prefixes, phrases }: Search, range: TimeRange): Sql {
-  const words = [...prefixes, ...phrases.flat()].filter((word) => /^[\0-\x7f]+$/.test(word));
-  const longest = words.sort((a, b) => b.length - a.length).slice(0, SELECTING_WORDS_MAX);
-  const conditions = longest.map((word) =>
-    sql(`positionCaseInsensitive(text, ?) > 0 OR ${HAS_OTHER_CHARACTERS}`, string(word)),
+  const key = list === 'traces' ? 'trace' : 'id';
+  const { sql: messages, params } = candidateMessages(tenant, filter.search, filter.range);
+  const usage = list === 'traces' ? 'trace' : 'run';
+  const where = allOf([conditionOf(tenant, filter, usage), ...(needed === undefined ? [] : [needed.condition])]);
+  const direction = (needed?.isDescending ?? true) ? 'DESC' : 'ASC';
+  const inside = insideOf(tenant, filter);
+  const candidates = await db.rows<Candidate>(
+    list === 'runs'
+      ? sql(
+          `SELECT id, grps, trace, start_us FROM runs FINAL WHERE ${where.sql} AND id IN (${messages})
+            ORDER BY start_us ${direction}, n ${direction} LIMIT ${CANDIDATES_MAX} ${ANY_PART}`,
+          ...where.params,
+          ...params,
+        )
+      : sql(
+          `SELECT id, grps, trace, roots.start_us AS start_us FROM (SELECT id, grps, trace FROM runs FINAL WHERE ${inside.sql} AND id IN (${messages}))
+              AS found
+            JOIN (SELECT trace, start_us, n FROM runs FINAL WHERE is_root = 1 AND ${where.sql}) AS roots USING (trace)
+            ORDER BY roots.start_us ${direction}, roots.n ${direction} LIMIT ${CANDIDATES_MAX} ${ANY_PART}`,
+          ...inside.params,
+          ...params,
+          ...where.params,
+        ),
   );
-  const selecting = conditions.length === 0 ? [sql(HAS_OTHER_CHARACTERS)] : conditions;
-  const inRange = rangeConditions(range);
-  const { sql: groups, params } = allOf([sql('tenant = ?', string(tenant)), ...inRange]);
+  const limit = needed?.limit ?? Number.POSITIVE_INFINITY;
+  const found = new Map<string, number>();
+  for (let at = 0; at < candidates.length && found.size < limit; at += READ_RUNS) {
+    const part = candidates.slice(at, at + READ_RUNS).filter((candidate) => !found.has(candidate[key]));
+    const ids = await idsWithWords(db, tenant, filter.search, part);
+    for (const candidate of part) if (ids.has(candidate.id)) found.set(candidate[key], candidate.start_us);
+  }
+  if (candidates.length === CANDIDATES_MAX && found.size < limit) {
+    throw new StoreError('busy', 'Too many runs contain these words: choose a shorter time range', RETRY_AFTER_S);
+  }
+  // The start time is a part of the primary key.
+  return [sql(`start_us IN (?) AND ${key} IN (?)`, integers([...found.values()]), uuids([...found.keys()]))];
+}
+
+/** Selects the ids of the runs whose messages contain the search words anywhere, such as in other words. */
+function candidateMessages(tenant: string, { prefixes, phrases }: Search, { fromUs }: TimeRange): Sql {
+  // The index splits text at underscores.
+  const words = new Set([...prefixes, ...phrases.flat()].flatMap((word) => word.split('_')).filter(Boolean));
+  const longest = [...words].sort((a, b) => b.length - a.length).slice(0, SELECTING_WORDS_MAX);
+  const selecting = longest
+    // Short words are parts of most texts.
+    .filter(({ length }, at) => at === 0 || length >= SELECTING_LENGTH_MIN)
+    .map((word) => sql(`${SEARCHED_TEXT} LIKE ?`, string(`%${word}%`)));
   const where = allOf([
     sql(`tenant = ? AND kind < ${TOMBSTONE}`, string(tenant)),
-    ...(inRange.length === 0 ? [] : [{ sql: `grp IN (SELECT grp FROM runs WHERE ${groups})`, params }]),
-    joined(selecting, ' OR '),
+    ...(Number.isFinite(fromUs) ? [sql('received_us >= ?', integer(fromUs - EARLY_US))] : []),
+    ...(selecting.length === 0 ? [] : [anyOf(selecting)]),
   ]);
-  const inRun = selecting.map((one) => ({ sql: `max(${one.sql})`, params: one.params }));
   // The words of a run may be in different messages.
-  const having = inRun.length === 1 ? sql('') : joined([sql(' GROUP BY id HAVING 1'), ...inRun], ' AND ');
+  const inRun = selecting.map((one) => ({ sql: `max(${one.sql})`, params: one.params }));
+  const having = inRun.length < 2 ? sql('') : joined([sql(' GROUP BY id HAVING 1'), ...inRun], ' AND ');
   return {
-    sql: `WITH concat(fields, inputs, outputs) AS text
-      SELECT id FROM messages WHERE ${where.sql}${having.sql}`,
+    sql: `SELECT id FROM messages WHERE ${where.sql}${having.sql}`,
     params: [...where.params, ...having.params],
   };
 }
-
-const HAS_OTHER_CHARACTERS = `length(text) != lengthUTF8(text) OR position(text, '\\\\u') > 0`;
 
 async function idsWithWords(
   db: ClickHouse,
@@ -124,7 +123,7 @@ async function idsWithWords(
       `SELECT ${MESSAGE_COLUMNS}, inputs, outputs, '' AS events FROM messages
         WHERE tenant = ? AND grp IN (?) AND id IN (?) AND kind < ${TOMBSTONE} ORDER BY received_us`,
       string(tenant),
-      uuids([...new Set(candidates.map(({ grp }) => grp))]),
+      uuids([...new Set(candidates.flatMap(({ grps }) => grps))]),
       uuids(candidates.map(({ id }) => id)),
     ),
   );

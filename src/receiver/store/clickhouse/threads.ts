@@ -8,7 +8,7 @@ import type { Scope } from '../store.ts';
 import { type Turn, threadSummaryOf } from '../thread-summary.ts';
 import { allOf, conditionOf } from './conditions.ts';
 import { type ClickHouse, integer, type Sql, sql, strings } from './connection.ts';
-import { feedbackByTrace, startingWith, summariesOf } from './lists.ts';
+import { feedbackByTrace, startingWith, summariesOf, windows } from './lists.ts';
 import { searchConditions } from './search.ts';
 
 /** A thread, with the position of its latest matching turn. */
@@ -20,7 +20,7 @@ interface LatestRow {
 
 type TurnRow = {
   readonly id: string;
-  readonly grp: string;
+  readonly grps: readonly string[];
   readonly trace: string;
   readonly thread: string;
   readonly start_us: number;
@@ -42,7 +42,10 @@ export async function threads(db: ClickHouse, scope: Scope, query: Ranged<Thread
   return { items, next: cursorOf({ value: last.latest_us, n: last.latest_n }) };
 }
 
-/** Returns the threads in descending order of their latest matching turn. */
+/**
+ * Returns the threads in descending order of their latest matching turn. Reads the latest turns first, and earlier ones
+ * until there are enough threads.
+ */
 async function latestTurns(
   db: ClickHouse,
   scope: Scope,
@@ -50,18 +53,25 @@ async function latestTurns(
   limit: number,
 ): Promise<LatestRow[]> {
   const filter = filterOf(scope, query);
-  const { sql: where, params } = allOf([
-    conditionOf(scope.tenant, filter, 'trace'),
-    sql('is_root = 1 AND thread IS NOT NULL'),
-    ...(await searchConditions(db, scope.tenant, filter, 'traces')),
-  ]);
   const after = cursor === undefined ? undefined : following(cursor);
-  return await db.rows<LatestRow>({
-    sql: `SELECT thread, max((start_us, n)) AS latest, latest.1 AS latest_us, latest.2 AS latest_n FROM runs FINAL
-      WHERE ${where} GROUP BY thread ${after === undefined ? '' : `HAVING ${after.sql}`}
-      ORDER BY latest DESC LIMIT ?`,
-    params: [...params, ...(after?.params ?? []), integer(limit)],
-  });
+  const latestUs = cursor === undefined ? undefined : (positionOf(cursor).value ?? undefined);
+  let rows: LatestRow[] = [];
+  for (const { fromUs } of await windows(db, scope.tenant, filter.range, true, latestUs)) {
+    const inWindow = { ...filter, range: { ...filter.range, fromUs } };
+    const { sql: where, params } = allOf([
+      conditionOf(scope.tenant, inWindow, 'trace'),
+      sql('is_root = 1 AND thread IS NOT NULL'),
+      ...(await searchConditions(db, scope.tenant, inWindow, 'traces')),
+    ]);
+    rows = await db.rows<LatestRow>({
+      sql: `SELECT thread, max((start_us, n)) AS latest, latest.1 AS latest_us, latest.2 AS latest_n FROM runs FINAL
+        WHERE ${where} GROUP BY thread ${after === undefined ? '' : `HAVING ${after.sql}`}
+        ORDER BY latest DESC LIMIT ?`,
+      params: [...params, ...(after?.params ?? []), integer(limit)],
+    });
+    if (rows.length >= limit) break;
+  }
+  return rows;
 }
 
 function following(cursor: string): Sql {
@@ -80,7 +90,7 @@ async function summaries(
   const inThreads = allOf([condition, sql('is_root = 1 AND thread IN (?)', strings(names))]);
   const { sql: where, params } = allOf([startingWith(tenant, inThreads), inThreads]);
   const rows = await db.rows<TurnRow>({
-    sql: `SELECT id, grp, trace, thread, start_us, latency_us, status, project, user,
+    sql: `SELECT id, grps, trace, thread, start_us, latency_us, status, project, user,
       ${USAGE_KEYS.map((key) => `trace_${key}`).join(', ')} FROM runs FINAL
       WHERE ${where} ORDER BY start_us, n`,
     params,
@@ -89,9 +99,8 @@ async function summaries(
   for (const row of rows) turns.get(row.thread)?.push(row);
   const ends = [...turns.values()].flatMap((own) => [own[0], own.at(-1)]).filter((row) => row !== undefined);
   const shown = await summariesOf(db, tenant, ends);
-  const summaryOf = (row: TurnRow | undefined): Partial<RunSummary> =>
-    JSON.parse(shown.get(row?.id ?? '')?.summary ?? '{}');
-  const grps = rows.map(({ grp }) => grp);
+  const summaryOf = (row: TurnRow | undefined): Partial<RunSummary> => JSON.parse(shown.get(row?.id ?? '') ?? '{}');
+  const grps = rows.flatMap((row) => row.grps);
   const feedback = await feedbackByTrace(db, tenant, grps);
   return [...turns].flatMap(([name, own]) => {
     const [first, ...others] = own.map(turnOf);

@@ -2,7 +2,7 @@ import { setTimer } from '../../../base/timers.ts';
 import { type RunOperation, StoreError } from '../store.ts';
 import { type AttachmentPlaces, attachmentRows, placesOfAttachments } from './attachments.ts';
 import type { ClickHouse } from './connection.ts';
-import { addTo, insertRowOf, type Message, type Place } from './messages.ts';
+import { addTo, insertRowOf, type Message, type Place, textsOf } from './messages.ts';
 import type { PlaceFinder } from './places.ts';
 
 /** Maximum number of messages in a batch. */
@@ -56,10 +56,11 @@ export class MessageWriter {
   }
 
   /** Resolves when ClickHouse has acknowledged the messages. */
-  async write(tenant: string, operations: readonly RunOperation[]): Promise<void> {
+  async write(tenant: string, given: readonly RunOperation[]): Promise<void> {
     if (this.#waitingBytes > WAITING_BYTES_MAX) {
       throw new StoreError('busy', 'Too many runs are waiting to be written to ClickHouse', RETRY_AFTER_S);
     }
+    const operations = given.map((operation) => ({ ...operation, texts: textsOf(operation) }));
     const sizeBytes = operations.reduce((sum, operation) => sum + sizeOf(operation), 0);
     this.#waitingBytes += sizeBytes;
     try {
@@ -113,7 +114,7 @@ export class MessageWriter {
     const messages = mergedMessages(calls);
     const places = await this.#places.find(messages);
     const placed = [...places].map(([{ tenant, id }, place]) => [tenant, id, place] as const);
-    await this.#places.add(placed, this.nowUs());
+    await this.#places.add(placed, () => this.nowUs());
     await this.#insertAttachments(calls, new Map(placed.map(([tenant, id, place]) => [tenant + id, place])));
     await this.#db.insertByDay(
       'messages',

@@ -113,6 +113,22 @@ const filters: StoreCase[] = [
     },
   },
   {
+    title: 'Runs are found by characters that their JSON text escapes',
+    run: async (store) => {
+      const [inputs, outputs] = [{ text: 'Caf\u00e9' }, { text: 'C:\\users' }];
+      const texts = { inputs: '{"text":"Caf\\u00e9"}', outputs: '{"text":"C:\\\\users"}' };
+      await store.apply(SCOPE, [{ ...post(1, { inputs, outputs }), texts }]);
+      equal(await listed(store, { text: 'cafe users' }), [1]);
+      const texted = await Promise.all(
+        (['inputs', 'outputs'] as const).map((field) => store.payload(SCOPE, id(1), field)),
+      );
+      equal(
+        texted.map((text) => JSON.parse(text ?? '')),
+        [inputs, outputs],
+      );
+    },
+  },
+  {
     title: 'Runs are found by their current text',
     run: async (store) => {
       await store.apply(SCOPE, [post(4), patch(4, { outputs: { text: 'zebra' } })]);

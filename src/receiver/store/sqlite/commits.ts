@@ -1,6 +1,7 @@
 import { RunspanError } from '../../../base/errors.ts';
 import { clearTimer, setSoon, setTimer } from '../../../base/timers.ts';
 import type { Feedback } from '../../feedback/feedback.ts';
+import type { ProjectAges } from '../ages.ts';
 import type { Prices } from '../prices.ts';
 import type { Removal, RemovalTarget, Scope, TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
@@ -8,7 +9,7 @@ import { isOfTheFile, type SqliteConnection } from './database.ts';
 import { type StoreOwner, setOwner } from './file.ts';
 import { SqliteKeys } from './keys.ts';
 import type { EncodedOperation } from './payloads.ts';
-import { type ProjectAges, type Retention, SqliteRetention } from './retention.ts';
+import { type Retention, SqliteRetention } from './retention.ts';
 import { SqliteIndex } from './search.ts';
 import { SqliteWriter } from './writer.ts';
 

@@ -26,7 +26,7 @@ import {
   type ThreadSummary,
   type TraceSummary,
 } from '../run-view.ts';
-import type { Changes, Removal, RemovalTarget, Scope, TokenSecret } from '../store.ts';
+import type { Changes, Removal, RemovalTarget, RevokedToken, Scope, TokenSecret } from '../store.ts';
 import { defineFilterFunctions, SqlFilter } from './conditions.ts';
 import { idBytes, idText, type Row, type SqliteConnection, type SqlValue } from './database.ts';
 import { copyTo, type StoreOwner } from './file.ts';
@@ -221,7 +221,7 @@ export class SqliteReader {
   }
 
   /** Returns the ids of revoked tokens, and of runs whose tokens were revoked. */
-  revokedTokens(scope: Scope): { readonly id: string; readonly revokedMs: number }[] {
+  revokedTokens(scope: Scope): RevokedToken[] {
     const sql = 'SELECT id, revoked_ms FROM revoked_tokens WHERE tenant = ?';
     const rows = this.#connection.all<{ id: Uint8Array; revoked_ms: number }>(sql, this.#tenant(scope));
     return rows.map(({ id, revoked_ms: revokedMs }) => ({ id: idText(id), revokedMs }));

@@ -1,16 +1,12 @@
 import { randomBytes } from 'node:crypto';
+import type { Ages, ProjectAges } from '../ages.ts';
 import type { Counters } from './counters.ts';
 import { idText, type SqliteConnection } from './database.ts';
 import { EVICTED } from './schema.ts';
 import { deleteRun } from './sqlite-run.ts';
 
-/** Maximum ages in milliseconds by tenant and project, instead of `maxAgeMs`. */
-export type ProjectAges = Readonly<Record<string, Readonly<Record<string, number>>>>;
-
 /** The limits that a store enforces. */
-export interface Retention {
-  readonly maxAgeMs: number;
-  readonly projectMaxAgeMs: ProjectAges;
+export interface Retention extends Ages {
   readonly maxBytes: number;
 }
 

@@ -13,6 +13,7 @@ import {
 } from '../../../base/options.ts';
 import { shown } from '../../../base/text.ts';
 import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, ThreadQuery } from '../../query/query.ts';
+import { MAX_AGE_MS, type ProjectAges } from '../ages.ts';
 import type { KeyStore } from '../key-store.ts';
 import { checkedPrices, type Prices } from '../prices.ts';
 import { singleValueOf } from '../run-filter.ts';
@@ -32,7 +33,6 @@ import type { SqliteCommits } from './commits.ts';
 import { realPathOf, type StoreOwner } from './file.ts';
 import { encodedOperation } from './payloads.ts';
 import type { SqliteReader } from './reader.ts';
-import type { ProjectAges } from './retention.ts';
 import { type ArgumentsOf, type ResultOf, type Thread, WorkerThread } from './thread.ts';
 
 /** Options for a store on disk. Above a limit, the store deletes whole traces, least recently changed first. */
@@ -67,7 +67,7 @@ export interface SqliteStoreOptions {
 }
 
 const DEFAULTS: Required<SqliteStoreOptions> = {
-  maxAgeMs: 30 * 24 * 3_600_000,
+  maxAgeMs: MAX_AGE_MS,
   projectMaxAgeMs: {},
   maxBytes: 4 * 1024 ** 3,
   prices: {},
