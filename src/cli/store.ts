@@ -3,21 +3,26 @@ import type { Command } from '@commander-js/extra-typings';
 import { env } from '../base/env.ts';
 import { visible } from '../base/text.ts';
 import { copyRuns } from '../receiver/query/store-copy.ts';
+import { ClickHouseStore } from '../receiver/store/clickhouse/clickhouse-store.ts';
 import { ClickHouse } from '../receiver/store/clickhouse/connection.ts';
 import { migrate, statements } from '../receiver/store/clickhouse/schema.ts';
+import { ALL_TIMES } from '../receiver/store/run-filter.ts';
 import { realPathOf } from '../receiver/store/sqlite/file.ts';
 import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
-import { type CommandContext, UsageError } from './command-line.ts';
+import { type CommandContext, CommandFailure, UsageError } from './command-line.ts';
+import { withKeys } from './serve/keys.ts';
 import { isUrl, openToRead, readPrices } from './stores.ts';
 import { counted } from './terminal-text.ts';
 
 const HELP = `
-Copies the runs, attachments, feedback and secrets of feedback tokens of all tenants, but not the keys
-and the ids of deleted runs. For an exact copy of a file, use "runspan backup". If the copy is
-interrupted, run the command again.
+A store is a file, or the URL of a ClickHouse database with user and password. Copies the runs,
+attachments, feedback, and the secrets and revocations of feedback tokens of all tenants. Does not copy
+runs without a name, a type or a start time, the ids of deleted runs, and the keys without --keys. For
+an exact copy of a file, use "runspan backup". If the copy is interrupted, run the command again.
 
 Exit code:
-  0 on success; 1 if a store cannot be opened; 2 for invalid arguments`;
+  0 on success; 1 if a store cannot be opened or lacks some of the runs after the copy; 2 for invalid
+  arguments`;
 
 const MIGRATE_HELP = `
 The URL names the HTTP interface and the database, for example
@@ -29,19 +34,20 @@ Exit code:
 
 /** Interval between progress lines, in milliseconds. */
 const PROGRESS_MS = 5_000;
-/** The receiver that uses the store enforces its own limits later. */
-const NO_LIMITS = { maxAgeMs: Number.MAX_SAFE_INTEGER, maxBytes: Number.MAX_SAFE_INTEGER };
+/** A copy deletes no traces. The receiver that uses the store enforces its own limits later. */
+const NO_LIMITS = { maxAgeMs: 40 * 365 * 86_400_000, maxBytes: Number.MAX_SAFE_INTEGER };
 
 export function define(command: Command, context: CommandContext): void {
   command.description('Copies runs between stores.');
   command
     .command('copy')
-    .description('Copy all runs of a store to another store. The other store is created if it is missing.')
-    .argument('<from>', 'store file to read. A receiver may be using it')
-    .argument('<to>', 'store file to write')
+    .description('Copy all runs of a store to another store. A missing store file is created.')
+    .argument('<from>', 'store to read. Receivers may be using it')
+    .argument('<to>', 'store to write. Receivers may be using a ClickHouse database, but not a store file')
+    .option('--keys', 'copy the keys too')
     .option('--prices <file>', 'JSON file with token prices, to calculate the cost of runs that report no cost')
     .addHelpText('after', HELP)
-    .action((from, to, { prices }) => copy(resolve(from), resolve(to), prices, context));
+    .action((from, to, options) => copy(locationOf(from), locationOf(to), options, context));
   command
     .command('migrate')
     .description('Create or update the tables of a store in ClickHouse.')
@@ -72,35 +78,71 @@ async function migrateStore(
   stdout.write(count === 0 ? 'the tables are up to date\n' : `applied ${counted(count, 'migration')}\n`);
 }
 
+/** Returns the URL, or the path of the file. */
+function locationOf(store: string): string {
+  return isUrl(store) ? store : realPathOf(resolve(store));
+}
+
 async function copy(
-  fromPath: string,
-  toPath: string,
-  prices: string | undefined,
-  { stdout, stderr }: CommandContext,
+  fromLocation: string,
+  toLocation: string,
+  { prices, keys }: { prices?: string; keys?: true },
+  context: CommandContext,
 ): Promise<void> {
-  if (realPathOf(fromPath) === realPathOf(toPath)) throw new UsageError('expected <from> and <to> to be two files');
-  const given = prices === undefined ? {} : { prices: readPrices(prices) };
-  const from = await openToRead(fromPath);
+  if (fromLocation === toLocation) throw new UsageError('expected <from> and <to> to be two stores');
+  const options = { ...NO_LIMITS, ...(prices !== undefined && { prices: readPrices(prices) }) };
+  const from = await (isUrl(fromLocation) ? ClickHouseStore.open(fromLocation, NO_LIMITS) : openToRead(fromLocation));
+  let isComplete: boolean;
   try {
-    const to = await SqliteStore.open(toPath, { ...NO_LIMITS, ...given });
-    try {
-      for (const secret of await from.tokenSecrets()) await to.addTokenSecret(secret);
-      let reportedMs = performance.now();
-      for (const tenant of await from.tenants()) {
-        const scope = { tenant };
-        for (const { id, revokedMs } of await from.revokedTokens(scope)) await to.revokeTokens(scope, id, revokedMs);
-        const { runs, traces, feedback } = await copyRuns(from, to, scope, (copied) => {
-          if (performance.now() - reportedMs < PROGRESS_MS) return;
-          reportedMs = performance.now();
-          stderr.write(`runspan: copied ${counted(copied, 'run')} of ${visible(tenant)}\n`);
-        });
-        const what = [counted(runs, 'run'), counted(traces, 'trace'), `${feedback} feedback`].join(', ');
-        stdout.write(`${visible(tenant)}: copied ${what}\n`);
-      }
-    } finally {
-      await to.close();
-    }
+    const to = await (isUrl(toLocation) ? ClickHouseStore : SqliteStore).open(toLocation, options);
+    isComplete = await copyTenants(from, to, context).finally(() => to.close());
   } finally {
     await from.close();
   }
+  if (keys) {
+    const count = await copyKeys(fromLocation, toLocation);
+    context.stdout.write(`copied ${counted(count, 'key')}\n`);
+  }
+  if (!isComplete) {
+    throw new CommandFailure('<to> has fewer runs than were copied: it does not accept runs that were deleted in it');
+  }
+}
+
+/** Returns whether the second store has at least as many runs as were copied, in each tenant. */
+async function copyTenants(
+  from: SqliteStore | ClickHouseStore,
+  to: SqliteStore | ClickHouseStore,
+  { stdout, stderr }: CommandContext,
+): Promise<boolean> {
+  let isComplete = true;
+  for (const secret of await from.tokenSecrets()) await to.addTokenSecret(secret);
+  let reportedMs = performance.now();
+  for (const tenant of await from.tenants()) {
+    const scope = { tenant };
+    for (const { id, revokedMs } of await from.revokedTokens(scope)) await to.revokeTokens(scope, id, revokedMs);
+    const { runs, traces, feedback } = await copyRuns(from, to, scope, (copied) => {
+      if (performance.now() - reportedMs < PROGRESS_MS) return;
+      reportedMs = performance.now();
+      stderr.write(`runspan: copied ${counted(copied, 'run')} of ${visible(tenant)}\n`);
+    });
+    if (to instanceof ClickHouseStore) await to.settled();
+    const { total } = await to.statistics(scope, { range: ALL_TIMES });
+    const what = [counted(runs, 'run'), counted(traces, 'trace'), `${feedback} feedback`].join(', ');
+    stdout.write(`${visible(tenant)}: copied ${what}; <to> has ${counted(total.runs, 'run')}\n`);
+    isComplete &&= total.runs >= runs;
+  }
+  return isComplete;
+}
+
+/** Adds the keys that the second store lacks, and revokes the keys that are revoked in the first store. */
+async function copyKeys(fromLocation: string, toLocation: string): Promise<number> {
+  const copied = await withKeys(fromLocation, false, (from) => from.keys());
+  return await withKeys(toLocation, false, async (to) => {
+    const known = new Set((await to.keys()).map(({ id }) => id));
+    for (const key of copied) {
+      if (!known.has(key.id)) await to.addKey(key);
+      if (key.revokedMs !== undefined) await to.revokeKey(key.id, key.revokedMs);
+    }
+    return copied.length;
+  });
 }

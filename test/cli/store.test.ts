@@ -89,9 +89,9 @@ describe('runspan store copy', () => {
     const { code, stdout, stderr } = await runRunspan(['store', 'copy', from, to]);
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout.split('\n')).toEqual([
-      'acme: copied 3 runs, 2 traces, 2 feedback',
-      'default: copied 1 run, 1 trace, 0 feedback',
-      'exact: copied 1 run, 1 trace, 0 feedback',
+      'acme: copied 3 runs, 2 traces, 2 feedback; <to> has 3 runs',
+      'default: copied 1 run, 1 trace, 0 feedback; <to> has 1 run',
+      'exact: copied 1 run, 1 trace, 0 feedback; <to> has 1 run',
       '',
     ]);
     const copy = await openLocalStore(to);
@@ -102,12 +102,24 @@ describe('runspan store copy', () => {
     expect((await copy.list(DEFAULT_SCOPE, ranged({}))).items.map(({ name }) => name)).toEqual(['old']);
   });
 
+  it('fails if the other store lacks runs because they were deleted in it', async () => {
+    const [from, to] = [storePath(), storePath()];
+    await fill(await openLocalStore(from), 2);
+    const target = await openLocalStore(to);
+    await fill(target, 2);
+    await target.remove(ACME, { kind: 'trace', id: ids(1) });
+    await target.close();
+    const { code, stdout, stderr } = await runRunspan(['store', 'copy', from, to]);
+    expect([code, stdout]).toEqual([1, 'acme: copied 3 runs, 2 traces, 0 feedback; <to> has 1 run\n']);
+    expect(stderr).toContain('it does not accept runs that were deleted in it');
+  });
+
   it('fails if a store is missing or in use, or both are the same', async () => {
     const [path, used] = [storePath(), storePath()];
     for (const each of [path, used]) await openLocalStore(each);
     for (const [from, to, expected, message] of [
       [`${path}-none`, `${path}-copy`, 1, `There is no store at ${path}-none`],
-      [path, path, 2, 'expected <from> and <to> to be two files'],
+      [path, path, 2, 'expected <from> and <to> to be two stores'],
       [path, used, 1, `The store ${used} is open in process ${process.pid}`],
     ] as const) {
       const { code, stderr } = await runRunspan(['store', 'copy', from, to]);

@@ -37,14 +37,14 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
       const { id, hash, text } = newKey();
       const limits = { ...(project !== undefined && { project }), ...(name !== undefined && { name }) };
       const key: StoredKey = { id, hash, tenant, permission, createdMs: Date.now(), ...limits };
-      await withKeys(config, options, true, (keys) => keys.addKey(key));
+      await withKeys(storeOf(config, options.store), true, (keys) => keys.addKey(key));
       stdout.write(`${text}\n`);
       stderr.write(`runspan: created the key ${id}; store the key now, it is not shown again\n`);
     });
 
   withStoreOptions(command.command('list').description('List the keys, without their secrets.')).action(
     async (options) => {
-      const keys = await withKeys(configOf(options), options, false, (keys) => keys.keys());
+      const keys = await withKeys(locationOf(options), false, (keys) => keys.keys());
       stdout.write(keys.length === 0 ? 'no keys\n' : table([COLUMNS, ...keys.map(rowOf)]));
     },
   );
@@ -53,7 +53,7 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
     async (given, options) => {
       // Users may pass the whole key.
       const id = keyIdOf(given) ?? given;
-      const key = await withKeys(configOf(options), options, false, (keys) => keys.revokeKey(id, Date.now()));
+      const key = await withKeys(locationOf(options), false, (keys) => keys.revokeKey(id, Date.now()));
       if (key === undefined) throw new CommandFailure(`there is no key ${id}: see runspan keys list`);
       stdout.write(`revoked the key ${id}\n`);
     },
@@ -74,6 +74,10 @@ function withStoreOptions<Args extends unknown[], Options extends OptionValues>(
     );
 }
 
+function locationOf(options: StoreOptions): string {
+  return storeOf(configOf(options), options.store);
+}
+
 function configOf({ config, store }: StoreOptions): Config | undefined {
   return config === undefined && store !== undefined ? undefined : readConfig(config ?? CONFIG_FILE);
 }
@@ -89,13 +93,11 @@ interface KeyList {
 }
 
 /** Opens a store beside receivers that may be using it. */
-async function withKeys<Result>(
-  config: Config | undefined,
-  { store }: StoreOptions,
+export async function withKeys<Result>(
+  location: string,
   create: boolean,
   use: (keys: KeyList) => Promise<Result>,
 ): Promise<Result> {
-  const location = storeOf(config, store);
   if (isUrl(location)) {
     const db = await ClickHouse.connect(location);
     const keys: KeyList = {

@@ -6,6 +6,8 @@ import { withoutDerivedPlace } from './trace-import.ts';
 /** Number of runs, and length of their JSON text, to store at once. */
 const BATCH_RUNS = 1_000;
 const BATCH_LENGTH = 16 * 1024 * 1024;
+/** Number of traces whose feedback is copied at the same time. */
+const FEEDBACK_TRACES = 20;
 
 /** Matches runs whose numbers `JSON.parse` may round. */
 const MAY_BE_ROUNDED = /\d{16}/;
@@ -32,12 +34,15 @@ export async function copyRuns(
   let lastTraceId: string | undefined;
   /** Traces whose last run is in the batch. */
   let complete: string[] = [];
+  const copyFeedback = async (traceId: string): Promise<void> => {
+    for (const feedback of await from.feedback(scope, traceId)) {
+      if (await to.addFeedback(scope, feedback)) counts.feedback += 1;
+    }
+  };
   const write = async (): Promise<void> => {
     await to.apply(scope, batch);
-    for (const traceId of complete) {
-      for (const feedback of await from.feedback(scope, traceId)) {
-        if (await to.addFeedback(scope, feedback)) counts.feedback += 1;
-      }
+    for (let at = 0; at < complete.length; at += FEEDBACK_TRACES) {
+      await Promise.all(complete.slice(at, at + FEEDBACK_TRACES).map(copyFeedback));
     }
     counts.runs += batch.length;
     counts.traces += complete.length;
