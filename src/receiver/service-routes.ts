@@ -1,3 +1,4 @@
+import { delay } from '../base/timers.ts';
 import { HttpError } from './http-error.ts';
 import type { Call, Route, RouteResponse } from './route.ts';
 
@@ -8,14 +9,18 @@ export const serviceRoutes: readonly Route[] = [
   { method: 'GET', path: '/metrics', admission: 'metrics', handle: metrics },
 ];
 
-/** Responds with status 200 if the store answers a query. */
+/** Time in which a store that is ready answers, in milliseconds. */
+const READY_MS = 2_000;
+
+/** Responds with status 200 if the store answers a query in time. */
 async function readiness({ store, scope }: Call): Promise<RouteResponse> {
-  try {
-    await store.changes(scope, undefined, 1);
-    return { status: 200, body: { status: 'ready' } };
-  } catch {
-    throw new HttpError(503, 'The store does not answer');
-  }
+  const answered = store.changes(scope, undefined, 1).then(
+    () => true,
+    () => false,
+  );
+  const isReady = await Promise.race([answered, delay(READY_MS, undefined)]);
+  if (!isReady) throw new HttpError(503, 'The store does not answer');
+  return { status: 200, body: { status: 'ready' } };
 }
 
 async function metrics({ metrics: counts, streams, status }: Call): Promise<RouteResponse> {
