@@ -9,7 +9,7 @@ const USERS = 2_000;
 /** One run in so many has the tag `rare`. */
 const RARE_TAG_EVERY = 20_000;
 
-const NAMES = ['answer', 'plan', 'model', 'search', 'tool', 'model', 'rerank', 'tool', 'model', 'reply'];
+export const NAMES = ['answer', 'plan', 'model', 'search', 'tool', 'model', 'rerank', 'tool', 'model', 'reply'];
 const FIRST_US = Date.UTC(2026, 10, 20) * 1_000;
 /** Time between the starts of two runs. A million runs take a week. */
 const STEP_US = 604_800;
@@ -113,7 +113,7 @@ function wordOf(at) {
 }
 
 /** Generates the same numbers for the same run in every process. */
-class Random {
+export class Random {
   #state;
 
   constructor(seed) {

@@ -1,16 +1,22 @@
 // Sends runs to a receiver like an exporter, from its own process: sender.mjs <url> <runs> <payload bytes>. Builds some
-// bodies before the clock starts. Prints how many seconds the sending took.
+// bodies before the clock starts. Prints how many seconds the sending took. With `conversations <first> <total>` instead
+// of the payload bytes, sends these runs of the conversations.
 import { request } from 'undici';
+import { operationsOf } from './conversations.mjs';
 import { runOf } from './runs.mjs';
 
-const [, , url, count, payloadBytes] = process.argv;
+const [, , url, count, payload, start = '0', total] = process.argv;
 const RUNS_PER_REQUEST = 100;
-const REQUESTS_AT_ONCE = 4;
+const REQUESTS_AT_ONCE = payload === 'conversations' ? 32 : 4;
 const BOUNDARY = 'runspan-bench';
 /** Bodies built ahead. The others are built while requests are in flight. */
 const BODIES_AHEAD = 500;
+const BUSY = [429, 503];
 
-const requests = Math.ceil(Number(count) / RUNS_PER_REQUEST);
+const first = Number(start);
+const end = first + Number(count);
+// Conversations end with the patches of the last runs.
+const requests = Math.ceil(Number(count) / RUNS_PER_REQUEST) + (payload === 'conversations' ? 1 : 0);
 const ahead = Array.from({ length: Math.min(requests, BODIES_AHEAD) }, (_, at) => bodyOf(at));
 let next = 0;
 const startedMs = performance.now();
@@ -23,25 +29,37 @@ async function send() {
     next += 1;
     const body = ahead[at] ?? bodyOf(at);
     const headers = { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` };
-    const answer = await request(`${url}/runs/multipart`, { method: 'POST', headers, body });
-    await answer.body.dump();
-    if (answer.statusCode === 503) next = Math.min(next, at);
-    else if (answer.statusCode !== 202) throw new Error(`the receiver answered ${answer.statusCode}`);
+    for (let isAccepted = false; !isAccepted; ) {
+      const answer = await request(`${url}/runs/multipart`, { method: 'POST', headers, body });
+      await answer.body.dump();
+      isAccepted = answer.statusCode === 202;
+      if (isAccepted) continue;
+      if (!BUSY.includes(answer.statusCode)) throw new Error(`the receiver answered ${answer.statusCode}`);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
   }
 }
 
 function bodyOf(at) {
-  const frames = [];
-  for (let number = at * RUNS_PER_REQUEST; number < Math.min(Number(count), (at + 1) * RUNS_PER_REQUEST); number += 1) {
-    const { id, fields } = runOf(number, Number(payloadBytes));
+  const frames = operationsIn(at).flatMap(({ kind, id, fields }) => {
     const { inputs, outputs, ...small } = fields;
-    frames.push(
-      frame(`post.${id}`, { id, ...small }),
-      frame(`post.${id}.inputs`, inputs),
-      frame(`post.${id}.outputs`, outputs),
-    );
-  }
+    return [
+      frame(`${kind}.${id}`, { id, ...small }),
+      ...(inputs === undefined ? [] : [frame(`${kind}.${id}.inputs`, inputs)]),
+      ...(outputs === undefined ? [] : [frame(`${kind}.${id}.outputs`, outputs)]),
+    ];
+  });
   return Buffer.from(`${frames.join('')}--${BOUNDARY}--\r\n`);
+}
+
+function operationsIn(at) {
+  const blockOf = (number) => ({
+    first: Math.max(first, first + number * RUNS_PER_REQUEST),
+    end: Math.min(end, first + (number + 1) * RUNS_PER_REQUEST),
+  });
+  if (payload === 'conversations') return operationsOf(blockOf(at), blockOf(at - 1), Number(total));
+  const { first: from, end: to } = blockOf(at);
+  return Array.from({ length: to - from }, (_, index) => runOf(from + index, Number(payload)));
 }
 
 function frame(name, value) {
