@@ -1,37 +1,16 @@
 // What a store in ClickHouse deletes, with a ClickHouse that runs inside another process (see clickhouse/shim.mjs).
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { Ages } from '../../src/receiver/store/ages.ts';
 import { ClickHouseStore } from '../../src/receiver/store/clickhouse/clickhouse-store.ts';
-import { ClickHouse, sql } from '../../src/receiver/store/clickhouse/connection.ts';
-import { type Ages, expire } from '../../src/receiver/store/clickhouse/retention.ts';
-import { migrate } from '../../src/receiver/store/clickhouse/schema.ts';
+import { sql } from '../../src/receiver/store/clickhouse/connection.ts';
+import { expire } from '../../src/receiver/store/clickhouse/retention.ts';
 import { id, post, SCOPE, simple } from '../../src/receiver/store/conformance/support.ts';
 import { ALL_TIMES } from '../../src/receiver/store/run-filter.ts';
-import { startNode } from '../support/program.ts';
+import { startDatabase } from './clickhouse/database.ts';
 
-const shim = fileURLToPath(new URL('./clickhouse/shim.mjs', import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'runspan-clickhouse-'));
-const server = startNode([shim, folder], {}, undefined, 900_000);
-const TABLES = ['messages', 'runs', 'run_ids', 'attachments', 'feedback'] as const;
-
-let url: string;
-let db: ClickHouse;
-
-beforeAll(async () => {
-  [url] = await server.printed(/http:\S+/);
-  db = await ClickHouse.connect(url);
-  await migrate(db);
-});
-
-afterAll(async () => {
-  await db.close();
-  server.child.stdin?.end();
-  await server.ended;
-  rmSync(folder, { recursive: true, force: true });
-});
+const { url, db, stop } = await startDatabase();
+afterAll(stop);
+const TABLES = ['messages', 'runs', 'run_ids', 'links', 'attachments', 'feedback'] as const;
 
 beforeEach(async () => {
   for (const table of TABLES) await db.command(sql(`TRUNCATE TABLE ${table}`));
@@ -123,14 +102,17 @@ describe('the maximum age of traces in ClickHouse', () => {
     expect(found.sort()).toEqual(kept.map(id));
   });
 
-  test('keeps the tombstones of removed runs for 30 more days', async () => {
+  test('keeps the tombstones of removed runs, and the links of their groups, for 30 more days', async () => {
     const store = await openStore();
-    await store.apply(SCOPE, [post(1)]);
-    await store.settled();
+    // The child arrives first, so that two groups are linked.
+    for (const run of [simple(2, { parent: 1 }), simple(1)]) {
+      await store.apply(SCOPE, [run]);
+      await store.settled();
+    }
     await store.remove(SCOPE, { kind: 'trace', id: id(1) });
     await expire(db, MAX_AGE, Date.now() + 50 * DAY_MS);
-    expect(await rowCounts()).toMatchObject({ messages: 2 });
+    expect(await rowCounts()).toMatchObject({ messages: 6, run_ids: 2, links: 2 });
     await expire(db, MAX_AGE, Date.now() + 62 * DAY_MS);
-    expect(await rowCounts()).toMatchObject({ messages: 0 });
+    expect(await rowCounts()).toMatchObject({ messages: 0, run_ids: 0, links: 0 });
   });
 });

@@ -1,37 +1,16 @@
 // Statistics, keys and changes of stores in ClickHouse, which runs inside another process (see clickhouse/shim.mjs).
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { ClickHouseStore } from '../../src/receiver/store/clickhouse/clickhouse-store.ts';
-import { ClickHouse } from '../../src/receiver/store/clickhouse/connection.ts';
-import { migrate } from '../../src/receiver/store/clickhouse/schema.ts';
+import { addKey, readKeys, revokeKey } from '../../src/receiver/store/clickhouse/keys.ts';
 import { feedback, id, post, second } from '../../src/receiver/store/conformance/support.ts';
 import { ranged } from '../../src/receiver/store/run-filter.ts';
 import type { RunOperation, Store, StoreChange } from '../../src/receiver/store/store.ts';
 import { MemoryStore, type StatisticsQuery } from '../../src/receiver.ts';
-import { startNode } from '../support/program.ts';
+import { startDatabase } from './clickhouse/database.ts';
 
-const shim = fileURLToPath(new URL('./clickhouse/shim.mjs', import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'runspan-clickhouse-'));
-const server = startNode([shim, folder], {}, undefined, 900_000);
-
-let url: string;
-
-beforeAll(async () => {
-  [url] = await server.printed(/http:\S+/);
-  const db = await ClickHouse.connect(url);
-  await migrate(db);
-  await db.close();
-});
-
-afterAll(async () => {
-  server.child.stdin?.end();
-  await server.ended;
-  rmSync(folder, { recursive: true, force: true });
-});
+const { url, db, stop } = await startDatabase();
+afterAll(stop);
 
 async function openStore(): Promise<ClickHouseStore> {
   const store = await ClickHouseStore.open(url, { batchDelayMs: 0 });
@@ -94,7 +73,7 @@ describe('statistics in ClickHouse', () => {
     { groupBy: 'status', startedBefore: second(200), buckets: 1 },
     { groupBy: 'thread', startedFrom: second(10), startedBefore: second(90.5) },
     { groupBy: 'user', groups: 1, series: 1 },
-    { groupBy: 'tag', filter: 'feedback:"key 1"' },
+    { groupBy: 'tag', filter: 'feedback."key 1"' },
     { groupBy: 'tag', groups: 1, series: 3, buckets: 7 },
     { groupBy: 'meta.plan', series: 20 },
     { groupBy: 'meta.plan', startedFrom: second(1_000) },
@@ -115,17 +94,17 @@ test('Keys in ClickHouse are used, and revoked once', async () => {
   const store = await openStore();
   const key = { id: 'later', hash: 'ff', tenant: 'a', permission: 'read' as const, createdMs: 5 };
   const named = { ...key, id: 'first', name: 'page', project: 'shop', createdMs: 4 };
-  expect([await store.key('later'), await store.revokeKey('later', 3)]).toEqual([undefined, undefined]);
-  await store.addKey(key);
-  await store.addKey(named);
+  expect([await store.key('later'), await revokeKey(db, 'later', 3)]).toEqual([undefined, undefined]);
+  await addKey(db, key);
+  await addKey(db, named);
   await store.useKey('later', 9);
   // The clock has been set back.
-  expect(await store.revokeKey('later', 3)).toEqual({ ...key, usedMs: 9, revokedMs: 3 });
+  expect(await revokeKey(db, 'later', 3)).toEqual({ ...key, usedMs: 9, revokedMs: 3 });
   await store.useKey('later', 12);
   const revoked = { ...key, usedMs: 12, revokedMs: 3 };
-  expect(await store.revokeKey('later', 20)).toEqual(revoked);
+  expect(await revokeKey(db, 'later', 20)).toEqual(revoked);
   expect(await store.key('later')).toEqual(revoked);
-  expect(await store.keys()).toEqual([named, revoked]);
+  expect(await readKeys(db)).toEqual([named, revoked]);
 });
 
 test('Changes in ClickHouse are reported once by each receiver, and only while there are listeners', async () => {

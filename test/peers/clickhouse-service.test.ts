@@ -2,12 +2,12 @@
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { request } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 import { root, temporaryFolder } from '../support/folders.ts';
 import { listen } from '../support/listen.ts';
 import { moduleText, runRunspan, type Started, startNode } from '../support/program.ts';
+import { startServer } from './clickhouse/database.ts';
 
 const COMMAND = join(root, 'dist/cli/main.js');
 const SECONDS = 6;
@@ -57,13 +57,8 @@ async function startBalancer(urls: readonly string[]): Promise<string> {
 test('two receivers store each run once while one of them is killed and started again', async () => {
   const folder = temporaryFolder();
   onTestFinished(() => folder.remove());
-  const shim = fileURLToPath(new URL('./clickhouse/shim.mjs', import.meta.url));
-  const database = startNode([shim, join(folder.path, 'data')], {}, undefined, 200_000);
-  onTestFinished(async () => {
-    database.child.stdin?.end();
-    await database.ended;
-  });
-  const [store] = await database.printed(/http:\S+/);
+  const { url: store, stop } = await startServer();
+  onTestFinished(stop);
   expect(await runRunspan(['store', 'migrate', '--store', store])).toMatchObject({ code: 0 });
 
   const start = async (port: number): Promise<Started & { readonly url: string; readonly port: number }> => {

@@ -4,7 +4,6 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { setTimeout } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 // The functions of the addon accept parameters as the HTTP protocol encodes them. Those of the package encode them again.
 import { loadNative } from './node_modules/chdb/dist/loader.js';
@@ -73,10 +72,20 @@ async function run(connection, { query, params, data }) {
  *
  * - `away`: ends the connection without running the query.
  * - `code`: responds with this error code without running the query. `type` is the name of the error.
- * - `slowMs`: runs the query after a delay.
+ * - `held`: runs the query after the next `POST /fault`.
  * - `cut`: runs the query, and ends the connection in the middle of the response.
  */
 let faults = [];
+let release = () => {};
+let released;
+
+function setFaults(next) {
+  faults = [next].flat();
+  release();
+  released = new Promise((resolve) => {
+    release = resolve;
+  });
+}
 
 function faultOf(query) {
   const fault = faults.find(({ match = '', times = 1 }) => times > 0 && query.includes(match));
@@ -88,12 +97,12 @@ async function answer(request, response) {
   const url = new URL(request.url, 'http://localhost');
   if (url.pathname.endsWith('/ping')) return response.end('Ok.\n');
   if (url.pathname === '/fault') {
-    faults = [JSON.parse((await buffer(request)).toString())].flat();
+    setFaults(JSON.parse((await buffer(request)).toString()));
     return response.end();
   }
   const call = await parse(request, url);
   const fault = faultOf(call.query);
-  if (fault.slowMs !== undefined) await setTimeout(fault.slowMs);
+  if (fault.held) await released;
   if (fault.away) return response.destroy();
   if (fault.code) throw new Error(`Code: ${fault.code}. DB::Exception: Fault of a test. (${fault.type ?? 'FAULT'})`);
   const { bytes = '' } = await run(await connectionFor(url), call);

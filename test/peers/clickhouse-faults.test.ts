@@ -1,0 +1,206 @@
+// What clients of a receiver see while ClickHouse fails. ClickHouse runs inside another process (see clickhouse/shim.mjs).
+import { afterAll, afterEach, expect, onTestFinished, test } from 'vitest';
+import { createExporter, startRun } from '../../src/index.ts';
+import { ClickHouseStore } from '../../src/receiver/store/clickhouse/clickhouse-store.ts';
+import { id, patch, post, runsOf, second, simple } from '../../src/receiver/store/conformance/support.ts';
+import { ranged } from '../../src/receiver/store/run-filter.ts';
+import type { Store } from '../../src/receiver/store/store.ts';
+import { MemoryStore, type Receiver } from '../../src/receiver.ts';
+import { call, type Reply, sendJson, start } from '../receiver/wire.ts';
+import { logLines } from '../support/log-lines.ts';
+import { startDatabase } from './clickhouse/database.ts';
+
+const { url, setFaults, stop } = await startDatabase();
+afterAll(stop);
+afterEach(() => setFaults());
+
+async function openStore(): Promise<ClickHouseStore> {
+  const store = await ClickHouseStore.open(url, { batchDelayMs: 0 });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** Starts a receiver. Each test has its own project and its own numbers of runs. */
+async function startReceiver(): Promise<{ readonly store: ClickHouseStore; readonly receiver: Receiver }> {
+  const store = await openStore();
+  return { store, receiver: await start({ store }) };
+}
+
+/** Sends a run to `POST /runs`. */
+function send(
+  receiver: Receiver,
+  number: number,
+  project: string,
+  inputs: Readonly<Record<string, unknown>> = {},
+): Promise<Reply> {
+  const { id, fields } = post(number, { session_name: project, inputs });
+  return sendJson(receiver, 'POST', '/runs', { id, ...fields });
+}
+
+function query(receiver: Receiver, path: string): Promise<Reply> {
+  return call(`${receiver.url}/query/${path}`, 'GET');
+}
+
+/** Returns the number of runs in the project's statistics. */
+async function count(receiver: Receiver, project: string): Promise<unknown> {
+  const { body } = await query(receiver, `statistics?project=${project}`);
+  return (body.total as { runs: number }).runs;
+}
+
+const refused = (status: number, detail: string) => ({
+  status,
+  body: { detail: expect.stringContaining(detail) },
+  headers: { 'retry-after': '5' },
+});
+
+const ACCEPTED = { status: 202 };
+
+test('While ClickHouse is away, requests get status 503, and clients that retry store each run once', async () => {
+  const lines: string[] = [];
+  const log = (_: string, line: string) => lines.push(line);
+  const { receiver } = await startReceiver();
+  expect(await send(receiver, 1, 'away')).toMatchObject(ACCEPTED);
+  const exporter = createExporter({ endpoint: receiver.url, project: 'away', durability: 'memory', log });
+  await setFaults({ away: true });
+  for (let number = 0; number < 200; number += 1) startRun({ name: 'work', exporter }).end();
+  expect(await send(receiver, 2, 'away')).toMatchObject(refused(503, 'ClickHouse failed'));
+  expect(await query(receiver, 'runs')).toMatchObject(refused(503, 'ClickHouse failed'));
+  expect(await exporter.flush({ timeoutMs: 500 })).toEqual({ ok: false, pending: 200 });
+  await expect.poll(() => lines).toContainEqual(expect.stringContaining('and retries: ClickHouse failed'));
+  await setFaults();
+  expect(await exporter.close({ timeoutMs: 20_000 })).toEqual({ ok: true, pending: 0 });
+  await expect.poll(() => count(receiver, 'away')).toBe(201);
+});
+
+test('While ClickHouse is slow, requests get status 429 instead of waiting in memory without limit', async () => {
+  const { store, receiver } = await startReceiver();
+  await setFaults({ match: 'INSERT INTO messages', held: true });
+  const text = 'x'.repeat(15_000_000);
+  const sent = [1, 2, 3, 4, 5].map((number) => send(receiver, 10 + number, 'slow', { text }));
+  const waitingBytes = async () => (await store.status()).queuedBytes;
+  await expect.poll(waitingBytes).toBeGreaterThan(64 * 1024 * 1024);
+  const reply = await send(receiver, 16, 'slow');
+  expect(reply).toMatchObject({ status: 429, headers: { 'retry-after': '2' } });
+  expect(await waitingBytes()).toBeLessThan(80_000_000);
+  await setFaults();
+  expect(await Promise.all(sent)).toMatchObject(Array(5).fill(ACCEPTED));
+  expect(await waitingBytes()).toBe(0);
+  expect(await send(receiver, 16, 'slow')).toMatchObject(ACCEPTED);
+});
+
+test.each<[name: string, code: number, status: number, detail: string]>([
+  ['a table is missing', 60, 503, 'ClickHouse failed'],
+  ['the password is wrong', 516, 503, 'ClickHouse failed'],
+  ['too many queries are running', 202, 429, 'ClickHouse is overloaded'],
+  ['the memory limit is exceeded', 241, 429, 'ClickHouse is overloaded'],
+  ['there are too many parts', 252, 429, 'ClickHouse is overloaded'],
+])('Requests can be sent again if %s', async (_name, code, status, detail) => {
+  const { receiver } = await startReceiver();
+  await setFaults({ code });
+  expect(await send(receiver, 20, 'refused')).toMatchObject(refused(status, detail));
+  expect(await query(receiver, 'runs')).toMatchObject(refused(status, detail));
+});
+
+test('The response to a query that takes too long suggests a shorter time range', async () => {
+  const { receiver } = await startReceiver();
+  await setFaults({ code: 159, match: 'FROM runs' });
+  for (const path of ['runs', 'traces', 'threads', 'statistics', 'projects']) {
+    expect(await query(receiver, path), path).toMatchObject(refused(429, 'choose a shorter time range'));
+  }
+});
+
+test('A run is stored once if ClickHouse has stored it and its response was lost', async () => {
+  const { receiver } = await startReceiver();
+  await setFaults({ match: 'INSERT INTO messages', cut: true, times: 1 });
+  expect(await send(receiver, 30, 'lost', { question: 'why' })).toMatchObject(refused(503, 'ClickHouse failed'));
+  expect(await send(receiver, 30, 'lost', { question: 'why' })).toMatchObject(ACCEPTED);
+  await expect.poll(() => count(receiver, 'lost')).toBe(1);
+  expect(await query(receiver, `runs/${id(30)}/inputs`)).toMatchObject({ status: 200, body: { question: 'why' } });
+});
+
+test('A query gets status 503 if the response of ClickHouse ends in the middle', async () => {
+  const { store, receiver } = await startReceiver();
+  expect(await send(receiver, 40, 'cut')).toMatchObject(ACCEPTED);
+  await store.settled();
+  for (const path of ['runs?project=cut', `traces/${id(40)}`]) {
+    await setFaults({ match: 'SELECT', cut: true });
+    expect(await query(receiver, path), path).toMatchObject(refused(503, 'ClickHouse failed'));
+    await setFaults();
+    expect(await query(receiver, path), path).toMatchObject({ status: 200 });
+  }
+});
+
+test('Lists show the runs that were stored while lists could not be updated', async () => {
+  const lines = logLines();
+  const { receiver } = await startReceiver();
+  await setFaults({ match: 'INSERT INTO runs', code: 241 });
+  expect(await send(receiver, 50, 'late')).toMatchObject(ACCEPTED);
+  const line = 'could not update its lists and retries: ClickHouse is overloaded: ';
+  await expect.poll(() => lines).toContainEqual(expect.stringContaining(line));
+  expect(await count(receiver, 'late')).toBe(0);
+  expect(await query(receiver, `traces/${id(50)}`)).toMatchObject({ status: 200 });
+  await setFaults();
+  await expect.poll(() => count(receiver, 'late')).toBe(1);
+});
+
+test('A receiver is alive but not ready while ClickHouse is away or does not respond', async () => {
+  const { receiver } = await startReceiver();
+  const status = async (path: string) => (await call(receiver.url + path, 'GET')).status;
+  expect(await status('/readyz')).toBe(200);
+  for (const fault of [{ away: true }, { held: true, match: 'FROM changes' }]) {
+    await setFaults(fault);
+    expect([await status('/readyz'), await status('/healthz')]).toEqual([503, 200]);
+    await setFaults();
+    expect(await status('/readyz')).toBe(200);
+  }
+}, 20_000);
+
+const TENANT = { tenant: 'again' };
+
+/** Returns what queries return about all runs. */
+async function answers(store: Store): Promise<unknown> {
+  const all = ranged({});
+  return {
+    runs: await runsOf(store, {}, TENANT),
+    list: await store.list(TENANT, all),
+    traces: await store.traces(TENANT, all),
+    threads: await store.threads(TENANT, all),
+    statistics: await store.statistics(TENANT, ranged({ groupBy: 'user' })),
+    found: await store.list(TENANT, ranged({ text: 'word' })),
+    outlines: await Promise.all([1, 4, 7, 11].map((number) => store.outline(TENANT, id(number)))),
+  };
+}
+
+test('Queries equal a scan of all messages after runs were patched late, deleted, and sent again', async () => {
+  const memory = new MemoryStore();
+  const inputs = { text: 'a word' };
+  const extra = { metadata: { thread_id: 'thread', user_id: 'ada' } };
+  const posts = [1, 4, 7].flatMap((root) => [
+    post(root, { inputs, extra }),
+    post(root + 1, { parent: root, inputs }),
+    post(root + 2, { parent: root, parent_run_id: id(root + 1) }),
+  ]);
+  // The parents arrive later, so that the trace consists of several groups.
+  const linked = [simple(13, { parent: 12, inputs }), simple(12, { parent: 11 }), simple(11, { inputs, extra })];
+  const late = [1, 2, 4, 5, 8, 9, 11, 12, 13].flatMap((number) => [
+    patch(number, { end_time: second(number + 3_600), tags: ['late'], outputs: { text: 'another word' } }),
+    patch(number, { trace_id: id(11), error: 'Error: late' }),
+  ]);
+  const below = [simple(14, { parent: 13, inputs }), simple(15, { parent: 8 }), simple(16, { parent: 2, inputs })];
+  // Each step runs in a store that has just been opened, so it does not remember the earlier steps.
+  const step = async (act: (store: Store) => Promise<unknown>): Promise<void> => {
+    const store = await ClickHouseStore.open(url, { batchDelayMs: 0 });
+    const removed = await act(store);
+    await store.settled();
+    expect(removed).toEqual(await act(memory));
+    expect(await answers(store)).toEqual(await answers(memory));
+    await store.close();
+  };
+  for (const operation of [...linked, posts]) await step((store) => store.apply(TENANT, [operation].flat()));
+  await step((store) => store.apply(TENANT, [late[0] ?? [], late[14] ?? []].flat()));
+  await step((store) => store.remove(TENANT, { kind: 'trace', id: id(4) }));
+  await step((store) => store.remove(TENANT, { kind: 'run', id: id(8) }));
+  await step((store) => store.remove(TENANT, { kind: 'trace', id: id(11) }));
+  await step((store) => store.apply(TENANT, [...late.filter(({ fields }) => fields.trace_id === undefined), ...below]));
+  await step((store) => store.apply(TENANT, [...posts, ...linked]));
+});

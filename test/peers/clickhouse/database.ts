@@ -1,0 +1,52 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ClickHouse } from '../../../src/receiver/store/clickhouse/connection.ts';
+import { migrate } from '../../../src/receiver/store/clickhouse/schema.ts';
+import { startNode } from '../../support/program.ts';
+
+const SHIM = fileURLToPath(new URL('./shim.mjs', import.meta.url));
+/** A shim that hangs is killed after this time. */
+const LIFE_MAX_MS = 900_000;
+
+/** A ClickHouse that runs inside another process (see shim.mjs), with an empty database. */
+export interface Server {
+  readonly url: string;
+  /** Sets the failures of later queries. See `faults` in shim.mjs. */
+  setFaults(...faults: readonly Readonly<Record<string, unknown>>[]): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** A server, and a connection to its database with the tables of the store. */
+export interface Database extends Server {
+  readonly db: ClickHouse;
+}
+
+export async function startServer(): Promise<Server> {
+  const folder = mkdtempSync(join(tmpdir(), 'runspan-clickhouse-'));
+  const { child, printed, ended } = startNode([SHIM, folder], {}, undefined, LIFE_MAX_MS);
+  const [url] = await printed(/http:\S+/);
+  return {
+    url,
+    setFaults: async (...faults) => {
+      await fetch(new URL('/fault', url.replace('default:@', '')), { method: 'POST', body: JSON.stringify(faults) });
+    },
+    stop: async () => {
+      child.stdin?.end();
+      await ended;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export async function startDatabase(): Promise<Database> {
+  const server = await startServer();
+  const db = await ClickHouse.connect(server.url);
+  await migrate(db);
+  const stop = async (): Promise<void> => {
+    await db.close();
+    await server.stop();
+  };
+  return { ...server, db, stop };
+}
