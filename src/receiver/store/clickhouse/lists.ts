@@ -15,11 +15,12 @@ import { searchConditions } from './search.ts';
 /** A row of the table `runs`, and its position in a list. */
 interface ListedRow {
   readonly id: string;
+  readonly trace: string;
   readonly grps: readonly string[];
   readonly start_us: number;
   readonly n: number;
   readonly value: number | null;
-  /** JSON text of the run's summary. */
+  /** JSON text of the run's summary, without its id and the id of its trace. */
   readonly summary: string;
   /** JSON text of the totals of the run's trace, for a root run. */
   readonly totals: string;
@@ -27,7 +28,11 @@ interface ListedRow {
 
 export async function list(db: ClickHouse, scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>> {
   const { rows, next } = await pageOfRows(db, scope, query, 'runs');
-  return { items: rows.map(({ summary }) => JSON.parse(summary)), ...next };
+  return { items: rows.map(summaryOf), ...next };
+}
+
+function summaryOf({ id, trace, summary }: ListedRow): RunSummary {
+  return { id, trace_id: trace, ...JSON.parse(summary) };
 }
 
 export async function traces(db: ClickHouse, scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>> {
@@ -38,10 +43,9 @@ export async function traces(db: ClickHouse, scope: Scope, query: Ranged<ListQue
     rows.flatMap(({ grps }) => grps),
   );
   const items = rows.map((row): TraceSummary => {
-    const summary: RunSummary = JSON.parse(row.summary);
     const trace: TraceSummary['trace'] = JSON.parse(row.totals);
-    const figures = figuresOf(feedback.get(summary.trace_id) ?? []);
-    return { ...summary, trace: { ...trace, ...(figures.length > 0 && { feedback: figures }) } };
+    const figures = figuresOf(feedback.get(row.trace) ?? []);
+    return { ...summaryOf(row), trace: { ...trace, ...(figures.length > 0 && { feedback: figures }) } };
   });
   return { items, ...next };
 }
@@ -185,7 +189,7 @@ async function firstMatching(
     const beyond = last === undefined ? sql('0') : following(last, column, isDescending);
     const rows = await db.rows<ListedRow>(
       sql(
-        `SELECT id, grps, start_us, n, ${column} AS value, summary, totals FROM runs FINAL
+        `SELECT id, trace, grps, start_us, n, ${column} AS value, summary, totals FROM runs FINAL
           WHERE start_us IN (?) AND (${condition.sql}) AND NOT (${beyond.sql}) ${firstByN}`,
         integers([...new Set(found.map(({ start_us }) => start_us))]),
         ...condition.params,

@@ -24,9 +24,11 @@ export interface MessageRow {
   readonly id: string;
   readonly kind: number;
   readonly received_us: number;
-  readonly digest: string;
-  /** JSON text of the fields other than payloads. */
+  readonly digest: number;
+  /** JSON text of the fields that are neither payloads nor searched. */
   readonly fields: string;
+  /** JSON text of the searched fields, other than payloads. */
+  readonly searched: string;
   /** JSON text of `StoredFacts`. */
   readonly facts: string;
 }
@@ -36,7 +38,7 @@ export type WholeMessageRow = MessageRow & PayloadRow;
 
 export type PayloadRow = Pick<MessageRow, 'kind' | 'received_us'> & Readonly<Record<PayloadField, string>>;
 
-export const MESSAGE_COLUMNS = 'grp, id, kind, received_us, toString(digest) AS digest, fields, facts';
+export const MESSAGE_COLUMNS = 'grp, id, kind, received_us, digest, fields, searched, facts';
 
 /** A message of a run, merged from the messages of the same kind in a batch. */
 export interface Message {
@@ -53,7 +55,7 @@ export function insertRowOf(
   { grp, day }: Place,
   receivedUs: number,
 ): InsertRow {
-  const { inputs: _inputs, outputs: _outputs, events: _events, ...small } = fields;
+  const { inputs: _inputs, outputs: _outputs, events: _events, name, error, tags, extra, ...others } = fields;
   const facts: { -readonly [Field in keyof StoredFacts]: StoredFacts[Field] } = {};
   for (const field of PAYLOAD_FIELDS) {
     if (fields[field] === undefined) continue;
@@ -67,9 +69,12 @@ export function insertRowOf(
     id,
     kind: kind === 'post' ? POST : PATCH,
     received_us: receivedUs,
-    fields: JSON.stringify(small),
-    facts: JSON.stringify(facts),
-    ...texts,
+    fields: JSON.stringify(others),
+    texts: [
+      JSON.stringify(facts),
+      JSON.stringify({ name, error, tags, extra }),
+      ...PAYLOAD_FIELDS.map((field) => texts[field] ?? ''),
+    ],
   };
 }
 
@@ -110,7 +115,7 @@ export function runOf(id: string, rows: readonly MessageRow[]): { run: MemoryRun
   const all = [...ofKind(POST), ...ofKind(PATCH)];
   const run = new MemoryRun(id, Math.min(...all.map((row) => row.received_us)));
   const facts: StoredFacts = Object.assign({}, ...all.map((row) => JSON.parse(row.facts)));
-  const fields = all.map((row): SmallFields => JSON.parse(row.fields));
+  const fields = all.map((row): SmallFields => ({ ...JSON.parse(row.fields), ...JSON.parse(row.searched) }));
   run.fields = fields.reduce(merged, {});
   run.facts = factsIn(facts);
   run.spans = spanKeysOf(run.fields);

@@ -133,7 +133,6 @@ function tombstonesOf(
     kind: TOMBSTONE,
     received_us: receivedUs,
     fields: JSON.stringify({ kind }),
-    facts: '{}',
   });
   const kind = isWhole || !isOfProject ? 'subtree' : 'run';
   // Later messages that name the trace may be in a group with the id of the trace.

@@ -52,7 +52,7 @@ function columnsOf(trace: MemoryTrace, traced: TracedRun): InsertRow {
     ...usageColumns('', summary.usage, null),
     ...usageColumns('counted_', trace.countedUsage(traced), 0),
     ...usageColumns('trace_', totals?.usage, null),
-    summary: JSON.stringify(summary),
+    summary: JSON.stringify({ ...summary, id: undefined, trace_id: undefined }),
     totals: totals === undefined ? '' : JSON.stringify(shown),
   };
 }

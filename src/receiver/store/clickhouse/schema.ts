@@ -1,19 +1,23 @@
 import { RunspanError } from '../../../base/errors.ts';
 import { type ClickHouse, sql } from './connection.ts';
 
+/** The texts of a message that searches read: see the column `texts`. */
+const WORDS = 'concat(texts[2], texts[3], texts[4])';
+
 /**
  * The text of a message in which searches look for words, in lower case and without accents (see `wordsOf`). The text
  * index only applies to this expression.
  */
-export const SEARCHED_TEXT = `if(isValidASCII(concat(fields, inputs, outputs)), lower(concat(fields, inputs, outputs)),
-    lowerUTF8(replaceRegexpAll(normalizeUTF8NFKD(concat(fields, inputs, outputs)), '\\\\p{M}+', '')))`;
+export const SEARCHED_TEXT = `if(isValidASCII(${WORDS}), lower(${WORDS}),
+    lowerUTF8(replaceRegexpAll(normalizeUTF8NFKD(${WORDS}), '\\p{M}+', '')))`;
 
 /**
  * Messages, one row for each run, kind and content. A message that is sent again has the same `digest`, so it replaces
  * itself. `rank` keeps the message that arrived first. `grp` is the id of the trace if the message contains it. Tombstones
  * are messages of kind 3.
  *
- * Granules are small because most queries read a few traces, and ClickHouse reads whole granules.
+ * UUIDs are sorted as numbers, because ClickHouse sorts by their second half otherwise, and UUIDs of version 7 start with
+ * the time. Granules are small because most queries read a few traces, and ClickHouse reads whole granules.
  */
 const MESSAGES = `CREATE TABLE messages {cluster} (
   tenant LowCardinality(String),
@@ -23,17 +27,19 @@ const MESSAGES = `CREATE TABLE messages {cluster} (
   kind UInt8,
   received_us Int64 CODEC(Delta, ZSTD(1)),
   fields String CODEC(ZSTD(1)),
-  facts String CODEC(ZSTD(1)),
-  inputs String CODEC(ZSTD(3)),
-  outputs String CODEC(ZSTD(3)),
-  events String CODEC(ZSTD(3)),
-  digest UInt64 MATERIALIZED cityHash64(fields, inputs, outputs, events),
-  rank UInt64 MATERIALIZED 9000000000000000 - received_us,
-  INDEX by_id id TYPE bloom_filter(0.01) GRANULARITY 1,
+  -- In one column, because previews and documents occur in several of these texts. Together they compress better.
+  texts Array(String) CODEC(ZSTD(3)),
+  facts String ALIAS texts[1],
+  searched String ALIAS texts[2],
+  inputs String ALIAS texts[3],
+  outputs String ALIAS texts[4],
+  events String ALIAS texts[5],
+  digest UInt32 MATERIALIZED toUInt32(cityHash64(fields, texts)),
+  rank UInt64 MATERIALIZED 9000000000000000 - received_us CODEC(Delta, ZSTD(1)),
   INDEX by_time received_us TYPE minmax GRANULARITY 1,
   INDEX by_word ${SEARCHED_TEXT} TYPE text(tokenizer = splitByNonAlpha, posting_list_codec = 'bitpacking')
 ) ENGINE = {replicated}ReplacingMergeTree(rank)
-PARTITION BY day ORDER BY (tenant, grp, id, kind, digest) SETTINGS index_granularity = 512`;
+PARTITION BY day ORDER BY (tenant, toUInt128(grp), toUInt128(id), kind, digest) SETTINGS index_granularity = 512`;
 
 /**
  * One row for each visible run, derived from all messages of its linked groups. The row with the highest version is valid.
@@ -80,7 +86,7 @@ const RUNS = `CREATE TABLE runs {cluster} (
   trace_output_tokens Nullable(Float64),
   trace_total_tokens Nullable(Float64),
   trace_total_cost Nullable(Float64),
-  -- JSON of the run's summary, and for a root of the totals of its trace.
+  -- JSON of the run's summary without its id and trace, and for a root of the totals of its trace.
   summary String CODEC(ZSTD(1)),
   totals String CODEC(ZSTD(1)),
   INDEX by_id id TYPE bloom_filter(0.01) GRANULARITY 1,
@@ -102,7 +108,8 @@ const RUN_IDS = `CREATE TABLE run_ids {cluster} (
   day Date,
   added_us Int64,
   INDEX by_time added_us TYPE minmax GRANULARITY 1
-) ENGINE = {replicated}ReplacingMergeTree(added_us) PARTITION BY toYYYYMM(day) ORDER BY (tenant, id, grp)`;
+) ENGINE = {replicated}ReplacingMergeTree(added_us) PARTITION BY toYYYYMM(day)
+ORDER BY (tenant, toUInt128(id), toUInt128(grp))`;
 
 /**
  * Groups that contain messages of the same trace, because the trace was unknown when a message arrived. Each link is
