@@ -1,11 +1,38 @@
-import { latencyBucketOf } from '../latencies.ts';
+import { LATENCY_BUCKETS, latencyBucketOf } from '../latencies.ts';
 import type { MemoryTrace, TracedRun } from '../memory-run.ts';
 import { errorText, metadataTextOf, projectOf } from '../run-filter.ts';
-import { USAGE_KEYS } from '../run-summary.ts';
-import type { Usage } from '../run-view.ts';
+import { MODEL_TYPES, USAGE_KEYS } from '../run-summary.ts';
+import type { RunStatus, Usage } from '../run-view.ts';
 import type { InsertRow } from './connection.ts';
 import type { Group } from './groups.ts';
 import { dayOfMs } from './messages.ts';
+
+/** Status of the runs of a kind, by code. The statistics do not distinguish other statuses. */
+const STATUSES: readonly RunStatus[] = ['success', 'error', 'pending'];
+/** The kind of a run is its status, plus these numbers for root runs and for model calls. */
+const ROOT = 4;
+const MODEL_CALL = 8;
+const KINDS = 16;
+/** Number of latency codes: 0 for runs that have not ended, and the index of each latency bucket + 1. */
+export const LATENCIES = LATENCY_BUCKETS + 1;
+/** Number of values of the column `figures_code`. */
+export const FIGURES_CODES = KINDS * LATENCIES;
+
+/**
+ * Returns the kind and the latency of a run as one number. Statistics read this column instead of four, and group runs
+ * by it.
+ */
+function figuresCode({ summary: { status, run_type }, latencyUs }: TracedRun, isRoot: boolean): number {
+  const modelCall = MODEL_TYPES.includes(run_type) ? MODEL_CALL : 0;
+  const kind = Math.max(0, STATUSES.indexOf(status)) + (isRoot ? ROOT : 0) + modelCall;
+  return kind * LATENCIES + (latencyUs === undefined ? 0 : latencyBucketOf(latencyUs) + 1);
+}
+
+/** Returns a status and a type that stand for all runs of a kind. */
+export function runKindOf(kind: number): { status: RunStatus; runType: string; isRoot: boolean } {
+  const [runType = ''] = (kind & MODEL_CALL) === 0 ? [] : MODEL_TYPES;
+  return { status: STATUSES[kind % ROOT] ?? 'success', runType, isRoot: (kind & ROOT) !== 0 };
+}
 
 /**
  * Returns the rows of the table `runs` for linked groups. A row with an earlier start time of a run, or of a deleted run, is
@@ -37,7 +64,7 @@ function columnsOf(trace: MemoryTrace, traced: TracedRun): InsertRow {
     trace: trace.id,
     is_root: +isRoot,
     latency_us: latencyUs ?? null,
-    latency_bucket: latencyUs === undefined ? 0 : latencyBucketOf(latencyUs) + 1,
+    figures_code: figuresCode(traced, isRoot),
     project: projectOf(summary),
     session_id: summary.session_id ?? null,
     name: summary.name,

@@ -59,7 +59,8 @@ const RUNS = `CREATE TABLE runs {cluster} (
   trace UUID,
   is_root UInt8,
   latency_us Nullable(Int64) CODEC(ZSTD(1)),
-  latency_bucket UInt16,
+  -- The kind and the latency of the run, see figuresCode.
+  figures_code UInt16,
   project LowCardinality(String),
   session_id Nullable(String),
   name LowCardinality(String),

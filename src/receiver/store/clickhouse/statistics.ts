@@ -1,50 +1,42 @@
 import type { GroupKey, Ranged, Statistics, StatisticsQuery } from '../../query/query.ts';
 import { metadataKeyOf } from '../../query/query-keys.ts';
-import { LATENCY_BUCKETS, type Latencies, latenciesOfCounts } from '../latencies.ts';
+import { type Latencies, latenciesOfCounts } from '../latencies.ts';
 import { filterOf } from '../run-filter.ts';
-import { MODEL_TYPES, USAGE_KEYS } from '../run-summary.ts';
-import type { RunStatus, Usage } from '../run-view.ts';
+import { USAGE_KEYS } from '../run-summary.ts';
+import type { Usage } from '../run-view.ts';
 import { type Counted, countedOf, type FeedbackSums, GROUPS, StatisticsTally, usageSumsOf } from '../statistics.ts';
 import type { Scope } from '../store.ts';
 import { type StartRange, type TimeBuckets, timeBucketsOf } from '../time-buckets.ts';
 import { allOf, conditionOf } from './conditions.ts';
-import { type ClickHouse, integer, joined, type Sql, sql, string, strings } from './connection.ts';
+import { type ClickHouse, integer, type Sql, sql, string, strings } from './connection.ts';
+import { FIGURES_CODES, LATENCIES, runKindOf } from './run-row.ts';
 import { searchConditions } from './search.ts';
 
-/** Status of the runs in a row, by code. The statistics do not distinguish other statuses. */
-const STATUSES: readonly RunStatus[] = ['success', 'error', 'pending'];
-/** The kind of a run is its status, plus these numbers for root runs and for model calls. */
-const ROOT = 4;
-const MODEL_CALL = 8;
-const KINDS = 16;
-const KIND = sql(
-  `transform(status, ?, range(${STATUSES.length}), 0) + is_root * ${ROOT} + (run_type IN (?)) * ${MODEL_CALL}`,
-  strings(STATUSES),
-  strings(MODEL_TYPES),
-);
-/** Number of values of `latency_bucket`: 0 for runs that have not ended, and the index of each bucket + 1. */
-const LATENCY_VALUES = LATENCY_BUCKETS + 1;
-
-/** See `QueryStore.statistics`. ClickHouse counts the runs with the same time bucket, kind and latency bucket. */
+/** See `QueryStore.statistics`. ClickHouse counts the runs with the same group, time bucket, kind and latency bucket. */
 export async function statistics(db: ClickHouse, scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics> {
   const { tenant } = scope;
   const filter = filterOf(scope, query);
   const search = await searchConditions(db, tenant, filter, 'runs');
-  const conditions = allOf([conditionOf(tenant, filter), ...search]);
-  const starts = await startRangeOf(db, query, conditions);
+  const starts = await startRangeOf(db, query, allOf([conditionOf(tenant, filter), ...search]));
   const tally = new StatisticsTally(query, starts);
   const time = timeBucketsOf(query, starts);
   if (time === undefined) return tally.statistics();
   // Runs that have arrived since the range was read are not counted.
-  const inRange = allOf([conditions, sql('start_us BETWEEN ? AND ?', integer(time.fromUs), integer(time.toUs))]);
-  const grouping = groupingOf(query.groupBy ?? 'name');
-  const [totals, { names, rows, feedback }] = await Promise.all([
-    countsIn(db, inRange, time, sql('1'), true),
-    groupsIn(db, tenant, inRange, time, grouping, query),
+  const range = { fromUs: time.fromUs, beforeUs: Math.min(query.range.beforeUs, time.toUs + 1) };
+  const conditions = allOf([conditionOf(tenant, { ...filter, range }), ...search]);
+  const { groupBy = 'name', groups = GROUPS, series = 0 } = query;
+  const grouping = groupingOf(groupBy);
+  const names = await largestGroups(db, conditions, grouping, groups);
+  const [rows, feedback] = await Promise.all([
+    countsIn(db, conditions, time, grouping, names, series > 0),
+    feedbackIn(db, tenant, conditions, grouping, names),
   ]);
-  for (const row of totals) tally.add(countedIn(row, time));
-  for (const row of rows) tally.addToGroups(names.slice(row.grp - 1, row.grp), countedIn(row, time));
-  for (const { key, groups, ...sums } of feedback) tally.addFeedback(groups, key, sums);
+  for (const row of rows) {
+    const counted = countedIn(row, time);
+    if (row.grp === 0) tally.add(counted);
+    else tally.addToGroups(names.slice(row.grp - 1, row.grp), counted);
+  }
+  for (const { key, groups: found, ...sums } of feedback) tally.addFeedback(found, key, sums);
   return tally.statistics();
 }
 
@@ -71,64 +63,46 @@ interface Grouping {
   readonly group: Sql;
   /** Array of all groups. */
   readonly groups: Sql;
+  readonly isTag: boolean;
 }
 
 function groupingOf(groupBy: GroupKey): Grouping {
-  if (groupBy === 'tag') return { group: sql('arrayJoin(arrayDistinct(tags))'), groups: sql('arrayDistinct(tags)') };
+  const isTag = groupBy === 'tag';
+  if (isTag) return { group: sql('arrayJoin(arrayDistinct(tags))'), groups: sql('arrayDistinct(tags)'), isTag };
   const key = metadataKeyOf(groupBy);
   const group =
     key === undefined ? sql(groupBy) : sql('if(mapContains(metadata, ?), metadata[?], NULL)', string(key), string(key));
-  return { group, groups: sql(`[${group.sql}]`, ...group.params) };
+  return { group, groups: sql(`[${group.sql}]`, ...group.params), isTag };
 }
 
-interface FeedbackRow extends FeedbackSums {
-  readonly key: string;
-  readonly groups: readonly string[];
-}
-
-interface GroupsFound {
-  /** The largest groups. `CountRow.grp` is the index of the group + 1. */
-  readonly names: readonly string[];
-  readonly rows: readonly CountRow[];
-  readonly feedback: readonly FeedbackRow[];
-}
-
-/** Counts the runs of the largest groups, and the feedback on all runs. */
-async function groupsIn(
-  db: ClickHouse,
-  tenant: string,
-  conditions: Sql,
-  time: TimeBuckets,
-  { group, groups }: Grouping,
-  { groups: groupsMax = GROUPS, series = 0 }: Ranged<StatisticsQuery>,
-): Promise<GroupsFound> {
-  const largest = await db.rows<{ group_name: string }>(
+/** Returns the groups with the most runs, largest first. */
+async function largestGroups(db: ClickHouse, conditions: Sql, { group }: Grouping, limit: number): Promise<string[]> {
+  const rows = await db.rows<{ group_name: string }>(
     sql(
       `SELECT ${group.sql} AS group_name FROM runs FINAL WHERE ${conditions.sql} GROUP BY group_name
         HAVING group_name IS NOT NULL ORDER BY count() DESC, group_name LIMIT ?`,
       ...group.params,
       ...conditions.params,
-      integer(groupsMax),
+      integer(limit),
     ),
   );
-  const names = largest.map(({ group_name }) => group_name);
-  // A linear search for the name takes five times as long.
-  const index = sql(
-    `transform(${group.sql}, ?, arrayEnumerate(?), 0)`,
-    ...group.params,
-    strings(names),
-    strings(names),
-  );
-  const [rows, feedback] = await Promise.all([
-    names.length === 0 ? [] : countsIn(db, conditions, time, index, series > 0),
-    feedbackIn(db, tenant, conditions, groups, names),
-  ]);
-  return { names, rows, feedback };
+  return rows.map(({ group_name }) => group_name);
 }
 
-/** Runs of the same group, time bucket and kind. */
+/** Returns SQL for the index of the run's group among `names` + 1, and 0 for other groups. */
+function groupIndex({ group, isTag }: Grouping, names: readonly string[]): Sql {
+  if (names.length === 0) return sql('0');
+  // A linear search for the name takes five times as long.
+  const indexOf = (text: string) => `ifNull(transform(${text}, ?, arrayEnumerate(?), 0), 0)`;
+  if (!isTag) return sql(indexOf(group.sql), ...group.params, strings(names), strings(names));
+  // Each run has one row with 0, for the totals.
+  const indexes = `arrayMap(tag -> ${indexOf('tag')}, tags)`;
+  return sql(`arrayJoin(arrayDistinct(arrayPushBack(${indexes}, 0)))`, strings(names), strings(names));
+}
+
+/** Runs of the same time bucket and kind, of all groups or of one group. */
 type CountRow = Required<Usage> & {
-  /** Index of the group + 1. */
+  /** Index of the group + 1, or 0 for the runs of all groups. */
   readonly grp: number;
   readonly bucket: number;
   readonly kind: number;
@@ -138,54 +112,50 @@ type CountRow = Required<Usage> & {
 };
 
 /**
- * Counts runs. `grp` is the index of the group + 1, and not positive for runs to skip. All parts of the key are combined
- * in one number of 32 bits, which ClickHouse groups twice as fast as separate columns.
+ * Counts the runs, and those of each group in `names`. The inner query combines all parts of the key in one number of 32
+ * bits, which ClickHouse groups twice as fast as separate columns. The outer query adds up the groups to the totals.
  */
 async function countsIn(
   db: ClickHouse,
   conditions: Sql,
   { fromUs, toUs, stepUs }: TimeBuckets,
-  grp: Sql,
-  hasBuckets: boolean,
+  grouping: Grouping,
+  names: readonly string[],
+  hasSeries: boolean,
 ): Promise<CountRow[]> {
   const firstUs = Math.floor(fromUs / stepUs) * stepUs;
-  const buckets = hasBuckets ? Math.floor((toUs - firstUs) / stepUs) + 1 : 1;
-  const bucket = hasBuckets ? sql('intDiv(start_us - ?, ?)', integer(firstUs), integer(stepUs)) : sql('0');
-  // An alias with the name of a column would replace the column in the conditions.
-  const selected = joined([named(grp, 'group_index'), named(bucket, 'bucket'), named(KIND, 'kind')], ', ');
+  const buckets = Math.floor((toUs - firstUs) / stepUs) + 1;
+  const index = groupIndex(grouping, names);
   const sums = (from: string, to: string) => USAGE_KEYS.map((key) => `sum(${from}${key}) AS ${to}${key}`).join(', ');
-  const rows = await db.rows<Omit<CountRow, 'grp' | 'bucket' | 'kind'> & { cell: number }>(
+  const total = '(0, bucket_index, kind_code)';
+  const ofGroup = `(group_index, ${hasSeries ? 'bucket_index' : '0'}, kind_code)`;
+  const cells = grouping.isTag
+    ? `[if(group_index = 0, ${total}, ${ofGroup})]`
+    : `if(group_index = 0, [${total}], [${total}, ${ofGroup}])`;
+  return await db.rows<CountRow>(
     sql(
-      `SELECT intDiv(code, ${LATENCY_VALUES}) AS cell, sum(number) AS runs, ${sums('added_', '')},
-          groupArray(code % ${LATENCY_VALUES}) AS latency_buckets, groupArray(number) AS latency_runs
+      `SELECT arrayJoin(${cells}) AS cell, cell.1 AS grp, cell.2 AS bucket, cell.3 AS kind, sum(number) AS runs,
+          ${sums('added_', '')}, groupArray(latency) AS latency_buckets, groupArray(number) AS latency_runs
         FROM (
-          SELECT toUInt32(((group_index * ${buckets} + bucket) * ${KINDS} + kind) * ${LATENCY_VALUES} + latency_bucket) AS code,
-            count() AS number, ${sums('counted_', 'added_')}
+          SELECT *, intDiv(code, ${FIGURES_CODES}) AS place, intDiv(place, ${buckets}) AS group_index,
+            place % ${buckets} AS bucket_index, intDiv(code % ${FIGURES_CODES}, ${LATENCIES}) AS kind_code, code % ${LATENCIES} AS latency
           FROM (
-            SELECT ${selected.sql}, latency_bucket, ${USAGE_KEYS.map((key) => `counted_${key}`).join(', ')}
-            FROM runs FINAL WHERE ${conditions.sql}
-          ) WHERE group_index > 0 GROUP BY code
+            SELECT toUInt32((${index.sql} * ${buckets} + intDiv(start_us - ?, ?)) * ${FIGURES_CODES} + figures_code) AS code,
+              count() AS number, ${sums('counted_', 'added_')}
+            FROM runs FINAL WHERE ${conditions.sql} GROUP BY code
+          )
         ) GROUP BY cell`,
-      ...selected.params,
+      ...index.params,
+      integer(firstUs),
+      integer(stepUs),
       ...conditions.params,
     ),
   );
-  return rows.map(({ cell, ...row }) => {
-    const at = Math.floor(cell / KINDS);
-    return { ...row, grp: Math.floor(at / buckets), bucket: at % buckets, kind: cell % KINDS };
-  });
-}
-
-function named({ sql: text, params }: Sql, name: string): Sql {
-  return { sql: `${text} AS ${name}`, params };
 }
 
 function countedIn(row: CountRow, time: TimeBuckets): Counted {
   const { bucket, kind, runs } = row;
-  const status = STATUSES[kind % ROOT] ?? 'success';
-  const [runType = ''] = (kind & MODEL_CALL) === 0 ? [] : MODEL_TYPES;
-  const isRoot = (kind & ROOT) !== 0;
-  return countedOf(time.startUsOf(bucket), runs, { status, runType, isRoot }, usageSumsOf(row), latenciesIn(row));
+  return countedOf(time.startUsOf(bucket), runs, runKindOf(kind), usageSumsOf(row), latenciesIn(row));
 }
 
 function latenciesIn({ latency_buckets, latency_runs }: CountRow): Latencies {
@@ -193,12 +163,17 @@ function latenciesIn({ latency_buckets, latency_runs }: CountRow): Latencies {
   return latenciesOfCounts(counts.filter(([bucket]) => bucket >= 0));
 }
 
+interface FeedbackRow extends FeedbackSums {
+  readonly key: string;
+  readonly groups: readonly string[];
+}
+
 /** Adds up the feedback on the runs by key and by the groups of the run. Groups that are not among `names` are left out. */
 async function feedbackIn(
   db: ClickHouse,
   tenant: string,
   conditions: Sql,
-  groups: Sql,
+  { groups }: Grouping,
   names: readonly string[],
 ): Promise<FeedbackRow[]> {
   return await db.rows<FeedbackRow>(
