@@ -49,7 +49,7 @@ PARTITION BY day ORDER BY (tenant, toUInt128(grp), toUInt128(id), kind, digest) 
 const RUNS = `CREATE TABLE runs {cluster} (
   tenant LowCardinality(String),
   day Date,
-  start_us Int64 CODEC(Delta, ZSTD(1)),
+  start_us Int64 CODEC(Delta, LZ4),
   id UUID,
   -- The linked groups with the messages of the trace, sorted.
   grps Array(UUID),
@@ -67,8 +67,8 @@ const RUNS = `CREATE TABLE runs {cluster} (
   run_type LowCardinality(String),
   status LowCardinality(String),
   model LowCardinality(Nullable(String)),
-  thread Nullable(String),
-  user Nullable(String),
+  thread LowCardinality(Nullable(String)),
+  user LowCardinality(Nullable(String)),
   tags Array(LowCardinality(String)),
   metadata Map(LowCardinality(String), String),
   -- The error as filters compare it: see errorText.
