@@ -27,6 +27,7 @@ export async function readGroups(
   grps: readonly string[],
   prices: Prices,
 ): Promise<Group[]> {
+  if (grps.length === 0) return [];
   const linked = await readLinks(db, tenant, grps);
   const rows = await db.rows<MessageRow>(
     sql(

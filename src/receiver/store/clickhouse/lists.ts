@@ -185,6 +185,7 @@ async function firstMatching(
         integer(versions),
       ),
     );
+    if (found.length === 0) return [];
     const last = found[versions - 1];
     const beyond = last === undefined ? sql('0') : following(last, column, isDescending);
     const rows = await db.rows<ListedRow>(
@@ -311,6 +312,7 @@ export async function feedbackByTrace(
   grps: readonly string[],
 ): Promise<Map<string, Pick<Feedback, 'key' | 'score'>[]>> {
   const byTrace = new Map<string, Pick<Feedback, 'key' | 'score'>[]>();
+  if (grps.length === 0) return byTrace;
   const rows = await db.rows<{ run: string; key: string; score: number | null }>(
     sql(
       'SELECT run, key, score FROM feedback FINAL WHERE tenant = ? AND grp IN (?) ORDER BY n',
