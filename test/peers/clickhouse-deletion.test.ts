@@ -4,9 +4,11 @@ import type { Ages } from '../../src/receiver/store/ages.ts';
 import { ClickHouseStore } from '../../src/receiver/store/clickhouse/clickhouse-store.ts';
 import { sql } from '../../src/receiver/store/clickhouse/connection.ts';
 import { expire } from '../../src/receiver/store/clickhouse/retention.ts';
+import { removalCases } from '../../src/receiver/store/conformance/removal-cases.ts';
 import { id, post, SCOPE, simple } from '../../src/receiver/store/conformance/support.ts';
 import { ALL_TIMES } from '../../src/receiver/store/run-filter.ts';
 import { startDatabase } from './clickhouse/database.ts';
+import { openStore as openTestStore, settling } from './clickhouse/stores.ts';
 
 const { url, db, stop } = await startDatabase();
 afterAll(stop);
@@ -50,6 +52,10 @@ describe('an attachment in ClickHouse', () => {
 });
 
 describe('a removal in ClickHouse', () => {
+  test.each(removalCases.map(({ title, run }) => [title, run] as const))('%s', async (_title, run) => {
+    await run(settling(await openTestStore(url)));
+  });
+
   test('deletes all rows of the removed runs, also those that arrive later, and keeps their tombstones', async () => {
     const store = await openStore();
     await store.apply(SCOPE, [{ ...post(1), attachments: [LARGE] }, post(2, { parent: 1 }), post(3)]);

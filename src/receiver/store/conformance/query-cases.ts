@@ -266,10 +266,16 @@ const languages: StoreCase[] = [
     run: async (store) => {
       await applyFiltered(store);
       for (const [filter, runs, roots = runs] of FILTER_TEXTS) {
-        equal(await listed(store, { filter, order: 'ascending' }), runs, `runs with ${filter}`);
-        equal(await traced(store, { filter, order: 'ascending' }), roots, `traces with ${filter}`);
-        equal((await numbersOf(store, { filter })).sort(), runs, `exported runs with ${filter}`);
-        equal((await store.statistics(SCOPE, ranged({ filter }))).total.runs, runs.length, `statistics of ${filter}`);
+        const [found, foundRoots, exported, { total }] = await Promise.all([
+          listed(store, { filter, order: 'ascending' }),
+          traced(store, { filter, order: 'ascending' }),
+          numbersOf(store, { filter }),
+          store.statistics(SCOPE, ranged({ filter })),
+        ]);
+        equal(found, runs, `runs with ${filter}`);
+        equal(foundRoots, roots, `traces with ${filter}`);
+        equal(exported.sort(), runs, `exported runs with ${filter}`);
+        equal(total.runs, runs.length, `statistics of ${filter}`);
       }
     },
   },

@@ -48,20 +48,22 @@ async function fill(store: Store, numbers: readonly number[] = ALL, scope: Scope
 /** Returns the results of all queries for the runs of `fill`. */
 async function answersOf(store: Store, scope: Scope = SCOPE): Promise<unknown> {
   const query = { limit: 100, order: 'ascending' } as const;
-  return {
-    runs: await runsOf(store, {}, scope),
-    list: await store.list(scope, ranged(query)),
-    traces: await store.traces(scope, ranged(query)),
-    found: await store.list(scope, ranged({ text: 'zebra' })),
-    tagged: await store.list(scope, ranged({ tag: 'red' })),
-    projects: await store.projects(scope, ALL_TIMES),
-    statistics: await statisticsOf(store, { groupBy: 'run_type' }, scope),
-    ofTrace: await Promise.all([1, 5, 7].map((number) => store.outline(scope, id(number)))),
-    feedback: await Promise.all([1, 5, 7].map((number) => store.feedback(scope, id(number)))),
-    details: await Promise.all(ALL.map((number) => store.details(scope, id(number)))),
-    outputs: await Promise.all([3, 6].map((number) => store.payload(scope, id(number), 'outputs'))),
-    attachment: await store.attachment(scope, id(3), 'a'),
-  };
+  const numbered = <Answer>(numbers: readonly number[], ask: (runId: string) => Promise<Answer>): Promise<Answer[]> =>
+    Promise.all(numbers.map((number) => ask(id(number))));
+  return await Promise.all([
+    runsOf(store, {}, scope),
+    store.list(scope, ranged(query)),
+    store.traces(scope, ranged(query)),
+    store.list(scope, ranged({ text: 'zebra' })),
+    store.list(scope, ranged({ tag: 'red' })),
+    store.projects(scope, ALL_TIMES),
+    statisticsOf(store, { groupBy: 'run_type' }, scope),
+    numbered([1, 5, 7], (traceId) => store.outline(scope, traceId)),
+    numbered([1, 5, 7], (traceId) => store.feedback(scope, traceId)),
+    numbered(ALL, (runId) => store.details(scope, runId)),
+    numbered([3, 6], (runId) => store.payload(scope, runId, 'outputs')),
+    store.attachment(scope, id(3), 'a'),
+  ]);
 }
 
 type Row = [title: string, target: RemovalTarget, kept: readonly number[], traces: number, project?: string];
@@ -82,11 +84,9 @@ export const removalCases: readonly StoreCase[] = [
   ...table<Row>('Each removal deletes', ROWS, async (store, [, target, kept, traces, project]) => {
     const expected = { runs: ALL.length - kept.length, traces };
     const scope = { ...SCOPE, ...(project !== undefined && { project }) };
-    await fill(store);
-    await store.apply(OTHER, OPERATIONS);
     // The tenant `third` never contains the removed runs, so its results are the expected results.
     const third = { tenant: 'third' };
-    await fill(store, kept, third);
+    await Promise.all([fill(store), store.apply(OTHER, OPERATIONS), fill(store, kept, third)]);
     const answers = await answersOf(store, third);
     const { cursor } = await store.changes(SCOPE, undefined, 10);
 

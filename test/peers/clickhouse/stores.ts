@@ -1,0 +1,69 @@
+// Stores whose tests share a database.
+import { expect, onTestFinished } from 'vitest';
+import { isObject } from '../../../src/base/options.ts';
+import { ClickHouseStore } from '../../../src/receiver/store/clickhouse/clickhouse-store.ts';
+import type { Store } from '../../../src/receiver.ts';
+
+/**
+ * Opens a store that adds the name of the test to the names of tenants. Each test has its own tenants, because creating
+ * or emptying tables takes longer than a test.
+ */
+export async function openStore(url: string): Promise<ClickHouseStore> {
+  const store = await ClickHouseStore.open(url, { batchDelayMs: 0 });
+  onTestFinished(() => store.close());
+  const { currentTestName } = expect.getState();
+  const ofTest = (value: unknown): unknown =>
+    isObject(value) && 'tenant' in value ? { ...value, tenant: `${currentTestName} ${value.tenant}` } : value;
+  return new Proxy(store, {
+    get(target, name: keyof ClickHouseStore) {
+      const method: unknown = target[name];
+      return typeof method === 'function' ? (...args: unknown[]) => method.apply(target, args.map(ofTest)) : method;
+    },
+  });
+}
+
+const LATE_METHODS: readonly string[] = [
+  'runs',
+  'attachment',
+  'projects',
+  'traces',
+  'threads',
+  'list',
+  'outline',
+  'details',
+  'payload',
+  'statistics',
+  'suggestions',
+  'changes',
+  'feedback',
+  'removable',
+  'remove',
+] satisfies (keyof Store)[];
+
+/** Returns a store whose queries wait until they see all earlier writes. */
+export function settling(store: ClickHouseStore): Store {
+  let settled: Promise<void> | undefined;
+  const settle = (): Promise<void> => {
+    settled ??= store.settled();
+    return settled;
+  };
+  return new Proxy(store, {
+    get(target, name: keyof Store) {
+      const call = (target[name] as (...args: unknown[]) => unknown).bind(target);
+      const isLate = LATE_METHODS.includes(name);
+      if (name === 'runs') {
+        return async function* (...args: unknown[]) {
+          await settle();
+          yield* call(...args) as ReturnType<Store['runs']>;
+        };
+      }
+      if (!isLate && name !== 'apply' && name !== 'addFeedback') return call;
+      return async (...args: unknown[]) => {
+        if (isLate) await settle();
+        const result = await call(...args);
+        if (!isLate || name === 'remove') settled = undefined;
+        return result;
+      };
+    },
+  });
+}
