@@ -8,7 +8,7 @@ const WORDS = 'concat(texts[2], texts[3], texts[4])';
  * The text of a message in which searches look for words, in lower case and without accents (see `wordsOf`). The text
  * index only applies to this expression.
  */
-export const SEARCHED_TEXT = `if(isValidASCII(${WORDS}), lower(${WORDS}),
+export const SEARCHED_TEXT: string = `if(isValidASCII(${WORDS}), lower(${WORDS}),
     lowerUTF8(replaceRegexpAll(normalizeUTF8NFKD(${WORDS}), '\\p{M}+', '')))`;
 
 /**
