@@ -14,9 +14,9 @@ const ROOT = 4;
 const MODEL_CALL = 8;
 const KINDS = 16;
 /** Number of latency codes: 0 for runs that have not ended, and the index of each latency bucket + 1. */
-export const LATENCIES = LATENCY_BUCKETS + 1;
+export const LATENCIES: number = LATENCY_BUCKETS + 1;
 /** Number of values of the column `figures_code`. */
-export const FIGURES_CODES = KINDS * LATENCIES;
+export const FIGURES_CODES: number = KINDS * LATENCIES;
 
 /**
  * Returns the kind and the latency of a run as one number. Statistics read this column instead of four, and group runs
