@@ -12,7 +12,7 @@ const STATUSES: readonly RunStatus[] = ['success', 'error', 'pending'];
 /** The kind of a run is its status, plus these numbers for root runs and for model calls. */
 const ROOT = 4;
 const MODEL_CALL = 8;
-const KINDS = 16;
+export const KINDS = 16;
 /** Number of latency codes: 0 for runs that have not ended, and the index of each latency bucket + 1. */
 export const LATENCIES: number = LATENCY_BUCKETS + 1;
 /** Number of values of the column `figures_code`. */

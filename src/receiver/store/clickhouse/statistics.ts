@@ -9,7 +9,7 @@ import type { Scope } from '../store.ts';
 import { type StartRange, type TimeBuckets, timeBucketsOf } from '../time-buckets.ts';
 import { allOf, conditionOf } from './conditions.ts';
 import { type ClickHouse, integer, type Sql, sql, string, strings } from './connection.ts';
-import { FIGURES_CODES, LATENCIES, runKindOf } from './run-row.ts';
+import { FIGURES_CODES, KINDS, LATENCIES, runKindOf } from './run-row.ts';
 import { searchConditions } from './search.ts';
 
 /** See `QueryStore.statistics`. ClickHouse counts the runs with the same group, time bucket, kind and latency bucket. */
@@ -112,8 +112,9 @@ type CountRow = Required<Usage> & {
 };
 
 /**
- * Counts the runs, and those of each group in `names`. The inner query combines all parts of the key in one number of 32
- * bits, which ClickHouse groups twice as fast as separate columns. The outer query adds up the groups to the totals.
+ * Counts the runs, and those of each group in `names`. All parts of the key are combined in one number of 32 bits, which
+ * ClickHouse groups twice as fast as separate columns. The innermost query reads the runs, and the next one adds up the
+ * groups to the totals, whose group index is 0.
  */
 async function countsIn(
   db: ClickHouse,
@@ -127,23 +128,22 @@ async function countsIn(
   const buckets = Math.floor((toUs - firstUs) / stepUs) + 1;
   const index = groupIndex(grouping, names);
   const sums = (from: string, to: string) => USAGE_KEYS.map((key) => `sum(${from}${key}) AS ${to}${key}`).join(', ');
-  const total = '(0, bucket_index, kind_code)';
-  const ofGroup = `(group_index, ${hasSeries ? 'bucket_index' : '0'}, kind_code)`;
-  const cells = grouping.isTag
-    ? `[if(group_index = 0, ${total}, ${ofGroup})]`
-    : `if(group_index = 0, [${total}], [${total}, ${ofGroup}])`;
-  return await db.rows<CountRow>(
+  const codesOfGroup = buckets * FIGURES_CODES;
+  const total = `run_code % ${codesOfGroup}`;
+  const withoutBucket = `run_code - ${total} + run_code % ${FIGURES_CODES}`;
+  const ofGroup = hasSeries ? 'run_code' : withoutBucket;
+  const rows = await db.rows<Omit<CountRow, 'grp' | 'bucket' | 'kind'> & { cell: number }>(
     sql(
-      `SELECT arrayJoin(${cells}) AS cell, cell.1 AS grp, cell.2 AS bucket, cell.3 AS kind, sum(number) AS runs,
-          ${sums('added_', '')}, groupArray(latency) AS latency_buckets, groupArray(number) AS latency_runs
+      `SELECT intDiv(code, ${LATENCIES}) AS cell, sum(number) AS runs, ${sums('added_', '')},
+          groupArray(code % ${LATENCIES}) AS latency_buckets, groupArray(number) AS latency_runs
         FROM (
-          SELECT *, intDiv(code, ${FIGURES_CODES}) AS place, intDiv(place, ${buckets}) AS group_index,
-            place % ${buckets} AS bucket_index, intDiv(code % ${FIGURES_CODES}, ${LATENCIES}) AS kind_code, code % ${LATENCIES} AS latency
+          SELECT arrayJoin(if(run_code < ${codesOfGroup}, [run_code], [${grouping.isTag ? '' : `${total}, `}${ofGroup}])) AS code,
+            sum(run_number) AS number, ${sums('run_', 'added_')}
           FROM (
-            SELECT toUInt32((${index.sql} * ${buckets} + intDiv(start_us - ?, ?)) * ${FIGURES_CODES} + figures_code) AS code,
-              count() AS number, ${sums('counted_', 'added_')}
-            FROM runs FINAL WHERE ${conditions.sql} GROUP BY code
-          )
+            SELECT toUInt32((${index.sql} * ${buckets} + intDiv(start_us - ?, ?)) * ${FIGURES_CODES} + figures_code) AS run_code,
+              count() AS run_number, ${sums('counted_', 'run_')}
+            FROM runs FINAL WHERE ${conditions.sql} GROUP BY run_code
+          ) GROUP BY code
         ) GROUP BY cell`,
       ...index.params,
       integer(firstUs),
@@ -151,6 +151,10 @@ async function countsIn(
       ...conditions.params,
     ),
   );
+  return rows.map(({ cell, ...row }) => {
+    const at = Math.floor(cell / KINDS);
+    return { ...row, grp: Math.floor(at / buckets), bucket: at % buckets, kind: cell % KINDS };
+  });
 }
 
 function countedIn(row: CountRow, time: TimeBuckets): Counted {
@@ -182,14 +186,14 @@ async function feedbackIn(
         FROM (SELECT run, key, score FROM feedback FINAL WHERE tenant = ?) AS feedback
         JOIN (
           SELECT id, arrayFilter(name -> has(?, name), ${groups.sql}) AS groups FROM runs FINAL
-          WHERE ${conditions.sql} AND id IN (SELECT run FROM feedback WHERE tenant = ?)
+          PREWHERE id IN (SELECT run FROM feedback WHERE tenant = ?) WHERE ${conditions.sql}
         ) AS found ON found.id = feedback.run
         GROUP BY key, groups`,
       string(tenant),
       strings(names),
       ...groups.params,
-      ...conditions.params,
       string(tenant),
+      ...conditions.params,
     ),
   );
 }
