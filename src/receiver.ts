@@ -5,6 +5,7 @@ export type { Feedback, FeedbackFigures } from './receiver/feedback/feedback.ts'
 export type * from './receiver/query/filter.ts';
 export type * from './receiver/query/query.ts';
 export { createReceiver, type Receiver, type ReceiverOptions } from './receiver/receiver.ts';
+export { ClickHouseStore, type ClickHouseStoreOptions } from './receiver/store/clickhouse/clickhouse-store.ts';
 export { MemoryStore, type MemoryStoreOptions } from './receiver/store/memory-store.ts';
 export { type Price, type Prices, withCost } from './receiver/store/prices.ts';
 export {

@@ -35,7 +35,7 @@ Exit code:
 /** Interval between progress lines, in milliseconds. */
 const PROGRESS_MS = 5_000;
 /** A copy deletes no traces. The receiver that uses the store enforces its own limits later. */
-const NO_LIMITS = { maxAgeMs: 40 * 365 * 86_400_000, maxBytes: Number.MAX_SAFE_INTEGER };
+const NO_LIMITS = { maxAgeMs: 40 * 365 * 86_400_000 };
 
 export function define(command: Command, context: CommandContext): void {
   command.description('Copies runs between stores.');
@@ -94,7 +94,9 @@ async function copy(
   const from = await (isUrl(fromLocation) ? ClickHouseStore.open(fromLocation, NO_LIMITS) : openToRead(fromLocation));
   let isComplete: boolean;
   try {
-    const to = await (isUrl(toLocation) ? ClickHouseStore : SqliteStore).open(toLocation, options);
+    const to = await (isUrl(toLocation)
+      ? ClickHouseStore.open(toLocation, options)
+      : SqliteStore.open(toLocation, { ...options, maxBytes: Number.MAX_SAFE_INTEGER }));
     isComplete = await copyTenants(from, to, context).finally(() => to.close());
   } finally {
     await from.close();

@@ -8,7 +8,8 @@ import { root } from '../support/folders.ts';
 import { entries } from './repository.ts';
 
 /** Names that occur only in modules of the receiver. */
-const OF_THE_RECEIVER = /\b(createReceiver|MemoryStore|SqliteStore|createRoutes|WorkerLink|Dicer|DatabaseSync)\b/;
+const OF_THE_RECEIVER =
+  /\b(createReceiver|MemoryStore|SqliteStore|ClickHouseStore|createRoutes|WorkerLink|Dicer|DatabaseSync)\b/;
 
 /** Names that occur only in modules of the clients, and only in modules of delivery. */
 const OF_THE_CLIENTS = /\b(serviceApi|submitFeedback|InvalidRequestError)\b/;

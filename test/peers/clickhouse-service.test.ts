@@ -6,7 +6,8 @@ import { request } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 import { root, temporaryFolder } from '../support/folders.ts';
 import { listen } from '../support/listen.ts';
-import { moduleText, runRunspan, type Started, startNode } from '../support/program.ts';
+import { moduleText, runNode, runRunspan, type Started, startNode } from '../support/program.ts';
+import { asApplication, snippetsIn } from './application.ts';
 import { startServer } from './clickhouse/database.ts';
 
 const COMMAND = join(root, 'dist/cli/main.js');
@@ -53,6 +54,16 @@ async function startBalancer(urls: readonly string[]): Promise<string> {
   onTestFinished(() => void server.close());
   return await listen(server);
 }
+
+test('the program in docs/self-hosting.md opens a migrated database, and refuses another', async () => {
+  const { url, stop } = await startServer();
+  onTestFinished(stop);
+  const [program] = snippetsIn('docs/self-hosting.md').filter(({ code }) => code.includes('ClickHouseStore.open'));
+  const run = () => runNode([asApplication(program?.code ?? '')], { RUNSPAN_STORE: url });
+  expect(await run()).toMatchObject({ code: 1, stderr: expect.stringContaining('run `runspan store migrate`') });
+  expect(await runRunspan(['store', 'migrate', '--store', url])).toMatchObject({ code: 0 });
+  expect(await run()).toMatchObject({ code: 0, stderr: '' });
+});
 
 test('two receivers store each run once while one of them is killed and started again', async () => {
   const folder = temporaryFolder();

@@ -1,4 +1,6 @@
 import { diagnostics } from '../../../base/diagnostics.ts';
+import { RunspanError } from '../../../base/errors.ts';
+import { type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../../../base/options.ts';
 import { messageOf } from '../../../base/text.ts';
 import { setTimer } from '../../../base/timers.ts';
 import type { Attachment } from '../../../run/record.ts';
@@ -15,8 +17,8 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../../query/query.ts';
-import { type Ages, MAX_AGE_MS, type ProjectAges } from '../ages.ts';
-import type { KeyStore, StoredKey } from '../key-store.ts';
+import { type Ages, MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../ages.ts';
+import type { StoredKey } from '../key-store.ts';
 import { checkedPrices, type Prices } from '../prices.ts';
 import type { PayloadField, ProjectSummary, RunDetails, RunSummary, ThreadSummary, TraceSummary } from '../run-view.ts';
 import type {
@@ -54,41 +56,61 @@ import { statistics } from './statistics.ts';
 import { threads } from './threads.ts';
 import { MessageWriter } from './writer.ts';
 
-/** Options of `ClickHouseStore.open`. */
+/** Options for a store in ClickHouse. All receivers with the same database should have the same options. */
 export interface ClickHouseStoreOptions {
   /**
-   * Token prices, used to calculate the cost of runs that report no cost.
+   * Token prices, used to calculate the cost of runs that report no cost. The cost is calculated when a run changes, and
+   * when it is opened.
    * @default none
    */
   prices?: Prices;
   /**
-   * Age above which traces are deleted, in milliseconds.
+   * Maximum age of a trace, in milliseconds. Whole days of traces are deleted, at most once an hour. The day of a trace
+   * is the day on which it started, or on which its latest message arrived if that is later.
    * @default 2592000000 (30 days)
    */
   maxAgeMs?: number;
   /**
    * Maximum ages of the traces in individual projects, in milliseconds by tenant and project name, instead of `maxAgeMs`.
+   * The tenant of a receiver without tenants is `default`. The project of a trace is that of its root run.
    * @default none
    */
-  projectMaxAgeMs?: ProjectAges;
+  projectMaxAgeMs?: Readonly<Record<string, Readonly<Record<string, number>>>>;
   /**
-   * Time for which messages are collected before they are inserted, in milliseconds.
+   * Time for which operations are collected before they are inserted together, in milliseconds. A longer time means
+   * fewer and larger inserts, and `apply` takes longer.
    * @default 200
    */
   batchDelayMs?: number;
 }
 
-const BATCH_DELAY_MS = 200;
+const DEFAULTS: Required<ClickHouseStoreOptions> = {
+  prices: {},
+  maxAgeMs: MAX_AGE_MS,
+  projectMaxAgeMs: {},
+  batchDelayMs: 200,
+};
+const CHECKS: Checks<ClickHouseStoreOptions> = {
+  prices: ['an object', isObject],
+  maxAgeMs: WHOLE_FROM_1,
+  projectMaxAgeMs: PROJECT_AGES,
+  batchDelayMs: wholeFrom(0),
+};
+
 /** Interval at which old traces are deleted, in milliseconds. */
 const EXPIRE_MS = 3_600_000;
 /** Minimum time until old traces are deleted for the first time, in milliseconds. The maximum is twice as long. */
 const FIRST_EXPIRE_MS = 60_000;
 
 /**
- * A store in ClickHouse, for more runs than one machine can hold. Several receivers can use the same database. Lists,
- * statistics and searches show a run a few seconds after it was stored.
+ * A store that keeps runs in a ClickHouse database, for more runs than one machine can hold. Several receivers can use
+ * the same database. When `apply` resolves, ClickHouse has acknowledged the runs. Lists, statistics and searches show
+ * changes about a second later.
+ *
+ * If ClickHouse cannot be reached, fails or is overloaded, methods reject with a `StoreError`, and can be called again.
+ * Above 64 MiB of pending operations, `apply` rejects with a `StoreError` whose reason is `busy`.
  */
-export class ClickHouseStore implements Store, KeyStore {
+export class ClickHouseStore implements Store {
   readonly #db: ClickHouse;
   readonly #prices: Prices;
   readonly #writer: MessageWriter;
@@ -97,23 +119,35 @@ export class ClickHouseStore implements Store, KeyStore {
   #expireTimer: NodeJS.Timeout;
   #ages: Ages;
 
-  /** Connects to a database whose schema is up to date. The URL contains the user, the password and the database. */
+  /**
+   * Connects to a database that `runspan store migrate` has prepared. `url` is the address of ClickHouse's HTTP interface
+   * with the user, the password and the database, for example `https://user:password@host:8443/runspan`. Rejects with
+   * `RUNSPAN_STORE_FAILED` if the package `@clickhouse/client` is not installed. Rejects with `RUNSPAN_STORE_INVALID` if
+   * the database was not migrated, or was migrated by another version of runspan. Rejects with a `StoreError` if
+   * ClickHouse cannot be reached or refuses the user.
+   */
   static async open(url: string, options: ClickHouseStoreOptions = {}): Promise<ClickHouseStore> {
+    const checked = { ...DEFAULTS, ...checkedOptions('the options', options, CHECKS) };
+    const prices = checkedPrices(checked.prices);
+    // The URL may contain a password, so the error does not show it.
+    if (typeof url !== 'string' || !/^https?:/.test(url) || !URL.canParse(url)) {
+      throw new RunspanError('RUNSPAN_INVALID_OPTION', 'Expected the URL of a store in ClickHouse to start with http');
+    }
     const db = await ClickHouse.connect(url);
     try {
       await checkSchema(db);
-      return new ClickHouseStore(db, options);
+      return new ClickHouseStore(db, { ...checked, prices });
     } catch (error) {
       await db.close();
       throw error;
     }
   }
 
-  private constructor(db: ClickHouse, options: ClickHouseStoreOptions) {
-    const { prices = {}, batchDelayMs = BATCH_DELAY_MS, maxAgeMs = MAX_AGE_MS, projectMaxAgeMs = {} } = options;
+  private constructor(db: ClickHouse, options: Required<ClickHouseStoreOptions>) {
+    const { prices, batchDelayMs, ...ages } = options;
     this.#db = db;
-    this.#ages = { maxAgeMs, projectMaxAgeMs };
-    this.#prices = checkedPrices(prices);
+    this.#ages = ages;
+    this.#prices = prices;
     const places = new PlaceFinder(db);
     this.#writer = new MessageWriter(db, places, batchDelayMs, (groups) => this.#derivation.add(groups));
     const nowUs = () => this.#writer.nowUs();
@@ -127,7 +161,10 @@ export class ClickHouseStore implements Store, KeyStore {
     }, firstMs).unref();
   }
 
-  /** Replaces `projectMaxAgeMs`. */
+  /**
+   * Replaces `projectMaxAgeMs`.
+   * @internal
+   */
   async setProjectAges(projectMaxAgeMs: ProjectAges): Promise<void> {
     this.#ages = { ...this.#ages, projectMaxAgeMs };
   }
@@ -234,25 +271,34 @@ export class ClickHouseStore implements Store, KeyStore {
     return await tokensRevokedMs(this.#db, scope, ids);
   }
 
-  /** Returns the names of all tenants that have runs. */
+  /**
+   * Returns the names of all tenants that have runs.
+   * @internal
+   */
   async tenants(): Promise<string[]> {
     const rows = await this.#db.rows<{ tenant: string }>(sql('SELECT DISTINCT tenant FROM runs ORDER BY tenant'));
     return rows.map(({ tenant }) => tenant);
   }
 
+  /** @internal */
   async revokedTokens(scope: Scope): Promise<RevokedToken[]> {
     return await readRevokedTokens(this.#db, scope);
   }
 
+  /** @internal */
   async key(id: string): Promise<StoredKey | undefined> {
     return await readKey(this.#db, id);
   }
 
+  /** @internal */
   async useKey(id: string, usedMs: number): Promise<void> {
     await useKey(this.#db, id, usedMs);
   }
 
-  /** Returns figures for monitoring. `unindexedRuns` counts the groups of runs that lists do not show yet. */
+  /**
+   * Returns figures for monitoring. `unindexedRuns` counts the groups of runs that lists do not show yet.
+   * @internal
+   */
   async status(): Promise<StoreStatus> {
     const [row] = await this.#db.rows<{ bytes: number; free: number }>(
       sql(`SELECT (SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = currentDatabase()) AS bytes,
@@ -267,12 +313,16 @@ export class ClickHouseStore implements Store, KeyStore {
     };
   }
 
-  /** Resolves when lists show all stored messages. */
+  /**
+   * Resolves when lists show all stored messages.
+   * @internal
+   */
   async settled(): Promise<void> {
     await this.#writer.idle();
     await this.#derivation.settle();
   }
 
+  /** Closes the store. Resolves when all pending writes are done. */
   async close(): Promise<void> {
     clearInterval(this.#expireTimer);
     await this.#writer.idle();

@@ -13,7 +13,7 @@ import {
 } from '../../../base/options.ts';
 import { shown } from '../../../base/text.ts';
 import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, ThreadQuery } from '../../query/query.ts';
-import { MAX_AGE_MS, type ProjectAges } from '../ages.ts';
+import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../ages.ts';
 import type { KeyStore } from '../key-store.ts';
 import { checkedPrices, type Prices } from '../prices.ts';
 import { singleValueOf } from '../run-filter.ts';
@@ -75,12 +75,7 @@ const DEFAULTS: Required<SqliteStoreOptions> = {
 };
 const CHECKS: Checks<SqliteStoreOptions> = {
   maxAgeMs: WHOLE_FROM_1,
-  projectMaxAgeMs: [
-    'an object with an object of whole numbers from 1 for each tenant',
-    (value) =>
-      isObject(value) &&
-      Object.values(value).every((ages) => isObject(ages) && Object.values(ages).every(WHOLE_FROM_1[1])),
-  ],
+  projectMaxAgeMs: PROJECT_AGES,
   // The file of an empty store has 0.7 MB.
   maxBytes: wholeFrom(1024 ** 2),
   prices: ['an object', isObject],
