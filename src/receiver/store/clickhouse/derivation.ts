@@ -30,8 +30,6 @@ const LINKS_MAX = 1_000;
 
 interface Due extends ChangedGroup {
   readonly dueMs: number;
-  /** Whether the group is derived without others, because it may be too large. */
-  readonly isAlone?: boolean;
 }
 
 /**
@@ -44,11 +42,14 @@ export class Derivation {
   readonly #onChange: (tenant: string, traceIds: readonly string[]) => Promise<void>;
   readonly #nowUs: () => number;
   readonly #due = new Map<string, Due>();
+  /** Groups that could not be derived. They are derived without others, because they may be too large. */
+  readonly #failed = new Set<string>();
   /** Time before which a group is not derived again, in milliseconds, by tenant and group. */
   readonly #pausedUntilMs = new Map<string, number>();
   #sweptUs: number;
   #timer: NodeJS.Timeout | undefined;
   #work: Promise<void> | undefined;
+  #hasFailed = false;
   #isClosed = false;
 
   constructor(
@@ -125,39 +126,63 @@ export class Derivation {
   async #run(): Promise<void> {
     try {
       while (!this.#isClosed && (await this.#deriveSome(performance.now()))) {}
-      const nowUs = this.#nowUs();
-      if (this.#isClosed || nowUs - this.#sweptUs < SWEEP_MS * 1_000) return;
-      const sinceUs = this.#sweptUs - OVERLAP_US;
-      await this.#linkWaiting(sinceUs);
-      const found = await this.#underivedGroups(sinceUs);
-      this.add(found);
-      if (found.length < SWEPT_GROUPS_MAX) this.#sweptUs = nowUs;
+      await this.#sweep();
+      this.#hasFailed = this.#failed.size > 0;
     } catch (error) {
-      diagnostics.warn(`the store in ClickHouse could not update its lists and retries: ${messageOf(error)}`);
+      if (!this.#hasFailed && !this.#isClosed) {
+        diagnostics.warn(`the store in ClickHouse could not update its lists and retries: ${messageOf(error)}`);
+      }
+      this.#hasFailed = true;
       await new Promise<void>((resolve) => setTimer(resolve, RETRY_MS).unref());
     }
   }
 
+  /** Finds waiting groups whose other runs have arrived, and groups that another server has not derived. */
+  async #sweep(): Promise<void> {
+    const nowUs = this.#nowUs();
+    if (this.#isClosed || nowUs - this.#sweptUs < SWEEP_MS * 1_000) return;
+    const sinceUs = this.#sweptUs - OVERLAP_US;
+    await this.#linkWaiting(sinceUs);
+    const found = await this.#underivedGroups(sinceUs);
+    this.add(found);
+    if (found.length < SWEPT_GROUPS_MAX) this.#sweptUs = nowUs;
+  }
+
   /** Derives some of the groups that are due. Returns whether there were any. */
   async #deriveSome(nowMs: number): Promise<boolean> {
-    const ready = [...this.#due.values()].filter(({ dueMs }) => dueMs <= nowMs);
-    const [first] = ready;
+    const groups = this.#nextGroups(nowMs);
+    const [first] = groups.values();
     if (first === undefined) return false;
-    const together = ready.filter(({ tenant, isAlone }) => tenant === first.tenant && !isAlone).slice(0, GROUPS_MAX);
-    const group = first.isAlone ? [first] : together;
-    for (const { tenant, grp } of group) this.#due.delete(tenant + grp);
+    for (const key of groups.keys()) this.#due.delete(key);
     try {
       await this.#deriveGroups(
         first.tenant,
-        group.map(({ grp }) => grp),
+        [...groups.values()].map(({ grp }) => grp),
       );
+      for (const key of groups.keys()) this.#failed.delete(key);
     } catch (error) {
-      // Retries the groups one by one, because one of them may have caused the error.
       const dueMs = nowMs === Number.POSITIVE_INFINITY ? 0 : nowMs + RETRY_MS;
-      for (const due of group) this.#due.set(due.tenant + due.grp, { ...due, dueMs, isAlone: true });
+      for (const [key, due] of groups) {
+        this.#due.set(key, { ...due, dueMs });
+        this.#failed.add(key);
+      }
       throw error;
     }
     return true;
+  }
+
+  /** Returns groups of a tenant that are due, or one that has failed, by tenant and group. */
+  #nextGroups(nowMs: number): Map<string, Due> {
+    const groups = new Map<string, Due>();
+    for (const [key, due] of this.#due) {
+      const [first = due] = groups.values();
+      if (due.dueMs > nowMs || due.tenant !== first.tenant) continue;
+      const isAlone = this.#failed.has(key);
+      if (isAlone && groups.size > 0) continue;
+      groups.set(key, due);
+      if (isAlone || groups.size === GROUPS_MAX) break;
+    }
+    return groups;
   }
 
   async #deriveGroups(tenant: string, grps: readonly string[]): Promise<void> {
