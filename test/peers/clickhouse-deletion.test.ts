@@ -87,6 +87,7 @@ const WITH_PROJECT: Ages = { ...MAX_AGE, projectMaxAgeMs: { default: { shop: 60 
 describe('the maximum age of traces in ClickHouse', () => {
   test.each<[string, Ages, days: number, kept: readonly number[]]>([
     ['keeps younger traces', MAX_AGE, 29, [1, 2, 3]],
+    ['may be longer than the time since 1970', { ...MAX_AGE, maxAgeMs: 9_000 * 365 * DAY_MS }, 62, [1, 2, 3]],
     ['deletes older traces', MAX_AGE, 32, []],
     ['may be shorter for a project', WITH_PROJECT, 2, [1, 3]],
     ['may be longer for a project', WITH_PROJECT, 32, [1]],

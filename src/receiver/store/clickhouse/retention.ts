@@ -16,7 +16,8 @@ export async function expire(db: ClickHouse, ages: Ages, nowMs: number = Date.no
     ages.maxAgeMs,
     ...Object.values(ages.projectMaxAgeMs).flatMap((projects) => Object.values(projects)),
   );
-  await dropDays(db, nowMs - longestMs);
+  // Days before 1970 do not fit into ClickHouse's type `Date`.
+  await dropDays(db, Math.max(nowMs - longestMs, TOMBSTONES_MS));
   await deleteExpiredProjects(db, ages, nowMs, longestMs);
   // Messages of removed runs may have arrived after the removal.
   await deleteRemoved(db, dayOfMs(nowMs - TOMBSTONES_MS));
