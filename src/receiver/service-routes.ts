@@ -12,18 +12,20 @@ export const serviceRoutes: readonly Route[] = [
 /** Time in which a store that is ready answers, in milliseconds. */
 const READY_MS = 2_000;
 
+/** Resolves with undefined if the store fails or does not answer in time. */
+async function inTime<Answer>(answer: Promise<Answer> | undefined): Promise<Answer | undefined> {
+  return (await Promise.race([answer?.catch(() => undefined), delay(READY_MS, undefined)])) ?? undefined;
+}
+
 /** Responds with status 200 if the store answers a query in time. */
 async function readiness({ store, scope }: Call): Promise<RouteResponse> {
-  const answered = store.changes(scope, undefined, 1).then(
-    () => true,
-    () => false,
-  );
-  const isReady = await Promise.race([answered, delay(READY_MS, undefined)]);
-  if (!isReady) throw new HttpError(503, 'The store does not answer');
+  if ((await inTime(store.changes(scope, undefined, 1))) === undefined)
+    throw new HttpError(503, 'The store does not answer');
   return { status: 200, body: { status: 'ready' } };
 }
 
+/** Responds without the metrics of the store if the store does not answer. */
 async function metrics({ metrics: counts, streams, status }: Call): Promise<RouteResponse> {
-  const content = counts.text(streams.size, await status?.());
+  const content = counts.text(streams.size, await inTime(status?.()));
   return { status: 200, headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }, content };
 }

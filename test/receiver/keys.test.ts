@@ -222,6 +222,31 @@ test('/metrics counts accepted runs, refused requests and bytes, and measures th
     expect(line).toMatch(/^(# (HELP|TYPE) runspan_\w+ .+|runspan_\w+(\{.+\})? [\d.e-]+)$/);
 });
 
+test('/metrics has the figures of the process while the store fails, for a key that was used before', async () => {
+  const later = fakeClock();
+  const { url, store, addKey } = await startService();
+  const keys = (['metrics', 'admin'] as const).map((permission) => addKey({ tenant: 'acme', permission }).text);
+  const answers = () =>
+    Promise.all(
+      keys.map(async (key) => {
+        const { statusCode, body } = await request(`${url}/metrics`, { headers: { 'x-api-key': key } });
+        const text = await body.text();
+        return [statusCode, ['open_streams', 'write_queue'].filter((name) => text.includes(name))];
+      }),
+    );
+  const all = [200, ['open_streams', 'write_queue']];
+  expect(await answers()).toEqual([all, all]);
+  await store.close();
+  later(CACHE_MS);
+  for (let scrape = 0; scrape < 2; scrape += 1) {
+    expect(await answers()).toEqual([
+      [200, ['open_streams']],
+      [500, []],
+    ]);
+    later(CACHE_MS);
+  }
+});
+
 test('feedback tokens have the public URL, and work without a key', async () => {
   const { url, store, addKey } = await startService({ publicUrl: 'https://runs.example' });
   const run = makeRun();
