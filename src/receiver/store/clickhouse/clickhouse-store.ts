@@ -2,7 +2,7 @@ import { diagnostics } from '../../../base/diagnostics.ts';
 import { RunspanError } from '../../../base/errors.ts';
 import { type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../../../base/options.ts';
 import { messageOf } from '../../../base/text.ts';
-import { setTimer } from '../../../base/timers.ts';
+import { delay, setTimer } from '../../../base/timers.ts';
 import type { Attachment } from '../../../run/record.ts';
 import type { Feedback } from '../../feedback/feedback.ts';
 import type {
@@ -97,6 +97,8 @@ const CHECKS: Checks<ClickHouseStoreOptions> = {
   batchDelayMs: wholeFrom(0),
 };
 
+/** Time that pending operations have when the store is closed, in milliseconds. */
+const CLOSE_MS = 5_000;
 /** Interval at which old traces are deleted, in milliseconds. */
 const EXPIRE_MS = 3_600_000;
 /** Minimum time until old traces are deleted for the first time, in milliseconds. The maximum is twice as long. */
@@ -322,12 +324,18 @@ export class ClickHouseStore implements Store {
     await this.#derivation.settle();
   }
 
-  /** Closes the store. Resolves when all pending writes are done. */
+  /** Closes the store. Waits up to 5 s for pending operations. Operations that are not stored by then are rejected. */
   async close(): Promise<void> {
     clearInterval(this.#expireTimer);
+    const finished = this.#finish();
+    await Promise.race([finished, delay(CLOSE_MS, undefined)]);
+    await this.#db.close();
+    await finished;
+  }
+
+  async #finish(): Promise<void> {
     await this.#writer.idle();
     await this.#derivation.close();
     await this.#changes.close();
-    await this.#db.close();
   }
 }

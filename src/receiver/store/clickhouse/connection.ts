@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { ClickHouseClient } from '@clickhouse/client';
 import { RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
@@ -39,6 +40,7 @@ const SETTINGS = {
 /** Sends queries and inserts to a ClickHouse server. Failures of the server become a `StoreError`. */
 export class ClickHouse {
   readonly #client: ClickHouseClient;
+  readonly #closing = new AbortController();
 
   /** Loads the package `@clickhouse/client`. The URL contains the user, the password and the database. */
   static async connect(url: string): Promise<ClickHouse> {
@@ -62,12 +64,14 @@ export class ClickHouse {
 
   private constructor(client: ClickHouseClient) {
     this.#client = client;
+    // Each request adds a listener.
+    setMaxListeners(0, this.#closing.signal);
   }
 
   async rows<Row>({ sql, params }: Sql): Promise<Row[]> {
     const { query, query_params } = numbered(sql, params);
-    return await attempt(async () => {
-      const result = await this.#client.query({ query, query_params, format: 'JSONEachRow' });
+    return await this.#attempt(async (abort_signal) => {
+      const result = await this.#client.query({ query, query_params, format: 'JSONEachRow', abort_signal });
       return await result.json<Row>();
     });
   }
@@ -75,7 +79,8 @@ export class ClickHouse {
   /** Inserts rows into a table in one block. Resolves when ClickHouse has acknowledged the block. */
   async insert(table: string, rows: readonly InsertRow[]): Promise<void> {
     if (rows.length === 0) return;
-    await attempt(() => this.#client.insert({ table, values: rows.map(wellFormed), format: 'JSONEachRow' }));
+    const values = rows.map(wellFormed);
+    await this.#attempt((abort_signal) => this.#client.insert({ table, values, format: 'JSONEachRow', abort_signal }));
   }
 
   /** Inserts rows into a table that is partitioned by `day`. ClickHouse limits the partitions of an insert. */
@@ -92,11 +97,22 @@ export class ClickHouse {
 
   async command({ sql, params }: Sql): Promise<void> {
     const { query, query_params } = numbered(sql, params);
-    await attempt(() => this.#client.command({ query, query_params }));
+    await this.#attempt((abort_signal) => this.#client.command({ query, query_params, abort_signal }));
   }
 
+  /** Ends all requests. Later requests fail. */
   async close(): Promise<void> {
+    this.#closing.abort();
     await this.#client.close();
+  }
+
+  async #attempt<Result>(send: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+    try {
+      this.#closing.signal.throwIfAborted();
+      return await send(this.#closing.signal);
+    } catch (error) {
+      throw storeErrorOf(error);
+    }
   }
 }
 
@@ -184,14 +200,6 @@ const TOO_LARGE_CODES: readonly string[] = [
   '307', // TOO_MANY_BYTES
 ];
 const RETRY_AFTER_S = 5;
-
-async function attempt<Result>(work: () => Promise<Result>): Promise<Result> {
-  try {
-    return await work();
-  } catch (error) {
-    throw storeErrorOf(error);
-  }
-}
 
 function storeErrorOf(error: unknown): StoreError {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';

@@ -33,10 +33,11 @@ export class MessageWriter {
   readonly #places: PlaceFinder;
   readonly #delayMs: number;
   readonly #onStored: (groups: readonly ChangedGroup[]) => void;
+  readonly #pending = new Set<Promise<void>>();
   #calls: Call[] = [];
   #waitingBytes = 0;
   #latestUs = 0;
-  #writing: Promise<void> | undefined;
+  #isWriting = false;
 
   constructor(
     db: ClickHouse,
@@ -56,7 +57,28 @@ export class MessageWriter {
   }
 
   /** Resolves when ClickHouse has acknowledged the messages. */
-  async write(tenant: string, given: readonly RunOperation[]): Promise<void> {
+  async write(tenant: string, operations: readonly RunOperation[]): Promise<void> {
+    const stored = this.#store(tenant, operations);
+    this.#pending.add(stored);
+    try {
+      await stored;
+    } finally {
+      this.#pending.delete(stored);
+    }
+  }
+
+  /** Resolves when no messages are waiting. */
+  async idle(): Promise<void> {
+    while (this.#pending.size > 0) await Promise.allSettled(this.#pending);
+  }
+
+  /** Returns a timestamp in microseconds that is later than all earlier ones of this process. */
+  nowUs(): number {
+    this.#latestUs = Math.max(Date.now() * 1_000, this.#latestUs + 1);
+    return this.#latestUs;
+  }
+
+  async #store(tenant: string, given: readonly RunOperation[]): Promise<void> {
     if (this.#waitingBytes > WAITING_BYTES_MAX) {
       throw new StoreError('busy', 'Too many runs are waiting to be written to ClickHouse', RETRY_AFTER_S);
     }
@@ -67,25 +89,15 @@ export class MessageWriter {
       const attachmentPlaces = await placesOfAttachments(this.#db, tenant, operations);
       await new Promise<void>((resolve, reject) => {
         this.#calls.push({ tenant, operations, attachmentPlaces, resolve, reject });
-        this.#writing ??= this.#writeAll();
+        if (!this.#isWriting) void this.#writeAll();
       });
     } finally {
       this.#waitingBytes -= sizeBytes;
     }
   }
 
-  /** Resolves when no messages are waiting. */
-  async idle(): Promise<void> {
-    while (this.#writing !== undefined) await this.#writing;
-  }
-
-  /** Returns a timestamp in microseconds that is later than all earlier ones of this process. */
-  nowUs(): number {
-    this.#latestUs = Math.max(Date.now() * 1_000, this.#latestUs + 1);
-    return this.#latestUs;
-  }
-
   async #writeAll(): Promise<void> {
+    this.#isWriting = true;
     while (this.#calls.length > 0) {
       if (this.#delayMs > 0) await new Promise<void>((resolve) => setTimer(resolve, this.#delayMs));
       const calls = this.#nextCalls();
@@ -96,7 +108,7 @@ export class MessageWriter {
         for (const { reject } of calls) reject(error);
       }
     }
-    this.#writing = undefined;
+    this.#isWriting = false;
   }
 
   #nextCalls(): Call[] {
