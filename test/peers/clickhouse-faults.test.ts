@@ -1,4 +1,6 @@
 // What clients of a receiver see while ClickHouse fails. ClickHouse runs inside another process (see clickhouse/shim.mjs).
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, afterEach, expect, onTestFinished, test } from 'vitest';
 import { createExporter, startRun } from '../../src/index.ts';
 import { ClickHouseStore } from '../../src/receiver/store/clickhouse/clickhouse-store.ts';
@@ -7,6 +9,7 @@ import { ranged } from '../../src/receiver/store/run-filter.ts';
 import type { Store } from '../../src/receiver/store/store.ts';
 import { MemoryStore, type Receiver } from '../../src/receiver.ts';
 import { call, type Reply, sendJson, start } from '../receiver/wire.ts';
+import { listen } from '../support/listen.ts';
 import { logLines } from '../support/log-lines.ts';
 import { startDatabase } from './clickhouse/database.ts';
 
@@ -54,6 +57,7 @@ const refused = (status: number, detail: string) => ({
 });
 
 const ACCEPTED = { status: 202 };
+const TENANT = { tenant: 'again' };
 
 test('While ClickHouse is away, requests get status 503, and clients that retry store each run once', async () => {
   const lines: string[] = [];
@@ -130,17 +134,56 @@ test('A query gets status 503 if the response of ClickHouse ends in the middle',
   }
 });
 
-test('Lists show the runs that were stored while lists could not be updated', async () => {
+test('Lists show the runs that were stored while lists could not be updated, and one line reports it', async () => {
   const lines = logLines();
   const { receiver } = await startReceiver();
-  await setFaults({ match: 'INSERT INTO runs', code: 241 });
+  await setFaults({ match: 'INSERT INTO runs', code: 241, times: 2 });
   expect(await send(receiver, 50, 'late')).toMatchObject(ACCEPTED);
   const line = 'could not update its lists and retries: ClickHouse is overloaded: ';
   await expect.poll(() => lines).toContainEqual(expect.stringContaining(line));
   expect(await count(receiver, 'late')).toBe(0);
   expect(await query(receiver, `traces/${id(50)}`)).toMatchObject({ status: 200 });
-  await setFaults();
   await expect.poll(() => count(receiver, 'late')).toBe(1);
+  expect(lines.filter((one) => one.includes(line))).toHaveLength(1);
+});
+
+test('A store works again after ClickHouse has refused connections', async () => {
+  const sockets: Socket[] = [];
+  const { hostname, port: shimPort } = new URL(url);
+  const proxy = createServer((socket) => {
+    const forwarded = connect(Number(shimPort), hostname);
+    socket.pipe(forwarded).pipe(socket);
+    sockets.push(socket, forwarded);
+    for (const one of [socket, forwarded]) one.on('error', () => one.destroy());
+  });
+  onTestFinished(() => void proxy.close());
+  const port = Number(new URL(await listen(proxy)).port);
+  const store = await ClickHouseStore.open(url.replace(shimPort, `${port}`), { batchDelayMs: 0 });
+  const tenant = { tenant: 'refused' };
+  await store.apply(tenant, [post(60)]);
+  proxy.close();
+  for (const socket of sockets) socket.destroy();
+  await once(proxy, 'close');
+  const refusal = { reason: 'unavailable', message: expect.stringContaining('ECONNREFUSED') };
+  await expect(store.apply(tenant, [post(61)])).rejects.toMatchObject(refusal);
+  await expect(store.list(tenant, ranged({}))).rejects.toMatchObject(refusal);
+  await listen(proxy, port);
+  await store.apply(tenant, [post(61)]);
+  await store.settled();
+  expect(await runsOf(store, {}, tenant)).toMatchObject([{ id: id(60) }, { id: id(61) }]);
+  await store.close();
+});
+
+test('A store closes while ClickHouse does not respond, and rejects the operations that it has not stored', async () => {
+  const store = await openStore();
+  await setFaults({ match: 'INSERT INTO messages', held: true });
+  const closed = { reason: 'unavailable' };
+  const applied = [70, 71].map((number) =>
+    expect(store.apply({ tenant: 'closed' }, [post(number)])).rejects.toMatchObject(closed),
+  );
+  await store.close();
+  await Promise.all(applied);
+  await expect(store.list({ tenant: 'closed' }, ranged({}))).rejects.toMatchObject(closed);
 });
 
 test('A receiver is alive but not ready while ClickHouse is away or does not respond', async () => {
@@ -154,8 +197,6 @@ test('A receiver is alive but not ready while ClickHouse is away or does not res
     expect(await status('/readyz')).toBe(200);
   }
 }, 20_000);
-
-const TENANT = { tenant: 'again' };
 
 /** Returns what queries return about all runs. */
 async function answers(store: Store): Promise<unknown> {
