@@ -75,14 +75,16 @@ export function percentilesOf(parts: readonly Latencies[]): RunFigures['latency_
   if (parts.length === 0) return undefined;
   const counts = countsOf(parts);
   let total = 0;
-  for (const runs of counts) total += runs;
+  // An iterator takes several times as long.
+  for (let bucket = 0; bucket < LATENCY_BUCKETS; bucket += 1) total += counts[bucket] ?? 0;
   if (total === 0) return undefined;
-  const ranks = PERCENTS.map((percent) => Math.ceil((percent / 100) * total));
   const found: number[] = [];
+  let bucket = -1;
   let runs = 0;
-  for (let bucket = 0; found.length < ranks.length && bucket < LATENCY_BUCKETS; bucket += 1) {
-    runs += counts[bucket] ?? 0;
-    while (runs >= (ranks[found.length] ?? Number.POSITIVE_INFINITY)) found.push(latencyUsOf(bucket) / 1_000);
+  for (const percent of PERCENTS) {
+    const rank = Math.ceil((percent / 100) * total);
+    while (runs < rank) runs += counts[++bucket] ?? 0;
+    found.push(latencyUsOf(bucket) / 1_000);
   }
   const [p50 = 0, p90 = 0, p95 = 0, p99 = 0, max = 0] = found;
   return { p50, p90, p95, p99, max };
