@@ -164,9 +164,10 @@ test('A store works again after ClickHouse has refused connections', async () =>
   proxy.close();
   for (const socket of sockets) socket.destroy();
   await once(proxy, 'close');
-  const refusal = { reason: 'unavailable', message: expect.stringContaining('ECONNREFUSED') };
-  await expect(store.apply(tenant, [post(61)])).rejects.toMatchObject(refusal);
-  await expect(store.list(tenant, ranged({}))).rejects.toMatchObject(refusal);
+  const failure = () => store.list(tenant, ranged({})).catch((error: Error) => error.message);
+  // The client may not have noticed yet that its idle connections are closed.
+  await expect.poll(failure).toContain('ECONNREFUSED');
+  await expect(store.apply(tenant, [post(61)])).rejects.toMatchObject({ reason: 'unavailable' });
   await listen(proxy, port);
   await store.apply(tenant, [post(61)]);
   await store.settled();
@@ -199,17 +200,17 @@ test('A receiver is alive but not ready while ClickHouse is away or does not res
 }, 20_000);
 
 /** Returns what queries return about all runs. */
-async function answers(store: Store): Promise<unknown> {
+function answers(store: Store): Promise<unknown> {
   const all = ranged({});
-  return {
-    runs: await runsOf(store, {}, TENANT),
-    list: await store.list(TENANT, all),
-    traces: await store.traces(TENANT, all),
-    threads: await store.threads(TENANT, all),
-    statistics: await store.statistics(TENANT, ranged({ groupBy: 'user' })),
-    found: await store.list(TENANT, ranged({ text: 'word' })),
-    outlines: await Promise.all([1, 4, 7, 11].map((number) => store.outline(TENANT, id(number)))),
-  };
+  return Promise.all([
+    runsOf(store, {}, TENANT),
+    store.list(TENANT, all),
+    store.traces(TENANT, all),
+    store.threads(TENANT, all),
+    store.statistics(TENANT, ranged({ groupBy: 'user' })),
+    store.list(TENANT, ranged({ text: 'word' })),
+    ...[1, 4, 7, 11].map((number) => store.outline(TENANT, id(number))),
+  ]);
 }
 
 test('Queries equal a scan of all messages after runs were patched late, deleted, and sent again', async () => {
