@@ -16,9 +16,16 @@ import { CommandFailure } from './command-line.ts';
 
 export const DEFAULT_PORT = 4777;
 
-/** Returns the path of the store file. Returns undefined if `RUNSPAN_STORE` is `memory`. */
+/**
+ * Returns the path of the store file. Returns undefined if `RUNSPAN_STORE` is `memory`. Throws if the store is a ClickHouse
+ * database.
+ */
 export function storeFile(named: string | undefined): string | undefined {
   const file = named ?? env('RUNSPAN_STORE') ?? join(homedir(), '.runspan', 'runs.db');
+  if (isUrl(file)) {
+    // The URL may contain a password, so the error does not show it.
+    throw new CommandFailure('expected a store file, got a URL: use `runspan serve` for a ClickHouse database');
+  }
   return file === 'memory' ? undefined : file;
 }
 

@@ -127,3 +127,17 @@ describe('runspan store copy', () => {
     }
   });
 });
+
+describe('a command that reads a store file', () => {
+  it.each([[['dev', '--port', '0']], [['backup', 'copy.db']], [['traces']]])(
+    'refuses the URL of a ClickHouse database without printing its password: %s',
+    async (args) => {
+      const url = 'https://runspan:secret@clickhouse.example.com:8443/runspan';
+      const { code, stdout, stderr } = await runRunspan([...args, '--store', url]);
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr).toBe(
+        'runspan: expected a store file, got a URL: use `runspan serve` for a ClickHouse database\n',
+      );
+    },
+  );
+});
