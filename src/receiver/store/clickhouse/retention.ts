@@ -1,4 +1,6 @@
+import { messageOf } from '../../../base/text.ts';
 import type { Ages } from '../ages.ts';
+import { StoreError } from '../store.ts';
 import { type ClickHouse, integer, integers, sql, string, strings } from './connection.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
 import { deleteRemoved, deleteWhere } from './removal.ts';
@@ -9,19 +11,24 @@ const TOMBSTONES_MS = 30 * DAY_MS;
 
 /**
  * Deletes traces that are older than their maximum age. Days that are older than all maximum ages are deleted as a
- * whole. A day whose messages arrived later is kept as long as if it had started when they arrived.
+ * whole. A day whose messages arrived later is kept as long as if it had started when they arrived. Also deletes what
+ * removals have left. If a step fails, the others run before the promise rejects.
  */
 export async function expire(db: ClickHouse, ages: Ages, nowMs: number = Date.now()): Promise<void> {
   const longestMs = Math.max(
     ages.maxAgeMs,
     ...Object.values(ages.projectMaxAgeMs).flatMap((projects) => Object.values(projects)),
   );
-  // Days before 1970 do not fit into ClickHouse's type `Date`.
-  await dropDays(db, Math.max(nowMs - longestMs, TOMBSTONES_MS));
-  await deleteExpiredProjects(db, ages, nowMs, longestMs);
-  // Messages of removed runs may have arrived after the removal.
-  await deleteRemoved(db, dayOfMs(nowMs - TOMBSTONES_MS));
-  await applyDeletions(db);
+  const steps = [
+    // Days before 1970 do not fit into ClickHouse's type `Date`.
+    () => dropDays(db, Math.max(nowMs - longestMs, TOMBSTONES_MS)),
+    () => deleteRemoved(db, dayOfMs(nowMs - TOMBSTONES_MS)),
+    () => deleteExpiredProjects(db, ages, nowMs, longestMs),
+    () => applyDeletions(db),
+  ];
+  const failures = new Set<string>();
+  for (const step of steps) await step().catch((error: unknown) => failures.add(messageOf(error)));
+  if (failures.size > 0) throw new StoreError('unavailable', [...failures].join('; '));
 }
 
 async function dropDays(db: ClickHouse, beforeMs: number): Promise<void> {
