@@ -42,7 +42,7 @@ export async function readRemovable(
   return { runs, traces };
 }
 
-/** See `RemovalStore.remove`. Runs are invisible after each step. Their messages are deleted at the end. */
+/** See `RemovalStore.remove`. Runs are invisible after each step. `expire` deletes their messages later. */
 export async function removeRuns(
   db: ClickHouse,
   scope: Scope,
@@ -68,7 +68,6 @@ export async function removeRuns(
     for (const selection of selections) runs += selection.runs.length;
     traces += selections.length;
   }
-  if (runs > 0) await deleteRemoved(db, day, tenant);
   return { runs, traces };
 }
 
@@ -167,14 +166,12 @@ function leavingIds(trace: MemoryTrace, removed: readonly MemoryRun[]): string[]
 }
 
 /**
- * Deletes the messages, attachments and feedback of runs that were removed on this day or later. ClickHouse deletes them
- * in the background, also if its server restarts. Their tombstones stay.
+ * Deletes the messages, attachments and feedback of runs that were removed on this day or later, also those that arrived
+ * after the removal. ClickHouse deletes them in the background, also if its server restarts. Their tombstones stay.
  */
-export async function deleteRemoved(db: ClickHouse, sinceDay: string, tenant?: string): Promise<void> {
-  const { sql: own, params: ownParams } = tenant === undefined ? sql('1') : sql('tenant = ?', string(tenant));
-  const removed = `FROM messages WHERE ${own} AND day >= toDate(?) AND kind = ${TOMBSTONE}
-    AND JSONExtractString(fields, 'kind') != 'trace'`;
-  const params = [...ownParams, string(sinceDay)];
+export async function deleteRemoved(db: ClickHouse, sinceDay: string): Promise<void> {
+  const removed = `FROM messages WHERE day >= toDate(?) AND kind = ${TOMBSTONE} AND JSONExtractString(fields, 'kind') != 'trace'`;
+  const params = [string(sinceDay)];
   const found = await db.rows({ sql: `SELECT 1 ${removed} LIMIT 1`, params });
   if (found.length === 0) return;
   const deletions: readonly (readonly [table: string, columns: string, runs: string])[] = [
@@ -184,10 +181,7 @@ export async function deleteRemoved(db: ClickHouse, sinceDay: string, tenant?: s
     ['feedback', 'tenant, id', '(tenant, run)'],
   ];
   for (const [table, columns, runs] of deletions) {
-    await deleteWhere(db, table, {
-      sql: `${own} AND ${runs} IN (SELECT ${columns} ${removed})`,
-      params: [...ownParams, ...params],
-    });
+    await deleteWhere(db, table, { sql: `${runs} IN (SELECT ${columns} ${removed})`, params });
   }
 }
 
