@@ -119,6 +119,16 @@ describe('the maximum age of traces in ClickHouse', () => {
     expect(found.sort()).toEqual(kept.map(id));
   });
 
+  test('counts from the arrival of traces whose start lies in the future', async () => {
+    const store = await openStore();
+    await store.apply(SCOPE, [simple(1, { start_time: '2100-01-01T00:00:00.000000Z' })]);
+    await store.settled();
+    await expire(db, MAX_AGE, Date.now() + 29 * DAY_MS);
+    expect(await rowCounts()).toMatchObject({ messages: 1, runs: 1 });
+    await expire(db, MAX_AGE, Date.now() + 32 * DAY_MS);
+    expect(await rowCounts()).toMatchObject({ messages: 0, runs: 0 });
+  });
+
   test('keeps the tombstones of removed runs, and the links of their groups, for 30 more days', async () => {
     const store = await openStore();
     // The child arrives first, so that two groups are linked.

@@ -21,7 +21,7 @@ export async function expire(db: ClickHouse, ages: Ages, nowMs: number = Date.no
   );
   const steps = [
     // Days before 1970 do not fit into ClickHouse's type `Date`.
-    () => dropDays(db, Math.max(nowMs - longestMs, TOMBSTONES_MS)),
+    () => dropDays(db, Math.max(nowMs - longestMs, TOMBSTONES_MS), nowMs),
     () => deleteRemoved(db, dayOfMs(nowMs - TOMBSTONES_MS)),
     () => deleteExpiredProjects(db, ages, nowMs, longestMs),
     () => applyDeletions(db),
@@ -31,12 +31,15 @@ export async function expire(db: ClickHouse, ages: Ages, nowMs: number = Date.no
   if (failures.size > 0) throw new StoreError('unavailable', [...failures].join('; '));
 }
 
-async function dropDays(db: ClickHouse, beforeMs: number): Promise<void> {
+async function dropDays(db: ClickHouse, beforeMs: number, nowMs: number): Promise<void> {
   const [beforeDay, beforeUs] = [dayOfMs(beforeMs), beforeMs * 1_000];
   const runDays = await db.rows<{ day: string }>(
     sql(
-      'SELECT day FROM runs WHERE day < toDate(?) GROUP BY day HAVING max(intDiv(version, 4096)) < ?',
+      `SELECT day FROM runs WHERE day < toDate(?) OR day > toDate(?) GROUP BY day
+        HAVING max(intDiv(version, 4096)) < ?`,
       string(beforeDay),
+      // Runs may claim to start in the future. Their messages are stored in the day on which they arrived.
+      string(dayOfMs(nowMs + DAY_MS)),
       integer(beforeUs),
     ),
   );
