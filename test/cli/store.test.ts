@@ -135,9 +135,7 @@ describe('a command that reads a store file', () => {
       const url = 'https://runspan:secret@clickhouse.example.com:8443/runspan';
       const { code, stdout, stderr } = await runRunspan([...args, '--store', url]);
       expect([code, stdout]).toEqual([1, '']);
-      expect(stderr).toBe(
-        'runspan: expected a store file, got a URL: use `runspan serve` for a ClickHouse database\n',
-      );
+      expect(stderr).toBe('runspan: expected a store file, got a URL: use `runspan serve` for a ClickHouse database\n');
     },
   );
 });
