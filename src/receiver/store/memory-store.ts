@@ -32,15 +32,14 @@ import type { PayloadField, ProjectSummary, RunDetails, RunSummary, ThreadSummar
 import { isFound, runWords } from './search-words.ts';
 import { statisticsOf } from './statistics.ts';
 import {
-  ATTACHMENTS_MAX,
   type Changes,
   type Removal,
   type RemovalTarget,
   type RunOperation,
+  refuseManyAttachments,
   type Scope,
   type Store,
   type StoreChange,
-  StoreError,
   type TokenSecret,
 } from './store.ts';
 import { Subscribers } from './subscribers.ts';
@@ -123,7 +122,7 @@ export class MemoryStore implements Store {
       if (!isRefused) created.add(id);
       return !isRefused;
     });
-    refuseManyAttachments(runs, operations);
+    refuseManyAttachments(operations, (id) => runs.get(id)?.attachments.keys());
     const before = new Places(runs);
     const known = operations.flatMap(({ id }) => runs.get(id) ?? []);
     const touched = new Set(known.map((run) => before.traceIdOf(run)));
@@ -432,16 +431,5 @@ export class MemoryStore implements Store {
       }
     }
     return forgotten;
-  }
-}
-
-function refuseManyAttachments(runs: ReadonlyMap<string, MemoryRun>, operations: readonly RunOperation[]): void {
-  const names = new Map<string, Set<string>>();
-  for (const { id, attachments } of operations) {
-    const all = names.get(id) ?? new Set(runs.get(id)?.attachments.keys());
-    names.set(id, all);
-    for (const { name } of attachments) all.add(name);
-    if (all.size <= ATTACHMENTS_MAX) continue;
-    throw new StoreError('too_large', `Run ${id} has more than ${ATTACHMENTS_MAX} attachments`);
   }
 }

@@ -87,6 +87,21 @@ export class StoreError extends Error {
   }
 }
 
+/** Throws a StoreError if a run would have too many attachments. `storedNames` returns the attachments of a stored run. */
+export function refuseManyAttachments(
+  operations: readonly RunOperation[],
+  storedNames: (id: string) => Iterable<string> | undefined,
+): void {
+  const names = new Map<string, Set<string>>();
+  for (const { id, attachments } of operations) {
+    const all = names.get(id) ?? new Set(storedNames(id));
+    names.set(id, all);
+    for (const { name } of attachments) all.add(name);
+    if (all.size <= ATTACHMENTS_MAX) continue;
+    throw new StoreError('too_large', `Run ${id} has more than ${ATTACHMENTS_MAX} attachments`);
+  }
+}
+
 /**
  * Stores the runs that clients send.
  *

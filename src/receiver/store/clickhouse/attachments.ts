@@ -1,47 +1,36 @@
 import type { Attachment } from '../../../run/record.ts';
 import type { AttachmentInfo } from '../run-view.ts';
-import { ATTACHMENTS_MAX, type RunOperation, StoreError } from '../store.ts';
+import { type RunOperation, refuseManyAttachments } from '../store.ts';
 import { type ClickHouse, type InsertRow, sql, string, uuid, uuids } from './connection.ts';
 import type { Place } from './messages.ts';
 
 /** Size of a chunk in bytes. As base64, a chunk has 1 MiB. Must be a multiple of 3. */
 const CHUNK_BYTES = 768 * 1024;
 
-/** Positions of attachments, by run id and name. */
-export type AttachmentPlaces = ReadonlyMap<string, ReadonlyMap<string, number>>;
-
-/**
- * Returns the positions of the stored attachments and of those in the operations. Rejects with a StoreError if a run
- * has too many attachments.
- */
-export async function placesOfAttachments(
+/** Rejects with a StoreError if a run would have too many attachments. */
+export async function checkAttachments(
   db: ClickHouse,
   tenant: string,
   operations: readonly RunOperation[],
-): Promise<AttachmentPlaces> {
+): Promise<void> {
   const attaching = operations.filter(({ attachments }) => attachments.length > 0);
-  if (attaching.length === 0) return new Map();
-  const stored = await attachmentInfos(db, tenant, [...new Set(attaching.map(({ id }) => id))]);
-  const places = new Map<string, Map<string, number>>();
-  for (const { id, attachments } of attaching) {
-    const own = places.get(id) ?? new Map(stored.get(id)?.map(({ name }, at) => [name, at]));
-    places.set(id, own);
-    for (const { name } of attachments) if (!own.has(name)) own.set(name, own.size);
-    if (own.size <= ATTACHMENTS_MAX) continue;
-    throw new StoreError('too_large', `Run ${id} has more than ${ATTACHMENTS_MAX} attachments`);
-  }
-  return places;
+  if (attaching.length === 0) return;
+  const stored = await attachmentInfos(
+    db,
+    tenant,
+    attaching.map(({ id }) => id),
+  );
+  refuseManyAttachments(attaching, (id) => stored.get(id)?.map(({ name }) => name));
 }
 
 /**
- * Returns the rows to insert for the attachments of operations. `runPlaces` has the keys tenant + run id. `receivedUs` must be later than that of all earlier
- * attachments of the same runs.
+ * Returns the rows to insert for the attachments of operations. `places` has the keys tenant + run id. `receivedUs`
+ * must be later than that of all earlier attachments of the same runs.
  */
 export function attachmentRows(
   tenant: string,
   operations: readonly RunOperation[],
-  attachmentPlaces: AttachmentPlaces,
-  runPlaces: ReadonlyMap<string, Place>,
+  places: ReadonlyMap<string, Place>,
   receivedUs: number,
 ): InsertRow[] {
   const latest = new Map<string, { id: string; attachment: Attachment }>();
@@ -51,10 +40,9 @@ export function attachmentRows(
   return [...latest.values()].flatMap(({ id, attachment: { name, mimeType, bytes } }) => {
     const shared = {
       tenant,
-      day: runPlaces.get(tenant + id)?.day,
+      day: places.get(tenant + id)?.day,
       run: id,
       name,
-      place: attachmentPlaces.get(id)?.get(name) ?? 0,
       mime_type: mimeType,
       size: bytes.length,
       received_us: receivedUs,
@@ -69,7 +57,7 @@ function chunksOf(bytes: Uint8Array): string[] {
   return Array.from({ length: count }, (_, at) => buffer.toString('base64', at * CHUNK_BYTES, (at + 1) * CHUNK_BYTES));
 }
 
-/** Returns the attachments of runs without their bytes, by run id. Runs without attachments are absent. */
+/** Returns the attachments of runs without their bytes, sorted by name, by run id. Runs without attachments are absent. */
 export async function attachmentInfos(
   db: ClickHouse,
   tenant: string,
@@ -78,7 +66,7 @@ export async function attachmentInfos(
   const rows = await db.rows<AttachmentInfo & { run: string }>(
     sql(
       `SELECT run, name, argMax(mime_type, received_us) AS mime_type, argMax(size, received_us) AS size
-        FROM attachments WHERE tenant = ? AND run IN (?) GROUP BY run, name ORDER BY min(place), name`,
+        FROM attachments WHERE tenant = ? AND run IN (?) GROUP BY run, name ORDER BY name`,
       string(tenant),
       uuids(runIds),
     ),

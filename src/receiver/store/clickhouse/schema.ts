@@ -139,8 +139,6 @@ const ATTACHMENTS = `CREATE TABLE attachments {cluster} (
   day Date,
   run UUID,
   name String,
-  -- Position of the name among the names of the run's attachments, in arrival order.
-  place UInt16,
   mime_type String,
   size UInt64,
   -- The bytes in base64, in chunks of the same attachment.

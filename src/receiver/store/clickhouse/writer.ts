@@ -1,6 +1,6 @@
 import { setTimer } from '../../../base/timers.ts';
 import { type RunOperation, StoreError } from '../store.ts';
-import { type AttachmentPlaces, attachmentRows, placesOfAttachments } from './attachments.ts';
+import { attachmentRows, checkAttachments } from './attachments.ts';
 import type { ClickHouse } from './connection.ts';
 import { addTo, insertRowOf, type Message, type Place, textsOf } from './messages.ts';
 import type { PlaceFinder } from './places.ts';
@@ -16,7 +16,6 @@ const RETRY_AFTER_S = 2;
 interface Call {
   readonly tenant: string;
   readonly operations: readonly RunOperation[];
-  readonly attachmentPlaces: AttachmentPlaces;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
@@ -86,9 +85,9 @@ export class MessageWriter {
     const sizeBytes = operations.reduce((sum, operation) => sum + sizeOf(operation), 0);
     this.#waitingBytes += sizeBytes;
     try {
-      const attachmentPlaces = await placesOfAttachments(this.#db, tenant, operations);
+      await checkAttachments(this.#db, tenant, operations);
       await new Promise<void>((resolve, reject) => {
-        this.#calls.push({ tenant, operations, attachmentPlaces, resolve, reject });
+        this.#calls.push({ tenant, operations, resolve, reject });
         if (!this.#isWriting) void this.#writeAll();
       });
     } finally {
@@ -137,11 +136,7 @@ export class MessageWriter {
   }
 
   async #insertAttachments(calls: readonly Call[], places: ReadonlyMap<string, Place>): Promise<void> {
-    const rows = calls
-      .filter(({ attachmentPlaces }) => attachmentPlaces.size > 0)
-      .flatMap(({ tenant, operations, attachmentPlaces }) =>
-        attachmentRows(tenant, operations, attachmentPlaces, places, this.nowUs()),
-      );
+    const rows = calls.flatMap(({ tenant, operations }) => attachmentRows(tenant, operations, places, this.nowUs()));
     await this.#db.insert('attachments', rows);
   }
 }
