@@ -3,7 +3,7 @@ import { feedbackTexts } from '../run-filter.ts';
 import type { Scope } from '../store.ts';
 import { type ClickHouse, sql, string, uuid, uuids } from './connection.ts';
 import { readGroups } from './groups.ts';
-import { groupsOfRun, groupsOfTrace, visibleRuns } from './reads.ts';
+import { feedbackIn, groupsOfRun, groupsOfTrace, visibleRuns } from './reads.ts';
 
 /**
  * Stores feedback. Feedback with the same id on the same run keeps its creation time and its place. Returns the id of
@@ -44,7 +44,6 @@ export async function addFeedback(
       created_at,
       n,
       changed_us: changedUs,
-      is_deleted: 0,
     },
   ]);
   return group.places.traceIdOf(run);
@@ -54,13 +53,13 @@ export async function addFeedback(
 export async function readFeedback(db: ClickHouse, scope: Scope, traceId: string): Promise<Feedback[]> {
   const { tenant } = scope;
   const groups = await readGroups(db, tenant, await groupsOfTrace(db, tenant, traceId), {});
-  const rows = await db.rows<{ run: string; json: string }>(
-    sql(
-      'SELECT run, json FROM feedback FINAL WHERE tenant = ? AND grp IN (?) ORDER BY created_at, n',
-      string(tenant),
-      uuids(groups.flatMap(({ grps }) => grps)),
-    ),
+  const feedback = await feedbackIn(
+    db,
+    tenant,
+    groups.flatMap(({ grps }) => grps),
   );
   const ids = new Set(visibleRuns(groups, scope, traceId).map(({ id }) => id));
-  return rows.filter(({ run }) => ids.has(run)).map(({ json }) => JSON.parse(json));
+  return feedback
+    .filter(({ run_id }) => ids.has(run_id))
+    .sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0));
 }

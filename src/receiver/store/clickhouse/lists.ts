@@ -10,6 +10,7 @@ import type { Scope } from '../store.ts';
 import { SUGGESTED_RUNS_MAX, suggestionsOf } from '../suggestions.ts';
 import { allOf, conditionOf, rangeConditions } from './conditions.ts';
 import { type ClickHouse, float, integer, integers, type Sql, sql, string, uuids } from './connection.ts';
+import { feedbackIn } from './reads.ts';
 import { searchConditions } from './search.ts';
 
 /** A row of the table `runs`, and its position in a list. */
@@ -310,23 +311,17 @@ export async function feedbackByTrace(
   db: ClickHouse,
   tenant: string,
   grps: readonly string[],
-): Promise<Map<string, Pick<Feedback, 'key' | 'score'>[]>> {
-  const byTrace = new Map<string, Pick<Feedback, 'key' | 'score'>[]>();
+): Promise<Map<string, Feedback[]>> {
+  const byTrace = new Map<string, Feedback[]>();
   if (grps.length === 0) return byTrace;
-  const rows = await db.rows<{ run: string; key: string; score: number | null }>(
-    sql(
-      'SELECT run, key, score FROM feedback FINAL WHERE tenant = ? AND grp IN (?) ORDER BY n',
-      string(tenant),
-      uuids([...new Set(grps)]),
-    ),
-  );
-  const tracesOfRuns = await tracesOf(db, tenant, [...new Set(rows.map(({ run }) => run))]);
-  for (const { run, key, score } of rows) {
-    const trace = tracesOfRuns.get(run);
+  const all = await feedbackIn(db, tenant, grps);
+  const tracesOfRuns = await tracesOf(db, tenant, [...new Set(all.map(({ run_id }) => run_id))]);
+  for (const one of all) {
+    const trace = tracesOfRuns.get(one.run_id);
     if (trace === undefined) continue;
     const feedback = byTrace.get(trace) ?? [];
     byTrace.set(trace, feedback);
-    feedback.push({ key, ...(score !== null && { score }) });
+    feedback.push(one);
   }
   return byTrace;
 }

@@ -71,12 +71,13 @@ export async function readDetails(
   if (found === undefined) return undefined;
   const { run, summary, trace } = found.traced;
   const { error, extra } = run.fields;
-  const [sizes, infos, feedback] = await Promise.all([
+  const [sizes, infos, feedbackOfGroup] = await Promise.all([
     payloadSizes(db, scope.tenant, found),
     attachmentInfos(db, scope.tenant, [runId]),
-    feedbackOf(db, scope.tenant, found),
+    feedbackIn(db, scope.tenant, found.group.grps),
   ]);
   const attachments = infos.get(runId);
+  const feedback = feedbackOfGroup.filter(({ run_id }) => run_id === runId);
   return {
     ...summary,
     dotted_order: inOrder(trace.runs).find(({ run: { id } }) => id === runId)?.order ?? '',
@@ -107,13 +108,13 @@ async function payloadSizes(
   return sizes;
 }
 
-async function feedbackOf(db: ClickHouse, tenant: string, { group, traced }: FoundRun): Promise<Feedback[]> {
+/** Returns the feedback on the runs of groups, also on invisible runs, in arrival order. */
+export async function feedbackIn(db: ClickHouse, tenant: string, grps: readonly string[]): Promise<Feedback[]> {
   const rows = await db.rows<{ json: string }>(
     sql(
-      'SELECT json FROM feedback FINAL WHERE tenant = ? AND grp IN (?) AND run = ? ORDER BY n',
+      'SELECT json FROM feedback FINAL WHERE tenant = ? AND grp IN (?) ORDER BY n',
       string(tenant),
-      uuids(group.grps),
-      uuid(traced.id),
+      uuids([...new Set(grps)]),
     ),
   );
   return rows.map(({ json }) => JSON.parse(json));

@@ -160,9 +160,8 @@ const FEEDBACK = `CREATE TABLE feedback {cluster} (
   json String CODEC(ZSTD(1)),
   created_at String,
   n Int64,
-  changed_us Int64,
-  is_deleted UInt8
-) ENGINE = {replicated}ReplacingMergeTree(changed_us, is_deleted) ORDER BY (tenant, grp, run, id)`;
+  changed_us Int64
+) ENGINE = {replicated}ReplacingMergeTree(changed_us) ORDER BY (tenant, grp, run, id)`;
 
 /** Changed traces of the last hour, for live pages. */
 const CHANGES = `CREATE TABLE changes {cluster} (
