@@ -37,6 +37,18 @@ test('ClickHouse can parse the statements for a cluster, and each creates a repl
   }
 });
 
+test('runs of more months than ClickHouse accepts in one insert are stored', async () => {
+  const store = await openStore(url);
+  const months = Array.from({ length: 120 }, (_, at) => {
+    const start_time = `${2010 + Math.floor(at / 12)}-${`${1 + (at % 12)}`.padStart(2, '0')}-01T00:00:00.000000Z`;
+    return simple(at + 1, { start_time });
+  });
+  await store.apply(SCOPE, months);
+  await store.settled();
+  const { total } = await store.statistics(SCOPE, ranged({}));
+  expect(total.runs).toBe(120);
+});
+
 /** Returns what queries return about the trace of run 1 and all runs. */
 async function answers(store: Store): Promise<unknown> {
   const query = ranged({});

@@ -24,7 +24,7 @@ const QUERY_MAX_S = 10;
 /** Time after which a request fails, in milliseconds. An insert that ClickHouse has begun may still succeed. */
 const REQUEST_TIMEOUT_MS = 30_000;
 const CONNECTIONS_MAX = 20;
-/** Days in an insert. ClickHouse writes a part for each day. */
+/** Days in an insert. ClickHouse writes a part for each day, and limits the parts of an insert. */
 const DAYS_MAX = 20;
 
 /** Settings of all queries. */
@@ -32,6 +32,7 @@ const SETTINGS = {
   max_execution_time: QUERY_MAX_S,
   max_memory_usage: '4000000000',
   max_rows_to_read: '2000000000',
+  max_result_bytes: '256000000',
   output_format_json_quote_64bit_integers: 0,
   do_not_merge_across_partitions_select_final: 1,
   async_insert: 0,
@@ -76,15 +77,8 @@ export class ClickHouse {
     });
   }
 
-  /** Inserts rows into a table in one block. Resolves when ClickHouse has acknowledged the block. */
+  /** Inserts rows into a table. Resolves when ClickHouse has acknowledged them. */
   async insert(table: string, rows: readonly InsertRow[]): Promise<void> {
-    if (rows.length === 0) return;
-    const values = rows.map(wellFormed);
-    await this.#attempt((abort_signal) => this.#client.insert({ table, values, format: 'JSONEachRow', abort_signal }));
-  }
-
-  /** Inserts rows into a table that is partitioned by `day`. ClickHouse limits the partitions of an insert. */
-  async insertByDay(table: string, rows: readonly InsertRow[]): Promise<void> {
     const days = new Map<unknown, InsertRow[]>();
     for (const row of rows) {
       const ofDay = days.get(row.day);
@@ -92,7 +86,15 @@ export class ClickHouse {
       else ofDay.push(row);
     }
     const parts = [...days.values()];
-    for (let at = 0; at < parts.length; at += DAYS_MAX) await this.insert(table, parts.slice(at, at + DAYS_MAX).flat());
+    for (let at = 0; at < parts.length; at += DAYS_MAX) {
+      const values = parts
+        .slice(at, at + DAYS_MAX)
+        .flat()
+        .map(wellFormed);
+      await this.#attempt((abort_signal) =>
+        this.#client.insert({ table, values, format: 'JSONEachRow', abort_signal }),
+      );
+    }
   }
 
   async command({ sql, params }: Sql): Promise<void> {
@@ -198,6 +200,7 @@ const TOO_LARGE_CODES: readonly string[] = [
   '158', // TOO_MANY_ROWS
   '159', // TIMEOUT_EXCEEDED
   '307', // TOO_MANY_BYTES
+  '396', // TOO_MANY_ROWS_OR_BYTES
 ];
 const RETRY_AFTER_S = 5;
 

@@ -127,7 +127,7 @@ export class MessageWriter {
     const placed = [...places].map(([{ tenant, id }, place]) => [tenant, id, place] as const);
     await this.#places.add(placed, () => this.nowUs());
     await this.#insertAttachments(calls, new Map(placed.map(([tenant, id, place]) => [tenant + id, place])));
-    await this.#db.insertByDay(
+    await this.#db.insert(
       'messages',
       [...places].map(([message, place]) => insertRowOf(message, place, this.nowUs())),
     );
