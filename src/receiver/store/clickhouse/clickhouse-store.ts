@@ -3,36 +3,11 @@ import { RunspanError } from '../../../base/errors.ts';
 import { type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../../../base/options.ts';
 import { messageOf } from '../../../base/text.ts';
 import { delay, setTimer } from '../../../base/timers.ts';
-import type { Attachment } from '../../../run/record.ts';
 import type { Feedback } from '../../feedback/feedback.ts';
-import type {
-  ListQuery,
-  Page,
-  Ranged,
-  RunQuery,
-  Statistics,
-  StatisticsQuery,
-  Suggestion,
-  SuggestionQuery,
-  ThreadQuery,
-  TimeRange,
-} from '../../query/query.ts';
 import { type Ages, MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../ages.ts';
-import type { StoredKey } from '../key-store.ts';
+import type { KeyStore } from '../key-store.ts';
 import { checkedPrices, type Prices } from '../prices.ts';
-import type { PayloadField, ProjectSummary, RunDetails, RunSummary, ThreadSummary, TraceSummary } from '../run-view.ts';
-import type {
-  Changes,
-  Removal,
-  RemovalTarget,
-  RevokedToken,
-  RunOperation,
-  Scope,
-  Store,
-  StoreChange,
-  StoreStatus,
-  TokenSecret,
-} from '../store.ts';
+import type { Removal, RemovalTarget, RevokedToken, RunOperation, Scope, Store, StoreStatus } from '../store.ts';
 import { ClickHouseChanges } from './changes.ts';
 import { ClickHouse, sql } from './connection.ts';
 import { Derivation } from './derivation.ts';
@@ -183,53 +158,33 @@ export class ClickHouseStore implements Store {
     await this.#writer.write(tenant, operations);
   }
 
-  async projects(scope: Scope, range: TimeRange): Promise<ProjectSummary[]> {
-    return await projects(this.#db, scope, range);
-  }
-
-  async traces(scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>> {
-    return await traces(this.#db, scope, query);
-  }
-
-  async threads(scope: Scope, query: Ranged<ThreadQuery>): Promise<Page<ThreadSummary>> {
-    return await threads(this.#db, scope, query);
-  }
-
-  async list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>> {
-    return await list(this.#db, scope, query);
-  }
-
-  async statistics(scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics> {
-    return await statistics(this.#db, scope, query);
-  }
-
-  async suggestions(scope: Scope, query: SuggestionQuery): Promise<Suggestion[]> {
-    return await suggestions(this.#db, scope, query);
-  }
-
-  async *runs(scope: Scope, query: Ranged<RunQuery>): AsyncGenerator<string> {
-    yield* readRuns(this.#db, scope, query, this.#prices);
-  }
-
-  async attachment(scope: Scope, runId: string, name: string): Promise<Attachment | undefined> {
-    return await findAttachment(this.#db, scope, runId, name, this.#prices);
-  }
-
-  async outline(scope: Scope, traceId: string): Promise<string[]> {
-    return await readOutline(this.#db, scope, traceId, this.#prices);
-  }
-
-  async details(scope: Scope, runId: string): Promise<RunDetails | undefined> {
-    return await readDetails(this.#db, scope, runId, this.#prices);
-  }
-
-  async payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined> {
-    return await readPayload(this.#db, scope, runId, field, this.#prices);
-  }
-
-  async removable(scope: Scope, target: RemovalTarget): Promise<Removal> {
-    return await readRemovable(this.#db, scope, target, this.#prices);
-  }
+  readonly projects: Store['projects'] = (scope, range) => projects(this.#db, scope, range);
+  readonly traces: Store['traces'] = (scope, query) => traces(this.#db, scope, query);
+  readonly threads: Store['threads'] = (scope, query) => threads(this.#db, scope, query);
+  readonly list: Store['list'] = (scope, query) => list(this.#db, scope, query);
+  readonly statistics: Store['statistics'] = (scope, query) => statistics(this.#db, scope, query);
+  readonly suggestions: Store['suggestions'] = (scope, query) => suggestions(this.#db, scope, query);
+  readonly runs: Store['runs'] = (scope, query) => readRuns(this.#db, scope, query, this.#prices);
+  readonly attachment: Store['attachment'] = (scope, runId, name) =>
+    findAttachment(this.#db, scope, runId, name, this.#prices);
+  readonly outline: Store['outline'] = (scope, traceId) => readOutline(this.#db, scope, traceId, this.#prices);
+  readonly details: Store['details'] = (scope, runId) => readDetails(this.#db, scope, runId, this.#prices);
+  readonly payload: Store['payload'] = (scope, runId, field) =>
+    readPayload(this.#db, scope, runId, field, this.#prices);
+  readonly removable: Store['removable'] = (scope, target) => readRemovable(this.#db, scope, target, this.#prices);
+  readonly subscribe: Store['subscribe'] = (scope, listener) => this.#changes.subscribe(scope, listener);
+  readonly changes: Store['changes'] = (scope, after, limit) => this.#changes.changes(scope, after, limit);
+  readonly feedback: Store['feedback'] = (scope, traceId) => readFeedback(this.#db, scope, traceId);
+  readonly addTokenSecret: Store['addTokenSecret'] = (secret) => addTokenSecret(this.#db, secret);
+  readonly tokenSecrets: Store['tokenSecrets'] = () => tokenSecrets(this.#db);
+  readonly revokeTokens: Store['revokeTokens'] = (scope, id, revokedMs) => revokeTokens(this.#db, scope, id, revokedMs);
+  readonly tokensRevokedMs: Store['tokensRevokedMs'] = (scope, ids) => tokensRevokedMs(this.#db, scope, ids);
+  /** @internal */
+  readonly revokedTokens: (scope: Scope) => Promise<RevokedToken[]> = (scope) => readRevokedTokens(this.#db, scope);
+  /** @internal */
+  readonly key: KeyStore['key'] = (id) => readKey(this.#db, id);
+  /** @internal */
+  readonly useKey: KeyStore['useKey'] = (id, usedMs) => useKey(this.#db, id, usedMs);
 
   async remove(scope: Scope, target: RemovalTarget): Promise<Removal> {
     return await removeRuns(this.#db, scope, target, this.#prices, {
@@ -239,38 +194,10 @@ export class ClickHouseStore implements Store {
     });
   }
 
-  subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void {
-    return this.#changes.subscribe(scope, listener);
-  }
-
-  async changes(scope: Scope, after: string | undefined, limit: number): Promise<Changes> {
-    return await this.#changes.changes(scope, after, limit);
-  }
-
   async addFeedback(scope: Scope, feedback: Feedback): Promise<boolean> {
     const traceId = await addFeedback(this.#db, scope, feedback, () => this.#writer.nowUs());
     if (traceId !== undefined) await this.#changes.add(scope.tenant, [traceId]);
     return traceId !== undefined;
-  }
-
-  async feedback(scope: Scope, traceId: string): Promise<Feedback[]> {
-    return await readFeedback(this.#db, scope, traceId);
-  }
-
-  async addTokenSecret(secret: TokenSecret): Promise<void> {
-    await addTokenSecret(this.#db, secret);
-  }
-
-  async tokenSecrets(): Promise<TokenSecret[]> {
-    return await tokenSecrets(this.#db);
-  }
-
-  async revokeTokens(scope: Scope, id: string, revokedMs: number): Promise<void> {
-    await revokeTokens(this.#db, scope, id, revokedMs);
-  }
-
-  async tokensRevokedMs(scope: Scope, ids: readonly string[]): Promise<number | undefined> {
-    return await tokensRevokedMs(this.#db, scope, ids);
   }
 
   /**
@@ -280,21 +207,6 @@ export class ClickHouseStore implements Store {
   async tenants(): Promise<string[]> {
     const rows = await this.#db.rows<{ tenant: string }>(sql('SELECT DISTINCT tenant FROM runs ORDER BY tenant'));
     return rows.map(({ tenant }) => tenant);
-  }
-
-  /** @internal */
-  async revokedTokens(scope: Scope): Promise<RevokedToken[]> {
-    return await readRevokedTokens(this.#db, scope);
-  }
-
-  /** @internal */
-  async key(id: string): Promise<StoredKey | undefined> {
-    return await readKey(this.#db, id);
-  }
-
-  /** @internal */
-  async useKey(id: string, usedMs: number): Promise<void> {
-    await useKey(this.#db, id, usedMs);
   }
 
   /**

@@ -22,6 +22,8 @@ const OVERLAP_US = 30_000_000;
 const RETRY_MS = 1_000;
 /** Time that a server looks back when it starts, in microseconds. */
 const LOOK_BACK_US = 86_400_000_000;
+/** Maximum period that a query of the sweep reads, in microseconds. */
+const SWEPT_US_MAX = 3_600_000_000;
 /** Maximum number of groups that a sweep finds. The next sweep finds the others. */
 const SWEPT_GROUPS_MAX = 10_000;
 
@@ -125,8 +127,9 @@ export class Derivation {
 
   async #run(): Promise<void> {
     try {
-      while (!this.#isClosed && (await this.#deriveSome(performance.now()))) {}
       await this.#sweep();
+      const endMs = performance.now() + SWEEP_MS;
+      while (!this.#isClosed && performance.now() < endMs && (await this.#deriveSome(performance.now()))) {}
       this.#hasFailed = this.#failed.size > 0;
     } catch (error) {
       if (!this.#hasFailed && !this.#isClosed) {
@@ -140,12 +143,15 @@ export class Derivation {
   /** Finds waiting groups whose other runs have arrived, and groups that another server has not derived. */
   async #sweep(): Promise<void> {
     const nowUs = this.#nowUs();
-    if (this.#isClosed || nowUs - this.#sweptUs < SWEEP_MS * 1_000) return;
-    const sinceUs = this.#sweptUs - OVERLAP_US;
-    await this.#linkWaiting(sinceUs);
-    const found = await this.#underivedGroups(sinceUs);
-    this.add(found);
-    if (found.length < SWEPT_GROUPS_MAX) this.#sweptUs = nowUs;
+    if (nowUs - this.#sweptUs < SWEEP_MS * 1_000) return;
+    await this.#linkWaiting(this.#sweptUs - OVERLAP_US);
+    while (!this.#isClosed && this.#sweptUs < nowUs) {
+      const untilUs = Math.min(nowUs, this.#sweptUs + SWEPT_US_MAX);
+      const found = await this.#underivedGroups(this.#sweptUs - OVERLAP_US, untilUs);
+      this.add(found);
+      if (found.length === SWEPT_GROUPS_MAX) return;
+      this.#sweptUs = untilUs;
+    }
   }
 
   /** Derives some of the groups that are due. Returns whether there were any. */
@@ -187,7 +193,7 @@ export class Derivation {
 
   async #deriveGroups(tenant: string, grps: readonly string[]): Promise<void> {
     const groups = await readGroups(this.#db, tenant, grps, this.#prices);
-    await this.#db.insertByDay(
+    await this.#db.insert(
       'runs',
       groups.flatMap((group) => rowsOf(tenant, group)),
     );
@@ -246,19 +252,20 @@ export class Derivation {
 
   /** `groups` are the groups before they are linked. Reports their traces, because some may become parts of others. */
   async #link(tenant: string, links: readonly Link[], groups: readonly Group[]): Promise<void> {
-    const changed = new Set(await addLinks(this.#db, tenant, links, this.#nowUs));
-    if (changed.size === 0) return;
-    const traces = groups.filter(({ grps }) => grps.some((grp) => changed.has(grp))).flatMap((group) => group.traces);
+    if (links.length === 0) return;
+    await addLinks(this.#db, tenant, links, this.#nowUs());
+    const linked = new Set(links.flat());
+    const traces = groups.filter(({ grps }) => grps.some((grp) => linked.has(grp))).flatMap((group) => group.traces);
     await this.#onChange(
       tenant,
       traces.map(({ id }) => id),
     );
-    this.add([...changed].map((grp) => ({ tenant, grp })));
+    this.add([...linked].map((grp) => ({ tenant, grp })));
   }
 
   /** Returns groups with messages or links that another server has stored, and not derived. */
-  async #underivedGroups(sinceUs: number): Promise<ChangedGroup[]> {
-    const period = [integer(sinceUs - OTHERS_US), integer(this.#nowUs() - OTHERS_US)];
+  async #underivedGroups(sinceUs: number, untilUs: number): Promise<ChangedGroup[]> {
+    const period = [integer(sinceUs - OTHERS_US), integer(untilUs - OTHERS_US)];
     return await this.#db.rows<ChangedGroup>(
       sql(
         `SELECT tenant, grp FROM (

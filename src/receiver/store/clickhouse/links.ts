@@ -36,39 +36,16 @@ export async function readLinks(
   return linkedGroups([...read], links);
 }
 
-/** Links groups. Returns the ids of the groups that were not linked before. */
-export async function addLinks(
-  db: ClickHouse,
-  tenant: string,
-  links: readonly Link[],
-  nowUs: () => number,
-): Promise<string[]> {
-  if (links.length === 0) return [];
-  const before = await readLinks(db, tenant, links.flat());
-  const linkedUs = nowUs();
-  const added = links.map(([grp, other]) => ({ grp, other, added_us: linkedUs }));
-  const known = [...before].map(
-    ([
-      grp,
-      {
-        grps: [other = grp],
-      },
-    ]) => ({ grp, other, added_us: 0 }),
+/** Links groups, in both directions. */
+export async function addLinks(db: ClickHouse, tenant: string, links: readonly Link[], addedUs: number): Promise<void> {
+  const shared = { tenant, day: dayOfMs(addedUs / 1_000), added_us: addedUs };
+  await db.insert(
+    'links',
+    links.flatMap(([grp, other]) => [
+      { ...shared, grp, other },
+      { ...shared, grp: other, other: grp },
+    ]),
   );
-  const after = linkedGroups([...before.keys()], [...known, ...added]);
-  const changed = [...after].filter(([grp, { grps }]) => grps.size > (before.get(grp)?.grps.size ?? 0));
-  // All groups are linked to the first one, so that two queries find them.
-  const toFirst = [...new Set(changed.map(([, linked]) => linked))].flatMap(({ grps }) => {
-    const [first = '', ...others] = [...grps].sort();
-    return others.map((other): Link => [first, other]);
-  });
-  const shared = { tenant, day: dayOfMs(linkedUs / 1_000), added_us: linkedUs };
-  const rows = [...links, ...toFirst].flatMap(([grp, other]) => [
-    { ...shared, grp, other },
-    { ...shared, grp: other, other: grp },
-  ]);
-  await db.insert('links', rows);
-  return changed.map(([grp]) => grp);
 }
 
 function linkedGroups(grps: readonly string[], links: readonly LinkRow[]): Map<string, LinkedGroups> {

@@ -181,7 +181,8 @@ async function firstMatching(
   for (let versions = 2 * limit; ; versions *= 8) {
     const found = await db.rows<Pick<ListedRow, 'start_us' | 'n' | 'value'>>(
       sql(
-        `SELECT start_us, n, ${column} AS value FROM runs WHERE ${condition.sql} ${firstVersions}`,
+        `SELECT start_us, n, ${column} AS value FROM runs
+          WHERE is_deleted = 0 AND (${condition.sql}) ${firstVersions}`,
         ...condition.params,
         integer(versions),
       ),
@@ -209,7 +210,7 @@ async function firstMatching(
  */
 export function startingWith(tenant: string, condition: Sql): Sql {
   return {
-    sql: `tenant = ? AND start_us IN (SELECT start_us FROM runs WHERE ${condition.sql})`,
+    sql: `tenant = ? AND start_us IN (SELECT start_us FROM runs WHERE is_deleted = 0 AND (${condition.sql}))`,
     params: [string(tenant), ...condition.params],
   };
 }
@@ -271,7 +272,7 @@ export async function windows(
   if (startUs !== undefined) return windowsOf(range, startUs, isDescending);
   const { sql: where, params } = allOf([sql('tenant = ?', string(tenant)), ...rangeConditions(range)]);
   const [first] = await db.rows<{ start_us: number }>({
-    sql: `SELECT start_us FROM runs WHERE ${where} ORDER BY start_us ${isDescending ? 'DESC' : 'ASC'} LIMIT 1`,
+    sql: `SELECT start_us FROM runs WHERE is_deleted = 0 AND ${where} ORDER BY start_us ${isDescending ? 'DESC' : 'ASC'} LIMIT 1`,
     params,
   });
   return first === undefined ? [] : windowsOf(range, first.start_us, isDescending);

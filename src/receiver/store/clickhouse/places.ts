@@ -93,7 +93,7 @@ export class PlaceFinder {
       if (known !== undefined) links.set(tenant, [...(links.get(tenant) ?? []), [known.grp, place.grp]]);
     }
     await this.#db.insert('run_ids', rows);
-    for (const [tenant, own] of links) await addLinks(this.#db, tenant, own, nowUs);
+    for (const [tenant, own] of links) await addLinks(this.#db, tenant, own, nowUs());
     for (const [key, place] of added) this.#remember(key, place);
   }
 

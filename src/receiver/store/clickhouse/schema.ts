@@ -19,7 +19,7 @@ export const SEARCHED_TEXT: string = `if(isValidASCII(${WORDS}), lower(${WORDS})
  * UUIDs are sorted as numbers, because ClickHouse sorts by their second half otherwise, and UUIDs of version 7 start with
  * the time. Granules are small because most queries read a few traces, and ClickHouse reads whole granules.
  */
-const MESSAGES = `CREATE TABLE messages {cluster} (
+const MESSAGES = `CREATE TABLE IF NOT EXISTS messages {cluster} (
   tenant LowCardinality(String),
   day Date,
   grp UUID,
@@ -46,7 +46,7 @@ PARTITION BY day ORDER BY (tenant, toUInt128(grp), toUInt128(id), kind, digest) 
  *
  * A day without changes for 6 hours is merged into one part. ClickHouse then reads this day as fast with `FINAL` as without.
  */
-const RUNS = `CREATE TABLE runs {cluster} (
+const RUNS = `CREATE TABLE IF NOT EXISTS runs {cluster} (
   tenant LowCardinality(String),
   day Date,
   start_us Int64 CODEC(Delta, LZ4),
@@ -102,7 +102,7 @@ PARTITION BY day ORDER BY (tenant, start_us, id)
 SETTINGS index_granularity = 1024, min_age_to_force_merge_seconds = 21600, min_age_to_force_merge_on_partition_only = 1`;
 
 /** The groups and the days of each run, so that a message without a trace finds the other messages of its run. */
-const RUN_IDS = `CREATE TABLE run_ids {cluster} (
+const RUN_IDS = `CREATE TABLE IF NOT EXISTS run_ids {cluster} (
   tenant LowCardinality(String),
   id UUID,
   grp UUID,
@@ -116,7 +116,7 @@ ORDER BY (tenant, toUInt128(id), toUInt128(grp))`;
  * Groups that contain messages of the same trace, because the trace was unknown when a message arrived. Each link is
  * stored in both directions.
  */
-const LINKS = `CREATE TABLE links {cluster} (
+const LINKS = `CREATE TABLE IF NOT EXISTS links {cluster} (
   tenant LowCardinality(String),
   grp UUID,
   other UUID,
@@ -126,7 +126,7 @@ const LINKS = `CREATE TABLE links {cluster} (
 ) ENGINE = {replicated}ReplacingMergeTree(added_us) PARTITION BY toYYYYMM(day) ORDER BY (tenant, grp, other)`;
 
 /** Groups that are linked to the groups of a run when a message of that run arrives. */
-const WAITING = `CREATE TABLE waiting {cluster} (
+const WAITING = `CREATE TABLE IF NOT EXISTS waiting {cluster} (
   tenant LowCardinality(String),
   waits_for UUID,
   grp UUID,
@@ -134,7 +134,7 @@ const WAITING = `CREATE TABLE waiting {cluster} (
 ) ENGINE = {replicated}ReplacingMergeTree(since_us) ORDER BY (tenant, waits_for, grp)
 TTL toDateTime(intDiv(since_us, 1000000)) + INTERVAL 1 DAY`;
 
-const ATTACHMENTS = `CREATE TABLE attachments {cluster} (
+const ATTACHMENTS = `CREATE TABLE IF NOT EXISTS attachments {cluster} (
   tenant LowCardinality(String),
   day Date,
   run UUID,
@@ -148,7 +148,7 @@ const ATTACHMENTS = `CREATE TABLE attachments {cluster} (
 ) ENGINE = {replicated}ReplacingMergeTree(received_us) PARTITION BY toYYYYMM(day)
 ORDER BY (tenant, run, name, chunk)`;
 
-const FEEDBACK = `CREATE TABLE feedback {cluster} (
+const FEEDBACK = `CREATE TABLE IF NOT EXISTS feedback {cluster} (
   tenant LowCardinality(String),
   grp UUID,
   run UUID,
@@ -164,7 +164,7 @@ const FEEDBACK = `CREATE TABLE feedback {cluster} (
 ) ENGINE = {replicated}ReplacingMergeTree(changed_us) ORDER BY (tenant, grp, run, id)`;
 
 /** Changed traces of the last hour, for live pages. */
-const CHANGES = `CREATE TABLE changes {cluster} (
+const CHANGES = `CREATE TABLE IF NOT EXISTS changes {cluster} (
   tenant LowCardinality(String),
   changed_us Int64,
   trace UUID,
@@ -173,23 +173,23 @@ const CHANGES = `CREATE TABLE changes {cluster} (
 ) ENGINE = {replicated}MergeTree ORDER BY (tenant, changed_us)
 TTL toDateTime(intDiv(changed_us, 1000000)) + INTERVAL 1 HOUR`;
 
-const KEYS = `CREATE TABLE keys {cluster} (
+const KEYS = `CREATE TABLE IF NOT EXISTS keys {cluster} (
   id String,
   json String,
   changed_us Int64
 ) ENGINE = {replicated}ReplacingMergeTree(changed_us) ORDER BY id`;
 
-const KEY_USES = `CREATE TABLE key_uses {cluster} (
+const KEY_USES = `CREATE TABLE IF NOT EXISTS key_uses {cluster} (
   id String,
   used_ms Int64
 ) ENGINE = {replicated}ReplacingMergeTree(used_ms) ORDER BY id`;
 
-const TOKEN_SECRETS = `CREATE TABLE token_secrets {cluster} (
+const TOKEN_SECRETS = `CREATE TABLE IF NOT EXISTS token_secrets {cluster} (
   secret String,
   created_ms Int64
 ) ENGINE = {replicated}ReplacingMergeTree ORDER BY secret`;
 
-const REVOKED_TOKENS = `CREATE TABLE revoked_tokens {cluster} (
+const REVOKED_TOKENS = `CREATE TABLE IF NOT EXISTS revoked_tokens {cluster} (
   tenant LowCardinality(String),
   id UUID,
   revoked_ms Int64
