@@ -22,6 +22,11 @@ export class Subscribers {
     this.#limits = limits;
   }
 
+  /** The tenants that have listeners. */
+  get tenants(): ReadonlySet<string> {
+    return new Set([...this.#listeners.values()].map(({ tenant }) => tenant));
+  }
+
   add(tenant: string, call: (change: StoreChange) => void): () => void {
     const key = Symbol('subscription');
     this.#listeners.set(key, { tenant, call });

@@ -19,22 +19,14 @@ interface ChangeRow {
   readonly changed_us: number;
 }
 
-/** A tenant with listeners. */
-interface Listened {
-  listeners: number;
-  /** Whether the changes before the first listener subscribed have been read. These are not reported. */
-  isRead: boolean;
-}
-
 /**
- * Reports the changes of this receiver at once, and those of other receivers within a second. A cursor is the time of a
- * change in microseconds.
+ * Reports the changes of this receiver at once, and those of other receivers after about a second. A new listener may
+ * also receive changes of the last seconds. A cursor is the time of a change in microseconds.
  */
 export class ClickHouseChanges implements ChangeFeed {
   readonly #db: ClickHouse;
   readonly #nowUs: () => number;
   readonly #subscribers = new Subscribers('');
-  readonly #tenants = new Map<string, Listened>();
   /** Time of each reported change, by tenant, time and trace. */
   readonly #reported = new Map<string, number>();
   #polledUs = 0;
@@ -55,7 +47,7 @@ export class ClickHouseChanges implements ChangeFeed {
     const changedUs = this.#nowUs();
     const rows = [...new Set(all)].map((trace) => ({ tenant, trace, changed_us: changedUs }));
     // A poll may read the rows before the insert ends.
-    if (this.#tenants.has(tenant)) for (const row of rows) this.#reported.set(keyOf(row), changedUs);
+    if (this.#subscribers.tenants.has(tenant)) this.#remember(rows);
     const gone = new Set(deleted);
     await this.#db.insert(
       'changes',
@@ -65,20 +57,14 @@ export class ClickHouseChanges implements ChangeFeed {
   }
 
   subscribe({ tenant }: Scope, listener: (change: StoreChange) => void): () => void {
+    if (this.#subscribers.tenants.size === 0) {
+      this.#polledUs = this.#nowUs();
+      this.#schedule();
+    }
     const remove = this.#subscribers.add(tenant, listener);
-    const listened = this.#tenants.get(tenant) ?? { listeners: 0, isRead: false };
-    if (this.#tenants.size === 0) this.#polledUs = this.#nowUs();
-    this.#tenants.set(tenant, listened);
-    listened.listeners += 1;
-    if (!listened.isRead) this.#schedule(0);
-    let isSubscribed = true;
     return () => {
-      if (!isSubscribed) return;
-      isSubscribed = false;
       remove();
-      listened.listeners -= 1;
-      if (listened.listeners === 0) this.#tenants.delete(tenant);
-      if (this.#tenants.size === 0) this.#stop();
+      if (this.#subscribers.tenants.size === 0) this.#stop();
     };
   }
 
@@ -107,13 +93,12 @@ export class ClickHouseChanges implements ChangeFeed {
 
   /** Stops reading the changes of other receivers. */
   async close(): Promise<void> {
-    this.#stop();
     await this.#polling;
+    this.#stop();
   }
 
   #stop(): void {
     clearTimer(this.#timer);
-    this.#tenants.clear();
     this.#reported.clear();
   }
 
@@ -129,12 +114,11 @@ export class ClickHouseChanges implements ChangeFeed {
     return Math.max(row?.us ?? 0, sinceUs);
   }
 
-  #schedule(delayMs: number): void {
-    if (this.#polling !== undefined) return;
+  #schedule(): void {
     clearTimer(this.#timer);
     this.#timer = setTimer(() => {
       this.#polling = this.#poll();
-    }, delayMs);
+    }, POLL_MS);
     this.#timer.unref();
   }
 
@@ -148,40 +132,36 @@ export class ClickHouseChanges implements ChangeFeed {
       }
       this.#hasFailed = true;
     }
-    this.#polling = undefined;
-    if (this.#tenants.size === 0) return;
-    const isDue = !this.#hasFailed && [...this.#tenants.values()].some(({ isRead }) => !isRead);
-    this.#schedule(isDue ? 0 : POLL_MS);
+    if (this.#subscribers.tenants.size > 0) this.#schedule();
   }
 
   /** Reads the changes since the previous call, and reports those that were not reported. */
   async #readOthers(): Promise<void> {
-    const tenants = new Map(this.#tenants);
+    const tenants = [...this.#subscribers.tenants];
     const nowUs = this.#nowUs();
     const sinceUs = this.#polledUs - OVERLAP_US;
     const rows = await this.#db.rows<ChangeRow>(
       sql(
         'SELECT tenant, trace, changed_us FROM changes WHERE tenant IN (?) AND changed_us > ? ORDER BY changed_us',
-        strings([...tenants.keys()]),
+        strings(tenants),
         integer(sinceUs),
       ),
     );
     this.#polledUs = nowUs;
     const later = rows.filter((row) => !this.#reported.has(keyOf(row)));
-    for (const [tenant, listened] of tenants) {
-      const own = later.filter((row) => row.tenant === tenant);
-      if (listened.isRead) this.#report(own);
-      else for (const row of own) this.#reported.set(keyOf(row), row.changed_us);
-      listened.isRead = true;
-    }
+    this.#remember(later);
+    for (const tenant of tenants) this.#report(later.filter((row) => row.tenant === tenant));
     for (const [key, changedUs] of this.#reported) if (changedUs < sinceUs) this.#reported.delete(key);
+  }
+
+  #remember(rows: readonly ChangeRow[]): void {
+    for (const row of rows) this.#reported.set(keyOf(row), row.changed_us);
   }
 
   /** Reports changes in a tenant, sorted by time. */
   #report(rows: readonly ChangeRow[]): void {
     const last = rows.at(-1);
-    if (last === undefined || !this.#tenants.has(last.tenant)) return;
-    for (const row of rows) this.#reported.set(keyOf(row), row.changed_us);
+    if (last === undefined) return;
     const traceIds = [...new Set(rows.map(({ trace }) => trace))];
     this.#subscribers.report({ tenant: last.tenant, cursor: `${last.changed_us}`, traceIds });
   }
