@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { ClickHouseStore } from '../../src/receiver/store/clickhouse/clickhouse-store.ts';
-import { addKey, readKeys, revokeKey } from '../../src/receiver/store/clickhouse/keys.ts';
+import { ClickHouseKeys } from '../../src/receiver/store/clickhouse/keys.ts';
 import { feedback, id, post, second } from '../../src/receiver/store/conformance/support.ts';
 import { ranged } from '../../src/receiver/store/run-filter.ts';
 import type { RunOperation, Store, StoreChange } from '../../src/receiver/store/store.ts';
@@ -91,20 +91,21 @@ describe('statistics in ClickHouse', () => {
 });
 
 test('Keys in ClickHouse are used, and revoked once', async () => {
+  const keys = new ClickHouseKeys(db);
   const store = await openStore();
   const key = { id: 'later', hash: 'ff', tenant: 'a', permission: 'read' as const, createdMs: 5 };
   const named = { ...key, id: 'first', name: 'page', project: 'shop', createdMs: 4 };
-  expect([await store.key('later'), await revokeKey(db, 'later', 3)]).toEqual([undefined, undefined]);
-  await addKey(db, key);
-  await addKey(db, named);
+  expect([await store.key('later'), await keys.revokeKey('later', 3)]).toEqual([undefined, undefined]);
+  await keys.addKey(key);
+  await keys.addKey(named);
   await store.useKey('later', 9);
   // The clock has been set back.
-  expect(await revokeKey(db, 'later', 3)).toEqual({ ...key, usedMs: 9, revokedMs: 3 });
+  expect(await keys.revokeKey('later', 3)).toEqual({ ...key, usedMs: 9, revokedMs: 3 });
   await store.useKey('later', 12);
   const revoked = { ...key, usedMs: 12, revokedMs: 3 };
-  expect(await revokeKey(db, 'later', 20)).toEqual(revoked);
+  expect(await keys.revokeKey('later', 20)).toEqual(revoked);
   expect(await store.key('later')).toEqual(revoked);
-  expect(await readKeys(db)).toEqual([named, revoked]);
+  expect(await keys.keys()).toEqual([named, revoked]);
 });
 
 test('Changes in ClickHouse are reported once by each receiver, and only while there are listeners', async () => {

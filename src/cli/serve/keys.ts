@@ -1,7 +1,7 @@
 import { type Command, Option, type OptionValues } from '@commander-js/extra-typings';
 import { visible } from '../../base/text.ts';
 import { ClickHouse } from '../../receiver/store/clickhouse/connection.ts';
-import { addKey, readKeys, revokeKey } from '../../receiver/store/clickhouse/keys.ts';
+import { ClickHouseKeys } from '../../receiver/store/clickhouse/keys.ts';
 import { keyIdOf, newKey, PERMISSIONS, type StoredKey } from '../../receiver/store/key-store.ts';
 import { realPathOf } from '../../receiver/store/sqlite/file.ts';
 import type { SqliteKeys } from '../../receiver/store/sqlite/keys.ts';
@@ -100,12 +100,7 @@ export async function withKeys<Result>(
 ): Promise<Result> {
   if (isUrl(location)) {
     const db = await ClickHouse.connect(location);
-    const keys: KeyList = {
-      addKey: (key) => addKey(db, key),
-      keys: () => readKeys(db),
-      revokeKey: (id, revokedMs) => revokeKey(db, id, revokedMs),
-    };
-    return await use(keys).finally(() => db.close());
+    return await use(new ClickHouseKeys(db)).finally(() => db.close());
   }
   // If the thread fails, the pending call rejects.
   const ignore = (): void => {};

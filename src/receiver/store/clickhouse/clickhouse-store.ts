@@ -14,12 +14,11 @@ import { Derivation } from './derivation.ts';
 import { addFeedback, readFeedback } from './feedback.ts';
 import {
   addTokenSecret,
-  readKey,
+  ClickHouseKeys,
   readRevokedTokens,
   revokeTokens,
   tokenSecrets,
   tokensRevokedMs,
-  useKey,
 } from './keys.ts';
 import { list, projects, suggestions, traces } from './lists.ts';
 import { PlaceFinder } from './places.ts';
@@ -92,6 +91,7 @@ export class ClickHouseStore implements Store {
   readonly #prices: Prices;
   readonly #writer: MessageWriter;
   readonly #changes: ClickHouseChanges;
+  readonly #keys: ClickHouseKeys;
   readonly #derivation: Derivation;
   #expireTimer: NodeJS.Timeout;
   #ages: Ages;
@@ -125,6 +125,7 @@ export class ClickHouseStore implements Store {
     this.#db = db;
     this.#ages = ages;
     this.#prices = prices;
+    this.#keys = new ClickHouseKeys(db);
     const places = new PlaceFinder(db);
     this.#writer = new MessageWriter(db, places, batchDelayMs, (groups) => this.#derivation.add(groups));
     const nowUs = () => this.#writer.nowUs();
@@ -182,9 +183,9 @@ export class ClickHouseStore implements Store {
   /** @internal */
   readonly revokedTokens: (scope: Scope) => Promise<RevokedToken[]> = (scope) => readRevokedTokens(this.#db, scope);
   /** @internal */
-  readonly key: KeyStore['key'] = (id) => readKey(this.#db, id);
+  readonly key: KeyStore['key'] = (id) => this.#keys.key(id);
   /** @internal */
-  readonly useKey: KeyStore['useKey'] = (id, usedMs) => useKey(this.#db, id, usedMs);
+  readonly useKey: KeyStore['useKey'] = (id, usedMs) => this.#keys.useKey(id, usedMs);
 
   async remove(scope: Scope, target: RemovalTarget): Promise<Removal> {
     return await removeRuns(this.#db, scope, target, this.#prices, {

@@ -1,52 +1,55 @@
-import type { StoredKey } from '../key-store.ts';
+import type { KeyStore, StoredKey } from '../key-store.ts';
 import type { RevokedToken, Scope, TokenSecret } from '../store.ts';
 import { type ClickHouse, type Sql, sql, string, uuids } from './connection.ts';
 
-/** See `KeyStore.key`. */
-export async function readKey(db: ClickHouse, id: string): Promise<StoredKey | undefined> {
-  return (await keysWhere(db, sql('id = ?', string(id))))[0];
-}
+/** Reads and changes the keys in a database. */
+export class ClickHouseKeys implements KeyStore {
+  readonly #db: ClickHouse;
 
-/** Returns all keys, oldest first. */
-export async function readKeys(db: ClickHouse): Promise<StoredKey[]> {
-  const keys = await keysWhere(db, sql('1'));
-  return keys.sort((a, b) => a.createdMs - b.createdMs || (a.id < b.id ? -1 : 1));
-}
+  constructor(db: ClickHouse) {
+    this.#db = db;
+  }
 
-export async function addKey(db: ClickHouse, key: StoredKey): Promise<void> {
-  await insertKey(db, key, key.createdMs);
-}
+  async key(id: string): Promise<StoredKey | undefined> {
+    return (await this.#select(sql('id = ?', string(id))))[0];
+  }
 
-/** See `KeyStore.useKey`. Does not change the key itself, so that the key cannot be stored again after its revocation. */
-export async function useKey(db: ClickHouse, id: string, usedMs: number): Promise<void> {
-  await db.insert('key_uses', [{ id, used_ms: usedMs }]);
-}
+  /** Returns all keys, oldest first. */
+  async keys(): Promise<StoredKey[]> {
+    const keys = await this.#select(sql('1'));
+    return keys.sort((a, b) => a.createdMs - b.createdMs || (a.id < b.id ? -1 : 1));
+  }
 
-/** Revokes a key. Returns the revoked key, or undefined if there is no such key. */
-export async function revokeKey(db: ClickHouse, id: string, revokedMs: number): Promise<StoredKey | undefined> {
-  const key = await readKey(db, id);
-  if (key === undefined || key.revokedMs !== undefined) return key;
-  const revoked = { ...key, revokedMs };
-  await insertKey(db, revoked, revokedMs);
-  return revoked;
-}
+  async addKey({ usedMs: _, ...key }: StoredKey): Promise<void> {
+    const row = { id: key.id, json: JSON.stringify(key), is_revoked: +(key.revokedMs !== undefined) };
+    await this.#db.insert('keys', [row]);
+  }
 
-/** The row with the latest change counts. A revocation also counts if the clock has been set back since the creation. */
-async function insertKey(db: ClickHouse, { usedMs: _, ...key }: StoredKey, changedMs: number): Promise<void> {
-  const changedUs = Math.max(changedMs, key.createdMs + (key.revokedMs === undefined ? 0 : 1)) * 1_000;
-  await db.insert('keys', [{ id: key.id, json: JSON.stringify(key), changed_us: changedUs }]);
-}
+  /** Does not change the key itself, so that the key cannot be stored again after its revocation. */
+  async useKey(id: string, usedMs: number): Promise<void> {
+    await this.#db.insert('key_uses', [{ id, used_ms: usedMs }]);
+  }
 
-async function keysWhere(db: ClickHouse, { sql: where, params }: Sql): Promise<StoredKey[]> {
-  const rows = await db.rows<{ json: string; used_ms: number }>(
-    sql(
-      `SELECT json, used_ms FROM (SELECT id, json FROM keys FINAL WHERE ${where}) AS keys
-        LEFT JOIN (SELECT id, max(used_ms) AS used_ms FROM key_uses WHERE ${where} GROUP BY id) AS uses USING (id)`,
-      ...params,
-      ...params,
-    ),
-  );
-  return rows.map(({ json, used_ms: usedMs }) => ({ ...JSON.parse(json), ...(usedMs > 0 && { usedMs }) }));
+  /** Revokes a key. Returns the revoked key, or undefined if there is no such key. */
+  async revokeKey(id: string, revokedMs: number): Promise<StoredKey | undefined> {
+    const key = await this.key(id);
+    if (key === undefined || key.revokedMs !== undefined) return key;
+    const revoked = { ...key, revokedMs };
+    await this.addKey(revoked);
+    return revoked;
+  }
+
+  async #select({ sql: where, params }: Sql): Promise<StoredKey[]> {
+    const rows = await this.#db.rows<{ json: string; used_ms: number }>(
+      sql(
+        `SELECT json, used_ms FROM (SELECT id, json FROM keys FINAL WHERE ${where}) AS keys
+          LEFT JOIN (SELECT id, max(used_ms) AS used_ms FROM key_uses WHERE ${where} GROUP BY id) AS uses USING (id)`,
+        ...params,
+        ...params,
+      ),
+    );
+    return rows.map(({ json, used_ms: usedMs }) => ({ ...JSON.parse(json), ...(usedMs > 0 && { usedMs }) }));
+  }
 }
 
 /** See `TokenStore.addTokenSecret`. */

@@ -176,8 +176,8 @@ TTL toDateTime(intDiv(changed_us, 1000000)) + INTERVAL 1 HOUR`;
 const KEYS = `CREATE TABLE IF NOT EXISTS keys {cluster} (
   id String,
   json String,
-  changed_us Int64
-) ENGINE = {replicated}ReplacingMergeTree(changed_us) ORDER BY id`;
+  is_revoked UInt8
+) ENGINE = {replicated}ReplacingMergeTree(is_revoked) ORDER BY id`;
 
 const KEY_USES = `CREATE TABLE IF NOT EXISTS key_uses {cluster} (
   id String,
