@@ -1,7 +1,7 @@
 import type { AmountField, Bound, Comparison, FilterNode, TextPattern } from '../../query/filter.ts';
 import type { TimeRange } from '../../query/query.ts';
 import type { RunFilter } from '../run-filter.ts';
-import { float, integer, joined, type Param, type Sql, sql, string, strings, uuids } from './connection.ts';
+import { float, integer, joined, type Param, type Sql, sql, string, uuids } from './connection.ts';
 
 /** Whether tokens and costs are those of a run, or for root runs the totals of the trace. */
 export type UsageOf = 'run' | 'trace';
@@ -87,18 +87,9 @@ function comparisonCondition(tenant: string, comparison: Comparison, usage: Usag
     case 'feedback':
       return ofFeedback(tenant, comparison);
     default:
-      return ofText(TEXT_COLUMNS[field], values);
+      return ofText(field === 'type' ? 'run_type' : field, values);
   }
 }
-
-const TEXT_COLUMNS: Readonly<Record<'name' | 'type' | 'model' | 'status' | 'thread' | 'user', string>> = {
-  name: 'name',
-  type: 'run_type',
-  model: 'model',
-  status: 'status',
-  thread: 'thread',
-  user: 'user',
-};
 
 const USAGE_COLUMNS: Readonly<Record<Exclude<AmountField, 'latency'>, string>> = {
   tokens: 'total_tokens',
@@ -114,46 +105,20 @@ function within(column: string, bounds: readonly Bound[]): Sql {
 /** Returns a condition on a text column that is null if the run has no value. */
 function ofText(column: string, patterns: readonly TextPattern[] | undefined): Sql {
   if (patterns === undefined) return sql(`${column} IS NOT NULL`);
-  return ofPatterns(patterns, {
-    equal: (texts) => ofEqual(column, texts),
-    other: (pattern) => ofPattern(column, pattern),
-  });
+  return anyOf(patterns.map((pattern) => ofPattern(column, pattern)));
 }
 
 /** Returns a condition on a column with an array of texts. */
 function ofTexts(column: string, patterns: readonly TextPattern[] | undefined): Sql {
   if (patterns === undefined) return sql(`notEmpty(${column})`);
-  return ofPatterns(patterns, {
-    equal: (texts) => hasAny(column, texts),
-    other: (pattern) => {
+  return anyOf(
+    patterns.map((pattern) => {
+      // This function can use an index on the elements of the array.
+      if (pattern.kind === 'equal') return sql(`has(${column}, ?)`, string(pattern.text));
       const { sql: text, params } = ofPattern('one', pattern);
       return { sql: `arrayExists(one -> ${text}, ${column})`, params };
-    },
-  });
-}
-
-function ofPatterns(
-  patterns: readonly TextPattern[],
-  conditions: {
-    readonly equal: (texts: readonly string[]) => Sql;
-    readonly other: (pattern: TextPattern) => Sql;
-  },
-): Sql {
-  const equal = patterns.filter(({ kind }) => kind === 'equal').map(({ text }) => text);
-  const others = patterns.filter(({ kind }) => kind !== 'equal');
-  return anyOf([...(equal.length === 0 ? [] : [conditions.equal(equal)]), ...others.map(conditions.other)]);
-}
-
-function ofEqual(column: string, texts: readonly string[], ...params: readonly Param[]): Sql {
-  const [text = ''] = texts;
-  if (texts.length === 1) return sql(`${column} = ?`, ...params, string(text));
-  return sql(`${column} IN (?)`, ...params, strings(texts));
-}
-
-/** Both functions can use an index on the elements of the array. */
-function hasAny(array: string, texts: readonly string[]): Sql {
-  const [text = ''] = texts;
-  return texts.length === 1 ? sql(`has(${array}, ?)`, string(text)) : sql(`hasAny(${array}, ?)`, strings(texts));
+    }),
+  );
 }
 
 function ofPattern(column: string, { kind, text }: TextPattern, ...params: readonly Param[]): Sql {
@@ -182,12 +147,7 @@ const ID = /^[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}$/;
 function ofMetadata({ key = '', values }: Comparison): Sql {
   const hasKey = sql('mapContains(metadata, ?)', string(key));
   if (values === undefined) return hasKey;
-  const value = ofPatterns(values, {
-    // The table has an index on the values of all keys.
-    equal: (texts) => allOf([ofEqual('metadata[?]', texts, string(key)), hasAny('mapValues(metadata)', texts)]),
-    other: (pattern) => ofPattern('metadata[?]', pattern, string(key)),
-  });
-  return allOf([hasKey, value]);
+  return allOf([hasKey, anyOf(values.map((pattern) => ofPattern('metadata[?]', pattern, string(key))))]);
 }
 
 function ofFeedback(tenant: string, { key = '', values, bounds = [] }: Comparison): Sql {
