@@ -91,7 +91,9 @@ async function copy(
 ): Promise<void> {
   if (fromLocation === toLocation) throw new UsageError('expected <from> and <to> to be two stores');
   const options = { ...NO_LIMITS, ...(prices !== undefined && { prices: readPrices(prices) }) };
-  const from = await (isUrl(fromLocation) ? ClickHouseStore.open(fromLocation, NO_LIMITS) : openToRead(fromLocation));
+  const from = await (isUrl(fromLocation)
+    ? ClickHouseStore.open(fromLocation, { readOnly: true })
+    : openToRead(fromLocation));
   let isComplete: boolean;
   try {
     const to = await (isUrl(toLocation)

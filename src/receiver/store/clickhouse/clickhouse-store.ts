@@ -1,6 +1,13 @@
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { RunspanError } from '../../../base/errors.ts';
-import { type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../../../base/options.ts';
+import {
+  type Checks,
+  checkedOptions,
+  isObject,
+  TRUE_OR_FALSE,
+  WHOLE_FROM_1,
+  wholeFrom,
+} from '../../../base/options.ts';
 import { messageOf } from '../../../base/text.ts';
 import { delay, setTimer } from '../../../base/timers.ts';
 import type { Feedback } from '../../feedback/feedback.ts';
@@ -56,6 +63,8 @@ export interface ClickHouseStoreOptions {
    * @default 200
    */
   batchDelayMs?: number;
+  /** @internal The store starts neither derivations nor retention. */
+  readOnly?: boolean;
 }
 
 const DEFAULTS: Required<ClickHouseStoreOptions> = {
@@ -63,12 +72,14 @@ const DEFAULTS: Required<ClickHouseStoreOptions> = {
   maxAgeMs: MAX_AGE_MS,
   projectMaxAgeMs: {},
   batchDelayMs: 200,
+  readOnly: false,
 };
 const CHECKS: Checks<ClickHouseStoreOptions> = {
   prices: ['an object', isObject],
   maxAgeMs: WHOLE_FROM_1,
   projectMaxAgeMs: PROJECT_AGES,
   batchDelayMs: wholeFrom(0),
+  readOnly: TRUE_OR_FALSE,
 };
 
 /** Time that pending operations have when the store is closed, in milliseconds. */
@@ -93,7 +104,7 @@ export class ClickHouseStore implements Store {
   readonly #changes: ClickHouseChanges;
   readonly #keys: ClickHouseKeys;
   readonly #derivation: Derivation;
-  #expireTimer: NodeJS.Timeout;
+  #expireTimer: NodeJS.Timeout | undefined;
   #ages: Ages;
 
   /**
@@ -121,7 +132,7 @@ export class ClickHouseStore implements Store {
   }
 
   private constructor(db: ClickHouse, options: Required<ClickHouseStoreOptions>) {
-    const { prices, batchDelayMs, ...ages } = options;
+    const { prices, batchDelayMs, readOnly, ...ages } = options;
     this.#db = db;
     this.#ages = ages;
     this.#prices = prices;
@@ -131,6 +142,7 @@ export class ClickHouseStore implements Store {
     const nowUs = () => this.#writer.nowUs();
     this.#changes = new ClickHouseChanges(db, nowUs);
     this.#derivation = new Derivation(db, this.#prices, nowUs, (...change) => this.#changes.add(...change));
+    if (readOnly) return;
     this.#derivation.start();
     const firstMs = FIRST_EXPIRE_MS * (1 + Math.random());
     this.#expireTimer = setTimer(() => {
