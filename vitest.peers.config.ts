@@ -11,7 +11,7 @@ export default defineConfig({
     maxWorkers: availableParallelism() + 1,
     // The other processes share the cores.
     expect: { poll: { timeout: 10_000 } },
-    testTimeout: 60_000,
+    testTimeout: 120_000,
     hookTimeout: 120_000,
   },
 });

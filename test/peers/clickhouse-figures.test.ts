@@ -1,5 +1,4 @@
 // Statistics, keys and changes of stores in ClickHouse, which runs inside another process (see clickhouse/shim.mjs).
-import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { ClickHouseStore } from '../../src/receiver/store/clickhouse/clickhouse-store.ts';
 import { ClickHouseKeys } from '../../src/receiver/store/clickhouse/keys.ts';
@@ -127,7 +126,12 @@ test('Changes in ClickHouse are reported once by each receiver, and only while t
   await expect.poll(() => received[1]).toEqual([id(2), id(3)]);
   stop();
   await apply(second, 4);
-  await setTimeout(2_500);
+  const later: string[] = [];
+  first.subscribe({ tenant: 'later' }, ({ traceIds }) => void later.push(...traceIds));
+  await second.apply({ tenant: 'later' }, [post(5)]);
+  await second.settled();
+  // The first store has read the changes of the second again.
+  await expect.poll(() => later).toEqual([id(5)]);
   expect(received).toEqual([
     [id(2), id(3)],
     [id(2), id(3), id(4)],

@@ -24,8 +24,8 @@ export async function checkAttachments(
 }
 
 /**
- * Returns the rows to insert for the attachments of operations. `places` has the keys tenant + run id. `receivedUs`
- * must be later than that of all earlier attachments of the same runs.
+ * Returns the rows to insert for the attachments of operations. The keys of `places` are tenant + run id. `receivedUs` must
+ * be higher than in the rows of earlier attachments of the same runs.
  */
 export function attachmentRows(
   tenant: string,
@@ -57,7 +57,7 @@ function chunksOf(bytes: Uint8Array): string[] {
   return Array.from({ length: count }, (_, at) => buffer.toString('base64', at * CHUNK_BYTES, (at + 1) * CHUNK_BYTES));
 }
 
-/** Returns the attachments of runs without their bytes, sorted by name, by run id. Runs without attachments are absent. */
+/** Returns the attachments of each run, sorted by name and without their bytes. The map has no entry for runs without any. */
 export async function attachmentInfos(
   db: ClickHouse,
   tenant: string,

@@ -5,9 +5,9 @@ import type { ChangeFeed, Changes, Scope, StoreChange } from '../store.ts';
 import { Subscribers } from '../subscribers.ts';
 import { type ClickHouse, integer, sql, string, strings } from './connection.ts';
 
-/** Interval at which the changes of other receivers are read while there are listeners, in milliseconds. */
+/** Interval at which a receiver with listeners reads the changes of other receivers, in milliseconds. */
 const POLL_MS = 1_000;
-/** Clocks of receivers may differ, and inserts may take some time, in microseconds. */
+/** Allowance for slow inserts and for differences between the clocks of receivers, in microseconds. */
 const OVERLAP_US = 10_000_000;
 /** Time for which changes are kept, in microseconds. See the table `changes`. */
 const KEPT_US = 3_600_000_000;
@@ -27,20 +27,20 @@ export class ClickHouseChanges implements ChangeFeed {
   readonly #db: ClickHouse;
   readonly #nowUs: () => number;
   readonly #subscribers = new Subscribers('');
-  /** Time of each reported change, by tenant, time and trace. */
+  /** Time of each reported change. The key is the tenant, the time and the trace. */
   readonly #reported = new Map<string, number>();
   #polledUs = 0;
   #timer: NodeJS.Timeout | undefined;
   #polling: Promise<void> | undefined;
   #hasFailed = false;
 
-  /** `nowUs` returns a later timestamp at each call. */
+  /** Each call of `nowUs` must return a later time. */
   constructor(db: ClickHouse, nowUs: () => number) {
     this.#db = db;
     this.#nowUs = nowUs;
   }
 
-  /** Stores that traces have changed, and reports them to listeners. `deleted` contains completely deleted traces. */
+  /** Records that traces have changed, and notifies listeners. `deleted` are traces without remaining runs. */
   async add(tenant: string, traceIds: readonly string[], deleted: readonly string[] = []): Promise<void> {
     const all = [...traceIds, ...deleted];
     if (all.length === 0) return;
@@ -74,7 +74,7 @@ export class ClickHouseChanges implements ChangeFeed {
     if (!(afterUs >= nowUs - KEPT_US && afterUs <= nowUs + OVERLAP_US)) {
       return { cursor: `${await this.#latestUs(tenant, nowUs)}`, traceIds: after === undefined ? [] : undefined };
     }
-    // All traces in one change share a cursor, so they are returned together.
+    // All traces of one change have the same cursor, so a page contains all or none of them.
     const rows = await this.#db.rows<{ trace: string; us: number }>(
       sql(
         `SELECT trace, max(changed_us) AS us FROM changes WHERE tenant = ? AND changed_us > ? GROUP BY trace
@@ -86,7 +86,7 @@ export class ClickHouseChanges implements ChangeFeed {
     );
     rows.sort((a, b) => a.us - b.us || (a.trace < b.trace ? -1 : 1));
     const lastUs = rows.at(-1)?.us ?? afterUs;
-    // A cursor that is moved on does not expire while nothing changes.
+    // Moves the cursor on while nothing changes, so that it does not expire.
     const cursorUs = rows.length < limit ? Math.max(lastUs, nowUs - OVERLAP_US) : lastUs;
     return { cursor: `${cursorUs}`, traceIds: rows.map(({ trace }) => trace) };
   }
@@ -135,7 +135,7 @@ export class ClickHouseChanges implements ChangeFeed {
     if (this.#subscribers.tenants.size > 0) this.#schedule();
   }
 
-  /** Reads the changes since the previous call, and reports those that were not reported. */
+  /** Reads the latest changes, and reports those that were not reported before. */
   async #readOthers(): Promise<void> {
     const tenants = [...this.#subscribers.tenants];
     const nowUs = this.#nowUs();

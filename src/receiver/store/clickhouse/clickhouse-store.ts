@@ -52,14 +52,14 @@ export interface ClickHouseStoreOptions {
    */
   maxAgeMs?: number;
   /**
-   * Maximum ages of the traces in individual projects, in milliseconds by tenant and project name, instead of `maxAgeMs`.
-   * The tenant of a receiver without tenants is `default`. The project of a trace is that of its root run.
+   * Overrides of `maxAgeMs` for individual projects, in milliseconds, by tenant and project name. The tenant of a receiver
+   * without tenants is `default`. The project of a trace is the project of its root run.
    * @default none
    */
   projectMaxAgeMs?: Readonly<Record<string, Readonly<Record<string, number>>>>;
   /**
-   * Time for which operations are collected before they are inserted together, in milliseconds. A longer time means
-   * fewer and larger inserts, and `apply` takes longer.
+   * Time for which the store collects operations before it inserts them together, in milliseconds. A longer time makes
+   * inserts larger and fewer, and `apply` slower.
    * @default 200
    */
   batchDelayMs?: number;
@@ -82,11 +82,11 @@ const CHECKS: Checks<ClickHouseStoreOptions> = {
   readOnly: TRUE_OR_FALSE,
 };
 
-/** Time that pending operations have when the store is closed, in milliseconds. */
+/** How long `close` waits for pending operations, in milliseconds. */
 const CLOSE_MS = 5_000;
 /** Interval at which old traces are deleted, in milliseconds. */
 const EXPIRE_MS = 3_600_000;
-/** Minimum time until old traces are deleted for the first time, in milliseconds. The maximum is twice as long. */
+/** Minimum time until the first deletion of old traces, in milliseconds. The maximum is twice as long. */
 const FIRST_EXPIRE_MS = 60_000;
 
 /**
@@ -94,7 +94,7 @@ const FIRST_EXPIRE_MS = 60_000;
  * the same database. When `apply` resolves, ClickHouse has acknowledged the runs. Lists, statistics and searches show
  * changes about a second later.
  *
- * If ClickHouse cannot be reached, fails or is overloaded, methods reject with a `StoreError`, and can be called again.
+ * Methods reject with a `StoreError` if ClickHouse cannot be reached, fails or is overloaded. The caller can try again.
  * Above 64 MiB of pending operations, `apply` rejects with a `StoreError` whose reason is `busy`.
  */
 export class ClickHouseStore implements Store {
@@ -223,7 +223,7 @@ export class ClickHouseStore implements Store {
   }
 
   /**
-   * Returns figures for monitoring. `unindexedRuns` counts the groups of runs that lists do not show yet.
+   * Returns figures for monitoring. `unindexedRuns` is the number of groups whose changes lists do not show yet.
    * @internal
    */
   async status(): Promise<StoreStatus> {

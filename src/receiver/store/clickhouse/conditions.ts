@@ -3,7 +3,7 @@ import type { TimeRange } from '../../query/query.ts';
 import type { RunFilter } from '../run-filter.ts';
 import { float, integer, joined, type Param, type Sql, sql, string, uuids } from './connection.ts';
 
-/** Whether tokens and costs are those of a run, or for root runs the totals of the trace. */
+/** Whether conditions on tokens and costs apply to the run itself, or to the totals of its trace. */
 export type UsageOf = 'run' | 'trace';
 
 /**
@@ -38,7 +38,7 @@ export function allOf(conditions: readonly Sql[]): Sql {
   return conditions.length === 0 ? sql('1') : joined(conditions.map(inParentheses), ' AND ');
 }
 
-/** Combines conditions with OR. Without conditions, none matches. */
+/** Combines conditions with OR. Returns a condition that nothing matches if there are none. */
 export function anyOf(conditions: readonly Sql[]): Sql {
   return conditions.length === 0 ? sql('0') : joined(conditions.map(inParentheses), ' OR ');
 }
@@ -52,7 +52,7 @@ function nodeCondition(tenant: string, filter: RunFilter, node: FilterNode, usag
   if ('some' in node) return anyOf(node.some.map((one) => nodeCondition(tenant, filter, one, usage)));
   if ('not' in node) {
     const { sql: text, params } = nodeCondition(tenant, filter, node.not, usage);
-    // A comparison with a missing value is null, which does not match.
+    // A comparison with a missing value returns null.
     return { sql: `ifNull((${text}), 0) = 0`, params };
   }
   if (!('anyRun' in node)) return comparisonCondition(tenant, node, usage);
@@ -102,7 +102,7 @@ function within(column: string, bounds: readonly Bound[]): Sql {
   return allOf(bounds.map(({ operator, amount }) => sql(`${column} ${operator} ?`, float(amount))));
 }
 
-/** Returns a condition on a text column that is null if the run has no value. */
+/** Returns a condition on a text column. The column is null if the run has no value. */
 function ofText(column: string, patterns: readonly TextPattern[] | undefined): Sql {
   if (patterns === undefined) return sql(`${column} IS NOT NULL`);
   return anyOf(patterns.map((pattern) => ofPattern(column, pattern)));
@@ -136,7 +136,7 @@ const PATTERNS: Readonly<Record<TextPattern['kind'], string>> = {
   contains: 'position(column, ?) > 0',
 };
 
-/** Ids of runs and traces are always compared as a whole. A text that is not an id matches nothing. */
+/** Compares ids of runs and traces as a whole. A text that is not an id matches nothing. */
 function ofId(column: string, patterns: readonly TextPattern[] = []): Sql {
   const ids = patterns.filter(({ kind, text }) => kind === 'equal' && ID.test(text)).map(({ text }) => text);
   return ids.length === 0 ? sql('0') : sql(`${column} IN (?)`, uuids(ids));

@@ -4,27 +4,27 @@ import { RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
 import { StoreError } from '../store.ts';
 
-/** A value for a query, with its ClickHouse type. */
+/** A query parameter with its ClickHouse type. */
 export interface Param {
   readonly type: string;
   readonly value: unknown;
 }
 
-/** SQL text. Each `?` stands for the next parameter. Values from users are always parameters. */
+/** SQL text in which each `?` stands for the next parameter. Values from users are always parameters. */
 export interface Sql {
   readonly sql: string;
   readonly params: readonly Param[];
 }
 
-/** A row to insert, by column name. */
+/** A row to insert. The keys are names of columns. */
 export type InsertRow = Readonly<Record<string, unknown>>;
 
 /** Maximum duration of a query in ClickHouse, in seconds. */
 const QUERY_MAX_S = 10;
-/** Time after which a request fails, in milliseconds. An insert that ClickHouse has begun may still succeed. */
+/** Timeout of a request, in milliseconds. ClickHouse may still complete the insert of a request that has timed out. */
 const REQUEST_TIMEOUT_MS = 30_000;
 const CONNECTIONS_MAX = 20;
-/** Days in an insert. ClickHouse writes a part for each day, and limits the parts of an insert. */
+/** Maximum number of days in an insert. ClickHouse writes a part for each day, and accepts at most 100 parts. */
 const DAYS_MAX = 20;
 
 /** Settings of all queries. */
@@ -38,7 +38,7 @@ const SETTINGS = {
   async_insert: 0,
 } as const;
 
-/** Sends queries and inserts to a ClickHouse server. Failures of the server become a `StoreError`. */
+/** Sends queries and inserts to a ClickHouse server. Rejects with a `StoreError` if ClickHouse fails. */
 export class ClickHouse {
   readonly #client: ClickHouseClient;
   readonly #closing = new AbortController();
@@ -53,7 +53,7 @@ export class ClickHouse {
     const client = createClient({
       url,
       application: 'runspan',
-      // Errors are thrown, so the client does not print them as well.
+      // The client would log each error that it throws.
       log: { level: ClickHouseLogLevel.OFF },
       request_timeout: REQUEST_TIMEOUT_MS,
       max_open_connections: CONNECTIONS_MAX,
@@ -65,7 +65,7 @@ export class ClickHouse {
 
   private constructor(client: ClickHouseClient) {
     this.#client = client;
-    // Each request adds a listener.
+    // Each request adds a listener, so Node would warn of a memory leak.
     setMaxListeners(0, this.#closing.signal);
   }
 
@@ -118,7 +118,7 @@ export class ClickHouse {
   }
 }
 
-/** Creates SQL from a text with `?` for each value. */
+/** Combines SQL text with the values of its `?` placeholders. */
 export function sql(text: string, ...params: readonly Param[]): Sql {
   return { sql: text, params };
 }
@@ -137,10 +137,10 @@ export const float = (value: number): Param => ({ type: 'Float64', value });
 
 /** Maximum size of a parameter in bytes. ClickHouse rejects parameters of more than 128 KiB. */
 const PARAM_BYTES_MAX = 64 * 1024;
-/** Size of the quotes and of the separator of an item in an array. */
+/** Size of the quotes and the separator around an array item, in bytes. */
 const ITEM_BYTES = 4;
 
-/** Numbers the parameters of a query. Splits long arrays into several parameters. */
+/** Replaces each `?` with a named parameter. Splits long arrays into several parameters. */
 function numbered(text: string, params: readonly Param[]): { query: string; query_params: Record<string, unknown> } {
   const query_params: Record<string, unknown> = {};
   const add = (type: string, value: unknown): string => {
@@ -175,7 +175,7 @@ function partsOf(items: readonly unknown[]): unknown[][] {
   return parts;
 }
 
-/** Replaces lone surrogates in all texts, because ClickHouse rejects JSON that contains them. Copies only if needed. */
+/** Replaces lone surrogates in all strings, because ClickHouse rejects JSON that contains them. */
 function wellFormed(value: unknown): unknown {
   if (isWellFormed(value)) return value;
   if (typeof value === 'string') return value.toWellFormed();
@@ -189,13 +189,13 @@ function isWellFormed(value: unknown): boolean {
   return Object.values(value).every(isWellFormed) && Object.keys(value).every((key) => key.isWellFormed());
 }
 
-/** Codes of ClickHouse errors that end when the server has less to do. */
+/** Codes of ClickHouse errors that report a temporary overload. */
 const BUSY_CODES: readonly string[] = [
   '202', // TOO_MANY_SIMULTANEOUS_QUERIES
   '241', // MEMORY_LIMIT_EXCEEDED
   '252', // TOO_MANY_PARTS
 ];
-/** Codes of ClickHouse errors for a query that reads too much. */
+/** Codes of ClickHouse errors that report that a query reads or returns too much. */
 const TOO_LARGE_CODES: readonly string[] = [
   '158', // TOO_MANY_ROWS
   '159', // TIMEOUT_EXCEEDED

@@ -9,25 +9,25 @@ import { readPlaces } from './places.ts';
 import { rowsOf } from './run-row.ts';
 import type { ChangedGroup } from './writer.ts';
 
-/** Maximum number of groups to derive together. */
+/** Maximum number of groups that one query reads. */
 const GROUPS_MAX = 300;
-/** Minimum time between two derivations of a group, in milliseconds. Larger groups wait 1 ms for each run. */
+/** Minimum time between two derivations of a group, in milliseconds. Each run in the group adds 1 ms. */
 const PAUSE_MS = 500;
-/** Interval at which the sweep looks for waiting groups and for groups of stopped servers, in milliseconds. */
+/** Interval of the sweep, in milliseconds. */
 const SWEEP_MS = 2_000;
-/** Time in which another server derives the groups whose messages it has stored, in microseconds. */
+/** Time that the receiver that stored a message has to derive it, in microseconds. After that, any receiver derives it. */
 const OTHERS_US = 10_000_000;
-/** Clocks of servers may differ, and inserts may take some time, in microseconds. */
+/** Allowance for slow inserts and for differences between the clocks of receivers, in microseconds. */
 const OVERLAP_US = 30_000_000;
 const RETRY_MS = 1_000;
-/** Time that a server looks back when it starts, in microseconds. */
+/** How old the messages are that the first sweep reads, in microseconds. */
 const LOOK_BACK_US = 86_400_000_000;
-/** Maximum period that a query of the sweep reads, in microseconds. */
+/** Maximum time range of a query in the sweep, in microseconds. */
 const SWEPT_US_MAX = 3_600_000_000;
-/** Maximum number of groups that a sweep finds. The next sweep finds the others. */
+/** Maximum number of groups that one sweep returns. Later sweeps return the rest. */
 const SWEPT_GROUPS_MAX = 10_000;
 
-/** Maximum number of waiting groups that are linked together. */
+/** Maximum number of links that one sweep adds. */
 const LINKS_MAX = 1_000;
 
 interface Due extends ChangedGroup {
@@ -35,8 +35,8 @@ interface Due extends ChangedGroup {
 }
 
 /**
- * Derives the rows of the table `runs` from the table `messages`. Deriving a group again gives the same rows, so that
- * several servers may derive the same group.
+ * Derives the rows of the table `runs` from the table `messages`. The same messages always give the same rows, so several
+ * receivers can derive the same group.
  */
 export class Derivation {
   readonly #db: ClickHouse;
@@ -44,9 +44,9 @@ export class Derivation {
   readonly #onChange: (tenant: string, traceIds: readonly string[]) => Promise<void>;
   readonly #nowUs: () => number;
   readonly #due = new Map<string, Due>();
-  /** Groups that could not be derived. They are derived without others, because they may be too large. */
+  /** Keys of groups that could not be derived. Each is retried alone, because one group may be too large to read. */
   readonly #failed = new Set<string>();
-  /** Time before which a group is not derived again, in milliseconds, by tenant and group. */
+  /** Earliest time of the next derivation of each group, in milliseconds. The key is the tenant and the group. */
   readonly #pausedUntilMs = new Map<string, number>();
   #sweptUs: number;
   #timer: NodeJS.Timeout | undefined;
@@ -67,12 +67,12 @@ export class Derivation {
     this.#sweptUs = nowUs() - LOOK_BACK_US;
   }
 
-  /** Number of groups that wait to be derived. */
+  /** Number of groups whose rows are out of date. */
   get waiting(): number {
     return this.#due.size;
   }
 
-  /** Derives groups soon. */
+  /** Schedules the derivation of groups. */
   add(groups: readonly ChangedGroup[]): void {
     for (const { tenant, grp } of groups) {
       const key = tenant + grp;
@@ -86,7 +86,7 @@ export class Derivation {
     this.#schedule(SWEEP_MS);
   }
 
-  /** Derives all groups that are due, also those that pause. Links the waiting groups whose other runs have arrived. */
+  /** Derives and links groups until none is left. Does not wait for the minimum time between derivations. */
   async settle(): Promise<void> {
     do {
       while (this.#work !== undefined) await this.#work;
@@ -94,7 +94,7 @@ export class Derivation {
     } while ((await this.#linkWaiting(0)) || this.#work !== undefined || this.#due.size > 0);
   }
 
-  /** Derives the groups that are due, and stops. If ClickHouse fails, the next server that starts derives them. */
+  /** Stops the sweep, and derives the scheduled groups. If ClickHouse fails, another receiver derives them later. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimer(this.#timer);
@@ -140,7 +140,7 @@ export class Derivation {
     }
   }
 
-  /** Finds waiting groups whose other runs have arrived, and groups that another server has not derived. */
+  /** Links groups that waited for a run, and schedules groups that another receiver has stored but not derived. */
   async #sweep(): Promise<void> {
     const nowUs = this.#nowUs();
     if (nowUs - this.#sweptUs < SWEEP_MS * 1_000) return;
@@ -154,7 +154,7 @@ export class Derivation {
     }
   }
 
-  /** Derives some of the groups that are due. Returns whether there were any. */
+  /** Derives up to `GROUPS_MAX` groups that are due. Returns false if no group was due. */
   async #deriveSome(nowMs: number): Promise<boolean> {
     const groups = this.#nextGroups(nowMs);
     const [first] = groups.values();
@@ -177,7 +177,7 @@ export class Derivation {
     return true;
   }
 
-  /** Returns groups of a tenant that are due, or one that has failed, by tenant and group. */
+  /** Returns due groups of one tenant by key. Returns a group that has failed before as the only one. */
   #nextGroups(nowMs: number): Map<string, Due> {
     const groups = new Map<string, Due>();
     for (const [key, due] of this.#due) {
@@ -207,7 +207,7 @@ export class Derivation {
     await this.#linkToOthers(tenant, groups);
   }
 
-  /** Links groups to the groups of runs that they refer to. They wait for unknown runs. */
+  /** Links each group to the groups of its missing runs. If such a run is unknown, the group waits for it. */
   async #linkToOthers(tenant: string, groups: readonly Group[]): Promise<void> {
     const waiting = groups.flatMap((group) => missingRuns(group).map((waitsFor) => ({ group, waitsFor })));
     if (waiting.length === 0) return;
@@ -228,7 +228,7 @@ export class Derivation {
     await this.#link(tenant, links, groups);
   }
 
-  /** Links waiting groups to the groups of runs that have arrived. Returns whether there were any. */
+  /** Links groups to the groups of the runs that they waited for. Returns false if there were none. */
   async #linkWaiting(sinceUs: number): Promise<boolean> {
     const rows = await this.#db.rows<ChangedGroup & { other: string }>(
       sql(
@@ -250,7 +250,7 @@ export class Derivation {
     return rows.length > 0;
   }
 
-  /** `groups` are the groups before they are linked. Reports their traces, because some may become parts of others. */
+  /** Adds links, and reports the traces of `groups` as changed, because linked traces may become one trace. */
   async #link(tenant: string, links: readonly Link[], groups: readonly Group[]): Promise<void> {
     if (links.length === 0) return;
     await addLinks(this.#db, tenant, links, this.#nowUs());
@@ -263,7 +263,7 @@ export class Derivation {
     this.add([...linked].map((grp) => ({ tenant, grp })));
   }
 
-  /** Returns groups with messages or links that another server has stored, and not derived. */
+  /** Returns groups that have messages or links that are newer than their rows in `runs`. */
   async #underivedGroups(sinceUs: number, untilUs: number): Promise<ChangedGroup[]> {
     const period = [integer(sinceUs - OTHERS_US), integer(untilUs - OTHERS_US)];
     return await this.#db.rows<ChangedGroup>(
@@ -285,8 +285,8 @@ export class Derivation {
 }
 
 /**
- * Returns the ids of runs that determine the trace of this group's runs, and that other groups may contain: parents, and
- * runs of which only a patch without a trace has arrived.
+ * Returns the ids of runs that decide which trace the runs of this group belong to, and that may be in another group. These
+ * are missing parents, and runs of which only a patch without a trace id has arrived.
  */
 function missingRuns({ runs }: Group): string[] {
   return [...runs.values()].flatMap(({ id, fields, spans }) => {

@@ -11,16 +11,16 @@ export type TombstoneKind = 'run' | 'subtree' | 'trace';
 export interface Group {
   /** The ids of the linked groups, sorted. */
   readonly grps: readonly string[];
-  /** Runs that are not deleted, by id. */
+  /** The runs that are not deleted, by id. */
   readonly runs: ReadonlyMap<string, MemoryRun>;
   readonly places: Places;
   readonly traces: readonly MemoryTrace[];
-  /** Start times in the messages of each run, including runs that are not visible. */
+  /** All start times that the messages of a run contain, by the id of the run. Includes deleted runs. */
   readonly startsUs: ReadonlyMap<string, ReadonlySet<number>>;
   readonly version: bigint;
 }
 
-/** Reads groups, and the groups that are linked to them. Groups without messages are omitted. */
+/** Reads groups together with the groups that are linked to them. Omits groups without messages. */
 export async function readGroups(
   db: ClickHouse,
   tenant: string,
@@ -57,14 +57,14 @@ function byArrival(a: MessageRow, b: MessageRow): number {
   return a.received_us - b.received_us;
 }
 
-/** The rows must be sorted by arrival. */
+/** Builds a group from its messages. The rows must be sorted by arrival. */
 function groupOf({ grps, linkedUs }: LinkedGroups, rows: readonly MessageRow[], prices: Prices): Group {
   const messages = new Map<string, MessageRow[]>();
   const tombstones: Tombstones = { traces: new Set(), runs: new Map() };
   for (const row of rows) {
     const own = messages.get(row.id) ?? [];
     if (row.kind === TOMBSTONE) addTombstone(tombstones, row.id, JSON.parse(row.fields).kind);
-    // ClickHouse has not merged a message that was sent again, or it is in another group.
+    // The same message can be stored twice: in linked groups, or until ClickHouse merges both rows.
     else if (!own.some(({ kind, digest }) => kind === row.kind && digest === row.digest)) {
       messages.set(row.id, [...own, row]);
     }
@@ -86,10 +86,10 @@ function groupOf({ grps, linkedUs }: LinkedGroups, rows: readonly MessageRow[], 
   };
 }
 
-/** A trace and its root run may have the same id. */
+/** Deleted traces and deleted runs. They are separate, because a trace and its root run may have the same id. */
 interface Tombstones {
   readonly traces: Set<string>;
-  /** Maps the id of a deleted run to whether later runs below it are deleted as well. */
+  /** The value is true if all runs below the run are deleted too, including later ones. */
   readonly runs: Map<string, boolean>;
 }
 
@@ -98,7 +98,7 @@ function addTombstone({ traces, runs }: Tombstones, id: string, kind: TombstoneK
   else runs.set(id, runs.get(id) || kind === 'subtree');
 }
 
-/** Returns whether a run, its trace or a run above it was deleted. */
+/** Returns true if the run, its trace or a run above it was deleted. */
 function isDeleted(
   run: MemoryRun,
   runs: ReadonlyMap<string, MemoryRun>,
@@ -117,12 +117,12 @@ function isDeleted(
   return false;
 }
 
-/** Number of messages that a version counts. */
+/** Maximum number of messages in a version. */
 const COUNT_MAX = 4_095;
 
 /**
- * Returns the version of the rows that are derived from these messages. A later message or link, or a message that
- * another server has received at the same time, makes it higher.
+ * Returns the version of the rows that are derived from these messages: the time of the latest message or link, and the
+ * number of messages. The number makes the version higher if a message of a receiver with a slower clock is added.
  */
 function versionOf(rows: readonly MessageRow[], linkedUs: number): bigint {
   let latestUs = linkedUs;

@@ -25,7 +25,7 @@ export class ClickHouseKeys implements KeyStore {
     await this.#db.insert('keys', [row]);
   }
 
-  /** Does not change the key itself, so that the key cannot be stored again after its revocation. */
+  /** Stores the time in another table, so that it cannot replace the row of a revocation. */
   async useKey(id: string, usedMs: number): Promise<void> {
     await this.#db.insert('key_uses', [{ id, used_ms: usedMs }]);
   }

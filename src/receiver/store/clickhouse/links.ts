@@ -4,10 +4,10 @@ import { dayOfMs } from './messages.ts';
 /** Two groups that contain messages of the same trace. */
 export type Link = readonly [grp: string, other: string];
 
-/** Groups that contain messages of the same traces. */
+/** Groups that are linked to each other, directly or through other groups. */
 export interface LinkedGroups {
   readonly grps: ReadonlySet<string>;
-  /** Time of the latest link in microseconds, or 0 for a group without links. */
+  /** Time of the latest link in microseconds, or 0 if there are no links. */
   readonly linkedUs: number;
 }
 
@@ -17,7 +17,7 @@ interface LinkRow {
   readonly added_us: number;
 }
 
-/** Returns the groups that are linked to each of the given groups, by each of their ids. */
+/** Returns the linked groups by the id of each group. A group without links is linked to itself only. */
 export async function readLinks(
   db: ClickHouse,
   tenant: string,
@@ -36,7 +36,7 @@ export async function readLinks(
   return linkedGroups([...read], links);
 }
 
-/** Links groups, in both directions. */
+/** Stores links in both directions. */
 export async function addLinks(db: ClickHouse, tenant: string, links: readonly Link[], addedUs: number): Promise<void> {
   const shared = { tenant, day: dayOfMs(addedUs / 1_000), added_us: addedUs };
   await db.insert(

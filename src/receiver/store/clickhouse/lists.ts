@@ -13,7 +13,7 @@ import { type ClickHouse, float, integer, integers, type Sql, sql, string, uuids
 import { feedbackIn } from './reads.ts';
 import { searchConditions } from './search.ts';
 
-/** A row of the table `runs`, and its position in a list. */
+/** A row of the table `runs`. `value` and `n` are its position in the list. */
 interface ListedRow {
   readonly id: string;
   readonly trace: string;
@@ -23,7 +23,7 @@ interface ListedRow {
   readonly value: number | null;
   /** JSON text of the run's summary, without its id and the id of its trace. */
   readonly summary: string;
-  /** JSON text of the totals of the run's trace, for a root run. */
+  /** JSON text of the trace's totals if the run is the root, and empty otherwise. */
   readonly totals: string;
 }
 
@@ -89,7 +89,7 @@ export async function suggestions(
   );
 }
 
-/** Returns SQL for the values of a run that can be suggested for a field. */
+/** Returns SQL for an array with the values that a run has for a field. */
 function suggestedColumn(field: SuggestionQuery['field']): Sql {
   const key = metadataKeyOf(field);
   if (key !== undefined) return sql('if(mapContains(metadata, ?), metadata[?], NULL)', string(key), string(key));
@@ -163,8 +163,8 @@ async function firstListed(
 }
 
 /**
- * Returns the first rows that match a condition, sorted by a column. Finds them among all versions of the rows, because
- * it takes long to read many rows with `FINAL`.
+ * Returns the first rows that match a condition, sorted by a column. The first query reads all versions of the rows, and
+ * the second reads only the rows that it found with `FINAL`, because `FINAL` is slow for many rows.
  */
 async function firstMatching(
   db: ClickHouse,
@@ -176,7 +176,7 @@ async function firstMatching(
   const direction = isDescending ? 'DESC' : 'ASC';
   const first = `ORDER BY ${column} ${direction} NULLS LAST`;
   const firstByN = `${first}, n ${direction} LIMIT ?`;
-  // The table is sorted by start time, and the second query reads all rows with the same start time.
+  // Sorting by `start_us` alone is faster, and the second query reads all rows with these start times.
   const firstVersions = column === 'start_us' ? `${first} LIMIT ?` : firstByN;
   for (let versions = 2 * limit; ; versions *= 8) {
     const found = await db.rows<Pick<ListedRow, 'start_us' | 'n' | 'value'>>(
@@ -205,8 +205,8 @@ async function firstMatching(
 }
 
 /**
- * Returns a condition that is true for all rows that match `condition`. For a condition that few rows match, most rows
- * then need not be read with `FINAL`.
+ * Returns a condition for the start times of the rows that match `condition`. If few rows match, a query with `FINAL` then
+ * reads few rows.
  */
 export function startingWith(tenant: string, condition: Sql): Sql {
   return {
@@ -242,8 +242,8 @@ function rangeAfter({ fromUs, beforeUs }: TimeRange, cursor: string, isDescendin
 const DAY_US = 86_400_000_000;
 
 /**
- * Returns the first or last rows of a time range. Reads one day, then eight days, then the rest until there are enough
- * rows, because it takes long to read all rows with `FINAL`.
+ * Returns the first or last rows of a time range. Reads one day, then eight days, then the rest, and stops as soon as
+ * there are enough rows.
  */
 export async function firstRows<Row>(
   db: ClickHouse,
@@ -261,7 +261,7 @@ export async function firstRows<Row>(
   return rows;
 }
 
-/** Splits a time range into a day, eight days and the rest, from its first or last run or from a given time. */
+/** Splits a time range into a day, eight days and the rest. The day is that of `startUs`, or of the first or last run. */
 export async function windows(
   db: ClickHouse,
   tenant: string,
@@ -289,7 +289,7 @@ function windowsOf({ fromUs, beforeUs }: TimeRange, firstUs: number, isDescendin
   return ends.map((end, at) => ({ fromUs: ends[at + 1] ?? fromUs, beforeUs: end }));
 }
 
-/** Returns the summaries of runs by id. Runs that have been deleted are missing. */
+/** Returns the summaries of runs by id. The map has no entry for deleted runs. */
 export async function summariesOf(
   db: ClickHouse,
   tenant: string,
@@ -330,7 +330,7 @@ export async function feedbackByTrace(
 /** Returns the trace of each visible run. */
 async function tracesOf(db: ClickHouse, tenant: string, runs: readonly string[]): Promise<Map<string, string>> {
   if (runs.length === 0) return new Map();
-  // The id is a part of the key, so all versions of a row are selected.
+  // All versions of a row have the same id, so the condition does not hide the newest version.
   const text = 'SELECT id, trace FROM runs FINAL WHERE tenant = ? AND id IN (?) SETTINGS use_skip_indexes_if_final = 1';
   const rows = await db.rows<{ id: string; trace: string }>(sql(text, string(tenant), uuids(runs)));
   return new Map(rows.map(({ id, trace }) => [id, trace]));

@@ -25,22 +25,22 @@ export interface MessageRow {
   readonly kind: number;
   readonly received_us: number;
   readonly digest: number;
-  /** JSON text of the fields that are neither payloads nor searched. */
+  /** JSON text of all other fields. */
   readonly fields: string;
-  /** JSON text of the searched fields, other than payloads. */
+  /** JSON text of the fields that searches read, except payloads: name, error, tags and `extra`. */
   readonly searched: string;
   /** JSON text of `StoredFacts`. */
   readonly facts: string;
 }
 
-/** A message with the JSON texts of its payloads. A payload that the message lacks is an empty string. */
+/** A message with the JSON texts of its payloads. A missing payload is an empty string. */
 export type WholeMessageRow = MessageRow & PayloadRow;
 
 export type PayloadRow = Pick<MessageRow, 'kind' | 'received_us'> & Readonly<Record<PayloadField, string>>;
 
 export const MESSAGE_COLUMNS = 'grp, id, kind, received_us, digest, fields, searched, facts';
 
-/** A message of a run, merged from the messages of the same kind in a batch. */
+/** A message of a run. Several messages of the same kind in a batch are merged into one. */
 export interface Message {
   readonly tenant: string;
   readonly id: string;
@@ -87,7 +87,7 @@ export function textsOf({ fields, texts }: RunOperation): Message['texts'] {
   return all;
 }
 
-/** Replaces escaped characters in a JSON text, because the text index does not decode them. */
+/** Decodes `\\uXXXX` escapes in a JSON text where JSON allows it, because the text index does not decode them. */
 function unescaped(json: string): string {
   if (!json.includes('\\u')) return json;
   return json.replaceAll(ESCAPES, (found) => {
@@ -97,18 +97,18 @@ function unescaped(json: string): string {
   });
 }
 
-/** An escaped character, or several that are written as code units. */
+/** A sequence of `\\uXXXX` escapes, or any other escape. */
 const ESCAPES = /(?:\\u[\da-f]{4})+|\\./gi;
 
-/** Adds a later message of the same run and kind. */
+/** Merges a later message of the same run and kind into a message. */
 export function addTo(message: Message, { fields, texts }: Pick<RunOperation, 'fields' | 'texts'>): void {
   message.fields = merged(message.fields, fields);
   message.texts = { ...message.texts, ...texts };
 }
 
 /**
- * Merges the posts and patches of a run, and returns the run and all start times that its messages contain. The rows
- * must be sorted by arrival.
+ * Merges the posts and patches of a run. Returns the run, and all start times in its messages. The rows must be sorted by
+ * arrival.
  */
 export function runOf(id: string, rows: readonly MessageRow[]): { run: MemoryRun; startsUs: ReadonlySet<number> } {
   const ofKind = (kind: number): readonly MessageRow[] => rows.filter((row) => row.kind === kind);

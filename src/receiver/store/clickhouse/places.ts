@@ -3,15 +3,15 @@ import { type ClickHouse, type InsertRow, sql, string, uuids } from './connectio
 import { addLinks, type Link } from './links.ts';
 import { dayOf, dayOfMs, type Message, type Place } from './messages.ts';
 
-/** Number of runs whose place is remembered. */
+/** Maximum number of places in memory. */
 const KNOWN_MAX = 100_000;
 const EARLIEST_DAY = '2000-01-01';
 const DAY_MS = 86_400_000;
 
-/** Finds the group and the day in which a message of a run is stored. */
+/** Finds the group and the day under which a message is stored. */
 export class PlaceFinder {
   readonly #db: ClickHouse;
-  /** Places of the latest runs, by tenant and id. */
+  /** Places of the latest runs. The key is the tenant and the id of the run. */
   readonly #known = new Map<string, Place>();
 
   constructor(db: ClickHouse) {
@@ -19,8 +19,9 @@ export class PlaceFinder {
   }
 
   /**
-   * Returns the place of each message. The trace id of the message takes precedence, then the place of the run's earlier
-   * messages, the id of the OpenTelemetry trace, and the place of the parent. Otherwise the run forms a new group.
+   * Returns the place of each message. The group is the first of these that is known: the trace id in the message, the
+   * group of the run's earlier messages, the id of the OpenTelemetry trace, the group of the parent. Otherwise the run
+   * starts a new group.
    */
   async find(messages: readonly Message[]): Promise<ReadonlyMap<Message, Place>> {
     const places = new Map<Message, Place>();
@@ -44,7 +45,7 @@ export class PlaceFinder {
       tenant,
       asked.filter((id) => !named.has(id)),
     );
-    // Of a post and a patch of the same run, the one that names the parent or the OpenTelemetry trace counts.
+    // If a run has a post and a patch, use the one with the parent or the OpenTelemetry trace.
     const byId = new Map<string, Message>();
     for (const message of unnamed) if (!byId.has(message.id) || isLinked(message)) byId.set(message.id, message);
     const places = new Map([...stored, ...named]);
@@ -53,7 +54,7 @@ export class PlaceFinder {
       if (places.has(id) || message === undefined) return places.get(id);
       const trace = otelTraceOf(message);
       const own = { grp: trace ?? id, day: storedDay(dayOf(message.fields), today) };
-      // Ends a cycle of parents.
+      // Runs that are parents of each other would cause an endless recursion.
       places.set(id, own);
       const parent = trace === undefined ? message.fields.parent_run_id : undefined;
       const place = (parent === undefined ? undefined : placeOf(parent)) ?? own;
@@ -63,7 +64,7 @@ export class PlaceFinder {
     return new Map(messages.map((message) => [message, placeOf(message.id) ?? { grp: message.id, day: today }]));
   }
 
-  /** Returns the stored places of runs. Runs without a place are absent. */
+  /** Returns the places of runs by id. The map has no entry for unknown runs. */
   async stored(tenant: string, ids: readonly string[]): Promise<ReadonlyMap<string, Place>> {
     const places = new Map<string, Place>();
     const unknown = new Set<string>();
@@ -77,8 +78,8 @@ export class PlaceFinder {
   }
 
   /**
-   * Stores the places of runs, except for places that are stored already. Links the earlier group of a run to its
-   * current group.
+   * Stores the places of runs. If a run was in another group before, links both groups. Skips places that this receiver
+   * has stored before.
    */
   async add(places: Iterable<readonly [tenant: string, id: string, place: Place]>, nowUs: () => number): Promise<void> {
     const rows: InsertRow[] = [];
@@ -108,7 +109,7 @@ export class PlaceFinder {
   }
 }
 
-/** Reads the latest place of each run. Runs without a place are absent. */
+/** Reads the latest place of each run from the database. The map has no entry for unknown runs. */
 export async function readPlaces(
   db: ClickHouse,
   tenant: string,
@@ -137,7 +138,7 @@ function otelTraceOf({ fields }: Message): string | undefined {
   return id.toLowerCase().replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 }
 
-/** Returns the day, or today if the day is missing or cannot be right. */
+/** Returns the day, or today if the day is missing, before 2000 or after tomorrow. */
 function storedDay(day: string | undefined, today: string): string {
   const tomorrow = dayOfMs(Date.parse(today) + DAY_MS);
   return day === undefined || day < EARLIEST_DAY || day > tomorrow ? today : day;

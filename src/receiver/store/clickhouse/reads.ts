@@ -108,7 +108,7 @@ async function payloadSizes(
   return sizes;
 }
 
-/** Returns the feedback on the runs of groups, also on invisible runs, in arrival order. */
+/** Returns the feedback on the runs of groups in arrival order. Includes feedback on deleted runs. */
 export async function feedbackIn(db: ClickHouse, tenant: string, grps: readonly string[]): Promise<Feedback[]> {
   const rows = await db.rows<{ json: string }>(
     sql(
@@ -154,11 +154,11 @@ export async function findAttachment(
   return found && (await readAttachment(db, scope.tenant, runId, name));
 }
 
-/** Number of traces whose ids are read together. */
+/** Number of traces whose ids one query reads. */
 const PAGE_TRACES = 20_000;
-/** Number of traces whose runs are read together, without payloads. */
+/** Number of traces whose runs one query reads, without payloads. */
 const READ_TRACES = 100;
-/** Number of runs whose payloads are read together. */
+/** Number of runs whose payloads one query reads. */
 const READ_RUNS = 50;
 
 /** A trace and the ids of its runs that match a query. */
@@ -215,7 +215,7 @@ interface OrderedRun {
   readonly order: string;
 }
 
-/** Returns the matching runs of traces in order. Runs that have been deleted since are omitted. */
+/** Returns the matching runs of traces in order. Omits runs that were deleted after the first query. */
 async function runsOfTraces(
   db: ClickHouse,
   tenant: string,
@@ -234,7 +234,7 @@ async function runsOfTraces(
   });
 }
 
-/** Returns runs with their payloads as JSON texts. */
+/** Returns the JSON text of each run, with its payloads. */
 async function runTexts(db: ClickHouse, tenant: string, runs: readonly OrderedRun[]): Promise<string[]> {
   const ids = runs.map(({ run }) => run.id);
   const [rows, infos] = await Promise.all([

@@ -9,9 +9,9 @@ import { dayOfMs, insertRowOf, TOMBSTONE } from './messages.ts';
 import { readPlaces } from './places.ts';
 import { groupsOfRun, groupsOfTrace } from './reads.ts';
 
-/** Number of groups whose ids are read together. */
+/** Number of groups whose ids one query reads. */
 const PAGE_GROUPS = 50_000;
-/** Number of groups whose runs are removed together. */
+/** Number of groups whose runs are removed in one step. */
 const READ_GROUPS = 1_000;
 
 /** What a removal needs from the store. */
@@ -20,7 +20,7 @@ export interface RemovalSteps {
   readonly nowUs: () => number;
   /** Derives the rows of groups now. */
   readonly derive: (tenant: string, grps: readonly string[]) => Promise<void>;
-  /** Called with the ids of completely removed traces. Deriving reports the others. */
+  /** Called with the ids of traces without remaining runs. `derive` reports other changed traces. */
   readonly onRemoved: (tenant: string, traceIds: readonly string[]) => Promise<void>;
 }
 
@@ -71,7 +71,7 @@ export async function removeRuns(
   return { runs, traces };
 }
 
-/** The runs of a trace that a call removes. */
+/** The removed runs of a trace. */
 interface Selection {
   readonly grps: readonly string[];
   readonly trace: MemoryTrace;
@@ -134,7 +134,7 @@ function tombstonesOf(
     fields: JSON.stringify({ kind }),
   });
   const kind = isWhole || !isOfProject ? 'subtree' : 'run';
-  // Later messages that name the trace may be in a group with the id of the trace.
+  // The group of later messages with this trace id has the same id.
   const groups = isWhole ? new Set([...grps, trace.id]) : [];
   return [
     ...runs.flatMap((run) => grps.map((grp) => tombstone(grp, run.id, kind))),
@@ -142,7 +142,7 @@ function tombstonesOf(
   ];
 }
 
-/** Returns patches for the runs that would leave their trace, because the runs above them are removed. */
+/** Returns patches with the trace id, for runs that are kept but whose removed parents connected them to the trace. */
 async function keepingRows(
   db: ClickHouse,
   tenant: string,
@@ -166,11 +166,12 @@ function leavingIds(trace: MemoryTrace, removed: readonly MemoryRun[]): string[]
 }
 
 /**
- * Deletes the messages, attachments and feedback of runs that were removed on this day or later, also those that arrived
- * after the removal. ClickHouse deletes them in the background, also if its server restarts. Their tombstones stay.
+ * Deletes the messages, attachments and feedback of runs that were removed on this day or later, including those that
+ * arrived after the removal. Keeps the tombstones. ClickHouse deletes in the background, and continues after a restart.
  */
 export async function deleteRemoved(db: ClickHouse, sinceDay: string): Promise<void> {
-  const removed = `FROM messages WHERE day >= toDate(?) AND kind = ${TOMBSTONE} AND JSONExtractString(fields, 'kind') != 'trace'`;
+  const removed = `FROM messages
+    WHERE day >= toDate(?) AND kind = ${TOMBSTONE} AND JSONExtractString(fields, 'kind') != 'trace'`;
   const params = [string(sinceDay)];
   const found = await db.rows({ sql: `SELECT 1 ${removed} LIMIT 1`, params });
   if (found.length === 0) return;
@@ -185,7 +186,7 @@ export async function deleteRemoved(db: ClickHouse, sinceDay: string): Promise<v
   }
 }
 
-/** Whether ClickHouse deletes rows in the background, or before the promise resolves. */
+/** `later`: ClickHouse deletes rows in the background. `now`: the promise resolves when the rows are deleted. */
 type Deletion = 'later' | 'now';
 
 /** Deletes rows. The condition may contain a subquery. */
@@ -195,7 +196,7 @@ export async function deleteWhere(
   { sql: where, params }: Sql,
   deletion: Deletion = 'later',
 ): Promise<void> {
-  // Without rows to delete, ClickHouse would still write a new version of each part of the table.
+  // ClickHouse would write each part of the table again even if there are no rows to delete.
   const found = await db.rows({ sql: `SELECT 1 FROM ${table} WHERE ${where} LIMIT 1`, params });
   if (found.length === 0) return;
   const settings = `lightweight_deletes_sync = ${deletion === 'now' ? 1 : 0}, allow_nondeterministic_mutations = 1`;

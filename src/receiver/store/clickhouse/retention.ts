@@ -6,13 +6,13 @@ import { dayOfMs, TOMBSTONE } from './messages.ts';
 import { deleteRemoved, deleteWhere } from './removal.ts';
 
 const DAY_MS = 86_400_000;
-/** Time for which tombstones are kept after the messages that they delete, in milliseconds. */
+/** How much longer tombstones are kept than the messages that they delete, in milliseconds. */
 const TOMBSTONES_MS = 30 * DAY_MS;
 
 /**
- * Deletes traces that are older than their maximum age. Days that are older than all maximum ages are deleted as a
- * whole. A day whose messages arrived later is kept as long as if it had started when they arrived. Also deletes what
- * removals have left. If a step fails, the others run before the promise rejects.
+ * Deletes traces that are older than their maximum age, and the messages of removed runs. Drops whole days that are older
+ * than all maximum ages. The age of a day is counted from its latest message if that arrived after the day. If a step
+ * fails, the others still run, and then the promise rejects.
  */
 export async function expire(db: ClickHouse, ages: Ages, nowMs: number = Date.now()): Promise<void> {
   const longestMs = Math.max(
@@ -38,7 +38,7 @@ async function dropDays(db: ClickHouse, beforeMs: number, nowMs: number): Promis
       `SELECT day FROM runs WHERE day < toDate(?) OR day > toDate(?) GROUP BY day
         HAVING max(intDiv(version, 4096)) < ?`,
       string(beforeDay),
-      // Runs may claim to start in the future. Their messages are stored in the day on which they arrived.
+      // Runs that start in the future. Their messages are stored under the day on which they arrived.
       string(dayOfMs(nowMs + DAY_MS)),
       integer(beforeUs),
     ),
@@ -75,7 +75,7 @@ async function dropDays(db: ClickHouse, beforeMs: number, nowMs: number): Promis
   }
 }
 
-/** Deletes groups all of whose traces are older than the maximum ages of their projects. */
+/** Deletes each group if all of its traces are older than the maximum age of their project. */
 async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, longestMs: number): Promise<void> {
   const shorter = Object.entries(ages.projectMaxAgeMs).flatMap(([tenant, projects]) =>
     Object.entries(projects).map(([project, ageMs]) => ({ tenant, project, ageMs })),
@@ -95,11 +95,11 @@ async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, 
   await deleteWhere(db, 'attachments', ofRun, 'now');
   await deleteWhere(db, 'feedback', ofRun, 'now');
   await deleteWhere(db, 'messages', { sql: `kind != ${TOMBSTONE} AND ${ofGroup.sql}`, params }, 'now');
-  // The rows above are found through these rows.
+  // Last, because the other deletions use these rows.
   await deleteWhere(db, 'runs', { sql: `(tenant, grps[1]) IN (${expired})`, params });
 }
 
-/** Deleted rows stay on the disk until ClickHouse writes their part again. */
+/** Removes deleted rows from the disk. Otherwise they stay until ClickHouse merges their part. */
 async function applyDeletions(db: ClickHouse): Promise<void> {
   const tables = await db.rows<{ table: string }>(
     sql(`SELECT DISTINCT table FROM system.parts

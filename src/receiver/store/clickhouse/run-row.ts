@@ -7,20 +7,19 @@ import type { InsertRow } from './connection.ts';
 import type { Group } from './groups.ts';
 import { dayOfMs } from './messages.ts';
 
-/** Status of the runs of a kind, by code. The statistics do not distinguish other statuses. */
+/** The statuses that statistics distinguish. The index is the code of the status. Others count as success. */
 const STATUSES: readonly RunStatus[] = ['success', 'error', 'pending'];
-/** The kind of a run is its status, plus these numbers for root runs and for model calls. */
+/** The kind of a run is the code of its status, plus `ROOT` for a root run, plus `MODEL_CALL` for a model call. */
 const ROOT = 4;
 const MODEL_CALL = 8;
 export const KINDS = 16;
-/** Number of latency codes: 0 for runs that have not ended, and the index of each latency bucket + 1. */
+/** Number of latency codes. The code is 0 for a pending run, and the index of the latency bucket + 1 otherwise. */
 export const LATENCIES: number = LATENCY_BUCKETS + 1;
 /** Number of values of the column `figures_code`. */
 export const FIGURES_CODES: number = KINDS * LATENCIES;
 
 /**
- * Returns the kind and the latency of a run as one number. Statistics read this column instead of four, and group runs
- * by it.
+ * Returns the kind and the latency of a run as one number. Statistics group runs by this column instead of by four.
  */
 function figuresCode({ summary: { status, run_type }, latencyUs }: TracedRun, isRoot: boolean): number {
   const modelCall = MODEL_TYPES.includes(run_type) ? MODEL_CALL : 0;
@@ -28,15 +27,15 @@ function figuresCode({ summary: { status, run_type }, latencyUs }: TracedRun, is
   return kind * LATENCIES + (latencyUs === undefined ? 0 : latencyBucketOf(latencyUs) + 1);
 }
 
-/** Returns a status and a type that stand for all runs of a kind. */
+/** Returns a status and a type for which statistics count a run in the same way. */
 export function runKindOf(kind: number): { status: RunStatus; runType: string; isRoot: boolean } {
   const [runType = ''] = (kind & MODEL_CALL) === 0 ? [] : MODEL_TYPES;
   return { status: STATUSES[kind % ROOT] ?? 'success', runType, isRoot: (kind & ROOT) !== 0 };
 }
 
 /**
- * Returns the rows of the table `runs` for linked groups. A row with an earlier start time of a run, or of a deleted run, is
- * marked as deleted.
+ * Returns the rows of the table `runs` for linked groups. The start time is part of the sort key, so a run whose start time
+ * has changed also gets a row that deletes the row with the earlier start time.
  */
 export function rowsOf(tenant: string, { grps, traces, startsUs, version }: Group): InsertRow[] {
   const visible = traces.flatMap(({ runs }) => runs);

@@ -1,23 +1,23 @@
 import { RunspanError } from '../../../base/errors.ts';
 import { type ClickHouse, sql } from './connection.ts';
 
-/** The texts of a message that searches read: see the column `texts`. */
+/** SQL for the searched texts of a message. */
 const WORDS = 'concat(texts[2], texts[3], texts[4])';
 
 /**
- * The text of a message in which searches look for words, in lower case and without accents (see `wordsOf`). The text
- * index only applies to this expression.
+ * SQL for the searched text of a message, in lower case and without accents (see `wordsOf`). Conditions must contain
+ * exactly this expression, because ClickHouse uses the text index for no other.
  */
 export const SEARCHED_TEXT: string = `if(isValidASCII(${WORDS}), lower(${WORDS}),
     lowerUTF8(replaceRegexpAll(normalizeUTF8NFKD(${WORDS}), '\\p{M}+', '')))`;
 
 /**
- * Messages, one row for each run, kind and content. A message that is sent again has the same `digest`, so it replaces
- * itself. `rank` keeps the message that arrived first. `grp` is the id of the trace if the message contains it. Tombstones
- * are messages of kind 3.
+ * Posts, patches and tombstones. `kind` is 1, 2 or 3. A message that is sent again has the same `digest`, so ClickHouse
+ * replaces one row by the other, and `rank` keeps the one that arrived first. `grp` is the id of the trace if the message
+ * contains it, and otherwise chosen by PlaceFinder.
  *
- * UUIDs are sorted as numbers, because ClickHouse sorts by their second half otherwise, and UUIDs of version 7 start with
- * the time. Granules are small because most queries read a few traces, and ClickHouse reads whole granules.
+ * UUIDs are sorted as numbers. Otherwise ClickHouse would sort them by their second half, and UUIDs of version 7 have the
+ * time in the first. Granules are small, because most queries read few traces and ClickHouse reads whole granules.
  */
 const MESSAGES = `CREATE TABLE IF NOT EXISTS messages {cluster} (
   tenant LowCardinality(String),
@@ -27,7 +27,7 @@ const MESSAGES = `CREATE TABLE IF NOT EXISTS messages {cluster} (
   kind UInt8,
   received_us Int64 CODEC(Delta, ZSTD(1)),
   fields String CODEC(ZSTD(1)),
-  -- In one column, because previews and documents occur in several of these texts. Together they compress better.
+  -- Facts, searched fields, inputs, outputs, events. One column compresses better, because these texts repeat each other.
   texts Array(String) CODEC(ZSTD(3)),
   facts String ALIAS texts[1],
   searched String ALIAS texts[2],
@@ -44,14 +44,14 @@ PARTITION BY day ORDER BY (tenant, toUInt128(grp), toUInt128(id), kind, digest) 
 /**
  * One row for each visible run, derived from all messages of its linked groups. The row with the highest version is valid.
  *
- * A day without changes for 6 hours is merged into one part. ClickHouse then reads this day as fast with `FINAL` as without.
+ * ClickHouse merges a day into one part after 6 hours without changes. `FINAL` costs nothing for a single part.
  */
 const RUNS = `CREATE TABLE IF NOT EXISTS runs {cluster} (
   tenant LowCardinality(String),
   day Date,
   start_us Int64 CODEC(Delta, LZ4),
   id UUID,
-  -- The linked groups with the messages of the trace, sorted.
+  -- The linked groups that contain the trace's messages, sorted.
   grps Array(UUID),
   version UInt64,
   is_deleted UInt8,
@@ -71,7 +71,7 @@ const RUNS = `CREATE TABLE IF NOT EXISTS runs {cluster} (
   user LowCardinality(Nullable(String)),
   tags Array(LowCardinality(String)),
   metadata Map(LowCardinality(String), String),
-  -- The error as filters compare it: see errorText.
+  -- Text of the error for filters: see errorText.
   error String CODEC(ZSTD(1)),
   input_tokens Nullable(Float64),
   output_tokens Nullable(Float64),
@@ -87,7 +87,7 @@ const RUNS = `CREATE TABLE IF NOT EXISTS runs {cluster} (
   trace_output_tokens Nullable(Float64),
   trace_total_tokens Nullable(Float64),
   trace_total_cost Nullable(Float64),
-  -- JSON of the run's summary without its id and trace, and for a root of the totals of its trace.
+  -- JSON of the run's summary without its id and trace, and of the trace's totals if the run is the root.
   summary String CODEC(ZSTD(1)),
   totals String CODEC(ZSTD(1)),
   INDEX by_id id TYPE bloom_filter(0.01) GRANULARITY 1,
@@ -101,7 +101,7 @@ const RUNS = `CREATE TABLE IF NOT EXISTS runs {cluster} (
 PARTITION BY day ORDER BY (tenant, start_us, id)
 SETTINGS index_granularity = 1024, min_age_to_force_merge_seconds = 21600, min_age_to_force_merge_on_partition_only = 1`;
 
-/** The groups and the days of each run, so that a message without a trace finds the other messages of its run. */
+/** The group and day of each run, to store later messages of the run in the same place. */
 const RUN_IDS = `CREATE TABLE IF NOT EXISTS run_ids {cluster} (
   tenant LowCardinality(String),
   id UUID,
@@ -113,8 +113,8 @@ const RUN_IDS = `CREATE TABLE IF NOT EXISTS run_ids {cluster} (
 ORDER BY (tenant, toUInt128(id), toUInt128(grp))`;
 
 /**
- * Groups that contain messages of the same trace, because the trace was unknown when a message arrived. Each link is
- * stored in both directions.
+ * Pairs of groups that contain messages of the same trace, because the trace was unknown when a message arrived. Each pair
+ * is stored in both directions.
  */
 const LINKS = `CREATE TABLE IF NOT EXISTS links {cluster} (
   tenant LowCardinality(String),
@@ -125,7 +125,7 @@ const LINKS = `CREATE TABLE IF NOT EXISTS links {cluster} (
   INDEX by_time added_us TYPE minmax GRANULARITY 1
 ) ENGINE = {replicated}ReplacingMergeTree(added_us) PARTITION BY toYYYYMM(day) ORDER BY (tenant, grp, other)`;
 
-/** Groups that are linked to the groups of a run when a message of that run arrives. */
+/** Groups that refer to an unknown run. They are linked to the group of that run when the run arrives. */
 const WAITING = `CREATE TABLE IF NOT EXISTS waiting {cluster} (
   tenant LowCardinality(String),
   waits_for UUID,
@@ -141,7 +141,7 @@ const ATTACHMENTS = `CREATE TABLE IF NOT EXISTS attachments {cluster} (
   name String,
   mime_type String,
   size UInt64,
-  -- The bytes in base64, in chunks of the same attachment.
+  -- Position of this chunk in the attachment, and its bytes in base64.
   chunk UInt32,
   data String CODEC(ZSTD(1)),
   received_us Int64
@@ -155,7 +155,7 @@ const FEEDBACK = `CREATE TABLE IF NOT EXISTS feedback {cluster} (
   id String,
   key LowCardinality(String),
   score Nullable(Float64),
-  -- The texts that filters compare: see feedbackTexts.
+  -- Texts for filters: see feedbackTexts.
   texts Array(String),
   json String CODEC(ZSTD(1)),
   created_at String,
@@ -163,7 +163,7 @@ const FEEDBACK = `CREATE TABLE IF NOT EXISTS feedback {cluster} (
   changed_us Int64
 ) ENGINE = {replicated}ReplacingMergeTree(changed_us) ORDER BY (tenant, grp, run, id)`;
 
-/** Changed traces of the last hour, for live pages. */
+/** Traces that changed in the last hour, for live updates of the page. */
 const CHANGES = `CREATE TABLE IF NOT EXISTS changes {cluster} (
   tenant LowCardinality(String),
   changed_us Int64,
@@ -218,7 +218,7 @@ const MIGRATIONS_TABLE = `CREATE TABLE IF NOT EXISTS migrations {cluster} (
   applied_at DateTime DEFAULT now()
 ) ENGINE = {replicated}MergeTree ORDER BY version`;
 
-/** Returns a statement for one server, or for all servers of a cluster. */
+/** Completes a statement for one server, or for all servers of a cluster. */
 function statementFor(statement: string, cluster: string | undefined): string {
   const name = cluster?.replaceAll(/['\\]/g, '\\$&');
   return statement
@@ -248,7 +248,7 @@ async function schemaVersion(db: ClickHouse): Promise<number> {
   return row?.version ?? 0;
 }
 
-/** Throws a RunspanError if the text index of the server cannot find parts of words. */
+/** Rejects with a RunspanError if the server is older than 26.4, whose text index cannot find parts of words. */
 async function checkServer(db: ClickHouse): Promise<void> {
   const [row] = await db.rows<{ text: string }>(sql('SELECT version() AS text'));
   const [year = 0, month = 0] = (row?.text ?? '').split('.').map(Number);
@@ -256,7 +256,7 @@ async function checkServer(db: ClickHouse): Promise<void> {
   throw new RunspanError('RUNSPAN_STORE_INVALID', `ClickHouse has version ${row?.text}, and 26.4 or later is required`);
 }
 
-/** Throws a RunspanError if the database lacks migrations, or has migrations of a later version of runspan. */
+/** Rejects with a RunspanError if the schema of the database is older or newer than this version of runspan needs. */
 export async function checkSchema(db: ClickHouse): Promise<void> {
   const tables = await db.rows(
     sql("SELECT 1 FROM system.tables WHERE database = currentDatabase() AND name = 'migrations'"),

@@ -7,18 +7,18 @@ import { type ClickHouse, integer, integers, joined, type Sql, sql, string, uuid
 import { MESSAGE_COLUMNS, payloadsIn, runOf, TOMBSTONE, type WholeMessageRow } from './messages.ts';
 import { SEARCHED_TEXT } from './schema.ts';
 
-/** Maximum number of runs whose text is compared with the search words. */
+/** Maximum number of runs whose texts are read and compared with the search words. */
 const CANDIDATES_MAX = 20_000;
-/** Number of runs that are read at once. */
+/** Number of runs that one query reads. */
 const READ_RUNS = 200;
-/** Maximum number of words and parts of words with which ClickHouse selects the candidates. */
+/** Maximum number of search words in the query that finds candidates. */
 const SELECTING_WORDS_MAX = 5;
-/** Minimum length of these words, except for the longest one. */
+/** Minimum length of these words. The longest one may be shorter. */
 const SELECTING_LENGTH_MIN = 4;
 const RETRY_AFTER_S = 5;
-/** Time by which a message may arrive before the start of its run, because clocks differ, in microseconds. */
+/** How long before the start of its run a message may arrive, because clocks differ, in microseconds. */
 const EARLY_US = 86_400_000_000;
-/** Settings with which the text index finds any part of a word. */
+/** With these settings, the text index finds any part of a word. */
 const ANY_PART = 'SETTINGS text_index_like_min_pattern_length = 1, text_index_like_max_postings_to_read = 1000000';
 
 /** A run that may contain the search words. */
@@ -26,22 +26,22 @@ interface Candidate {
   readonly id: string;
   readonly grps: readonly string[];
   readonly trace: string;
-  /** Start of the run, or in a list of traces of the root run. */
+  /** Start of the run. In a list of traces, start of the root run. */
   readonly start_us: number;
 }
 
-/** The items that a page needs. */
+/** The page for which items are searched. */
 export interface Needed {
   readonly isDescending: boolean;
   readonly limit: number;
-  /** Condition of the page, in addition to the filter. */
+  /** Condition for the items after the cursor. */
   readonly condition: Sql;
 }
 
 /**
- * Returns the condition for the search words of a filter. Returns no condition if the filter has no search words. In a
- * list of traces, the words may occur in any run of the trace. If `needed` is given, the condition selects at least the
- * items for a page that is sorted by start time. Rejects with a StoreError if too many runs may contain the words.
+ * Returns the condition for the search words of a filter, or no condition if the filter has none. In a list of traces, all
+ * words must occur in one run of the trace. With `needed`, the condition selects enough items for one page that is sorted
+ * by start time. Rejects with a StoreError if too many runs may contain the words.
  */
 export async function searchConditions(
   db: ClickHouse,
@@ -66,8 +66,8 @@ export async function searchConditions(
           ...params,
         )
       : sql(
-          `SELECT id, grps, trace, roots.start_us AS start_us FROM (SELECT id, grps, trace FROM runs FINAL WHERE ${inside.sql} AND id IN (${messages}))
-              AS found
+          `SELECT id, grps, trace, roots.start_us AS start_us
+            FROM (SELECT id, grps, trace FROM runs FINAL WHERE ${inside.sql} AND id IN (${messages})) AS found
             JOIN (SELECT trace, start_us, n FROM runs FINAL WHERE is_root = 1 AND ${where.sql}) AS roots USING (trace)
             ORDER BY roots.start_us ${direction}, roots.n ${direction} LIMIT ${CANDIDATES_MAX} ${ANY_PART}`,
           ...inside.params,
@@ -89,13 +89,13 @@ export async function searchConditions(
   return [sql(`start_us IN (?) AND ${key} IN (?)`, integers([...found.values()]), uuids([...found.keys()]))];
 }
 
-/** Selects the ids of the runs whose messages contain the search words anywhere, such as in other words. */
+/** Returns SQL for the ids of runs whose texts contain the search words, also as parts of other words. */
 function candidateMessages(tenant: string, { prefixes, phrases }: Search, { fromUs }: TimeRange): Sql {
-  // The index splits text at underscores.
+  // The index splits words at underscores.
   const words = new Set([...prefixes, ...phrases.flat()].flatMap((word) => word.split('_')).filter(Boolean));
   const longest = [...words].sort((a, b) => b.length - a.length).slice(0, SELECTING_WORDS_MAX);
   const selecting = longest
-    // Short words are parts of most texts.
+    // Most texts contain short words.
     .filter(({ length }, at) => at === 0 || length >= SELECTING_LENGTH_MIN)
     .map((word) => sql(`${SEARCHED_TEXT} LIKE ?`, string(`%${word}%`)));
   const where = allOf([

@@ -21,7 +21,7 @@ export async function statistics(db: ClickHouse, scope: Scope, query: Ranged<Sta
   const tally = new StatisticsTally(query, starts);
   const time = timeBucketsOf(query, starts);
   if (time === undefined) return tally.statistics();
-  // Runs that have arrived since the range was read are not counted.
+  // Leaves out runs that arrived after the first query.
   const range = { fromUs: time.fromUs, beforeUs: Math.min(query.range.beforeUs, time.toUs + 1) };
   const conditions = allOf([conditionOf(tenant, { ...filter, range }), ...search]);
   const { groupBy = 'name', groups = GROUPS, series = 0 } = query;
@@ -59,9 +59,9 @@ async function startRangeOf(
 
 /** SQL expressions for the groups of a run. */
 interface Grouping {
-  /** The group. If a run is in several groups, there is a row for each group. */
+  /** The group of a run. For a run in several groups, the query returns a row for each. */
   readonly group: Sql;
-  /** Array of all groups. */
+  /** Array of all groups of a run. */
   readonly groups: Sql;
   readonly isTag: boolean;
 }
@@ -89,20 +89,20 @@ async function largestGroups(db: ClickHouse, conditions: Sql, { group }: Groupin
   return rows.map(({ group_name }) => group_name);
 }
 
-/** Returns SQL for the index of the run's group among `names` + 1, and 0 for other groups. */
+/** Returns SQL for a group's position in `names`, starting at 1. The position of all other groups is 0. */
 function groupIndex({ group, isTag }: Grouping, names: readonly string[]): Sql {
   if (names.length === 0) return sql('0');
-  // A linear search for the name takes five times as long.
+  // `transform` is five times as fast as `indexOf`.
   const indexOf = (text: string) => `ifNull(transform(${text}, ?, arrayEnumerate(?), 0), 0)`;
   if (!isTag) return sql(indexOf(group.sql), ...group.params, strings(names), strings(names));
-  // Each run has one row with 0, for the totals.
+  // Each run also has one row with position 0, which counts it in the totals.
   const indexes = `arrayMap(tag -> ${indexOf('tag')}, tags)`;
   return sql(`arrayJoin(arrayDistinct(arrayPushBack(${indexes}, 0)))`, strings(names), strings(names));
 }
 
-/** Runs of the same time bucket and kind, of all groups or of one group. */
+/** Figures of the runs with the same time bucket and kind, in one group or in total. */
 type CountRow = Required<Usage> & {
-  /** Index of the group + 1, or 0 for the runs of all groups. */
+  /** Position of the group in the names, starting at 1. 0 for the total of all groups. */
   readonly grp: number;
   readonly bucket: number;
   readonly kind: number;
@@ -112,9 +112,9 @@ type CountRow = Required<Usage> & {
 };
 
 /**
- * Counts the runs, and those of each group in `names`. All parts of the key are combined in one number of 32 bits, which
- * ClickHouse groups twice as fast as separate columns. The innermost query reads the runs, and the next one adds up the
- * groups to the totals, whose group index is 0.
+ * Counts all runs, and the runs of each group in `names`. The innermost query reads the runs, and the one around it adds up
+ * the totals. All parts of the grouping key are combined in one number of 32 bits, because ClickHouse groups by one number
+ * twice as fast as by several columns.
  */
 async function countsIn(
   db: ClickHouse,
@@ -172,7 +172,7 @@ interface FeedbackRow extends FeedbackSums {
   readonly groups: readonly string[];
 }
 
-/** Adds up the feedback on the runs by key and by the groups of the run. Groups that are not among `names` are left out. */
+/** Adds up the feedback on the runs by key and group. Leaves out groups that are not in `names`. */
 async function feedbackIn(
   db: ClickHouse,
   tenant: string,

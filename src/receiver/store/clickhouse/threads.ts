@@ -43,8 +43,8 @@ export async function threads(db: ClickHouse, scope: Scope, query: Ranged<Thread
 }
 
 /**
- * Returns the threads in descending order of their latest matching turn. Reads the latest turns first, and earlier ones
- * until there are enough threads.
+ * Returns the threads in descending order of their latest matching turn. Reads turns from newest to oldest until there are
+ * enough threads.
  */
 async function latestTurns(
   db: ClickHouse,
@@ -104,7 +104,7 @@ async function summaries(
   const feedback = await feedbackByTrace(db, tenant, grps);
   return [...turns].flatMap(([name, own]) => {
     const [first, ...others] = own.map(turnOf);
-    // The thread may have been deleted since it was found.
+    // The thread was deleted after the first query.
     if (first === undefined) return [];
     return threadSummaryOf(name, [first, ...others], {
       inputs: summaryOf(own[0]).inputs_preview,

@@ -7,7 +7,7 @@ import type { PlaceFinder } from './places.ts';
 
 /** Maximum number of messages in a batch. */
 const BATCH_MESSAGES = 10_000;
-/** Size of the messages that wait for a batch or for ClickHouse, in bytes. Above, requests are rejected. */
+/** Maximum total size of messages that are not stored yet, in bytes. Above it, requests are rejected. */
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 /** Estimated size of a message without its payloads and attachments. */
 const MESSAGE_BYTES = 1_000;
@@ -26,7 +26,7 @@ export interface ChangedGroup {
   readonly grp: string;
 }
 
-/** Collects the messages of several requests, and inserts them together. */
+/** Inserts the messages of several requests together. */
 export class MessageWriter {
   readonly #db: ClickHouse;
   readonly #places: PlaceFinder;
@@ -50,7 +50,7 @@ export class MessageWriter {
     this.#onStored = onStored;
   }
 
-  /** Size of the messages that wait to be stored. */
+  /** Total size of the messages that are not stored yet, in bytes. */
   get waitingBytes(): number {
     return this.#waitingBytes;
   }
@@ -66,12 +66,12 @@ export class MessageWriter {
     }
   }
 
-  /** Resolves when no messages are waiting. */
+  /** Resolves when all messages are stored or rejected. */
   async idle(): Promise<void> {
     while (this.#pending.size > 0) await Promise.allSettled(this.#pending);
   }
 
-  /** Returns a timestamp in microseconds that is later than all earlier ones of this process. */
+  /** Returns the current time in microseconds. Each call returns a later time. */
   nowUs(): number {
     this.#latestUs = Math.max(Date.now() * 1_000, this.#latestUs + 1);
     return this.#latestUs;
@@ -141,7 +141,7 @@ export class MessageWriter {
   }
 }
 
-/** Merges the messages of each run, its posts and its patches separately. */
+/** Merges the posts of each run into one message, and its patches into another. */
 function mergedMessages(calls: readonly Call[]): Message[] {
   const messages = new Map<string, Message>();
   for (const { tenant, operations } of calls) {

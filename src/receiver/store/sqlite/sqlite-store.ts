@@ -43,9 +43,9 @@ export interface SqliteStoreOptions {
    */
   maxAgeMs?: number;
   /**
-   * Maximum ages of the traces in individual projects, in milliseconds by tenant and project name, instead of `maxAgeMs`.
-   * The tenant of a receiver without tenants is `default`. The project of a trace is that of its root run. The ages are
-   * checked once a minute.
+   * Overrides of `maxAgeMs` for individual projects, in milliseconds, by tenant and project name. The tenant of a receiver
+   * without tenants is `default`. The project of a trace is the project of its root run. The ages are checked once a
+   * minute.
    * @default none
    */
   projectMaxAgeMs?: Readonly<Record<string, Readonly<Record<string, number>>>>;
