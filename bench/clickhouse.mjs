@@ -2,7 +2,7 @@
 /**
  * `npm run bench:clickhouse`: what the store in ClickHouse costs for each run, how fast it answers the page's queries and
  * how much disk it uses, with SQLite beside it. ClickHouse runs in a process of its own (see
- * test/peers/clickhouse/shim.mjs). `-- --full` measures 2,000,000 runs. Needs Linux and Node 22.15.
+ * test/peers/clickhouse/shim.mjs). `-- --full` measures 2,000,000 runs. Needs Linux, and Node 22.15: `-- --node 24` uses it.
  */
 import { execFile, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,7 +13,7 @@ import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
-import { constants, createZstdCompress } from 'node:zlib';
+import zlib from 'node:zlib';
 import { DEFAULT_SCOPE, ranged, SqliteStore } from 'runspan/receiver';
 import { ClickHouseStore } from '../node_modules/.cache/modules/receiver/store/clickhouse/clickhouse-store.js';
 import { ClickHouse, sql } from '../node_modules/.cache/modules/receiver/store/clickhouse/connection.js';
@@ -155,7 +155,7 @@ async function zstdBytes(sampled) {
       yield text;
     }
   }
-  const zstd = createZstdCompress({ params: { [constants.ZSTD_c_compressionLevel]: 3 } });
+  const zstd = zlib.createZstdCompress({ params: { [zlib.constants.ZSTD_c_compressionLevel]: 3 } });
   let compressed = 0;
   for await (const chunk of Readable.from(lines()).pipe(zstd)) compressed += chunk.length;
   return { plain, compressed };
@@ -233,12 +233,16 @@ function count(number) {
 }
 
 function readRuns() {
+  if (zlib.createZstdCompress === undefined) {
+    console.error(`bench:clickhouse: Node ${process.versions.node} lacks zstd: add --node 24`);
+    process.exit(2);
+  }
   try {
     const { full, runs } = parseArgs({ options: { full: { type: 'boolean' }, runs: { type: 'string' } } }).values;
     return full ? 2_000_000 : Number(runs ?? 20_000);
   } catch (error) {
     console.error(
-      `bench:clickhouse: ${error.message.split('. ', 1)[0]}\nusage: npm run bench:clickhouse -- [--full | --runs N]`,
+      `bench:clickhouse: ${error.message.split('. ', 1)[0]}\nusage: npm run bench:clickhouse -- [--full | --runs N] [--node VERSION]`,
     );
     return process.exit(2);
   }
