@@ -226,9 +226,13 @@ function statementFor(statement: string, cluster: string | undefined): string {
     .replace('{replicated}', name === undefined ? '' : 'Replicated');
 }
 
-/** Returns all statements that create the tables. */
-export function statements(cluster: string | undefined): string[] {
-  return [MIGRATIONS_TABLE, ...MIGRATIONS.flat()].map((statement) => statementFor(statement, cluster));
+/** Returns the statements of all migrations after a version. */
+export function statements(cluster: string | undefined, version = 0): string[] {
+  const migrations = MIGRATIONS.slice(version).flatMap((own, at) => [
+    ...own,
+    `INSERT INTO migrations (version) VALUES (${version + at + 1})`,
+  ]);
+  return [MIGRATIONS_TABLE, ...migrations].map((statement) => statementFor(statement, cluster));
 }
 
 /** Applies the migrations that the database lacks. Returns the number of applied migrations. */
@@ -236,10 +240,7 @@ export async function migrate(db: ClickHouse, cluster?: string): Promise<number>
   await checkServer(db);
   await db.command(sql(statementFor(MIGRATIONS_TABLE, cluster)));
   const version = await schemaVersion(db);
-  for (const [at, statements] of MIGRATIONS.slice(version).entries()) {
-    for (const statement of statements) await db.command(sql(statementFor(statement, cluster)));
-    await db.insert('migrations', [{ version: version + at + 1 }]);
-  }
+  for (const statement of statements(cluster, version)) await db.command(sql(statement));
   return MIGRATIONS.length - version;
 }
 
