@@ -23,7 +23,7 @@ const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => P
   show: ['show a trace or a run', () => import('./query/show.ts')],
   delete: ['delete a run, trace, thread, user or project from a receiver', () => import('./query/delete.ts')],
   backup: ['copy the store file, even while a receiver is running', () => import('./backup.ts')],
-  store: ['copy the runs of a store to another store', () => import('./store.ts')],
+  store: ['copy runs between stores, and prepare a ClickHouse database', () => import('./store.ts')],
   audit: ['run a command and show the runs that it would send', () => import('./dev/audit.ts')],
   doctor: [
     'check the settings, the service and the installation, and send a test run',

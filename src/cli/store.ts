@@ -26,8 +26,9 @@ Exit code:
 
 const MIGRATE_HELP = `
 The URL names the HTTP interface and the database, for example
-"https://runspan:secret@clickhouse.example.com:8443/runspan". The database must exist. Run the command
-before the first "runspan serve", and after each upgrade of runspan.
+"https://runspan:secret@clickhouse.example.com:8443/runspan". Special characters in the password must be
+percent-encoded. The database must exist. Run the command before the first "runspan serve", and after
+each upgrade of runspan.
 
 Exit code:
   0 on success; 1 if ClickHouse cannot be reached or refuses a statement; 2 for invalid arguments`;
@@ -38,7 +39,7 @@ const PROGRESS_MS = 5_000;
 const NO_LIMITS = { maxAgeMs: 40 * 365 * 86_400_000 };
 
 export function define(command: Command, context: CommandContext): void {
-  command.description('Copies runs between stores.');
+  command.description('Copies runs between stores, and prepares ClickHouse databases.');
   command
     .command('copy')
     .description('Copy all runs of a store to another store. A missing store file is created.')

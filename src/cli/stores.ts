@@ -24,14 +24,16 @@ export function storeFile(named: string | undefined): string | undefined {
   const file = named ?? env('RUNSPAN_STORE') ?? join(homedir(), '.runspan', 'runs.db');
   if (isUrl(file)) {
     // The URL may contain a password, so the error does not show it.
-    throw new CommandFailure('expected a store file, got a URL: use `runspan serve` for a ClickHouse database');
+    throw new CommandFailure(
+      'expected a store file, got a URL: start `runspan serve` with the ClickHouse database, and use --url',
+    );
   }
   return file === 'memory' ? undefined : file;
 }
 
-/** Returns whether a store is a ClickHouse database instead of a file. */
+/** Returns whether a store is a URL instead of a file. Only the URL of a ClickHouse database is valid. */
 export function isUrl(store: string): boolean {
-  return /^https?:\/\//.test(store);
+  return /^[a-z][a-z\d+.-]*:\/\//i.test(store);
 }
 
 export function openToRead(file: string): Promise<SqliteStore> {

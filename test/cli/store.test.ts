@@ -135,7 +135,31 @@ describe('a command that reads a store file', () => {
       const url = 'https://runspan:secret@clickhouse.example.com:8443/runspan';
       const { code, stdout, stderr } = await runRunspan([...args, '--store', url]);
       expect([code, stdout]).toEqual([1, '']);
-      expect(stderr).toBe('runspan: expected a store file, got a URL: use `runspan serve` for a ClickHouse database\n');
+      expect(stderr).toBe(
+        'runspan: expected a store file, got a URL: start `runspan serve` with the ClickHouse database, and use --url\n',
+      );
     },
   );
+});
+
+describe('a command that accepts a ClickHouse database', () => {
+  it.each([
+    'clickhouse://runspan:secret@clickhouse.example.com/runspan',
+    'https://runspan:secret@clickhouse.example.com:8443',
+    'https://runspan:secret%@clickhouse.example.com:8443/runspan',
+    'https://runspan:secret#1@clickhouse.example.com:8443/runspan',
+  ])('refuses an invalid URL without printing its password: %s', async (url) => {
+    const file = storePath();
+    await openLocalStore(file);
+    const commands = [
+      ['store', 'copy', file, url],
+      ['store', 'migrate', '--store', url],
+      ['keys', 'list', '--store', url],
+    ];
+    for (const { code, stdout, stderr } of await Promise.all(commands.map((args) => runRunspan(args)))) {
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr).toContain('expected the URL of a ClickHouse database, for example');
+      expect(stderr).not.toContain('secret');
+    }
+  });
 });

@@ -2,6 +2,7 @@ import { type Command, Option, type OptionValues } from '@commander-js/extra-typ
 import { visible } from '../../base/text.ts';
 import { ClickHouse } from '../../receiver/store/clickhouse/connection.ts';
 import { ClickHouseKeys } from '../../receiver/store/clickhouse/keys.ts';
+import { checkSchema } from '../../receiver/store/clickhouse/schema.ts';
 import { keyIdOf, newKey, PERMISSIONS, type StoredKey } from '../../receiver/store/key-store.ts';
 import { realPathOf } from '../../receiver/store/sqlite/file.ts';
 import type { SqliteKeys } from '../../receiver/store/sqlite/keys.ts';
@@ -100,7 +101,9 @@ export async function withKeys<Result>(
 ): Promise<Result> {
   if (isUrl(location)) {
     const db = await ClickHouse.connect(location);
-    return await use(new ClickHouseKeys(db)).finally(() => db.close());
+    return await checkSchema(db)
+      .then(() => use(new ClickHouseKeys(db)))
+      .finally(() => db.close());
   }
   // If the thread fails, the pending call rejects.
   const ignore = (): void => {};

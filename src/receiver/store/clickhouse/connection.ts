@@ -22,7 +22,7 @@ export type InsertRow = Readonly<Record<string, unknown>>;
 /** Maximum duration of a query in ClickHouse, in seconds. */
 const QUERY_MAX_S = 10;
 /** Timeout of a request, in milliseconds. ClickHouse may still complete the insert of a request that has timed out. */
-const REQUEST_TIMEOUT_MS = 30_000;
+const REQUEST_TIMEOUT_MS = 15_000;
 const CONNECTIONS_MAX = 20;
 /** Maximum number of days in an insert. ClickHouse writes a part for each day, and accepts at most 100 parts. */
 const DAYS_MAX = 20;
@@ -43,24 +43,40 @@ export class ClickHouse {
   readonly #client: ClickHouseClient;
   readonly #closing = new AbortController();
 
-  /** Loads the package `@clickhouse/client`. The URL contains the user, the password and the database. */
+  /**
+   * Loads the package `@clickhouse/client`. The URL contains the user, the password and the database. Does not send a
+   * request. Rejects with a RunspanError if the package is missing or the URL is invalid.
+   */
   static async connect(url: string): Promise<ClickHouse> {
     const { ClickHouseLogLevel, createClient } = await import('@clickhouse/client').catch((error: unknown) => {
       const message =
         'A store in ClickHouse needs the package @clickhouse/client: run `npm install @clickhouse/client`';
       throw new RunspanError('RUNSPAN_STORE_FAILED', message, { cause: error });
     });
-    const client = createClient({
-      url,
-      application: 'runspan',
-      // The client would log each error that it throws.
-      log: { level: ClickHouseLogLevel.OFF },
-      request_timeout: REQUEST_TIMEOUT_MS,
-      max_open_connections: CONNECTIONS_MAX,
-      use_multipart_params_auto: true,
-      clickhouse_settings: SETTINGS,
-    });
-    return new ClickHouse(client);
+    try {
+      const address = new URL(url);
+      const [, database] = /^\/([^/]+)\/?$/.exec(address.pathname) ?? [];
+      if (database === undefined) throw new URIError('The path is not the name of a database');
+      address.pathname = '';
+      const client = createClient({
+        url: address,
+        database: decodeURIComponent(database),
+        application: 'runspan',
+        // The client would log each error that it throws.
+        log: { level: ClickHouseLogLevel.OFF },
+        request_timeout: REQUEST_TIMEOUT_MS,
+        max_open_connections: CONNECTIONS_MAX,
+        use_multipart_params_auto: true,
+        clickhouse_settings: SETTINGS,
+      });
+      return new ClickHouse(client);
+    } catch {
+      // The URL may contain a password, so the error shows neither the URL nor its cause.
+      throw new RunspanError(
+        'RUNSPAN_INVALID_OPTION',
+        'Expected the URL of a ClickHouse database, for example https://user:password@host:8443/runspan, with special characters percent-encoded',
+      );
+    }
   }
 
   private constructor(client: ClickHouseClient) {
