@@ -36,7 +36,7 @@ Exit code:
 /** Interval between progress lines, in milliseconds. */
 const PROGRESS_MS = 5_000;
 /** A copy deletes no traces. The receiver that uses the store enforces its own limits later. */
-const NO_LIMITS = { maxAgeMs: 40 * 365 * 86_400_000 };
+const NO_LIMITS = { maxAgeMs: Number.MAX_SAFE_INTEGER };
 
 export function define(command: Command, context: CommandContext): void {
   command.description('Copies runs between stores, and prepares ClickHouse databases.');

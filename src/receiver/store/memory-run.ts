@@ -1,5 +1,6 @@
 import type { Attachment } from '../../run/record.ts';
 import type { Feedback, FeedbackFigures } from '../feedback/feedback.ts';
+import { grouped } from './grouped.ts';
 import { type Prices, withCost } from './prices.ts';
 import { type FilteredRun, isOfProject, projectOf, timesOf } from './run-filter.ts';
 import { countsUsage, merged, type PayloadFacts, payloadFacts, summaryOf, sumOfUsage } from './run-summary.ts';
@@ -122,14 +123,7 @@ export class Places {
 
   /** Groups runs by trace. Traces are sorted by the arrival of their first run. */
   runsByTrace(): Map<string, MemoryRun[]> {
-    const traces = new Map<string, MemoryRun[]>();
-    for (const run of this.#runs.values()) {
-      const id = this.traceIdOf(run);
-      const runs = traces.get(id);
-      if (runs === undefined) traces.set(id, [run]);
-      else runs.push(run);
-    }
-    return traces;
+    return grouped(this.#runs.values(), (run) => this.traceIdOf(run));
   }
 }
 

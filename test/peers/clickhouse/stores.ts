@@ -2,6 +2,7 @@
 import { expect, onTestFinished } from 'vitest';
 import { isObject } from '../../../src/base/options.ts';
 import { ClickHouseStore } from '../../../src/receiver/store/clickhouse/clickhouse-store.ts';
+import { STORE_METHODS } from '../../../src/receiver/store/store.ts';
 import type { Store } from '../../../src/receiver.ts';
 
 /**
@@ -22,23 +23,16 @@ export async function openStore(url: string): Promise<ClickHouseStore> {
   });
 }
 
-const LATE_METHODS: readonly string[] = [
-  'runs',
-  'attachment',
-  'projects',
-  'traces',
-  'threads',
-  'list',
-  'outline',
-  'details',
-  'payload',
-  'statistics',
-  'suggestions',
-  'changes',
-  'feedback',
-  'removable',
-  'remove',
+const EARLY_METHODS: readonly string[] = [
+  'apply',
+  'subscribe',
+  'addFeedback',
+  'addTokenSecret',
+  'tokenSecrets',
+  'revokeTokens',
+  'tokensRevokedMs',
 ] satisfies (keyof Store)[];
+const LATE_METHODS: readonly string[] = STORE_METHODS.filter((method) => !EARLY_METHODS.includes(method));
 
 /** Returns a store whose queries wait until they see all earlier writes. */
 export function settling(store: ClickHouseStore): Store {

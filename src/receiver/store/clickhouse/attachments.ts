@@ -1,4 +1,5 @@
 import type { Attachment } from '../../../run/record.ts';
+import { grouped } from '../grouped.ts';
 import type { AttachmentInfo } from '../run-view.ts';
 import { type RunOperation, refuseManyAttachments } from '../store.ts';
 import { type ClickHouse, type InsertRow, sql, string, uuid, uuids } from './connection.ts';
@@ -71,9 +72,8 @@ export async function attachmentInfos(
       uuids(runIds),
     ),
   );
-  const infos = new Map<string, AttachmentInfo[]>();
-  for (const { run, ...info } of rows) infos.set(run, [...(infos.get(run) ?? []), info]);
-  return infos;
+  const byRun = grouped(rows, ({ run }) => run);
+  return new Map([...byRun].map(([run, own]) => [run, own.map(({ run: _, ...info }) => info)]));
 }
 
 /** Reads an attachment with its bytes. Does not check whether the run is visible. */

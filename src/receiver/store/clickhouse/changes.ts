@@ -86,7 +86,7 @@ export class ClickHouseChanges implements ChangeFeed {
     );
     rows.sort((a, b) => a.us - b.us || (a.trace < b.trace ? -1 : 1));
     const lastUs = rows.at(-1)?.us ?? afterUs;
-    // Moves the cursor on while nothing changes, so that it does not expire.
+    // Advances the cursor even if nothing has changed, because old cursors expire.
     const cursorUs = rows.length < limit ? Math.max(lastUs, nowUs - OVERLAP_US) : lastUs;
     return { cursor: `${cursorUs}`, traceIds: rows.map(({ trace }) => trace) };
   }

@@ -4,7 +4,7 @@ import type { RunFilter } from '../run-filter.ts';
 import { float, integer, joined, type Param, type Sql, sql, string, uuids } from './connection.ts';
 
 /** Whether conditions on tokens and costs apply to the run itself, or to the totals of its trace. */
-export type UsageOf = 'run' | 'trace';
+type UsageOf = 'run' | 'trace';
 
 /**
  * Returns the condition on the rows of `runs FINAL` for a filter, except for its `search`. Values from the filter are
@@ -113,7 +113,7 @@ function ofTexts(column: string, patterns: readonly TextPattern[] | undefined): 
   if (patterns === undefined) return sql(`notEmpty(${column})`);
   return anyOf(
     patterns.map((pattern) => {
-      // This function can use an index on the elements of the array.
+      // `has` uses the index on the elements of the array.
       if (pattern.kind === 'equal') return sql(`has(${column}, ?)`, string(pattern.text));
       const { sql: text, params } = ofPattern('one', pattern);
       return { sql: `arrayExists(one -> ${text}, ${column})`, params };

@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import type { ClickHouseClient } from '@clickhouse/client';
 import { RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
+import { grouped } from '../grouped.ts';
 import { StoreError } from '../store.ts';
 
 /** A query parameter with its ClickHouse type. */
@@ -64,7 +65,7 @@ export class ClickHouse {
         url: address,
         database: decodeURIComponent(database),
         application: 'runspan',
-        // The client would log each error that it throws.
+        // Otherwise the client logs each error that it throws.
         log: { level: ClickHouseLogLevel.OFF },
         request_timeout: REQUEST_TIMEOUT_MS,
         max_open_connections: CONNECTIONS_MAX,
@@ -97,15 +98,9 @@ export class ClickHouse {
 
   /** Inserts rows into a table. Resolves when ClickHouse has acknowledged them. */
   async insert(table: string, rows: readonly InsertRow[]): Promise<void> {
-    const days = new Map<unknown, InsertRow[]>();
-    for (const row of rows) {
-      const ofDay = days.get(row.day);
-      if (ofDay === undefined) days.set(row.day, [row]);
-      else ofDay.push(row);
-    }
-    const parts = [...days.values()];
-    for (let at = 0; at < parts.length; at += DAYS_MAX) {
-      const values = parts
+    const days = [...grouped(rows, ({ day }) => day).values()];
+    for (let at = 0; at < days.length; at += DAYS_MAX) {
+      const values = days
         .slice(at, at + DAYS_MAX)
         .flat()
         .map(wellFormed);

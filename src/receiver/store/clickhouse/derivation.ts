@@ -1,9 +1,10 @@
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
-import { clearTimer, setTimer } from '../../../base/timers.ts';
+import { clearTimer, delay, setTimer } from '../../../base/timers.ts';
+import { grouped } from '../grouped.ts';
 import type { Prices } from '../prices.ts';
 import { type ClickHouse, integer, sql } from './connection.ts';
-import { type Group, readGroups } from './groups.ts';
+import { type Group, readGroups, VERSION_US, VERSIONS_PER_US } from './groups.ts';
 import { addLinks, type Link } from './links.ts';
 import { readPlaces } from './places.ts';
 import { rowsOf } from './run-row.ts';
@@ -136,7 +137,7 @@ export class Derivation {
         diagnostics.warn(`the store in ClickHouse could not update its lists and retries: ${messageOf(error)}`);
       }
       this.#hasFailed = true;
-      await new Promise<void>((resolve) => setTimer(resolve, RETRY_MS).unref());
+      await delay(RETRY_MS, undefined);
     }
   }
 
@@ -242,8 +243,8 @@ export class Derivation {
         integer(sinceUs),
       ),
     );
-    for (const tenant of new Set(rows.map((row) => row.tenant))) {
-      const links = rows.filter((row) => row.tenant === tenant).map(({ grp, other }): Link => [grp, other]);
+    for (const [tenant, own] of grouped(rows, (row) => row.tenant)) {
+      const links = own.map(({ grp, other }): Link => [grp, other]);
       const groups = await readGroups(this.#db, tenant, links.flat(), this.#prices);
       await this.#link(tenant, links, groups);
     }
@@ -273,8 +274,8 @@ export class Derivation {
               SELECT tenant, grp, received_us AS stored_us FROM messages WHERE received_us BETWEEN ? AND ?
               UNION ALL SELECT tenant, grp, added_us AS stored_us FROM links WHERE added_us BETWEEN ? AND ?)
             GROUP BY tenant, grp) AS stored
-          LEFT JOIN (SELECT tenant, arrayJoin(grps) AS grp, max(intDiv(version, 4096)) AS derived_us FROM runs
-            WHERE version >= toUInt64(?) * 4096 GROUP BY tenant, grp) AS derived USING (tenant, grp)
+          LEFT JOIN (SELECT tenant, arrayJoin(grps) AS grp, max(${VERSION_US}) AS derived_us FROM runs
+            WHERE version >= toUInt64(?) * ${VERSIONS_PER_US} GROUP BY tenant, grp) AS derived USING (tenant, grp)
           WHERE latest_us > derived_us LIMIT ${SWEPT_GROUPS_MAX}`,
         ...period,
         ...period,

@@ -1,3 +1,4 @@
+import { grouped } from '../grouped.ts';
 import { type MemoryRun, MemoryTrace, Places } from '../memory-run.ts';
 import type { Prices } from '../prices.ts';
 import { type ClickHouse, sql, string, uuids } from './connection.ts';
@@ -39,18 +40,6 @@ export async function readGroups(
   return [...grouped(rows, ({ grp }) => linked.get(grp))].flatMap(([groups, messages]) =>
     groups === undefined ? [] : [groupOf(groups, messages.sort(byArrival), prices)],
   );
-}
-
-/** Groups items by key, in the order of their first items. */
-export function grouped<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {
-  const groups = new Map<Key, Item[]>();
-  for (const item of items) {
-    const key = keyOf(item);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [item]);
-    else group.push(item);
-  }
-  return groups;
 }
 
 function byArrival(a: MessageRow, b: MessageRow): number {
@@ -117,8 +106,10 @@ function isDeleted(
   return false;
 }
 
-/** Maximum number of messages in a version. */
-const COUNT_MAX = 4_095;
+/** A version is a time in microseconds times this number, plus the number of messages. */
+export const VERSIONS_PER_US = 4_096;
+/** SQL for the time of the latest message or link in a version, in microseconds. */
+export const VERSION_US: string = `intDiv(version, ${VERSIONS_PER_US})`;
 
 /**
  * Returns the version of the rows that are derived from these messages: the time of the latest message or link, and the
@@ -127,5 +118,5 @@ const COUNT_MAX = 4_095;
 function versionOf(rows: readonly MessageRow[], linkedUs: number): bigint {
   let latestUs = linkedUs;
   for (const { received_us } of rows) latestUs = Math.max(latestUs, received_us);
-  return BigInt(latestUs) * BigInt(COUNT_MAX + 1) + BigInt(Math.min(rows.length, COUNT_MAX));
+  return BigInt(latestUs) * BigInt(VERSIONS_PER_US) + BigInt(Math.min(rows.length, VERSIONS_PER_US - 1));
 }

@@ -3,6 +3,7 @@ import type { Feedback } from '../../feedback/feedback.ts';
 import { cursorOf, PAGE_ITEMS, positionOf } from '../../query/cursor.ts';
 import type { ListQuery, Page, Ranged, SortKey, Suggestion, SuggestionQuery, TimeRange } from '../../query/query.ts';
 import { metadataKeyOf } from '../../query/query-keys.ts';
+import { grouped } from '../grouped.ts';
 import { figuresOf } from '../memory-run.ts';
 import { ALL_TIMES, filterOf } from '../run-filter.ts';
 import type { ProjectSummary, RunSummary, TraceSummary } from '../run-view.ts';
@@ -245,7 +246,7 @@ const DAY_US = 86_400_000_000;
  * Returns the first or last rows of a time range. Reads one day, then eight days, then the rest, and stops as soon as
  * there are enough rows.
  */
-export async function firstRows<Row>(
+async function firstRows<Row>(
   db: ClickHouse,
   tenant: string,
   range: TimeRange,
@@ -313,18 +314,11 @@ export async function feedbackByTrace(
   tenant: string,
   grps: readonly string[],
 ): Promise<Map<string, Feedback[]>> {
-  const byTrace = new Map<string, Feedback[]>();
-  if (grps.length === 0) return byTrace;
+  if (grps.length === 0) return new Map();
   const all = await feedbackIn(db, tenant, grps);
   const tracesOfRuns = await tracesOf(db, tenant, [...new Set(all.map(({ run_id }) => run_id))]);
-  for (const one of all) {
-    const trace = tracesOfRuns.get(one.run_id);
-    if (trace === undefined) continue;
-    const feedback = byTrace.get(trace) ?? [];
-    byTrace.set(trace, feedback);
-    feedback.push(one);
-  }
-  return byTrace;
+  const visible = all.filter(({ run_id }) => tracesOfRuns.has(run_id));
+  return grouped(visible, ({ run_id }) => tracesOfRuns.get(run_id) ?? '');
 }
 
 /** Returns the trace of each visible run. */

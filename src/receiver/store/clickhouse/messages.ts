@@ -87,7 +87,7 @@ export function textsOf({ fields, texts }: RunOperation): Message['texts'] {
   return all;
 }
 
-/** Decodes `\\uXXXX` escapes in a JSON text where JSON allows it, because the text index does not decode them. */
+/** Decodes `\uXXXX` escapes in a JSON text where JSON allows it, because the text index does not decode them. */
 function unescaped(json: string): string {
   if (!json.includes('\\u')) return json;
   return json.replaceAll(ESCAPES, (found) => {
@@ -97,7 +97,7 @@ function unescaped(json: string): string {
   });
 }
 
-/** A sequence of `\\uXXXX` escapes, or any other escape. */
+/** A sequence of `\uXXXX` escapes, or any other escape. */
 const ESCAPES = /(?:\\u[\da-f]{4})+|\\./gi;
 
 /** Merges a later message of the same run and kind into a message. */

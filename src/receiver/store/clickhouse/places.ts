@@ -1,4 +1,5 @@
 import { isObject } from '../../../base/options.ts';
+import { grouped } from '../grouped.ts';
 import { type ClickHouse, type InsertRow, sql, string, uuids } from './connection.ts';
 import { addLinks, type Link } from './links.ts';
 import { dayOf, dayOfMs, type Message, type Place } from './messages.ts';
@@ -25,8 +26,7 @@ export class PlaceFinder {
    */
   async find(messages: readonly Message[]): Promise<ReadonlyMap<Message, Place>> {
     const places = new Map<Message, Place>();
-    for (const tenant of new Set(messages.map((message) => message.tenant))) {
-      const own = messages.filter((message) => message.tenant === tenant);
+    for (const [tenant, own] of grouped(messages, (message) => message.tenant)) {
       for (const [message, place] of await this.#findIn(tenant, own)) places.set(message, place);
     }
     return places;
@@ -41,7 +41,7 @@ export class PlaceFinder {
     }
     const unnamed = messages.filter(({ id }) => !named.has(id));
     const asked = unnamed.flatMap(({ id, fields }) => [id, fields.parent_run_id ?? id]);
-    const stored = await this.stored(
+    const stored = await this.#stored(
       tenant,
       asked.filter((id) => !named.has(id)),
     );
@@ -65,7 +65,7 @@ export class PlaceFinder {
   }
 
   /** Returns the places of runs by id. The map has no entry for unknown runs. */
-  async stored(tenant: string, ids: readonly string[]): Promise<ReadonlyMap<string, Place>> {
+  async #stored(tenant: string, ids: readonly string[]): Promise<ReadonlyMap<string, Place>> {
     const places = new Map<string, Place>();
     const unknown = new Set<string>();
     for (const id of ids) {

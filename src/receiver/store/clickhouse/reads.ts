@@ -1,6 +1,7 @@
 import type { Attachment } from '../../../run/record.ts';
 import type { Feedback } from '../../feedback/feedback.ts';
 import type { Ranged, RunQuery } from '../../query/query.ts';
+import { grouped } from '../grouped.ts';
 import { isInScope, type TracedRun } from '../memory-run.ts';
 import type { Prices } from '../prices.ts';
 import { filterOf } from '../run-filter.ts';
@@ -29,17 +30,12 @@ export async function groupsOfRun(db: ClickHouse, tenant: string, runId: string)
 }
 
 /** A run that is visible and in the scope. */
-export interface FoundRun {
+interface FoundRun {
   readonly group: Group;
   readonly traced: TracedRun;
 }
 
-export async function findRun(
-  db: ClickHouse,
-  scope: Scope,
-  runId: string,
-  prices: Prices,
-): Promise<FoundRun | undefined> {
+async function findRun(db: ClickHouse, scope: Scope, runId: string, prices: Prices): Promise<FoundRun | undefined> {
   const groups = await readGroups(db, scope.tenant, await groupsOfRun(db, scope.tenant, runId), prices);
   const found = groups.flatMap((group) =>
     group.traces.flatMap(({ runs }) => runs.map((traced): FoundRun => ({ group, traced }))),
@@ -249,6 +245,7 @@ async function runTexts(db: ClickHouse, tenant: string, runs: readonly OrderedRu
     ),
     attachmentInfos(db, tenant, ids),
   ]);
+  const byRun = grouped(rows, ({ id }) => id);
   return runs.map(({ run: { run, summary, parentId }, order: dotted_order }) => {
     const attachments = infos.get(run.id);
     const record = {
@@ -259,7 +256,7 @@ async function runTexts(db: ClickHouse, tenant: string, runs: readonly OrderedRu
       ...(parentId && { parent_run_id: parentId }),
       ...(attachments && { attachments }),
     };
-    const texts = { inputs: '{}', ...payloadsIn(rows.filter(({ id }) => id === run.id)) };
+    const texts = { inputs: '{}', ...payloadsIn(byRun.get(run.id) ?? []) };
     const payloads = Object.entries(texts).map(([field, text]) => `,"${field}":${text}`);
     return `${JSON.stringify(record).slice(0, -1)}${payloads.join('')}}`;
   });

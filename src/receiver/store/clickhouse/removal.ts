@@ -15,7 +15,7 @@ const PAGE_GROUPS = 50_000;
 const READ_GROUPS = 1_000;
 
 /** What a removal needs from the store. */
-export interface RemovalSteps {
+interface RemovalSteps {
   /** Returns a timestamp in microseconds that is later than those of all stored messages. */
   readonly nowUs: () => number;
   /** Derives the rows of groups now. */

@@ -2,6 +2,7 @@ import { messageOf } from '../../../base/text.ts';
 import type { Ages } from '../ages.ts';
 import { StoreError } from '../store.ts';
 import { type ClickHouse, integer, integers, sql, string, strings } from './connection.ts';
+import { VERSION_US } from './groups.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
 import { deleteRemoved, deleteWhere } from './removal.ts';
 
@@ -36,7 +37,7 @@ async function dropDays(db: ClickHouse, beforeMs: number, nowMs: number): Promis
   const runDays = await db.rows<{ day: string }>(
     sql(
       `SELECT day FROM runs WHERE day < toDate(?) OR day > toDate(?) GROUP BY day
-        HAVING max(intDiv(version, 4096)) < ?`,
+        HAVING max(${VERSION_US}) < ?`,
       string(beforeDay),
       // Runs that start in the future. Their messages are stored under the day on which they arrived.
       string(dayOfMs(nowMs + DAY_MS)),
@@ -86,7 +87,7 @@ async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, 
   const params = [strings(keys), integers(beforeUs), integer((nowMs - ages.maxAgeMs) * 1_000)];
   // The version of a row contains the arrival time of the group's latest message.
   const expired = `SELECT tenant, arrayJoin(grps) AS grp FROM runs FINAL WHERE is_root = 1 GROUP BY tenant, grp
-    HAVING max(greatest(start_us, intDiv(version, 4096)) >= transform(concat(tenant, '\\n', project), ?, ?, ?)) = 0`;
+    HAVING max(greatest(start_us, ${VERSION_US}) >= transform(concat(tenant, '\\n', project), ?, ?, ?)) = 0`;
   const ofRun = {
     sql: `(tenant, run) IN (SELECT tenant, id FROM runs WHERE (tenant, grps[1]) IN (${expired}))`,
     params,

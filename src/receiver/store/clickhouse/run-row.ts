@@ -18,9 +18,7 @@ export const LATENCIES: number = LATENCY_BUCKETS + 1;
 /** Number of values of the column `figures_code`. */
 export const FIGURES_CODES: number = KINDS * LATENCIES;
 
-/**
- * Returns the kind and the latency of a run as one number. Statistics group runs by this column instead of by four.
- */
+/** Returns the kind and the latency of a run as one number. Statistics group runs by this column instead of by four. */
 function figuresCode({ summary: { status, run_type }, latencyUs }: TracedRun, isRoot: boolean): number {
   const modelCall = MODEL_TYPES.includes(run_type) ? MODEL_CALL : 0;
   const kind = Math.max(0, STATUSES.indexOf(status)) + (isRoot ? ROOT : 0) + modelCall;

@@ -196,7 +196,7 @@ const REVOKED_TOKENS = `CREATE TABLE IF NOT EXISTS revoked_tokens {cluster} (
 ) ENGINE = {replicated}ReplacingMergeTree(revoked_ms) ORDER BY (tenant, id)`;
 
 /** Statements of each migration, in order. Released migrations never change. */
-export const MIGRATIONS: readonly (readonly string[])[] = [
+const MIGRATIONS: readonly (readonly string[])[] = [
   [
     MESSAGES,
     RUNS,

@@ -31,7 +31,7 @@ interface Candidate {
 }
 
 /** The page for which items are searched. */
-export interface Needed {
+interface Needed {
   readonly isDescending: boolean;
   readonly limit: number;
   /** Condition for the items after the cursor. */

@@ -1,4 +1,4 @@
-import { setTimer } from '../../../base/timers.ts';
+import { delay } from '../../../base/timers.ts';
 import { type RunOperation, StoreError } from '../store.ts';
 import { attachmentRows, checkAttachments } from './attachments.ts';
 import type { ClickHouse } from './connection.ts';
@@ -98,7 +98,7 @@ export class MessageWriter {
   async #writeAll(): Promise<void> {
     this.#isWriting = true;
     while (this.#calls.length > 0) {
-      if (this.#delayMs > 0) await new Promise<void>((resolve) => setTimer(resolve, this.#delayMs));
+      if (this.#delayMs > 0) await delay(this.#delayMs, undefined, true);
       const calls = this.#nextCalls();
       try {
         await this.#insert(calls);
