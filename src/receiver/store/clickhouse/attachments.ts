@@ -25,8 +25,8 @@ export async function checkAttachments(
 }
 
 /**
- * Returns the rows to insert for the attachments of operations. The keys of `places` are tenant + run id. `receivedUs` must
- * be higher than in the rows of earlier attachments of the same runs.
+ * Returns the rows to insert for the attachments of operations. `places` is keyed by tenant + run id. `receivedUs` must
+ * be later than in any earlier row of the same runs.
  */
 export function attachmentRows(
   tenant: string,
@@ -58,7 +58,7 @@ function chunksOf(bytes: Uint8Array): string[] {
   return Array.from({ length: count }, (_, at) => buffer.toString('base64', at * CHUNK_BYTES, (at + 1) * CHUNK_BYTES));
 }
 
-/** Returns the attachments of each run, sorted by name and without their bytes. The map has no entry for runs without any. */
+/** Returns the attachments of each run, sorted by name, without their bytes. Runs without attachments have no entry. */
 export async function attachmentInfos(
   db: ClickHouse,
   tenant: string,
@@ -94,7 +94,7 @@ export async function readAttachment(
   );
   const [first] = rows;
   if (first === undefined) return undefined;
-  // An earlier attachment with the same name may have more chunks.
+  // Chunks of a replaced attachment with the same name may remain.
   const chunks = rows.filter((row) => row.received_us === first.received_us);
   const bytes = new Uint8Array(Buffer.concat(chunks.map(({ data }) => Buffer.from(data, 'base64'))));
   return { name, mimeType: first.mime_type, bytes };

@@ -7,9 +7,9 @@ import { type ClickHouse, integer, sql, string, strings } from './connection.ts'
 
 /** Interval at which a receiver with listeners reads the changes of other receivers, in milliseconds. */
 const POLL_MS = 1_000;
-/** Allowance for slow inserts and for differences between the clocks of receivers, in microseconds. */
+/** Allowance for slow inserts and for clock differences between receivers, in microseconds. */
 const OVERLAP_US = 10_000_000;
-/** Time for which changes are kept, in microseconds. See the table `changes`. */
+/** How long the table `changes` keeps its rows, in microseconds. */
 const KEPT_US = 3_600_000_000;
 const CURSOR = /^\d{1,16}$/;
 
@@ -20,33 +20,33 @@ interface ChangeRow {
 }
 
 /**
- * Reports the changes of this receiver at once, and those of other receivers after about a second. A new listener may
- * also receive changes of the last seconds. A cursor is the time of a change in microseconds.
+ * Reports this receiver's own changes immediately, and other receivers' changes within about a second. A new listener
+ * may also receive changes from the last few seconds. A cursor is the time of a change, in microseconds.
  */
 export class ClickHouseChanges implements ChangeFeed {
   readonly #db: ClickHouse;
   readonly #nowUs: () => number;
   readonly #subscribers = new Subscribers('');
-  /** Time of each reported change. The key is the tenant, the time and the trace. */
+  /** Time of each reported change, keyed by tenant, time and trace. */
   readonly #reported = new Map<string, number>();
   #polledUs = 0;
   #timer: NodeJS.Timeout | undefined;
   #polling: Promise<void> | undefined;
   #hasFailed = false;
 
-  /** Each call of `nowUs` must return a later time. */
+  /** Every call of `nowUs` must return a later time than the one before. */
   constructor(db: ClickHouse, nowUs: () => number) {
     this.#db = db;
     this.#nowUs = nowUs;
   }
 
-  /** Records that traces have changed, and notifies listeners. `deleted` are traces without remaining runs. */
+  /** Records that traces have changed and notifies listeners. `deleted` lists the traces that have no runs left. */
   async add(tenant: string, traceIds: readonly string[], deleted: readonly string[] = []): Promise<void> {
     const all = [...traceIds, ...deleted];
     if (all.length === 0) return;
     const changedUs = this.#nowUs();
     const rows = [...new Set(all)].map((trace) => ({ tenant, trace, changed_us: changedUs }));
-    // A poll may read the rows before the insert ends.
+    // Must come before the insert, because a poll may read the rows before the insert ends.
     if (this.#subscribers.tenants.has(tenant)) this.#remember(rows);
     const gone = new Set(deleted);
     await this.#db.insert(
@@ -74,7 +74,7 @@ export class ClickHouseChanges implements ChangeFeed {
     if (!(afterUs >= nowUs - KEPT_US && afterUs <= nowUs + OVERLAP_US)) {
       return { cursor: `${await this.#latestUs(tenant, nowUs)}`, traceIds: after === undefined ? [] : undefined };
     }
-    // All traces of one change have the same cursor, so a page contains all or none of them.
+    // All traces of one change share a cursor, so a page contains either all of them or none.
     const rows = await this.#db.rows<{ trace: string; us: number }>(
       sql(
         `SELECT trace, max(changed_us) AS us FROM changes WHERE tenant = ? AND changed_us > ? GROUP BY trace
@@ -135,7 +135,7 @@ export class ClickHouseChanges implements ChangeFeed {
     if (this.#subscribers.tenants.size > 0) this.#schedule();
   }
 
-  /** Reads the latest changes, and reports those that were not reported before. */
+  /** Reads the latest changes and reports the new ones. */
   async #readOthers(): Promise<void> {
     const tenants = [...this.#subscribers.tenants];
     const nowUs = this.#nowUs();
@@ -158,7 +158,7 @@ export class ClickHouseChanges implements ChangeFeed {
     for (const row of rows) this.#reported.set(keyOf(row), row.changed_us);
   }
 
-  /** Reports changes in a tenant, sorted by time. */
+  /** Reports the changes of one tenant. The rows must be sorted by time. */
   #report(rows: readonly ChangeRow[]): void {
     const last = rows.at(-1);
     if (last === undefined) return;

@@ -36,7 +36,7 @@ import { statistics } from './statistics.ts';
 import { threads } from './threads.ts';
 import { MessageWriter } from './writer.ts';
 
-/** Options for a store in ClickHouse. All receivers with the same database should have the same options. */
+/** Options for a ClickHouse store. All receivers that share a database should use the same options. */
 export interface ClickHouseStoreOptions {
   /**
    * Token prices, used to calculate the cost of runs that report no cost. The cost is calculated when a run changes, and
@@ -45,24 +45,24 @@ export interface ClickHouseStoreOptions {
    */
   prices?: Prices;
   /**
-   * Maximum age of a trace, in milliseconds. Whole days of traces are deleted, at most once an hour. The day of a trace
-   * is the day on which it started, or on which its latest message arrived if that is later.
+   * Maximum age of a trace, in milliseconds. At most once an hour, the store deletes whole days of older traces. A
+   * trace belongs to the day on which it started, or on which its latest message arrived, whichever is later.
    * @default 2592000000 (30 days)
    */
   maxAgeMs?: number;
   /**
-   * Overrides of `maxAgeMs` for individual projects, in milliseconds, by tenant and project name. The tenant of a receiver
-   * without tenants is `default`. The project of a trace is the project of its root run.
+   * Overrides `maxAgeMs` for individual projects, in milliseconds, keyed by tenant and project name. A receiver without
+   * tenants uses the tenant `default`. A trace belongs to the project of its root run.
    * @default none
    */
   projectMaxAgeMs?: Readonly<Record<string, Readonly<Record<string, number>>>>;
   /**
-   * Time for which the store collects operations before it inserts them together, in milliseconds. A longer time makes
-   * inserts larger and fewer, and `apply` slower.
+   * How long the store collects operations before it inserts them as one batch, in milliseconds. A longer delay makes
+   * inserts larger and fewer, but `apply` slower.
    * @default 200
    */
   batchDelayMs?: number;
-  /** @internal The store starts neither derivations nor retention. */
+  /** @internal If true, the store neither updates its lists nor deletes old traces. */
   readOnly?: boolean;
 }
 
@@ -85,16 +85,16 @@ const CHECKS: Checks<ClickHouseStoreOptions> = {
 const CLOSE_MS = 5_000;
 /** Interval at which old traces are deleted, in milliseconds. */
 const EXPIRE_MS = 3_600_000;
-/** Minimum time until the first deletion of old traces, in milliseconds. The maximum is twice as long. */
+/** Minimum delay before the first deletion of old traces, in milliseconds. The actual delay is up to twice as long. */
 const FIRST_EXPIRE_MS = 60_000;
 
 /**
- * A store that keeps runs in a ClickHouse database, for more runs than one machine can hold. Several receivers can use
- * the same database. When `apply` resolves, ClickHouse has acknowledged the runs. Lists, statistics and searches show
- * changes about a second later.
+ * Stores runs in a ClickHouse database, for more runs than one machine can hold. Several receivers can share a
+ * database. `apply` resolves once ClickHouse has acknowledged the runs. Lists, statistics and searches show them about
+ * a second later.
  *
- * Methods reject with a `StoreError` if ClickHouse cannot be reached, fails or is overloaded. The caller can try again.
- * Above 64 MiB of pending operations, `apply` rejects with a `StoreError` whose reason is `busy`.
+ * Methods reject with a `StoreError` if ClickHouse is unreachable, fails or is overloaded. The caller can retry. While
+ * more than 64 MiB of operations are pending, `apply` rejects with a `StoreError` whose reason is `busy`.
  */
 export class ClickHouseStore implements Store {
   readonly #db: ClickHouse;
@@ -107,11 +107,11 @@ export class ClickHouseStore implements Store {
   #ages: Ages;
 
   /**
-   * Connects to a database that `runspan store migrate` has prepared. `url` is the address of ClickHouse's HTTP interface
-   * with the user, the password and the database, for example `https://user:password@host:8443/runspan`. Rejects with
-   * `RUNSPAN_STORE_FAILED` if the package `@clickhouse/client` is not installed. Rejects with `RUNSPAN_STORE_INVALID` if
-   * the database was not migrated, or was migrated by another version of runspan. Rejects with a `StoreError` if
-   * ClickHouse cannot be reached or refuses the user.
+   * Connects to a database that `runspan store migrate` has prepared. `url` is the address of ClickHouse's HTTP
+   * interface, including user, password and database, for example `https://user:password@host:8443/runspan`. Rejects
+   * with `RUNSPAN_STORE_FAILED` if the package `@clickhouse/client` is not installed. Rejects with
+   * `RUNSPAN_STORE_INVALID` if the database was not migrated, or was migrated by another version of runspan. Rejects
+   * with a `StoreError` if ClickHouse is unreachable or refuses the user.
    */
   static async open(url: string, options: ClickHouseStoreOptions = {}): Promise<ClickHouseStore> {
     const checked = { ...DEFAULTS, ...checkedOptions('the options', options, CHECKS) };
@@ -218,7 +218,7 @@ export class ClickHouseStore implements Store {
   }
 
   /**
-   * Returns figures for monitoring. `unindexedRuns` is the number of groups whose changes lists do not show yet.
+   * Returns figures for monitoring. `unindexedRuns` counts the groups with changes that lists do not show yet.
    * @internal
    */
   async status(): Promise<StoreStatus> {
@@ -236,7 +236,7 @@ export class ClickHouseStore implements Store {
   }
 
   /**
-   * Resolves when lists show all stored messages.
+   * Resolves once lists show every stored message.
    * @internal
    */
   async settled(): Promise<void> {

@@ -3,12 +3,12 @@ import type { TimeRange } from '../../query/query.ts';
 import type { RunFilter } from '../run-filter.ts';
 import { float, integer, joined, type Param, type Sql, sql, string, uuids } from './connection.ts';
 
-/** Whether conditions on tokens and costs apply to the run itself, or to the totals of its trace. */
+/** Whether conditions on tokens and costs apply to the run itself or to its trace's totals. */
 type UsageOf = 'run' | 'trace';
 
 /**
- * Returns the condition on the rows of `runs FINAL` for a filter, except for its `search`. Values from the filter are
- * always passed as parameters.
+ * Translates a filter, except its `search`, into a condition on the rows of `runs FINAL`. Values from the filter are
+ * always passed as query parameters.
  */
 export function conditionOf(tenant: string, filter: RunFilter, usage: UsageOf = 'run'): Sql {
   return allOf([
@@ -18,7 +18,7 @@ export function conditionOf(tenant: string, filter: RunFilter, usage: UsageOf = 
   ]);
 }
 
-/** Returns the condition on the tenant and the projects of a filter. */
+/** Returns a condition on the tenant and on the filter's projects. */
 export function insideOf(tenant: string, { projects }: Pick<RunFilter, 'projects'>): Sql {
   return allOf([
     sql('tenant = ?', string(tenant)),
@@ -38,7 +38,7 @@ export function allOf(conditions: readonly Sql[]): Sql {
   return conditions.length === 0 ? sql('1') : joined(conditions.map(inParentheses), ' AND ');
 }
 
-/** Combines conditions with OR. Returns a condition that nothing matches if there are none. */
+/** Combines conditions with OR. Without conditions, the result matches nothing. */
 export function anyOf(conditions: readonly Sql[]): Sql {
   return conditions.length === 0 ? sql('0') : joined(conditions.map(inParentheses), ' OR ');
 }
@@ -52,7 +52,7 @@ function nodeCondition(tenant: string, filter: RunFilter, node: FilterNode, usag
   if ('some' in node) return anyOf(node.some.map((one) => nodeCondition(tenant, filter, one, usage)));
   if ('not' in node) {
     const { sql: text, params } = nodeCondition(tenant, filter, node.not, usage);
-    // A comparison with a missing value returns null.
+    // A comparison with a missing value returns null. Its negation is true.
     return { sql: `ifNull((${text}), 0) = 0`, params };
   }
   if (!('anyRun' in node)) return comparisonCondition(tenant, node, usage);
@@ -102,13 +102,13 @@ function within(column: string, bounds: readonly Bound[]): Sql {
   return allOf(bounds.map(({ operator, amount }) => sql(`${column} ${operator} ?`, float(amount))));
 }
 
-/** Returns a condition on a text column. The column is null if the run has no value. */
+/** Returns a condition on a string column. The column is null if the run has no value. */
 function ofText(column: string, patterns: readonly TextPattern[] | undefined): Sql {
   if (patterns === undefined) return sql(`${column} IS NOT NULL`);
   return anyOf(patterns.map((pattern) => ofPattern(column, pattern)));
 }
 
-/** Returns a condition on a column with an array of texts. */
+/** Returns a condition on a column that holds an array of strings. */
 function ofTexts(column: string, patterns: readonly TextPattern[] | undefined): Sql {
   if (patterns === undefined) return sql(`notEmpty(${column})`);
   return anyOf(
@@ -136,7 +136,7 @@ const PATTERNS: Readonly<Record<TextPattern['kind'], string>> = {
   contains: 'position(column, ?) > 0',
 };
 
-/** Compares ids of runs and traces as a whole. A text that is not an id matches nothing. */
+/** Returns a condition on an id column. Only whole ids match. A pattern that is not an id matches nothing. */
 function ofId(column: string, patterns: readonly TextPattern[] = []): Sql {
   const ids = patterns.filter(({ kind, text }) => kind === 'equal' && ID.test(text)).map(({ text }) => text);
   return ids.length === 0 ? sql('0') : sql(`${column} IN (?)`, uuids(ids));

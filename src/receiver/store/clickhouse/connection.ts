@@ -17,18 +17,20 @@ export interface Sql {
   readonly params: readonly Param[];
 }
 
-/** A row to insert. The keys are names of columns. */
+/** A row to insert, keyed by column name. */
 export type InsertRow = Readonly<Record<string, unknown>>;
 
 /** Maximum duration of a query in ClickHouse, in seconds. */
 const QUERY_MAX_S = 10;
-/** Timeout of a request, in milliseconds. ClickHouse may still complete the insert of a request that has timed out. */
+/** Request timeout, in milliseconds. ClickHouse may still complete an insert whose request has timed out. */
 const REQUEST_TIMEOUT_MS = 15_000;
 const CONNECTIONS_MAX = 20;
-/** Maximum number of days in an insert. ClickHouse writes a part for each day, and accepts at most 100 parts. */
+/**
+ * Maximum number of days in one insert. ClickHouse writes one part per day, and accepts at most 100 parts per insert.
+ */
 const DAYS_MAX = 20;
 
-/** Settings of all queries. */
+/** Settings sent with every query. */
 const SETTINGS = {
   max_execution_time: QUERY_MAX_S,
   max_memory_usage: '4000000000',
@@ -37,18 +39,18 @@ const SETTINGS = {
   output_format_json_quote_64bit_integers: 0,
   do_not_merge_across_partitions_select_final: 1,
   async_insert: 0,
-  // ClickHouse builds the index of words when it merges parts, which takes less CPU. Searches read the texts of new parts.
+  // Builds the word index when parts are merged, which takes less CPU. Until then, searches scan the new parts.
   exclude_materialize_skip_indexes_on_insert: 'by_word',
 } as const;
 
-/** Sends queries and inserts to a ClickHouse server. Rejects with a `StoreError` if ClickHouse fails. */
+/** Sends queries and inserts to a ClickHouse server. Methods reject with a `StoreError` if ClickHouse fails. */
 export class ClickHouse {
   readonly #client: ClickHouseClient;
   readonly #closing = new AbortController();
 
   /**
-   * Loads the package `@clickhouse/client`. The URL contains the user, the password and the database. Does not send a
-   * request. Rejects with a RunspanError if the package is missing or the URL is invalid.
+   * Creates a client with the package `@clickhouse/client`. Sends no request. The URL contains the user, the password
+   * and the database. Rejects with a RunspanError if the package is not installed or the URL is invalid.
    */
   static async connect(url: string): Promise<ClickHouse> {
     const { ClickHouseLogLevel, createClient } = await import('@clickhouse/client').catch((error: unknown) => {
@@ -65,7 +67,7 @@ export class ClickHouse {
         url: address,
         database: decodeURIComponent(database),
         application: 'runspan',
-        // Otherwise the client logs each error that it throws.
+        // By default, the client also logs every error that it throws.
         log: { level: ClickHouseLogLevel.OFF },
         request_timeout: REQUEST_TIMEOUT_MS,
         max_open_connections: CONNECTIONS_MAX,
@@ -74,7 +76,7 @@ export class ClickHouse {
       });
       return new ClickHouse(client);
     } catch {
-      // The URL may contain a password, so the error shows neither the URL nor its cause.
+      // The URL and the cause may contain the password, so the error shows neither.
       throw new RunspanError(
         'RUNSPAN_INVALID_OPTION',
         'Expected the URL of a ClickHouse database, for example https://user:password@host:8443/runspan, with special characters percent-encoded',
@@ -84,7 +86,7 @@ export class ClickHouse {
 
   private constructor(client: ClickHouseClient) {
     this.#client = client;
-    // Each request adds a listener, so Node would warn of a memory leak.
+    // Every pending request adds a listener. With the default limit of 10, Node would warn of a memory leak.
     setMaxListeners(0, this.#closing.signal);
   }
 
@@ -115,7 +117,7 @@ export class ClickHouse {
     await this.#attempt((abort_signal) => this.#client.command({ query, query_params, abort_signal }));
   }
 
-  /** Ends all requests. Later requests fail. */
+  /** Aborts all requests. Later requests fail. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#client.close();
@@ -148,9 +150,9 @@ export const integer = (value: number): Param => ({ type: 'Int64', value });
 export const integers = (value: readonly number[]): Param => ({ type: 'Array(Int64)', value });
 export const float = (value: number): Param => ({ type: 'Float64', value });
 
-/** Maximum size of a parameter in bytes. ClickHouse rejects parameters of more than 128 KiB. */
+/** Maximum size of a parameter in bytes. ClickHouse rejects parameters larger than 128 KiB. */
 const PARAM_BYTES_MAX = 64 * 1024;
-/** Size of the quotes and the separator around an array item, in bytes. */
+/** Number of bytes that quotes and a separator add to an array item. */
 const ITEM_BYTES = 4;
 
 /** Replaces each `?` with a named parameter. Splits long arrays into several parameters. */
@@ -202,13 +204,13 @@ function isWellFormed(value: unknown): boolean {
   return Object.values(value).every(isWellFormed) && Object.keys(value).every((key) => key.isWellFormed());
 }
 
-/** Codes of ClickHouse errors that report a temporary overload. */
+/** ClickHouse error codes for temporary overload. */
 const BUSY_CODES: readonly string[] = [
   '202', // TOO_MANY_SIMULTANEOUS_QUERIES
   '241', // MEMORY_LIMIT_EXCEEDED
   '252', // TOO_MANY_PARTS
 ];
-/** Codes of ClickHouse errors that report that a query reads or returns too much. */
+/** ClickHouse error codes for queries that read or return too much data. */
 const TOO_LARGE_CODES: readonly string[] = [
   '158', // TOO_MANY_ROWS
   '159', // TIMEOUT_EXCEEDED

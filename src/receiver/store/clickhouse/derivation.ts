@@ -10,25 +10,25 @@ import { readPlaces } from './places.ts';
 import { rowsOf } from './run-row.ts';
 import type { ChangedGroup } from './writer.ts';
 
-/** Maximum number of groups that one query reads. */
+/** Maximum number of groups per query. */
 const GROUPS_MAX = 300;
-/** Minimum time between two derivations of a group, in milliseconds. Each run in the group adds 1 ms. */
+/** Minimum time between two derivations of the same group, in milliseconds. Every run in the group adds 1 ms. */
 const PAUSE_MS = 500;
-/** Interval of the sweep, in milliseconds. */
+/** Interval between sweeps, in milliseconds. */
 const SWEEP_MS = 2_000;
-/** Time that the receiver that stored a message has to derive it, in microseconds. After that, any receiver derives it. */
+/** How long only the receiver that stored a message derives it, in microseconds. After that, any receiver does. */
 const OTHERS_US = 10_000_000;
-/** Allowance for slow inserts and for differences between the clocks of receivers, in microseconds. */
+/** Allowance for slow inserts and for clock differences between receivers, in microseconds. */
 const OVERLAP_US = 30_000_000;
 const RETRY_MS = 1_000;
-/** How old the messages are that the first sweep reads, in microseconds. */
+/** Maximum age of the messages that the first sweep reads, in microseconds. */
 const LOOK_BACK_US = 86_400_000_000;
-/** Maximum time range of a query in the sweep, in microseconds. */
+/** Maximum time range of one sweep query, in microseconds. */
 const SWEPT_US_MAX = 3_600_000_000;
-/** Maximum number of groups that one sweep returns. Later sweeps return the rest. */
+/** Maximum number of groups per sweep. Later sweeps find the rest. */
 const SWEPT_GROUPS_MAX = 10_000;
 
-/** Maximum number of links that one sweep adds. */
+/** Maximum number of links added per sweep. */
 const LINKS_MAX = 1_000;
 
 interface Due extends ChangedGroup {
@@ -36,8 +36,8 @@ interface Due extends ChangedGroup {
 }
 
 /**
- * Derives the rows of the table `runs` from the table `messages`. The same messages always give the same rows, so several
- * receivers can derive the same group.
+ * Derives the rows of the table `runs` from the table `messages`. The same messages always produce the same rows, so
+ * several receivers can derive the same group.
  */
 export class Derivation {
   readonly #db: ClickHouse;
@@ -47,7 +47,7 @@ export class Derivation {
   readonly #due = new Map<string, Due>();
   /** Keys of groups that could not be derived. Each is retried alone, because one group may be too large to read. */
   readonly #failed = new Set<string>();
-  /** Earliest time of the next derivation of each group, in milliseconds. The key is the tenant and the group. */
+  /** Earliest time at which each group may be derived again, in milliseconds, keyed by tenant and group. */
   readonly #pausedUntilMs = new Map<string, number>();
   #sweptUs: number;
   #timer: NodeJS.Timeout | undefined;
@@ -68,7 +68,7 @@ export class Derivation {
     this.#sweptUs = nowUs() - LOOK_BACK_US;
   }
 
-  /** Number of groups whose rows are out of date. */
+  /** Number of groups with outdated rows. */
   get waiting(): number {
     return this.#due.size;
   }
@@ -87,7 +87,7 @@ export class Derivation {
     this.#schedule(SWEEP_MS);
   }
 
-  /** Derives and links groups until none is left. Does not wait for the minimum time between derivations. */
+  /** Derives and links groups until none is left, without pausing between derivations of the same group. */
   async settle(): Promise<void> {
     do {
       while (this.#work !== undefined) await this.#work;
@@ -95,7 +95,7 @@ export class Derivation {
     } while ((await this.#linkWaiting(0)) || this.#work !== undefined || this.#due.size > 0);
   }
 
-  /** Stops the sweep, and derives the scheduled groups. If ClickHouse fails, another receiver derives them later. */
+  /** Stops the sweep and derives the scheduled groups. If ClickHouse fails, another receiver derives them later. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimer(this.#timer);
@@ -141,7 +141,9 @@ export class Derivation {
     }
   }
 
-  /** Links groups that waited for a run, and schedules groups that another receiver has stored but not derived. */
+  /**
+   * Links groups whose missing runs have arrived, and schedules groups that another receiver stored but did not derive.
+   */
   async #sweep(): Promise<void> {
     const nowUs = this.#nowUs();
     if (nowUs - this.#sweptUs < SWEEP_MS * 1_000) return;
@@ -178,7 +180,7 @@ export class Derivation {
     return true;
   }
 
-  /** Returns due groups of one tenant by key. Returns a group that has failed before as the only one. */
+  /** Returns due groups of one tenant, by key. A group that failed before is returned alone. */
   #nextGroups(nowMs: number): Map<string, Due> {
     const groups = new Map<string, Due>();
     for (const [key, due] of this.#due) {
@@ -208,7 +210,7 @@ export class Derivation {
     await this.#linkToOthers(tenant, groups);
   }
 
-  /** Links each group to the groups of its missing runs. If such a run is unknown, the group waits for it. */
+  /** Links each group to the groups that contain its missing runs. A group waits for a run that has not arrived yet. */
   async #linkToOthers(tenant: string, groups: readonly Group[]): Promise<void> {
     const waiting = groups.flatMap((group) => missingRuns(group).map((waitsFor) => ({ group, waitsFor })));
     if (waiting.length === 0) return;
@@ -229,7 +231,7 @@ export class Derivation {
     await this.#link(tenant, links, groups);
   }
 
-  /** Links groups to the groups of the runs that they waited for. Returns false if there were none. */
+  /** Links the waiting groups whose missing runs have arrived. Returns false if there were none. */
   async #linkWaiting(sinceUs: number): Promise<boolean> {
     const rows = await this.#db.rows<ChangedGroup & { other: string }>(
       sql(
@@ -251,7 +253,7 @@ export class Derivation {
     return rows.length > 0;
   }
 
-  /** Adds links, and reports the traces of `groups` as changed, because linked traces may become one trace. */
+  /** Adds links and reports the traces of `groups` as changed, because linking can merge traces. */
   async #link(tenant: string, links: readonly Link[], groups: readonly Group[]): Promise<void> {
     if (links.length === 0) return;
     await addLinks(this.#db, tenant, links, this.#nowUs());
@@ -264,7 +266,7 @@ export class Derivation {
     this.add([...linked].map((grp) => ({ tenant, grp })));
   }
 
-  /** Returns groups that have messages or links that are newer than their rows in `runs`. */
+  /** Returns groups whose messages or links are newer than their rows in `runs`. */
   async #underivedGroups(sinceUs: number, untilUs: number): Promise<ChangedGroup[]> {
     const period = [integer(sinceUs - OTHERS_US), integer(untilUs - OTHERS_US)];
     return await this.#db.rows<ChangedGroup>(
@@ -286,8 +288,8 @@ export class Derivation {
 }
 
 /**
- * Returns the ids of runs that decide which trace the runs of this group belong to, and that may be in another group. These
- * are missing parents, and runs of which only a patch without a trace id has arrived.
+ * Returns the ids of runs that may be stored in another group and that determine the traces of this group: parents that
+ * are missing, and runs of which only a patch without a trace id has arrived.
  */
 function missingRuns({ runs }: Group): string[] {
   return [...runs.values()].flatMap(({ id, fields, spans }) => {

@@ -5,7 +5,7 @@ import { type ClickHouse, sql, string, uuids } from './connection.ts';
 import { type LinkedGroups, readLinks } from './links.ts';
 import { MESSAGE_COLUMNS, type MessageRow, runOf, TOMBSTONE } from './messages.ts';
 
-/** What a tombstone deletes: a run, a run with later runs below it, or a trace. */
+/** What a tombstone deletes: one run, a run with all runs below it (including later ones), or a trace. */
 export type TombstoneKind = 'run' | 'subtree' | 'trace';
 
 /** The runs of linked groups, merged from all stored messages. */
@@ -16,12 +16,12 @@ export interface Group {
   readonly runs: ReadonlyMap<string, MemoryRun>;
   readonly places: Places;
   readonly traces: readonly MemoryTrace[];
-  /** All start times that the messages of a run contain, by the id of the run. Includes deleted runs. */
+  /** Every start time found in a run's messages, by run id. Includes deleted runs. */
   readonly startsUs: ReadonlyMap<string, ReadonlySet<number>>;
   readonly version: bigint;
 }
 
-/** Reads groups together with the groups that are linked to them. Omits groups without messages. */
+/** Reads groups together with their linked groups. Omits groups without messages. */
 export async function readGroups(
   db: ClickHouse,
   tenant: string,
@@ -53,7 +53,7 @@ function groupOf({ grps, linkedUs }: LinkedGroups, rows: readonly MessageRow[], 
   for (const row of rows) {
     const own = messages.get(row.id) ?? [];
     if (row.kind === TOMBSTONE) addTombstone(tombstones, row.id, JSON.parse(row.fields).kind);
-    // The same message can be stored twice: in linked groups, or until ClickHouse merges both rows.
+    // A message can be stored twice: in two linked groups, or in two rows that ClickHouse has not merged yet.
     else if (!own.some(({ kind, digest }) => kind === row.kind && digest === row.digest)) {
       messages.set(row.id, [...own, row]);
     }
@@ -75,10 +75,10 @@ function groupOf({ grps, linkedUs }: LinkedGroups, rows: readonly MessageRow[], 
   };
 }
 
-/** Deleted traces and deleted runs. They are separate, because a trace and its root run may have the same id. */
+/** Deleted traces and deleted runs. They are kept apart because a trace and its root run may have the same id. */
 interface Tombstones {
   readonly traces: Set<string>;
-  /** The value is true if all runs below the run are deleted too, including later ones. */
+  /** Keyed by run id. The value is true if all runs below the run are deleted too, including later ones. */
   readonly runs: Map<string, boolean>;
 }
 
@@ -106,14 +106,15 @@ function isDeleted(
   return false;
 }
 
-/** A version is a time in microseconds times this number, plus the number of messages. */
+/** A row's version is a time in microseconds multiplied by this number, plus the number of messages. */
 export const VERSIONS_PER_US = 4_096;
-/** SQL for the time of the latest message or link in a version, in microseconds. */
+/** SQL for the time in a row's version, in microseconds. It is the time of the latest message or link. */
 export const VERSION_US: string = `intDiv(version, ${VERSIONS_PER_US})`;
 
 /**
- * Returns the version of the rows that are derived from these messages: the time of the latest message or link, and the
- * number of messages. The number makes the version higher if a message of a receiver with a slower clock is added.
+ * Returns the version of the rows that are derived from these messages. It contains the time of the latest message or
+ * link, and the number of messages. Because of the number, the version also grows if the clock of the receiver that
+ * added a message is slow.
  */
 function versionOf(rows: readonly MessageRow[], linkedUs: number): bigint {
   let latestUs = linkedUs;

@@ -2,7 +2,7 @@ import type { KeyStore, StoredKey } from '../key-store.ts';
 import type { RevokedToken, Scope, TokenSecret } from '../store.ts';
 import { type ClickHouse, type Sql, sql, string, uuids } from './connection.ts';
 
-/** Reads and changes the keys in a database. */
+/** Reads and changes the API keys in the database. */
 export class ClickHouseKeys implements KeyStore {
   readonly #db: ClickHouse;
 
@@ -25,7 +25,7 @@ export class ClickHouseKeys implements KeyStore {
     await this.#db.insert('keys', [row]);
   }
 
-  /** Stores the time in another table, so that it cannot replace the row of a revocation. */
+  /** Writes the time to a separate table, so that it cannot overwrite a revocation. */
   async useKey(id: string, usedMs: number): Promise<void> {
     await this.#db.insert('key_uses', [{ id, used_ms: usedMs }]);
   }

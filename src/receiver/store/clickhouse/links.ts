@@ -1,7 +1,7 @@
 import { type ClickHouse, sql, string, uuids } from './connection.ts';
 import { dayOfMs } from './messages.ts';
 
-/** Two groups that contain messages of the same trace. */
+/** Two groups that contain messages of the same trace and are therefore read together. */
 export type Link = readonly [grp: string, other: string];
 
 /** Groups that are linked to each other, directly or through other groups. */
@@ -17,7 +17,7 @@ interface LinkRow {
   readonly added_us: number;
 }
 
-/** Returns the linked groups by the id of each group. A group without links is linked to itself only. */
+/** Returns the linked groups of each group, by group id. A group without links is linked only to itself. */
 export async function readLinks(
   db: ClickHouse,
   tenant: string,

@@ -14,7 +14,7 @@ import { type ClickHouse, float, integer, integers, type Sql, sql, string, uuids
 import { feedbackIn } from './reads.ts';
 import { searchConditions } from './search.ts';
 
-/** A row of the table `runs`. `value` and `n` are its position in the list. */
+/** A row of the table `runs`. Its position in the list is `value`, then `n`. */
 interface ListedRow {
   readonly id: string;
   readonly trace: string;
@@ -22,9 +22,9 @@ interface ListedRow {
   readonly start_us: number;
   readonly n: number;
   readonly value: number | null;
-  /** JSON text of the run's summary, without its id and the id of its trace. */
+  /** The run's summary as JSON, without the run id and the trace id. */
   readonly summary: string;
-  /** JSON text of the trace's totals if the run is the root, and empty otherwise. */
+  /** The trace's totals as JSON if the run is the root, otherwise an empty string. */
   readonly totals: string;
 }
 
@@ -90,7 +90,7 @@ export async function suggestions(
   );
 }
 
-/** Returns SQL for an array with the values that a run has for a field. */
+/** Returns SQL for an array of a run's values in a field. */
 function suggestedColumn(field: SuggestionQuery['field']): Sql {
   const key = metadataKeyOf(field);
   if (key !== undefined) return sql('if(mapContains(metadata, ?), metadata[?], NULL)', string(key), string(key));
@@ -132,7 +132,7 @@ async function pageOfRows(
   return { rows, next: found.length > limit && last !== undefined ? { next: cursorOf(last) } : {} };
 }
 
-/** Returns the first rows of a list after the cursor of the query. */
+/** Returns the first rows of a list that come after the query's cursor. */
 async function firstListed(
   db: ClickHouse,
   scope: Scope,
@@ -164,8 +164,8 @@ async function firstListed(
 }
 
 /**
- * Returns the first rows that match a condition, sorted by a column. The first query reads all versions of the rows, and
- * the second reads only the rows that it found with `FINAL`, because `FINAL` is slow for many rows.
+ * Returns the first rows that match a condition, sorted by a column. `FINAL` is slow on many rows, so the first query
+ * finds candidates in all row versions without it, and the second query reads only the candidates with `FINAL`.
  */
 async function firstMatching(
   db: ClickHouse,
@@ -177,7 +177,7 @@ async function firstMatching(
   const direction = isDescending ? 'DESC' : 'ASC';
   const first = `ORDER BY ${column} ${direction} NULLS LAST`;
   const firstByN = `${first}, n ${direction} LIMIT ?`;
-  // Sorting by `start_us` alone is faster, and the second query reads all rows with these start times.
+  // Sorting by `start_us` alone is faster. The second query reads all rows with the start times that were found.
   const firstVersions = column === 'start_us' ? `${first} LIMIT ?` : firstByN;
   for (let versions = 2 * limit; ; versions *= 8) {
     const found = await db.rows<Pick<ListedRow, 'start_us' | 'n' | 'value'>>(
@@ -206,8 +206,8 @@ async function firstMatching(
 }
 
 /**
- * Returns a condition for the start times of the rows that match `condition`. If few rows match, a query with `FINAL` then
- * reads few rows.
+ * Returns a condition that limits a query to the start times of rows that match `condition`. With this limit, `FINAL`
+ * has to read only a few rows if only a few match.
  */
 export function startingWith(tenant: string, condition: Sql): Sql {
   return {
@@ -227,7 +227,7 @@ function sortColumn(sort: SortKey, listed: 'runs' | 'traces'): string {
   return columns[sort];
 }
 
-/** Returns the condition that selects the rows after a position in a list. */
+/** Returns a condition that selects the rows after a position in a list. */
 function following({ value, n }: Pick<ListedRow, 'value' | 'n'>, column: string, isDescending: boolean): Sql {
   const sign = isDescending ? '<' : '>';
   if (value === null) return sql(`${column} IS NULL AND n ${sign} ?`, integer(n));
@@ -243,8 +243,8 @@ function rangeAfter({ fromUs, beforeUs }: TimeRange, cursor: string, isDescendin
 const DAY_US = 86_400_000_000;
 
 /**
- * Returns the first or last rows of a time range. Reads one day, then eight days, then the rest, and stops as soon as
- * there are enough rows.
+ * Returns the first or last rows of a time range. Reads one day, then eight days, then the rest, and stops once there
+ * are enough rows.
  */
 async function firstRows<Row>(
   db: ClickHouse,
@@ -262,7 +262,10 @@ async function firstRows<Row>(
   return rows;
 }
 
-/** Splits a time range into a day, eight days and the rest. The day is that of `startUs`, or of the first or last run. */
+/**
+ * Splits a time range into one day, eight days and the rest, counted from `startUs` or otherwise from the first or last
+ * run.
+ */
 export async function windows(
   db: ClickHouse,
   tenant: string,
@@ -290,7 +293,7 @@ function windowsOf({ fromUs, beforeUs }: TimeRange, firstUs: number, isDescendin
   return ends.map((end, at) => ({ fromUs: ends[at + 1] ?? fromUs, beforeUs: end }));
 }
 
-/** Returns the summaries of runs by id. The map has no entry for deleted runs. */
+/** Returns the summaries of runs, by run id. Deleted runs have no entry. */
 export async function summariesOf(
   db: ClickHouse,
   tenant: string,
@@ -308,7 +311,7 @@ export async function summariesOf(
   return new Map(rows.map(({ id, summary }) => [id, summary]));
 }
 
-/** Returns the feedback on the visible runs of some groups, by trace. */
+/** Returns the feedback on the visible runs of these groups, by trace id. */
 export async function feedbackByTrace(
   db: ClickHouse,
   tenant: string,
@@ -321,10 +324,10 @@ export async function feedbackByTrace(
   return grouped(visible, ({ run_id }) => tracesOfRuns.get(run_id) ?? '');
 }
 
-/** Returns the trace of each visible run. */
+/** Returns the trace id of each visible run, by run id. */
 async function tracesOf(db: ClickHouse, tenant: string, runs: readonly string[]): Promise<Map<string, string>> {
   if (runs.length === 0) return new Map();
-  // All versions of a row have the same id, so the condition does not hide the newest version.
+  // Skip indexes are safe with `FINAL` here, because all versions of a row have the same id.
   const text = 'SELECT id, trace FROM runs FINAL WHERE tenant = ? AND id IN (?) SETTINGS use_skip_indexes_if_final = 1';
   const rows = await db.rows<{ id: string; trace: string }>(sql(text, string(tenant), uuids(runs)));
   return new Map(rows.map(({ id, trace }) => [id, trace]));

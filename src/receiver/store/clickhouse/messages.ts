@@ -11,36 +11,36 @@ export const POST = 1;
 export const PATCH = 2;
 export const TOMBSTONE = 3;
 
-/** The group and the day in which all messages of a run are stored. */
+/** The group and the day under which all messages of a run are stored. */
 export interface Place {
   readonly grp: string;
   /** The day as `YYYY-MM-DD`. */
   readonly day: string;
 }
 
-/** A message as it is stored, without its payloads. */
+/** A stored message, without its payloads. */
 export interface MessageRow {
   readonly grp: string;
   readonly id: string;
   readonly kind: number;
   readonly received_us: number;
   readonly digest: number;
-  /** JSON text of all other fields. */
+  /** All other fields, as JSON. */
   readonly fields: string;
-  /** JSON text of the fields that searches read, except payloads: name, error, tags and `extra`. */
+  /** The searchable fields other than payloads (name, error, tags and `extra`), as JSON. */
   readonly searched: string;
-  /** JSON text of `StoredFacts`. */
+  /** `StoredFacts`, as JSON. */
   readonly facts: string;
 }
 
-/** A message with the JSON texts of its payloads. A missing payload is an empty string. */
+/** A stored message, with its payloads as JSON. A missing payload is an empty string. */
 export type WholeMessageRow = MessageRow & PayloadRow;
 
 export type PayloadRow = Pick<MessageRow, 'kind' | 'received_us'> & Readonly<Record<PayloadField, string>>;
 
 export const MESSAGE_COLUMNS = 'grp, id, kind, received_us, digest, fields, searched, facts';
 
-/** A message of a run. Several messages of the same kind in a batch are merged into one. */
+/** A message to store. Messages of the same run and kind in a batch are merged into one. */
 export interface Message {
   readonly tenant: string;
   readonly id: string;
@@ -78,7 +78,7 @@ export function insertRowOf(
   };
 }
 
-/** Returns the JSON texts of the payloads in an operation. */
+/** Returns an operation's payloads as JSON strings. */
 export function textsOf({ fields, texts }: RunOperation): Message['texts'] {
   const all: Message['texts'] = { ...texts };
   for (const field of PAYLOAD_FIELDS) {
@@ -87,7 +87,7 @@ export function textsOf({ fields, texts }: RunOperation): Message['texts'] {
   return all;
 }
 
-/** Decodes `\uXXXX` escapes in a JSON text where JSON allows it, because the text index does not decode them. */
+/** Decodes `\uXXXX` escapes in JSON, except those that JSON requires. The text index does not decode escapes. */
 function unescaped(json: string): string {
   if (!json.includes('\\u')) return json;
   return json.replaceAll(ESCAPES, (found) => {
@@ -107,7 +107,7 @@ export function addTo(message: Message, { fields, texts }: Pick<RunOperation, 'f
 }
 
 /**
- * Merges the posts and patches of a run. Returns the run, and all start times in its messages. The rows must be sorted by
+ * Merges a run's posts and patches. Also returns every start time found in its messages. The rows must be sorted by
  * arrival.
  */
 export function runOf(id: string, rows: readonly MessageRow[]): { run: MemoryRun; startsUs: ReadonlySet<number> } {
@@ -122,7 +122,10 @@ export function runOf(id: string, rows: readonly MessageRow[]): { run: MemoryRun
   return { run, startsUs: new Set(fields.flatMap(({ start_time: start = '' }) => parseIsoTimestamp(start) ?? [])) };
 }
 
-/** Returns the JSON texts of a run's payloads. Patches take precedence, and later messages over earlier ones. */
+/**
+ * Returns a run's payloads as JSON strings. A patch takes precedence over a post, and a later message over an earlier
+ * one.
+ */
 export function payloadsIn(rows: readonly PayloadRow[]): Partial<Record<PayloadField, string>> {
   const ordered = rows.toSorted((a, b) => a.kind - b.kind || a.received_us - b.received_us);
   const payloads: Partial<Record<PayloadField, string>> = {};

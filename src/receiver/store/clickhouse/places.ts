@@ -4,7 +4,7 @@ import { type ClickHouse, type InsertRow, sql, string, uuids } from './connectio
 import { addLinks, type Link } from './links.ts';
 import { dayOf, dayOfMs, type Message, type Place } from './messages.ts';
 
-/** Maximum number of places in memory. */
+/** Maximum number of places kept in memory. */
 const KNOWN_MAX = 100_000;
 const EARLIEST_DAY = '2000-01-01';
 const DAY_MS = 86_400_000;
@@ -12,7 +12,7 @@ const DAY_MS = 86_400_000;
 /** Finds the group and the day under which a message is stored. */
 export class PlaceFinder {
   readonly #db: ClickHouse;
-  /** Places of the latest runs. The key is the tenant and the id of the run. */
+  /** Places of the most recent runs, keyed by tenant and run id. */
   readonly #known = new Map<string, Place>();
 
   constructor(db: ClickHouse) {
@@ -20,9 +20,9 @@ export class PlaceFinder {
   }
 
   /**
-   * Returns the place of each message. The group is the first of these that is known: the trace id in the message, the
-   * group of the run's earlier messages, the id of the OpenTelemetry trace, the group of the parent. Otherwise the run
-   * starts a new group.
+   * Returns the place of each message. The group is the first known value of: the message's trace id, the group of the
+   * run's earlier messages, the OpenTelemetry trace id, or the parent's group. If none is known, the run starts a new
+   * group.
    */
   async find(messages: readonly Message[]): Promise<ReadonlyMap<Message, Place>> {
     const places = new Map<Message, Place>();
@@ -45,7 +45,7 @@ export class PlaceFinder {
       tenant,
       asked.filter((id) => !named.has(id)),
     );
-    // If a run has a post and a patch, use the one with the parent or the OpenTelemetry trace.
+    // If a run has both a post and a patch, use the one that names its parent or its OpenTelemetry trace.
     const byId = new Map<string, Message>();
     for (const message of unnamed) if (!byId.has(message.id) || isLinked(message)) byId.set(message.id, message);
     const places = new Map([...stored, ...named]);
@@ -54,7 +54,7 @@ export class PlaceFinder {
       if (places.has(id) || message === undefined) return places.get(id);
       const trace = otelTraceOf(message);
       const own = { grp: trace ?? id, day: storedDay(dayOf(message.fields), today) };
-      // Runs that are parents of each other would cause an endless recursion.
+      // Set before the recursion, which would not end if runs are parents of each other.
       places.set(id, own);
       const parent = trace === undefined ? message.fields.parent_run_id : undefined;
       const place = (parent === undefined ? undefined : placeOf(parent)) ?? own;
@@ -64,7 +64,7 @@ export class PlaceFinder {
     return new Map(messages.map((message) => [message, placeOf(message.id) ?? { grp: message.id, day: today }]));
   }
 
-  /** Returns the places of runs by id. The map has no entry for unknown runs. */
+  /** Returns the places of runs, by run id. Unknown runs have no entry. */
   async #stored(tenant: string, ids: readonly string[]): Promise<ReadonlyMap<string, Place>> {
     const places = new Map<string, Place>();
     const unknown = new Set<string>();
@@ -78,8 +78,8 @@ export class PlaceFinder {
   }
 
   /**
-   * Stores the places of runs. If a run was in another group before, links both groups. Skips places that this receiver
-   * has stored before.
+   * Stores the places of runs, except those that this receiver has already stored. If a run was in another group
+   * before, links the two groups.
    */
   async add(places: Iterable<readonly [tenant: string, id: string, place: Place]>, nowUs: () => number): Promise<void> {
     const rows: InsertRow[] = [];
@@ -109,7 +109,7 @@ export class PlaceFinder {
   }
 }
 
-/** Reads the latest place of each run from the database. The map has no entry for unknown runs. */
+/** Reads the latest place of each run from the database, by run id. Unknown runs have no entry. */
 export async function readPlaces(
   db: ClickHouse,
   tenant: string,
@@ -130,7 +130,7 @@ function isLinked(message: Message): boolean {
   return message.fields.parent_run_id !== undefined || otelTraceOf(message) !== undefined;
 }
 
-/** Returns the id of a message's OpenTelemetry trace as a UUID. */
+/** Returns a message's OpenTelemetry trace id as a UUID. */
 function otelTraceOf({ fields }: Message): string | undefined {
   const otel = fields.extra?.metadata?.otel;
   const id = isObject(otel) ? otel.trace_id : undefined;
@@ -138,7 +138,7 @@ function otelTraceOf({ fields }: Message): string | undefined {
   return id.toLowerCase().replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 }
 
-/** Returns the day, or today if the day is missing, before 2000 or after tomorrow. */
+/** Returns `day`, or `today` if `day` is missing, earlier than 2000 or later than tomorrow. */
 function storedDay(day: string | undefined, today: string): string {
   const tomorrow = dayOfMs(Date.parse(today) + DAY_MS);
   return day === undefined || day < EARLIEST_DAY || day > tomorrow ? today : day;

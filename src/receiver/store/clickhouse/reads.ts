@@ -29,7 +29,7 @@ export async function groupsOfRun(db: ClickHouse, tenant: string, runId: string)
   return rows.map(({ grp }) => grp);
 }
 
-/** A run that is visible and in the scope. */
+/** A visible run within the scope, and its group. */
 interface FoundRun {
   readonly group: Group;
   readonly traced: TracedRun;
@@ -43,7 +43,7 @@ async function findRun(db: ClickHouse, scope: Scope, runId: string, prices: Pric
   return found.find(({ traced }) => traced.id === runId && isInScope(scope, traced));
 }
 
-/** Returns the visible runs of a trace that are in the scope, in order. */
+/** Returns a trace's visible runs within the scope, in order. */
 export function visibleRuns(groups: readonly Group[], scope: Scope, traceId: string): TracedRun[] {
   const traces = groups.flatMap((group) => group.traces.filter(({ id }) => id === traceId));
   const runs = inOrder(traces.flatMap((trace) => trace.runs)).map(({ run }) => run);
@@ -104,7 +104,7 @@ async function payloadSizes(
   return sizes;
 }
 
-/** Returns the feedback on the runs of groups in arrival order. Includes feedback on deleted runs. */
+/** Returns the feedback on the runs of these groups, in order of arrival. Includes feedback on deleted runs. */
 export async function feedbackIn(db: ClickHouse, tenant: string, grps: readonly string[]): Promise<Feedback[]> {
   const rows = await db.rows<{ json: string }>(
     sql(
@@ -150,11 +150,11 @@ export async function findAttachment(
   return found && (await readAttachment(db, scope.tenant, runId, name));
 }
 
-/** Number of traces whose ids one query reads. */
+/** Number of trace ids per query. */
 const PAGE_TRACES = 20_000;
-/** Number of traces whose runs one query reads, without payloads. */
+/** Number of traces per query that reads runs without payloads. */
 const READ_TRACES = 100;
-/** Number of runs whose payloads one query reads. */
+/** Number of runs per query that reads payloads. */
 const READ_RUNS = 50;
 
 /** A trace and the ids of its runs that match a query. */
@@ -211,7 +211,7 @@ interface OrderedRun {
   readonly order: string;
 }
 
-/** Returns the matching runs of traces in order. Omits runs that were deleted after the first query. */
+/** Returns the matching runs of traces, in order. Omits runs that were deleted since the first query. */
 async function runsOfTraces(
   db: ClickHouse,
   tenant: string,
@@ -230,7 +230,7 @@ async function runsOfTraces(
   });
 }
 
-/** Returns the JSON text of each run, with its payloads. */
+/** Returns each run as JSON, with its payloads. */
 async function runTexts(db: ClickHouse, tenant: string, runs: readonly OrderedRun[]): Promise<string[]> {
   const ids = runs.map(({ run }) => run.id);
   const [rows, infos] = await Promise.all([

@@ -9,9 +9,9 @@ import { dayOfMs, insertRowOf, TOMBSTONE } from './messages.ts';
 import { readPlaces } from './places.ts';
 import { groupsOfRun, groupsOfTrace } from './reads.ts';
 
-/** Number of groups whose ids one query reads. */
+/** Number of group ids per query. */
 const PAGE_GROUPS = 50_000;
-/** Number of groups whose runs are removed in one step. */
+/** Number of groups per removal step. */
 const READ_GROUPS = 1_000;
 
 /** What a removal needs from the store. */
@@ -20,7 +20,7 @@ interface RemovalSteps {
   readonly nowUs: () => number;
   /** Derives the rows of groups now. */
   readonly derive: (tenant: string, grps: readonly string[]) => Promise<void>;
-  /** Called with the ids of traces without remaining runs. `derive` reports other changed traces. */
+  /** Called with the ids of traces that have no runs left. `derive` reports the other changed traces. */
   readonly onRemoved: (tenant: string, traceIds: readonly string[]) => Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export async function readRemovable(
   return { runs, traces };
 }
 
-/** See `RemovalStore.remove`. Runs are invisible after each step. `expire` deletes their messages later. */
+/** See `RemovalStore.remove`. Each step makes its runs invisible. `expire` deletes their messages later. */
 export async function removeRuns(
   db: ClickHouse,
   scope: Scope,
@@ -76,7 +76,7 @@ interface Selection {
   readonly grps: readonly string[];
   readonly trace: MemoryTrace;
   readonly runs: readonly MemoryRun[];
-  /** Whether all runs in the trace are removed. */
+  /** Whether these are all the runs of the trace. */
   readonly isWhole: boolean;
 }
 
@@ -87,7 +87,7 @@ function selectionsIn({ grps, traces }: Group, scope: Scope, target: RemovalTarg
   });
 }
 
-/** Returns the ids of groups with runs of the target. */
+/** Yields the ids of groups that contain runs of the target. */
 async function* groupsOfTarget(db: ClickHouse, scope: Scope, { kind, id }: RemovalTarget): AsyncGenerator<string[]> {
   const { tenant, project } = scope;
   if (kind === 'trace') {
@@ -134,7 +134,7 @@ function tombstonesOf(
     fields: JSON.stringify({ kind }),
   });
   const kind = isWhole || !isOfProject ? 'subtree' : 'run';
-  // The group of later messages with this trace id has the same id.
+  // Later messages with this trace id are stored in the group of the same id.
   const groups = isWhole ? new Set([...grps, trace.id]) : [];
   return [
     ...runs.flatMap((run) => grps.map((grp) => tombstone(grp, run.id, kind))),
@@ -142,7 +142,7 @@ function tombstonesOf(
   ];
 }
 
-/** Returns patches with the trace id, for runs that are kept but whose removed parents connected them to the trace. */
+/** Returns patches that set the trace id of kept runs, if only their removed parents connected them to the trace. */
 async function keepingRows(
   db: ClickHouse,
   tenant: string,
@@ -166,8 +166,8 @@ function leavingIds(trace: MemoryTrace, removed: readonly MemoryRun[]): string[]
 }
 
 /**
- * Deletes the messages, attachments and feedback of runs that were removed on this day or later, including those that
- * arrived after the removal. Keeps the tombstones. ClickHouse deletes in the background, and continues after a restart.
+ * Deletes the messages, attachments and feedback of runs that were removed on or after a day, even if they arrived
+ * after the removal. Keeps the tombstones. ClickHouse deletes in the background and continues after a restart.
  */
 export async function deleteRemoved(db: ClickHouse, sinceDay: string): Promise<void> {
   const removed = `FROM messages
@@ -186,17 +186,17 @@ export async function deleteRemoved(db: ClickHouse, sinceDay: string): Promise<v
   }
 }
 
-/** `later`: ClickHouse deletes rows in the background. `now`: the promise resolves when the rows are deleted. */
+/** With `later`, ClickHouse deletes rows in the background. With `now`, the promise resolves once they are deleted. */
 type Deletion = 'later' | 'now';
 
-/** Deletes rows. The condition may contain a subquery. */
+/** Deletes the rows that match a condition. The condition may contain a subquery. */
 export async function deleteWhere(
   db: ClickHouse,
   table: string,
   { sql: where, params }: Sql,
   deletion: Deletion = 'later',
 ): Promise<void> {
-  // ClickHouse would write each part of the table again even if there are no rows to delete.
+  // A deletion rewrites every part of the table, even if no row matches.
   const found = await db.rows({ sql: `SELECT 1 FROM ${table} WHERE ${where} LIMIT 1`, params });
   if (found.length === 0) return;
   const settings = `lightweight_deletes_sync = ${deletion === 'now' ? 1 : 0}, allow_nondeterministic_mutations = 1`;

@@ -11,9 +11,9 @@ const DAY_MS = 86_400_000;
 const TOMBSTONES_MS = 30 * DAY_MS;
 
 /**
- * Deletes traces that are older than their maximum age, and the messages of removed runs. Drops whole days that are older
- * than all maximum ages. The age of a day is counted from its latest message if that arrived after the day. If a step
- * fails, the others still run, and then the promise rejects.
+ * Deletes traces that are older than their maximum age, and the messages of removed runs. Days older than every maximum
+ * age are dropped as a whole. A day's age is counted from its latest message if that arrived after the day. If a step
+ * fails, the remaining steps still run before the promise rejects.
  */
 export async function expire(db: ClickHouse, ages: Ages, nowMs: number = Date.now()): Promise<void> {
   const longestMs = Math.max(
@@ -21,7 +21,7 @@ export async function expire(db: ClickHouse, ages: Ages, nowMs: number = Date.no
     ...Object.values(ages.projectMaxAgeMs).flatMap((projects) => Object.values(projects)),
   );
   const steps = [
-    // Days before 1970 do not fit into ClickHouse's type `Date`.
+    // ClickHouse's type `Date` cannot represent days before 1970.
     () => dropDays(db, Math.max(nowMs - longestMs, TOMBSTONES_MS), nowMs),
     () => deleteRemoved(db, dayOfMs(nowMs - TOMBSTONES_MS)),
     () => deleteExpiredProjects(db, ages, nowMs, longestMs),
@@ -39,7 +39,7 @@ async function dropDays(db: ClickHouse, beforeMs: number, nowMs: number): Promis
       `SELECT day FROM runs WHERE day < toDate(?) OR day > toDate(?) GROUP BY day
         HAVING max(${VERSION_US}) < ?`,
       string(beforeDay),
-      // Runs that start in the future. Their messages are stored under the day on which they arrived.
+      // Drops runs that start in the future. Their messages are stored under the day on which they arrived.
       string(dayOfMs(nowMs + DAY_MS)),
       integer(beforeUs),
     ),
@@ -76,7 +76,7 @@ async function dropDays(db: ClickHouse, beforeMs: number, nowMs: number): Promis
   }
 }
 
-/** Deletes each group if all of its traces are older than the maximum age of their project. */
+/** Deletes every group whose traces are all older than their project's maximum age. */
 async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, longestMs: number): Promise<void> {
   const shorter = Object.entries(ages.projectMaxAgeMs).flatMap(([tenant, projects]) =>
     Object.entries(projects).map(([project, ageMs]) => ({ tenant, project, ageMs })),
@@ -85,7 +85,7 @@ async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, 
   const keys = shorter.map(({ tenant, project }) => `${tenant}\n${project}`);
   const beforeUs = shorter.map(({ ageMs }) => (nowMs - ageMs) * 1_000);
   const params = [strings(keys), integers(beforeUs), integer((nowMs - ages.maxAgeMs) * 1_000)];
-  // The version of a row contains the arrival time of the group's latest message.
+  // A row's version contains the arrival time of the group's latest message.
   const expired = `SELECT tenant, arrayJoin(grps) AS grp FROM runs FINAL WHERE is_root = 1 GROUP BY tenant, grp
     HAVING max(greatest(start_us, ${VERSION_US}) >= transform(concat(tenant, '\\n', project), ?, ?, ?)) = 0`;
   const ofRun = {
@@ -100,7 +100,7 @@ async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, 
   await deleteWhere(db, 'runs', { sql: `(tenant, grps[1]) IN (${expired})`, params });
 }
 
-/** Removes deleted rows from the disk. Otherwise they stay until ClickHouse merges their part. */
+/** Removes deleted rows from the disk. Otherwise they stay there until ClickHouse merges their parts. */
 async function applyDeletions(db: ClickHouse): Promise<void> {
   const tables = await db.rows<{ table: string }>(
     sql(`SELECT DISTINCT table FROM system.parts

@@ -7,33 +7,33 @@ import type { InsertRow } from './connection.ts';
 import type { Group } from './groups.ts';
 import { dayOfMs } from './messages.ts';
 
-/** The statuses that statistics distinguish. The index is the code of the status. Others count as success. */
+/** The statuses that statistics distinguish. The code of a status is its index. Other statuses count as success. */
 const STATUSES: readonly RunStatus[] = ['success', 'error', 'pending'];
-/** The kind of a run is the code of its status, plus `ROOT` for a root run, plus `MODEL_CALL` for a model call. */
+/** A run's kind is its status code, plus `ROOT` for a root run, plus `MODEL_CALL` for a model call. */
 const ROOT = 4;
 const MODEL_CALL = 8;
 export const KINDS = 16;
-/** Number of latency codes. The code is 0 for a pending run, and the index of the latency bucket + 1 otherwise. */
+/** Number of latency codes. The code of a pending run is 0. The code of any other run is its latency bucket + 1. */
 export const LATENCIES: number = LATENCY_BUCKETS + 1;
-/** Number of values of the column `figures_code`. */
+/** Number of possible values of the column `figures_code`. */
 export const FIGURES_CODES: number = KINDS * LATENCIES;
 
-/** Returns the kind and the latency of a run as one number. Statistics group runs by this column instead of by four. */
+/** Encodes a run's kind and latency as one number, so that statistics group runs by one column instead of four. */
 function figuresCode({ summary: { status, run_type }, latencyUs }: TracedRun, isRoot: boolean): number {
   const modelCall = MODEL_TYPES.includes(run_type) ? MODEL_CALL : 0;
   const kind = Math.max(0, STATUSES.indexOf(status)) + (isRoot ? ROOT : 0) + modelCall;
   return kind * LATENCIES + (latencyUs === undefined ? 0 : latencyBucketOf(latencyUs) + 1);
 }
 
-/** Returns a status and a type for which statistics count a run in the same way. */
+/** Decodes a kind. Returns a status and a run type that statistics count in the same way. */
 export function runKindOf(kind: number): { status: RunStatus; runType: string; isRoot: boolean } {
   const [runType = ''] = (kind & MODEL_CALL) === 0 ? [] : MODEL_TYPES;
   return { status: STATUSES[kind % ROOT] ?? 'success', runType, isRoot: (kind & ROOT) !== 0 };
 }
 
 /**
- * Returns the rows of the table `runs` for linked groups. The start time is part of the sort key, so a run whose start time
- * has changed also gets a row that deletes the row with the earlier start time.
+ * Returns the rows of the table `runs` for linked groups. The start time is part of the sort key, so a run whose start
+ * time has changed also gets a row that deletes its previous row.
  */
 export function rowsOf(tenant: string, { grps, traces, startsUs, version }: Group): InsertRow[] {
   const visible = traces.flatMap(({ runs }) => runs);

@@ -1,23 +1,24 @@
 import { RunspanError } from '../../../base/errors.ts';
 import { type ClickHouse, sql } from './connection.ts';
 
-/** SQL for the searched texts of a message. */
+/** SQL for a message's searchable text: its fields, inputs and outputs. */
 const WORDS = 'concat(texts[2], texts[3], texts[4])';
 
 /**
- * SQL for the searched text of a message, in lower case and without accents (see `wordsOf`). Conditions must contain
- * exactly this expression, because ClickHouse uses the text index for no other.
+ * SQL for a message's searchable text, in lower case and without accents (see `wordsOf`). ClickHouse uses the text
+ * index only for conditions that contain exactly this expression.
  */
 export const SEARCHED_TEXT: string = `if(isValidASCII(${WORDS}), lower(${WORDS}),
     lowerUTF8(replaceRegexpAll(normalizeUTF8NFKD(${WORDS}), '\\p{M}+', '')))`;
 
 /**
- * Posts, patches and tombstones. `kind` is 1, 2 or 3. A message that is sent again has the same `digest`, so ClickHouse
- * replaces one row by the other, and `rank` keeps the one that arrived first. `grp` is the id of the trace if the message
- * contains it, and otherwise chosen by PlaceFinder.
+ * Posts, patches and tombstones (`kind` 1, 2 and 3). A message that is sent twice has the same `digest`, so ClickHouse
+ * keeps only one of its rows: the one with the higher `rank`, which arrived first. `grp` is the trace id if the message
+ * contains one. Otherwise PlaceFinder chooses it.
  *
- * UUIDs are sorted as numbers. Otherwise ClickHouse would sort them by their second half, and UUIDs of version 7 have the
- * time in the first. Granules are small, because most queries read few traces and ClickHouse reads whole granules.
+ * The sort key converts UUIDs to numbers, because ClickHouse sorts UUIDs by their second half and version 7 UUIDs have
+ * their timestamp in the first half. Granules are small, because most queries read few traces and ClickHouse reads
+ * whole granules.
  */
 const MESSAGES = `CREATE TABLE IF NOT EXISTS messages {cluster} (
   tenant LowCardinality(String),
@@ -42,9 +43,9 @@ const MESSAGES = `CREATE TABLE IF NOT EXISTS messages {cluster} (
 PARTITION BY day ORDER BY (tenant, toUInt128(grp), toUInt128(id), kind, digest) SETTINGS index_granularity = 512`;
 
 /**
- * One row for each visible run, derived from all messages of its linked groups. The row with the highest version is valid.
+ * One row per visible run, derived from all messages of its linked groups. The row with the highest version is valid.
  *
- * ClickHouse merges a day into one part after 6 hours without changes. `FINAL` costs nothing for a single part.
+ * After 6 hours without changes, ClickHouse merges a day into one part. `FINAL` costs nothing for a single part.
  */
 const RUNS = `CREATE TABLE IF NOT EXISTS runs {cluster} (
   tenant LowCardinality(String),
@@ -101,7 +102,7 @@ const RUNS = `CREATE TABLE IF NOT EXISTS runs {cluster} (
 PARTITION BY day ORDER BY (tenant, start_us, id)
 SETTINGS index_granularity = 1024, min_age_to_force_merge_seconds = 21600, min_age_to_force_merge_on_partition_only = 1`;
 
-/** The group and day of each run, to store later messages of the run in the same place. */
+/** The group and the day of each run, so that its later messages are stored in the same place. */
 const RUN_IDS = `CREATE TABLE IF NOT EXISTS run_ids {cluster} (
   tenant LowCardinality(String),
   id UUID,
@@ -125,7 +126,7 @@ const LINKS = `CREATE TABLE IF NOT EXISTS links {cluster} (
   INDEX by_time added_us TYPE minmax GRANULARITY 1
 ) ENGINE = {replicated}ReplacingMergeTree(added_us) PARTITION BY toYYYYMM(day) ORDER BY (tenant, grp, other)`;
 
-/** Groups that refer to an unknown run. They are linked to the group of that run when the run arrives. */
+/** Groups that refer to a run that has not arrived yet. They are linked to its group when it arrives. */
 const WAITING = `CREATE TABLE IF NOT EXISTS waiting {cluster} (
   tenant LowCardinality(String),
   waits_for UUID,
@@ -195,7 +196,7 @@ const REVOKED_TOKENS = `CREATE TABLE IF NOT EXISTS revoked_tokens {cluster} (
   revoked_ms Int64
 ) ENGINE = {replicated}ReplacingMergeTree(revoked_ms) ORDER BY (tenant, id)`;
 
-/** Statements of each migration, in order. Released migrations never change. */
+/** The SQL statements of each migration, in order. Released migrations never change. */
 const MIGRATIONS: readonly (readonly string[])[] = [
   [
     MESSAGES,
@@ -218,7 +219,7 @@ const MIGRATIONS_TABLE = `CREATE TABLE IF NOT EXISTS migrations {cluster} (
   applied_at DateTime DEFAULT now()
 ) ENGINE = {replicated}MergeTree ORDER BY version`;
 
-/** Completes a statement for one server, or for all servers of a cluster. */
+/** Fills in a statement's placeholders, either for one server or for all servers of a cluster. */
 function statementFor(statement: string, cluster: string | undefined): string {
   const name = cluster?.replaceAll(/['\\]/g, '\\$&');
   return statement
@@ -235,7 +236,7 @@ export function statements(cluster: string | undefined, version = 0): string[] {
   return [MIGRATIONS_TABLE, ...migrations].map((statement) => statementFor(statement, cluster));
 }
 
-/** Applies the migrations that the database lacks. Returns the number of applied migrations. */
+/** Applies the pending migrations. Returns the number of applied migrations. */
 export async function migrate(db: ClickHouse, cluster?: string): Promise<number> {
   await checkServer(db);
   await db.command(sql(statementFor(MIGRATIONS_TABLE, cluster)));
@@ -249,7 +250,10 @@ async function schemaVersion(db: ClickHouse): Promise<number> {
   return row?.version ?? 0;
 }
 
-/** Rejects with a RunspanError if the server is older than 26.4, whose text index cannot find parts of words. */
+/**
+ * Rejects with a RunspanError if the server is older than 26.4. Text indexes of earlier versions cannot find parts of
+ * words.
+ */
 async function checkServer(db: ClickHouse): Promise<void> {
   const [row] = await db.rows<{ text: string }>(sql('SELECT version() AS text'));
   const [year = 0, month = 0] = (row?.text ?? '').split('.').map(Number);
@@ -257,7 +261,7 @@ async function checkServer(db: ClickHouse): Promise<void> {
   throw new RunspanError('RUNSPAN_STORE_INVALID', `ClickHouse has version ${row?.text}, and 26.4 or later is required`);
 }
 
-/** Rejects with a RunspanError if the schema of the database is older or newer than this version of runspan needs. */
+/** Rejects with a RunspanError if the database's schema is older or newer than this version of runspan expects. */
 export async function checkSchema(db: ClickHouse): Promise<void> {
   const tables = await db.rows(
     sql("SELECT 1 FROM system.tables WHERE database = currentDatabase() AND name = 'migrations'"),

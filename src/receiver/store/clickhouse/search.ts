@@ -7,16 +7,16 @@ import { type ClickHouse, integer, integers, joined, type Sql, sql, string, uuid
 import { MESSAGE_COLUMNS, payloadsIn, runOf, TOMBSTONE, type WholeMessageRow } from './messages.ts';
 import { SEARCHED_TEXT } from './schema.ts';
 
-/** Maximum number of runs whose texts are read and compared with the search words. */
+/** Maximum number of runs whose text one search reads. */
 const CANDIDATES_MAX = 20_000;
-/** Number of runs that one query reads. */
+/** Number of runs per query. */
 const READ_RUNS = 200;
 /** Maximum number of search words in the query that finds candidates. */
 const SELECTING_WORDS_MAX = 5;
 /** Minimum length of these words. The longest one may be shorter. */
 const SELECTING_LENGTH_MIN = 4;
 const RETRY_AFTER_S = 5;
-/** How long before the start of its run a message may arrive, because clocks differ, in microseconds. */
+/** Allowance for messages that arrive before their run starts, because clocks differ, in microseconds. */
 const EARLY_US = 86_400_000_000;
 /** With these settings, the text index finds any part of a word. */
 const ANY_PART = 'SETTINGS text_index_like_min_pattern_length = 1, text_index_like_max_postings_to_read = 1000000';
@@ -26,11 +26,11 @@ interface Candidate {
   readonly id: string;
   readonly grps: readonly string[];
   readonly trace: string;
-  /** Start of the run. In a list of traces, start of the root run. */
+  /** Start time of the run, or of the root run in a list of traces. */
   readonly start_us: number;
 }
 
-/** The page for which items are searched. */
+/** The page that a search has to fill. */
 interface Needed {
   readonly isDescending: boolean;
   readonly limit: number;
@@ -39,9 +39,9 @@ interface Needed {
 }
 
 /**
- * Returns the condition for the search words of a filter, or no condition if the filter has none. In a list of traces, all
- * words must occur in one run of the trace. With `needed`, the condition selects enough items for one page that is sorted
- * by start time. Rejects with a StoreError if too many runs may contain the words.
+ * Returns a condition for a filter's search words, or none if the filter has no search. In a list of traces, one run of
+ * the trace must contain all words. With `needed`, the condition selects just enough items for one page sorted by start
+ * time. Rejects with a StoreError if too many runs may contain the words.
  */
 export async function searchConditions(
   db: ClickHouse,
@@ -85,17 +85,17 @@ export async function searchConditions(
   if (candidates.length === CANDIDATES_MAX && found.size < limit) {
     throw new StoreError('busy', 'Too many runs contain these words: choose a shorter time range', RETRY_AFTER_S);
   }
-  // The start time is a part of the primary key.
+  // The start time makes the query faster, because it is part of the primary key.
   return [sql(`start_us IN (?) AND ${key} IN (?)`, integers([...found.values()]), uuids([...found.keys()]))];
 }
 
-/** Returns SQL for the ids of runs whose texts contain the search words, also as parts of other words. */
+/** Returns SQL for the ids of runs whose text contains the search words, even inside other words. */
 function candidateMessages(tenant: string, { prefixes, phrases }: Search, { fromUs }: TimeRange): Sql {
   // The index splits words at underscores.
   const words = new Set([...prefixes, ...phrases.flat()].flatMap((word) => word.split('_')).filter(Boolean));
   const longest = [...words].sort((a, b) => b.length - a.length).slice(0, SELECTING_WORDS_MAX);
   const selecting = longest
-    // Most texts contain short words.
+    // Short words exclude few runs, because most texts contain them.
     .filter(({ length }, at) => at === 0 || length >= SELECTING_LENGTH_MIN)
     .map((word) => sql(`${SEARCHED_TEXT} LIKE ?`, string(`%${word}%`)));
   const where = allOf([
@@ -103,7 +103,7 @@ function candidateMessages(tenant: string, { prefixes, phrases }: Search, { from
     ...(Number.isFinite(fromUs) ? [sql('received_us >= ?', integer(fromUs - EARLY_US))] : []),
     ...(selecting.length === 0 ? [] : [anyOf(selecting)]),
   ]);
-  // The words of a run may be in different messages.
+  // The words may be spread over several messages of a run.
   const inRun = selecting.map((one) => ({ sql: `max(${one.sql})`, params: one.params }));
   const having = inRun.length < 2 ? sql('') : joined([sql(' GROUP BY id HAVING 1'), ...inRun], ' AND ');
   return {

@@ -12,7 +12,7 @@ import { type ClickHouse, integer, type Sql, sql, string, strings } from './conn
 import { FIGURES_CODES, KINDS, LATENCIES, runKindOf } from './run-row.ts';
 import { searchConditions } from './search.ts';
 
-/** See `QueryStore.statistics`. ClickHouse counts the runs with the same group, time bucket, kind and latency bucket. */
+/** See `QueryStore.statistics`. ClickHouse counts runs by group, time bucket, kind and latency bucket. */
 export async function statistics(db: ClickHouse, scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics> {
   const { tenant } = scope;
   const filter = filterOf(scope, query);
@@ -21,7 +21,7 @@ export async function statistics(db: ClickHouse, scope: Scope, query: Ranged<Sta
   const tally = new StatisticsTally(query, starts);
   const time = timeBucketsOf(query, starts);
   if (time === undefined) return tally.statistics();
-  // Leaves out runs that arrived after the first query.
+  // Omits runs that arrived after the first query.
   const range = { fromUs: time.fromUs, beforeUs: Math.min(query.range.beforeUs, time.toUs + 1) };
   const conditions = allOf([conditionOf(tenant, { ...filter, range }), ...search]);
   const { groupBy = 'name', groups = GROUPS, series = 0 } = query;
@@ -40,7 +40,7 @@ export async function statistics(db: ClickHouse, scope: Scope, query: Ranged<Sta
   return tally.statistics();
 }
 
-/** Returns the first and the last start time of the runs if the query's time range does not limit both. */
+/** Returns the first and last start times of the runs, or undefined if the query's time range already has both ends. */
 async function startRangeOf(
   db: ClickHouse,
   { range: { fromUs, beforeUs } }: Ranged<StatisticsQuery>,
@@ -59,9 +59,9 @@ async function startRangeOf(
 
 /** SQL expressions for the groups of a run. */
 interface Grouping {
-  /** The group of a run. For a run in several groups, the query returns a row for each. */
+  /** The group of a run. A run in several groups produces a row for each. */
   readonly group: Sql;
-  /** Array of all groups of a run. */
+  /** Array of all the groups of a run. */
   readonly groups: Sql;
   readonly isTag: boolean;
 }
@@ -89,18 +89,18 @@ async function largestGroups(db: ClickHouse, conditions: Sql, { group }: Groupin
   return rows.map(({ group_name }) => group_name);
 }
 
-/** Returns SQL for a group's position in `names`, starting at 1. The position of all other groups is 0. */
+/** Returns SQL for a group's position in `names`, starting at 1. All other groups have position 0. */
 function groupIndex({ group, isTag }: Grouping, names: readonly string[]): Sql {
   if (names.length === 0) return sql('0');
   // `transform` is five times as fast as `indexOf`.
   const indexOf = (text: string) => `ifNull(transform(${text}, ?, arrayEnumerate(?), 0), 0)`;
   if (!isTag) return sql(indexOf(group.sql), ...group.params, strings(names), strings(names));
-  // Each run also has one row with position 0, which counts it in the totals.
+  // Position 0 is added to every run, so that it also counts in the totals.
   const indexes = `arrayMap(tag -> ${indexOf('tag')}, tags)`;
   return sql(`arrayJoin(arrayDistinct(arrayPushBack(${indexes}, 0)))`, strings(names), strings(names));
 }
 
-/** Figures of the runs with the same time bucket and kind, in one group or in total. */
+/** Figures of the runs with the same time bucket and kind, for one group or in total. */
 type CountRow = Required<Usage> & {
   /** Position of the group in the names, starting at 1. 0 for the total of all groups. */
   readonly grp: number;
@@ -112,9 +112,9 @@ type CountRow = Required<Usage> & {
 };
 
 /**
- * Counts all runs, and the runs of each group in `names`. The innermost query reads the runs, and the one around it adds up
- * the totals. All parts of the grouping key are combined in one number of 32 bits, because ClickHouse groups by one number
- * twice as fast as by several columns.
+ * Counts all runs, and the runs of each group in `names`. The innermost query counts by group, and the query around it
+ * adds the totals. The grouping key is a single 32-bit number, because ClickHouse groups by one number twice as fast as
+ * by several columns.
  */
 async function countsIn(
   db: ClickHouse,
@@ -172,7 +172,7 @@ interface FeedbackRow extends FeedbackSums {
   readonly groups: readonly string[];
 }
 
-/** Adds up the feedback on the runs by key and group. Leaves out groups that are not in `names`. */
+/** Sums the feedback on the runs by key and group. Omits groups that are not in `names`. */
 async function feedbackIn(
   db: ClickHouse,
   tenant: string,

@@ -11,7 +11,7 @@ import { type ClickHouse, integer, type Sql, sql, strings } from './connection.t
 import { feedbackByTrace, startingWith, summariesOf, windows } from './lists.ts';
 import { searchConditions } from './search.ts';
 
-/** A thread, with the position of its latest matching turn. */
+/** A thread and the list position of its latest matching turn. */
 interface LatestRow {
   readonly thread: string;
   readonly latest_us: number;
@@ -43,7 +43,7 @@ export async function threads(db: ClickHouse, scope: Scope, query: Ranged<Thread
 }
 
 /**
- * Returns the threads in descending order of their latest matching turn. Reads turns from newest to oldest until there are
+ * Returns threads sorted by their latest matching turn, newest first. Reads turns from newest to oldest until there are
  * enough threads.
  */
 async function latestTurns(
@@ -79,7 +79,7 @@ function following(cursor: string): Sql {
   return sql('latest < (?, ?)', integer(value ?? 0), integer(n));
 }
 
-/** Returns threads whose turns are the root runs that match a condition. */
+/** Returns the summaries of threads. Only root runs that match `condition` count as turns. */
 async function summaries(
   db: ClickHouse,
   tenant: string,
@@ -104,7 +104,7 @@ async function summaries(
   const feedback = await feedbackByTrace(db, tenant, grps);
   return [...turns].flatMap(([name, own]) => {
     const [first, ...others] = own.map(turnOf);
-    // The thread was deleted after the first query.
+    // The thread was deleted since the first query.
     if (first === undefined) return [];
     return threadSummaryOf(name, [first, ...others], {
       inputs: summaryOf(own[0]).inputs_preview,

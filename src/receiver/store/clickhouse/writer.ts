@@ -7,9 +7,9 @@ import type { PlaceFinder } from './places.ts';
 
 /** Maximum number of messages in a batch. */
 const BATCH_MESSAGES = 10_000;
-/** Maximum total size of messages that are not stored yet, in bytes. Above it, requests are rejected. */
+/** Maximum total size of pending messages, in bytes. Above it, requests are rejected. */
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
-/** Estimated size of a message without its payloads and attachments. */
+/** Estimated size of a message without its payloads and attachments, in bytes. */
 const MESSAGE_BYTES = 1_000;
 const RETRY_AFTER_S = 2;
 
@@ -26,7 +26,7 @@ export interface ChangedGroup {
   readonly grp: string;
 }
 
-/** Inserts the messages of several requests together. */
+/** Collects the messages of several requests and inserts them as one batch. */
 export class MessageWriter {
   readonly #db: ClickHouse;
   readonly #places: PlaceFinder;
@@ -50,7 +50,7 @@ export class MessageWriter {
     this.#onStored = onStored;
   }
 
-  /** Total size of the messages that are not stored yet, in bytes. */
+  /** Total size of the pending messages, in bytes. */
   get waitingBytes(): number {
     return this.#waitingBytes;
   }
@@ -71,7 +71,7 @@ export class MessageWriter {
     while (this.#pending.size > 0) await Promise.allSettled(this.#pending);
   }
 
-  /** Returns the current time in microseconds. Each call returns a later time. */
+  /** Returns the current time in microseconds. Every call returns a later time than the one before. */
   nowUs(): number {
     this.#latestUs = Math.max(Date.now() * 1_000, this.#latestUs + 1);
     return this.#latestUs;
@@ -141,7 +141,7 @@ export class MessageWriter {
   }
 }
 
-/** Merges the posts of each run into one message, and its patches into another. */
+/** Merges each run's posts into one message and its patches into another. */
 function mergedMessages(calls: readonly Call[]): Message[] {
   const messages = new Map<string, Message>();
   for (const { tenant, operations } of calls) {
