@@ -27,7 +27,7 @@ export class ClickHouseChanges implements ChangeFeed {
   readonly #db: ClickHouse;
   readonly #nowUs: () => number;
   readonly #subscribers = new Subscribers('');
-  /** Time of each reported change, keyed by tenant, time and trace. */
+  /** Time of each change that was reported, by key (see `keyOf`). */
   readonly #reported = new Map<string, number>();
   #polledUs = 0;
   #timer: NodeJS.Timeout | undefined;

@@ -152,7 +152,7 @@ export const float = (value: number): Param => ({ type: 'Float64', value });
 
 /** Maximum size of a parameter in bytes. ClickHouse rejects parameters larger than 128 KiB. */
 const PARAM_BYTES_MAX = 64 * 1024;
-/** Number of bytes that quotes and a separator add to an array item. */
+/** Overhead per array item, in bytes: its quotes and a separator. */
 const ITEM_BYTES = 4;
 
 /** Replaces each `?` with a named parameter. Splits long arrays into several parameters. */

@@ -210,7 +210,10 @@ export class Derivation {
     await this.#linkToOthers(tenant, groups);
   }
 
-  /** Links each group to the groups that contain its missing runs. A group waits for a run that has not arrived yet. */
+  /**
+   * Links each group that refers to runs of other groups to these groups. A group waits for a run that has not arrived
+   * yet.
+   */
   async #linkToOthers(tenant: string, groups: readonly Group[]): Promise<void> {
     const waiting = groups.flatMap((group) => missingRuns(group).map((waitsFor) => ({ group, waitsFor })));
     if (waiting.length === 0) return;

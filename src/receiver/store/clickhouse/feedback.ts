@@ -6,8 +6,8 @@ import { readGroups } from './groups.ts';
 import { feedbackIn, groupsOfRun, groupsOfTrace, visibleRuns } from './reads.ts';
 
 /**
- * Stores feedback on a run. Feedback with the same id is replaced, but keeps its creation time and its position.
- * Returns the id of the run's trace, or undefined if the run is unknown.
+ * Stores feedback on a run. New feedback with the same id replaces the old feedback, but keeps its creation time and
+ * position. Returns the id of the run's trace, or undefined if the run is unknown.
  */
 export async function addFeedback(
   db: ClickHouse,

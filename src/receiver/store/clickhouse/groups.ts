@@ -5,7 +5,9 @@ import { type ClickHouse, sql, string, uuids } from './connection.ts';
 import { type LinkedGroups, readLinks } from './links.ts';
 import { MESSAGE_COLUMNS, type MessageRow, runOf, TOMBSTONE } from './messages.ts';
 
-/** What a tombstone deletes: one run, a run with all runs below it (including later ones), or a trace. */
+/**
+ * What a tombstone deletes: one run, a run with all its descendants (including those that arrive later), or a trace.
+ */
 export type TombstoneKind = 'run' | 'subtree' | 'trace';
 
 /** The runs of linked groups, merged from all stored messages. */
@@ -78,7 +80,10 @@ function groupOf({ grps, linkedUs }: LinkedGroups, rows: readonly MessageRow[], 
 /** Deleted traces and deleted runs. They are kept apart because a trace and its root run may have the same id. */
 interface Tombstones {
   readonly traces: Set<string>;
-  /** Keyed by run id. The value is true if all runs below the run are deleted too, including later ones. */
+  /**
+   * Keyed by run id. The value is true if all descendants of the run are deleted too, including those that arrive
+   * later.
+   */
   readonly runs: Map<string, boolean>;
 }
 

@@ -17,7 +17,7 @@ interface LinkRow {
   readonly added_us: number;
 }
 
-/** Returns the linked groups of each group, by group id. A group without links is linked only to itself. */
+/** Returns a map from group id to the groups linked to it. A group without links is linked only to itself. */
 export async function readLinks(
   db: ClickHouse,
   tenant: string,

@@ -90,7 +90,7 @@ export async function suggestions(
   );
 }
 
-/** Returns SQL for an array of a run's values in a field. */
+/** Returns an SQL expression for the array of a run's values in a field. */
 function suggestedColumn(field: SuggestionQuery['field']): Sql {
   const key = metadataKeyOf(field);
   if (key !== undefined) return sql('if(mapContains(metadata, ?), metadata[?], NULL)', string(key), string(key));
@@ -206,8 +206,8 @@ async function firstMatching(
 }
 
 /**
- * Returns a condition that limits a query to the start times of rows that match `condition`. With this limit, `FINAL`
- * has to read only a few rows if only a few match.
+ * Returns a condition that limits a query to the start times of rows that match `condition`. With this condition,
+ * `FINAL` reads only a few rows if few rows match.
  */
 export function startingWith(tenant: string, condition: Sql): Sql {
   return {

@@ -97,7 +97,7 @@ function unescaped(json: string): string {
   });
 }
 
-/** A sequence of `\uXXXX` escapes, or any other escape. */
+/** Matches either a sequence of `\uXXXX` escapes or a single other escape. */
 const ESCAPES = /(?:\\u[\da-f]{4})+|\\./gi;
 
 /** Merges a later message of the same run and kind into a message. */

@@ -20,9 +20,9 @@ export class PlaceFinder {
   }
 
   /**
-   * Returns the place of each message. The group is the first known value of: the message's trace id, the group of the
-   * run's earlier messages, the OpenTelemetry trace id, or the parent's group. If none is known, the run starts a new
-   * group.
+   * Returns the place of each message. The group is the first of these that is known: the message's trace id, the group
+   * of the run's earlier messages, the OpenTelemetry trace id, or the parent's group. If none is known, the run starts
+   * a new group.
    */
   async find(messages: readonly Message[]): Promise<ReadonlyMap<Message, Place>> {
     const places = new Map<Message, Place>();

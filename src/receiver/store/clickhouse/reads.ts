@@ -152,9 +152,9 @@ export async function findAttachment(
 
 /** Number of trace ids per query. */
 const PAGE_TRACES = 20_000;
-/** Number of traces per query that reads runs without payloads. */
+/** Number of traces per query when reading runs without their payloads. */
 const READ_TRACES = 100;
-/** Number of runs per query that reads payloads. */
+/** Number of runs per query when reading payloads. */
 const READ_RUNS = 50;
 
 /** A trace and the ids of its runs that match a query. */

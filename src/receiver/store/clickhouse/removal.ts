@@ -166,8 +166,9 @@ function leavingIds(trace: MemoryTrace, removed: readonly MemoryRun[]): string[]
 }
 
 /**
- * Deletes the messages, attachments and feedback of runs that were removed on or after a day, even if they arrived
- * after the removal. Keeps the tombstones. ClickHouse deletes in the background and continues after a restart.
+ * Deletes the messages, attachments and feedback of runs that were removed on or after the given day, including data
+ * that arrived after the removal. Keeps the tombstones. ClickHouse deletes in the background and continues after a
+ * restart.
  */
 export async function deleteRemoved(db: ClickHouse, sinceDay: string): Promise<void> {
   const removed = `FROM messages
@@ -186,7 +187,9 @@ export async function deleteRemoved(db: ClickHouse, sinceDay: string): Promise<v
   }
 }
 
-/** With `later`, ClickHouse deletes rows in the background. With `now`, the promise resolves once they are deleted. */
+/**
+ * With `later`, ClickHouse deletes rows in the background. With `now`, the promise resolves once the rows are deleted.
+ */
 type Deletion = 'later' | 'now';
 
 /** Deletes the rows that match a condition. The condition may contain a subquery. */

@@ -16,7 +16,7 @@ const SELECTING_WORDS_MAX = 5;
 /** Minimum length of these words. The longest one may be shorter. */
 const SELECTING_LENGTH_MIN = 4;
 const RETRY_AFTER_S = 5;
-/** Allowance for messages that arrive before their run starts, because clocks differ, in microseconds. */
+/** Tolerance for clock differences, in microseconds: how long before its run's start time a message may arrive. */
 const EARLY_US = 86_400_000_000;
 /** With these settings, the text index finds any part of a word. */
 const ANY_PART = 'SETTINGS text_index_like_min_pattern_length = 1, text_index_like_max_postings_to_read = 1000000';
@@ -41,7 +41,7 @@ interface Needed {
 /**
  * Returns a condition for a filter's search words, or none if the filter has no search. In a list of traces, one run of
  * the trace must contain all words. With `needed`, the condition selects just enough items for one page sorted by start
- * time. Rejects with a StoreError if too many runs may contain the words.
+ * time. Rejects with a StoreError if there are too many candidates.
  */
 export async function searchConditions(
   db: ClickHouse,

@@ -89,7 +89,7 @@ async function largestGroups(db: ClickHouse, conditions: Sql, { group }: Groupin
   return rows.map(({ group_name }) => group_name);
 }
 
-/** Returns SQL for a group's position in `names`, starting at 1. All other groups have position 0. */
+/** Returns an SQL expression for a group's position in `names`, starting at 1. All other groups have position 0. */
 function groupIndex({ group, isTag }: Grouping, names: readonly string[]): Sql {
   if (names.length === 0) return sql('0');
   // `transform` is five times as fast as `indexOf`.
@@ -102,7 +102,7 @@ function groupIndex({ group, isTag }: Grouping, names: readonly string[]): Sql {
 
 /** Figures of the runs with the same time bucket and kind, for one group or in total. */
 type CountRow = Required<Usage> & {
-  /** Position of the group in the names, starting at 1. 0 for the total of all groups. */
+  /** Position of the group in `names`, starting at 1, or 0 for the total of all groups. */
   readonly grp: number;
   readonly bucket: number;
   readonly kind: number;

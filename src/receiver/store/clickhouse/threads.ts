@@ -11,7 +11,7 @@ import { type ClickHouse, integer, type Sql, sql, strings } from './connection.t
 import { feedbackByTrace, startingWith, summariesOf, windows } from './lists.ts';
 import { searchConditions } from './search.ts';
 
-/** A thread and the list position of its latest matching turn. */
+/** A thread, and the position of its latest turn that matches the filter. Threads are sorted by this position. */
 interface LatestRow {
   readonly thread: string;
   readonly latest_us: number;
