@@ -10,7 +10,7 @@ import { SEARCHED_TEXT } from './schema.ts';
 /** Maximum number of runs whose text one search reads. */
 const CANDIDATES_MAX = 20_000;
 /** Number of runs per query. */
-const READ_RUNS = 200;
+const READ_RUNS = 100;
 /** Maximum number of search words in the query that finds candidates. */
 const SELECTING_WORDS_MAX = 5;
 /** Minimum length of these words. The longest one may be shorter. */
