@@ -1,5 +1,5 @@
 // What a store in ClickHouse deletes, with a ClickHouse that runs inside another process (see clickhouse/shim.mjs).
-import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Ages } from '../../src/receiver/store/ages.ts';
 import { ClickHouseStore } from '../../src/receiver/store/clickhouse/clickhouse-store.ts';
 import { sql } from '../../src/receiver/store/clickhouse/connection.ts';
@@ -127,6 +127,22 @@ describe('the maximum age of traces in ClickHouse', () => {
     expect(await rowCounts()).toMatchObject({ messages: 1, runs: 1 });
     await expire(db, MAX_AGE, Date.now() + 32 * DAY_MS);
     expect(await rowCounts()).toMatchObject({ messages: 0, runs: 0 });
+  });
+
+  test('deletes the other traces of a day from which a trace was removed later', async () => {
+    onTestFinished(() => void vi.useRealTimers());
+    const store = await openStore();
+    await store.apply(
+      SCOPE,
+      [1, 2].map((number) => simple(number, { start_time: new Date().toISOString() })),
+    );
+    await store.settled();
+    const nowMs = Date.now();
+    vi.useFakeTimers({ now: nowMs + 20 * DAY_MS, toFake: ['Date'] });
+    await store.remove(SCOPE, { kind: 'trace', id: id(1) });
+    await expire(db, MAX_AGE, nowMs + 32 * DAY_MS);
+    // Only the two tombstones of the removed trace are left.
+    expect(await rowCounts()).toMatchObject({ messages: 2, runs: 0 });
   });
 
   test('keeps the tombstones of removed runs, and the links of their groups, for 30 more days', async () => {

@@ -6,7 +6,7 @@ import { dayOf, dayOfMs, type Message, type Place } from './messages.ts';
 
 /** Maximum number of places kept in memory. */
 const KNOWN_MAX = 100_000;
-const EARLIEST_DAY = '2000-01-01';
+export const EARLIEST_DAY = '2000-01-01';
 const DAY_MS = 86_400_000;
 
 /** Finds the group and the day under which a message is stored. */

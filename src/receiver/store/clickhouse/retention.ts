@@ -4,6 +4,7 @@ import { StoreError } from '../store.ts';
 import { type ClickHouse, integer, integers, sql, string, strings } from './connection.ts';
 import { VERSION_US } from './groups.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
+import { EARLIEST_DAY } from './places.ts';
 import { deleteRemoved, deleteWhere } from './removal.ts';
 
 const DAY_MS = 86_400_000;
@@ -34,17 +35,6 @@ export async function expire(db: ClickHouse, ages: Ages, nowMs: number = Date.no
 
 async function dropDays(db: ClickHouse, beforeMs: number, nowMs: number): Promise<void> {
   const [beforeDay, beforeUs] = [dayOfMs(beforeMs), beforeMs * 1_000];
-  const runDays = await db.rows<{ day: string }>(
-    sql(
-      `SELECT day FROM runs WHERE day < toDate(?) OR day > toDate(?) GROUP BY day
-        HAVING max(${VERSION_US}) < ?`,
-      string(beforeDay),
-      // Drops runs that start in the future. Their messages are stored under the day on which they arrived.
-      string(dayOfMs(nowMs + DAY_MS)),
-      integer(beforeUs),
-    ),
-  );
-  for (const { day } of runDays) await dropPartition(db, 'runs', day);
   const messageDays = await db.rows<{ day: string; tombstones: number }>(
     sql(
       `SELECT day, countIf(kind = ${TOMBSTONE}) AS tombstones FROM messages WHERE day < toDate(?) GROUP BY day
@@ -55,20 +45,38 @@ async function dropDays(db: ClickHouse, beforeMs: number, nowMs: number): Promis
   );
   for (const { day, tombstones } of messageDays) {
     if (tombstones === 0 || day < dayOfMs(beforeMs - TOMBSTONES_MS)) await dropPartition(db, 'messages', day);
-    else await deleteWhere(db, 'messages', sql(`kind != ${TOMBSTONE} AND day = toDate(?)`, string(day)));
+    else await deleteWhere(db, 'messages', sql(`kind != ${TOMBSTONE} AND day = toDate(?)`, string(day)), 'now');
   }
+  const runDays = await db.rows<{ day: string }>(
+    sql(
+      `SELECT day FROM runs WHERE day < toDate(?) OR day > toDate(?) GROUP BY day
+        HAVING if(day BETWEEN toDate(?) AND toDate(?),
+          day NOT IN (SELECT day FROM messages WHERE day < toDate(?) AND kind != ${TOMBSTONE}),
+          max(${VERSION_US}) < ?)`,
+      string(beforeDay),
+      string(dayOfMs(nowMs + DAY_MS)),
+      // The messages of runs with other days are stored under the day on which they arrived.
+      string(EARLIEST_DAY),
+      string(beforeDay),
+      string(beforeDay),
+      integer(beforeUs),
+    ),
+  );
+  for (const { day } of runDays) await dropPartition(db, 'runs', day);
   await deleteWhere(
     db,
     'attachments',
     sql('day < toDate(?) AND received_us < ?', string(beforeDay), integer(beforeUs)),
   );
   await deleteWhere(db, 'feedback', sql('changed_us < ?', integer(beforeUs)));
+  const placesBeforeDay = string(dayOfMs(beforeMs - TOMBSTONES_MS));
   for (const table of ['run_ids', 'links']) {
     const months = await db.rows<{ month: string }>(
       sql(
-        `SELECT toString(toYYYYMM(day)) AS month FROM ${table} GROUP BY month
-          HAVING max(day) < toDate(?) AND max(added_us) < ?`,
-        string(dayOfMs(beforeMs - TOMBSTONES_MS)),
+        `SELECT toString(toYYYYMM(day)) AS month FROM ${table} WHERE toYYYYMM(day) <= toYYYYMM(toDate(?))
+          GROUP BY month HAVING max(day) < toDate(?) AND max(added_us) < ?`,
+        placesBeforeDay,
+        placesBeforeDay,
         integer((beforeMs - TOMBSTONES_MS) * 1_000),
       ),
     );
