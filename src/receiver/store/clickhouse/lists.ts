@@ -156,12 +156,17 @@ async function firstListed(
       ...isRoot,
       ...found,
     ]);
-    return await firstMatching(db, condition, column, isDescending, rowsMax);
+    // The search has found the start times.
+    const first = isByStart && filter.search !== undefined ? firstFinal : firstMatching;
+    return await first(db, condition, column, isDescending, rowsMax);
   };
   const range = isByStart && cursor !== undefined ? rangeAfter(filter.range, cursor, isDescending) : filter.range;
   if (!isByStart || filter.search === undefined) return await read(range, limit);
   return await firstRows(db, tenant, range, isDescending, limit, read);
 }
+
+/** Maximum number of row versions that are read to find candidates. */
+const VERSIONS_MAX = 50_000;
 
 /**
  * Returns the first rows that match a condition, sorted by a column. `FINAL` is slow on many rows, so the first query
@@ -175,15 +180,13 @@ async function firstMatching(
   limit: number,
 ): Promise<ListedRow[]> {
   const direction = isDescending ? 'DESC' : 'ASC';
-  const first = `ORDER BY ${column} ${direction} NULLS LAST`;
-  const firstByN = `${first}, n ${direction} LIMIT ?`;
   // Sorting by `start_us` alone is faster. The second query reads all rows with the start times that were found.
-  const firstVersions = column === 'start_us' ? `${first} LIMIT ?` : firstByN;
-  for (let versions = 2 * limit; ; versions *= 8) {
+  const byN = column === 'start_us' ? '' : `, n ${direction}`;
+  for (let versions = 2 * limit; versions < VERSIONS_MAX; versions *= 8) {
     const found = await db.rows<Pick<ListedRow, 'start_us' | 'n' | 'value'>>(
       sql(
         `SELECT start_us, n, ${column} AS value FROM runs
-          WHERE is_deleted = 0 AND (${condition.sql}) ${firstVersions}`,
+          WHERE is_deleted = 0 AND (${condition.sql}) ORDER BY ${column} ${direction} NULLS LAST${byN} LIMIT ?`,
         ...condition.params,
         integer(versions),
       ),
@@ -191,18 +194,34 @@ async function firstMatching(
     if (found.length === 0) return [];
     const last = found[versions - 1];
     const beyond = last === undefined ? sql('0') : following(last, column, isDescending);
-    const rows = await db.rows<ListedRow>(
-      sql(
-        `SELECT id, trace, grps, start_us, n, ${column} AS value, summary, totals FROM runs FINAL
-          WHERE start_us IN (?) AND (${condition.sql}) AND NOT (${beyond.sql}) ${firstByN}`,
-        integers([...new Set(found.map(({ start_us }) => start_us))]),
-        ...condition.params,
-        ...beyond.params,
-        integer(limit),
-      ),
-    );
+    const candidates = allOf([
+      sql('start_us IN (?)', integers([...new Set(found.map(({ start_us }) => start_us))])),
+      condition,
+      sql(`NOT (${beyond.sql})`, ...beyond.params),
+    ]);
+    const rows = await firstFinal(db, candidates, column, isDescending, limit);
     if (last === undefined || rows.length === limit) return rows;
   }
+  return await firstFinal(db, condition, column, isDescending, limit);
+}
+
+/** Returns the first rows that match a condition, sorted by a column. Reads all matching rows with `FINAL`. */
+async function firstFinal(
+  db: ClickHouse,
+  condition: Sql,
+  column: string,
+  isDescending: boolean,
+  limit: number,
+): Promise<ListedRow[]> {
+  const direction = isDescending ? 'DESC' : 'ASC';
+  return await db.rows<ListedRow>(
+    sql(
+      `SELECT id, trace, grps, start_us, n, ${column} AS value, summary, totals FROM runs FINAL
+        WHERE ${condition.sql} ORDER BY ${column} ${direction} NULLS LAST, n ${direction} LIMIT ?`,
+      ...condition.params,
+      integer(limit),
+    ),
+  );
 }
 
 /**
