@@ -147,6 +147,39 @@ test('Lists show the runs that were stored while lists could not be updated, and
   expect(lines.filter((one) => one.includes(line))).toHaveLength(1);
 });
 
+test('Traces are listed, exported and deleted in parts if ClickHouse refuses to read all of them at once', async () => {
+  const store = await openStore();
+  const refuseOnce = () => setFaults({ match: 'digest, fields', code: 396, times: 1 });
+  await refuseOnce();
+  await store.apply(TENANT, [simple(60, { session_name: 'large' }), simple(61, { session_name: 'large' })]);
+  await store.settled();
+  const inProject = { project: 'large' };
+  expect((await store.list(TENANT, ranged(inProject))).items).toHaveLength(2);
+  await refuseOnce();
+  expect(await runsOf(store, inProject, TENANT)).toHaveLength(2);
+  await refuseOnce();
+  expect(await store.remove(TENANT, { kind: 'project', id: 'large' })).toEqual({ runs: 2, traces: 2 });
+});
+
+test('A trace that is too large to read does not keep other traces from lists, and one line names it', async () => {
+  const lines = logLines();
+  const { receiver } = await startReceiver();
+  await setFaults({ match: 'digest, fields', code: 396, times: 1 });
+  expect(await send(receiver, 70, 'too large')).toMatchObject(ACCEPTED);
+  await expect.poll(() => lines).toContainEqual(expect.stringContaining(`the changes of trace ${id(70)}`));
+  expect(await send(receiver, 71, 'too large')).toMatchObject(ACCEPTED);
+  await expect.poll(() => count(receiver, 'too large')).toBe(1);
+});
+
+test('Lists show the runs of a receiver that cannot search for the runs of stopped receivers', async () => {
+  const { receiver } = await startReceiver();
+  await setFaults({ match: 'AS latest_us', code: 159 }, { match: 'FROM waiting', code: 159 });
+  expect(await send(receiver, 80, 'no sweep')).toMatchObject(ACCEPTED);
+  await expect.poll(() => count(receiver, 'no sweep')).toBe(1);
+  expect(await send(receiver, 81, 'no sweep')).toMatchObject(ACCEPTED);
+  await expect.poll(() => count(receiver, 'no sweep')).toBe(2);
+});
+
 test('A store works again after ClickHouse has refused connections', async () => {
   const sockets: Socket[] = [];
   const { hostname, port: shimPort } = new URL(url);

@@ -97,7 +97,11 @@ const FIRST_EXPIRE_MS = 60_000;
  * more than 64 MiB of operations are pending, `apply` rejects with a `StoreError` whose reason is `busy`.
  */
 export class ClickHouseStore implements Store {
+  /** For queries. They have connections of their own, so that they cannot delay inserts. */
   readonly #db: ClickHouse;
+  /** For inserts and derivation. */
+  readonly #writing: ClickHouse;
+  readonly #retention: ClickHouse;
   readonly #prices: Prices;
   readonly #writer: MessageWriter;
   readonly #changes: ClickHouseChanges;
@@ -119,24 +123,32 @@ export class ClickHouseStore implements Store {
     const db = await ClickHouse.connect(url);
     try {
       await checkSchema(db);
-      return new ClickHouseStore(db, { ...checked, prices });
     } catch (error) {
       await db.close();
       throw error;
     }
+    const [writing, retention] = [await ClickHouse.connect(url), await ClickHouse.connect(url, 'retention')];
+    return new ClickHouseStore(db, writing, retention, { ...checked, prices });
   }
 
-  private constructor(db: ClickHouse, options: Required<ClickHouseStoreOptions>) {
+  private constructor(
+    db: ClickHouse,
+    writing: ClickHouse,
+    retention: ClickHouse,
+    options: Required<ClickHouseStoreOptions>,
+  ) {
     const { prices, batchDelayMs, readOnly, ...ages } = options;
     this.#db = db;
+    this.#writing = writing;
+    this.#retention = retention;
     this.#ages = ages;
     this.#prices = prices;
     this.#keys = new ClickHouseKeys(db);
-    const places = new PlaceFinder(db);
-    this.#writer = new MessageWriter(db, places, batchDelayMs, (groups) => this.#derivation.add(groups));
+    const places = new PlaceFinder(writing);
+    this.#writer = new MessageWriter(writing, places, batchDelayMs, (groups) => this.#derivation.add(groups));
     const nowUs = () => this.#writer.nowUs();
-    this.#changes = new ClickHouseChanges(db, nowUs);
-    this.#derivation = new Derivation(db, this.#prices, nowUs, (...change) => this.#changes.add(...change));
+    this.#changes = new ClickHouseChanges(writing, nowUs);
+    this.#derivation = new Derivation(writing, this.#prices, nowUs, (...change) => this.#changes.add(...change));
     if (readOnly) return;
     this.#derivation.start();
     const firstMs = FIRST_EXPIRE_MS * (1 + Math.random());
@@ -156,7 +168,7 @@ export class ClickHouseStore implements Store {
 
   async #expire(): Promise<void> {
     try {
-      await expire(this.#db, this.#ages);
+      await expire(this.#retention, this.#ages);
     } catch (error) {
       diagnostics.warn(`the store in ClickHouse could not delete old runs: ${messageOf(error)}`);
     }
@@ -249,7 +261,7 @@ export class ClickHouseStore implements Store {
     clearInterval(this.#expireTimer);
     const finished = this.#finish();
     await Promise.race([finished, delay(CLOSE_MS, undefined)]);
-    await this.#db.close();
+    await Promise.all([this.#db, this.#writing, this.#retention].map((db) => db.close()));
     await finished;
   }
 

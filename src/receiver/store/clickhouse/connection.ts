@@ -20,21 +20,22 @@ export interface Sql {
 /** A row to insert, keyed by column name. */
 export type InsertRow = Readonly<Record<string, unknown>>;
 
-/** Maximum duration of a query in ClickHouse, in seconds. */
-const QUERY_MAX_S = 10;
-/** Request timeout, in milliseconds. ClickHouse may still complete an insert whose request has timed out. */
-const REQUEST_TIMEOUT_MS = 15_000;
+/** What a client is used for. Retention may take longer than the requests of users, and read more. */
+type Purpose = 'requests' | 'retention';
+/** Maximum duration of a query, in seconds. */
+const QUERY_MAX_S: Readonly<Record<Purpose, number>> = { requests: 10, retention: 3_600 };
+/** How much longer the client waits, in seconds. ClickHouse may still complete an insert whose request has timed out. */
+const TIMEOUT_MARGIN_S = 5;
 const CONNECTIONS_MAX = 20;
 /**
  * Maximum number of days in one insert. ClickHouse writes one part per day, and accepts at most 100 parts per insert.
  */
 const DAYS_MAX = 20;
 
+/** Limits of queries, except those of retention. */
+const LIMITS = { max_memory_usage: '4000000000', max_rows_to_read: '2000000000' } as const;
 /** Settings sent with every query. */
 const SETTINGS = {
-  max_execution_time: QUERY_MAX_S,
-  max_memory_usage: '4000000000',
-  max_rows_to_read: '2000000000',
   max_result_bytes: '256000000',
   output_format_json_quote_64bit_integers: 0,
   do_not_merge_across_partitions_select_final: 1,
@@ -52,7 +53,7 @@ export class ClickHouse {
    * Creates a client with the package `@clickhouse/client`. Sends no request. The URL contains the user, the password
    * and the database. Rejects with a RunspanError if the package is not installed or the URL is invalid.
    */
-  static async connect(url: string): Promise<ClickHouse> {
+  static async connect(url: string, purpose: Purpose = 'requests'): Promise<ClickHouse> {
     const { ClickHouseLogLevel, createClient } = await import('@clickhouse/client').catch((error: unknown) => {
       const message =
         'A store in ClickHouse needs the package @clickhouse/client: run `npm install @clickhouse/client`';
@@ -69,10 +70,14 @@ export class ClickHouse {
         application: 'runspan',
         // By default, the client also logs every error that it throws.
         log: { level: ClickHouseLogLevel.OFF },
-        request_timeout: REQUEST_TIMEOUT_MS,
+        request_timeout: (QUERY_MAX_S[purpose] + TIMEOUT_MARGIN_S) * 1_000,
         max_open_connections: CONNECTIONS_MAX,
         use_multipart_params_auto: true,
-        clickhouse_settings: SETTINGS,
+        clickhouse_settings: {
+          ...SETTINGS,
+          ...(purpose === 'requests' && LIMITS),
+          max_execution_time: QUERY_MAX_S[purpose],
+        },
       });
       return new ClickHouse(client);
     } catch {
@@ -210,6 +215,38 @@ const BUSY_CODES: readonly string[] = [
   '241', // MEMORY_LIMIT_EXCEEDED
   '252', // TOO_MANY_PARTS
 ];
+/** Thrown if a query reads or returns too much data. */
+class QueryLimitError extends StoreError {
+  constructor() {
+    super('busy', 'The query reads too much: choose a shorter time range', RETRY_AFTER_S);
+  }
+}
+
+/**
+ * Reads the data of some items, in order. If ClickHouse refuses to read as much at once, reads each half of the items
+ * by itself. Calls `skip` with an item that is too large on its own, or rejects if there is no `skip`.
+ */
+export async function* inParts<Item, Data>(
+  items: readonly Item[],
+  read: (part: readonly Item[]) => Promise<Data>,
+  skip?: (item: Item) => void,
+): AsyncGenerator<Data> {
+  const data = await read(items).catch((error: unknown) => {
+    if (error instanceof QueryLimitError) return error;
+    throw error;
+  });
+  if (!(data instanceof QueryLimitError)) {
+    yield data;
+  } else if (items.length > 1) {
+    const half = Math.ceil(items.length / 2);
+    yield* inParts(items.slice(0, half), read, skip);
+    yield* inParts(items.slice(half), read, skip);
+  } else {
+    if (skip === undefined) throw data;
+    for (const item of items) skip(item);
+  }
+}
+
 /** ClickHouse error codes for queries that read or return too much data. */
 const TOO_LARGE_CODES: readonly string[] = [
   '158', // TOO_MANY_ROWS
@@ -221,9 +258,7 @@ const RETRY_AFTER_S = 5;
 
 function storeErrorOf(error: unknown): StoreError {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  if (TOO_LARGE_CODES.includes(code)) {
-    return new StoreError('busy', 'The query reads too much: choose a shorter time range', RETRY_AFTER_S);
-  }
+  if (TOO_LARGE_CODES.includes(code)) return new QueryLimitError();
   if (BUSY_CODES.includes(code)) {
     return new StoreError('busy', `ClickHouse is overloaded: ${messageOf(error)}`, RETRY_AFTER_S);
   }

@@ -3,15 +3,17 @@ import { messageOf } from '../../../base/text.ts';
 import { clearTimer, delay, setTimer } from '../../../base/timers.ts';
 import { grouped } from '../grouped.ts';
 import type { Prices } from '../prices.ts';
-import { type ClickHouse, integer, sql } from './connection.ts';
+import { type ClickHouse, inParts, integer, sql } from './connection.ts';
 import { type Group, readGroups, VERSION_US, VERSIONS_PER_US } from './groups.ts';
 import { addLinks, type Link } from './links.ts';
 import { readPlaces } from './places.ts';
 import { rowsOf } from './run-row.ts';
 import type { ChangedGroup } from './writer.ts';
 
-/** Maximum number of groups per query. */
+/** Maximum number of groups that are derived at the same time. */
 const GROUPS_MAX = 300;
+/** Maximum number of tenants whose groups are derived at the same time. */
+const TENANTS_MAX = 8;
 /** Minimum time between two derivations of the same group, in milliseconds. Every run in the group adds 1 ms. */
 const PAUSE_MS = 500;
 /** Interval between sweeps, in milliseconds. */
@@ -28,8 +30,8 @@ const SWEPT_US_MAX = 3_600_000_000;
 /** Maximum number of groups per sweep. Later sweeps find the rest. */
 const SWEPT_GROUPS_MAX = 10_000;
 
-/** Maximum number of links added per sweep. */
-const LINKS_MAX = 1_000;
+/** Maximum number of links per query. */
+const LINKS_MAX = 150;
 
 interface Due extends ChangedGroup {
   readonly dueMs: number;
@@ -45,8 +47,6 @@ export class Derivation {
   readonly #onChange: (tenant: string, traceIds: readonly string[]) => Promise<void>;
   readonly #nowUs: () => number;
   readonly #due = new Map<string, Due>();
-  /** Keys of groups that could not be derived. Each is retried alone, because one group may be too large to read. */
-  readonly #failed = new Set<string>();
   /** Earliest time at which each group may be derived again, in milliseconds, keyed by tenant and group. */
   readonly #pausedUntilMs = new Map<string, number>();
   #sweptUs: number;
@@ -109,9 +109,7 @@ export class Derivation {
 
   /** Derives groups now. */
   async derive(tenant: string, grps: readonly string[]): Promise<void> {
-    for (let at = 0; at < grps.length; at += GROUPS_MAX) {
-      await this.#deriveGroups(tenant, grps.slice(at, at + GROUPS_MAX));
-    }
+    for await (const groups of this.#groups(tenant, grps)) await this.#deriveGroups(tenant, groups);
   }
 
   #schedule(delayMs: number): void {
@@ -128,10 +126,9 @@ export class Derivation {
 
   async #run(): Promise<void> {
     try {
+      await this.#deriveDue();
       await this.#sweep();
-      const endMs = performance.now() + SWEEP_MS;
-      while (!this.#isClosed && performance.now() < endMs && (await this.#deriveSome(performance.now()))) {}
-      this.#hasFailed = this.#failed.size > 0;
+      this.#hasFailed = false;
     } catch (error) {
       if (!this.#hasFailed && !this.#isClosed) {
         diagnostics.warn(`the store in ClickHouse could not update its lists and retries: ${messageOf(error)}`);
@@ -141,61 +138,63 @@ export class Derivation {
     }
   }
 
-  /**
-   * Links groups whose missing runs have arrived, and schedules groups that another receiver stored but did not derive.
-   */
+  /** Links groups whose missing runs have arrived, and derives groups that another receiver stored but did not derive. */
   async #sweep(): Promise<void> {
     const nowUs = this.#nowUs();
     if (nowUs - this.#sweptUs < SWEEP_MS * 1_000) return;
-    await this.#linkWaiting(this.#sweptUs - OVERLAP_US);
+    while (!this.#isClosed && (await this.#linkWaiting(this.#sweptUs - OVERLAP_US))) {}
     while (!this.#isClosed && this.#sweptUs < nowUs) {
       const untilUs = Math.min(nowUs, this.#sweptUs + SWEPT_US_MAX);
       const found = await this.#underivedGroups(this.#sweptUs - OVERLAP_US, untilUs);
       this.add(found);
-      if (found.length === SWEPT_GROUPS_MAX) return;
-      this.#sweptUs = untilUs;
+      if (found.length < SWEPT_GROUPS_MAX) this.#sweptUs = untilUs;
+      await this.#deriveDue();
     }
   }
 
-  /** Derives up to `GROUPS_MAX` groups that are due. Returns false if no group was due. */
+  /** Derives the groups that are due, for up to `SWEEP_MS`. */
+  async #deriveDue(): Promise<void> {
+    const endMs = performance.now() + SWEEP_MS;
+    while (!this.#isClosed && performance.now() < endMs && (await this.#deriveSome(performance.now()))) {}
+  }
+
+  /** Derives groups that are due. Returns false if no group was due. */
   async #deriveSome(nowMs: number): Promise<boolean> {
-    const groups = this.#nextGroups(nowMs);
-    const [first] = groups.values();
-    if (first === undefined) return false;
-    for (const key of groups.keys()) this.#due.delete(key);
-    try {
-      await this.#deriveGroups(
-        first.tenant,
-        [...groups.values()].map(({ grp }) => grp),
-      );
-      for (const key of groups.keys()) this.#failed.delete(key);
-    } catch (error) {
-      const dueMs = nowMs === Number.POSITIVE_INFINITY ? 0 : nowMs + RETRY_MS;
-      for (const [key, due] of groups) {
-        this.#due.set(key, { ...due, dueMs });
-        this.#failed.add(key);
-      }
-      throw error;
-    }
-    return true;
+    const tenants = this.#nextGroups(nowMs);
+    const results = await Promise.allSettled(
+      [...tenants].map(async ([tenant, due]) => {
+        for (const { grp } of due) this.#due.delete(tenant + grp);
+        const grps = due.map(({ grp }) => grp);
+        try {
+          for await (const groups of this.#groups(tenant, grps, warnOfSize)) await this.#deriveGroups(tenant, groups);
+        } catch (error) {
+          const dueMs = nowMs === Number.POSITIVE_INFINITY ? 0 : nowMs + RETRY_MS;
+          for (const one of due) this.#due.set(tenant + one.grp, { ...one, dueMs });
+          throw error;
+        }
+      }),
+    );
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
+    return results.length > 0;
   }
 
-  /** Returns due groups of one tenant, by key. A group that failed before is returned alone. */
-  #nextGroups(nowMs: number): Map<string, Due> {
-    const groups = new Map<string, Due>();
-    for (const [key, due] of this.#due) {
-      const [first = due] = groups.values();
-      if (due.dueMs > nowMs || due.tenant !== first.tenant) continue;
-      const isAlone = this.#failed.has(key);
-      if (isAlone && groups.size > 0) continue;
-      groups.set(key, due);
-      if (isAlone || groups.size === GROUPS_MAX) break;
+  /** Returns up to `GROUPS_MAX` due groups, by tenant. */
+  #nextGroups(nowMs: number): Map<string, Due[]> {
+    const tenants = new Set<string>();
+    const groups: Due[] = [];
+    for (const due of this.#due.values()) {
+      if (due.dueMs > nowMs || (tenants.size === TENANTS_MAX && !tenants.has(due.tenant))) continue;
+      tenants.add(due.tenant);
+      if (groups.push(due) === GROUPS_MAX) break;
     }
-    return groups;
+    return grouped(groups, ({ tenant }) => tenant);
   }
 
-  async #deriveGroups(tenant: string, grps: readonly string[]): Promise<void> {
-    const groups = await readGroups(this.#db, tenant, grps, this.#prices);
+  #groups(tenant: string, grps: readonly string[], skip?: (grp: string) => void): AsyncGenerator<Group[]> {
+    return inParts(grps, (part) => readGroups(this.#db, tenant, part, this.#prices), skip);
+  }
+
+  async #deriveGroups(tenant: string, groups: readonly Group[]): Promise<void> {
     await this.#db.insert(
       'runs',
       groups.flatMap((group) => rowsOf(tenant, group)),
@@ -288,6 +287,10 @@ export class Derivation {
       ),
     );
   }
+}
+
+function warnOfSize(grp: string): void {
+  diagnostics.warn(`lists do not show the changes of trace ${grp}, because it is too large to read`);
 }
 
 /**

@@ -11,7 +11,7 @@ import { PAYLOAD_FIELDS, type PayloadField, type RunDetails } from '../run-view.
 import type { Scope } from '../store.ts';
 import { attachmentInfos, readAttachment } from './attachments.ts';
 import { allOf, conditionOf } from './conditions.ts';
-import { type ClickHouse, integer, type Sql, sql, string, uuid, uuids } from './connection.ts';
+import { type ClickHouse, inParts, integer, type Sql, sql, string, uuid, uuids } from './connection.ts';
 import { type Group, readGroups } from './groups.ts';
 import { type PayloadRow, payloadsIn } from './messages.ts';
 import { searchConditions } from './search.ts';
@@ -180,11 +180,14 @@ export async function* readRuns(
   do {
     page = await matchingTraces(db, condition, page.at(-1), Math.min(left, PAGE_TRACES));
     for (let at = 0; at < page.length && left > 0; at += READ_TRACES) {
-      const runs = await runsOfTraces(db, scope.tenant, page.slice(at, at + READ_TRACES), prices);
-      const wanted = runs.slice(0, left);
-      left -= wanted.length;
-      for (let from = 0; from < wanted.length; from += READ_RUNS) {
-        yield* await runTexts(db, scope.tenant, wanted.slice(from, from + READ_RUNS));
+      const part = page.slice(at, at + READ_TRACES);
+      for await (const runs of inParts(part, (traces) => runsOfTraces(db, scope.tenant, traces, prices))) {
+        const wanted = runs.slice(0, left);
+        left -= wanted.length;
+        for (let from = 0; from < wanted.length; from += READ_RUNS) {
+          const texts = inParts(wanted.slice(from, from + READ_RUNS), (some) => runTexts(db, scope.tenant, some));
+          for await (const some of texts) yield* some;
+        }
       }
     }
   } while (left > 0 && page.length === PAGE_TRACES);

@@ -3,7 +3,7 @@ import { Places } from '../memory-run.ts';
 import type { Prices } from '../prices.ts';
 import type { Removal, RemovalTarget, Scope } from '../store.ts';
 import { allOf, insideOf } from './conditions.ts';
-import { type ClickHouse, type InsertRow, type Sql, sql, string, uuid } from './connection.ts';
+import { type ClickHouse, type InsertRow, inParts, type Sql, sql, string, uuid } from './connection.ts';
 import { type Group, readGroups, type TombstoneKind } from './groups.ts';
 import { dayOfMs, insertRowOf, TOMBSTONE } from './messages.ts';
 import { readPlaces } from './places.ts';
@@ -12,7 +12,7 @@ import { groupsOfRun, groupsOfTrace } from './reads.ts';
 /** Number of group ids per query. */
 const PAGE_GROUPS = 50_000;
 /** Number of groups per removal step. */
-const READ_GROUPS = 1_000;
+const READ_GROUPS = 300;
 
 /** What a removal needs from the store. */
 interface RemovalSteps {
@@ -33,10 +33,11 @@ export async function readRemovable(
 ): Promise<Removal> {
   let [runs, traces] = [0, 0];
   for await (const grps of groupsOfTarget(db, scope, target)) {
-    const groups = await readGroups(db, scope.tenant, grps, prices);
-    for (const selection of groups.flatMap((group) => selectionsIn(group, scope, target))) {
-      runs += selection.runs.length;
-      traces += 1;
+    for await (const groups of inParts(grps, (part) => readGroups(db, scope.tenant, part, prices))) {
+      for (const selection of groups.flatMap((group) => selectionsIn(group, scope, target))) {
+        runs += selection.runs.length;
+        traces += 1;
+      }
     }
   }
   return { runs, traces };
@@ -55,18 +56,19 @@ export async function removeRuns(
   const day = dayOfMs(Date.now());
   let [runs, traces] = [0, 0];
   for await (const grps of groupsOfTarget(db, scope, target)) {
-    const groups = await readGroups(db, tenant, grps, prices);
-    const selections = groups.flatMap((group) => selectionsIn(group, scope, target));
-    if (selections.length === 0) continue;
-    const tombstones = selections.flatMap((selection) => tombstonesOf(tenant, day, selection, isOfProject, nowUs()));
-    await db.insert('messages', [...tombstones, ...(await keepingRows(db, tenant, selections, nowUs()))]);
-    await derive(tenant, [...new Set(selections.flatMap(({ grps }) => grps))]);
-    await onRemoved(
-      tenant,
-      selections.flatMap(({ trace, isWhole }) => (isWhole ? [trace.id] : [])),
-    );
-    for (const selection of selections) runs += selection.runs.length;
-    traces += selections.length;
+    for await (const groups of inParts(grps, (part) => readGroups(db, tenant, part, prices))) {
+      const selections = groups.flatMap((group) => selectionsIn(group, scope, target));
+      if (selections.length === 0) continue;
+      const tombstones = selections.flatMap((selection) => tombstonesOf(tenant, day, selection, isOfProject, nowUs()));
+      await db.insert('messages', [...tombstones, ...(await keepingRows(db, tenant, selections, nowUs()))]);
+      await derive(tenant, [...new Set(selections.flatMap((selection) => selection.grps))]);
+      await onRemoved(
+        tenant,
+        selections.flatMap(({ trace, isWhole }) => (isWhole ? [trace.id] : [])),
+      );
+      for (const selection of selections) runs += selection.runs.length;
+      traces += selections.length;
+    }
   }
   return { runs, traces };
 }
@@ -177,7 +179,12 @@ export async function deleteRemoved(db: ClickHouse, sinceDay: string): Promise<v
   const found = await db.rows({ sql: `SELECT 1 ${removed} LIMIT 1`, params });
   if (found.length === 0) return;
   const deletions: readonly (readonly [table: string, columns: string, runs: string])[] = [
-    ['messages', 'tenant, grp, id', `kind != ${TOMBSTONE} AND (tenant, grp, id)`],
+    // The sort key of the table, so that ClickHouse does not read all messages.
+    [
+      'messages',
+      'tenant, toUInt128(grp), toUInt128(id)',
+      `kind != ${TOMBSTONE} AND (tenant, toUInt128(grp), toUInt128(id))`,
+    ],
     ['runs', 'tenant, grp, id', 'is_deleted = 0 AND (tenant, grps[1], id)'],
     ['attachments', 'tenant, id', '(tenant, run)'],
     ['feedback', 'tenant, id', '(tenant, run)'],

@@ -3,7 +3,7 @@ import type { RunFilter } from '../run-filter.ts';
 import { isFound, runWords, type Search } from '../search-words.ts';
 import { StoreError } from '../store.ts';
 import { allOf, anyOf, conditionOf, insideOf } from './conditions.ts';
-import { type ClickHouse, integer, integers, joined, type Sql, sql, string, uuids } from './connection.ts';
+import { type ClickHouse, inParts, integer, integers, joined, type Sql, sql, string, uuids } from './connection.ts';
 import { MESSAGE_COLUMNS, payloadsIn, runOf, TOMBSTONE, type WholeMessageRow } from './messages.ts';
 import { SEARCHED_TEXT } from './schema.ts';
 
@@ -79,8 +79,10 @@ export async function searchConditions(
   const found = new Map<string, number>();
   for (let at = 0; at < candidates.length && found.size < limit; at += READ_RUNS) {
     const part = candidates.slice(at, at + READ_RUNS).filter((candidate) => !found.has(candidate[key]));
-    const ids = await idsWithWords(db, tenant, filter.search, part);
-    for (const candidate of part) if (ids.has(candidate.id)) found.set(candidate[key], candidate.start_us);
+    const { search } = filter;
+    for await (const ids of inParts(part, (some) => idsWithWords(db, tenant, search, some))) {
+      for (const candidate of part) if (ids.has(candidate.id)) found.set(candidate[key], candidate.start_us);
+    }
   }
   if (candidates.length === CANDIDATES_MAX && found.size < limit) {
     throw new StoreError('busy', 'Too many runs contain these words: choose a shorter time range', RETRY_AFTER_S);
