@@ -81,7 +81,7 @@ export class ClickHouse {
       });
       return new ClickHouse(client);
     } catch {
-      // The URL and the cause may contain the password, so the error shows neither.
+      // The error includes neither the URL nor the cause, because both may contain the password.
       throw new RunspanError(
         'RUNSPAN_INVALID_OPTION',
         'Expected the URL of a ClickHouse database, for example https://user:password@host:8443/runspan, with special characters percent-encoded',

@@ -158,35 +158,36 @@ async function firstListed(
     ]);
     // The search has found the start times.
     const first = isByStart && filter.search !== undefined ? firstFinal : firstMatching;
-    return await first(db, condition, column, isDescending, rowsMax);
+    return await first(db, condition, { column, isDescending, limit: rowsMax });
   };
   const range = isByStart && cursor !== undefined ? rangeAfter(filter.range, cursor, isDescending) : filter.range;
   if (!isByStart || filter.search === undefined) return await read(range, limit);
   return await firstRows(db, tenant, range, isDescending, limit, read);
 }
 
+/** Which rows come first, and how many of them are needed. Rows with the same value are sorted by `n`. */
+interface Sorting {
+  readonly column: string;
+  readonly isDescending: boolean;
+  readonly limit: number;
+}
+
 /** Maximum number of row versions that are read to find candidates. */
 const VERSIONS_MAX = 50_000;
 
 /**
- * Returns the first rows that match a condition, sorted by a column. `FINAL` is slow on many rows, so the first query
- * finds candidates in all row versions without it, and the second query reads only the candidates with `FINAL`.
+ * Returns the first rows that match a condition. `FINAL` is slow on many rows, so the first query finds candidates in
+ * all row versions without it, and the second query reads only the candidates with `FINAL`.
  */
-async function firstMatching(
-  db: ClickHouse,
-  condition: Sql,
-  column: string,
-  isDescending: boolean,
-  limit: number,
-): Promise<ListedRow[]> {
-  const direction = isDescending ? 'DESC' : 'ASC';
+async function firstMatching(db: ClickHouse, condition: Sql, sorting: Sorting): Promise<ListedRow[]> {
+  const { column, isDescending, limit } = sorting;
   // Sorting by `start_us` alone is faster. The second query reads all rows with the start times that were found.
-  const byN = column === 'start_us' ? '' : `, n ${direction}`;
+  const order = column === 'start_us' ? orderByValue(sorting) : orderOf(sorting);
   for (let versions = 2 * limit; versions < VERSIONS_MAX; versions *= 8) {
     const found = await db.rows<Pick<ListedRow, 'start_us' | 'n' | 'value'>>(
       sql(
         `SELECT start_us, n, ${column} AS value FROM runs
-          WHERE is_deleted = 0 AND (${condition.sql}) ORDER BY ${column} ${direction} NULLS LAST${byN} LIMIT ?`,
+          WHERE is_deleted = 0 AND (${condition.sql}) ${order} LIMIT ?`,
         ...condition.params,
         integer(versions),
       ),
@@ -199,29 +200,34 @@ async function firstMatching(
       condition,
       sql(`NOT (${beyond.sql})`, ...beyond.params),
     ]);
-    const rows = await firstFinal(db, candidates, column, isDescending, limit);
+    const rows = await firstFinal(db, candidates, sorting);
     if (last === undefined || rows.length === limit) return rows;
   }
-  return await firstFinal(db, condition, column, isDescending, limit);
+  return await firstFinal(db, condition, sorting);
 }
 
-/** Returns the first rows that match a condition, sorted by a column. Reads all matching rows with `FINAL`. */
-async function firstFinal(
-  db: ClickHouse,
-  condition: Sql,
-  column: string,
-  isDescending: boolean,
-  limit: number,
-): Promise<ListedRow[]> {
-  const direction = isDescending ? 'DESC' : 'ASC';
+/** Returns the first rows that match a condition. Reads all matching rows with `FINAL`. */
+async function firstFinal(db: ClickHouse, condition: Sql, sorting: Sorting): Promise<ListedRow[]> {
   return await db.rows<ListedRow>(
     sql(
-      `SELECT id, trace, grps, start_us, n, ${column} AS value, summary, totals FROM runs FINAL
-        WHERE ${condition.sql} ORDER BY ${column} ${direction} NULLS LAST, n ${direction} LIMIT ?`,
+      `SELECT id, trace, grps, start_us, n, ${sorting.column} AS value, summary, totals FROM runs FINAL
+        WHERE ${condition.sql} ${orderOf(sorting)} LIMIT ?`,
       ...condition.params,
-      integer(limit),
+      integer(sorting.limit),
     ),
   );
+}
+
+function orderByValue({ column, isDescending }: Sorting): string {
+  return `ORDER BY ${column} ${directionOf(isDescending)} NULLS LAST`;
+}
+
+function orderOf(sorting: Sorting): string {
+  return `${orderByValue(sorting)}, n ${directionOf(sorting.isDescending)}`;
+}
+
+function directionOf(isDescending: boolean): 'DESC' | 'ASC' {
+  return isDescending ? 'DESC' : 'ASC';
 }
 
 /**
@@ -295,7 +301,7 @@ export async function windows(
   if (startUs !== undefined) return windowsOf(range, startUs, isDescending);
   const { sql: where, params } = allOf([sql('tenant = ?', string(tenant)), ...rangeConditions(range)]);
   const [first] = await db.rows<{ start_us: number }>({
-    sql: `SELECT start_us FROM runs WHERE is_deleted = 0 AND ${where} ORDER BY start_us ${isDescending ? 'DESC' : 'ASC'} LIMIT 1`,
+    sql: `SELECT start_us FROM runs WHERE is_deleted = 0 AND ${where} ORDER BY start_us ${directionOf(isDescending)} LIMIT 1`,
     params,
   });
   return first === undefined ? [] : windowsOf(range, first.start_us, isDescending);

@@ -54,7 +54,7 @@ export class PlaceFinder {
       if (places.has(id) || message === undefined) return places.get(id);
       const trace = otelTraceOf(message);
       const own = { grp: trace ?? id, day: storedDay(dayOf(message.fields), today) };
-      // Set before the recursion, which would not end if runs are parents of each other.
+      // Must come before the recursion, which would otherwise never end if runs are each other's parents.
       places.set(id, own);
       const parent = trace === undefined ? message.fields.parent_run_id : undefined;
       const place = (parent === undefined ? undefined : placeOf(parent)) ?? own;

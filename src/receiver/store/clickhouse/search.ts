@@ -1,4 +1,5 @@
 import type { TimeRange } from '../../query/query.ts';
+import { grouped } from '../grouped.ts';
 import type { RunFilter } from '../run-filter.ts';
 import { isFound, runWords, type Search } from '../search-words.ts';
 import { StoreError } from '../store.ts';
@@ -50,9 +51,10 @@ export async function searchConditions(
   list: 'runs' | 'traces',
   needed?: Needed,
 ): Promise<Sql[]> {
-  if (filter.search === undefined) return [];
+  const { search } = filter;
+  if (search === undefined) return [];
   const key = list === 'traces' ? 'trace' : 'id';
-  const { sql: messages, params } = candidateMessages(tenant, filter.search, filter.range);
+  const { sql: messages, params } = candidateMessages(tenant, search, filter.range);
   const usage = list === 'traces' ? 'trace' : 'run';
   const where = allOf([conditionOf(tenant, filter, usage), ...(needed === undefined ? [] : [needed.condition])]);
   const direction = (needed?.isDescending ?? true) ? 'DESC' : 'ASC';
@@ -79,7 +81,6 @@ export async function searchConditions(
   const found = new Map<string, number>();
   for (let at = 0; at < candidates.length && found.size < limit; at += READ_RUNS) {
     const part = candidates.slice(at, at + READ_RUNS).filter((candidate) => !found.has(candidate[key]));
-    const { search } = filter;
     for await (const ids of inParts(part, (some) => idsWithWords(db, tenant, search, some))) {
       for (const candidate of part) if (ids.has(candidate.id)) found.set(candidate[key], candidate.start_us);
     }
@@ -105,7 +106,7 @@ function candidateMessages(tenant: string, { prefixes, phrases }: Search, { from
     ...(Number.isFinite(fromUs) ? [sql('received_us >= ?', integer(fromUs - EARLY_US))] : []),
     ...(selecting.length === 0 ? [] : [anyOf(selecting)]),
   ]);
-  // The words may be spread over several messages of a run.
+  // The words of a search may be spread over several messages of a run.
   const inRun = selecting.map((one) => ({ sql: `max(${one.sql})`, params: one.params }));
   const having = inRun.length < 2 ? sql('') : joined([sql(' GROUP BY id HAVING 1'), ...inRun], ' AND ');
   return {
@@ -129,8 +130,7 @@ async function idsWithWords(
       uuids(candidates.map(({ id }) => id)),
     ),
   );
-  const byRun = new Map<string, WholeMessageRow[]>(candidates.map(({ id }) => [id, []]));
-  for (const row of rows) byRun.get(row.id)?.push(row);
+  const byRun = grouped(rows, ({ id }) => id);
   return new Set([...byRun].filter(([id, own]) => hasWords(id, own, search)).map(([id]) => id));
 }
 

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { grouped } from '../grouped.ts';
 import type { Removal, RemovalTarget, Scope } from '../store.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import { all, type Condition, ofProject } from './lists.ts';
@@ -84,13 +85,7 @@ export class RemovalSearch {
   /** Returns the keys of the run and its descendants in the trace. */
   #subtree(trace: number): number[] {
     const rows = this.#connection.all<{ n: number; id: Uint8Array; parent: Uint8Array | null }>(LINKS, trace);
-    const children = new Map<string, (typeof rows)[number][]>();
-    for (const row of rows) {
-      const parent = row.parent === null ? '' : idText(row.parent);
-      const siblings = children.get(parent);
-      if (siblings === undefined) children.set(parent, [row]);
-      else siblings.push(row);
-    }
+    const children = grouped(rows, ({ parent }) => (parent === null ? '' : idText(parent)));
     const found = rows.filter(({ id }) => idText(id) === this.#target.id);
     for (const { id } of found) found.push(...(children.get(idText(id)) ?? []));
     return found.map(({ n }) => n);
