@@ -43,6 +43,10 @@ export function anyOf(conditions: readonly Sql[]): Sql {
   return conditions.length === 0 ? sql('0') : joined(conditions.map(inParentheses), ' OR ');
 }
 
+export function directionOf(isDescending: boolean): 'DESC' | 'ASC' {
+  return isDescending ? 'DESC' : 'ASC';
+}
+
 function inParentheses({ sql: text, params }: Sql): Sql {
   return { sql: `(${text})`, params };
 }

@@ -215,11 +215,29 @@ const BUSY_CODES: readonly string[] = [
   '241', // MEMORY_LIMIT_EXCEEDED
   '252', // TOO_MANY_PARTS
 ];
+/** ClickHouse error codes for queries that read or return too much data. */
+const TOO_LARGE_CODES: readonly string[] = [
+  '158', // TOO_MANY_ROWS
+  '159', // TIMEOUT_EXCEEDED
+  '307', // TOO_MANY_BYTES
+  '396', // TOO_MANY_ROWS_OR_BYTES
+];
+const RETRY_AFTER_S = 5;
+
 /** Thrown if a query reads or returns too much data. */
 class QueryLimitError extends StoreError {
   constructor() {
     super('busy', 'The query reads too much: choose a shorter time range', RETRY_AFTER_S);
   }
+}
+
+function storeErrorOf(error: unknown): StoreError {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (TOO_LARGE_CODES.includes(code)) return new QueryLimitError();
+  if (BUSY_CODES.includes(code)) {
+    return new StoreError('busy', `ClickHouse is overloaded: ${messageOf(error)}`, RETRY_AFTER_S);
+  }
+  return new StoreError('unavailable', `ClickHouse failed: ${messageOf(error)}`, RETRY_AFTER_S);
 }
 
 /**
@@ -245,22 +263,4 @@ export async function* inParts<Item, Data>(
     if (skip === undefined) throw data;
     for (const item of items) skip(item);
   }
-}
-
-/** ClickHouse error codes for queries that read or return too much data. */
-const TOO_LARGE_CODES: readonly string[] = [
-  '158', // TOO_MANY_ROWS
-  '159', // TIMEOUT_EXCEEDED
-  '307', // TOO_MANY_BYTES
-  '396', // TOO_MANY_ROWS_OR_BYTES
-];
-const RETRY_AFTER_S = 5;
-
-function storeErrorOf(error: unknown): StoreError {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  if (TOO_LARGE_CODES.includes(code)) return new QueryLimitError();
-  if (BUSY_CODES.includes(code)) {
-    return new StoreError('busy', `ClickHouse is overloaded: ${messageOf(error)}`, RETRY_AFTER_S);
-  }
-  return new StoreError('unavailable', `ClickHouse failed: ${messageOf(error)}`, RETRY_AFTER_S);
 }

@@ -237,7 +237,7 @@ export class Derivation {
   async #linkWaiting(sinceUs: number): Promise<boolean> {
     const rows = await this.#db.rows<ChangedGroup & { other: string }>(
       sql(
-        `SELECT tenant, waiting.grp AS grp, place.grp AS other FROM (SELECT * FROM waiting FINAL) AS waiting
+        `SELECT DISTINCT tenant, waiting.grp AS grp, place.grp AS other FROM waiting
           JOIN (SELECT tenant, id, grp FROM run_ids
             WHERE added_us >= ? AND (tenant, id) IN (SELECT tenant, waits_for FROM waiting)) AS place
           ON place.tenant = waiting.tenant AND place.id = waiting.waits_for

@@ -9,7 +9,7 @@ import { ALL_TIMES, filterOf } from '../run-filter.ts';
 import type { ProjectSummary, RunSummary, TraceSummary } from '../run-view.ts';
 import type { Scope } from '../store.ts';
 import { SUGGESTED_RUNS_MAX, suggestionsOf } from '../suggestions.ts';
-import { allOf, conditionOf, rangeConditions } from './conditions.ts';
+import { allOf, conditionOf, directionOf, rangeConditions } from './conditions.ts';
 import { type ClickHouse, float, integer, integers, type Sql, sql, string, uuids } from './connection.ts';
 import { feedbackIn } from './reads.ts';
 import { searchConditions } from './search.ts';
@@ -226,21 +226,6 @@ function orderOf(sorting: Sorting): string {
   return `${orderByValue(sorting)}, n ${directionOf(sorting.isDescending)}`;
 }
 
-function directionOf(isDescending: boolean): 'DESC' | 'ASC' {
-  return isDescending ? 'DESC' : 'ASC';
-}
-
-/**
- * Returns a condition that limits a query to the start times of rows that match `condition`. With this condition,
- * `FINAL` reads only a few rows if few rows match.
- */
-export function startingWith(tenant: string, condition: Sql): Sql {
-  return {
-    sql: `tenant = ? AND start_us IN (SELECT start_us FROM runs WHERE is_deleted = 0 AND (${condition.sql}))`,
-    params: [string(tenant), ...condition.params],
-  };
-}
-
 function sortColumn(sort: SortKey, listed: 'runs' | 'traces'): string {
   const prefix = listed === 'traces' ? 'trace_' : '';
   const columns: Readonly<Record<SortKey, string>> = {
@@ -316,24 +301,6 @@ function windowsOf({ fromUs, beforeUs }: TimeRange, firstUs: number, isDescendin
   }
   const ends = [beforeUs, ...inside];
   return ends.map((end, at) => ({ fromUs: ends[at + 1] ?? fromUs, beforeUs: end }));
-}
-
-/** Returns the summaries of runs, by run id. Deleted runs have no entry. */
-export async function summariesOf(
-  db: ClickHouse,
-  tenant: string,
-  keys: readonly Pick<ListedRow, 'id' | 'start_us'>[],
-): Promise<Map<string, string>> {
-  if (keys.length === 0) return new Map();
-  const rows = await db.rows<Pick<ListedRow, 'id' | 'summary'>>(
-    sql(
-      'SELECT id, summary FROM runs FINAL WHERE tenant = ? AND start_us IN (?) AND id IN (?)',
-      string(tenant),
-      integers([...new Set(keys.map(({ start_us }) => start_us))]),
-      uuids(keys.map(({ id }) => id)),
-    ),
-  );
-  return new Map(rows.map(({ id, summary }) => [id, summary]));
 }
 
 /** Returns the feedback on the visible runs of these groups, by trace id. */

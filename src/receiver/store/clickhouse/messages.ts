@@ -1,10 +1,11 @@
 import { parseIsoTimestamp } from '../../../run/time.ts';
+import { grouped } from '../grouped.ts';
 import { MemoryRun } from '../memory-run.ts';
 import { factsIn, merged, previewsIn, type SmallFields, type StoredFacts, usageFacts } from '../run-summary.ts';
 import { spanKeysOf } from '../run-tree.ts';
 import { PAYLOAD_FIELDS, type PayloadField } from '../run-view.ts';
 import type { RunFields, RunOperation } from '../store.ts';
-import type { InsertRow } from './connection.ts';
+import { type ClickHouse, type InsertRow, sql, string, uuids } from './connection.ts';
 
 /** Kinds of rows in the table `messages`. */
 export const POST = 1;
@@ -36,7 +37,7 @@ export interface MessageRow {
 /** A stored message, with its payloads as JSON. A missing payload is an empty string. */
 export type WholeMessageRow = MessageRow & PayloadRow;
 
-export type PayloadRow = Pick<MessageRow, 'kind' | 'received_us'> & Readonly<Record<PayloadField, string>>;
+export type PayloadRow = Pick<MessageRow, 'id' | 'kind' | 'received_us'> & Readonly<Record<PayloadField, string>>;
 
 export const MESSAGE_COLUMNS = 'grp, id, kind, received_us, digest, fields, searched, facts';
 
@@ -104,6 +105,25 @@ const ESCAPES = /(?:\\u[\da-f]{4})+|\\./gi;
 export function addTo(message: Message, { fields, texts }: Pick<RunOperation, 'fields' | 'texts'>): void {
   message.fields = merged(message.fields, fields);
   message.texts = { ...message.texts, ...texts };
+}
+
+/** Reads columns of the posts and patches of runs. Returns them by run id, sorted by arrival. */
+export async function readMessages<Row extends Pick<MessageRow, 'id'>>(
+  db: ClickHouse,
+  tenant: string,
+  runs: readonly { readonly id: string; readonly grps: readonly string[] }[],
+  columns: string,
+): Promise<ReadonlyMap<string, Row[]>> {
+  const rows = await db.rows<Row>(
+    sql(
+      `SELECT ${columns} FROM messages
+        WHERE tenant = ? AND grp IN (?) AND id IN (?) AND kind < ${TOMBSTONE} ORDER BY received_us`,
+      string(tenant),
+      uuids([...new Set(runs.flatMap(({ grps }) => grps))]),
+      uuids(runs.map(({ id }) => id)),
+    ),
+  );
+  return grouped(rows, ({ id }) => id);
 }
 
 /**

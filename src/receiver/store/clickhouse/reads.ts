@@ -1,7 +1,6 @@
 import type { Attachment } from '../../../run/record.ts';
 import type { Feedback } from '../../feedback/feedback.ts';
 import type { Ranged, RunQuery } from '../../query/query.ts';
-import { grouped } from '../grouped.ts';
 import { isInScope, type TracedRun } from '../memory-run.ts';
 import type { Prices } from '../prices.ts';
 import { filterOf } from '../run-filter.ts';
@@ -13,7 +12,7 @@ import { attachmentInfos, readAttachment } from './attachments.ts';
 import { allOf, conditionOf } from './conditions.ts';
 import { type ClickHouse, inParts, integer, type Sql, sql, string, uuid, uuids } from './connection.ts';
 import { type Group, readGroups } from './groups.ts';
-import { type PayloadRow, payloadsIn } from './messages.ts';
+import { type PayloadRow, payloadsIn, readMessages } from './messages.ts';
 import { searchConditions } from './search.ts';
 
 /** Returns the groups that may contain runs of a trace. */
@@ -236,19 +235,15 @@ async function runsOfTraces(
 /** Returns each run as JSON, with its payloads. */
 async function runTexts(db: ClickHouse, tenant: string, runs: readonly OrderedRun[]): Promise<string[]> {
   const ids = runs.map(({ run }) => run.id);
-  const [rows, infos] = await Promise.all([
-    db.rows<PayloadRow & { id: string }>(
-      sql(
-        `SELECT id, kind, received_us, inputs, outputs, events FROM messages
-          WHERE tenant = ? AND grp IN (?) AND id IN (?) ORDER BY received_us`,
-        string(tenant),
-        uuids([...new Set(runs.flatMap(({ grps }) => grps))]),
-        uuids(ids),
-      ),
+  const [byRun, infos] = await Promise.all([
+    readMessages<PayloadRow>(
+      db,
+      tenant,
+      runs.map(({ grps, run: { id } }) => ({ id, grps })),
+      'id, kind, received_us, inputs, outputs, events',
     ),
     attachmentInfos(db, tenant, ids),
   ]);
-  const byRun = grouped(rows, ({ id }) => id);
   return runs.map(({ run: { run, summary, parentId }, order: dotted_order }) => {
     const attachments = infos.get(run.id);
     const record = {

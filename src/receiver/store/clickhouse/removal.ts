@@ -195,16 +195,14 @@ export async function deleteRemoved(db: ClickHouse, sinceDay: string): Promise<v
 }
 
 /**
- * With `later`, ClickHouse deletes rows in the background. With `now`, the promise resolves once the rows are deleted.
+ * Deletes the rows that match a condition, which may contain a subquery. By default, ClickHouse deletes them in the
+ * background. With `now`, the promise resolves once they are deleted.
  */
-type Deletion = 'later' | 'now';
-
-/** Deletes the rows that match a condition. The condition may contain a subquery. */
 export async function deleteWhere(
   db: ClickHouse,
   table: string,
   { sql: where, params }: Sql,
-  deletion: Deletion = 'later',
+  deletion: 'later' | 'now' = 'later',
 ): Promise<void> {
   // A deletion rewrites every part of the table, even if no row matches.
   const found = await db.rows({ sql: `SELECT 1 FROM ${table} WHERE ${where} LIMIT 1`, params });

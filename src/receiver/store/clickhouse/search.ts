@@ -1,11 +1,10 @@
 import type { TimeRange } from '../../query/query.ts';
-import { grouped } from '../grouped.ts';
 import type { RunFilter } from '../run-filter.ts';
 import { isFound, runWords, type Search } from '../search-words.ts';
 import { StoreError } from '../store.ts';
-import { allOf, anyOf, conditionOf, insideOf } from './conditions.ts';
+import { allOf, anyOf, conditionOf, directionOf, insideOf } from './conditions.ts';
 import { type ClickHouse, inParts, integer, integers, joined, type Sql, sql, string, uuids } from './connection.ts';
-import { MESSAGE_COLUMNS, payloadsIn, runOf, TOMBSTONE, type WholeMessageRow } from './messages.ts';
+import { MESSAGE_COLUMNS, payloadsIn, readMessages, runOf, TOMBSTONE, type WholeMessageRow } from './messages.ts';
 import { SEARCHED_TEXT } from './schema.ts';
 
 /** Maximum number of runs whose text one search reads. */
@@ -57,7 +56,7 @@ export async function searchConditions(
   const { sql: messages, params } = candidateMessages(tenant, search, filter.range);
   const usage = list === 'traces' ? 'trace' : 'run';
   const where = allOf([conditionOf(tenant, filter, usage), ...(needed === undefined ? [] : [needed.condition])]);
-  const direction = (needed?.isDescending ?? true) ? 'DESC' : 'ASC';
+  const direction = directionOf(needed?.isDescending ?? true);
   const inside = insideOf(tenant, filter);
   const candidates = await db.rows<Candidate>(
     list === 'runs'
@@ -121,16 +120,8 @@ async function idsWithWords(
   search: Search,
   candidates: readonly Candidate[],
 ): Promise<Set<string>> {
-  const rows = await db.rows<WholeMessageRow>(
-    sql(
-      `SELECT ${MESSAGE_COLUMNS}, inputs, outputs, '' AS events FROM messages
-        WHERE tenant = ? AND grp IN (?) AND id IN (?) AND kind < ${TOMBSTONE} ORDER BY received_us`,
-      string(tenant),
-      uuids([...new Set(candidates.flatMap(({ grps }) => grps))]),
-      uuids(candidates.map(({ id }) => id)),
-    ),
-  );
-  const byRun = grouped(rows, ({ id }) => id);
+  const columns = `${MESSAGE_COLUMNS}, inputs, outputs, '' AS events`;
+  const byRun = await readMessages<WholeMessageRow>(db, tenant, candidates, columns);
   return new Set([...byRun].filter(([id, own]) => hasWords(id, own, search)).map(([id]) => id));
 }
 

@@ -29,7 +29,7 @@ export async function statistics(db: ClickHouse, scope: Scope, query: Ranged<Sta
   const names = await largestGroups(db, conditions, grouping, groups);
   const [rows, feedback] = await Promise.all([
     countsIn(db, conditions, time, grouping, names, series > 0),
-    feedbackIn(db, tenant, conditions, grouping, names),
+    feedbackSums(db, tenant, conditions, grouping, names),
   ]);
   for (const row of rows) {
     const counted = countedIn(row, time);
@@ -173,7 +173,7 @@ interface FeedbackRow extends FeedbackSums {
 }
 
 /** Sums the feedback on the runs by key and group. Omits groups that are not in `names`. */
-async function feedbackIn(
+async function feedbackSums(
   db: ClickHouse,
   tenant: string,
   conditions: Sql,

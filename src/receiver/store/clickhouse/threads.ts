@@ -7,8 +7,8 @@ import type { RunStatus, RunSummary, ThreadSummary, Usage } from '../run-view.ts
 import type { Scope } from '../store.ts';
 import { type Turn, threadSummaryOf } from '../thread-summary.ts';
 import { allOf, conditionOf } from './conditions.ts';
-import { type ClickHouse, integer, type Sql, sql, strings } from './connection.ts';
-import { feedbackByTrace, startingWith, summariesOf, windows } from './lists.ts';
+import { type ClickHouse, integer, integers, type Sql, sql, string, strings, uuids } from './connection.ts';
+import { feedbackByTrace, windows } from './lists.ts';
 import { searchConditions } from './search.ts';
 
 /** A thread, and the position of its latest turn that matches the filter. Threads are sorted by this position. */
@@ -112,6 +112,31 @@ async function summaries(
       feedback: figuresOf(own.flatMap(({ trace }) => feedback.get(trace) ?? [])),
     });
   });
+}
+
+/**
+ * Returns a condition that limits a query to the start times of rows that match `condition`. With this condition,
+ * `FINAL` reads only a few rows if few rows match.
+ */
+function startingWith(tenant: string, condition: Sql): Sql {
+  return {
+    sql: `tenant = ? AND start_us IN (SELECT start_us FROM runs WHERE is_deleted = 0 AND (${condition.sql}))`,
+    params: [string(tenant), ...condition.params],
+  };
+}
+
+/** Returns the summaries of runs, by run id. Deleted runs have no entry. */
+async function summariesOf(db: ClickHouse, tenant: string, keys: readonly TurnRow[]): Promise<Map<string, string>> {
+  if (keys.length === 0) return new Map();
+  const rows = await db.rows<{ id: string; summary: string }>(
+    sql(
+      'SELECT id, summary FROM runs FINAL WHERE tenant = ? AND start_us IN (?) AND id IN (?)',
+      string(tenant),
+      integers([...new Set(keys.map(({ start_us }) => start_us))]),
+      uuids(keys.map(({ id }) => id)),
+    ),
+  );
+  return new Map(rows.map(({ id, summary }) => [id, summary]));
 }
 
 function turnOf(row: TurnRow): Turn {
