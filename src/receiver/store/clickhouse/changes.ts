@@ -9,7 +9,7 @@ import { type ClickHouse, integer, sql, string, strings } from './connection.ts'
 const POLL_MS = 1_000;
 /** Allowance for slow inserts and for clock differences between receivers, in microseconds. */
 const OVERLAP_US = 10_000_000;
-/** How long the table `changes` keeps its rows, in microseconds. */
+/** Retention time of rows in the table `changes`, in microseconds. */
 const KEPT_US = 3_600_000_000;
 const CURSOR = /^\d{1,16}$/;
 

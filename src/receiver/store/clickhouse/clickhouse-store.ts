@@ -81,7 +81,7 @@ const CHECKS: Checks<ClickHouseStoreOptions> = {
   readOnly: TRUE_OR_FALSE,
 };
 
-/** How long `close` waits for pending operations, in milliseconds. */
+/** Maximum time that `close` waits for pending operations, in milliseconds. */
 const CLOSE_MS = 5_000;
 /** Interval at which old traces are deleted, in milliseconds. */
 const EXPIRE_MS = 3_600_000;

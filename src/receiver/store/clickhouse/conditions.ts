@@ -3,7 +3,7 @@ import type { TimeRange } from '../../query/query.ts';
 import type { RunFilter } from '../run-filter.ts';
 import { float, integer, joined, type Param, type Sql, sql, string, uuids } from './connection.ts';
 
-/** Whether conditions on tokens and costs apply to the run itself or to its trace's totals. */
+/** Conditions on tokens and costs apply either to the run itself or to its trace's totals. */
 type UsageOf = 'run' | 'trace';
 
 /**

@@ -20,11 +20,11 @@ export interface Sql {
 /** A row to insert, keyed by column name. */
 export type InsertRow = Readonly<Record<string, unknown>>;
 
-/** What a client is used for. Retention may take longer than the requests of users, and read more. */
+/** Retention may run longer and read more rows than the queries of users. */
 type Purpose = 'requests' | 'retention';
 /** Maximum duration of a query, in seconds. */
 const QUERY_MAX_S: Readonly<Record<Purpose, number>> = { requests: 10, retention: 3_600 };
-/** How much longer the client waits, in seconds. ClickHouse may still complete an insert whose request has timed out. */
+/** Extra time that the client waits for a response, in seconds, so that the limit of ClickHouse applies first. */
 const TIMEOUT_MARGIN_S = 5;
 const CONNECTIONS_MAX = 20;
 /**

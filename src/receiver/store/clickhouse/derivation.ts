@@ -18,7 +18,7 @@ const TENANTS_MAX = 8;
 const PAUSE_MS = 500;
 /** Interval between sweeps, in milliseconds. */
 const SWEEP_MS = 2_000;
-/** How long only the receiver that stored a message derives it, in microseconds. After that, any receiver does. */
+/** Time during which only the receiver that stored a message derives it, in microseconds. */
 const OTHERS_US = 10_000_000;
 /** Allowance for slow inserts and for clock differences between receivers, in microseconds. */
 const OVERLAP_US = 30_000_000;

@@ -5,9 +5,7 @@ import { type ClickHouse, sql, string, uuids } from './connection.ts';
 import { type LinkedGroups, readLinks } from './links.ts';
 import { MESSAGE_COLUMNS, type MessageRow, runOf, TOMBSTONE } from './messages.ts';
 
-/**
- * What a tombstone deletes: one run, a run with all its descendants (including those that arrive later), or a trace.
- */
+/** A tombstone deletes one run, a run with all its descendants (including those that arrive later), or a trace. */
 export type TombstoneKind = 'run' | 'subtree' | 'trace';
 
 /** The runs of linked groups, merged from all stored messages. */

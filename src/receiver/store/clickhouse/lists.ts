@@ -165,7 +165,7 @@ async function firstListed(
   return await firstRows(db, tenant, range, isDescending, limit, read);
 }
 
-/** Which rows come first, and how many of them are needed. Rows with the same value are sorted by `n`. */
+/** Order and number of the rows of a page. Rows with the same value are sorted by `n`. */
 interface Sorting {
   readonly column: string;
   readonly isDescending: boolean;

@@ -14,7 +14,7 @@ const PAGE_GROUPS = 50_000;
 /** Number of groups per removal step. */
 const READ_GROUPS = 300;
 
-/** What a removal needs from the store. */
+/** Functions of the store that a removal uses. */
 interface RemovalSteps {
   /** Returns a timestamp in microseconds that is later than those of all stored messages. */
   readonly nowUs: () => number;
@@ -78,7 +78,7 @@ interface Selection {
   readonly grps: readonly string[];
   readonly trace: MemoryTrace;
   readonly runs: readonly MemoryRun[];
-  /** Whether these are all the runs of the trace. */
+  /** True if these are all the runs of the trace. */
   readonly isWhole: boolean;
 }
 

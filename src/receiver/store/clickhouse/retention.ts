@@ -8,7 +8,7 @@ import { EARLIEST_DAY } from './places.ts';
 import { deleteRemoved, deleteWhere } from './removal.ts';
 
 const DAY_MS = 86_400_000;
-/** How much longer tombstones are kept than the messages that they delete, in milliseconds. */
+/** Extra retention time of tombstones, in milliseconds. They must outlast messages that arrive late. */
 const TOMBSTONES_MS = 30 * DAY_MS;
 
 /**
