@@ -26,7 +26,7 @@ export async function checkAttachments(
 
 /**
  * Returns the rows to insert for the attachments of operations. `places` is keyed by tenant + run id. `receivedUs` must
- * be later than in any earlier row of the same runs.
+ * be greater than in all earlier rows of these runs.
  */
 export function attachmentRows(
   tenant: string,

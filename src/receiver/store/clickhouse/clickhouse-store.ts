@@ -90,8 +90,8 @@ const FIRST_EXPIRE_MS = 60_000;
 
 /**
  * Stores runs in a ClickHouse database, for more runs than one machine can hold. Several receivers can share a
- * database. `apply` resolves once ClickHouse has acknowledged the runs. Lists, statistics and searches show them about
- * a second later.
+ * database. `apply` resolves once ClickHouse has acknowledged the runs. New runs appear in lists, statistics and
+ * searches about a second later.
  *
  * Methods reject with a `StoreError` if ClickHouse is unreachable, fails or is overloaded. The caller can retry. While
  * more than 64 MiB of operations are pending, `apply` rejects with a `StoreError` whose reason is `busy`.

@@ -138,7 +138,7 @@ export class Derivation {
     }
   }
 
-  /** Links groups whose missing runs have arrived, and derives groups that another receiver stored but did not derive. */
+  /** Links groups whose missing runs have arrived. Derives groups that another receiver has stored but not derived. */
   async #sweep(): Promise<void> {
     const nowUs = this.#nowUs();
     if (nowUs - this.#sweptUs < SWEEP_MS * 1_000) return;
@@ -233,7 +233,7 @@ export class Derivation {
     await this.#link(tenant, links, groups);
   }
 
-  /** Links the waiting groups whose missing runs have arrived. Returns false if there were none. */
+  /** Links groups to the runs that they waited for, if these have arrived. Returns false if there were none. */
   async #linkWaiting(sinceUs: number): Promise<boolean> {
     const rows = await this.#db.rows<ChangedGroup & { other: string }>(
       sql(

@@ -109,9 +109,9 @@ function isDeleted(
   return false;
 }
 
-/** A row's version is a time in microseconds multiplied by this number, plus the number of messages. */
+/** Factor in a row's version, which is time in microseconds × factor + number of messages. */
 export const VERSIONS_PER_US = 4_096;
-/** SQL for the time in a row's version, in microseconds. It is the time of the latest message or link. */
+/** SQL that extracts the time of the latest message or link from a row's version, in microseconds. */
 export const VERSION_US: string = `intDiv(version, ${VERSIONS_PER_US})`;
 
 /**

@@ -90,7 +90,7 @@ export async function suggestions(
   );
 }
 
-/** Returns an SQL expression for the array of a run's values in a field. */
+/** Returns an SQL expression for the values that a run has for a field, as a single value or an array. */
 function suggestedColumn(field: SuggestionQuery['field']): Sql {
   const key = metadataKeyOf(field);
   if (key !== undefined) return sql('if(mapContains(metadata, ?), metadata[?], NULL)', string(key), string(key));
@@ -273,8 +273,8 @@ async function firstRows<Row>(
 }
 
 /**
- * Splits a time range into one day, eight days and the rest, counted from `startUs` or otherwise from the first or last
- * run.
+ * Splits a time range into three parts: one day, the next eight days, and the rest. The first part begins at `startUs`
+ * if given, otherwise at the first run, or at the last run if `isDescending` is true.
  */
 export async function windows(
   db: ClickHouse,

@@ -12,7 +12,7 @@ const DAY_MS = 86_400_000;
 /** Finds the group and the day under which a message is stored. */
 export class PlaceFinder {
   readonly #db: ClickHouse;
-  /** Places of the most recent runs, keyed by tenant and run id. */
+  /** Group and day of the most recent runs, keyed by tenant and run id. */
   readonly #known = new Map<string, Place>();
 
   constructor(db: ClickHouse) {
@@ -78,7 +78,7 @@ export class PlaceFinder {
   }
 
   /**
-   * Stores the places of runs, except those that this receiver has already stored. If a run was in another group
+   * Stores the group and the day of runs, unless this receiver has already stored them. If a run was in another group
    * before, links the two groups.
    */
   async add(places: Iterable<readonly [tenant: string, id: string, place: Place]>, nowUs: () => number): Promise<void> {
@@ -109,7 +109,7 @@ export class PlaceFinder {
   }
 }
 
-/** Reads the latest place of each run from the database, by run id. Unknown runs have no entry. */
+/** Reads the group and the day that were last stored for each run, by run id. Unknown runs have no entry. */
 export async function readPlaces(
   db: ClickHouse,
   tenant: string,

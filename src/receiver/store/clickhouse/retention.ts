@@ -13,8 +13,8 @@ const TOMBSTONES_MS = 30 * DAY_MS;
 
 /**
  * Deletes traces that are older than their maximum age, and the messages of removed runs. Days older than every maximum
- * age are dropped as a whole. A day's age is counted from its latest message if that arrived after the day. If a step
- * fails, the remaining steps still run before the promise rejects.
+ * age are dropped as a whole. The age of a day is measured from its end, or from its latest message if that arrived
+ * later. If a step fails, the remaining steps still run before the promise rejects.
  */
 export async function expire(db: ClickHouse, ages: Ages, nowMs: number = Date.now()): Promise<void> {
   const longestMs = Math.max(

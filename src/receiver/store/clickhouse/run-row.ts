@@ -9,11 +9,11 @@ import { dayOfMs } from './messages.ts';
 
 /** The statuses that statistics distinguish. The code of a status is its index. Other statuses count as success. */
 const STATUSES: readonly RunStatus[] = ['success', 'error', 'pending'];
-/** A run's kind is its status code, plus `ROOT` for a root run, plus `MODEL_CALL` for a model call. */
+/** A run's kind is a number: its status code, with `ROOT` added for a root run and `MODEL_CALL` for a model call. */
 const ROOT = 4;
 const MODEL_CALL = 8;
 export const KINDS = 16;
-/** Number of latency codes. The code of a pending run is 0. The code of any other run is its latency bucket + 1. */
+/** Number of latency codes. A pending run has the code 0. Other runs have their latency bucket plus 1. */
 export const LATENCIES: number = LATENCY_BUCKETS + 1;
 /** Number of possible values of the column `figures_code`. */
 export const FIGURES_CODES: number = KINDS * LATENCIES;

@@ -12,9 +12,9 @@ export const SEARCHED_TEXT: string = `if(isValidASCII(${WORDS}), lower(${WORDS})
     lowerUTF8(replaceRegexpAll(normalizeUTF8NFKD(${WORDS}), '\\p{M}+', '')))`;
 
 /**
- * Posts, patches and tombstones (`kind` 1, 2 and 3). A message that is sent twice has the same `digest`, so ClickHouse
- * keeps only one of its rows: the one with the higher `rank`, which arrived first. `grp` is the trace id if the message
- * contains one. Otherwise PlaceFinder chooses it.
+ * Posts, patches and tombstones (`kind` 1, 2 and 3). Copies of a message have the same `digest`, so ClickHouse keeps
+ * only the row with the highest `rank`, which is the first copy. `grp` is the trace id if the message contains one.
+ * Otherwise PlaceFinder chooses it.
  *
  * The sort key converts UUIDs to numbers, because ClickHouse sorts UUIDs by their second half and version 7 UUIDs have
  * their timestamp in the first half. Granules are small, because most queries read few traces and ClickHouse reads
@@ -114,8 +114,8 @@ const RUN_IDS = `CREATE TABLE IF NOT EXISTS run_ids {cluster} (
 ORDER BY (tenant, toUInt128(id), toUInt128(grp))`;
 
 /**
- * Pairs of groups that contain messages of the same trace, because the trace was unknown when a message arrived. Each pair
- * is stored in both directions.
+ * Pairs of groups that contain messages of the same trace. They arise if a message arrives before its trace is known. Each
+ * pair is stored in both directions.
  */
 const LINKS = `CREATE TABLE IF NOT EXISTS links {cluster} (
   tenant LowCardinality(String),
