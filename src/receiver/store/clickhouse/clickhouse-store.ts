@@ -256,7 +256,7 @@ export class ClickHouseStore implements Store {
     await this.#derivation.settle();
   }
 
-  /** Closes the store. Waits up to 5 s for pending operations. Operations that are not stored by then are rejected. */
+  /** Closes the store. Waits up to 5 s for pending operations, then rejects those that are not stored. */
   async close(): Promise<void> {
     clearInterval(this.#expireTimer);
     const finished = this.#finish();

@@ -294,8 +294,8 @@ function warnOfSize(grp: string): void {
 }
 
 /**
- * Returns the ids of runs that may be stored in another group and that determine the traces of this group: parents that
- * are missing, and runs of which only a patch without a trace id has arrived.
+ * Returns the ids of runs whose trace is unknown to the group: parents that the group does not contain, and runs of which
+ * only a patch without a trace id has arrived. Their messages may be in another group.
  */
 function missingRuns({ runs }: Group): string[] {
   return [...runs.values()].flatMap(({ id, fields, spans }) => {

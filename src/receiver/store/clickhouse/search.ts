@@ -40,8 +40,8 @@ interface Needed {
 
 /**
  * Returns a condition for a filter's search words, or none if the filter has no search. In a list of traces, one run of
- * the trace must contain all words. With `needed`, the condition selects just enough items for one page sorted by start
- * time. Rejects with a StoreError if there are too many candidates.
+ * the trace must contain all words. If `needed` is given, the search stops once it has found enough items for one page
+ * sorted by start time. Rejects with a StoreError if there are too many candidates.
  */
 export async function searchConditions(
   db: ClickHouse,
