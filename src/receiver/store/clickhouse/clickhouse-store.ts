@@ -39,8 +39,8 @@ import { MessageWriter } from './writer.ts';
 /** Options for a ClickHouse store. All receivers that share a database should use the same options. */
 export interface ClickHouseStoreOptions {
   /**
-   * Token prices, used to calculate the cost of runs that report no cost. The cost is calculated when a run changes, and
-   * when it is opened.
+   * Token prices, used to calculate the cost of runs that report no cost. The cost is calculated when a run changes
+   * and when it is opened.
    * @default none
    */
   prices?: Prices;

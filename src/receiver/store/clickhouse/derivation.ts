@@ -294,8 +294,8 @@ function warnOfSize(grp: string): void {
 }
 
 /**
- * Returns the ids of runs whose trace is unknown to the group: parents that the group does not contain, and runs of which
- * only a patch without a trace id has arrived. Their messages may be in another group.
+ * Returns the ids of runs whose messages may be in another group: runs without a trace id whose parent is not in this
+ * group, these parents, and runs of which only a patch without a trace id has arrived.
  */
 function missingRuns({ runs }: Group): string[] {
   return [...runs.values()].flatMap(({ id, fields, spans }) => {

@@ -273,8 +273,8 @@ async function firstRows<Row>(
 }
 
 /**
- * Splits a time range into three parts: one day, the next eight days, and the rest. The first part begins at `startUs`
- * if given, otherwise at the first run, or at the last run if `isDescending` is true.
+ * Splits a time range one day and nine days after `startUs`, by default the start time of the first run. If
+ * `isDescending` is true, counts back from `startUs` or the last run, and returns the latest part first.
  */
 export async function windows(
   db: ClickHouse,

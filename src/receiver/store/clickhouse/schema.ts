@@ -114,8 +114,8 @@ const RUN_IDS = `CREATE TABLE IF NOT EXISTS run_ids {cluster} (
 ORDER BY (tenant, toUInt128(id), toUInt128(grp))`;
 
 /**
- * Pairs of groups that contain messages of the same trace. They arise if a message arrives before its trace is known. Each
- * pair is stored in both directions.
+ * Pairs of groups that contain messages of the same trace. They arise if a message arrives before its trace is known.
+ * Each pair is stored in both directions.
  */
 const LINKS = `CREATE TABLE IF NOT EXISTS links {cluster} (
   tenant LowCardinality(String),
