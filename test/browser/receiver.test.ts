@@ -138,7 +138,7 @@ describe('deleting', () => {
       .getByText('This deletes 1 run of 1 trace')
       .waitFor();
     await page.keyboard.press('Escape');
-    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.locator('dialog').waitFor({ state: 'detached' });
     expect((await store.outline(DEFAULT_SCOPE, idOf(1))).length).toBe(2);
 
     await page.getByRole('button', { name: 'Delete this trace' }).click();
