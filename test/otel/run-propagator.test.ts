@@ -60,10 +60,10 @@ describe('inject', () => {
 
   test('writes the place of a traced function, with or without a span around it', async () => {
     const { tracer, recorder } = setUp();
-    const call = traceable(() => injected()['runspan-trace'], { name: 'call' });
-    expect(call()).toBe(recorder.runs[0]?.dotted_order);
-    const order = await inSpan(tracer, 'around', call);
-    expect(order).toBe(recorder.runs.at(-1)?.dotted_order);
+    const call = (name: string) => traceable(() => injected()['runspan-trace'], { name });
+    expect(call('alone')()).toBe(runNamed(recorder, 'alone').dotted_order);
+    const order = await inSpan(tracer, 'around', call('inside'));
+    expect(order).toBe(runNamed(recorder, 'inside').dotted_order);
     expect(order).toMatch(`${runNamed(recorder, 'around').dotted_order}.`);
   });
 
