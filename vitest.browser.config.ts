@@ -1,8 +1,10 @@
 import { defineConfig } from 'vitest/config';
+import { alias } from './test/support/folders.ts';
 
 // The page in Chromium, one for all tests, against real receivers. It is the built page: `npm run test:browser` builds it.
 export default defineConfig({
   esbuild: { target: 'es2022' },
+  resolve: { alias },
   test: {
     include: ['test/browser/**/*.test.ts'],
     // Loading the receiver for each file takes longer than some tests.

@@ -1,12 +1,14 @@
 import { fileURLToPath } from 'node:url';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { bothTransports, isolated, programs, virtualTime } from './test/suites.ts';
+import { alias } from './test/support/folders.ts';
 
 const elsewhere = [...configDefaults.exclude, 'test/peers/**', 'test/browser/**', 'test/runtimes/**'];
 
 export default defineConfig({
   // Node 20 and vite 7: standard decorators are lowered by esbuild when the target is below esnext.
   esbuild: { target: 'es2022' },
+  resolve: { alias },
   test: {
     // The default leaves one core idle: half of a machine with two.
     maxWorkers: '100%',

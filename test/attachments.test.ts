@@ -1,8 +1,8 @@
 import { openAsBlob } from 'node:fs';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import { configure, flush, startRun } from '../src/index.ts';
-import { createReceiver, DEFAULT_SCOPE, MemoryStore, type Receiver, type Store } from '../src/receiver.ts';
+import { configure, flush, startRun } from '#src/index.ts';
+import { createReceiver, DEFAULT_SCOPE, MemoryStore, type Receiver, type Store } from '#src/receiver.ts';
 import { ingestServer } from './support/ingest-server.ts';
 import { logLines } from './support/log-lines.ts';
 import { readParts } from './support/multipart-reader.ts';

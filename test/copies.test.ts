@@ -1,8 +1,8 @@
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import type { RunRecord } from '../src/index.ts';
-import { createReceiver } from '../src/receiver.ts';
+import type { RunRecord } from '#src/index.ts';
+import { createReceiver } from '#src/receiver.ts';
 import { manifest } from './package/repository.ts';
 import { root, temporaryFolder } from './support/folders.ts';
 import { runNode } from './support/program.ts';

@@ -1,7 +1,7 @@
 // The examples of web frameworks, streams, several processes, and failing services and processes.
 import { describe, expect, it } from 'vitest';
-import { createReceiver } from '../src/receiver.ts';
-import type { RunRecord } from '../src/run/record.ts';
+import { createReceiver } from '#src/receiver.ts';
+import type { RunRecord } from '#src/run/record.ts';
 import { runNode } from './support/program.ts';
 
 /** Runs an example, and returns its output and the received runs. */

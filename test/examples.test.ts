@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { createReceiver } from '../src/receiver.ts';
+import { createReceiver } from '#src/receiver.ts';
 import { root } from './support/folders.ts';
 import { runNode, runRunspan } from './support/program.ts';
 import { requestBody } from './support/request-body.ts';

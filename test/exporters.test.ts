@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { createExporter, startRun } from '../src/index.ts';
+import { createExporter, startRun } from '#src/index.ts';
 
 const EVENTS = ['beforeExit', 'exit', 'uncaughtException', 'unhandledRejection', 'SIGTERM', 'SIGINT'];
 

@@ -1,7 +1,7 @@
 // In a file of its own: whatever is loaded at the first send is loaded under the fake timers.
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { configure, flush, shutdown, traceable } from '../src/index.ts';
-import { createReceiver } from '../src/receiver.ts';
+import { configure, flush, shutdown, traceable } from '#src/index.ts';
+import { createReceiver } from '#src/receiver.ts';
 
 test('runs are delivered with real times while timers and clock are fake', async () => {
   const receiver = await createReceiver({ strict: true });

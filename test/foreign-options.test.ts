@@ -1,12 +1,12 @@
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import OpenAI from 'openai';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { wrapAISDK } from '../src/ai.ts';
-import { type ConfigureOptions, startRun, traceable, withRun } from '../src/index.ts';
-import { RunspanCallbackHandler } from '../src/langchain.ts';
-import { wrapOpenAI } from '../src/openai.ts';
-import { RunSpanProcessor } from '../src/otel.ts';
-import { recordRuns } from '../src/testing.ts';
+import { wrapAISDK } from '#src/ai.ts';
+import { type ConfigureOptions, startRun, traceable, withRun } from '#src/index.ts';
+import { RunspanCallbackHandler } from '#src/langchain.ts';
+import { wrapOpenAI } from '#src/openai.ts';
+import { RunSpanProcessor } from '#src/otel.ts';
+import { recordRuns } from '#src/testing.ts';
 import { environmentOf } from './support/environment.ts';
 import { forgetPackage } from './support/fresh-copy.ts';
 import { ingestServer } from './support/ingest-server.ts';
@@ -117,7 +117,7 @@ describe('an option that hides payloads in another library', () => {
   ])('hides them in all runs of `configure`: %j', async (options, inputs, outputs, ours) => {
     await using server = await ingestServer();
     forgetPackage();
-    const runspan = await import('../src/index.ts');
+    const runspan = await import('#src/index.ts');
     const lines: string[] = [];
     const log: ConfigureOptions['log'] = (level, line) => level !== 'debug' && void lines.push(line);
     const exporter = runspan.configure({ endpoint: server.url, log, ...options });
@@ -198,7 +198,7 @@ test.each([
   ['project_name', 'project'],
   ['tracingEnabled', 'tracing'],
 ])('the option `%s` of `configure` is ignored, and one log line names the runspan option', async (name, ours) => {
-  const runspan = await import('../src/index.ts');
+  const runspan = await import('#src/index.ts');
   const lines: string[] = [];
   runspan.createExporter({ [name]: 'x', log: (_, line) => lines.push(line) } as ConfigureOptions);
   expect(lines).toContainEqual(`configuration: unknown option \`${name}\`; use \`${ours}\`.`);

@@ -2,8 +2,8 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { types } from 'node:util';
 import { Agent } from 'undici';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { ConfigureOptions, Exporter } from '../src/index.ts';
-import { startRun } from '../src/run/start-run.ts';
+import type { ConfigureOptions, Exporter } from '#src/index.ts';
+import { startRun } from '#src/run/start-run.ts';
 import { exporterTo } from './support/delivering.ts';
 import { environmentOf } from './support/environment.ts';
 import { temporaryFolder } from './support/folders.ts';
@@ -23,7 +23,7 @@ const throwing: ProxyHandler<Error> = {
 /** Loads the package as in a program that has just started. */
 async function started() {
   forgetPackage();
-  const runspan = await import('../src/index.ts');
+  const runspan = await import('#src/index.ts');
   onTestFinished(async () => void (await runspan.shutdown({ timeoutMs: 1 })));
   return runspan;
 }

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { ConfigureOptions } from '../src/index.ts';
-import { createReceiver } from '../src/receiver.ts';
+import type { ConfigureOptions } from '#src/index.ts';
+import { createReceiver } from '#src/receiver.ts';
 import { environmentOf } from './support/environment.ts';
 import { forgetPackage } from './support/fresh-copy.ts';
 import { type IngestServer, ingestServer, type Received } from './support/ingest-server.ts';
@@ -12,7 +12,7 @@ const OTHER = '1679091c-5a88-4faf-afb5-e6087eb1b2dc';
 /** Loads the package as in a program that has just started. */
 async function started() {
   forgetPackage();
-  const runspan = await import('../src/index.ts');
+  const runspan = await import('#src/index.ts');
   onTestFinished(async () => void (await runspan.shutdown({ timeoutMs: 1 })));
   return runspan;
 }
@@ -111,8 +111,8 @@ describe('a project by its id', () => {
     const server = await service();
     const seen: string[] = [];
     const { configure, flush } = await started();
-    const { RunSpanProcessor } = await import('../src/otel.ts');
-    const { RunspanCallbackHandler } = await import('../src/langchain.ts');
+    const { RunSpanProcessor } = await import('#src/otel.ts');
+    const { RunspanCallbackHandler } = await import('#src/langchain.ts');
     const { BasicTracerProvider } = await import('@opentelemetry/sdk-trace-base');
     configure({
       endpoint: server.url,

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { ConfigureOptions, Stats } from '../src/index.ts';
+import type { ConfigureOptions, Stats } from '#src/index.ts';
 import { environmentOf } from './support/environment.ts';
 import { forgetPackage } from './support/fresh-copy.ts';
 import { gate } from './support/gate.ts';
@@ -12,7 +12,7 @@ import { readJsonParts } from './support/multipart-reader.ts';
 /** Loads the package as in a program that has just started. */
 async function started() {
   forgetPackage();
-  const runspan = await import('../src/index.ts');
+  const runspan = await import('#src/index.ts');
   onTestFinished(async () => void (await runspan.shutdown({ timeoutMs: 1 })));
   return runspan;
 }

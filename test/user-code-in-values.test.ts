@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { currentRun, type Run, startRun, traceable } from '../src/index.ts';
-import { recordRuns } from '../src/testing.ts';
+import { currentRun, type Run, startRun, traceable } from '#src/index.ts';
+import { recordRuns } from '#src/testing.ts';
 
 function recorder(): ReturnType<typeof recordRuns> {
   const recorded = recordRuns();

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { configure, currentRun, flush, startRun, traceable } from '../src/index.ts';
+import { configure, currentRun, flush, startRun, traceable } from '#src/index.ts';
 import { type IngestServer, ingestServer, type Received } from './support/ingest-server.ts';
 import { readJsonParts } from './support/multipart-reader.ts';
 

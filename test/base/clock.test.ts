@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { Clock, clock } from '../../src/base/clock.ts';
+import { Clock, clock } from '#src/base/clock.ts';
 
 /** Returns a clock whose wall time and monotonic time, in milliseconds, the test sets. */
 function makeClock(time = { wall: 1_000_000, monotonic: 5_000 }) {

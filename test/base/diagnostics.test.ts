@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { diagnostics, type Log } from '../../src/base/diagnostics.ts';
+import { diagnostics, type Log } from '#src/base/diagnostics.ts';
 import { forgetPackage } from '../support/fresh-copy.ts';
 import { logLines } from '../support/log-lines.ts';
 import { unhandledRejections } from './rejections.ts';
@@ -38,7 +38,7 @@ describe('a level', () => {
   test('is warn by default', async () => {
     const lines = printed('silent');
     forgetPackage();
-    const fresh = await import('../../src/base/diagnostics.ts');
+    const fresh = await import('#src/base/diagnostics.ts');
     fresh.diagnostics.debug('a detail');
     fresh.diagnostics.warn('a warning');
     expect(lines).toEqual(['runspan: a warning']);

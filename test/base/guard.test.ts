@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { guard, ignoreRejection } from '../../src/base/guard.ts';
+import { guard, ignoreRejection } from '#src/base/guard.ts';
 import { logLines } from '../support/log-lines.ts';
 import { hostileValues } from './hostile.ts';
 import { unhandledRejections } from './rejections.ts';

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-import { makeSlot } from '../../src/base/slot.ts';
+import { makeSlot } from '#src/base/slot.ts';
 
 test('a slot returns the value that was set for an object, and the value can be replaced', () => {
   const slot = makeSlot<number>();

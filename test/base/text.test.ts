@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cut, messageOf, safeText, shown, visible } from '../../src/base/text.ts';
+import { cut, messageOf, safeText, shown, visible } from '#src/base/text.ts';
 import { anything, revokedProxy } from './hostile.ts';
 
 describe('safeText', () => {

@@ -1,7 +1,7 @@
 // The page of a receiver with a store in ClickHouse, which runs inside another process (see test/peers/clickhouse).
 import { DEFAULT_SCOPE } from 'runspan/receiver';
 import { afterAll, expect, test } from 'vitest';
-import { ClickHouseStore } from '../../src/receiver/store/clickhouse/clickhouse-store.ts';
+import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { startDatabase } from '../peers/clickhouse/database.ts';
 import { type Opened, openPage } from './page.ts';
 import { idOf, run } from './runs.ts';

@@ -7,7 +7,7 @@ import {
   type Receiver,
   type ReceiverOptions,
   type RunOperation,
-} from '../../src/receiver.ts';
+} from '#src/receiver.ts';
 import { connected } from './connected.ts';
 
 /** A page and its receiver. */

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createReceiver, DEFAULT_SCOPE, type Receiver } from '../../src/receiver.ts';
+import { createReceiver, DEFAULT_SCOPE, type Receiver } from '#src/receiver.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { openPage } from './page.ts';
 import { idOf, run } from './runs.ts';

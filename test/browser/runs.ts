@@ -1,4 +1,4 @@
-import type { RunFields, RunOperation } from '../../src/receiver.ts';
+import type { RunFields, RunOperation } from '#src/receiver.ts';
 
 /** Returns the id of a run by its number. Ids sort by number. */
 export function idOf(index: number): string {

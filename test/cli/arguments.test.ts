@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { version } from '../../src/base/version.ts';
-import { duration, size } from '../../src/cli/command-line.ts';
+import { version } from '#src/base/version.ts';
+import { duration, size } from '#src/cli/command-line.ts';
 import { runMain } from '../support/command.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_SCOPE, ranged } from '../../src/receiver.ts';
+import { DEFAULT_SCOPE, ranged } from '#src/receiver.ts';
 import { expectWhole, sendRequest } from '../receiver/killed-store.ts';
 import { openLocalStore, storePath } from '../receiver/local-store.ts';
 import { runRunspan, startNode } from '../support/program.ts';

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { hookVariables } from '../../src/cli/dev/hook-variables.ts';
-import { isPackageManager } from '../../src/register/package-manager.ts';
+import { hookVariables } from '#src/cli/dev/hook-variables.ts';
+import { isPackageManager } from '#src/register/package-manager.ts';
 
 const URL = 'http://127.0.0.1:4777';
 const OTLP = {

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { ADVICE } from '../../src/cli/init/advice.ts';
+import { ADVICE } from '#src/cli/init/advice.ts';
 import { anchorsOf } from '../package/page-links.ts';
 import { runMain } from '../support/command.ts';
 import { root, temporaryFolder } from '../support/folders.ts';

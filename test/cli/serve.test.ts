@@ -2,7 +2,7 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { readConfig } from '../../src/cli/serve/config.ts';
+import { readConfig } from '#src/cli/serve/config.ts';
 import { runMain } from '../support/command.ts';
 import { runRunspan, startRunspan } from '../support/program.ts';
 

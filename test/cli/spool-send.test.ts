@@ -1,9 +1,9 @@
 import { copyFileSync, mkdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { type SendOptions, sendSpool } from '../../src/cli/spool/send.ts';
-import type { Segment } from '../../src/export/spool/spool.ts';
-import { createReceiver } from '../../src/receiver.ts';
+import { type SendOptions, sendSpool } from '#src/cli/spool/send.ts';
+import type { Segment } from '#src/export/spool/spool.ts';
+import { createReceiver } from '#src/receiver.ts';
 import { runMain } from '../support/command.ts';
 import { root } from '../support/folders.ts';
 import { logLines } from '../support/log-lines.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { columnsOf, cut, quoted } from '../../src/cli/terminal-text.ts';
+import { columnsOf, cut, quoted } from '#src/cli/terminal-text.ts';
 
 it.each<[string, string]>([
   ['x'.repeat(80), `"${'x'.repeat(80)}"`],

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
-import { forwardedSignal } from '../../src/cli/dev/child.ts';
-import { environmentFor, waitForIdle } from '../../src/cli/dev/traced-child.ts';
-import { DEFAULT_SCOPE, MemoryStore } from '../../src/receiver.ts';
+import { forwardedSignal } from '#src/cli/dev/child.ts';
+import { environmentFor, waitForIdle } from '#src/cli/dev/traced-child.ts';
+import { DEFAULT_SCOPE, MemoryStore } from '#src/receiver.ts';
 import { makeRun } from '../support/records.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));

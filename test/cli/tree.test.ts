@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { columnsOf } from '../../src/cli/terminal-text.ts';
-import { drawTree as drawOutlines, type TreeOptions, treeOptionsFor } from '../../src/cli/tree.ts';
-import type { RunRecord } from '../../src/run/record.ts';
-import { isoTimestamp } from '../../src/run/time.ts';
+import { columnsOf } from '#src/cli/terminal-text.ts';
+import { drawTree as drawOutlines, type TreeOptions, treeOptionsFor } from '#src/cli/tree.ts';
+import type { RunRecord } from '#src/run/record.ts';
+import { isoTimestamp } from '#src/run/time.ts';
 import { makeOpenRun, makeRun, outlined } from '../support/records.ts';
 
 function lines(runs: readonly RunRecord[], options: Partial<TreeOptions> = {}): string[] {

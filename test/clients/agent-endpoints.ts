@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
-import type { AgentServer } from '../../src/clients/agent-server/agent-server.ts';
+import type { AgentServer } from '#src/clients/agent-server/agent-server.ts';
 
 /** A method of the client, its endpoints, and expectations that hold with any server. */
 export interface AgentEndpoint {

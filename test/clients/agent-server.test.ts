@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { AgentServer, type AgentServerOptions } from '../../src/clients.ts';
+import { AgentServer, type AgentServerOptions } from '#src/clients.ts';
 import { serve } from '../http/server.ts';
 import { agentEndpoints } from './agent-endpoints.ts';
 import { FORBIDDEN_KEY, KEY, serveAgents } from './agent-server.ts';

@@ -1,10 +1,10 @@
 import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { AgentThreads, type AgentThreadsOptions } from '../../src/clients/agent-server/protocol/agent-threads.ts';
-import type { ThreadEvent } from '../../src/clients/agent-server/protocol/thread-event.ts';
-import type { ThreadEvents } from '../../src/clients/agent-server/protocol/thread-events.ts';
-import { agentServerPaths, type ThreadPaths } from '../../src/clients/agent-server/protocol/thread-paths.ts';
-import { traceable } from '../../src/instrument/traceable.ts';
+import { AgentThreads, type AgentThreadsOptions } from '#src/clients/agent-server/protocol/agent-threads.ts';
+import type { ThreadEvent } from '#src/clients/agent-server/protocol/thread-event.ts';
+import type { ThreadEvents } from '#src/clients/agent-server/protocol/thread-events.ts';
+import { agentServerPaths, type ThreadPaths } from '#src/clients/agent-server/protocol/thread-paths.ts';
+import { traceable } from '#src/instrument/traceable.ts';
 import { serve } from '../http/server.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { serveThreads } from './thread-server.ts';

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
 import { Agent } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { Call } from '../../src/clients/endpoint.ts';
+import type { Call } from '#src/clients/endpoint.ts';
 import { unhandledRejections } from '../base/rejections.ts';
 import { serve } from '../http/server.ts';
 import { logLines } from '../support/log-lines.ts';

@@ -10,7 +10,7 @@ import {
   InvalidAnswerError,
   RunspanError,
   TimeoutError,
-} from '../../src/clients.ts';
+} from '#src/clients.ts';
 import { serve } from '../http/server.ts';
 import { thrownBy } from './make-api.ts';
 

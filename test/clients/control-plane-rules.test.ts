@@ -6,7 +6,7 @@ import {
   type DeploymentPatch,
   effectiveResources,
   type InvalidRequestError,
-} from '../../src/clients.ts';
+} from '#src/clients.ts';
 import { thrownBy } from './make-api.ts';
 
 const UUID = '0193b3a0-1111-7000-8000-000000000001';

@@ -8,9 +8,9 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { DEPLOYMENT_CREATE, DEPLOYMENT_PATCH } from '../../src/clients/control-plane/schemas.ts';
-import { type Spelling, SpellingTable } from '../../src/clients/control-plane/spelling.ts';
-import { parseRequest } from '../../src/clients/schema.ts';
+import { DEPLOYMENT_CREATE, DEPLOYMENT_PATCH } from '#src/clients/control-plane/schemas.ts';
+import { type Spelling, SpellingTable } from '#src/clients/control-plane/spelling.ts';
+import { parseRequest } from '#src/clients/schema.ts';
 import { requestBody } from '../support/request-body.ts';
 import { ObjectStore } from './object-store.ts';
 

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
-import { ControlPlane, type ControlPlaneOptions } from '../../src/clients/control-plane/control-plane.ts';
-import type { DeploymentCreate } from '../../src/clients/control-plane/deployment.ts';
+import { ControlPlane, type ControlPlaneOptions } from '#src/clients/control-plane/control-plane.ts';
+import type { DeploymentCreate } from '#src/clients/control-plane/deployment.ts';
 import { ControlPlaneServer, type ControlPlaneServerOptions } from './control-plane-server.ts';
 
 export const API_KEY = 'key-of-the-organisation';

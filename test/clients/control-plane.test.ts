@@ -1,10 +1,10 @@
 import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { ControlPlane } from '../../src/clients/control-plane/control-plane.ts';
-import type { Deployment } from '../../src/clients/control-plane/deployment.ts';
-import { ApiError, InvalidAnswerError, InvalidRequestError } from '../../src/clients/errors.ts';
-import { startRun, withRun } from '../../src/run/start-run.ts';
-import { recordRuns } from '../../src/testing.ts';
+import { ControlPlane } from '#src/clients/control-plane/control-plane.ts';
+import type { Deployment } from '#src/clients/control-plane/deployment.ts';
+import { ApiError, InvalidAnswerError, InvalidRequestError } from '#src/clients/errors.ts';
+import { startRun, withRun } from '#src/run/start-run.ts';
+import { recordRuns } from '#src/testing.ts';
 import type { ControlPlaneServer } from './control-plane-server.ts';
 import { API_KEY, makeDeployment, setUp } from './control-plane-set-up.ts';
 

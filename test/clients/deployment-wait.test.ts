@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Revision, RevisionError } from '../../src/clients/control-plane/revision.ts';
-import { startRun, withRun } from '../../src/run/start-run.ts';
-import { recordRuns } from '../../src/testing.ts';
+import { type Revision, RevisionError } from '#src/clients/control-plane/revision.ts';
+import { startRun, withRun } from '#src/run/start-run.ts';
+import { recordRuns } from '#src/testing.ts';
 import { makeDeployment, setUp } from './control-plane-set-up.ts';
 
 const NOWHERE = '0193b3a0-ffff-7000-8000-00000000000f';

@@ -6,10 +6,10 @@ import {
   type FeedbackServiceOptions,
   type FeedbackTokenRequest,
   submitFeedback,
-} from '../../src/clients.ts';
-import { startRun, withRun } from '../../src/index.ts';
-import { createReceiver } from '../../src/receiver.ts';
-import { recordRuns } from '../../src/testing.ts';
+} from '#src/clients.ts';
+import { startRun, withRun } from '#src/index.ts';
+import { createReceiver } from '#src/receiver.ts';
+import { recordRuns } from '#src/testing.ts';
 import { serve } from '../http/server.ts';
 import { thrownBy } from './make-api.ts';
 

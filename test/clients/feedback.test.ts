@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { FeedbackError, type FeedbackSubmission, feedbackLink, submitFeedback } from '../../src/clients.ts';
-import { startRun, withRun } from '../../src/index.ts';
-import { recordRuns } from '../../src/testing.ts';
+import { FeedbackError, type FeedbackSubmission, feedbackLink, submitFeedback } from '#src/clients.ts';
+import { startRun, withRun } from '#src/index.ts';
+import { recordRuns } from '#src/testing.ts';
 import { serve } from '../http/server.ts';
 import { thrownBy } from './make-api.ts';
 

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
-import { Api, type ApiOptions } from '../../src/clients/api.ts';
-import type { Call } from '../../src/clients/endpoint.ts';
+import { Api, type ApiOptions } from '#src/clients/api.ts';
+import type { Call } from '#src/clients/endpoint.ts';
 
 export const GET: Call = { name: 'things.get', method: 'GET', path: '/things', response: 'any' };
 export const POST: Call = { name: 'things.create', method: 'POST', path: '/things', body: { a: 1 }, response: 'any' };

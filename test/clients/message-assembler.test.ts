@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { type AssembledMessage, MessageAssembler } from '../../src/clients/agent-server/protocol/message-assembler.ts';
-import type { ThreadEvent } from '../../src/clients/agent-server/protocol/thread-event.ts';
-import { threadEventOf } from '../../src/clients/agent-server/protocol/thread-event-form.ts';
+import { type AssembledMessage, MessageAssembler } from '#src/clients/agent-server/protocol/message-assembler.ts';
+import type { ThreadEvent } from '#src/clients/agent-server/protocol/thread-event.ts';
+import { threadEventOf } from '#src/clients/agent-server/protocol/thread-event-form.ts';
 
 const event = (data: object, namespace: readonly string[] = [], node?: string, method = 'messages'): ThreadEvent =>
   threadEventOf({

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Page, PageList } from '../../src/clients/page.ts';
+import { Page, PageList } from '#src/clients/page.ts';
 
 /** A list of these pages. `asked` records the requested pages. */
 function listOf(...pages: number[][]): { list: PageList<number>; asked: number[] } {

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { AgentServer } from '../../src/clients/agent-server/agent-server.ts';
-import type { AgentEvent } from '../../src/clients/agent-server/streams/agent-event.ts';
-import type { RunStream } from '../../src/clients/agent-server/streams/run-stream.ts';
+import { AgentServer } from '#src/clients/agent-server/agent-server.ts';
+import type { AgentEvent } from '#src/clients/agent-server/streams/agent-event.ts';
+import type { RunStream } from '#src/clients/agent-server/streams/run-stream.ts';
 import { serve } from '../http/server.ts';
 import { collectUntil } from '../support/garbage.ts';
 import { gate } from '../support/gate.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Secrets } from '../../src/clients/secrets.ts';
+import { Secrets } from '#src/clients/secrets.ts';
 
 const KEY = 'k"y/ü+\n1 ';
 

@@ -7,8 +7,8 @@ import { pathToFileURL } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { type TarHeader, unpackTar } from 'modern-tar';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type SourceArchive, sourceArchive } from '../../src/clients/control-plane/upload/source-archive.ts';
-import { sourceFiles } from '../../src/clients/control-plane/upload/source-files.ts';
+import { type SourceArchive, sourceArchive } from '#src/clients/control-plane/upload/source-archive.ts';
+import { sourceFiles } from '#src/clients/control-plane/upload/source-files.ts';
 
 const CALL = 'deployments.uploadSource';
 

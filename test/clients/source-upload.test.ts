@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { ControlPlane, ControlPlaneOptions } from '../../src/clients/control-plane/control-plane.ts';
+import type { ControlPlane, ControlPlaneOptions } from '#src/clients/control-plane/control-plane.ts';
 import type { ControlPlaneServer, ControlPlaneServerOptions } from './control-plane-server.ts';
 import { makeDeployment, setUp } from './control-plane-set-up.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { missedEvents } from '../../src/clients/agent-server/protocol/thread-event.ts';
-import { threadEventOf } from '../../src/clients/agent-server/protocol/thread-event-form.ts';
+import { missedEvents } from '#src/clients/agent-server/protocol/thread-event.ts';
+import { threadEventOf } from '#src/clients/agent-server/protocol/thread-event-form.ts';
 
 const read = (data: unknown) =>
   threadEventOf({

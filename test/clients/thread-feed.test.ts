@@ -2,8 +2,8 @@ import '../support/virtual-timers.ts';
 
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { AgentThreads, type AgentThreadsOptions } from '../../src/clients/agent-server/protocol/agent-threads.ts';
-import type { ThreadEvents, ThreadEventsOptions } from '../../src/clients/agent-server/protocol/thread-events.ts';
+import { AgentThreads, type AgentThreadsOptions } from '#src/clients/agent-server/protocol/agent-threads.ts';
+import type { ThreadEvents, ThreadEventsOptions } from '#src/clients/agent-server/protocol/thread-events.ts';
 import { collectUntil } from '../support/garbage.ts';
 import { virtualClock } from '../support/virtual-clock.ts';
 import { reset, type Step, serveSteps, settled, startAlike, status } from './stepped-server.ts';

@@ -24,7 +24,7 @@ import {
   type ThreadResponse,
   type ThreadRunRequest,
   type ThreadState,
-} from '../../src/clients.ts';
+} from '#src/clients.ts';
 
 interface Chat {
   readonly messages: readonly { readonly content: string }[];

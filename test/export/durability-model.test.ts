@@ -2,7 +2,7 @@ import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
 import { afterAll, afterEach, expect, test } from 'vitest';
-import { diagnostics } from '../../src/base/diagnostics.ts';
+import { diagnostics } from '#src/base/diagnostics.ts';
 import { play, steps } from './model/steps.ts';
 import { World } from './model/world.ts';
 

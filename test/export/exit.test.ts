@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createReceiver } from '../../src/receiver.ts';
+import { createReceiver } from '#src/receiver.ts';
 import { type IngestServer, ingestServer, type Reply } from '../support/ingest-server.ts';
 import { runNames } from '../support/multipart-reader.ts';
 import { type Ended, moduleText, runNode, startNode } from '../support/program.ts';

@@ -1,8 +1,8 @@
 import { readdirSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { sendSpool } from '../../src/cli/spool/send.ts';
-import { type ConfigureOptions, createExporter, startRun } from '../../src/index.ts';
+import { sendSpool } from '#src/cli/spool/send.ts';
+import { type ConfigureOptions, createExporter, startRun } from '#src/index.ts';
 import { environmentOf } from '../support/environment.ts';
 import { ingestServer, type Received, type Reply } from '../support/ingest-server.ts';
 import { logLines } from '../support/log-lines.ts';

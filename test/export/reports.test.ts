@@ -2,7 +2,7 @@
 import '../support/virtual-timers.ts';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { publish, subscribe } from '../../src/run/stats.ts';
+import { publish, subscribe } from '#src/run/stats.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { advance, delivery, onFlush, settle, until } from '../support/delivery.ts';
 import { published } from '../support/published.ts';

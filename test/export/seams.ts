@@ -1,7 +1,5 @@
-import { fileURLToPath } from 'node:url';
 import { createServer, type Plugin, type ViteDevServer } from 'vite';
-
-const root = fileURLToPath(new URL('../..', import.meta.url));
+import { alias, root } from '../support/folders.ts';
 
 const HOOK = '__runspanAwaited';
 
@@ -33,6 +31,7 @@ export async function openSeams(): Promise<Seams> {
     logLevel: 'silent',
     appType: 'custom',
     esbuild: { target: 'es2022' },
+    resolve: { alias },
     optimizeDeps: { noDiscovery: true },
     server: { middlewareMode: true, hmr: false, ws: false, watch: null },
     plugins: [hookAwaits()],

@@ -1,11 +1,11 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { diagnostics } from '../../src/base/diagnostics.ts';
-import { DELAY_MAX_MS, defaultLimits } from '../../src/base/limits.ts';
-import type { ConfigureOptions } from '../../src/export/settings.ts';
-import { resolveSettings } from '../../src/export/settings.ts';
-import { defaultRedaction, hideAll, redact } from '../../src/payload/redact.ts';
+import { diagnostics } from '#src/base/diagnostics.ts';
+import { DELAY_MAX_MS, defaultLimits } from '#src/base/limits.ts';
+import type { ConfigureOptions } from '#src/export/settings.ts';
+import { resolveSettings } from '#src/export/settings.ts';
+import { defaultRedaction, hideAll, redact } from '#src/payload/redact.ts';
 import { environmentOf } from '../support/environment.ts';
 import { root } from '../support/folders.ts';
 import { polluted } from '../support/pollution.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { SpoolFs } from '../../src/export/spool/fs.ts';
+import type { SpoolFs } from '#src/export/spool/fs.ts';
 import { World } from '../export/model/world.ts';
 import { fail } from '../support/memory-fs.ts';
 import { virtualClock } from '../support/virtual-timers.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Stats } from '../../src/index.ts';
+import type { Stats } from '#src/index.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { startNode } from '../support/program.ts';

@@ -8,8 +8,8 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import { Agent } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { HttpClient } from '../../src/http/client.ts';
-import type { HttpClientOptions, HttpRequest, ResponseBody } from '../../src/http/transport.ts';
+import { HttpClient } from '#src/http/client.ts';
+import type { HttpClientOptions, HttpRequest, ResponseBody } from '#src/http/transport.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { gate } from '../support/gate.ts';
 import { accepting, acceptOne, type Connection, scriptServer } from '../support/script-server.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { NoAnswerError } from '../../src/http/errors.ts';
-import { failureOf, isBreak } from '../../src/http/failure.ts';
+import { NoAnswerError } from '#src/http/errors.ts';
+import { failureOf, isBreak } from '#src/http/failure.ts';
 import { revokedProxy } from '../base/hostile.ts';
 
 const coded = (code: string, message = 'to http://me:sk-secret@host') => Object.assign(new Error(message), { code });

@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { failureOf } from '../../src/http/failure.ts';
-import { FetchClient } from '../../src/http/fetch-client.ts';
-import type { HttpClientOptions, HttpRequest } from '../../src/http/transport.ts';
+import { failureOf } from '#src/http/failure.ts';
+import { FetchClient } from '#src/http/fetch-client.ts';
+import type { HttpClientOptions, HttpRequest } from '#src/http/transport.ts';
 import { type IngestServer, ingestServer, type Reply } from '../support/ingest-server.ts';
 
 const POST: HttpRequest = { method: 'POST', path: '/runs', body: ['{}'] };

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { failureOf } from '../../src/http/failure.ts';
-import { FetchClient } from '../../src/http/fetch-client.ts';
+import { failureOf } from '#src/http/failure.ts';
+import { FetchClient } from '#src/http/fetch-client.ts';
 
 const broken = (): ReadableStream<Uint8Array> =>
   new ReadableStream({ pull: (controller) => controller.error(new TypeError('network error')) });

@@ -4,7 +4,7 @@ import type { RequestListener } from 'node:http';
 import { connect } from 'node:net';
 import { build, type Rollup } from 'vite';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Proxies } from '../../src/http/connections.ts';
+import type { Proxies } from '#src/http/connections.ts';
 import { root } from '../support/folders.ts';
 import { gate } from '../support/gate.ts';
 import { bareEnvironment, moduleText, runNode } from '../support/program.ts';

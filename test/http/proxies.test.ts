@@ -4,10 +4,10 @@ import { type AddressInfo, connect, createServer as createNetServer, type Socket
 import { Readable } from 'node:stream';
 import { EnvHttpProxyAgent } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { HttpClient } from '../../src/http/client.ts';
-import { environmentProxies, type NamedProxy, type Proxies, proxyFor } from '../../src/http/connections.ts';
-import { failureOf } from '../../src/http/failure.ts';
-import { createExporter } from '../../src/runspan.ts';
+import { HttpClient } from '#src/http/client.ts';
+import { environmentProxies, type NamedProxy, type Proxies, proxyFor } from '#src/http/connections.ts';
+import { failureOf } from '#src/http/failure.ts';
+import { createExporter } from '#src/runspan.ts';
 import { logLines } from '../support/log-lines.ts';
 import { serve } from './server.ts';
 

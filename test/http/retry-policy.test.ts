@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { parseRetryAfter } from '../../src/http/retry.ts';
+import { parseRetryAfter } from '#src/http/retry.ts';
 
 /** Fri, 20 Nov 2026 07:22:40 GMT */
 const NOW_MS = 1_795_159_360_000;

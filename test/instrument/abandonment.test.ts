@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { traceable } from '../../src/instrument/traceable.ts';
+import { traceable } from '#src/instrument/traceable.ts';
 import { makeSink } from '../run/memory-sink.ts';
 import { collectUntil } from '../support/garbage.ts';
 import { virtualClock } from '../support/virtual-timers.ts';

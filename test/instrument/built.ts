@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll } from 'vitest';
-import type { RunRecord } from '../../src/run/record.ts';
+import type { RunRecord } from '#src/run/record.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
 import { type Ended, runNode } from '../support/program.ts';
 

@@ -1,8 +1,8 @@
 // biome-ignore-all lint/complexity/noThisInStatic: the tests check `this`.
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type TracedDecorator, traced } from '../../src/index.ts';
-import type { RunRecord } from '../../src/run/record.ts';
+import { type TracedDecorator, traced } from '#src/index.ts';
+import type { RunRecord } from '#src/run/record.ts';
 import { logLines } from '../support/log-lines.ts';
 import { built, run } from './built.ts';
 import { record } from './recorder.ts';

@@ -1,6 +1,6 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, test } from 'vitest';
-import { traceable } from '../../src/instrument/traceable.ts';
+import { traceable } from '#src/instrument/traceable.ts';
 import { ask, localModel, makeClient } from '../integrations/anthropic-client.ts';
 import { chunksOf } from '../integrations/local-openai.ts';
 import { record } from './recorder.ts';

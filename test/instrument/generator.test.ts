@@ -1,7 +1,7 @@
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
-import { traceable } from '../../src/instrument/traceable.ts';
-import { currentRun } from '../../src/run/start-run.ts';
+import { traceable } from '#src/instrument/traceable.ts';
+import { currentRun } from '#src/run/start-run.ts';
 import { gate } from '../support/gate.ts';
 import { record, treeOf } from './recorder.ts';
 

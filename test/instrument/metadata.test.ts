@@ -1,7 +1,7 @@
 // `reflect-metadata` stores metadata by function identity. The stand-in here has the methods needed for a copy;
 // test/peers/nestjs/ uses the real package.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { traceable, traced, traceMethods, withFlush } from '../../src/index.ts';
+import { traceable, traced, traceMethods, withFlush } from '#src/index.ts';
 import { logLines } from '../support/log-lines.ts';
 import { record } from './recorder.ts';
 

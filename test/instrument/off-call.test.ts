@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { traceable } from '../../src/instrument/traceable.ts';
-import { startRun, withExporter, withRun } from '../../src/run/start-run.ts';
-import { createExporter } from '../../src/runspan.ts';
+import { traceable } from '#src/instrument/traceable.ts';
+import { startRun, withExporter, withRun } from '#src/run/start-run.ts';
+import { createExporter } from '#src/runspan.ts';
 import { makeSink } from '../run/memory-sink.ts';
 import { record } from './recorder.ts';
 

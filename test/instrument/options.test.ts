@@ -1,10 +1,10 @@
 // The options of `traceable` and of `with`.
 import { describe, expect, test } from 'vitest';
-import type { TraceableOptions } from '../../src/instrument/plan.ts';
-import { traceable } from '../../src/instrument/traceable.ts';
-import { runIdFrom } from '../../src/run/ids.ts';
-import { currentRun } from '../../src/run/start-run.ts';
-import { recordRuns } from '../../src/testing/record-runs.ts';
+import type { TraceableOptions } from '#src/instrument/plan.ts';
+import { traceable } from '#src/instrument/traceable.ts';
+import { runIdFrom } from '#src/run/ids.ts';
+import { currentRun } from '#src/run/start-run.ts';
+import { recordRuns } from '#src/testing/record-runs.ts';
 import { makeSink } from '../run/memory-sink.ts';
 import { logLines } from '../support/log-lines.ts';
 import { record, treeOf } from './recorder.ts';

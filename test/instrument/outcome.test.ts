@@ -1,6 +1,6 @@
 import { AsyncLocalStorage, createHook, executionAsyncId, executionAsyncResource } from 'node:async_hooks';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { traceable } from '../../src/instrument/traceable.ts';
+import { traceable } from '#src/instrument/traceable.ts';
 import { unhandledRejections } from '../base/rejections.ts';
 import { gate } from '../support/gate.ts';
 import { type Program, runProgram } from './built.ts';

@@ -1,7 +1,7 @@
 // The option `stream`: a result that contains the stream.
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { type TraceableOptions, traceable } from '../../src/index.ts';
+import { type TraceableOptions, traceable } from '#src/index.ts';
 import { logLines } from '../support/log-lines.ts';
 import { record } from './recorder.ts';
 

@@ -4,7 +4,7 @@ import { PassThrough, Readable, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { expect, test } from 'vitest';
-import { traceable } from '../../src/instrument/traceable.ts';
+import { traceable } from '#src/instrument/traceable.ts';
 import { record } from './recorder.ts';
 
 type Log = (...effects: unknown[]) => void;

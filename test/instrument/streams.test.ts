@@ -2,8 +2,8 @@
 import { EventEmitter } from 'node:events';
 import { Readable, Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { traceable } from '../../src/instrument/traceable.ts';
-import { currentRun } from '../../src/run/start-run.ts';
+import { traceable } from '#src/instrument/traceable.ts';
+import { currentRun } from '#src/run/start-run.ts';
 import { logLines } from '../support/log-lines.ts';
 import { record, treeOf } from './recorder.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
-import { type MethodName, traceMethods } from '../../src/index.ts';
+import { type MethodName, traceMethods } from '#src/index.ts';
 import { logLines } from '../support/log-lines.ts';
 import { record, treeOf } from './recorder.ts';
 

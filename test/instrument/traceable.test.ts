@@ -1,8 +1,8 @@
 import { EventEmitter, once } from 'node:events';
 import { describe, expect, test } from 'vitest';
-import { traceable } from '../../src/instrument/traceable.ts';
-import { enteredContext } from '../../src/run/context.ts';
-import { currentRun } from '../../src/run/start-run.ts';
+import { traceable } from '#src/instrument/traceable.ts';
+import { enteredContext } from '#src/run/context.ts';
+import { currentRun } from '#src/run/start-run.ts';
 import { gate } from '../support/gate.ts';
 import { logLines } from '../support/log-lines.ts';
 import { runProgram } from './built.ts';

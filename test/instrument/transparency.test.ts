@@ -2,7 +2,7 @@
 import { types } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { traceable } from '../../src/instrument/traceable.ts';
+import { traceable } from '#src/instrument/traceable.ts';
 import { anything as maker } from '../base/hostile.ts';
 import { logLines } from '../support/log-lines.ts';
 import { record } from './recorder.ts';

@@ -1,6 +1,6 @@
 // The compiler checks these types: `npm run check` compiles this file. A line below `@ts-expect-error` must not compile.
 import { describe, expectTypeOf, test } from 'vitest';
-import { type Run, startRun, type Traceable, traceable, traced } from '../../src/index.ts';
+import { type Run, startRun, type Traceable, traceable, traced } from '#src/index.ts';
 
 const fail = (): never => {
   throw new Error('never called');

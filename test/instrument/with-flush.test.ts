@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { flushedAfter } from '../../src/instrument/with-flush.ts';
-import type { FlushLimit, FlushResult } from '../../src/run/sink.ts';
+import { flushedAfter } from '#src/instrument/with-flush.ts';
+import type { FlushLimit, FlushResult } from '#src/run/sink.ts';
 import { unhandledRejections } from '../base/rejections.ts';
 import { gate } from '../support/gate.ts';
 import { logLines } from '../support/log-lines.ts';

@@ -1,6 +1,6 @@
 // A call whose result nobody can read any more ends its run after the result is collected.
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { recordFetch } from '../../src/integrations/fetch/record-fetch.ts';
+import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { record } from '../instrument/recorder.ts';
 import { collectGarbage, collectUntil } from '../support/garbage.ts';
 import { chunksOf, localModel } from './local-openai.ts';

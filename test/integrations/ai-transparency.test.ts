@@ -3,9 +3,9 @@ import * as ai from 'ai';
 import { MockLanguageModelV3 } from 'ai/test';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
-import { unwrapModel, wrapModel } from '../../src/integrations/ai-sdk/model.ts';
-import { wrapAISDK } from '../../src/integrations/ai-sdk/sdk.ts';
-import { installSink } from '../../src/run/sink.ts';
+import { unwrapModel, wrapModel } from '#src/integrations/ai-sdk/model.ts';
+import { wrapAISDK } from '#src/integrations/ai-sdk/sdk.ts';
+import { installSink } from '#src/run/sink.ts';
 import { record } from '../instrument/recorder.ts';
 import { logLines } from '../support/log-lines.ts';
 

@@ -1,8 +1,8 @@
 // What holds for the clients of every SDK: options, derived clients, values that are not clients, and unwrapping.
 import { describe, expect, test } from 'vitest';
-import { traceable } from '../../src/instrument/traceable.ts';
-import type { TracedClientOptions } from '../../src/integrations/sdk-client.ts';
-import { recordRuns } from '../../src/testing/record-runs.ts';
+import { traceable } from '#src/instrument/traceable.ts';
+import type { TracedClientOptions } from '#src/integrations/sdk-client.ts';
+import { recordRuns } from '#src/testing/record-runs.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { makeSink } from '../run/memory-sink.ts';
 import { logLines } from '../support/log-lines.ts';

@@ -6,7 +6,7 @@ import { CohereClientV2 } from 'cohere-ai';
 import { Ollama } from 'ollama';
 import OpenAI from 'openai';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { recordFetch } from '../../src/integrations/fetch/record-fetch.ts';
+import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { record } from '../instrument/recorder.ts';
 import { chunksOf, onlyRun } from './local-openai.ts';
 import { events, json, lines, serveWire, type WireResponse } from './wire-server.ts';

@@ -6,8 +6,8 @@ import { tool } from '@langchain/core/tools';
 import { ChatOpenAI } from '@langchain/openai';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { RunspanCallbackHandler } from '../../src/integrations/langchain/handler.ts';
-import type { RunRecord } from '../../src/run/record.ts';
+import { RunspanCallbackHandler } from '#src/integrations/langchain/handler.ts';
+import type { RunRecord } from '#src/run/record.ts';
 import { record } from '../instrument/recorder.ts';
 import { localModel } from './local-openai.ts';
 

@@ -11,8 +11,8 @@ import {
 } from '@langchain/core/messages';
 import { ChatPromptValue, ImagePromptValue, StringPromptValue } from '@langchain/core/prompt_values';
 import { describe, expect, test } from 'vitest';
-import { plainInputs, plainOutputs, toolInputs } from '../../src/integrations/langchain/payload.ts';
-import type { Fields } from '../../src/payload/fields.ts';
+import { plainInputs, plainOutputs, toolInputs } from '#src/integrations/langchain/payload.ts';
+import type { Fields } from '#src/payload/fields.ts';
 
 const message = new HumanMessage('a');
 const plain = { role: 'user', content: 'a' };

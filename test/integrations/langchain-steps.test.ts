@@ -8,9 +8,9 @@ import { tool } from '@langchain/core/tools';
 import { FakeListChatModel } from '@langchain/core/utils/testing';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
-import { traceable } from '../../src/index.ts';
-import { RunspanCallbackHandler } from '../../src/integrations/langchain/handler.ts';
-import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
+import { traceable } from '#src/index.ts';
+import { RunspanCallbackHandler } from '#src/integrations/langchain/handler.ts';
+import { currentRun, startRun, withRun } from '#src/run/start-run.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { makeSink } from '../run/memory-sink.ts';
 import { collectGarbage } from '../support/garbage.ts';
@@ -266,7 +266,7 @@ test('a broken stream of several completions keeps the text of the first', async
 
 test('a step stays open after its list of tags is collected if LangChain ends steps with other lists', async () => {
   forgetPackage();
-  const fresh = await import('../../src/langchain.ts');
+  const fresh = await import('#src/langchain.ts');
   const sink = makeSink();
   const own = new fresh.RunspanCallbackHandler({ exporter: sink });
   own.handleChainStart({}, {}, 'one', undefined, []);

@@ -2,9 +2,9 @@
 // the question and counts words as tokens.
 import OpenAI, { AzureOpenAI } from 'openai';
 import { describe, expect, test } from 'vitest';
-import { wrapOpenAI } from '../../src/integrations/openai/client.ts';
-import type { RunRecord } from '../../src/run/record.ts';
-import { withContext } from '../../src/run/start-run.ts';
+import { wrapOpenAI } from '#src/integrations/openai/client.ts';
+import type { RunRecord } from '#src/run/record.ts';
+import { withContext } from '#src/run/start-run.ts';
 import { record } from '../instrument/recorder.ts';
 import { chunksOf, localModel, lookUp, onlyRun, tea, tracedClient, weather } from './local-openai.ts';
 

@@ -1,11 +1,11 @@
 // How requests and responses of each service are recorded, without a client.
 import { describe, expect, test } from 'vitest';
-import { generatedAnswer, modelReader, operationReader } from '../../src/integrations/ai-sdk/answer.ts';
-import { describeModelCall, describeOperation } from '../../src/integrations/ai-sdk/calls.ts';
-import { messageCall as message } from '../../src/integrations/anthropic/calls.ts';
-import type { AnswerReader, CallReader, Fold } from '../../src/integrations/call-reader.ts';
-import { eventReader } from '../../src/integrations/deltas.ts';
-import { openaiCalls } from '../../src/integrations/openai/calls.ts';
+import { generatedAnswer, modelReader, operationReader } from '#src/integrations/ai-sdk/answer.ts';
+import { describeModelCall, describeOperation } from '#src/integrations/ai-sdk/calls.ts';
+import { messageCall as message } from '#src/integrations/anthropic/calls.ts';
+import type { AnswerReader, CallReader, Fold } from '#src/integrations/call-reader.ts';
+import { eventReader } from '#src/integrations/deltas.ts';
+import { openaiCalls } from '#src/integrations/openai/calls.ts';
 
 const { chat } = openaiCalls;
 

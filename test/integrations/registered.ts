@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
-import { createReceiver } from '../../src/receiver.ts';
-import type { RunRecord } from '../../src/run/record.ts';
+import { createReceiver } from '#src/receiver.ts';
+import type { RunRecord } from '#src/run/record.ts';
 import { type Ended, startProgram } from '../support/program.ts';
 import { localModel } from './local-openai.ts';
 

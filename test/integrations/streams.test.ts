@@ -1,10 +1,10 @@
 // How the run of a streamed answer ends, for each way to consume a stream and for each service.
 import { describe, expect, test } from 'vitest';
+import { followStream } from '#src/integrations/answer-stream.ts';
+import type { AnswerReader } from '#src/integrations/call-reader.ts';
+import { wrapOpenAI } from '#src/integrations/openai/client.ts';
+import type { RunRecord } from '#src/run/record.ts';
 import type { LocalModel } from '../../examples/local-model/server.js';
-import { followStream } from '../../src/integrations/answer-stream.ts';
-import type { AnswerReader } from '../../src/integrations/call-reader.ts';
-import { wrapOpenAI } from '../../src/integrations/openai/client.ts';
-import type { RunRecord } from '../../src/run/record.ts';
 import { record } from '../instrument/recorder.ts';
 import { LIMITS, makeRun } from '../run/memory-sink.ts';
 import { logLines } from '../support/log-lines.ts';

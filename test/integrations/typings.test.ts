@@ -12,10 +12,10 @@ import { MockLanguageModelV3 } from 'ai/test';
 import OpenAI, { type AzureOpenAI } from 'openai';
 import { expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import { unwrapModel, wrapAISDK, wrapModel } from '../../src/ai.ts';
-import { unwrapAnthropic, wrapAnthropic } from '../../src/anthropic.ts';
-import { RunspanCallbackHandler, type RunspanCallbackHandlerOptions } from '../../src/langchain.ts';
-import { unwrapOpenAI, wrapOpenAI } from '../../src/openai.ts';
+import { unwrapModel, wrapAISDK, wrapModel } from '#src/ai.ts';
+import { unwrapAnthropic, wrapAnthropic } from '#src/anthropic.ts';
+import { RunspanCallbackHandler, type RunspanCallbackHandlerOptions } from '#src/langchain.ts';
+import { unwrapOpenAI, wrapOpenAI } from '#src/openai.ts';
 
 declare const azure: AzureOpenAI;
 declare const client: Anthropic;

@@ -1,10 +1,10 @@
 // Token counts and costs, as the documentation of each service describes them. Token details have the names used by
 // LangSmith's wrappers (langsmith 0.10.5), so that its prices apply.
 import { expect, test } from 'vitest';
-import { startRun } from '../../src/index.ts';
-import { usageOf } from '../../src/integrations/ai-sdk/answer.ts';
-import { messageCall } from '../../src/integrations/anthropic/calls.ts';
-import { openaiCalls } from '../../src/integrations/openai/calls.ts';
+import { startRun } from '#src/index.ts';
+import { usageOf } from '#src/integrations/ai-sdk/answer.ts';
+import { messageCall } from '#src/integrations/anthropic/calls.ts';
+import { openaiCalls } from '#src/integrations/openai/calls.ts';
 import { record } from '../instrument/recorder.ts';
 
 const openai = (usage: object, service_tier?: string) =>

@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { fromHeaders, RunspanError, runIdFrom, withContext, withRun } from '../../src/index.ts';
-import * as entry from '../../src/langsmith.ts';
-import { createReceiver } from '../../src/receiver.ts';
+import { fromHeaders, RunspanError, runIdFrom, withContext, withRun } from '#src/index.ts';
+import * as entry from '#src/langsmith.ts';
+import { createReceiver } from '#src/receiver.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { root } from '../support/folders.ts';
 import { logLines } from '../support/log-lines.ts';

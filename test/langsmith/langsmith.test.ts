@@ -2,7 +2,7 @@
 // runs must match, except for the differences below, which docs/from-langsmith.md lists.
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createReceiver, type Receiver } from '../../src/receiver.ts';
+import { createReceiver, type Receiver } from '#src/receiver.ts';
 import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
 import { startNode } from '../support/program.ts';
 

@@ -1,10 +1,12 @@
 import { defineConfig } from 'vitest/config';
+import { alias } from '../support/folders.ts';
 
 const given = process.env.MUTANT_TESTS;
 
 /** The tests that have to notice a mutant. */
 export default defineConfig({
   esbuild: { target: 'es2022' },
+  resolve: { alias },
   test: {
     include: given ? given.split(',') : ['test/{export,payload,run}/**/*.test.ts'],
     exclude: ['**/node_modules/**', '**/*-fuzz.test.ts'],

@@ -3,10 +3,10 @@ import * as ai from 'ai';
 import { MockLanguageModelV3 } from 'ai/test';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { wrapAISDK } from '../../src/ai.ts';
-import type { Attributes } from '../../src/otel/conventions/values.ts';
-import type { SpanLike } from '../../src/otel.ts';
-import type { RunRecorder } from '../../src/testing.ts';
+import { wrapAISDK } from '#src/ai.ts';
+import type { Attributes } from '#src/otel/conventions/values.ts';
+import type { SpanLike } from '#src/otel.ts';
+import type { RunRecorder } from '#src/testing.ts';
 import { expectFields, expectRun, flat, mapped, spanTest } from './mapped.ts';
 import { setUp } from './set-up.ts';
 

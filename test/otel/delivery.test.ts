@@ -10,10 +10,10 @@ import {
   type SpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, expectTypeOf, onTestFinished, test } from 'vitest';
-import type { Limits } from '../../src/base/limits.ts';
-import { createExporter } from '../../src/index.ts';
-import { RunSpanExporter, RunSpanProcessor, type RunSpanProcessorOptions, type SpanLike } from '../../src/otel.ts';
-import { createReceiver } from '../../src/receiver.ts';
+import type { Limits } from '#src/base/limits.ts';
+import { createExporter } from '#src/index.ts';
+import { RunSpanExporter, RunSpanProcessor, type RunSpanProcessorOptions, type SpanLike } from '#src/otel.ts';
+import { createReceiver } from '#src/receiver.ts';
 import { gate } from '../support/gate.ts';
 import { ingestServer, type Reply } from '../support/ingest-server.ts';
 import { logLines } from '../support/log-lines.ts';

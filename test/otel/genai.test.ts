@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Attributes } from '../../src/otel/conventions/values.ts';
+import type { Attributes } from '#src/otel/conventions/values.ts';
 import { expectFields, expectRun, mapped, spanTest } from './mapped.ts';
 
 const testSpan = spanTest('gen_ai.operation.name');

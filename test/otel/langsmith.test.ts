@@ -1,6 +1,6 @@
 // https://docs.langchain.com/langsmith/trace-with-opentelemetry#supported-opentelemetry-attribute-and-event-mapping
 import { describe, expect, test } from 'vitest';
-import type { Attributes } from '../../src/otel/conventions/values.ts';
+import type { Attributes } from '#src/otel/conventions/values.ts';
 import { expectRun, type Mapped, mapped } from './mapped.ts';
 
 const ofKind = (kind: string, attributes: Attributes) => mapped({ 'langsmith.span.kind': kind, ...attributes });

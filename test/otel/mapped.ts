@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { defaultLimits } from '../../src/base/limits.ts';
-import type { Attributes } from '../../src/otel/conventions/values.ts';
-import { projectOf, type SpanCapture, spanToRun } from '../../src/otel/mapping/span-to-run.ts';
-import type { SpanLike } from '../../src/otel.ts';
-import { payloadRules } from '../../src/payload/limits.ts';
+import { defaultLimits } from '#src/base/limits.ts';
+import type { Attributes } from '#src/otel/conventions/values.ts';
+import { projectOf, type SpanCapture, spanToRun } from '#src/otel/mapping/span-to-run.ts';
+import type { SpanLike } from '#src/otel.ts';
+import { payloadRules } from '#src/payload/limits.ts';
 import { bareSpan } from '../support/bare-span.ts';
 
 const OWN_NAME = 'span';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { vocabularies } from '../../src/otel/mapping/row-index.ts';
+import { vocabularies } from '#src/otel/mapping/row-index.ts';
 import { notes } from '../package/attribute-notes.ts';
 import { expectRun, flat, mapped } from './mapped.ts';
 

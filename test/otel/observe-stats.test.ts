@@ -2,7 +2,7 @@
 
 import type { Attributes, BatchObservableCallback, Meter, MetricOptions, Observable } from '@opentelemetry/api';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
-import { publish } from '../../src/run/stats.ts';
+import { publish } from '#src/run/stats.ts';
 import { environmentOf } from '../support/environment.ts';
 import { forgetPackage } from '../support/fresh-copy.ts';
 import { ingestServer } from '../support/ingest-server.ts';
@@ -48,8 +48,8 @@ function makeMeter(record?: () => never) {
 /** Loads the package anew, and returns its warnings too. */
 async function started() {
   forgetPackage();
-  const runspan = { ...(await import('../../src/index.ts')), ...(await import('../../src/otel.ts')) };
-  const { diagnostics } = await import('../../src/base/diagnostics.ts');
+  const runspan = { ...(await import('#src/index.ts')), ...(await import('#src/otel.ts')) };
+  const { diagnostics } = await import('#src/base/diagnostics.ts');
   const lines: string[] = [];
   diagnostics.setLog((level, line) => level === 'warn' && lines.push(line));
   onTestFinished(async () => {

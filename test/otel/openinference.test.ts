@@ -1,6 +1,6 @@
 // https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conventions.md
 import { describe, expect, test } from 'vitest';
-import type { Attributes } from '../../src/otel/conventions/values.ts';
+import type { Attributes } from '#src/otel/conventions/values.ts';
 import { expectFields, expectRun, flat, mapped, spanTest } from './mapped.ts';
 
 const testSpan = spanTest('openinference.span.kind');

@@ -1,9 +1,9 @@
 // Names from https://opentelemetry.io/docs/specs/semconv/ (`http/http-spans/` and its version 1.20, `db/database-spans/`,
 // `messaging/messaging-spans/`, `rpc/rpc-spans/`, `faas/faas-spans/`) and the GenAI conventions for MCP.
 import { describe, expect, test } from 'vitest';
-import type { Attributes } from '../../src/otel/conventions/values.ts';
-import { RunSpanProcessor } from '../../src/otel.ts';
-import { recordRuns } from '../../src/testing.ts';
+import type { Attributes } from '#src/otel/conventions/values.ts';
+import { RunSpanProcessor } from '#src/otel.ts';
+import { recordRuns } from '#src/testing.ts';
 import { expectFields, expectRun, type FieldRow, type Mapped, mapped as spanMapped } from './mapped.ts';
 import { runNamed, setUp } from './set-up.ts';
 

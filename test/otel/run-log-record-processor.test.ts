@@ -1,6 +1,6 @@
 import { type Attributes, SpanStatusCode } from '@opentelemetry/api';
 import { describe, expect, test } from 'vitest';
-import { type LogRecordLike, RunLogRecordProcessor, RunSpanProcessor } from '../../src/otel.ts';
+import { type LogRecordLike, RunLogRecordProcessor, RunSpanProcessor } from '#src/otel.ts';
 import { logLines } from '../support/log-lines.ts';
 import { notingSink, runNamed, setUp } from './set-up.ts';
 

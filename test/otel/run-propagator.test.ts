@@ -10,9 +10,9 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { describe, expect, expectTypeOf, test } from 'vitest';
-import { startRun, toHeaders, traceable, withRun } from '../../src/index.ts';
-import { RunPropagator, type RunPropagatorOptions, RunSpanProcessor } from '../../src/otel.ts';
-import { recordRuns } from '../../src/testing.ts';
+import { startRun, toHeaders, traceable, withRun } from '#src/index.ts';
+import { RunPropagator, type RunPropagatorOptions, RunSpanProcessor } from '#src/otel.ts';
+import { recordRuns } from '#src/testing.ts';
 import { logLines } from '../support/log-lines.ts';
 import { below, inSpan, noting, notingSink, runNamed, setUp, tree } from './set-up.ts';
 

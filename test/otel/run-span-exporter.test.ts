@@ -7,8 +7,8 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type ExportResultLike, RunSpanExporter, RunSpanProcessor, type SpanLike } from '../../src/otel.ts';
-import { recordRuns } from '../../src/testing.ts';
+import { type ExportResultLike, RunSpanExporter, RunSpanProcessor, type SpanLike } from '#src/otel.ts';
+import { recordRuns } from '#src/testing.ts';
 import { logLines } from '../support/log-lines.ts';
 import { below, inSpan, nest, notingSink, otelOf, runNamed, setUp, soon, tree } from './set-up.ts';
 

@@ -2,12 +2,12 @@ import { context, type Span, type Tracer, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { BasicTracerProvider, type Sampler, type SpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { onTestFinished } from 'vitest';
-import { traceable } from '../../src/index.ts';
-import { RunSpanProcessor, type SpanLike } from '../../src/otel.ts';
-import { describeOpenRun, type EncodedRun } from '../../src/run/encoded-run.ts';
-import type { RunRecord } from '../../src/run/record.ts';
-import type { RunSink } from '../../src/run/sink.ts';
-import { type RunRecorder, recordRuns } from '../../src/testing.ts';
+import { traceable } from '#src/index.ts';
+import { RunSpanProcessor, type SpanLike } from '#src/otel.ts';
+import { describeOpenRun, type EncodedRun } from '#src/run/encoded-run.ts';
+import type { RunRecord } from '#src/run/record.ts';
+import type { RunSink } from '#src/run/sink.ts';
+import { type RunRecorder, recordRuns } from '#src/testing.ts';
 import { bareSpan } from '../support/bare-span.ts';
 
 interface SetUp {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { SpanLike } from '../../src/otel.ts';
+import type { SpanLike } from '#src/otel.ts';
 import { mapped } from './mapped.ts';
 
 const STACK = 'TypeError: no such tool\n    at call (file:///app.js:1:2)\n    at main (file:///app.js:3:4)';

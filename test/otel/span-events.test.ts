@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { SpanLike } from '../../src/otel.ts';
+import type { SpanLike } from '#src/otel.ts';
 import { expectRun, mapped } from './mapped.ts';
 
 type Event = readonly [name: string, attributes?: Record<string, unknown>];

@@ -1,6 +1,6 @@
 import { ROOT_CONTEXT } from '@opentelemetry/api';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { RunSpanProcessor, type ShouldExport } from '../../src/otel.ts';
+import { RunSpanProcessor, type ShouldExport } from '#src/otel.ts';
 import { unhandledRejections } from '../base/rejections.ts';
 import { logLines } from '../support/log-lines.ts';
 import { finished, inSpan, nest, notingSink, setUp, soon, tree } from './set-up.ts';

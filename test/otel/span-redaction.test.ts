@@ -1,10 +1,10 @@
 import { SpanStatusCode } from '@opentelemetry/api';
 import { expect, test } from 'vitest';
-import { defaultLimits } from '../../src/base/limits.ts';
-import { redact } from '../../src/index.ts';
-import { RunSpanProcessor } from '../../src/otel.ts';
-import { payloadRules } from '../../src/payload/limits.ts';
-import { recordRuns } from '../../src/testing.ts';
+import { defaultLimits } from '#src/base/limits.ts';
+import { redact } from '#src/index.ts';
+import { RunSpanProcessor } from '#src/otel.ts';
+import { payloadRules } from '#src/payload/limits.ts';
+import { recordRuns } from '#src/testing.ts';
 import { noting, setUp } from './set-up.ts';
 
 const SECRET = 'SSSSSSSS';

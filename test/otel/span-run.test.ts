@@ -1,11 +1,11 @@
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createExporter } from '../../src/index.ts';
-import { RunSpanProcessor } from '../../src/otel.ts';
-import { createReceiver } from '../../src/receiver.ts';
-import { spanRunId } from '../../src/run/ids.ts';
-import { recordRuns } from '../../src/testing.ts';
+import { createExporter } from '#src/index.ts';
+import { RunSpanProcessor } from '#src/otel.ts';
+import { createReceiver } from '#src/receiver.ts';
+import { spanRunId } from '#src/run/ids.ts';
+import { recordRuns } from '#src/testing.ts';
 import { logLines } from '../support/log-lines.ts';
 import { moduleText, runNode } from '../support/program.ts';
 import { expectRun, mapped } from './mapped.ts';

@@ -1,11 +1,11 @@
 import { context, ROOT_CONTEXT, type Span, trace } from '@opentelemetry/api';
 import { SamplingDecision } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { startRun, traceable, withRun } from '../../src/index.ts';
-import { RunSpanProcessor, type RunSpanProcessorOptions } from '../../src/otel.ts';
-import type { TraceStart } from '../../src/run/sink.ts';
-import { compactTimestamp } from '../../src/run/time.ts';
-import { recordRuns } from '../../src/testing.ts';
+import { startRun, traceable, withRun } from '#src/index.ts';
+import { RunSpanProcessor, type RunSpanProcessorOptions } from '#src/otel.ts';
+import type { TraceStart } from '#src/run/sink.ts';
+import { compactTimestamp } from '#src/run/time.ts';
+import { recordRuns } from '#src/testing.ts';
 import { below, finished, inSpan, nest, noting, notingSink, otelOf, runNamed, setUp, soon, tree } from './set-up.ts';
 
 const remote = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1, isRemote: true };

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import type { RunSink } from '../../src/run/sink.ts';
+import type { RunSink } from '#src/run/sink.ts';
 
 // Must run before the library loads the clock and the timers of the process.
 const clock = vi.hoisted(() => {
@@ -15,7 +15,7 @@ const clock = vi.hoisted(() => {
   return time;
 });
 
-const { RunSpanExporter, RunSpanProcessor } = await import('../../src/otel.ts');
+const { RunSpanExporter, RunSpanProcessor } = await import('#src/otel.ts');
 const { notingSink } = await import('./set-up.ts');
 const { bareSpan } = await import('../support/bare-span.ts');
 

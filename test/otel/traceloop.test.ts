@@ -1,7 +1,7 @@
 // Meaning of the attributes: https://www.traceloop.com/docs/openllmetry/contributing/semantic-conventions and
 // https://github.com/traceloop/openllmetry-js/blob/main/packages/ai-semantic-conventions/src/SemanticAttributes.ts
 import { describe, expect, test } from 'vitest';
-import type { Attributes } from '../../src/otel/conventions/values.ts';
+import type { Attributes } from '#src/otel/conventions/values.ts';
 import { expectFields, expectRun, mapped, spanTest } from './mapped.ts';
 
 const testSpan = spanTest('traceloop.span.kind');

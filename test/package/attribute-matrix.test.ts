@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { vocabularies } from '../../src/otel/mapping/row-index.ts';
+import { vocabularies } from '#src/otel/mapping/row-index.ts';
 import { mapped } from '../otel/mapped.ts';
 import { attributeMatrix, groupsOf } from './attribute-matrix.ts';
 import { notes } from './attribute-notes.ts';

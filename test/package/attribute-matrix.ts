@@ -1,5 +1,5 @@
-import type { Attributes } from '../../src/otel/conventions/values.ts';
-import { type Row, type Vocabulary, WHOLE } from '../../src/otel/conventions/vocabulary.ts';
+import type { Attributes } from '#src/otel/conventions/values.ts';
+import { type Row, type Vocabulary, WHOLE } from '#src/otel/conventions/vocabulary.ts';
 import { type Notes, notes } from './attribute-notes.ts';
 
 /** Where the fields of a group are in a run. */

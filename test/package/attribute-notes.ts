@@ -1,4 +1,4 @@
-import type { Attributes } from '../../src/otel/conventions/values.ts';
+import type { Attributes } from '#src/otel/conventions/values.ts';
 
 /** The facts about a vocabulary that its tables do not contain. */
 export interface Notes {

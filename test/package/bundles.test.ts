@@ -101,7 +101,7 @@ it('a bundle of the clients for browsers has no module and no global of Node', a
 it('a bundle of the package for browsers has all its exports, and at most 10 KB, compressed', async () => {
   const { text, metafile } = await browserBundle(`export * from 'runspan'`);
   const names = Object.values(metafile.outputs).flatMap(({ exports }) => exports);
-  expect(names.sort()).toEqual(Object.keys(await import('../../src/index.ts')).sort());
+  expect(names.sort()).toEqual(Object.keys(await import('#src/index.ts')).sort());
   expect(gzipSync(text).length).toBeLessThanOrEqual(10_000);
 });
 
@@ -118,7 +118,7 @@ it.each(['', '/ai', '/anthropic', '/langchain', '/openai', '/register'])(
 it('the clients for browsers have the exports of the clients for Node', async () => {
   const { metafile } = await browserBundle(`export * from 'runspan/clients'`);
   const names = Object.values(metafile.outputs).flatMap(({ exports }) => exports);
-  expect(names.sort()).toEqual(Object.keys(await import('../../src/clients.ts')).sort());
+  expect(names.sort()).toEqual(Object.keys(await import('#src/clients.ts')).sort());
 });
 
 it.each([

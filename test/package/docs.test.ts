@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { errorCodes } from '../../src/base/errors.ts';
+import { errorCodes } from '#src/base/errors.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
 import { runNode } from '../support/program.ts';
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { errorCodes } from '../../src/base/errors.ts';
+import { errorCodes } from '#src/base/errors.ts';
 import { comparable, type DiagnosticLine, diagnosticLines } from './diagnostic-lines.ts';
 import { filesUnder, read } from './repository.ts';
 import { sourceFacts } from './source-facts.ts';

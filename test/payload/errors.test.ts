@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { errorText } from '../../src/payload/errors.ts';
+import { errorText } from '#src/payload/errors.ts';
 import { anything, revokedProxy } from '../base/hostile.ts';
 
 /** An error with a stack as V8 writes it, without the paths of this machine. */

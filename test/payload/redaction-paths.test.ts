@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { redact } from '../../src/payload/redact.ts';
-import type { Step } from '../../src/payload/redaction-paths.ts';
-import { serialize } from '../../src/payload/serialize.ts';
+import { redact } from '#src/payload/redact.ts';
+import type { Step } from '#src/payload/redaction-paths.ts';
+import { serialize } from '#src/payload/serialize.ts';
 import { LIMITS } from '../run/memory-sink.ts';
 import { logLines } from '../support/log-lines.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { traceable } from '../../src/index.ts';
-import { recordRuns } from '../../src/testing.ts';
+import { traceable } from '#src/index.ts';
+import { recordRuns } from '#src/testing.ts';
 import { collectGarbage } from '../support/garbage.ts';
 import { KEPT, MASKED } from './redaction-cases.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { redact } from '../../src/payload/redact.ts';
-import { serialize } from '../../src/payload/serialize.ts';
+import { redact } from '#src/payload/redact.ts';
+import { serialize } from '#src/payload/serialize.ts';
 import { LIMITS } from '../run/memory-sink.ts';
 
 /** Whether a value under a key is masked. The default looks like a credential. */

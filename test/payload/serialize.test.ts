@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { PayloadLimits } from '../../src/payload/plain.ts';
-import { redact } from '../../src/payload/redact.ts';
-import { encodePayload, serialize } from '../../src/payload/serialize.ts';
+import type { PayloadLimits } from '#src/payload/plain.ts';
+import { redact } from '#src/payload/redact.ts';
+import { encodePayload, serialize } from '#src/payload/serialize.ts';
 import { revokedProxy } from '../base/hostile.ts';
 import { LIMITS, makeSink } from '../run/memory-sink.ts';
 import { collected } from '../support/garbage.ts';

@@ -3,7 +3,7 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { serialize } from '../../src/payload/serialize.ts';
+import { serialize } from '#src/payload/serialize.ts';
 import { revokedProxy, throwingProxy } from '../base/hostile.ts';
 import { unhandledRejections } from '../base/rejections.ts';
 import { LIMITS } from '../run/memory-sink.ts';

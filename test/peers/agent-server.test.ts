@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AgentEvent, AgentServer, submitFeedback } from '../../src/clients.ts';
-import { configure, flush, shutdown, traceable } from '../../src/index.ts';
-import { createReceiver } from '../../src/receiver.ts';
+import { type AgentEvent, AgentServer, submitFeedback } from '#src/clients.ts';
+import { configure, flush, shutdown, traceable } from '#src/index.ts';
+import { createReceiver } from '#src/receiver.ts';
 import { agentEndpoints } from '../clients/agent-endpoints.ts';
 import { type Agents, startAgents } from './agent-server/agents.ts';
 import { cutBehind } from './agent-server/cut.ts';

@@ -1,12 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import {
-  AgentThreads,
-  agentServerPaths,
-  MessageAssembler,
-  type ThreadEvent,
-  type ThreadEvents,
-} from '../../src/clients.ts';
-import { createReceiver } from '../../src/receiver.ts';
+import { AgentThreads, agentServerPaths, MessageAssembler, type ThreadEvent, type ThreadEvents } from '#src/clients.ts';
+import { createReceiver } from '#src/receiver.ts';
 import { type Agents, startAgents } from './agent-server/agents.ts';
 import { cutBehind } from './agent-server/cut.ts';
 import { sdkEventIds } from './agent-server/sdk-events.mjs';

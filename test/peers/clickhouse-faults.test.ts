@@ -2,12 +2,12 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, afterEach, expect, onTestFinished, test } from 'vitest';
-import { createExporter, startRun } from '../../src/index.ts';
-import { ClickHouseStore } from '../../src/receiver/store/clickhouse/clickhouse-store.ts';
-import { id, patch, post, runsOf, second, simple } from '../../src/receiver/store/conformance/support.ts';
-import { ranged } from '../../src/receiver/store/run-filter.ts';
-import type { Store } from '../../src/receiver/store/store.ts';
-import { MemoryStore, type Receiver } from '../../src/receiver.ts';
+import { createExporter, startRun } from '#src/index.ts';
+import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
+import { id, patch, post, runsOf, second, simple } from '#src/receiver/store/conformance/support.ts';
+import { ranged } from '#src/receiver/store/run-filter.ts';
+import type { Store } from '#src/receiver/store/store.ts';
+import { MemoryStore, type Receiver } from '#src/receiver.ts';
 import { call, type Reply, sendJson, start } from '../receiver/wire.ts';
 import { listen } from '../support/listen.ts';
 import { logLines } from '../support/log-lines.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { ControlPlane } from '../../src/clients/control-plane/control-plane.ts';
+import { ControlPlane } from '#src/clients/control-plane/control-plane.ts';
 import { ControlPlaneServer, type ControlPlaneServerOptions } from '../clients/control-plane-server.ts';
 
 // The client of the platform's own command line. It is a part of that package, which exports nothing.

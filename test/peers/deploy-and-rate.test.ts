@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { createReceiver } from '../../src/receiver.ts';
+import { createReceiver } from '#src/receiver.ts';
 import { ControlPlaneServer } from '../clients/control-plane-server.ts';
 import { runNode } from '../support/program.ts';
 import { startAgents } from './agent-server/agents.ts';

@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createReceiver, type Receiver } from '#src/receiver.ts';
 import { type LocalModel, startLocalModel } from '../../examples/local-model/server.js';
-import { createReceiver, type Receiver } from '../../src/receiver.ts';
 import { guides, read } from '../package/repository.ts';
 import { masked, snippetsOf } from '../package/snippets.ts';
 import { runNode } from '../support/program.ts';

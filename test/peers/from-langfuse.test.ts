@@ -1,7 +1,7 @@
 // The programs of docs/from-langfuse.md. The expected runs are written by hand.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createReceiver } from '../../src/receiver.ts';
-import type { RunRecord } from '../../src/run/record.ts';
+import { createReceiver } from '#src/receiver.ts';
+import type { RunRecord } from '#src/run/record.ts';
 import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
 import { runNode } from '../support/program.ts';
 import { asApplication, snippetsIn } from './application.ts';

@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import type { RunRecord } from '../../src/index.ts';
-import { createReceiver } from '../../src/receiver.ts';
+import type { RunRecord } from '#src/index.ts';
+import { createReceiver } from '#src/receiver.ts';
 
 const program = fileURLToPath(new URL('./program.mjs', import.meta.url));
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { RunRecord } from '../../src/index.ts';
+import type { RunRecord } from '#src/index.ts';
 import { printedByAi } from './otel-runs.ts';
 
 const run = (major: string, form?: string) => printedByAi<RunRecord[]>('otel-ai-program.mjs', major, form);

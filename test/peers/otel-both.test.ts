@@ -4,7 +4,7 @@
 // https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { RunRecord } from '../../src/run/record.ts';
+import type { RunRecord } from '#src/run/record.ts';
 import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
 import { runNode } from '../support/program.ts';
 

@@ -1,6 +1,6 @@
 // Other exporters beside runspan's: each receives everything, and none records the requests of another.
 import { expect, onTestFinished, test } from 'vitest';
-import { createReceiver, type Receiver } from '../../src/receiver.ts';
+import { createReceiver, type Receiver } from '#src/receiver.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
 import { runNode } from '../support/program.ts';

@@ -2,8 +2,8 @@
 // requests of the programs and the answers of the local model.
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createReceiver } from '#src/receiver.ts';
 import { startLocalModel } from '../../examples/local-model/server.js';
-import { createReceiver } from '../../src/receiver.ts';
 import { startNode } from '../support/program.ts';
 import { type DrawnRun, drawn, inOrder } from './otel-runs.ts';
 

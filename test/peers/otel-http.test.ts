@@ -2,8 +2,8 @@
 // after the method (https://opentelemetry.io/docs/specs/semconv/http/http-spans/#name), its run after the place too.
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { createReceiver } from '../../src/receiver.ts';
-import type { RunRecord } from '../../src/run/record.ts';
+import { createReceiver } from '#src/receiver.ts';
+import type { RunRecord } from '#src/run/record.ts';
 import { runNode, startNode } from '../support/program.ts';
 
 const program = fileURLToPath(new URL('./otel-http-program.mjs', import.meta.url));

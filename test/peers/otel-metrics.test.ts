@@ -1,7 +1,7 @@
 // What the SDK of metrics makes of `observeStats`: names, kinds and units as the conventions for SDKs have them
 // (https://opentelemetry.io/docs/specs/semconv/otel/sdk-metrics/).
 import { expect, onTestFinished, test } from 'vitest';
-import { createReceiver } from '../../src/receiver.ts';
+import { createReceiver } from '#src/receiver.ts';
 import { runNode } from '../support/program.ts';
 import { asApplication } from './application.ts';
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { RunRecord } from '../../src/index.ts';
+import type { RunRecord } from '#src/index.ts';
 import { type DrawnRun, drawn, inOrder, printedBy } from './otel-runs.ts';
 
 // What is expected is written by hand, from what the program does, by

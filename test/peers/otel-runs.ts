@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
-import type { RunRecord } from '../../src/index.ts';
+import type { RunRecord } from '#src/index.ts';
 import { startOpenAiServer } from '../support/openai-server.ts';
 import { bareEnvironment } from '../support/program.ts';
 import { laterNode } from './later-node.ts';

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import type { RunRecord } from '../../src/index.ts';
+import type { RunRecord } from '#src/index.ts';
 import { bareEnvironment } from '../support/program.ts';
 import { laterNode } from './later-node.ts';
 import { drawn } from './otel-runs.ts';

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
-import { vocabularies } from '../../src/otel/mapping/row-index.ts';
+import { vocabularies } from '#src/otel/mapping/row-index.ts';
 import { groupsOf } from '../package/attribute-matrix.ts';
 import { notes } from '../package/attribute-notes.ts';
 

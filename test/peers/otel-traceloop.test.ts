@@ -2,8 +2,8 @@
 // https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md (later).
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { createReceiver } from '../../src/receiver.ts';
-import type { RunRecord } from '../../src/run/record.ts';
+import { createReceiver } from '#src/receiver.ts';
+import type { RunRecord } from '#src/run/record.ts';
 import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
 import { runNode } from '../support/program.ts';
 import { asApplication, snippetWith } from './application.ts';

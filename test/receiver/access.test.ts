@@ -1,6 +1,6 @@
 import { request } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createReceiver, type Receiver, type ReceiverOptions } from '../../src/receiver.ts';
+import { createReceiver, type Receiver, type ReceiverOptions } from '#src/receiver.ts';
 import {
   BOUNDARY,
   call,

@@ -1,6 +1,6 @@
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
-import { MemoryStore } from '../../src/receiver.ts';
+import { MemoryStore } from '#src/receiver.ts';
 import { CHILD, call, makeRun, part, ROOT, sendParts, start } from './wire.ts';
 
 const attachment = (name: string, bytes: Buffer, type: string) =>

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { DEFAULT_SCOPE, MemoryStore, type Receiver } from '../../src/receiver.ts';
+import { DEFAULT_SCOPE, MemoryStore, type Receiver } from '#src/receiver.ts';
 import { CHILD, makeRun, part, ROOT, START, sendParts, start } from './wire.ts';
 
 interface ServerEvent {

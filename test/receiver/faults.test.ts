@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Receiver, ReceiverFaults } from '../../src/receiver.ts';
+import type { Receiver, ReceiverFaults } from '#src/receiver.ts';
 import { CHILD, call, END, makeChild, makeRun, part, type Reply, ROOT, sendJson, sendParts, start } from './wire.ts';
 
 const sendRoot = (receiver: Receiver): Promise<Reply> => sendParts(receiver, part(`post.${ROOT}`, makeRun()));

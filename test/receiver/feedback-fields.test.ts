@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { DEFAULT_SCOPE, MemoryStore } from '../../src/receiver.ts';
+import { DEFAULT_SCOPE, MemoryStore } from '#src/receiver.ts';
 import { CHILD, call, issueAt, makeRun, part, type Reply, ROOT, sendJson, sendParts, start } from './wire.ts';
 
 const NOW = '2026-11-20T07:22:40.000000Z';

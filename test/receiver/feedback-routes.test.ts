@@ -1,7 +1,7 @@
 import { Client } from 'langsmith';
 import { request } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { DEFAULT_SCOPE, MemoryStore } from '../../src/receiver.ts';
+import { DEFAULT_SCOPE, MemoryStore } from '#src/receiver.ts';
 import { logLines } from '../support/log-lines.ts';
 import {
   CHILD,

@@ -1,7 +1,7 @@
 import { BlockList } from 'node:net';
 import { request } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { isKey, keyIdOf, newKey, type StoredKey } from '../../src/receiver/store/key-store.ts';
+import { isKey, keyIdOf, newKey, type StoredKey } from '#src/receiver/store/key-store.ts';
 import { startService } from './service.ts';
 import { makeRun, refusal, START, sendJson } from './wire.ts';
 

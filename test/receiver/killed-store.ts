@@ -1,8 +1,8 @@
 import { request } from 'undici';
 import { expect } from 'vitest';
-import { loadEngine } from '../../src/receiver/store/sqlite/database.ts';
-import { openToWrite } from '../../src/receiver/store/sqlite/file.ts';
-import { isoTimestamp } from '../../src/run/time.ts';
+import { loadEngine } from '#src/receiver/store/sqlite/database.ts';
+import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
+import { isoTimestamp } from '#src/run/time.ts';
 import { startNode } from '../support/program.ts';
 
 /** The runs in one request, which are stored completely or not at all. */

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { DEFAULT_SCOPE, MemoryStore, type Receiver, type Store } from '../../src/receiver.ts';
+import { DEFAULT_SCOPE, MemoryStore, type Receiver, type Store } from '#src/receiver.ts';
 import { start } from './wire.ts';
 
 const program = fileURLToPath(new URL('../fixtures/langsmith-program.mjs', import.meta.url));

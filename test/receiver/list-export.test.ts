@@ -1,6 +1,6 @@
 import { request } from 'undici';
 import { expect, test } from 'vitest';
-import { DEFAULT_SCOPE, MemoryStore, type Store } from '../../src/receiver.ts';
+import { DEFAULT_SCOPE, MemoryStore, type Store } from '#src/receiver.ts';
 import { idOf, run } from '../browser/runs.ts';
 import { openLocalStore } from './local-store.ts';
 import { call, issueAt, start } from './wire.ts';

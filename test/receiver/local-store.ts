@@ -2,14 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { loadEngine, SqliteConnection } from '../../src/receiver/store/sqlite/database.ts';
-import { realPathOf } from '../../src/receiver/store/sqlite/file.ts';
-import { SqliteIndex } from '../../src/receiver/store/sqlite/search.ts';
-import { type ReaderCalls, SqliteStore, type WriterCalls } from '../../src/receiver/store/sqlite/sqlite-store.ts';
-import type { ConnectionOptions, Thread } from '../../src/receiver/store/sqlite/thread.ts';
-import { openHandler } from '../../src/receiver/store/sqlite/worker.ts';
-import { Subscribers } from '../../src/receiver/store/subscribers.ts';
-import { DEFAULT_SCOPE, type RunQuery, ranged, type Store, type StoredRun } from '../../src/receiver.ts';
+import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
+import { realPathOf } from '#src/receiver/store/sqlite/file.ts';
+import { SqliteIndex } from '#src/receiver/store/sqlite/search.ts';
+import { type ReaderCalls, SqliteStore, type WriterCalls } from '#src/receiver/store/sqlite/sqlite-store.ts';
+import type { ConnectionOptions, Thread } from '#src/receiver/store/sqlite/thread.ts';
+import { openHandler } from '#src/receiver/store/sqlite/worker.ts';
+import { Subscribers } from '#src/receiver/store/subscribers.ts';
+import { DEFAULT_SCOPE, type RunQuery, ranged, type Store, type StoredRun } from '#src/receiver.ts';
 
 export const LIMITS = { maxAgeMs: 365 * 24 * 3_600_000, projectMaxAgeMs: {}, maxBytes: 2 ** 40, prices: {} };
 

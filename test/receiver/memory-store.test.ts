@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { diagnostics } from '../../src/base/diagnostics.ts';
-import { MemoryRun } from '../../src/receiver/store/memory-run.ts';
+import { diagnostics } from '#src/base/diagnostics.ts';
+import { MemoryRun } from '#src/receiver/store/memory-run.ts';
 import {
   DEFAULT_SCOPE,
   MemoryStore,
   type MemoryStoreOptions,
   type RunOperation,
   type StoreChange,
-} from '../../src/receiver.ts';
+} from '#src/receiver.ts';
 import { runsIn } from './local-store.ts';
 
 const id = (index: number) => `00000000-0000-7000-8000-${index.toString().padStart(12, '0')}`;

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { FormDataEncoder } from 'form-data-encoder';
 import { FormData, request } from 'undici';
 import { describe, expect, test } from 'vitest';
-import { MemoryStore, type Receiver, type RunOperation } from '../../src/receiver.ts';
+import { MemoryStore, type Receiver, type RunOperation } from '#src/receiver.ts';
 import {
   BOUNDARY,
   CHILD,

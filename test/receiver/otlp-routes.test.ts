@@ -12,9 +12,9 @@ import {
 } from '@opentelemetry/sdk-trace-base';
 import { request } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createExporter } from '../../src/index.ts';
-import { RunSpanExporter, RunSpanProcessor } from '../../src/otel.ts';
-import { MemoryStore, type Receiver, StoreError } from '../../src/receiver.ts';
+import { createExporter } from '#src/index.ts';
+import { RunSpanExporter, RunSpanProcessor } from '#src/otel.ts';
+import { MemoryStore, type Receiver, StoreError } from '#src/receiver.ts';
 import { openLocalStore, storePath } from './local-store.ts';
 import { call, makeRun, refusal, sendJson, start } from './wire.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Receiver } from '../../src/receiver.ts';
+import type { Receiver } from '#src/receiver.ts';
 import { sendJson, start } from './wire.ts';
 
 const TRACE = '5b8efff798038103d269b633813fc60c';

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { createReceiver } from '../../src/receiver.ts';
+import { createReceiver } from '#src/receiver.ts';
 import { root } from '../support/folders.ts';
 import { call, start } from './wire.ts';
 
@@ -90,7 +90,7 @@ test('a package that was built without the page names the reason', async () => {
   // These modules are built without the page.
   const path = join(root, 'node_modules/.cache/modules/receiver/page-routes.js');
   expect(existsSync(path)).toBe(true);
-  const { pageRoutes } = (await import(pathToFileURL(path).href)) as typeof import('../../src/receiver/page-routes.ts');
+  const { pageRoutes } = (await import(pathToFileURL(path).href)) as typeof import('#src/receiver/page-routes.ts');
   const [page] = pageRoutes;
   expect(() => page?.handle({} as Parameters<typeof page.handle>[0])).toThrow(
     'This copy of the package was built without its page',

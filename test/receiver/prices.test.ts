@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { checkedPrices, withCost } from '../../src/receiver/store/prices.ts';
-import { DEFAULT_SCOPE, MemoryStore, type RunSummary, ranged, type Usage } from '../../src/receiver.ts';
+import { checkedPrices, withCost } from '#src/receiver/store/prices.ts';
+import { DEFAULT_SCOPE, MemoryStore, type RunSummary, ranged, type Usage } from '#src/receiver.ts';
 import { LIMITS, openLocalStore } from './local-store.ts';
 
 const prices = { 'gpt-x': { input: 2.5, output: 10 }, 'gpt-x-mini': { input: 1, output: 2 } };

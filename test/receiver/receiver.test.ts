@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createReceiver, MemoryStore, type ReceiverOptions } from '../../src/receiver.ts';
+import { createReceiver, MemoryStore, type ReceiverOptions } from '#src/receiver.ts';
 import { CHILD, makeChild, makeRun, part, ROOT, sendParts, start } from './wire.ts';
 
 describe('options', () => {

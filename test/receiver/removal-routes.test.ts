@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { diagnostics } from '../../src/base/diagnostics.ts';
-import type { Receiver } from '../../src/receiver.ts';
+import { diagnostics } from '#src/base/diagnostics.ts';
+import type { Receiver } from '#src/receiver.ts';
 import { CHILD, call, END, makeChild, makeRun, part, ROOT, sendParts, start } from './wire.ts';
 
 const METADATA = { thread_id: 'chat 1/2', user_id: 'ada' };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { version } from '../../src/base/version.ts';
+import { version } from '#src/base/version.ts';
 import {
   CHILD,
   call,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { RunQuery } from '../../src/receiver.ts';
+import type { RunQuery } from '#src/receiver.ts';
 import { CHILD, makeChild, makeRun, part, ROOT, sendParts, start } from './wire.ts';
 
 const OTHER = '0193b3a0-3333-7000-8000-000000000003';

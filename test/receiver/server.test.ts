@@ -3,12 +3,12 @@ import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { diagnostics } from '../../src/base/diagnostics.ts';
-import { Access } from '../../src/receiver/access.ts';
-import { Faults } from '../../src/receiver/faults.ts';
-import { createRoutes } from '../../src/receiver/routes.ts';
-import { listen } from '../../src/receiver/server.ts';
-import { createReceiver, MemoryStore, type Receiver } from '../../src/receiver.ts';
+import { diagnostics } from '#src/base/diagnostics.ts';
+import { Access } from '#src/receiver/access.ts';
+import { Faults } from '#src/receiver/faults.ts';
+import { createRoutes } from '#src/receiver/routes.ts';
+import { listen } from '#src/receiver/server.ts';
+import { createReceiver, MemoryStore, type Receiver } from '#src/receiver.ts';
 import { call, makeRun, ROOT, raw, sendJson, start } from './wire.ts';
 
 test.each([

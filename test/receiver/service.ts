@@ -1,14 +1,14 @@
 import { onTestFinished } from 'vitest';
-import { Access, type AccessRules } from '../../src/receiver/access.ts';
-import { Faults } from '../../src/receiver/faults.ts';
-import { StoredKeys } from '../../src/receiver/keyring.ts';
-import { createRoutes } from '../../src/receiver/routes.ts';
-import { RunLimits } from '../../src/receiver/run-limits.ts';
-import { listen } from '../../src/receiver/server.ts';
-import { newKey, type StoredKey } from '../../src/receiver/store/key-store.ts';
-import { loadEngine, SqliteConnection } from '../../src/receiver/store/sqlite/database.ts';
-import { SqliteKeys } from '../../src/receiver/store/sqlite/keys.ts';
-import type { SqliteStore } from '../../src/receiver.ts';
+import { Access, type AccessRules } from '#src/receiver/access.ts';
+import { Faults } from '#src/receiver/faults.ts';
+import { StoredKeys } from '#src/receiver/keyring.ts';
+import { createRoutes } from '#src/receiver/routes.ts';
+import { RunLimits } from '#src/receiver/run-limits.ts';
+import { listen } from '#src/receiver/server.ts';
+import { newKey, type StoredKey } from '#src/receiver/store/key-store.ts';
+import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
+import { SqliteKeys } from '#src/receiver/store/sqlite/keys.ts';
+import type { SqliteStore } from '#src/receiver.ts';
 import { openLocalStore, storePath } from './local-store.ts';
 
 /** A receiver with the tenants `acme` and `bolt`, as `runspan serve` starts it. */

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { SqliteCommits } from '../../src/receiver/store/sqlite/commits.ts';
-import { loadEngine, type SqliteConnection } from '../../src/receiver/store/sqlite/database.ts';
-import { openToWrite } from '../../src/receiver/store/sqlite/file.ts';
-import { encodedOperation } from '../../src/receiver/store/sqlite/payloads.ts';
-import type { TenantChange } from '../../src/receiver/store/subscribers.ts';
-import { DEFAULT_SCOPE, type RunFields, type RunOperation } from '../../src/receiver.ts';
+import { SqliteCommits } from '#src/receiver/store/sqlite/commits.ts';
+import { loadEngine, type SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
+import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
+import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
+import type { TenantChange } from '#src/receiver/store/subscribers.ts';
+import { DEFAULT_SCOPE, type RunFields, type RunOperation } from '#src/receiver.ts';
 import { LIMITS, storePath } from './local-store.ts';
 
 const id = (index: number) => `00000000-0000-7000-8000-${index.toString().padStart(12, '0')}`;

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { SqliteCommits } from '../../src/receiver/store/sqlite/commits.ts';
-import { upgradeCounters } from '../../src/receiver/store/sqlite/counters.ts';
-import { loadEngine } from '../../src/receiver/store/sqlite/database.ts';
-import { openToWrite } from '../../src/receiver/store/sqlite/file.ts';
-import { encodedOperation } from '../../src/receiver/store/sqlite/payloads.ts';
-import { SqliteReader } from '../../src/receiver/store/sqlite/reader.ts';
-import { DEFAULT_SCOPE, type RunOperation, ranged, type StatisticsQuery } from '../../src/receiver.ts';
-import { isoTimestamp } from '../../src/run/time.ts';
+import { SqliteCommits } from '#src/receiver/store/sqlite/commits.ts';
+import { upgradeCounters } from '#src/receiver/store/sqlite/counters.ts';
+import { loadEngine } from '#src/receiver/store/sqlite/database.ts';
+import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
+import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
+import { SqliteReader } from '#src/receiver/store/sqlite/reader.ts';
+import { DEFAULT_SCOPE, type RunOperation, ranged, type StatisticsQuery } from '#src/receiver.ts';
+import { isoTimestamp } from '#src/run/time.ts';
 import { LIMITS, storePath } from './local-store.ts';
 
 const id = (index: number) => `0193b3a0-0000-7000-8000-${index.toString(16).padStart(12, '0')}`;

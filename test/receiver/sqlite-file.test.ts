@@ -16,9 +16,9 @@ import {
 import { dirname, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { loadEngine, SqliteConnection } from '../../src/receiver/store/sqlite/database.ts';
-import { currentOwner, openToRead, openToWrite, setOwner } from '../../src/receiver/store/sqlite/file.ts';
-import { FORMAT_VERSION } from '../../src/receiver/store/sqlite/schema.ts';
+import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
+import { currentOwner, openToRead, openToWrite, setOwner } from '#src/receiver/store/sqlite/file.ts';
+import { FORMAT_VERSION } from '#src/receiver/store/sqlite/schema.ts';
 import { openLocalStore, storePath } from './local-store.ts';
 
 const engine = await loadEngine();

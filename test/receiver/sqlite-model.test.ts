@@ -12,8 +12,8 @@ import {
   type Scope,
   type StatisticsQuery,
   type Store,
-} from '../../src/receiver.ts';
-import { isoTimestamp } from '../../src/run/time.ts';
+} from '#src/receiver.ts';
+import { isoTimestamp } from '#src/run/time.ts';
 import { indexAll, openLocalStore, runsIn, storePath } from './local-store.ts';
 
 const IDS = Array.from({ length: 8 }, (_, index) => `0193b3a0-0000-7000-8000-00000000000${index}`);

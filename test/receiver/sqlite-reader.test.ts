@@ -1,12 +1,12 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { cursorOf } from '../../src/receiver/query/cursor.ts';
-import type { ListQuery } from '../../src/receiver/query/query.ts';
-import { loadEngine, type SqliteConnection } from '../../src/receiver/store/sqlite/database.ts';
-import { openToWrite } from '../../src/receiver/store/sqlite/file.ts';
-import { encodedOperation } from '../../src/receiver/store/sqlite/payloads.ts';
-import { SqliteReader } from '../../src/receiver/store/sqlite/reader.ts';
-import { SqliteWriter } from '../../src/receiver/store/sqlite/writer.ts';
-import { DEFAULT_SCOPE, ranged } from '../../src/receiver.ts';
+import { cursorOf } from '#src/receiver/query/cursor.ts';
+import type { ListQuery } from '#src/receiver/query/query.ts';
+import { loadEngine, type SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
+import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
+import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
+import { SqliteReader } from '#src/receiver/store/sqlite/reader.ts';
+import { SqliteWriter } from '#src/receiver/store/sqlite/writer.ts';
+import { DEFAULT_SCOPE, ranged } from '#src/receiver.ts';
 import { storePath } from './local-store.ts';
 
 const ID = '00000000-0000-7000-8000-000000000001';

@@ -1,10 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { parseSearch, type Search } from '../../src/receiver/store/search-words.ts';
-import { loadEngine } from '../../src/receiver/store/sqlite/database.ts';
-import { openToWrite } from '../../src/receiver/store/sqlite/file.ts';
-import { encodedOperation } from '../../src/receiver/store/sqlite/payloads.ts';
-import { SqliteIndex, SqliteSearch } from '../../src/receiver/store/sqlite/search.ts';
-import { SqliteWriter } from '../../src/receiver/store/sqlite/writer.ts';
+import { parseSearch, type Search } from '#src/receiver/store/search-words.ts';
+import { loadEngine } from '#src/receiver/store/sqlite/database.ts';
+import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
+import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
+import { SqliteIndex, SqliteSearch } from '#src/receiver/store/sqlite/search.ts';
+import { SqliteWriter } from '#src/receiver/store/sqlite/writer.ts';
 import { storePath } from './local-store.ts';
 
 const id = (index: number) => `00000000-0000-7000-8000-${index.toString().padStart(12, '0')}`;

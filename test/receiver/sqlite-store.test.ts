@@ -1,12 +1,12 @@
 import { renameSync } from 'node:fs';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { diagnostics } from '../../src/base/diagnostics.ts';
-import { RunspanError } from '../../src/base/errors.ts';
-import { encodedOperation } from '../../src/receiver/store/sqlite/payloads.ts';
-import { type ReaderCalls, SqliteStore, type WriterCalls } from '../../src/receiver/store/sqlite/sqlite-store.ts';
-import type { Thread } from '../../src/receiver/store/sqlite/thread.ts';
-import { Subscribers } from '../../src/receiver/store/subscribers.ts';
-import { DEFAULT_SCOPE, type ListQuery, type RunOperation, ranged } from '../../src/receiver.ts';
+import { diagnostics } from '#src/base/diagnostics.ts';
+import { RunspanError } from '#src/base/errors.ts';
+import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
+import { type ReaderCalls, SqliteStore, type WriterCalls } from '#src/receiver/store/sqlite/sqlite-store.ts';
+import type { Thread } from '#src/receiver/store/sqlite/thread.ts';
+import { Subscribers } from '#src/receiver/store/subscribers.ts';
+import { DEFAULT_SCOPE, type ListQuery, type RunOperation, ranged } from '#src/receiver.ts';
 import { LIMITS, openLocalStore, runsIn, storePath } from './local-store.ts';
 
 const ID = '00000000-0000-7000-8000-000000000001';

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { sentError, WorkerThread } from '../../src/receiver/store/sqlite/thread.ts';
-import { StoreError } from '../../src/receiver.ts';
+import { sentError, WorkerThread } from '#src/receiver/store/sqlite/thread.ts';
+import { StoreError } from '#src/receiver.ts';
 
 interface Calls {
   echo(...words: string[]): string[];

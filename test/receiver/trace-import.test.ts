@@ -3,8 +3,8 @@ import { createGzip } from 'node:zlib';
 import fc from 'fast-check';
 import { request } from 'undici';
 import { expect, test } from 'vitest';
-import { ExportReader } from '../../src/receiver/query/export-reader.ts';
-import type { Receiver } from '../../src/receiver.ts';
+import { ExportReader } from '#src/receiver/query/export-reader.ts';
+import type { Receiver } from '#src/receiver.ts';
 import { CHILD, END, makeChild, makeRun, part, ROOT, sendJson, sendParts, start } from './wire.ts';
 
 test('an export is divided into the same entries however it is cut into chunks', () => {

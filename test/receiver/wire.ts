@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { request } from 'undici';
 import { expect, onTestFinished } from 'vitest';
-import { createReceiver, type Receiver, type ReceiverOptions } from '../../src/receiver.ts';
+import { createReceiver, type Receiver, type ReceiverOptions } from '#src/receiver.ts';
 
 export const BOUNDARY = 'runspan-test-boundary';
 export const ROOT = '0193b3a0-1111-7000-8000-000000000001';

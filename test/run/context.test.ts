@@ -7,7 +7,7 @@ import {
   enteredContext,
   type RunContext,
   setSpanSource,
-} from '../../src/run/context.ts';
+} from '#src/run/context.ts';
 
 function makeContext(id: string, span?: object): RunContext {
   return Object.freeze({

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { version } from '../../src/base/version.ts';
-import { type EncodedRun, mainJson, parseMainJson } from '../../src/run/encoded-run.ts';
-import { startRun } from '../../src/run/start-run.ts';
+import { version } from '#src/base/version.ts';
+import { type EncodedRun, mainJson, parseMainJson } from '#src/run/encoded-run.ts';
+import { startRun } from '#src/run/start-run.ts';
 import { makeRun } from '../support/encoded-run.ts';
 import { makeSink } from './memory-sink.ts';
 

@@ -1,8 +1,8 @@
 // Runs with given start and end times, as a strict receiver gets them.
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
-import { configure, flush, startRun, type Timestamp, traceable, withRun } from '../../src/index.ts';
-import { createReceiver } from '../../src/receiver.ts';
-import { recordRuns } from '../../src/testing.ts';
+import { configure, flush, startRun, type Timestamp, traceable, withRun } from '#src/index.ts';
+import { createReceiver } from '#src/receiver.ts';
+import { recordRuns } from '#src/testing.ts';
 import { logLines } from '../support/log-lines.ts';
 
 afterEach(() => {

@@ -1,10 +1,10 @@
 // Hooks that are called when runs start and end, and the fields of a run that an application reads.
 import OpenAI from 'openai';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
-import { configure, currentRun, type HookedRun, type Run, redact, startRun, traceable } from '../../src/index.ts';
-import { RunspanCallbackHandler } from '../../src/langchain.ts';
-import { wrapOpenAI } from '../../src/openai.ts';
-import { recordRuns } from '../../src/testing.ts';
+import { configure, currentRun, type HookedRun, type Run, redact, startRun, traceable } from '#src/index.ts';
+import { RunspanCallbackHandler } from '#src/langchain.ts';
+import { wrapOpenAI } from '#src/openai.ts';
+import { recordRuns } from '#src/testing.ts';
 import { logLines } from '../support/log-lines.ts';
 
 function recorded(options?: Parameters<typeof recordRuns>[0]) {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { clock } from '../../src/base/clock.ts';
-import { isRunId, newRunId, runIdFrom, spanRunId } from '../../src/run/ids.ts';
+import { clock } from '#src/base/clock.ts';
+import { isRunId, newRunId, runIdFrom, spanRunId } from '#src/run/ids.ts';
 import { logLines } from '../support/log-lines.ts';
 
 /** RFC 9562, 5.7: 48 bits of milliseconds, version 7, variant 10. */

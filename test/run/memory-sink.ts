@@ -1,9 +1,9 @@
-import type { PayloadLimits } from '../../src/payload/plain.ts';
-import { type EncodedRun, wholeJson } from '../../src/run/encoded-run.ts';
-import type { RunRecord } from '../../src/run/record.ts';
-import type { RunOptions } from '../../src/run/run-options.ts';
-import type { CapturePolicy, RunSink } from '../../src/run/sink.ts';
-import { startRun } from '../../src/run/start-run.ts';
+import type { PayloadLimits } from '#src/payload/plain.ts';
+import { type EncodedRun, wholeJson } from '#src/run/encoded-run.ts';
+import type { RunRecord } from '#src/run/record.ts';
+import type { RunOptions } from '#src/run/run-options.ts';
+import type { CapturePolicy, RunSink } from '#src/run/sink.ts';
+import { startRun } from '#src/run/start-run.ts';
 
 /** The documented limits of a payload. */
 export const LIMITS: PayloadLimits = { depth: 64, width: 10_000, nodes: 100_000, bytes: 10_485_760 };

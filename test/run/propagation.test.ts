@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { redact } from '../../src/payload/redact.ts';
-import { secretPatterns } from '../../src/payload/secret-patterns.ts';
-import { enterContext, type RunContext } from '../../src/run/context.ts';
+import { redact } from '#src/payload/redact.ts';
+import { secretPatterns } from '#src/payload/secret-patterns.ts';
+import { enterContext, type RunContext } from '#src/run/context.ts';
 import {
   baggageMember,
   baggageValue,
@@ -10,9 +10,9 @@ import {
   fromHeaders,
   parseBaggage,
   toHeaders,
-} from '../../src/run/propagation.ts';
-import type { RunRecord } from '../../src/run/record.ts';
-import { currentRun, startRun, withExporter, withRun } from '../../src/run/start-run.ts';
+} from '#src/run/propagation.ts';
+import type { RunRecord } from '#src/run/record.ts';
+import { currentRun, startRun, withExporter, withRun } from '#src/run/start-run.ts';
 import { unhandledRejections } from '../base/rejections.ts';
 import { logLines } from '../support/log-lines.ts';
 import { LIMITS, makeSink } from './memory-sink.ts';

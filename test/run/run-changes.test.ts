@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { startRun } from '../../src/run/start-run.ts';
-import { parseIsoTimestamp } from '../../src/run/time.ts';
+import { startRun } from '#src/run/start-run.ts';
+import { parseIsoTimestamp } from '#src/run/time.ts';
 import { logLines } from '../support/log-lines.ts';
 import { makeRun, watched } from './memory-sink.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Run } from '../../src/run/run.ts';
-import { startRun, withRun } from '../../src/run/start-run.ts';
+import type { Run } from '#src/run/run.ts';
+import { startRun, withRun } from '#src/run/start-run.ts';
 import { anything } from '../base/hostile.ts';
 import { logLines } from '../support/log-lines.ts';
 import { makeRun, makeSink } from './memory-sink.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type RunOptions, runOptionChecks, usableOptions } from '../../src/run/run-options.ts';
-import { startRun } from '../../src/run/start-run.ts';
+import { type RunOptions, runOptionChecks, usableOptions } from '#src/run/run-options.ts';
+import { startRun } from '#src/run/start-run.ts';
 import { revokedProxy } from '../base/hostile.ts';
 import { logLines } from '../support/log-lines.ts';
 import { makeSink } from './memory-sink.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { clock } from '../../src/base/clock.ts';
-import { overrideSink } from '../../src/run/sink.ts';
-import { startRun } from '../../src/run/start-run.ts';
-import { parseDottedOrder, parseIsoTimestamp } from '../../src/run/time.ts';
+import { clock } from '#src/base/clock.ts';
+import { overrideSink } from '#src/run/sink.ts';
+import { startRun } from '#src/run/start-run.ts';
+import { parseDottedOrder, parseIsoTimestamp } from '#src/run/time.ts';
 import { collectUntil } from '../support/garbage.ts';
 import { makeRun, makeSink, watched } from './memory-sink.ts';
 

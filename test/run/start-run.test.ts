@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { PACKAGE_COPY, setSpanSource } from '../../src/run/context.ts';
-import { overrideSink } from '../../src/run/sink.ts';
-import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
+import { PACKAGE_COPY, setSpanSource } from '#src/run/context.ts';
+import { overrideSink } from '#src/run/sink.ts';
+import { currentRun, startRun, withRun } from '#src/run/start-run.ts';
 import { logLines } from '../support/log-lines.ts';
 import { makeSink } from './memory-sink.ts';
 
@@ -102,7 +102,7 @@ describe('two copies of the package', () => {
   test('both refuse the children of a run that one of them refused', async () => {
     const refused = startRun({ name: 'refused', exporter: makeSink({}, () => true) });
     vi.resetModules();
-    const copy = await import('../../src/run/start-run.ts');
+    const copy = await import('#src/run/start-run.ts');
     const sink = makeSink();
     withRun(refused, () => copy.startRun({ name: 'theirs', exporter: sink }));
     expect(sink.started).toEqual([]);

@@ -11,10 +11,10 @@ import {
   withContext,
   withExporter,
   withRun,
-} from '../../src/index.ts';
-import { redact } from '../../src/payload/redact.ts';
-import { createReceiver } from '../../src/receiver.ts';
-import { recordRuns } from '../../src/testing.ts';
+} from '#src/index.ts';
+import { redact } from '#src/payload/redact.ts';
+import { createReceiver } from '#src/receiver.ts';
+import { recordRuns } from '#src/testing.ts';
 import { inSpan, setUp } from '../otel/set-up.ts';
 import { logLines } from '../support/log-lines.ts';
 import { makeSink } from './memory-sink.ts';

@@ -7,7 +7,7 @@ import {
   isoTimestamp,
   parseDottedOrder,
   parseIsoTimestamp,
-} from '../../src/run/time.ts';
+} from '#src/run/time.ts';
 
 /** 2026-11-20T07:22:40Z */
 const SECOND_US = 1_795_159_360_000_000;

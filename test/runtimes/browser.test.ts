@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { expect, it } from 'vitest';
-import type * as runspan from '../../src/index.ts';
+import type * as runspan from '#src/index.ts';
 
 /** Bundles the package as for a page. */
 async function imported(): Promise<typeof runspan> {
@@ -49,6 +49,6 @@ it('passes on a run that a page has received in headers', async () => {
   expect(toHeaders()).toEqual({});
   expect(fromHeaders({ 'runspan-trace': 'no order' })).toBeUndefined();
   // The same id as on Node (RFC 9562, 5.5).
-  const { runIdFrom: ofNode } = await import('../../src/run/ids.ts');
+  const { runIdFrom: ofNode } = await import('#src/run/ids.ts');
   expect(id).toBe(ofNode('order 7'));
 });

@@ -1,4 +1,4 @@
-import type { StoredRun } from '../../src/receiver.ts';
+import type { StoredRun } from '#src/receiver.ts';
 
 /** What each call of `programs/application.mjs` returns. */
 export const RESULTS: Readonly<Record<string, string>> = {

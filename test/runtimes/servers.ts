@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import { createReceiver, type Receiver } from '../../src/receiver.ts';
+import { createReceiver, type Receiver } from '#src/receiver.ts';
 import { startOpenAiServer } from '../support/openai-server.ts';
 
 /** Starts a receiver and a model until the test has finished. */

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { diagnostics } from '../../src/base/diagnostics.ts';
-import { type ConfigureOptions, configure, createExporter, redact, startRun, traceable } from '../../src/index.ts';
-import { RunSpanExporter } from '../../src/otel.ts';
+import { diagnostics } from '#src/base/diagnostics.ts';
+import { type ConfigureOptions, configure, createExporter, redact, startRun, traceable } from '#src/index.ts';
+import { RunSpanExporter } from '#src/otel.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { bareSpan } from '../support/bare-span.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createExporter, startRun } from '../../src/index.ts';
+import { createExporter, startRun } from '#src/index.ts';
 import { serve } from '../http/server.ts';
 import { environmentOf } from '../support/environment.ts';
 import { logLines } from '../support/log-lines.ts';

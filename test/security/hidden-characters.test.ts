@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { createExporter, startRun } from '../../src/index.ts';
-import { createReceiver } from '../../src/receiver.ts';
+import { createExporter, startRun } from '#src/index.ts';
+import { createReceiver } from '#src/receiver.ts';
 import { environmentOf } from '../support/environment.ts';
 import { logLines } from '../support/log-lines.ts';
 import { runRunspan } from '../support/program.ts';

@@ -8,7 +8,7 @@ import {
   startRun,
   traceable,
   withRun,
-} from '../../src/index.ts';
+} from '#src/index.ts';
 import { environmentOf } from '../support/environment.ts';
 import type { Reply } from '../support/ingest-server.ts';
 import { logLines } from '../support/log-lines.ts';

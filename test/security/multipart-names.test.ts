@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createExporter, type Exporter, fromHeaders, runIdFrom, startRun, withRun } from '../../src/index.ts';
-import { RunSpanExporter } from '../../src/otel.ts';
-import { isMimeType } from '../../src/payload/attachment.ts';
+import { createExporter, type Exporter, fromHeaders, runIdFrom, startRun, withRun } from '#src/index.ts';
+import { RunSpanExporter } from '#src/otel.ts';
+import { isMimeType } from '#src/payload/attachment.ts';
 import { bareSpan } from '../support/bare-span.ts';
 import { type BusboyPart, readByBusboy } from '../support/busboy-reader.ts';
 import type { IngestServer, Received } from '../support/ingest-server.ts';

@@ -1,6 +1,6 @@
 import { parseSync } from 'oxc-parser';
 import { describe, expect, test } from 'vitest';
-import { secretPatterns } from '../../src/index.ts';
+import { secretPatterns } from '#src/index.ts';
 import { filesUnder, read } from '../package/repository.ts';
 import { CountingRegExp } from '../support/counting-regexp.ts';
 

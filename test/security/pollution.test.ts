@@ -8,8 +8,8 @@ import {
   toHeaders,
   traceable,
   withRun,
-} from '../../src/index.ts';
-import { recordRuns } from '../../src/testing.ts';
+} from '#src/index.ts';
+import { recordRuns } from '#src/testing.ts';
 import { CHILD, CHILD_ORDER, call, makeRun, multipart, part, ROOT, sendMultipart, start } from '../receiver/wire.ts';
 import { environmentOf } from '../support/environment.ts';
 import { logLines } from '../support/log-lines.ts';

@@ -43,7 +43,7 @@ describe('a receiver limits', () => {
       return { ...actual, createServer: created };
     });
     onTestFinished(() => vi.doUnmock('node:http'));
-    const { createReceiver: create } = await import('../../src/receiver.ts');
+    const { createReceiver: create } = await import('#src/receiver.ts');
     const receiver = await create();
     onTestFinished(() => receiver.close());
     const server = created.mock.results[0]?.value;

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { type ConfigureOptions, createExporter, redact, startRun } from '../../src/index.ts';
-import { recordRuns } from '../../src/testing.ts';
+import { type ConfigureOptions, createExporter, redact, startRun } from '#src/index.ts';
+import { recordRuns } from '#src/testing.ts';
 import { gate } from '../support/gate.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
 import { sendRun, service } from './service.ts';

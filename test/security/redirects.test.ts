@@ -8,7 +8,7 @@ import {
   toHeaders,
   traceable,
   withRun,
-} from '../../src/index.ts';
+} from '#src/index.ts';
 import { serve } from '../http/server.ts';
 import { environmentOf } from '../support/environment.ts';
 import { logLines } from '../support/log-lines.ts';

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { inspect } from 'node:util';
 import type { Dispatcher } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { type ConfigureOptions, configure, createExporter, type Exporter, startRun, stats } from '../../src/index.ts';
+import { type ConfigureOptions, configure, createExporter, type Exporter, startRun, stats } from '#src/index.ts';
 import { serve } from '../http/server.ts';
 import { call, start } from '../receiver/wire.ts';
 import { addsUp } from '../support/adds-up.ts';

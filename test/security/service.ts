@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import { type Exporter, startRun } from '../../src/index.ts';
+import { type Exporter, startRun } from '#src/index.ts';
 import { environmentOf } from '../support/environment.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 import { logLines } from '../support/log-lines.ts';

@@ -1,4 +1,4 @@
-import type { Stats } from '../../src/run/stats.ts';
+import type { Stats } from '#src/run/stats.ts';
 
 /** Whether the counters of a ledger count each run once. */
 export function addsUp(stats: Stats): boolean {

@@ -1,6 +1,6 @@
 import { vi } from 'vitest';
-import { diagnostics } from '../../src/base/diagnostics.ts';
-import { main } from '../../src/cli/program.ts';
+import { diagnostics } from '#src/base/diagnostics.ts';
+import { main } from '#src/cli/program.ts';
 import { bareEnvironment } from './program.ts';
 
 export interface CommandResult {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { EncodedRun } from '../../src/run/encoded-run.ts';
+import { EncodedRun } from '#src/run/encoded-run.ts';
 
 const START_US = Date.UTC(2026, 0, 2, 3, 4, 5) * 1_000;
 let made = 0;

@@ -6,6 +6,9 @@ import { fileURLToPath } from 'node:url';
 /** The root folder of the repository. */
 export const root: string = fileURLToPath(new URL('../..', import.meta.url));
 
+/** Resolves `#src/…` in tests, so that a test names a source file by its path in `src/`. */
+export const alias: Readonly<Record<string, string>> = { '#src': join(root, 'src') };
+
 /** Creates a folder, by default in the folder for temporary files. `remove` deletes it with its content. */
 export function temporaryFolder(within = tmpdir()): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(within, 'runspan-'));

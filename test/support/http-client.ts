@@ -1,4 +1,4 @@
-import { HttpClient } from '../../src/http/client.ts';
+import { HttpClient } from '#src/http/client.ts';
 
 /** A client of the given service with short deadlines. */
 export function clientOf(url: string, requestTimeoutMs = 5_000): HttpClient {

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import { diagnostics } from '../../src/base/diagnostics.ts';
+import { diagnostics } from '#src/base/diagnostics.ts';
 
 /** Returns the lines logged until the test has finished. Lines that are logged only once can be logged again. */
 export function logLines(level: 'warn' | 'debug' = 'debug'): string[] {

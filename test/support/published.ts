@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import { type ChannelMessages, subscribe } from '../../src/run/stats.ts';
+import { type ChannelMessages, subscribe } from '#src/run/stats.ts';
 
 /** Returns the messages that the channel publishes until the test has finished. */
 export function published<Name extends keyof ChannelMessages>(name: Name): ChannelMessages[Name][] {

@@ -1,6 +1,6 @@
 // Adds the matchers of `runspan/testing` to `expect`.
 import { expect } from 'vitest';
-import { matchers, type RunMatchers } from '../../src/testing.ts';
+import { matchers, type RunMatchers } from '#src/testing.ts';
 
 declare module 'vitest' {
   interface Matchers<T> extends RunMatchers {}

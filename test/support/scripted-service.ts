@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'nod
 import type { Socket } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { onTestFinished } from 'vitest';
-import type { RunRecord } from '../../src/run/record.ts';
+import type { RunRecord } from '#src/run/record.ts';
 import { listen } from './listen.ts';
 import { readParts } from './multipart-reader.ts';
 import { requestBody } from './request-body.ts';

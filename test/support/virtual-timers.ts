@@ -5,7 +5,7 @@
 import './thread-work.ts';
 import './virtual-clock.ts';
 
-import { setTimer } from '../../src/base/timers.ts';
+import { setTimer } from '#src/base/timers.ts';
 import { restoreTimers, VirtualTimer, virtualClock } from './virtual-clock.ts';
 
 restoreTimers();

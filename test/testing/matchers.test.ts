@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { startRun } from '../../src/run/start-run.ts';
-import { type ExpectedNode, type Recorded, type RunMatchers, recordRuns } from '../../src/testing.ts';
+import { startRun } from '#src/run/start-run.ts';
+import { type ExpectedNode, type Recorded, type RunMatchers, recordRuns } from '#src/testing.ts';
 import { makeOpenRun, makeRun } from '../support/records.ts';
 import '../support/run-matchers.ts';
 

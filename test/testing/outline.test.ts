@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { outlineOf } from '../../src/testing.ts';
+import { outlineOf } from '#src/testing.ts';
 import { makeOpenRun, makeRun } from '../support/records.ts';
 
 test('an outline has a line for each run, indented below its parent, with its type and its error', () => {

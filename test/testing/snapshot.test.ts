@@ -1,9 +1,9 @@
 import { homedir } from 'node:os';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import type { RunRecord } from '../../src/run/record.ts';
-import { startRun } from '../../src/run/start-run.ts';
-import { recordRuns, snapshotOf } from '../../src/testing.ts';
+import type { RunRecord } from '#src/run/record.ts';
+import { startRun } from '#src/run/start-run.ts';
+import { recordRuns, snapshotOf } from '#src/testing.ts';
 import { makeRun } from '../support/records.ts';
 
 const at = (second: number): string => `2026-11-20T07:22:4${second}.000000Z`;

@@ -1,7 +1,7 @@
 // `npm run check` compiles this file, so that a wrong type fails the check.
 import { describe, expect, expectTypeOf, test } from 'vitest';
-import type { createReceiver, StoredRun } from '../../src/receiver.ts';
-import { type ExpectedRun, matchers, type Recorded, type RunMatchers, type RunRecorder } from '../../src/testing.ts';
+import type { createReceiver, StoredRun } from '#src/receiver.ts';
+import { type ExpectedRun, matchers, type Recorded, type RunMatchers, type RunRecorder } from '#src/testing.ts';
 import '../support/run-matchers.ts';
 
 describe('with the declaration of the docs', () => {

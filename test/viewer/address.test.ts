@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readAddress, writeAddress } from '../../src/viewer/data/address.ts';
+import { readAddress, writeAddress } from '#src/viewer/data/address.ts';
 
 test('an address survives a round trip through the URL, and defaults are omitted', () => {
   const address = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { binaryOf, imageOf } from '../../src/viewer/payload/binary-text.ts';
+import { binaryOf, imageOf } from '#src/viewer/payload/binary-text.ts';
 
 const png = btoa(`\x89PNG\r\n\x1a\n${'\x07'.repeat(300)}`);
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { documentsOf } from '../../src/viewer/payload/documents.ts';
+import { documentsOf } from '#src/viewer/payload/documents.ts';
 
 test.each([
   [

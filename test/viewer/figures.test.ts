@@ -10,7 +10,7 @@ import {
   millisecondsAt,
   plural,
   timeLabels,
-} from '../../src/viewer/elements/figures.ts';
+} from '#src/viewer/elements/figures.ts';
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00Z');
 const DAY_MS = 86_400_000;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { diffLines, LINES_MAX, linesOf } from '../../src/viewer/compare/line-diff.ts';
+import { diffLines, LINES_MAX, linesOf } from '#src/viewer/compare/line-diff.ts';
 
 const SIGNS = { same: ' ', removed: '-', added: '+' };
 const diff = (before: string, after: string): string =>

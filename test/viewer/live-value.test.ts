@@ -1,7 +1,7 @@
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { isLocked } from '../../src/viewer/data/api.ts';
-import { listen, live, onChanges } from '../../src/viewer/data/changes.ts';
-import { changesOf, LiveValue } from '../../src/viewer/data/live-value.ts';
+import { isLocked } from '#src/viewer/data/api.ts';
+import { listen, live, onChanges } from '#src/viewer/data/changes.ts';
+import { changesOf, LiveValue } from '#src/viewer/data/live-value.ts';
 import { FakeStream, fakeBrowser } from './fake-browser.ts';
 
 let browser: ReturnType<typeof fakeBrowser>;

@@ -1,7 +1,7 @@
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { api, isLocked } from '../../src/viewer/data/api.ts';
-import { listen } from '../../src/viewer/data/changes.ts';
-import { type Line, RunList } from '../../src/viewer/list/run-list.ts';
+import { api, isLocked } from '#src/viewer/data/api.ts';
+import { listen } from '#src/viewer/data/changes.ts';
+import { type Line, RunList } from '#src/viewer/list/run-list.ts';
 import { FakeStream, fakeBrowser } from './fake-browser.ts';
 
 const PAGE = 100;

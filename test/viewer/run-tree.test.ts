@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { RunOutline } from '../../src/receiver/store/run-view.ts';
-import { countedUsages, type RunTree, shareOf, treeOf } from '../../src/viewer/trace/run-tree.ts';
+import type { RunOutline } from '#src/receiver/store/run-view.ts';
+import { countedUsages, type RunTree, shareOf, treeOf } from '#src/viewer/trace/run-tree.ts';
 
 /** Runs by id and parent: `b<a` is a run `b` below `a`. */
 const runs = (text: string): RunOutline[] =>

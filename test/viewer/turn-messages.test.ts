@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { messagesOfTurn } from '../../src/viewer/threads/turn-messages.ts';
+import { messagesOfTurn } from '#src/viewer/threads/turn-messages.ts';
 
 const message = (role: string, content: string) => ({ role, content });
 const HISTORY = [message('system', 'Be kind'), message('user', 'one?'), message('assistant', 'one.')];

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { piecesOf, visible } from '../../src/viewer/elements/visible-text.ts';
+import { piecesOf, visible } from '#src/viewer/elements/visible-text.ts';
 
 test.each([
   ['plain text, ümläute, 漢字, emoji 👩‍👩‍👧', 'plain text, ümläute, 漢字, emoji 👩‍👩‍👧'],

@@ -1,12 +1,12 @@
 // Loaded ahead, because its first use would load it outside of the virtual clock.
 import 'p-queue';
-import { diagnostics } from '../../../src/base/diagnostics.ts';
-import type { Limits } from '../../../src/base/limits.ts';
-import type { Durability } from '../../../src/export/settings.ts';
-import type { SpoolFs } from '../../../src/export/spool/fs.ts';
-import type { EncodedRun } from '../../../src/run/encoded-run.ts';
-import type { FlushResult } from '../../../src/run/sink.ts';
-import type { DropReason } from '../../../src/run/stats.ts';
+import { diagnostics } from '#src/base/diagnostics.ts';
+import type { Limits } from '#src/base/limits.ts';
+import type { Durability } from '#src/export/settings.ts';
+import type { SpoolFs } from '#src/export/spool/fs.ts';
+import type { EncodedRun } from '#src/run/encoded-run.ts';
+import type { FlushResult } from '#src/run/sink.ts';
+import type { DropReason } from '#src/run/stats.ts';
 import { addsUp } from '../../support/adds-up.ts';
 import { ended, makeRun } from '../../support/encoded-run.ts';
 import { fail, MemoryDisk } from '../../support/memory-fs.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { RunRecord } from '../../../src/index.ts';
+import type { RunRecord } from '#src/index.ts';
 import { printedByAi } from '../otel-runs.ts';
 
 /** The output of the program with one major. */

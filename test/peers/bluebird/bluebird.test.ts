@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import { describe, expect, test } from 'vitest';
-import { traceable } from '../../../src/instrument/traceable.ts';
+import { traceable } from '#src/instrument/traceable.ts';
 import { record } from '../../instrument/recorder.ts';
 
 type Handler = (error: Error) => unknown;

@@ -2,8 +2,8 @@ import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ClickHouse } from '../../../src/receiver/store/clickhouse/connection.ts';
-import { migrate } from '../../../src/receiver/store/clickhouse/schema.ts';
+import { ClickHouse } from '#src/receiver/store/clickhouse/connection.ts';
+import { migrate } from '#src/receiver/store/clickhouse/schema.ts';
 import { startNode } from '../../support/program.ts';
 
 const SHIM = fileURLToPath(new URL('./shim.mjs', import.meta.url));

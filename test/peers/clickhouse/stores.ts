@@ -1,9 +1,9 @@
 // Stores whose tests share a database.
 import { expect, onTestFinished } from 'vitest';
-import { isObject } from '../../../src/base/options.ts';
-import { ClickHouseStore } from '../../../src/receiver/store/clickhouse/clickhouse-store.ts';
-import { STORE_METHODS } from '../../../src/receiver/store/store.ts';
-import type { Store } from '../../../src/receiver.ts';
+import { isObject } from '#src/base/options.ts';
+import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
+import { STORE_METHODS } from '#src/receiver/store/store.ts';
+import type { Store } from '#src/receiver.ts';
 
 /**
  * Opens a store that adds the name of the test to the names of tenants. Each test has its own tenants, because creating

@@ -7,8 +7,8 @@ import { tool } from '@langchain/core-0.3/tools';
 import { FakeListChatModel, FakeStreamingChatModel } from '@langchain/core-0.3/utils/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { traceable } from '../../../src/index.ts';
-import { RunspanCallbackHandler } from '../../../src/langchain.ts';
+import { traceable } from '#src/index.ts';
+import { RunspanCallbackHandler } from '#src/langchain.ts';
 import { record, treeOf } from '../../instrument/recorder.ts';
 
 const callbacks = [new RunspanCallbackHandler()];

@@ -14,9 +14,9 @@ import {
 import { ToolNode } from '@langchain/langgraph/prebuilt';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { traceable } from '../../../src/index.ts';
-import { RunspanCallbackHandler } from '../../../src/langchain.ts';
-import type { RunRecord } from '../../../src/run/record.ts';
+import { traceable } from '#src/index.ts';
+import { RunspanCallbackHandler } from '#src/langchain.ts';
+import type { RunRecord } from '#src/run/record.ts';
 import { record, treeOf } from '../../instrument/recorder.ts';
 
 const callbacks = [new RunspanCallbackHandler()];

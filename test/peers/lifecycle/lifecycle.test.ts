@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
-import { flushedAfter } from '../../../src/instrument/with-flush.ts';
+import { flushedAfter } from '#src/instrument/with-flush.ts';
 import { gate } from '../../support/gate.ts';
 import { ingestServer } from '../../support/ingest-server.ts';
 import { readJsonParts } from '../../support/multipart-reader.ts';

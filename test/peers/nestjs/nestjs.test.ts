@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { traced, traceMethods } from '../../../src/index.ts';
+import { traced, traceMethods } from '#src/index.ts';
 import { record } from '../../instrument/recorder.ts';
 import type { start as Start } from './application.ts';
 

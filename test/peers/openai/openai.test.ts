@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import type OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
-import { wrapOpenAI } from '../../../src/integrations/openai/client.ts';
+import { wrapOpenAI } from '#src/integrations/openai/client.ts';
 import { record } from '../../instrument/recorder.ts';
 import { chunksOf, localModel, lookUp, tea } from '../../integrations/local-openai.ts';
 import { leftOpen, programs, seenBy } from '../../integrations/sdk-programs.ts';
