@@ -146,7 +146,7 @@ function joinModulesForEdge() {
 
 /** Imports substitutes for the Node globals that the modules use. */
 function globalsOfNode() {
-  const substitutes = join(modules, 'base', 'globals.edge.js');
+  const substitutes = join(modules, 'platform', 'globals.edge.js');
   return {
     name: 'globals-of-node',
     transform(code, path) {

@@ -1,4 +1,4 @@
-import { monotonicNowMs, wallNowMs } from './timers.ts';
+import { monotonicNowMs, wallNowMs } from '../platform/timers.ts';
 
 export { monotonicNowMs, wallNowMs };
 

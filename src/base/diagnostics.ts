@@ -1,4 +1,4 @@
-import { types } from './node.ts';
+import { types } from '../platform/node.ts';
 import { shared } from './shared.ts';
 import { visible } from './text.ts';
 

@@ -1,4 +1,4 @@
-import { environment } from './node.ts';
+import { environment } from '../platform/node.ts';
 import { safeText } from './text.ts';
 
 /** Environment variables that the library reads. See `docs/configuration.md`. */

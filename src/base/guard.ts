@@ -1,5 +1,5 @@
+import { types } from '../platform/node.ts';
 import { diagnostics } from './diagnostics.ts';
-import { types } from './node.ts';
 import { messageOf } from './text.ts';
 
 /**

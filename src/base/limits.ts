@@ -117,6 +117,3 @@ export const defaultLimits: Readonly<Limits> = {
   simpleRequestsPerSecond: 50,
   exitFlushMs: 2_000,
 };
-
-/** Maximum delay for `setTimeout`. Timers with a longer delay fire immediately. */
-export const DELAY_MAX_MS: number = 2 ** 31 - 1;

@@ -1,4 +1,4 @@
-import { types } from './node.ts';
+import { types } from '../platform/node.ts';
 
 export { visible, visibleJson } from './visible.ts';
 

@@ -1,13 +1,13 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { allowListeners, types } from '../base/node.ts';
 import { addressOf, checkedOptions } from '../base/options.ts';
 import { messageOf } from '../base/text.ts';
-import { delay, monotonicNowMs, wallNowMs } from '../base/timers.ts';
 import { createClient } from '../http/create-client.ts';
 import { DeadlineError } from '../http/errors.ts';
 import { failureOf } from '../http/failure.ts';
 import { backoffMs, isTransient, parseRetryAfter } from '../http/retry.ts';
 import type { OpenAnswer, Transport } from '../http/transport.ts';
+import { allowListeners, types } from '../platform/node.ts';
+import { delay, monotonicNowMs, wallNowMs } from '../platform/timers.ts';
 import { ANSWER_BYTES_MAX, parseBody, readText } from './body.ts';
 import {
   type CallOptions,

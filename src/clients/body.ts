@@ -1,7 +1,7 @@
 import { isObject } from '../base/options.ts';
-import { clearTimer, setTimer } from '../base/timers.ts';
 import { DeadlineError } from '../http/errors.ts';
 import type { ResponseBody } from '../http/transport.ts';
+import { clearTimer, setTimer } from '../platform/timers.ts';
 import { type FailedAnswer, parseJson } from './errors.ts';
 
 /** Expected type of a response body. The fields of the body are not validated. With `none`, the body is ignored. */

@@ -1,8 +1,8 @@
 import { monotonicNowMs } from '../base/clock.ts';
 import { isJest } from '../base/env.ts';
-import { delay, setTimer } from '../base/timers.ts';
 import { createClient, usesFetch } from '../http/create-client.ts';
 import type { Transport } from '../http/transport.ts';
+import { delay, setTimer } from '../platform/timers.ts';
 import { Exporter } from './exporter.ts';
 import type { ExporterParts } from './exporter-parts.ts';
 import { DropNotice, type Ledger } from './ledger.ts';

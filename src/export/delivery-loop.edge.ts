@@ -1,4 +1,4 @@
-import { clearTimer, delay, setTimer } from '../base/timers.ts';
+import { clearTimer, delay, setTimer } from '../platform/timers.ts';
 import { Batch, type Delivery, isOpen, reportBug } from './delivery.ts';
 import type { LoopHooks } from './delivery-loop.ts';
 import type { ExporterParts } from './exporter-parts.ts';

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { isJest } from '../base/env.ts';
-import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
+import { clearTimer, outside, setSoon, setTimer } from '../platform/timers.ts';
 import { Batch, type Delivery, reportBug } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
 import type { Replay } from './replay.ts';

@@ -1,7 +1,6 @@
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
-import { DELAY_MAX_MS } from '../base/limits.ts';
-import { clearTimer, setSoon, setTimer } from '../base/timers.ts';
+import { clearTimer, DELAY_MAX_MS, setSoon, setTimer } from '../platform/timers.ts';
 import { type EncodedRun, releaseRun } from '../run/encoded-run.ts';
 import { flushLimitMs } from '../run/run-options.ts';
 import type { CapturePolicy, FlushLimit, FlushResult, RunSink } from '../run/sink.ts';

@@ -1,6 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../base/guard.ts';
-import { setSoon } from '../base/timers.ts';
+import { setSoon } from '../platform/timers.ts';
 import { untraced } from '../run/context.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import {

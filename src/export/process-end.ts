@@ -1,7 +1,7 @@
 import { monotonicNowMs } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
-import { nodeModule } from '../base/node.ts';
-import { setSoon } from '../base/timers.ts';
+import { nodeModule } from '../platform/node.ts';
+import { setSoon } from '../platform/timers.ts';
 
 /** The exporter methods that are called when the process ends. */
 export interface EndingExporter {

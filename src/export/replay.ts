@@ -1,4 +1,4 @@
-import { clearTimer, setSoon, setTimer } from '../base/timers.ts';
+import { clearTimer, setSoon, setTimer } from '../platform/timers.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import { Delivery, type Ticket } from './delivery.ts';
 import type { SpoolingParts } from './exporter-parts.ts';

@@ -1,14 +1,14 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { env, LANGSMITH_DEFAULT_ENDPOINT, langsmithEnv, parseFlag, usesLangsmithService } from '../base/env.ts';
-import { types } from '../base/node.ts';
 import { isLoopback } from '../base/options.ts';
 import { kindOf, safeText } from '../base/text.ts';
-import { withoutTracing } from '../base/timers.ts';
 import { SetupError } from '../http/errors.ts';
 import { failureOf } from '../http/failure.ts';
 import type { HeadersFunction, Progress } from '../http/transport.ts';
 import { SecretNames } from '../payload/secret-names.ts';
 import { secretPatterns } from '../payload/secret-patterns.ts';
+import { types } from '../platform/node.ts';
+import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { untraced } from '../run/context.ts';
 import { complain, flag } from './setting-variables.ts';
 

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
 import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
 import { type EnvironmentName, env } from '../base/env.ts';
-import { DELAY_MAX_MS, defaultLimits, type Limits } from '../base/limits.ts';
+import { defaultLimits, type Limits } from '../base/limits.ts';
 import {
   type Check,
   type Checks,
@@ -17,6 +17,7 @@ import { environmentProxies, type Proxies } from '../http/connections.ts';
 import { definedOrNone } from '../payload/fields.ts';
 import { payloadRules } from '../payload/limits.ts';
 import { type Redaction, redactionOf } from '../payload/redact.ts';
+import { DELAY_MAX_MS } from '../platform/timers.ts';
 import type { Project } from '../run/encoded-run.ts';
 import { defaultFields } from '../run/run-fields.ts';
 import type { RunHooks } from '../run/run-hooks.ts';

@@ -1,9 +1,10 @@
 import { EventEmitter } from 'node:events';
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { nodeModule } from '../base/node.ts';
 import { addressOf } from '../base/options.ts';
-import { clearTimer, setTimer, withoutTracing } from '../base/timers.ts';
+import { nodeModule } from '../platform/node.ts';
+import { withoutTracing } from '../platform/suppress-tracing.ts';
+import { clearTimer, setTimer } from '../platform/timers.ts';
 import { createConnections, isReusedConnectionError } from './connections.ts';
 import { NoAnswerError } from './errors.ts';
 import {

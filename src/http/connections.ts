@@ -2,8 +2,8 @@ import type { Socket } from 'node:net';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
 import { diagnostics } from '../base/diagnostics.ts';
 import { type EnvironmentName, env } from '../base/env.ts';
-import { types } from '../base/node.ts';
 import { isLoopback } from '../base/options.ts';
+import { types } from '../platform/node.ts';
 import { SetupError } from './errors.ts';
 import { markProxyError } from './failure.ts';
 

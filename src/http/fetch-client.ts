@@ -1,7 +1,8 @@
-import { nodeModule } from '../base/node.ts';
 import { addressOf } from '../base/options.ts';
 import { ownRequests } from '../base/own-requests.ts';
-import { clearTimer, setTimer, withoutTracing } from '../base/timers.ts';
+import { nodeModule } from '../platform/node.ts';
+import { withoutTracing } from '../platform/suppress-tracing.ts';
+import { clearTimer, setTimer } from '../platform/timers.ts';
 import { NoAnswerError, SetupError } from './errors.ts';
 import {
   ANSWER_BYTES_MAX,

@@ -1,4 +1,4 @@
-import { types } from '../base/node.ts';
+import { types } from '../platform/node.ts';
 import type { Run } from '../run/run.ts';
 import { followAsyncIterable, followIterator } from './iterator.ts';
 import { abandonment, isFollowed, isObjectOrFunction, type Settlement, type StreamObserver } from './observer.ts';

@@ -1,7 +1,6 @@
 import { guard } from '../base/guard.ts';
-import { DELAY_MAX_MS } from '../base/limits.ts';
 import { makeSlot, type Slot } from '../base/slot.ts';
-import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
+import { clearTimer, DELAY_MAX_MS, outside, setSoon, setTimer } from '../platform/timers.ts';
 
 export type Method = (this: unknown, ...args: unknown[]) => unknown;
 

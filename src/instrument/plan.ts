@@ -1,8 +1,8 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection, reportFailure } from '../base/guard.ts';
-import { types } from '../base/node.ts';
 import { type Checks, FUNCTION, TRUE_OR_FALSE } from '../base/options.ts';
 import { type EncodedPayload, encodePayload } from '../payload/serialize.ts';
+import { types } from '../platform/node.ts';
 import type { RunType } from '../run/record.ts';
 import type { Run } from '../run/run.ts';
 import type { Fields } from '../run/run-fields.ts';

@@ -1,6 +1,6 @@
 import { guard } from '../base/guard.ts';
-import { types } from '../base/node.ts';
 import type { ChunkList } from '../payload/serialize.ts';
+import { types } from '../platform/node.ts';
 import { applyIn } from '../run/context.ts';
 import type { Run } from '../run/run.ts';
 import { abandonment, type Method, type StreamObserver, type Watched } from './observer.ts';

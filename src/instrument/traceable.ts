@@ -1,8 +1,8 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, reportFailure } from '../base/guard.ts';
-import { types } from '../base/node.ts';
 import { shared } from '../base/shared.ts';
 import type { EncodedPayload } from '../payload/serialize.ts';
+import { types } from '../platform/node.ts';
 import {
   applyIn,
   contextOfRoot,

@@ -1,8 +1,8 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { defaultLimits } from '../base/limits.ts';
-import { isPerRequest, types } from '../base/node.ts';
-import { delay } from '../base/timers.ts';
+import { isPerRequest, types } from '../platform/node.ts';
+import { delay } from '../platform/timers.ts';
 import { flushLimitMs } from '../run/run-options.ts';
 import type { FlushLimit, FlushResult } from '../run/sink.ts';
 import { observedStream } from './observed-stream.ts';

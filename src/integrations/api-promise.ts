@@ -1,7 +1,7 @@
 import { guard } from '../base/guard.ts';
-import { types } from '../base/node.ts';
 import { abandonment, interceptOwn, type Method, type Settlement, type Watched } from '../instrument/observer.ts';
 import { deriveOne } from '../instrument/promise.ts';
+import { types } from '../platform/node.ts';
 import type { Run } from '../run/run.ts';
 import { endWithAnswer, followStream } from './answer-stream.ts';
 import type { AnswerReader } from './call-reader.ts';

@@ -9,7 +9,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../base/guard.ts';
 import { type Checks, TRUE_OR_FALSE } from '../base/options.ts';
 import { shown } from '../base/text.ts';
-import { SUPPRESS_TRACING } from '../base/timers.ts';
+import { SUPPRESS_TRACING } from '../platform/suppress-tracing.ts';
 import {
   acceptCheck,
   type BaggageContext,

@@ -1,6 +1,6 @@
 import { guard } from '../base/guard.ts';
 import { SPAN_RECORDER } from '../base/shared.ts';
-import { setSoon } from '../base/timers.ts';
+import { setSoon } from '../platform/timers.ts';
 import { isSameCall } from '../run/context.ts';
 import { type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';

@@ -1,5 +1,5 @@
 import { ignoreRejection } from '../base/guard.ts';
-import { types } from '../base/node.ts';
+import { types } from '../platform/node.ts';
 import type { PayloadAttachments } from './attachment.ts';
 import {
   describe,

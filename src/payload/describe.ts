@@ -1,7 +1,7 @@
 import type { IncomingMessage, OutgoingMessage } from 'node:http';
 import type { Stream } from 'node:stream';
-import { nodeModule, types } from '../base/node.ts';
 import { messageOf } from '../base/text.ts';
+import { nodeModule, types } from '../platform/node.ts';
 
 /** Maximum size of binary values that stay in the payload as base64, in bytes. */
 export const BINARY_BYTES_KEPT = 1_024;

@@ -1,4 +1,4 @@
-import { types } from '../base/node.ts';
+import { types } from '../platform/node.ts';
 import { hasPlainPrototype } from './describe.ts';
 
 /**

@@ -1,5 +1,5 @@
-import { types } from '../base/node.ts';
 import { messageOf } from '../base/text.ts';
+import { types } from '../platform/node.ts';
 import { type AttachingField, type AttachmentRoom, type HeldAttachment, PayloadAttachments } from './attachment.ts';
 import { Copier } from './copy.ts';
 import { hasPlainPrototype } from './describe.ts';

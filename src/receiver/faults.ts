@@ -1,5 +1,5 @@
 import { type Checks, checkedOptions, FUNCTION, WHOLE_FROM_1, wholeFrom } from '../base/options.ts';
-import { setTimer } from '../base/timers.ts';
+import { setTimer } from '../platform/timers.ts';
 import { HttpError, ValidationIssues } from './http-error.ts';
 import type { RunOperation } from './store/store.ts';
 

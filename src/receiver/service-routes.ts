@@ -1,4 +1,4 @@
-import { delay } from '../base/timers.ts';
+import { delay } from '../platform/timers.ts';
 import { HttpError } from './http-error.ts';
 import type { Call, Route, RouteResponse } from './route.ts';
 

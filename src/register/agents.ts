@@ -1,7 +1,7 @@
 import { guard } from '../base/guard.ts';
-import { AsyncResource } from '../base/node.ts';
-import { setSoon } from '../base/timers.ts';
 import { type Fields, fieldsOf, isFields, isPlainObject, listOf, parsedJson, textOf } from '../payload/fields.ts';
+import { AsyncResource } from '../platform/node.ts';
+import { setSoon } from '../platform/timers.ts';
 import { addStepSource } from '../run/context.ts';
 import type { Run } from '../run/run.ts';
 import type { RunChanges } from '../run/run-hooks.ts';

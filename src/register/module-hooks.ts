@@ -1,8 +1,8 @@
 import type { LoadFnOutput, LoadHookContext } from 'node:module';
 import { isJest } from '../base/env.ts';
 import { guard } from '../base/guard.ts';
-import { nodeModule, runtime } from '../base/node.ts';
 import { type Fields, fieldsOf } from '../payload/fields.ts';
+import { nodeModule, runtime } from '../platform/node.ts';
 
 /** Records the calls to one SDK without changes to the application. */
 export interface Instrumentation {

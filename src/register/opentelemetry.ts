@@ -1,8 +1,8 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { nodeModule } from '../base/node.ts';
 import { SPAN_RECORDER } from '../base/shared.ts';
-import { OPENTELEMETRY } from '../base/timers.ts';
 import { fieldsOf } from '../payload/fields.ts';
+import { nodeModule } from '../platform/node.ts';
+import { OPENTELEMETRY } from '../platform/suppress-tracing.ts';
 import type { Instrumentation, ModuleHooks, ModuleLoader } from './module-hooks.ts';
 import { watchProperty } from './watch-property.ts';
 

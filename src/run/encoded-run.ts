@@ -1,8 +1,8 @@
-import { runtime } from '../base/node.ts';
 import { isObject } from '../base/options.ts';
 import { version } from '../base/version.ts';
 import type { HeldAttachment } from '../payload/attachment.ts';
 import { jsonText } from '../payload/serialize.ts';
+import { runtime } from '../platform/node.ts';
 import { isRunId } from './ids.ts';
 import type { RunRecord } from './record.ts';
 import { dottedOrder, isoTimestamp, parseDottedOrder, parseIsoTimestamp } from './time.ts';

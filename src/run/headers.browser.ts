@@ -1,4 +1,4 @@
-import { SynchronousStorage } from '../base/storage.edge.ts';
+import { SynchronousStorage } from '../platform/storage.edge.ts';
 import { parseDottedOrder } from './time.ts';
 
 type AnyHeaders = Readonly<Record<string, unknown>> | Headers | undefined;

@@ -1,7 +1,7 @@
 import { clock } from '../base/clock.ts';
-import { randomBytes, sha1 } from '../base/crypto.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { safeText, shown } from '../base/text.ts';
+import { randomBytes, sha1 } from '../platform/crypto.ts';
 import { canonicalId } from './time.ts';
 
 /**

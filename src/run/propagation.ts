@@ -1,8 +1,8 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../base/guard.ts';
-import { types } from '../base/node.ts';
 import { type Check, isObject } from '../base/options.ts';
 import { shareInstances } from '../base/shared.ts';
+import { types } from '../platform/node.ts';
 import { currentContext, inheritedFrom, type RunContext, remoteContext, sinkOf } from './context.ts';
 import { type Project, projectText } from './encoded-run.ts';
 import { Run } from './run.ts';

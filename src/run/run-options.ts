@@ -1,9 +1,9 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { DELAY_MAX_MS } from '../base/limits.ts';
 import { type Check, type Checks, FUNCTION, TRUE_OR_FALSE, validOptions } from '../base/options.ts';
 import { kindOf } from '../base/text.ts';
 import { defined } from '../payload/fields.ts';
+import { DELAY_MAX_MS } from '../platform/timers.ts';
 import type { Project } from './encoded-run.ts';
 import { isRunId } from './ids.ts';
 import type { RunType } from './record.ts';

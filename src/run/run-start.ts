@@ -1,6 +1,6 @@
 import { guard, reportFailure } from '../base/guard.ts';
-import { types } from '../base/node.ts';
 import { type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
+import { types } from '../platform/node.ts';
 import { contextOfRoot, inheritedFrom, type RunContext, sinkOf, untraced } from './context.ts';
 import { EncodedRun } from './encoded-run.ts';
 import { newRunId, runIdAt } from './ids.ts';

@@ -1,5 +1,5 @@
 import type { Channel } from 'node:diagnostics_channel';
-import { channel } from '../base/node.ts';
+import { channel } from '../platform/node.ts';
 
 /** The reason why a run was dropped. */
 export type DropReason = 'queue_full' | 'too_large' | 'rejected' | 'expired' | 'corrupt' | 'closed';

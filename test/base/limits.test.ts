@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { DELAY_MAX_MS, defaultLimits } from '#src/base/limits.ts';
+import { defaultLimits } from '#src/base/limits.ts';
+import { DELAY_MAX_MS } from '#src/platform/timers.ts';
 import { root } from '../support/folders.ts';
 
 const UNITS: Readonly<Record<string, number>> = { '': 1, MiB: 1_048_576, s: 1_000, min: 60_000, h: 3_600_000 };

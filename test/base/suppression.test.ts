@@ -2,7 +2,7 @@ import { context, ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { withoutTracing } from '#src/base/timers.ts';
+import { withoutTracing } from '#src/platform/suppress-tracing.ts';
 
 /** Installs OpenTelemetry until the test has finished, and returns the names of exported spans. */
 function openTelemetry() {

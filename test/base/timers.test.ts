@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { getEventListeners } from 'node:events';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { delay, outside, setSoon, setTimer } from '#src/base/timers.ts';
+import { delay, outside, setSoon, setTimer } from '#src/platform/timers.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 import { moduleText, runNode } from '../support/program.ts';
 

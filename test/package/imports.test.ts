@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { breaches, cycles, factsOf, MAY_IMPORT } from './import-rules.ts';
+import { breaches, cycles, factsOf, MAY_IMPORT, unusedExceptions } from './import-rules.ts';
 import { entries, filesUnder, manifest, read } from './repository.ts';
 
 const PACKAGES = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
@@ -12,6 +12,10 @@ describe('the source', () => {
   it('imports only folders that the table allows, without cycles, and only installed packages', () => {
     expect(FILES.length).toBeGreaterThan(10);
     expect(breaches(SOURCES, PACKAGES)).toEqual([]);
+  });
+
+  it('needs every exception to the table', () => {
+    expect(unusedExceptions(SOURCES)).toEqual([]);
   });
 
   it('has no cycle in the chat', () => {

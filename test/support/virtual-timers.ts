@@ -5,13 +5,13 @@
 import './thread-work.ts';
 import './virtual-clock.ts';
 
-import { setTimer } from '#src/base/timers.ts';
+import { setTimer } from '#src/platform/timers.ts';
 import { restoreTimers, VirtualTimer, virtualClock } from './virtual-clock.ts';
 
 restoreTimers();
 
 const timer: object = setTimer(() => {}, 1);
-if (!(timer instanceof VirtualTimer)) throw new Error('src/base/timers.ts was loaded before: import this first');
+if (!(timer instanceof VirtualTimer)) throw new Error('src/platform/timers.ts was loaded before: import this first');
 virtualClock.reset();
 
 export { virtualClock } from './virtual-clock.ts';

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
-import { DELAY_MAX_MS } from '../../base/limits.ts';
 import { messageOf, visibleJson } from '../../base/text.ts';
 import { version } from '../../base/version.ts';
 import { destinationOf } from '../../export/create-exporter.ts';
@@ -9,6 +8,7 @@ import type { Settings } from '../../export/settings.ts';
 import { destinationHash, FORMAT_FOLDER } from '../../export/spool/directory.ts';
 import { makeFolders, removeFile, type SpoolFs, systemFs, writeNewFile } from '../../export/spool/fs.ts';
 import { createClient } from '../../http/create-client.ts';
+import { DELAY_MAX_MS } from '../../platform/timers.ts';
 import type { CommandContext, Output } from '../command-line.ts';
 import { type Finding, fail, findingLine, ok, warn, withoutSecrets } from './finding.ts';
 import { packageFindings } from './packages.ts';

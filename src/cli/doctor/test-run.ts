@@ -1,7 +1,7 @@
 import { messageOf } from '../../base/text.ts';
-import { delay } from '../../base/timers.ts';
 import type { Settings } from '../../export/settings.ts';
 import type { Transport } from '../../http/transport.ts';
+import { delay } from '../../platform/timers.ts';
 import { startRun } from '../../run/start-run.ts';
 import { subscribe } from '../../run/stats.ts';
 import { createExporter } from '../../runspan.ts';

@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { visible } from '../../base/text.ts';
-import { delay } from '../../base/timers.ts';
 import { exporterFor } from '../../export/create-exporter.ts';
 import type { Exporter } from '../../export/exporter.ts';
 import { Ledger, totalStats } from '../../export/ledger.ts';
@@ -9,6 +8,7 @@ import type { Settings } from '../../export/settings.ts';
 import { FORMAT_FOLDER } from '../../export/spool/directory.ts';
 import { systemFs } from '../../export/spool/fs.ts';
 import { restoreBad, surveySpool } from '../../export/spool/survey.ts';
+import { delay } from '../../platform/timers.ts';
 import type { Stats } from '../../run/stats.ts';
 import { CommandFailure } from '../command-line.ts';
 import { counted } from '../terminal-text.ts';

@@ -1,7 +1,7 @@
 import { type Checks, checkedOptions, FUNCTION, WHOLE_FROM_1 } from '../../base/options.ts';
 import { cut, messageOf } from '../../base/text.ts';
-import { monotonicNowMs } from '../../base/timers.ts';
 import { isTransient } from '../../http/retry.ts';
+import { monotonicNowMs } from '../../platform/timers.ts';
 import { type Answer, retryAfterMs } from '../api.ts';
 import { type CallOptions, callChecks } from '../client-options.ts';
 import { callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';

@@ -1,6 +1,6 @@
 import { basename, join, resolve } from 'node:path';
-import { nodeModule } from '../../base/node.ts';
 import { addressOf } from '../../base/options.ts';
+import { nodeModule } from '../../platform/node.ts';
 import {
   checkFolder,
   checkFolders,

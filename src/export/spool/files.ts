@@ -1,4 +1,4 @@
-import { setTimer } from '../../base/timers.ts';
+import { setTimer } from '../../platform/timers.ts';
 import type { ClaimedSegment, OwnerFolder } from './directory.ts';
 import { appendWhole, createFile, ignoreErrors } from './fs.ts';
 import type { RunName, SpooledRecord } from './segment.ts';

@@ -1,5 +1,5 @@
 import { dirname, join, resolve } from 'node:path';
-import { nodeModule } from '../../base/node.ts';
+import { nodeModule } from '../../platform/node.ts';
 
 const fs: typeof import('node:fs') = nodeModule('node:fs');
 

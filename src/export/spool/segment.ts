@@ -1,6 +1,6 @@
-import { nodeModule } from '../../base/node.ts';
 import { ATTACHMENTS_MAX, type HeldAttachment, isAttachmentName, isMimeType } from '../../payload/attachment.ts';
 import { isBlob } from '../../payload/describe.ts';
+import { nodeModule } from '../../platform/node.ts';
 import { type EncodedRun, mainJson, parseMainJson } from '../../run/encoded-run.ts';
 import { readWhole, type SpoolFs } from './fs.ts';
 

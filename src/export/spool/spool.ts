@@ -1,6 +1,6 @@
 import { monotonicNowMs, wallNowMs } from '../../base/clock.ts';
 import { diagnostics } from '../../base/diagnostics.ts';
-import { clearTimer, setTimer } from '../../base/timers.ts';
+import { clearTimer, setTimer } from '../../platform/timers.ts';
 import { type Destination, destinationHash, HEARTBEAT_MS, OwnerFolder } from './directory.ts';
 import { type ReadSegment, type Segment, SegmentFiles, type StoredSegment } from './files.ts';
 import { codeOf, isDeleted, type SpoolFs, systemFs, UnsafeFolder } from './fs.ts';

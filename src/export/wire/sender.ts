@@ -1,9 +1,9 @@
 import { diagnostics } from '../../base/diagnostics.ts';
-import { isPerRequest, nodeModule } from '../../base/node.ts';
 import { messageOf } from '../../base/text.ts';
 import { isBreak } from '../../http/failure.ts';
 import { probeDelayMs } from '../../http/retry.ts';
 import { bodyBytes } from '../../http/transport.ts';
+import { isPerRequest, nodeModule } from '../../platform/node.ts';
 import { randomHex } from '../../run/ids.ts';
 import type { Batch, Item, RequestBody } from '../delivery.ts';
 import { encodeMultipart } from './multipart.ts';

@@ -1,8 +1,8 @@
 import type PQueue from 'p-queue';
 import { diagnostics } from '../../base/diagnostics.ts';
 import type { Limits } from '../../base/limits.ts';
-import { isPerRequest } from '../../base/node.ts';
 import { messageOf } from '../../base/text.ts';
+import { isPerRequest } from '../../platform/node.ts';
 import { isFilled, mainJson } from '../../run/encoded-run.ts';
 import type { Item } from '../delivery.ts';
 import { STRIPPED_PAYLOAD, strippedPayloads } from './multipart.ts';

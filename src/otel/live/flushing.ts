@@ -1,5 +1,5 @@
 import { monotonicNowMs } from '../../base/clock.ts';
-import { clearTimer, setTimer } from '../../base/timers.ts';
+import { clearTimer, setTimer } from '../../platform/timers.ts';
 import type { ResourceLike } from '../span-like.ts';
 
 /** Timeout for a flush, in milliseconds. Tracer providers time out after 30 s, so they still receive the result. */

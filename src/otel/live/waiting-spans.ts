@@ -1,5 +1,5 @@
 import { monotonicNowMs } from '../../base/clock.ts';
-import { clearTimer, setTimer } from '../../base/timers.ts';
+import { clearTimer, setTimer } from '../../platform/timers.ts';
 import type { RunSink } from '../../run/sink.ts';
 import type { SpanLike } from '../span-like.ts';
 import type { SpanKey } from './span-registry.ts';

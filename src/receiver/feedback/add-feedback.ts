@@ -1,5 +1,5 @@
 import { diagnostics } from '../../base/diagnostics.ts';
-import { clearTimer, setTimer } from '../../base/timers.ts';
+import { clearTimer, setTimer } from '../../platform/timers.ts';
 import type { Scope, Store } from '../store/store.ts';
 import type { Feedback } from './feedback.ts';
 

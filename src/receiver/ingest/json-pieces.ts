@@ -1,4 +1,4 @@
-import { setSoon } from '../../base/timers.ts';
+import { setSoon } from '../../platform/timers.ts';
 
 const PIECE_LENGTH = 256 * 1024;
 

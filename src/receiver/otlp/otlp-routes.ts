@@ -1,5 +1,5 @@
-import { setSoon } from '../../base/timers.ts';
 import { finishedRun } from '../../otel/mapping/finished-run.ts';
+import { setSoon } from '../../platform/timers.ts';
 import { HttpError, toHttpError } from '../http-error.ts';
 import { ingest } from '../ingest/ingest-routes.ts';
 import { JsonReader } from '../ingest/json.ts';

@@ -1,7 +1,5 @@
 import { guard } from '../../../base/guard.ts';
-import { allowListeners } from '../../../base/node.ts';
 import { cut } from '../../../base/text.ts';
-import { clearTimer, setTimer } from '../../../base/timers.ts';
 import { DeadlineError, NoAnswerError } from '../../../http/errors.ts';
 import {
   EventStream,
@@ -12,6 +10,8 @@ import {
 import { failureOf } from '../../../http/failure.ts';
 import { isTransient } from '../../../http/retry.ts';
 import type { OpenAnswer, ResponseBody } from '../../../http/transport.ts';
+import { allowListeners } from '../../../platform/node.ts';
+import { clearTimer, setTimer } from '../../../platform/timers.ts';
 import type { Api } from '../../api.ts';
 import type { Call } from '../../endpoint.ts';
 import { ApiError, InvalidAnswerError } from '../../errors.ts';

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
-import { nodeModule } from '../../../base/node.ts';
 import { FUNCTION } from '../../../base/options.ts';
+import { nodeModule } from '../../../platform/node.ts';
 import { Api } from '../../api.ts';
 import { type CallOptions, type ClientOptions, callOptionsOf, preSignedUrl } from '../../client-options.ts';
 import { callOf, type Endpoint } from '../../endpoint.ts';

@@ -1,6 +1,6 @@
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
-import { clearTimer, setTimer } from '../../../base/timers.ts';
+import { clearTimer, setTimer } from '../../../platform/timers.ts';
 import type { ChangeFeed, Changes, Scope, StoreChange } from '../store.ts';
 import { Subscribers } from '../subscribers.ts';
 import { type ClickHouse, integer, sql, string, strings } from './connection.ts';

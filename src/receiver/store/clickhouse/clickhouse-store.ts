@@ -8,7 +8,7 @@ import {
   wholeFrom,
 } from '../../../base/options.ts';
 import { messageOf } from '../../../base/text.ts';
-import { delay, setTimer } from '../../../base/timers.ts';
+import { delay, setTimer } from '../../../platform/timers.ts';
 import type { Feedback } from '../../feedback/feedback.ts';
 import { type Ages, MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../ages.ts';
 import type { KeyStore } from '../key-store.ts';

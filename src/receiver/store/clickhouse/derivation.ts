@@ -1,6 +1,6 @@
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
-import { clearTimer, delay, setTimer } from '../../../base/timers.ts';
+import { clearTimer, delay, setTimer } from '../../../platform/timers.ts';
 import { grouped } from '../grouped.ts';
 import type { Prices } from '../prices.ts';
 import { type ClickHouse, inParts, integer, sql } from './connection.ts';

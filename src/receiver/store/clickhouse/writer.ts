@@ -1,4 +1,4 @@
-import { delay } from '../../../base/timers.ts';
+import { delay } from '../../../platform/timers.ts';
 import { type RunOperation, StoreError } from '../store.ts';
 import { attachmentRows, checkAttachments } from './attachments.ts';
 import type { ClickHouse } from './connection.ts';

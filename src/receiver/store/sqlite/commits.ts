@@ -1,5 +1,5 @@
 import { RunspanError } from '../../../base/errors.ts';
-import { clearTimer, setSoon, setTimer } from '../../../base/timers.ts';
+import { clearTimer, setSoon, setTimer } from '../../../platform/timers.ts';
 import type { Feedback } from '../../feedback/feedback.ts';
 import type { ProjectAges } from '../ages.ts';
 import type { Prices } from '../prices.ts';

@@ -1,4 +1,4 @@
-import { RunspanError } from './errors.ts';
+import { RunspanError } from '../base/errors.ts';
 import type * as node from './node.ts';
 
 export { AsyncResource } from './storage.edge.ts';

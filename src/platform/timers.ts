@@ -1,4 +1,3 @@
-import { DELAY_MAX_MS } from './limits.ts';
 import { AsyncResource, clearTimeout, setImmediate, setTimeout } from './node.ts';
 
 // Saves the clock functions at load time, so that an application's fake timers do not affect the library.
@@ -16,6 +15,9 @@ const root = new AsyncResource('runspan');
 for (const key of Object.getOwnPropertySymbols(root)) {
   if (key.description === 'kResourceStore' || key.description === 'context_frame') Reflect.set(root, key, undefined);
 }
+
+/** Maximum delay for `setTimeout`. Timers with a longer delay fire immediately. */
+export const DELAY_MAX_MS: number = 2 ** 31 - 1;
 
 /**
  * Calls a function outside any async context. Delivery often starts inside an application's call. In the call's async
@@ -55,48 +57,5 @@ export function delay(ms: number, signal: AbortSignal | undefined, holdsProcess 
     if (!holdsProcess) timer.unref();
     if (signal?.aborted) abort();
     else signal?.addEventListener('abort', abort, { once: true });
-  });
-}
-
-/** The methods of OpenTelemetry's context manager that this file uses. */
-interface ContextManager {
-  active(): { setValue(key: symbol, value: unknown): object };
-  with<Result>(context: object, fn: () => Result): Result;
-}
-
-/** The global symbol under which all copies of the OpenTelemetry API 1.x share their state. */
-export const OPENTELEMETRY: unique symbol = Symbol.for('opentelemetry.js.api.1');
-
-export const SUPPRESS_TRACING: symbol = Symbol.for('OpenTelemetry SDK Context Key SUPPRESS_TRACING');
-
-/** The global registry that all copies of Sentry's packages share. `acs` is Sentry's async context strategy. */
-interface SentryRegistry {
-  readonly version: string;
-  readonly [version: string]: unknown;
-}
-
-interface SentryStrategy {
-  readonly acs?: { withScope?<Result>(fn: (scope: SentryScope) => Result): Result };
-}
-
-interface SentryScope {
-  setSDKProcessingMetadata?(metadata: object): void;
-}
-
-/** Calls `fn` with OpenTelemetry and Sentry tracing suppressed. Used for the library's own requests. */
-export function withoutTracing<Result>(fn: () => Result): Result {
-  const manager = (globalThis as { [OPENTELEMETRY]?: { context?: ContextManager } })[OPENTELEMETRY]?.context;
-  if (manager === undefined) return withoutSentry(fn);
-  return manager.with(manager.active().setValue(SUPPRESS_TRACING, true), () => withoutSentry(fn));
-}
-
-/** Suppresses Sentry tracing through Sentry's registry. Sentry 11 ignores OpenTelemetry's context. */
-function withoutSentry<Result>(fn: () => Result): Result {
-  const registry = (globalThis as { __SENTRY__?: SentryRegistry }).__SENTRY__;
-  const { acs } = (registry?.[registry.version] ?? {}) as SentryStrategy;
-  if (acs?.withScope === undefined) return fn();
-  return acs.withScope((scope) => {
-    scope.setSDKProcessingMetadata?.({ __SENTRY_SUPPRESS_TRACING__: true });
-    return fn();
   });
 }

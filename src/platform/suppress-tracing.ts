@@ -1,0 +1,42 @@
+/** The methods of OpenTelemetry's context manager that this file uses. */
+interface ContextManager {
+  active(): { setValue(key: symbol, value: unknown): object };
+  with<Result>(context: object, fn: () => Result): Result;
+}
+
+/** The global symbol under which all copies of the OpenTelemetry API 1.x share their state. */
+export const OPENTELEMETRY: unique symbol = Symbol.for('opentelemetry.js.api.1');
+
+export const SUPPRESS_TRACING: symbol = Symbol.for('OpenTelemetry SDK Context Key SUPPRESS_TRACING');
+
+/** The global registry that all copies of Sentry's packages share. `acs` is Sentry's async context strategy. */
+interface SentryRegistry {
+  readonly version: string;
+  readonly [version: string]: unknown;
+}
+
+interface SentryStrategy {
+  readonly acs?: { withScope?<Result>(fn: (scope: SentryScope) => Result): Result };
+}
+
+interface SentryScope {
+  setSDKProcessingMetadata?(metadata: object): void;
+}
+
+/** Calls `fn` with OpenTelemetry and Sentry tracing suppressed. Used for the library's own requests. */
+export function withoutTracing<Result>(fn: () => Result): Result {
+  const manager = (globalThis as { [OPENTELEMETRY]?: { context?: ContextManager } })[OPENTELEMETRY]?.context;
+  if (manager === undefined) return withoutSentry(fn);
+  return manager.with(manager.active().setValue(SUPPRESS_TRACING, true), () => withoutSentry(fn));
+}
+
+/** Suppresses Sentry tracing through Sentry's registry. Sentry 11 ignores OpenTelemetry's context. */
+function withoutSentry<Result>(fn: () => Result): Result {
+  const registry = (globalThis as { __SENTRY__?: SentryRegistry }).__SENTRY__;
+  const { acs } = (registry?.[registry.version] ?? {}) as SentryStrategy;
+  if (acs?.withScope === undefined) return fn();
+  return acs.withScope((scope) => {
+    scope.setSDKProcessingMetadata?.({ __SENTRY_SUPPRESS_TRACING__: true });
+    return fn();
+  });
+}
