@@ -1,10 +1,10 @@
 /** Traces functions and blocks of code, and configures how runs are delivered. @packageDocumentation */
 export type { Log, LogLevel } from './base/diagnostics.ts';
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
-export type { Limits } from './base/limits.ts';
+export type { Limits } from './config/limits.ts';
+export type { ConfigureOptions, Durability } from './config/options.ts';
+export type { HeaderFields } from './config/service.ts';
 export type { OnDrop } from './export/ledger.ts';
-export type { HeaderFields } from './export/service-settings.ts';
-export type { ConfigureOptions, Durability } from './export/settings.ts';
 export {
   type FunctionName,
   type MethodName,

@@ -1,6 +1,6 @@
 /** Records runs in memory for tests, and provides matchers and snapshots. @packageDocumentation */
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
-export type { Limits } from './base/limits.ts';
+export type { Limits } from './config/limits.ts';
 export type { HeldAttachment } from './payload/attachment.ts';
 export type { Redaction } from './payload/redact.ts';
 export type { Attachment, RunEvent, RunRecord, RunType } from './run/record.ts';

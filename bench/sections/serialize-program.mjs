@@ -2,7 +2,7 @@
  * Times `serialize` and `JSON.stringify` alternately with several kinds of payloads in one process, and sends the
  * figures.
  */
-import { defaultLimits } from '../../node_modules/.cache/modules/base/limits.js';
+import { defaultLimits } from '../../node_modules/.cache/modules/config/limits.js';
 import { payloadRules } from '../../node_modules/.cache/modules/payload/limits.js';
 import { defaultRedaction } from '../../node_modules/.cache/modules/payload/redact.js';
 import { serialize } from '../../node_modules/.cache/modules/payload/serialize.js';

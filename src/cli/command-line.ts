@@ -3,8 +3,8 @@ import { text as readStream } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { RunspanError } from '../base/errors.ts';
-import { isObject } from '../base/options.ts';
 import { messageOf, visible } from '../base/text.ts';
+import { isObject } from '../config/checker.ts';
 
 /** The folder of this package, which contains its package.json. */
 export const PACKAGE_FOLDER: string = fileURLToPath(new URL('../../', import.meta.url));

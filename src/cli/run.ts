@@ -1,11 +1,11 @@
 import { type Command, Option } from '@commander-js/extra-typings';
-import { env } from '../base/env.ts';
-import { isObject } from '../base/options.ts';
 import { visible, visibleJson } from '../base/text.ts';
 import { AgentServer } from '../clients/agent-server/agent-server.ts';
 import { STREAM_MODES } from '../clients/agent-server/run-request.ts';
 import type { AgentEvent, AgentMessage } from '../clients/agent-server/streams/agent-event.ts';
 import type { Interrupt } from '../clients/agent-server/thread.ts';
+import { isObject } from '../config/checker.ts';
+import { env } from '../config/environment.ts';
 import { DELAY_MAX_MS } from '../platform/timers.ts';
 import {
   type CommandContext,

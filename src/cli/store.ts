@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
-import { env } from '../base/env.ts';
 import { visible } from '../base/text.ts';
+import { env } from '../config/environment.ts';
 import { copyRuns } from '../receiver/query/store-copy.ts';
 import { ClickHouseStore } from '../receiver/store/clickhouse/clickhouse-store.ts';
 import { ClickHouse } from '../receiver/store/clickhouse/connection.ts';

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { env } from '../base/env.ts';
 import { RunspanError } from '../base/errors.ts';
 import { messageOf, visible } from '../base/text.ts';
+import { env } from '../config/environment.ts';
 import type { ListQuery, Page } from '../receiver/query/query.ts';
 import { exportTrace } from '../receiver/query/trace-export.ts';
 import { MemoryStore } from '../receiver/store/memory-store.ts';

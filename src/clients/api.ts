@@ -1,6 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { addressOf, checkedOptions } from '../base/options.ts';
 import { messageOf } from '../base/text.ts';
+import { addressOf, checkedOptions } from '../config/checker.ts';
 import { createClient } from '../http/create-client.ts';
 import { DeadlineError } from '../http/errors.ts';
 import { failureOf } from '../http/failure.ts';

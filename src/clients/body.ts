@@ -1,4 +1,4 @@
-import { isObject } from '../base/options.ts';
+import { isObject } from '../config/checker.ts';
 import { DeadlineError } from '../http/errors.ts';
 import type { ResponseBody } from '../http/transport.ts';
 import { clearTimer, setTimer } from '../platform/timers.ts';

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
 import { RunspanError } from '../base/errors.ts';
-import { type Check, type Checks, isLoopback, isObject, TRUE_OR_FALSE, wholeFrom } from '../base/options.ts';
 import { shown } from '../base/text.ts';
+import { type Check, type Checks, isLoopback, isObject, TRUE_OR_FALSE, wholeFrom } from '../config/checker.ts';
 import { DELAY_MAX_MS } from '../platform/timers.ts';
 
 /** Options shared by all clients. */

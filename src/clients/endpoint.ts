@@ -1,4 +1,4 @@
-import { type Check, type Checks, checkedOptions } from '../base/options.ts';
+import { type Check, type Checks, checkedOptions } from '../config/checker.ts';
 import type { StreamBody } from '../http/transport.ts';
 import type { BodySchema, ResponseKind } from './body.ts';
 import { type CallOptions, callChecks, callOptionsOf } from './client-options.ts';

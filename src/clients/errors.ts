@@ -1,7 +1,7 @@
 import { type ErrorCode, RunspanError } from '../base/errors.ts';
-import { isObject } from '../base/options.ts';
 import { shareInstances } from '../base/shared.ts';
 import { cut } from '../base/text.ts';
+import { isObject } from '../config/checker.ts';
 
 /** Describes the request that caused an error. */
 export interface CallFacts {

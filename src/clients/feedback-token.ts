@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { type Checks, checkedOptions, isObject } from '../base/options.ts';
+import { type Checks, checkedOptions, isObject } from '../config/checker.ts';
 import { serviceApi } from './api.ts';
 import { ADDRESS, type CallOptions, type ClientOptions, callChecks, clientChecks } from './client-options.ts';
 import { callOf, type Endpoint } from './endpoint.ts';

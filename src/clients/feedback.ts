@@ -1,6 +1,6 @@
 import { RunspanError } from '../base/errors.ts';
-import { type Checks, checkedOptions, isObject, validOptions } from '../base/options.ts';
 import { shareInstances } from '../base/shared.ts';
+import { type Checks, checkedOptions, isObject, validOptions } from '../config/checker.ts';
 import { Api } from './api.ts';
 import {
   type CallOptions,

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { isObject, wholeFrom } from '../base/options.ts';
+import { isObject, wholeFrom } from '../config/checker.ts';
 import type { BodySchema } from './body.ts';
 import { InvalidRequestError, type ValidationError } from './errors.ts';
 

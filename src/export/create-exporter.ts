@@ -1,5 +1,7 @@
 import { monotonicNowMs } from '../base/clock.ts';
-import { isJest } from '../base/env.ts';
+import { isJest } from '../config/environment.ts';
+import type { Settings } from '../config/options.ts';
+import { isOnByEnvironment } from '../config/service.ts';
 import { createClient, usesFetch } from '../http/create-client.ts';
 import type { Transport } from '../http/transport.ts';
 import { delay, setTimer } from '../platform/timers.ts';
@@ -7,8 +9,6 @@ import { Exporter } from './exporter.ts';
 import type { ExporterParts } from './exporter-parts.ts';
 import { DropNotice, type Ledger } from './ledger.ts';
 import { flushAtEnd, forgetAtEnd } from './process-end.ts';
-import { isOnByEnvironment } from './service-settings.ts';
-import type { Settings } from './settings.ts';
 import type { Destination } from './spool/directory.ts';
 import { Spool, type SpoolOptions } from './spool/spool.ts';
 import { IngestClient } from './wire/outcome.ts';

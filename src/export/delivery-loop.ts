@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { isJest } from '../base/env.ts';
+import { isJest } from '../config/environment.ts';
 import { clearTimer, outside, setSoon, setTimer } from '../platform/timers.ts';
 import { Batch, type Delivery, reportBug } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';

@@ -1,4 +1,4 @@
-import type { Limits } from '../base/limits.ts';
+import type { Limits } from '../config/limits.ts';
 import type { CapturePolicy } from '../run/sink.ts';
 import type { DropNotice, Ledger } from './ledger.ts';
 import type { EndingExporter } from './process-end.ts';

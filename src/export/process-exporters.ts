@@ -1,11 +1,11 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
+import { type ConfigureOptions, resolveSettings } from '../config/options.ts';
 import { projectText } from '../run/encoded-run.ts';
 import type { FlushLimit, FlushResult } from '../run/sink.ts';
 import { exporterFor, preloadSoon, renewKey } from './create-exporter.ts';
 import type { Exporter } from './exporter.ts';
 import { Ledger, type Stats, totalStats } from './ledger.ts';
-import { type ConfigureOptions, resolveSettings } from './settings.ts';
 
 export class ProcessExporters {
   readonly #open = new Set<Exporter>();

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
 import { diagnostics } from '../base/diagnostics.ts';
-import { type EnvironmentName, env } from '../base/env.ts';
-import { isLoopback } from '../base/options.ts';
+import { isLoopback } from '../config/checker.ts';
+import { type EnvironmentName, env } from '../config/environment.ts';
 import { types } from '../platform/node.ts';
 import { SetupError } from './errors.ts';
 import { markProxyError } from './failure.ts';

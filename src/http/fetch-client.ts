@@ -1,5 +1,5 @@
-import { addressOf } from '../base/options.ts';
 import { ownRequests } from '../base/own-requests.ts';
+import { addressOf } from '../config/checker.ts';
 import { nodeModule } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { clearTimer, setTimer } from '../platform/timers.ts';

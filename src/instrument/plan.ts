@@ -1,6 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection, reportFailure } from '../base/guard.ts';
-import { type Checks, FUNCTION, TRUE_OR_FALSE } from '../base/options.ts';
+import { type Checks, FUNCTION, TRUE_OR_FALSE } from '../config/checker.ts';
 import { type EncodedPayload, encodePayload } from '../payload/serialize.ts';
 import { types } from '../platform/node.ts';
 import type { RunType } from '../run/record.ts';

@@ -1,6 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { defaultLimits } from '../base/limits.ts';
+import { defaultLimits } from '../config/limits.ts';
 import { isPerRequest, types } from '../platform/node.ts';
 import { delay } from '../platform/timers.ts';
 import { flushLimitMs } from '../run/run-options.ts';

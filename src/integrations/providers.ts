@@ -1,4 +1,4 @@
-import { isLoopback } from '../base/options.ts';
+import { isLoopback } from '../config/checker.ts';
 
 /** Model services by host name suffix. */
 const PROVIDERS: readonly (readonly [suffix: string, provider: string])[] = [

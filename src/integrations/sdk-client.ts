@@ -1,5 +1,5 @@
 import { guard } from '../base/guard.ts';
-import { type Checks, TRUE_OR_FALSE } from '../base/options.ts';
+import { type Checks, TRUE_OR_FALSE } from '../config/checker.ts';
 import { replaceMethod, restoreMethods } from '../instrument/methods.ts';
 import type { PlanOptions } from '../instrument/plan.ts';
 import { disguised, tracedBy } from '../instrument/traceable.ts';

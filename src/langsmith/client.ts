@@ -1,10 +1,10 @@
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
-import { env, hasServiceVariable, LANGSMITH_DEFAULT_ENDPOINT, langsmithEnv, parseFlag } from '../base/env.ts';
 import { RunspanError } from '../base/errors.ts';
 import { guard } from '../base/guard.ts';
-import { isOnByEnvironment, type ServiceOptions, serviceOf } from '../export/service-settings.ts';
-import type { ConfigureOptions } from '../export/settings.ts';
+import { env, hasServiceVariable, LANGSMITH_DEFAULT_ENDPOINT, langsmithEnv, parseFlag } from '../config/environment.ts';
+import type { ConfigureOptions } from '../config/options.ts';
+import { isOnByEnvironment, type ServiceOptions, serviceOf } from '../config/service.ts';
 import { defined, definedOrNone } from '../payload/fields.ts';
 import { redact } from '../payload/redact.ts';
 import { newRunId } from '../run/ids.ts';

@@ -1,8 +1,8 @@
 import { type BatchObservableResult, type Meter, metrics, type Observable } from '@opentelemetry/api';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import type { Checks } from '../base/options.ts';
 import { version } from '../base/version.ts';
+import type { Checks } from '../config/checker.ts';
 import { usableOptions } from '../run/run-options.ts';
 import { currentStats, type RequestMessage, type Stats, subscribe } from '../run/stats.ts';
 

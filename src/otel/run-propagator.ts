@@ -7,8 +7,8 @@ import {
 } from '@opentelemetry/api';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../base/guard.ts';
-import { type Checks, TRUE_OR_FALSE } from '../base/options.ts';
 import { shown } from '../base/text.ts';
+import { type Checks, TRUE_OR_FALSE } from '../config/checker.ts';
 import { SUPPRESS_TRACING } from '../platform/suppress-tracing.ts';
 import {
   acceptCheck,

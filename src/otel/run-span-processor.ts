@@ -1,7 +1,7 @@
 import { type Context, type Span, trace } from '@opentelemetry/api';
 import { guard, reportFailure } from '../base/guard.ts';
-import type { Checks } from '../base/options.ts';
 import { SPAN_RECORDER } from '../base/shared.ts';
+import type { Checks } from '../config/checker.ts';
 import { contextOfRoot, enteredContext, innermostContext, type RunContext, sinkOf } from '../run/context.ts';
 import type { Project } from '../run/encoded-run.ts';
 import { commonChecks, type Hiding, projectIn, usableOptions } from '../run/run-options.ts';

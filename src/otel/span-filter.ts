@@ -1,7 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../base/guard.ts';
-import type { Check } from '../base/options.ts';
 import { shown } from '../base/text.ts';
+import type { Check } from '../config/checker.ts';
 import type { SpanLike } from './span-like.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { Limits } from '../base/limits.ts';
+import type { Limits } from '../config/limits.ts';
 import type { PayloadLimits } from './plain.ts';
 import type { Redaction } from './redact.ts';
 import type { Trail } from './redaction-paths.ts';

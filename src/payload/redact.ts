@@ -1,8 +1,8 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { ignoreRejection } from '../base/guard.ts';
-import { type Checks, checkedOptions } from '../base/options.ts';
 import { shareInstances } from '../base/shared.ts';
 import { messageOf } from '../base/text.ts';
+import { type Checks, checkedOptions } from '../config/checker.ts';
 import { types } from '../platform/node.ts';
 import { PlainCheck } from './plain.ts';
 import { matcherAt, PathMatcher, type Trail, trailOf, type ValuePath } from './redaction-paths.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { type BlockList, isIP } from 'node:net';
-import { isLoopback } from '../base/options.ts';
+import { isLoopback } from '../config/checker.ts';
 import { HttpError } from './http-error.ts';
 import { FULL_GRANT, type Grant, type Keyring } from './keyring.ts';
 import type { Permission } from './store/key-store.ts';

@@ -1,4 +1,4 @@
-import { type Checks, checkedOptions, FUNCTION, WHOLE_FROM_1, wholeFrom } from '../base/options.ts';
+import { type Checks, checkedOptions, FUNCTION, WHOLE_FROM_1, wholeFrom } from '../config/checker.ts';
 import { setTimer } from '../platform/timers.ts';
 import { HttpError, ValidationIssues } from './http-error.ts';
 import type { RunOperation } from './store/store.ts';

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
-import { isObject } from '../base/options.ts';
+import { isObject } from '../config/checker.ts';
 import { HttpError } from './http-error.ts';
 import { type Call, type Route, type RouteResponse, readJson } from './route.ts';
 

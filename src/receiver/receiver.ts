@@ -1,4 +1,5 @@
 import { RunspanError } from '../base/errors.ts';
+import { shown } from '../base/text.ts';
 import {
   type Check,
   type Checks,
@@ -7,8 +8,7 @@ import {
   isObject,
   TRUE_OR_FALSE,
   wholeFrom,
-} from '../base/options.ts';
-import { shown } from '../base/text.ts';
+} from '../config/checker.ts';
 import { Access } from './access.ts';
 import { Faults, type ReceiverFaults } from './faults.ts';
 import { FixedKeys } from './keyring.ts';

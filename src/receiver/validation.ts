@@ -1,6 +1,6 @@
 import * as v from 'valibot';
-import { isObject } from '../base/options.ts';
 import { shown } from '../base/text.ts';
+import { isObject } from '../config/checker.ts';
 import { HttpError, type Location, ValidationIssues } from './http-error.ts';
 
 /** A schema whose error messages describe the expected value, for example `a UUID`. */

@@ -1,6 +1,6 @@
 import type { LoadFnOutput, LoadHookContext } from 'node:module';
-import { isJest } from '../base/env.ts';
 import { guard } from '../base/guard.ts';
+import { isJest } from '../config/environment.ts';
 import { type Fields, fieldsOf } from '../payload/fields.ts';
 import { nodeModule, runtime } from '../platform/node.ts';
 

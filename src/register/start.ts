@@ -1,6 +1,6 @@
 import { diagnostics, LEVELS } from '../base/diagnostics.ts';
-import { env, parseFlag } from '../base/env.ts';
 import { guard } from '../base/guard.ts';
+import { env, parseFlag } from '../config/environment.ts';
 import type { Instrumentation } from './module-hooks.ts';
 
 const STARTED = Symbol.for('runspan.register.started');

@@ -1,5 +1,5 @@
-import { isObject } from '../base/options.ts';
 import { version } from '../base/version.ts';
+import { isObject } from '../config/checker.ts';
 import type { HeldAttachment } from '../payload/attachment.ts';
 import { jsonText } from '../payload/serialize.ts';
 import { runtime } from '../platform/node.ts';

@@ -1,7 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../base/guard.ts';
-import { type Check, isObject } from '../base/options.ts';
 import { shareInstances } from '../base/shared.ts';
+import { type Check, isObject } from '../config/checker.ts';
 import { types } from '../platform/node.ts';
 import { currentContext, inheritedFrom, type RunContext, remoteContext, sinkOf } from './context.ts';
 import { type Project, projectText } from './encoded-run.ts';

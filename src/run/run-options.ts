@@ -1,7 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { type Check, type Checks, FUNCTION, TRUE_OR_FALSE, validOptions } from '../base/options.ts';
 import { kindOf } from '../base/text.ts';
+import { type Check, type Checks, FUNCTION, TRUE_OR_FALSE, validOptions } from '../config/checker.ts';
 import { defined } from '../payload/fields.ts';
 import { DELAY_MAX_MS } from '../platform/timers.ts';
 import type { Project } from './encoded-run.ts';

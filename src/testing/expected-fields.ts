@@ -1,6 +1,6 @@
 import { RunspanError } from '../base/errors.ts';
-import { type Check, type Checks, checkedOptions, isObject, TRUE_OR_FALSE } from '../base/options.ts';
 import { cut } from '../base/text.ts';
+import { type Check, type Checks, checkedOptions, isObject, TRUE_OR_FALSE } from '../config/checker.ts';
 import { hasPlainPrototype } from '../payload/describe.ts';
 import type { RunFacts } from './recorded-run.ts';
 

@@ -1,5 +1,5 @@
 import { RunspanError } from '../base/errors.ts';
-import { type Checks, checkedOptions, TRUE_OR_FALSE } from '../base/options.ts';
+import { type Checks, checkedOptions, TRUE_OR_FALSE } from '../config/checker.ts';
 import type { Tree } from '../run/forest.ts';
 import {
   type AsymmetricMatcher,

@@ -1,4 +1,4 @@
-import type { Checks } from '../base/options.ts';
+import type { Checks } from '../config/checker.ts';
 import type { RunRecord } from '../run/record.ts';
 import {
   Comparison,

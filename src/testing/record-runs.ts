@@ -1,6 +1,6 @@
 import { RunspanError } from '../base/errors.ts';
-import { defaultLimits, type Limits } from '../base/limits.ts';
-import { type Check, type Checks, checkedOptions, TRUE_OR_FALSE, WHOLE_FROM_1 } from '../base/options.ts';
+import { type Check, type Checks, checkedOptions, TRUE_OR_FALSE, WHOLE_FROM_1 } from '../config/checker.ts';
+import { defaultLimits, type Limits } from '../config/limits.ts';
 import type { HeldAttachment } from '../payload/attachment.ts';
 import { payloadRules } from '../payload/limits.ts';
 import { defaultRedaction, Redaction } from '../payload/redact.ts';

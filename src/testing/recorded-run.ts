@@ -1,6 +1,6 @@
 import { RunspanError } from '../base/errors.ts';
-import { isObject } from '../base/options.ts';
 import { shown } from '../base/text.ts';
+import { isObject } from '../config/checker.ts';
 import { sizeOf } from '../payload/attachment.ts';
 import type { RunRecord, RunType } from '../run/record.ts';
 

@@ -1,5 +1,5 @@
-import { type Checks, checkedOptions, TRUE_OR_FALSE } from '../base/options.ts';
 import { cut } from '../base/text.ts';
+import { type Checks, checkedOptions, TRUE_OR_FALSE } from '../config/checker.ts';
 import { depthFirst, type Tree } from '../run/forest.ts';
 import type { RunRecord, RunType } from '../run/record.ts';
 import { type AttachmentFacts, type EventFacts, factsOf, type Recorded, runsOf } from './recorded-run.ts';

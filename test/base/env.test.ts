@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { env } from '#src/base/env.ts';
+import { env } from '#src/config/environment.ts';
 
 function withProject(value: string | undefined): string | undefined {
   vi.stubEnv('RUNSPAN_PROJECT', value);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { defaultLimits } from '#src/base/limits.ts';
+import { defaultLimits } from '#src/config/limits.ts';
 import { DELAY_MAX_MS } from '#src/platform/timers.ts';
 import { root } from '../support/folders.ts';
 

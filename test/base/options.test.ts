@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { checkedOptions, isLoopback, type OptionMistake, validOptions, WHOLE_FROM_1 } from '#src/base/options.ts';
+import { checkedOptions, isLoopback, type OptionMistake, validOptions, WHOLE_FROM_1 } from '#src/config/checker.ts';
 
 const check = (options: unknown) => checkedOptions<{ a?: number }>('the options', options, { a: WHOLE_FROM_1 });
 

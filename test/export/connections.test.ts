@@ -8,7 +8,7 @@ import type { AddressInfo, LookupFunction } from 'node:net';
 import { join } from 'node:path';
 import { Agent } from 'undici';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { ConfigureOptions } from '#src/export/settings.ts';
+import type { ConfigureOptions } from '#src/config/options.ts';
 import { exporterTo, recordSingles } from '../support/delivering.ts';
 import { root } from '../support/folders.ts';
 import { ingestServer } from '../support/ingest-server.ts';

@@ -3,7 +3,7 @@ import '../support/virtual-timers.ts';
 
 import { basename, dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { ConfigureOptions } from '#src/export/settings.ts';
+import type { ConfigureOptions } from '#src/config/options.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { advance, finished, settle, until } from '../support/delivery.ts';
 import { type Machine, machine } from '../support/processes.ts';

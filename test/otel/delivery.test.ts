@@ -10,7 +10,7 @@ import {
   type SpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, expectTypeOf, onTestFinished, test } from 'vitest';
-import type { Limits } from '#src/base/limits.ts';
+import type { Limits } from '#src/config/limits.ts';
 import { createExporter } from '#src/index.ts';
 import { RunSpanExporter, RunSpanProcessor, type RunSpanProcessorOptions, type SpanLike } from '#src/otel.ts';
 import { createReceiver } from '#src/receiver.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { defaultLimits } from '#src/base/limits.ts';
+import { defaultLimits } from '#src/config/limits.ts';
 import type { Attributes } from '#src/otel/conventions/values.ts';
 import { projectOf, type SpanCapture, spanToRun } from '#src/otel/mapping/span-to-run.ts';
 import type { SpanLike } from '#src/otel.ts';

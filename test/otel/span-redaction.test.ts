@@ -1,6 +1,6 @@
 import { SpanStatusCode } from '@opentelemetry/api';
 import { expect, test } from 'vitest';
-import { defaultLimits } from '#src/base/limits.ts';
+import { defaultLimits } from '#src/config/limits.ts';
 import { redact } from '#src/index.ts';
 import { RunSpanProcessor } from '#src/otel.ts';
 import { payloadRules } from '#src/payload/limits.ts';

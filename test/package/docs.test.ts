@@ -80,7 +80,7 @@ describe('the pages', () => {
 
   it('name exactly the environment variables that are read', () => {
     const names = [...new Set(pages.flatMap((page) => read(page).match(/\bRUNSPAN_[A-Z_]*[A-Z]\b/g) ?? []))];
-    const readNames = read('src/base/env.ts').match(/\bRUNSPAN_[A-Z_]*[A-Z]\b/g) ?? [];
+    const readNames = read('src/config/environment.ts').match(/\bRUNSPAN_[A-Z_]*[A-Z]\b/g) ?? [];
     expect(names.filter((name) => !(name in errorCodes)).sort()).toEqual([...new Set(readNames)].sort());
   });
 });

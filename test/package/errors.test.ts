@@ -95,7 +95,7 @@ describe('the lines of a file', () => {
 
   it('of a logging function are found at its calls', () => {
     const teller = 'function complain(problem) { diagnostics.warn(problem); }';
-    const lines = linesIn(`complain(\`no \${name}\`); ${teller}`, 'export/settings.ts');
+    const lines = linesIn(`complain(\`no \${name}\`); ${teller}`, 'config/options.ts');
     expect(lines).toEqual([['warn', 'configuration: no <name>.']]);
   });
 

@@ -47,7 +47,7 @@ describe('the source', () => {
 });
 
 describe('a planted import', () => {
-  const base = { 'base/env.ts': 'export const a = 1;', 'run/sink.ts': 'export interface Sink {}' };
+  const base = { 'base/text.ts': 'export const a = 1;', 'run/sink.ts': 'export interface Sink {}' };
 
   it.each<[string, Record<string, string>, string]>([
     [

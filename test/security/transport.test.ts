@@ -3,7 +3,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { parseSync } from 'oxc-parser';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { resolveSettings } from '#src/export/settings.ts';
+import { resolveSettings } from '#src/config/options.ts';
 import { createExporter, startRun } from '#src/index.ts';
 import { filesUnder, read } from '../package/repository.ts';
 import { environmentOf } from '../support/environment.ts';

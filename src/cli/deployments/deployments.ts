@@ -1,8 +1,8 @@
 import type { Command } from '@commander-js/extra-typings';
-import { variable } from '../../base/env.ts';
 import { visible } from '../../base/text.ts';
 import type { DeploymentCreate, DeploymentPatch } from '../../clients/control-plane/deployment.ts';
 import type { Listener } from '../../clients/control-plane/listeners.ts';
+import { variable } from '../../config/environment.ts';
 import { defined } from '../../payload/fields.ts';
 import {
   type CommandContext,

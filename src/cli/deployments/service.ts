@@ -1,11 +1,11 @@
 import { monotonicNowMs } from '../../base/clock.ts';
-import { env } from '../../base/env.ts';
 import { visible, visibleJson } from '../../base/text.ts';
 import { ControlPlane } from '../../clients/control-plane/control-plane.ts';
 import type { Deployment } from '../../clients/control-plane/deployment.ts';
 import type { Updated } from '../../clients/control-plane/deployment-wait.ts';
 import { type Revision, RevisionError } from '../../clients/control-plane/revision.ts';
 import type { Spelling } from '../../clients/control-plane/spelling.ts';
+import { env } from '../../config/environment.ts';
 import { type CommandContext, CommandFailure, pairOf, UsageError, withCommandNames } from '../command-line.ts';
 
 export interface ServiceOptions {

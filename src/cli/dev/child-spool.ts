@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { env } from '../../base/env.ts';
+import { env } from '../../config/environment.ts';
+import { resolveSettings } from '../../config/options.ts';
 import { exporterFor } from '../../export/create-exporter.ts';
 import { Ledger } from '../../export/ledger.ts';
-import { resolveSettings } from '../../export/settings.ts';
 
 const SEND_MAX_MS = 5_000;
 

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
-import { env } from '../../base/env.ts';
-import { isLoopback } from '../../base/options.ts';
 import { visible, visibleJson } from '../../base/text.ts';
+import { isLoopback } from '../../config/checker.ts';
+import { env } from '../../config/environment.ts';
 import { exportTrace } from '../../receiver/query/trace-export.ts';
 import { createReceiver, HOST_NAME, type Receiver } from '../../receiver/receiver.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
-import { environmentWith, variable } from '../../base/env.ts';
+import { environmentWith, variable } from '../../config/environment.ts';
 
 /**
  * The URL of `runspan/register`. A URL contains no spaces, quotes or backslashes, so `NODE_OPTIONS` needs no quoting.

@@ -1,4 +1,4 @@
-import { env, environmentWith, LANGSMITH_TRACING } from '../../base/env.ts';
+import { env, environmentWith, LANGSMITH_TRACING } from '../../config/environment.ts';
 import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
 import type { Ending } from '../command-line.ts';
 import { type ChildCommand, runChild } from './child.ts';

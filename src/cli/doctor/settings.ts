@@ -5,9 +5,9 @@ import {
   langsmithEnv,
   usesLangsmithService,
   variablesWith,
-} from '../../base/env.ts';
-import { collectProblems, flag, type SettingName, VARIABLES, variableOf } from '../../export/setting-variables.ts';
-import { durabilityOf, resolveSettings, type Settings } from '../../export/settings.ts';
+} from '../../config/environment.ts';
+import { durabilityOf, resolveSettings, type Settings } from '../../config/options.ts';
+import { collectProblems, flag, type SettingName, VARIABLES, variableOf } from '../../config/variables.ts';
 import { counted } from '../terminal-text.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 

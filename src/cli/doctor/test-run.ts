@@ -1,5 +1,5 @@
 import { messageOf } from '../../base/text.ts';
-import type { Settings } from '../../export/settings.ts';
+import type { Settings } from '../../config/options.ts';
 import type { Transport } from '../../http/transport.ts';
 import { delay } from '../../platform/timers.ts';
 import { startRun } from '../../run/start-run.ts';

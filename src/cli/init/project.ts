@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { isObject } from '../../base/options.ts';
+import { isObject } from '../../config/checker.ts';
 import { readJsonObject, UsageError } from '../command-line.ts';
 
 /** Data from a project's package.json. */

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { type Command, Option } from '@commander-js/extra-typings';
-import { env } from '../../base/env.ts';
-import { isLoopback, isObject } from '../../base/options.ts';
 import { messageOf, visible } from '../../base/text.ts';
 import { parseJson } from '../../clients/errors.ts';
+import { isLoopback, isObject } from '../../config/checker.ts';
+import { env } from '../../config/environment.ts';
 import type { ListQuery, Page } from '../../receiver/query/query.ts';
 import type { Removal, RemovalTarget } from '../../receiver/store/store.ts';
 import { CommandFailure, webAddress } from '../command-line.ts';

@@ -1,8 +1,8 @@
-import { env } from '../../base/env.ts';
-import { addressOf } from '../../base/options.ts';
+import { addressOf } from '../../config/checker.ts';
+import { env } from '../../config/environment.ts';
+import { resolveSettings, type Settings } from '../../config/options.ts';
+import { isSameOrigin } from '../../config/service.ts';
 import { destinationOf } from '../../export/create-exporter.ts';
-import { isSameOrigin } from '../../export/service-settings.ts';
-import { resolveSettings, type Settings } from '../../export/settings.ts';
 import { destinationHash } from '../../export/spool/directory.ts';
 import type { DestinationSurvey, Files, Holding } from '../../export/spool/survey.ts';
 import { CommandFailure } from '../command-line.ts';

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { visible } from '../../base/text.ts';
+import type { Settings } from '../../config/options.ts';
 import { exporterFor } from '../../export/create-exporter.ts';
 import type { Exporter } from '../../export/exporter.ts';
 import { Ledger, totalStats } from '../../export/ledger.ts';
-import type { Settings } from '../../export/settings.ts';
 import { FORMAT_FOLDER } from '../../export/spool/directory.ts';
 import { systemFs } from '../../export/spool/fs.ts';
 import { restoreBad, surveySpool } from '../../export/spool/survey.ts';

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
-import { env } from '../../base/env.ts';
 import { visible } from '../../base/text.ts';
+import { env } from '../../config/environment.ts';
 import { isDestination } from '../../export/spool/directory.ts';
 import { defaultSpoolDir } from '../../export/spool/fs.ts';
 import { type DestinationSurvey, type Files, type Holding, purge, surveySpool } from '../../export/spool/survey.ts';

@@ -1,5 +1,5 @@
-import { type Check, checkedOptions, TRUE_OR_FALSE } from '../../base/options.ts';
 import { INSPECT } from '../../base/text.ts';
+import { type Check, checkedOptions, TRUE_OR_FALSE } from '../../config/checker.ts';
 import type { CallOptions } from '../client-options.ts';
 import { callOf, type Endpoint, endpoints, methodsOf, ONE_IF_TRUE, type Send } from '../endpoint.ts';
 import { type AgentServerOptions, AgentService, agentServerChecks } from './agent-service.ts';

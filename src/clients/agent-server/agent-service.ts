@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { type Checks, isObject, TRUE_OR_FALSE } from '../../base/options.ts';
+import { type Checks, isObject, TRUE_OR_FALSE } from '../../config/checker.ts';
 import type { Run } from '../../run/run.ts';
 import { type Answer, type Api, serviceApi } from '../api.ts';
 import type { BodySchema } from '../body.ts';

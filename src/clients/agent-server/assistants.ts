@@ -1,4 +1,4 @@
-import { type Check, TRUE_OR_FALSE } from '../../base/options.ts';
+import { type Check, TRUE_OR_FALSE } from '../../config/checker.ts';
 import { type CallOptions, TEXT_OPTION } from '../client-options.ts';
 import { endpoints, methodsOf, type Send } from '../endpoint.ts';
 import type { PageList } from '../page.ts';

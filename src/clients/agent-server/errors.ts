@@ -1,7 +1,7 @@
 import { RunspanError } from '../../base/errors.ts';
-import { isObject } from '../../base/options.ts';
 import { shareInstances } from '../../base/shared.ts';
 import { cut } from '../../base/text.ts';
+import { isObject } from '../../config/checker.ts';
 import { ApiError, type CallFacts, DETAIL_MAX, requestText } from '../errors.ts';
 import type { RunError } from './streams/agent-event.ts';
 

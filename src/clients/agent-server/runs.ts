@@ -1,4 +1,4 @@
-import { TRUE_OR_FALSE } from '../../base/options.ts';
+import { TRUE_OR_FALSE } from '../../config/checker.ts';
 import { failureOf } from '../../http/failure.ts';
 import { ANSWER_BYTES_MAX, parseBody, readText } from '../body.ts';
 import { type CallOptions, oneOrMoreOf, TIMEOUT } from '../client-options.ts';

@@ -1,4 +1,4 @@
-import { TRUE_OR_FALSE } from '../../base/options.ts';
+import { TRUE_OR_FALSE } from '../../config/checker.ts';
 import { type CallOptions, OBJECT_OPTION, oneOrMoreOf, TEXT_OPTION } from '../client-options.ts';
 import { type Arguments, callOf, type Endpoint, endpoints, methodsOf, type Send } from '../endpoint.ts';
 import { type PageList, pagesFrom } from '../page.ts';

@@ -1,4 +1,4 @@
-import { wholeFrom } from '../../base/options.ts';
+import { wholeFrom } from '../../config/checker.ts';
 import type { Answer, Api } from '../api.ts';
 import type { CallOptions } from '../client-options.ts';
 import { type Arguments, callOf, type Endpoint, type PreparedCall, type Send } from '../endpoint.ts';

@@ -1,4 +1,4 @@
-import { type Checks, checkedOptions } from '../../base/options.ts';
+import { type Checks, checkedOptions } from '../../config/checker.ts';
 import { type Api, serviceApi } from '../api.ts';
 import { ADDRESS, type ClientOptions, clientChecks } from '../client-options.ts';
 import { methodsOf } from '../endpoint.ts';

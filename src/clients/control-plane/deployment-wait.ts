@@ -1,5 +1,5 @@
-import { type Checks, checkedOptions, FUNCTION, WHOLE_FROM_1 } from '../../base/options.ts';
 import { cut, messageOf } from '../../base/text.ts';
+import { type Checks, checkedOptions, FUNCTION, WHOLE_FROM_1 } from '../../config/checker.ts';
 import { isTransient } from '../../http/retry.ts';
 import { monotonicNowMs } from '../../platform/timers.ts';
 import { type Answer, retryAfterMs } from '../api.ts';

@@ -1,4 +1,4 @@
-import { type Check, TRUE_OR_FALSE } from '../../base/options.ts';
+import { type Check, TRUE_OR_FALSE } from '../../config/checker.ts';
 import { type CallOptions, TEXT_OPTION } from '../client-options.ts';
 import { callOf, type Endpoint, endpoints, methodsOf } from '../endpoint.ts';
 import { InvalidRequestError } from '../errors.ts';

@@ -1,6 +1,6 @@
 import { RunspanError } from '../../base/errors.ts';
-import { type Check, TRUE_OR_FALSE } from '../../base/options.ts';
 import { shareInstances } from '../../base/shared.ts';
+import { type Check, TRUE_OR_FALSE } from '../../config/checker.ts';
 import type { CallOptions } from '../client-options.ts';
 import { endpoints, type Table } from '../endpoint.ts';
 import { hide } from '../errors.ts';

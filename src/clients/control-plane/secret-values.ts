@@ -1,5 +1,5 @@
-import { isObject } from '../../base/options.ts';
 import { INSPECT } from '../../base/text.ts';
+import { isObject } from '../../config/checker.ts';
 import { hasSecretName, MASK } from '../secrets.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { isObject } from '../../base/options.ts';
+import { isObject } from '../../config/checker.ts';
 
 /** Names that a service uses instead of the default names. */
 export interface Spelling {

@@ -1,5 +1,5 @@
 import { basename, join, resolve } from 'node:path';
-import { addressOf } from '../../base/options.ts';
+import { addressOf } from '../../config/checker.ts';
 import { nodeModule } from '../../platform/node.ts';
 import {
   checkFolder,

@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
 import { diagnostics } from '../../base/diagnostics.ts';
-import { addressOf } from '../../base/options.ts';
+import { addressOf } from '../../config/checker.ts';
 import {
   BAD_FOLDER,
   FORMAT_FOLDER,

@@ -1,7 +1,7 @@
 import type { FileLike, FormDataLike } from 'form-data-encoder';
 import { diagnostics } from '../../base/diagnostics.ts';
-import { withoutPrototype } from '../../base/options.ts';
 import { messageOf } from '../../base/text.ts';
+import { withoutPrototype } from '../../config/checker.ts';
 import { type HeldAttachment, safeName, sizeOf } from '../../payload/attachment.ts';
 import { clearTimer, setSoon, setTimer } from '../../platform/timers.ts';
 import { type EncodedRun, isFilled, mainJson } from '../../run/encoded-run.ts';

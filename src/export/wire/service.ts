@@ -1,6 +1,6 @@
 import { monotonicNowMs } from '../../base/clock.ts';
-import { defaultLimits, type Limits } from '../../base/limits.ts';
-import { isObject } from '../../base/options.ts';
+import { isObject } from '../../config/checker.ts';
+import { defaultLimits, type Limits } from '../../config/limits.ts';
 import { backoffMs, isTransient, probeDelayMs } from '../../http/retry.ts';
 import type { Transport } from '../../http/transport.ts';
 import type { BatchSize } from '../queue.ts';

@@ -1,7 +1,7 @@
 import type PQueue from 'p-queue';
 import { diagnostics } from '../../base/diagnostics.ts';
-import type { Limits } from '../../base/limits.ts';
 import { messageOf } from '../../base/text.ts';
+import type { Limits } from '../../config/limits.ts';
 import { isPerRequest } from '../../platform/node.ts';
 import { isFilled, mainJson } from '../../run/encoded-run.ts';
 import type { Item } from '../delivery.ts';

@@ -1,4 +1,5 @@
 import { diagnostics } from '../../base/diagnostics.ts';
+import { shared } from '../../base/shared.ts';
 import {
   type EnvironmentName,
   env,
@@ -6,8 +7,7 @@ import {
   LANGSMITH_TRACING,
   langsmithEnv,
   usesLangsmithService,
-} from '../../base/env.ts';
-import { shared } from '../../base/shared.ts';
+} from '../../config/environment.ts';
 
 const tracer = shared('langchainTracer', () => ({ isRemoved: false }));
 

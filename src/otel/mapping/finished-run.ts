@@ -1,4 +1,4 @@
-import { defaultLimits } from '../../base/limits.ts';
+import { defaultLimits } from '../../config/limits.ts';
 import { payloadRules } from '../../payload/limits.ts';
 import { defaultRedaction } from '../../payload/redact.ts';
 import { type EncodedPayload, shownName } from '../../payload/serialize.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
-import { isObject } from '../../base/options.ts';
+import { isObject } from '../../config/checker.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
 import { HttpError, type Location, ValidationIssues } from '../http-error.ts';
 import { JsonReader } from '../ingest/json.ts';

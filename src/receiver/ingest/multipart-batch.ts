@@ -1,5 +1,5 @@
-import { isObject } from '../../base/options.ts';
 import { cut } from '../../base/text.ts';
+import { isObject } from '../../config/checker.ts';
 import type { Attachment } from '../../run/record.ts';
 import type { Feedback } from '../feedback/feedback.ts';
 import { FEEDBACK_BYTES_MAX, readFeedback } from '../feedback/feedback-fields.ts';

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { isObject } from '../../base/options.ts';
+import { isObject } from '../../config/checker.ts';
 import type { RunRecord } from '../../run/record.ts';
 import { canonicalId, compactTimestamp, isoTimestamp, parseDottedOrder, parseIsoTimestamp } from '../../run/time.ts';
 import { filledText, object, parsed, type Schema, text } from '../validation.ts';

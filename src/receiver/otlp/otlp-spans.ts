@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { isObject } from '../../base/options.ts';
+import { isObject } from '../../config/checker.ts';
 import type { SpanContextLike, SpanLike } from '../../otel/span-like.ts';
 import { HttpError, ValidationIssues } from '../http-error.ts';
 import { parsed, validate } from '../validation.ts';

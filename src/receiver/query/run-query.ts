@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { RunspanError } from '../../base/errors.ts';
-import { type Check, type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../../base/options.ts';
 import { shown } from '../../base/text.ts';
+import { type Check, type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../../config/checker.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { HttpError, ValidationIssues } from '../http-error.ts';
 import { parseUuid, uuid } from '../ingest/run-fields.ts';

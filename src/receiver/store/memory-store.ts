@@ -1,4 +1,4 @@
-import { type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../../base/options.ts';
+import { type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../../config/checker.ts';
 import type { Attachment } from '../../run/record.ts';
 import type { Feedback } from '../feedback/feedback.ts';
 import { pageOf } from '../query/cursor.ts';

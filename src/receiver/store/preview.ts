@@ -1,5 +1,5 @@
-import { isObject } from '../../base/options.ts';
 import { cut } from '../../base/text.ts';
+import { isObject } from '../../config/checker.ts';
 
 const LENGTH_MAX = 200;
 /** Maximum number of nested levels to search for text, and of items at the end of an array. */

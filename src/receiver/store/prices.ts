@@ -1,6 +1,6 @@
 import { RunspanError } from '../../base/errors.ts';
-import { isObject } from '../../base/options.ts';
 import { shown } from '../../base/text.ts';
+import { isObject } from '../../config/checker.ts';
 import type { RunSummary, UnpricedUsage } from './run-view.ts';
 
 /** Prices per million tokens. All prices use the same currency. */

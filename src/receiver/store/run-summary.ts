@@ -1,5 +1,5 @@
-import { isObject } from '../../base/options.ts';
 import { cut } from '../../base/text.ts';
+import { isObject } from '../../config/checker.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { previewOf } from './preview.ts';
 import type { PayloadField, RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';

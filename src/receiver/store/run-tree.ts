@@ -1,4 +1,4 @@
-import { isObject } from '../../base/options.ts';
+import { isObject } from '../../config/checker.ts';
 import { dottedOrder, parseIsoTimestamp } from '../../run/time.ts';
 import type { RunFields } from './store.ts';
 

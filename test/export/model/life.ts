@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import type { Limits } from '#src/base/limits.ts';
+import type { Limits } from '#src/config/limits.ts';
+import { type ConfigureOptions, type Durability, resolveSettings, type Settings } from '#src/config/options.ts';
 import { exporterFor } from '#src/export/create-exporter.ts';
 import { Ledger } from '#src/export/ledger.ts';
 import { forgetAtEnd } from '#src/export/process-end.ts';
-import { type ConfigureOptions, type Durability, resolveSettings, type Settings } from '#src/export/settings.ts';
 import type { SpoolFs } from '#src/export/spool/fs.ts';
 import { delay } from '#src/platform/timers.ts';
 import { MEMORY_SPOOL } from '../../support/memory-fs.ts';

@@ -1,8 +1,8 @@
 // Loaded ahead, because its first use would load it outside of the virtual clock.
 import 'p-queue';
 import { diagnostics } from '#src/base/diagnostics.ts';
-import type { Limits } from '#src/base/limits.ts';
-import type { Durability } from '#src/export/settings.ts';
+import type { Limits } from '#src/config/limits.ts';
+import type { Durability } from '#src/config/options.ts';
 import type { SpoolFs } from '#src/export/spool/fs.ts';
 import type { EncodedRun } from '#src/run/encoded-run.ts';
 import type { FlushResult } from '#src/run/sink.ts';

@@ -1,6 +1,6 @@
 // Stores whose tests share a database.
 import { expect, onTestFinished } from 'vitest';
-import { isObject } from '#src/base/options.ts';
+import { isObject } from '#src/config/checker.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { STORE_METHODS } from '#src/receiver/store/store.ts';
 import type { Store } from '#src/receiver.ts';

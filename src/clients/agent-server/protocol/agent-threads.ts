@@ -1,5 +1,5 @@
-import { type Check, type Checks, checkedOptions, isObject } from '../../../base/options.ts';
 import { INSPECT } from '../../../base/text.ts';
+import { type Check, type Checks, checkedOptions, isObject } from '../../../config/checker.ts';
 import { type CallOptions, OBJECT_OPTION } from '../../client-options.ts';
 import { callOf, type Endpoint, endpoints, type PreparedCall, type Table } from '../../endpoint.ts';
 import { ApiError, ConnectionError, InvalidAnswerError, TimeoutError } from '../../errors.ts';

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { isObject } from '../../../base/options.ts';
+import { isObject } from '../../../config/checker.ts';
 import type { Api } from '../../api.ts';
 import type { BodySchema } from '../../body.ts';
 import type { Call } from '../../endpoint.ts';

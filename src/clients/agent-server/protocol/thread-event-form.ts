@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { isObject } from '../../../base/options.ts';
+import { isObject } from '../../../config/checker.ts';
 import type { ServerSentEvent } from '../../../http/event-stream.ts';
 import { parseJson } from '../../errors.ts';
 import type { ThreadEvent } from './thread-event.ts';

@@ -1,4 +1,4 @@
-import { isObject } from '../../../base/options.ts';
+import { isObject } from '../../../config/checker.ts';
 
 /** A type of event to request. Use `custom:<name>` for custom events with that name. */
 export type ThreadChannel =

@@ -1,5 +1,5 @@
 import { RunspanError } from '../../../base/errors.ts';
-import { FUNCTION, wholeFrom } from '../../../base/options.ts';
+import { FUNCTION, wholeFrom } from '../../../config/checker.ts';
 import { OBJECT_OPTION } from '../../client-options.ts';
 import { callOf, type Endpoint, type PreparedCall } from '../../endpoint.ts';
 import type { AgentService } from '../agent-service.ts';

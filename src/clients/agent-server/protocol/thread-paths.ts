@@ -1,4 +1,4 @@
-import { type Check, type Checks, checkedOptions } from '../../../base/options.ts';
+import { type Check, type Checks, checkedOptions } from '../../../config/checker.ts';
 
 /**
  * Paths of the service's routes, relative to the base URL. Each path must contain the same placeholders as the default

@@ -1,4 +1,4 @@
-import { isObject } from '../../../base/options.ts';
+import { isObject } from '../../../config/checker.ts';
 import type { ServerSentEvent } from '../../../http/event-stream.ts';
 import { parseJson } from '../../errors.ts';
 import type { Interrupt, ThreadTask } from '../thread.ts';

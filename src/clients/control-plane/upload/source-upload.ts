@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { FUNCTION } from '../../../base/options.ts';
+import { FUNCTION } from '../../../config/checker.ts';
 import { nodeModule } from '../../../platform/node.ts';
 import { Api } from '../../api.ts';
 import { type CallOptions, type ClientOptions, callOptionsOf, preSignedUrl } from '../../client-options.ts';

@@ -1,4 +1,5 @@
 import { diagnostics } from '../../../base/diagnostics.ts';
+import { messageOf } from '../../../base/text.ts';
 import {
   type Checks,
   checkedOptions,
@@ -6,8 +7,7 @@ import {
   TRUE_OR_FALSE,
   WHOLE_FROM_1,
   wholeFrom,
-} from '../../../base/options.ts';
-import { messageOf } from '../../../base/text.ts';
+} from '../../../config/checker.ts';
 import { delay, setTimer } from '../../../platform/timers.ts';
 import type { Feedback } from '../../feedback/feedback.ts';
 import { type Ages, MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../ages.ts';

@@ -1,4 +1,4 @@
-import { isObject } from '../../../base/options.ts';
+import { isObject } from '../../../config/checker.ts';
 import { grouped } from '../grouped.ts';
 import { type ClickHouse, type InsertRow, sql, string, uuids } from './connection.ts';
 import { addLinks, type Link } from './links.ts';

@@ -3,6 +3,7 @@ import { statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { RunspanError } from '../../../base/errors.ts';
+import { shown } from '../../../base/text.ts';
 import {
   type Checks,
   checkedOptions,
@@ -10,8 +11,7 @@ import {
   TRUE_OR_FALSE,
   WHOLE_FROM_1,
   wholeFrom,
-} from '../../../base/options.ts';
-import { shown } from '../../../base/text.ts';
+} from '../../../config/checker.ts';
 import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, ThreadQuery } from '../../query/query.ts';
 import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../ages.ts';
 import type { KeyStore } from '../key-store.ts';

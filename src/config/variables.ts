@@ -1,5 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { type EnvironmentName, env, parseFlag, usesLangsmithService } from '../base/env.ts';
+import { type EnvironmentName, env, parseFlag, usesLangsmithService } from './environment.ts';
 
 export type SettingName =
   | 'endpoint'

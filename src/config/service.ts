@@ -1,6 +1,4 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { env, LANGSMITH_DEFAULT_ENDPOINT, langsmithEnv, parseFlag, usesLangsmithService } from '../base/env.ts';
-import { isLoopback } from '../base/options.ts';
 import { kindOf, safeText } from '../base/text.ts';
 import { SetupError } from '../http/errors.ts';
 import { failureOf } from '../http/failure.ts';
@@ -10,7 +8,9 @@ import { secretPatterns } from '../payload/secret-patterns.ts';
 import { types } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { untraced } from '../run/context.ts';
-import { complain, flag } from './setting-variables.ts';
+import { isLoopback } from './checker.ts';
+import { env, LANGSMITH_DEFAULT_ENDPOINT, langsmithEnv, parseFlag, usesLangsmithService } from './environment.ts';
+import { complain, flag } from './variables.ts';
 
 const KEY_CHARACTERS_MAX = 8_192;
 

@@ -1,5 +1,5 @@
+import { safeText } from '../base/text.ts';
 import { environment } from '../platform/node.ts';
-import { safeText } from './text.ts';
 
 /** Environment variables that the library reads. See `docs/configuration.md`. */
 export type EnvironmentName =

@@ -1,18 +1,8 @@
 import type { Dispatcher } from 'undici';
 import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
-import { type EnvironmentName, env } from '../base/env.ts';
-import { defaultLimits, type Limits } from '../base/limits.ts';
-import {
-  type Check,
-  type Checks,
-  FUNCTION,
-  isObject,
-  type OptionMistake,
-  validOptions,
-  wholeFrom,
-  withoutPrototype,
-} from '../base/options.ts';
 import { shown } from '../base/text.ts';
+import type { OnDrop } from '../export/ledger.ts';
+import { hasFiles, spoolFolder } from '../export/spool/fs.ts';
 import { environmentProxies, type Proxies } from '../http/connections.ts';
 import { definedOrNone } from '../payload/fields.ts';
 import { payloadRules } from '../payload/limits.ts';
@@ -24,10 +14,20 @@ import type { RunHooks } from '../run/run-hooks.ts';
 import { foreignOption, type Hiding, type ThreadOptions } from '../run/run-options.ts';
 import { type Sampler, samplingDecision } from '../run/sampling.ts';
 import type { CapturePolicy, SamplingDecision } from '../run/sink.ts';
-import type { OnDrop } from './ledger.ts';
-import { type HeaderFields, type Service, serviceOf } from './service-settings.ts';
-import { complain, flag, type SettingName, variableOf } from './setting-variables.ts';
-import { hasFiles, spoolFolder } from './spool/fs.ts';
+import {
+  type Check,
+  type Checks,
+  FUNCTION,
+  isObject,
+  type OptionMistake,
+  validOptions,
+  wholeFrom,
+  withoutPrototype,
+} from './checker.ts';
+import { type EnvironmentName, env } from './environment.ts';
+import { defaultLimits, type Limits } from './limits.ts';
+import { type HeaderFields, type Service, serviceOf } from './service.ts';
+import { complain, flag, type SettingName, variableOf } from './variables.ts';
 
 /**
  * Options of `configure` and `createExporter`. Each option takes precedence over the environment variable in its

@@ -1,5 +1,5 @@
-import { RunspanError } from './errors.ts';
-import { shown } from './text.ts';
+import { RunspanError } from '../base/errors.ts';
+import { shown } from '../base/text.ts';
 
 /**
  * Validates one option. `expected` describes valid values. `show` formats an invalid value for the error message. If
