@@ -4,7 +4,7 @@ export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { Limits } from './config/limits.ts';
 export type { ConfigureOptions, Durability } from './config/options.ts';
 export type { HeaderFields } from './config/service.ts';
-export type { OnDrop } from './export/ledger.ts';
+export type { OnDrop } from './delivery/ledger.ts';
 export {
   type FunctionName,
   type MethodName,

@@ -5,9 +5,9 @@
 import { diagnostics } from './base/diagnostics.ts';
 import { FETCH_RECORDER, type FetchRecorder, shared } from './base/shared.ts';
 import type { ConfigureOptions } from './config/options.ts';
-import { preloadIfConfigured } from './export/create-exporter.ts';
-import { type Stats, totalStats } from './export/ledger.ts';
-import { ProcessExporters } from './export/process-exporters.ts';
+import { preloadIfConfigured } from './delivery/create-exporter.ts';
+import { type Stats, totalStats } from './delivery/ledger.ts';
+import { ProcessExporters } from './delivery/process-exporters.ts';
 import { flushedAfter } from './instrument/with-flush.ts';
 import { untraced } from './run/context.ts';
 import {

@@ -1,8 +1,8 @@
 import type { Dispatcher } from 'undici';
 import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
 import { shown } from '../base/text.ts';
-import type { OnDrop } from '../export/ledger.ts';
-import { hasFiles, spoolFolder } from '../export/spool/fs.ts';
+import type { OnDrop } from '../delivery/ledger.ts';
+import { hasFiles, spoolFolder } from '../delivery/spool/fs.ts';
 import { environmentProxies, type Proxies } from '../http/connections.ts';
 import { definedOrNone } from '../payload/fields.ts';
 import { payloadRules } from '../payload/limits.ts';

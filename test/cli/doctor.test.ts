@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { nodeFinding, spoolFinding } from '#src/cli/doctor/doctor.ts';
 import { resolveSettings, type Settings } from '#src/config/options.ts';
-import { type SpoolFs, systemFs } from '#src/export/spool/fs.ts';
+import { type SpoolFs, systemFs } from '#src/delivery/spool/fs.ts';
 import { createReceiver } from '#src/receiver.ts';
 import { runMain } from '../support/command.ts';
 import { root, temporaryFolder } from '../support/folders.ts';

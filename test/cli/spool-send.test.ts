@@ -2,7 +2,7 @@ import { copyFileSync, mkdirSync, readFileSync, renameSync, utimesSync, writeFil
 import { basename, dirname, join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { type SendOptions, sendSpool } from '#src/cli/spool/send.ts';
-import type { Segment } from '#src/export/spool/spool.ts';
+import type { Segment } from '#src/delivery/spool/spool.ts';
 import { createReceiver } from '#src/receiver.ts';
 import { runMain } from '../support/command.ts';
 import { root } from '../support/folders.ts';

@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { destinationHash } from '#src/export/spool/directory.ts';
-import type { ReadSegment, Segment } from '#src/export/spool/spool.ts';
+import { destinationHash } from '#src/delivery/spool/directory.ts';
+import type { ReadSegment, Segment } from '#src/delivery/spool/spool.ts';
 import { runMain } from '../support/command.ts';
 import { logLines } from '../support/log-lines.ts';
 import { drain, filesBelow, killOwners, makeRecord, segmentsBelow, spoolFolder } from '../support/spool.ts';

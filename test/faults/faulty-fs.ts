@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import type { SpoolFs } from '#src/export/spool/fs.ts';
-import { World } from '../export/model/world.ts';
+import type { SpoolFs } from '#src/delivery/spool/fs.ts';
+import { World } from '../delivery/model/world.ts';
 import { fail } from '../support/memory-fs.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
 

@@ -2,9 +2,9 @@ import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
-import { MOODS } from '../export/model/service.ts';
-import { STEPS as EVERY_STEP, play, steps } from '../export/model/steps.ts';
-import { World } from '../export/model/world.ts';
+import { MOODS } from '../delivery/model/service.ts';
+import { STEPS as EVERY_STEP, play, steps } from '../delivery/model/steps.ts';
+import { World } from '../delivery/model/world.ts';
 import { neverReached, table, tally } from './report.ts';
 
 /** Total number of steps for all durabilities. */

@@ -6,8 +6,8 @@ const require = createRequire(import.meta.url);
 const mutated = [
   'src/payload/redact.ts',
   'src/payload/serialize.ts',
-  'src/export/exporter.ts',
-  'src/export/wire/outcome.ts',
+  'src/delivery/exporter.ts',
+  'src/delivery/wire/outcome.ts',
 ];
 
 export default {

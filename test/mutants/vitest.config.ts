@@ -8,7 +8,7 @@ export default defineConfig({
   esbuild: { target: 'es2022' },
   resolve: { alias },
   test: {
-    include: given ? given.split(',') : ['test/{export,payload,run}/**/*.test.ts'],
+    include: given ? given.split(',') : ['test/{delivery,payload,run}/**/*.test.ts'],
     exclude: ['**/node_modules/**', '**/*-fuzz.test.ts'],
     env: { FUZZ_CASES: '50' },
     testTimeout: 10_000,

@@ -21,7 +21,7 @@ interface Teller {
 
 const TELLERS: readonly Teller[] = [
   { folder: 'config/', name: 'complain', argument: 0, line: (told) => `configuration: ${told}.` },
-  { folder: 'export/spool', name: 'warnOf', argument: 1, line: (told) => `spool: <file> ${told}.` },
+  { folder: 'delivery/spool', name: 'warnOf', argument: 1, line: (told) => `spool: <file> ${told}.` },
   {
     folder: 'run/run-attachments',
     name: 'leaveOut',

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { type Import, type SourceFacts, sourceFacts } from './source-facts.ts';
 
-/** Source files by their path under `src/`: `export/queue.ts`. */
+/** Source files by their path under `src/`: `delivery/queue.ts`. */
 export type Sources = Readonly<Record<string, string>>;
 
 const ROOT = 'runspan.ts';
@@ -14,14 +14,25 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   payload: ['base', 'platform', 'config'],
   run: ['base', 'platform', 'config', 'payload'],
   http: ['base', 'platform', 'config'],
-  export: ['base', 'platform', 'config', 'payload', 'run', 'http'],
+  delivery: ['base', 'platform', 'config', 'payload', 'run', 'http'],
   instrument: ['base', 'platform', 'config', 'payload', 'run'],
   integrations: ['base', 'platform', 'config', 'payload', 'run', 'instrument'],
   otel: ['base', 'platform', 'config', 'payload', 'run'],
   register: ['base', 'platform', 'config', 'payload', 'run', 'instrument', 'integrations'],
   clients: ['base', 'platform', 'config', 'payload', 'run', 'instrument', 'http'],
   receiver: ['base', 'platform', 'config', 'run', 'otel'],
-  langsmith: ['base', 'platform', 'config', 'payload', 'run', 'instrument', 'integrations', 'export', 'clients', ROOT],
+  langsmith: [
+    'base',
+    'platform',
+    'config',
+    'payload',
+    'run',
+    'instrument',
+    'integrations',
+    'delivery',
+    'clients',
+    ROOT,
+  ],
   testing: ['base', 'platform', 'config', 'payload', 'run'],
   viewer: ['receiver'],
   cli: [
@@ -31,7 +42,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'payload',
     'run',
     'http',
-    'export',
+    'delivery',
     'instrument',
     'integrations',
     'otel',
@@ -40,8 +51,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'testing',
     ROOT,
   ],
-  [ROOT]: ['base', 'platform', 'config', 'run', 'http', 'export', 'instrument'],
-  'index.ts': ['base', 'platform', 'config', 'payload', 'run', 'export', 'instrument', ROOT],
+  [ROOT]: ['base', 'platform', 'config', 'run', 'http', 'delivery', 'instrument'],
+  'index.ts': ['base', 'platform', 'config', 'payload', 'run', 'delivery', 'instrument', ROOT],
   'index.browser.ts': ['base', 'platform', 'config', 'payload', 'run', 'instrument'],
   'ai.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],
   'anthropic.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],
@@ -65,7 +76,7 @@ export const UPWARD: Readonly<Record<string, string>> = {
   'base/diagnostics.ts → platform': 'diagnostics get the environment and the console of the runtime as options',
   'base/guard.ts → platform': 'promises are recognised without the types of the runtime',
   'base/text.ts → platform': 'proxies are recognised without the types of the runtime',
-  'config/options.ts → export': 'the spool reports its folder, and `onDrop` is a type of config/',
+  'config/options.ts → delivery': 'the spool reports its folder, and `onDrop` is a type of config/',
   'config/options.ts → http': 'one table describes options and variables, and http/ reads its proxies itself',
   'config/options.ts → payload': 'the composition root builds what is captured from the checked options',
   'config/options.ts → run': 'the composition root builds what is captured from the checked options',
@@ -91,12 +102,12 @@ const BUNDLED: Readonly<Record<string, readonly string[]>> = {
   '@noble/hashes': ['platform'],
   '@preact/signals': ['viewer'],
   diff: ['viewer'],
-  'form-data-encoder': ['export'],
+  'form-data-encoder': ['delivery'],
   'highlight.js': ['viewer'],
   ignore: ['clients'],
   marked: ['viewer'],
   'modern-tar': ['clients'],
-  'p-queue': ['export'],
+  'p-queue': ['delivery'],
   pbf: ['receiver'],
   preact: ['viewer'],
   uplot: ['viewer'],

@@ -52,8 +52,8 @@ describe('a planted import', () => {
   it.each<[string, Record<string, string>, string]>([
     [
       'a folder that the table forbids',
-      { 'run/x.ts': `import '../export/y.ts';`, 'export/y.ts': '' },
-      'run/x.ts imports export/y.ts',
+      { 'run/x.ts': `import '../delivery/y.ts';`, 'delivery/y.ts': '' },
+      'run/x.ts imports delivery/y.ts',
     ],
     [
       'a type of such a folder',
@@ -79,8 +79,8 @@ describe('a planted import', () => {
     ],
     [
       'undici at import',
-      { 'export/x.ts': `import { type Pool } from 'undici';` },
-      'export/x.ts loads undici before the first send',
+      { 'delivery/x.ts': `import { type Pool } from 'undici';` },
+      'delivery/x.ts loads undici before the first send',
     ],
     [
       'a computed name',
@@ -105,7 +105,7 @@ describe('a planted import', () => {
   it.each<[string, Record<string, string>]>([
     [
       'of undici for a type or at the first send',
-      { 'export/x.ts': `import type { Pool } from 'undici'; export const a = async () => await import('undici');` },
+      { 'delivery/x.ts': `import type { Pool } from 'undici'; export const a = async () => await import('undici');` },
     ],
     [
       'of packages bundled into the page, and of a type of the receiver by it',

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Stats } from '#src/export/ledger.ts';
+import type { Stats } from '#src/delivery/ledger.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { root } from '../support/folders.ts';
 import type { IngestServer } from '../support/ingest-server.ts';

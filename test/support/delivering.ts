@@ -1,7 +1,7 @@
 import type { Limits } from '#src/config/limits.ts';
 import { type ConfigureOptions, resolveSettings, type Settings } from '#src/config/options.ts';
-import { type ExporterTime, exporterFor } from '#src/export/create-exporter.ts';
-import { Ledger } from '#src/export/ledger.ts';
+import { type ExporterTime, exporterFor } from '#src/delivery/create-exporter.ts';
+import { Ledger } from '#src/delivery/ledger.ts';
 import { ended, makeRun } from './encoded-run.ts';
 
 type Exporter = ReturnType<typeof exporterFor>;

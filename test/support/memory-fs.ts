@@ -1,6 +1,6 @@
 import type { Stats } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { SpoolFs } from '#src/export/spool/fs.ts';
+import type { SpoolFs } from '#src/delivery/spool/fs.ts';
 
 interface File {
   bytes: Buffer;

@@ -1,5 +1,5 @@
 // Simulates processes that run one after another with the same disk and service. Import `virtual-timers.ts` first.
-import type { SpoolFs } from '#src/export/spool/fs.ts';
+import type { SpoolFs } from '#src/delivery/spool/fs.ts';
 import { advance, type Delivery, delivery, type Setup, until } from './delivery.ts';
 import { MEMORY_SPOOL, MemoryDisk } from './memory-fs.ts';
 import { type ScriptedService, scriptedService } from './scripted-service.ts';

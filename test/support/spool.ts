@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { Spool, type SpooledRecord, type SpoolOptions } from '#src/export/spool/spool.ts';
+import { Spool, type SpooledRecord, type SpoolOptions } from '#src/delivery/spool/spool.ts';
 import { ended, makeRun } from './encoded-run.ts';
 import { temporaryFolder } from './folders.ts';
 

@@ -1,4 +1,4 @@
-import type { ExporterTime } from '#src/export/create-exporter.ts';
+import type { ExporterTime } from '#src/delivery/create-exporter.ts';
 
 /** Returns a clock whose delays end in the next turn of the event loop. */
 export function quickTime(): ExporterTime {

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { env } from '../../config/environment.ts';
 import { resolveSettings } from '../../config/options.ts';
-import { exporterFor } from '../../export/create-exporter.ts';
-import { Ledger } from '../../export/ledger.ts';
+import { exporterFor } from '../../delivery/create-exporter.ts';
+import { Ledger } from '../../delivery/ledger.ts';
 
 const SEND_MAX_MS = 5_000;
 

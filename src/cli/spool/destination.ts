@@ -2,9 +2,9 @@ import { addressOf } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
 import { resolveSettings, type Settings } from '../../config/options.ts';
 import { isSameOrigin } from '../../config/service.ts';
-import { destinationOf } from '../../export/create-exporter.ts';
-import { destinationHash } from '../../export/spool/directory.ts';
-import type { DestinationSurvey, Files, Holding } from '../../export/spool/survey.ts';
+import { destinationOf } from '../../delivery/create-exporter.ts';
+import { destinationHash } from '../../delivery/spool/directory.ts';
+import type { DestinationSurvey, Files, Holding } from '../../delivery/spool/survey.ts';
 import { CommandFailure } from '../command-line.ts';
 import { counted } from '../terminal-text.ts';
 

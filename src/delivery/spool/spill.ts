@@ -1,9 +1,9 @@
-import { describeOpenRun } from '../run/encoded-run.ts';
-import { type Delivery, halves } from './delivery.ts';
-import type { SpoolingParts } from './exporter-parts.ts';
+import { describeOpenRun } from '../../run/encoded-run.ts';
+import { type Delivery, halves } from '../delivery.ts';
+import type { SpoolingParts } from '../exporter-parts.ts';
+import type { DeliveryStates } from '../states.ts';
 import type { Replay } from './replay.ts';
-import type { SpooledRecord } from './spool/spool.ts';
-import type { DeliveryStates } from './states.ts';
+import type { SpooledRecord } from './spool.ts';
 
 /** If the queue exceeds `HIGH_SHARE` of its limits, runs are written to disk until the queue is down to `LOW_SHARE`. */
 const HIGH_SHARE = 0.5;

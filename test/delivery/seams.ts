@@ -13,7 +13,7 @@ export interface Seams {
   readonly close: () => Promise<void>;
 }
 
-/** Loads modules in which a test can reject every promise that `src/export`, `src/config` and `src/http` await. */
+/** Loads modules in which a test can reject every promise that `src/delivery`, `src/config` and `src/http` await. */
 export async function openSeams(): Promise<Seams> {
   const reached = new Set<string>();
   let target: string | undefined;
@@ -65,7 +65,7 @@ function hookAwaits(): Plugin {
     name: 'hook-awaits',
     enforce: 'post',
     transform(code, id) {
-      const [, file] = /\/src\/((?:export|config|http)\/[\w/-]+\.ts)$/.exec(id) ?? [];
+      const [, file] = /\/src\/((?:delivery|config|http)\/[\w/-]+\.ts)$/.exec(id) ?? [];
       if (file === undefined) return undefined;
       const operands: Node[] = [];
       collect(this.parse(code), operands);

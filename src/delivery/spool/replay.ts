@@ -1,10 +1,10 @@
-import { clearTimer, setSoon, setTimer } from '../platform/timers.ts';
-import type { EncodedRun } from '../run/encoded-run.ts';
-import { Delivery, type Ticket } from './delivery.ts';
-import type { SpoolingParts } from './exporter-parts.ts';
-import type { FlushGroup } from './ledger.ts';
-import type { ReadSegment, RunName, Segment, SpooledRecord } from './spool/spool.ts';
-import type { DeliveryStates, Origin } from './states.ts';
+import { clearTimer, setSoon, setTimer } from '../../platform/timers.ts';
+import type { EncodedRun } from '../../run/encoded-run.ts';
+import { Delivery, type Ticket } from '../delivery.ts';
+import type { SpoolingParts } from '../exporter-parts.ts';
+import type { FlushGroup } from '../ledger.ts';
+import type { DeliveryStates, Origin } from '../states.ts';
+import type { ReadSegment, RunName, Segment, SpooledRecord } from './spool.ts';
 
 /** Runs are read from disk only while the queue is less full than this share of its limits. */
 const ROOM_SHARE = 0.125;

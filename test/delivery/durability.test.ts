@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { SpoolFs } from '#src/export/spool/fs.ts';
+import type { SpoolFs } from '#src/delivery/spool/fs.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { advance, delivery, finished, settle, until } from '../support/delivery.ts';
 import { temporaryFolder } from '../support/folders.ts';

@@ -3,7 +3,7 @@ import 'p-queue';
 import { diagnostics } from '#src/base/diagnostics.ts';
 import type { Limits } from '#src/config/limits.ts';
 import type { Durability } from '#src/config/options.ts';
-import type { SpoolFs } from '#src/export/spool/fs.ts';
+import type { SpoolFs } from '#src/delivery/spool/fs.ts';
 import type { EncodedRun } from '#src/run/encoded-run.ts';
 import type { FlushResult } from '#src/run/sink.ts';
 import type { DropReason } from '#src/run/stats.ts';

@@ -15,7 +15,7 @@ import fs, {
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
-import type { SpoolFs } from '#src/export/spool/fs.ts';
+import type { SpoolFs } from '#src/delivery/spool/fs.ts';
 import { callsOf, FS_FAULTS, failAt } from '../faults/faulty-fs.ts';
 import { randomFrom } from '../faults/random.ts';
 import { addsUp } from '../support/adds-up.ts';

@@ -10,8 +10,8 @@ import { type Delivery, dropEndPayloads, isOpen, reportBug } from './delivery.ts
 import { DeliveryLoop } from './delivery-loop.ts';
 import type { ExporterParts } from './exporter-parts.ts';
 import { type DropReason, type Stats, totalStats } from './ledger.ts';
-import { Replay } from './replay.ts';
-import { Spill } from './spill.ts';
+import { Replay } from './spool/replay.ts';
+import { Spill } from './spool/spill.ts';
 import { DeliveryStates } from './states.ts';
 
 const FLUSH_TIMEOUT_MS = 30_000;
