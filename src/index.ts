@@ -16,8 +16,8 @@ export {
 export type { ArgumentsOf, CallOptions, OutcomeOf, TraceableOptions, WholeOf } from './instrument/plan.ts';
 export { type Traceable, traceable } from './instrument/traceable.ts';
 export type { AttachmentContent } from './payload/attachment.ts';
-export { type Redaction, type RedactOptions, redact } from './payload/redact.ts';
-export { secretPatterns } from './payload/secret-patterns.ts';
+export { secretPatterns } from './payload/redaction/patterns.ts';
+export { type Redaction, type RedactOptions, redact } from './payload/redaction/redact.ts';
 export { runIdFrom } from './run/ids.ts';
 export {
   type FromHeadersOptions,

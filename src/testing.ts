@@ -2,7 +2,7 @@
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { Limits } from './config/limits.ts';
 export type { HeldAttachment } from './payload/attachment.ts';
-export type { Redaction } from './payload/redact.ts';
+export type { Redaction } from './payload/redaction/redact.ts';
 export type { Attachment, RunEvent, RunRecord, RunType } from './run/record.ts';
 export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';
 export type { AsymmetricMatcher, ExpectedFields, MatcherContext, Tester } from './testing/expected-fields.ts';

@@ -3,9 +3,9 @@
  * figures.
  */
 import { defaultLimits } from '../../node_modules/.cache/modules/config/limits.js';
-import { payloadRules } from '../../node_modules/.cache/modules/payload/limits.js';
-import { defaultRedaction } from '../../node_modules/.cache/modules/payload/redact.js';
+import { defaultRedaction } from '../../node_modules/.cache/modules/payload/redaction/redact.js';
 import { serialize } from '../../node_modules/.cache/modules/payload/serialize.js';
+import { payloadRules } from '../../node_modules/.cache/modules/payload/truncate.js';
 import { median } from '../statistics.mjs';
 import { PAYLOADS } from './payloads.mjs';
 

@@ -1,4 +1,4 @@
-import { SecretNames } from '../payload/secret-names.ts';
+import { SecretNames } from '../payload/redaction/names.ts';
 
 export const MASK = '[secret]';
 

@@ -6,7 +6,7 @@ import { env, hasServiceVariable, LANGSMITH_DEFAULT_ENDPOINT, langsmithEnv, pars
 import type { ConfigureOptions } from '../config/options.ts';
 import { isOnByEnvironment, type ServiceOptions, serviceOf } from '../config/service.ts';
 import { defined, definedOrNone } from '../payload/fields.ts';
-import { redact } from '../payload/redact.ts';
+import { redact } from '../payload/redaction/redact.ts';
 import { newRunId } from '../run/ids.ts';
 import { currentSink, noopSink, type RunSink } from '../run/sink.ts';
 import { createExporter, flush } from '../runspan.ts';

@@ -1,7 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { BINARY_BYTES_KEPT, fromBase64, isBinary, isBlob, toBase64, viewOf } from './describe.ts';
 import { mayBeDataUri } from './plain.ts';
-import { type Redaction, shownText } from './redact.ts';
+import { type Redaction, shownText } from './redaction/redact.ts';
 
 /** The content of an attachment: bytes, or a `Blob` that is read when the run is sent. */
 export type AttachmentContent = ArrayBufferView | ArrayBufferLike | Blob;

@@ -12,10 +12,10 @@ import {
   read,
   threw,
 } from './describe.ts';
-import { type PayloadRules, redactAndTruncate, truncate } from './limits.ts';
-import type { Redaction } from './redact.ts';
-import type { PathMatcher, Step } from './redaction-paths.ts';
-import { isHeaders } from './secret-names.ts';
+import { isHeaders } from './redaction/names.ts';
+import type { PathMatcher, Step } from './redaction/paths.ts';
+import type { Redaction } from './redaction/redact.ts';
+import { type PayloadRules, redactAndTruncate, truncate } from './truncate.ts';
 
 /** After a payload reaches its character limit, only keys up to this length are kept. */
 const KEY_CHARACTERS_KEPT = 256;

@@ -1,9 +1,9 @@
 import { safeText } from '../base/text.ts';
 import { isError } from './describe.ts';
-import { redactAndTruncate, truncate } from './limits.ts';
-import { failureText, MASK, type Redaction } from './redact.ts';
-import { matcherAt } from './redaction-paths.ts';
+import { matcherAt } from './redaction/paths.ts';
+import { failureText, MASK, type Redaction } from './redaction/redact.ts';
 import { serialize } from './serialize.ts';
+import { redactAndTruncate, truncate } from './truncate.ts';
 
 /** Maximum number of recorded causes. The limit also ends circular chains of causes. */
 const CAUSES_MAX = 8;

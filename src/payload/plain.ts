@@ -1,6 +1,6 @@
 import { isEscaped } from '../base/text.ts';
-import { isHeaders, isPairValue, type SecretNames } from './secret-names.ts';
-import { mayHoldNames, type TextSecrets } from './text-secrets.ts';
+import { isHeaders, isPairValue, type SecretNames } from './redaction/names.ts';
+import { mayHoldNames, type TextSecrets } from './redaction/text.ts';
 
 /** Limits for one payload or one metadata value. Values beyond a limit are replaced with a marker. */
 export interface PayloadLimits {

@@ -3,10 +3,10 @@ import { types } from '../platform/node.ts';
 import { type AttachingField, type AttachmentRoom, type HeldAttachment, PayloadAttachments } from './attachment.ts';
 import { Copier } from './copy.ts';
 import { hasPlainPrototype } from './describe.ts';
-import type { PayloadRules } from './limits.ts';
 import { mayBeDataUri, PlainCheck } from './plain.ts';
-import { failureText, MASK, shownText } from './redact.ts';
-import { matcherAt, type PathMatcher, trailOf, type ValuePath } from './redaction-paths.ts';
+import { matcherAt, type PathMatcher, trailOf, type ValuePath } from './redaction/paths.ts';
+import { failureText, MASK, shownText } from './redaction/redact.ts';
+import type { PayloadRules } from './truncate.ts';
 
 /**
  * Encodes any value as JSON, with secrets masked and limits applied. Never throws. Plain data is checked and then

@@ -1,7 +1,7 @@
 import type { AsyncLocalStorage } from 'node:async_hooks';
 import { guard } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
-import { callReplacementsBy } from '../payload/redact.ts';
+import { callReplacementsBy } from '../payload/redaction/redact.ts';
 import { createStorage } from '../platform/node.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
 import type { RunType } from './record.ts';

@@ -1,9 +1,9 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { definedOrNone } from '../payload/fields.ts';
-import type { PayloadRules } from '../payload/limits.ts';
-import { shownText } from '../payload/redact.ts';
+import { shownText } from '../payload/redaction/redact.ts';
 import { eventJson, metadataJson, metadataKey } from '../payload/serialize.ts';
+import type { PayloadRules } from '../payload/truncate.ts';
 import type { UsageMetadata } from './record.ts';
 import { isoTimestamp } from './time.ts';
 

@@ -1,5 +1,5 @@
 import { shared } from '../base/shared.ts';
-import type { PayloadRules } from '../payload/limits.ts';
+import type { PayloadRules } from '../payload/truncate.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
 import type { RunHooks } from './run-hooks.ts';
 

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 
 import { diagnostics } from '#src/base/diagnostics.ts';
 import { defaultLimits } from '#src/config/limits.ts';
 import { type ConfigureOptions, resolveSettings } from '#src/config/options.ts';
-import { defaultRedaction, hideAll, redact } from '#src/payload/redact.ts';
+import { defaultRedaction, hideAll, redact } from '#src/payload/redaction/redact.ts';
 import { DELAY_MAX_MS } from '#src/platform/timers.ts';
 import { environmentOf } from '../support/environment.ts';
 import { root } from '../support/folders.ts';

@@ -4,7 +4,7 @@ const require = createRequire(import.meta.url);
 
 /** The source files that are mutated by default. */
 const mutated = [
-  'src/payload/redact.ts',
+  'src/payload/redaction/redact.ts',
   'src/payload/serialize.ts',
   'src/delivery/exporter.ts',
   'src/delivery/wire/outcome.ts',

@@ -3,7 +3,7 @@ import { defaultLimits } from '#src/config/limits.ts';
 import type { Attributes } from '#src/otel/conventions/values.ts';
 import { projectOf, type SpanCapture, spanToRun } from '#src/otel/mapping/span-to-run.ts';
 import type { SpanLike } from '#src/otel.ts';
-import { payloadRules } from '#src/payload/limits.ts';
+import { payloadRules } from '#src/payload/truncate.ts';
 import { bareSpan } from '../support/bare-span.ts';
 
 const OWN_NAME = 'span';

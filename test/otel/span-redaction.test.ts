@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { defaultLimits } from '#src/config/limits.ts';
 import { redact } from '#src/index.ts';
 import { RunSpanProcessor } from '#src/otel.ts';
-import { payloadRules } from '#src/payload/limits.ts';
+import { payloadRules } from '#src/payload/truncate.ts';
 import { recordRuns } from '#src/testing.ts';
 import { noting, setUp } from './set-up.ts';
 

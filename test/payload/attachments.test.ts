@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { traceable } from '#src/instrument/traceable.ts';
 import { ATTACHMENTS_MAX } from '#src/payload/attachment.ts';
-import { redact } from '#src/payload/redact.ts';
+import { redact } from '#src/payload/redaction/redact.ts';
 import { encodePayload } from '#src/payload/serialize.ts';
 import type { Run } from '#src/run/run.ts';
 import { LIMITS, makeRun, makeSink } from '../run/memory-sink.ts';

@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
 import { errorText } from '#src/payload/errors.ts';
-import type { PayloadRules } from '#src/payload/limits.ts';
-import { type Redaction, redact } from '#src/payload/redact.ts';
+import { type Redaction, redact } from '#src/payload/redaction/redact.ts';
 import { serialize } from '#src/payload/serialize.ts';
+import type { PayloadRules } from '#src/payload/truncate.ts';
 import { anything } from '../base/hostile.ts';
 
 /** `npm run test:fuzz` asks for more cases. A seed repeats a run. */

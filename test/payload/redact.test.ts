@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { traceable } from '#src/instrument/traceable.ts';
 import { errorText } from '#src/payload/errors.ts';
-import type { PayloadRules } from '#src/payload/limits.ts';
-import { defaultRedaction, hideAll, type RedactOptions, redact, redactionOf } from '#src/payload/redact.ts';
-import type { ValuePath } from '#src/payload/redaction-paths.ts';
+import type { ValuePath } from '#src/payload/redaction/paths.ts';
+import { defaultRedaction, hideAll, type RedactOptions, redact, redactionOf } from '#src/payload/redaction/redact.ts';
 import { encodePayload, serialize } from '#src/payload/serialize.ts';
+import type { PayloadRules } from '#src/payload/truncate.ts';
 import { LIMITS, makeRun, makeSink } from '../run/memory-sink.ts';
 import { logLines } from '../support/log-lines.ts';
 import { polluted } from '../support/pollution.ts';

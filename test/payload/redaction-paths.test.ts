@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { redact } from '#src/payload/redact.ts';
-import type { Step } from '#src/payload/redaction-paths.ts';
+import type { Step } from '#src/payload/redaction/paths.ts';
+import { redact } from '#src/payload/redaction/redact.ts';
 import { serialize } from '#src/payload/serialize.ts';
 import { LIMITS } from '../run/memory-sink.ts';
 import { logLines } from '../support/log-lines.ts';

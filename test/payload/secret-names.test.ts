@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { redact } from '#src/payload/redact.ts';
+import { redact } from '#src/payload/redaction/redact.ts';
 import { serialize } from '#src/payload/serialize.ts';
 import { LIMITS } from '../run/memory-sink.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { secretPatterns } from '#src/index.ts';
-import { redact } from '#src/payload/redact.ts';
+import { redact } from '#src/payload/redaction/redact.ts';
 import { serialize } from '#src/payload/serialize.ts';
 import { LIMITS } from '../run/memory-sink.ts';
 import { filler, NO_SECRETS, SECRETS } from './redaction-cases.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { PayloadLimits } from '#src/payload/plain.ts';
-import { redact } from '#src/payload/redact.ts';
+import { redact } from '#src/payload/redaction/redact.ts';
 import { encodePayload, serialize } from '#src/payload/serialize.ts';
 import { revokedProxy } from '../base/hostile.ts';
 import { LIMITS, makeSink } from '../run/memory-sink.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { redact } from '#src/payload/redact.ts';
-import { secretPatterns } from '#src/payload/secret-patterns.ts';
+import { secretPatterns } from '#src/payload/redaction/patterns.ts';
+import { redact } from '#src/payload/redaction/redact.ts';
 import { enterContext, type RunContext } from '#src/run/context.ts';
 import {
   baggageMember,

@@ -12,7 +12,7 @@ import {
   withExporter,
   withRun,
 } from '#src/index.ts';
-import { redact } from '#src/payload/redact.ts';
+import { redact } from '#src/payload/redaction/redact.ts';
 import { createReceiver } from '#src/receiver.ts';
 import { recordRuns } from '#src/testing.ts';
 import { inSpan, setUp } from '../otel/set-up.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { sizeOf } from '#src/payload/attachment.ts';
-import { redact } from '#src/payload/redact.ts';
+import { redact } from '#src/payload/redaction/redact.ts';
 import { currentSink } from '#src/run/sink.ts';
 import { startRun, withRun } from '#src/run/start-run.ts';
 import { type RunRecorder, recordRuns } from '#src/testing.ts';

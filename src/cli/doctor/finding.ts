@@ -1,5 +1,5 @@
 import { visible } from '../../base/text.ts';
-import { secretPatterns } from '../../payload/secret-patterns.ts';
+import { secretPatterns } from '../../payload/redaction/patterns.ts';
 
 /** The result of one check in `runspan doctor`. */
 export interface Finding {

@@ -1,4 +1,4 @@
-import { SecretNames } from '../../payload/secret-names.ts';
+import { SecretNames } from '../../payload/redaction/names.ts';
 import { type Attributes, json, number, same, text } from './values.ts';
 import { NOTHING_NEW, type Rename, type Vocabulary, WHOLE } from './vocabulary.ts';
 

@@ -1,6 +1,6 @@
 import { type Fields, isFields } from '../../payload/fields.ts';
-import type { PayloadRules } from '../../payload/limits.ts';
 import { isPlainJson } from '../../payload/serialize.ts';
+import type { PayloadRules } from '../../payload/truncate.ts';
 import { isMessageList } from '../conventions/model-messages.ts';
 import { type Attributes, isVerbatim, type Read } from '../conventions/values.ts';
 import { type Group, NOTHING_NEW, type Vocabulary, WHOLE } from '../conventions/vocabulary.ts';

@@ -1,7 +1,7 @@
 import { defaultLimits } from '../../config/limits.ts';
-import { payloadRules } from '../../payload/limits.ts';
-import { defaultRedaction } from '../../payload/redact.ts';
+import { defaultRedaction } from '../../payload/redaction/redact.ts';
 import { type EncodedPayload, shownName } from '../../payload/serialize.ts';
+import { payloadRules } from '../../payload/truncate.ts';
 import { isFilled } from '../../run/encoded-run.ts';
 import type { Attachment, RunRecord } from '../../run/record.ts';
 import { withTags } from '../../run/run-fields.ts';

@@ -1,6 +1,6 @@
 import { defined, type Fields, isFields } from '../../payload/fields.ts';
-import type { PayloadRules } from '../../payload/limits.ts';
 import { serialize } from '../../payload/serialize.ts';
+import type { PayloadRules } from '../../payload/truncate.ts';
 import { attributesOfVectorEvent } from '../conventions/traceloop.ts';
 import { type Attributes, isEmpty, json, text } from '../conventions/values.ts';
 import type { SpanEventLike } from '../span-like.ts';

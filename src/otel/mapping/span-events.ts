@@ -1,5 +1,5 @@
-import type { PayloadRules } from '../../payload/limits.ts';
 import { eventJson } from '../../payload/serialize.ts';
+import type { PayloadRules } from '../../payload/truncate.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import { type Attributes, isEmpty } from '../conventions/values.ts';
 import type { SpanEventLike } from '../span-like.ts';

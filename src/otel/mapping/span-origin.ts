@@ -1,7 +1,7 @@
 import { safeText } from '../../base/text.ts';
 import type { Fields } from '../../payload/fields.ts';
-import type { PayloadRules } from '../../payload/limits.ts';
 import { metadataJson, serialize } from '../../payload/serialize.ts';
+import type { PayloadRules } from '../../payload/truncate.ts';
 import { number } from '../conventions/values.ts';
 import type { LinkLike, ResourceLike, ScopeLike, SpanContextLike, SpanLike } from '../span-like.ts';
 

@@ -1,5 +1,5 @@
-import type { Trail } from './redaction-paths.ts';
-import { isPiece, type SecretNames } from './secret-names.ts';
+import { isPiece, type SecretNames } from './names.ts';
+import type { Trail } from './paths.ts';
 
 export type Mask = (value: unknown, trail: Trail) => string;
 

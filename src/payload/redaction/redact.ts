@@ -1,13 +1,13 @@
-import { diagnostics } from '../base/diagnostics.ts';
-import { ignoreRejection } from '../base/guard.ts';
-import { shareInstances } from '../base/shared.ts';
-import { messageOf } from '../base/text.ts';
-import { type Checks, checkedOptions } from '../config/checker.ts';
-import { types } from '../platform/node.ts';
-import { PlainCheck } from './plain.ts';
-import { matcherAt, PathMatcher, type Trail, trailOf, type ValuePath } from './redaction-paths.ts';
-import { SecretNames } from './secret-names.ts';
-import { mayHoldNames, TextSecrets } from './text-secrets.ts';
+import { diagnostics } from '../../base/diagnostics.ts';
+import { ignoreRejection } from '../../base/guard.ts';
+import { shareInstances } from '../../base/shared.ts';
+import { messageOf } from '../../base/text.ts';
+import { type Checks, checkedOptions } from '../../config/checker.ts';
+import { types } from '../../platform/node.ts';
+import { PlainCheck } from '../plain.ts';
+import { SecretNames } from './names.ts';
+import { matcherAt, PathMatcher, type Trail, trailOf, type ValuePath } from './paths.ts';
+import { mayHoldNames, TextSecrets } from './text.ts';
 
 /** Options of `redact`. */
 export interface RedactOptions {

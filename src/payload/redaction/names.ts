@@ -1,5 +1,5 @@
-import { types } from '../platform/node.ts';
-import { hasPlainPrototype } from './describe.ts';
+import { types } from '../../platform/node.ts';
+import { hasPlainPrototype } from '../describe.ts';
 
 /**
  * The kind of a secret's name decides which of its values are hidden:

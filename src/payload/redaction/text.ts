@@ -1,6 +1,6 @@
-import type { Trail } from './redaction-paths.ts';
-import { isPlainText, type SecretNames, URL_NAMES } from './secret-names.ts';
-import { type Mask, UrlSecrets } from './url-secrets.ts';
+import { isPlainText, type SecretNames, URL_NAMES } from './names.ts';
+import type { Trail } from './paths.ts';
+import { type Mask, UrlSecrets } from './urls.ts';
 
 const SPACE = 0x20;
 const QUOTE = 0x22;

@@ -1,7 +1,7 @@
 import type { Limits } from '../config/limits.ts';
 import type { PayloadLimits } from './plain.ts';
-import type { Redaction } from './redact.ts';
-import type { Trail } from './redaction-paths.ts';
+import type { Trail } from './redaction/paths.ts';
+import type { Redaction } from './redaction/redact.ts';
 
 export interface PayloadRules extends PayloadLimits {
   /** The redaction rules to apply. Undefined if nothing is masked. */
