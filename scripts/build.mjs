@@ -244,7 +244,7 @@ function installedPackages() {
 
 /**
  * Assigns modules to files: `runspan.js` contains delivery and tracing, and `core.js` the modules that entries without
- * delivery also load, including the rest of `payload/`. Fewer files load faster. Rollup distributes all other modules.
+ * delivery also load, including the rest of `payload/` and `messages/`. Fewer files load faster. Rollup distributes all other modules.
  */
 function coreChunks() {
   let chunks;
@@ -270,9 +270,11 @@ function chunksOf(infos) {
   const root = join(modules, 'runspan.js');
   const shared = modulesOf(...entries.filter((id) => !modulesOf(id).has(root)));
   const loaded = [...modulesOf(join(modules, 'index.js'))].filter((id) => !entries.includes(id));
-  const payload = infos.map(({ id }) => id).filter((id) => id.startsWith(join(modules, 'payload')));
+  const encoding = infos
+    .map(({ id }) => id)
+    .filter((id) => ['payload', 'messages'].some((folder) => id.startsWith(join(modules, folder))));
   return new Map([
-    ...payload.map((id) => [id, 'core']),
+    ...encoding.map((id) => [id, 'core']),
     ...loaded.map((id) => [id, shared.has(id) ? 'core' : 'runspan']),
   ]);
 }

@@ -1,5 +1,5 @@
 export { errorCodes, RunspanError } from './base/errors.ts';
 export * from './instrument/off.browser.ts';
 export { secretPatterns } from './payload/redaction/patterns.ts';
-export { fromHeaders, toHeaders, withRun } from './run/headers.browser.ts';
 export { runIdFrom } from './run/ids.ts';
+export { fromHeaders, toHeaders, withRun } from './run/propagation/headers.browser.ts';

@@ -18,6 +18,8 @@ export { type Traceable, traceable } from './instrument/traceable.ts';
 export type { AttachmentContent } from './payload/attachment.ts';
 export { secretPatterns } from './payload/redaction/patterns.ts';
 export { type Redaction, type RedactOptions, redact } from './payload/redaction/redact.ts';
+export type { Fields } from './run/fields.ts';
+export type { HookedRun, RunChanges, RunHooks } from './run/hooks.ts';
 export { runIdFrom } from './run/ids.ts';
 export {
   type FromHeadersOptions,
@@ -26,11 +28,9 @@ export {
   type HeadersLike,
   type RemoteRun,
   toHeaders,
-} from './run/propagation.ts';
+} from './run/propagation/propagation.ts';
 export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './run/record.ts';
 export type { Run } from './run/run.ts';
-export type { Fields } from './run/run-fields.ts';
-export type { HookedRun, RunChanges, RunHooks } from './run/run-hooks.ts';
 export type { ContextFields, EndOptions, RunOptions, ThreadOptions } from './run/run-options.ts';
 export type { Sampler } from './run/sampling.ts';
 export type { FlushLimit, FlushResult, RunSink, TraceStart } from './run/sink.ts';

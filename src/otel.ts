@@ -8,5 +8,5 @@ export { RunSpanExporter, type RunSpanExporterOptions } from './otel/run-span-ex
 export { RunSpanProcessor, type RunSpanProcessorOptions } from './otel/run-span-processor.ts';
 export type { ShouldExport } from './otel/span-filter.ts';
 export type * from './otel/span-like.ts';
-export type { HeaderField } from './run/propagation.ts';
+export type { HeaderField } from './run/propagation/propagation.ts';
 export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';

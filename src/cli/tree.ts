@@ -1,8 +1,8 @@
 import { styleText } from 'node:util';
 import { visible } from '../base/text.ts';
 import type { RunOutline, RunStatus } from '../receiver/store/run-view.ts';
-import { forestOf, type Tree } from '../run/forest.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
+import { forestOf, type Tree } from '../testing/forest.ts';
 import type { Output } from './command-line.ts';
 import { columnsOf, counted, cut } from './terminal-text.ts';
 

@@ -2,7 +2,7 @@ import { clock } from '../base/clock.ts';
 import { traceable } from '../instrument/traceable.ts';
 import { currentContext } from '../run/context.ts';
 import { newRunId } from '../run/ids.ts';
-import { toHeaders } from '../run/propagation.ts';
+import { toHeaders } from '../run/propagation/propagation.ts';
 import type { Run } from '../run/run.ts';
 import { currentRun, startRun, withRun } from '../run/start-run.ts';
 import { StreamTrace } from './agent-server/streams/stream-trace.ts';

@@ -3,10 +3,10 @@ import { guard, ignoreRejection, reportFailure } from '../base/guard.ts';
 import { type Checks, FUNCTION, TRUE_OR_FALSE } from '../config/checker.ts';
 import { type EncodedPayload, encodePayload } from '../payload/serialize.ts';
 import { types } from '../platform/node.ts';
+import type { Fields } from '../run/fields.ts';
+import type { RunHooks } from '../run/hooks.ts';
 import type { RunType } from '../run/record.ts';
 import type { Run } from '../run/run.ts';
-import type { Fields } from '../run/run-fields.ts';
-import type { RunHooks } from '../run/run-hooks.ts';
 import { commonChecks, type RunOptions, type StartOptions, usableOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 

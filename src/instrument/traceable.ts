@@ -16,8 +16,8 @@ import {
   replaceSpan,
   sinkOf,
 } from '../run/context.ts';
+import type { Fields } from '../run/fields.ts';
 import { Run } from '../run/run.ts';
-import type { Fields } from '../run/run-fields.ts';
 import { type SamplingResult, sample } from '../run/sampling.ts';
 import type { RunSink } from '../run/sink.ts';
 import { followPromise, followResult, RunObserver } from './follow.ts';

@@ -1,6 +1,6 @@
 import { defined, definedOrNone, fieldsOf, numberOf } from '../payload/fields.ts';
+import { completeUsage } from '../run/fields.ts';
 import type { UsageMetadata } from '../run/record.ts';
-import { completeUsage } from '../run/run-fields.ts';
 
 /** Paths such as `usage.input_tokens`. The first path that leads to a number is used. */
 type Paths = readonly string[];

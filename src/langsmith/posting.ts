@@ -4,7 +4,7 @@ import { shared } from '../base/shared.ts';
 import { runOfStep } from '../integrations/langchain/steps.ts';
 import { defined, isPlainObject } from '../payload/fields.ts';
 import { newRunId, runIdAt } from '../run/ids.ts';
-import { RemoteRun } from '../run/propagation.ts';
+import { RemoteRun } from '../run/propagation/propagation.ts';
 import type { Run } from '../run/run.ts';
 import type { RunSink } from '../run/sink.ts';
 import { startRun, withRun } from '../run/start-run.ts';

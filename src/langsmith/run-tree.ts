@@ -11,7 +11,7 @@ import {
   headerOf,
   parseBaggage,
   type RemoteRun,
-} from '../run/propagation.ts';
+} from '../run/propagation/propagation.ts';
 import type { Run } from '../run/run.ts';
 import { currentSink } from '../run/sink.ts';
 import { currentRun } from '../run/start-run.ts';

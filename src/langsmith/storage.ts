@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { guard } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
 import { currentContext, sinkOf } from '../run/context.ts';
-import { withAddedFields } from '../run/propagation.ts';
+import { withAddedFields } from '../run/propagation/propagation.ts';
 import { currentSink } from '../run/sink.ts';
 import { currentRun, withRun } from '../run/start-run.ts';
 import { remoteRun } from './posting.ts';

@@ -24,7 +24,7 @@ import {
   orderToSend,
   parseBaggage,
   withAddedFields,
-} from '../run/propagation.ts';
+} from '../run/propagation/propagation.ts';
 import { usableOptions } from '../run/run-options.ts';
 import { runAbove } from './live/active-spans.ts';
 import { withExtracted } from './live/extracted-run.ts';

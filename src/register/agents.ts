@@ -3,8 +3,8 @@ import { type Fields, fieldsOf, isFields, isPlainObject, listOf, parsedJson, tex
 import { AsyncResource } from '../platform/node.ts';
 import { setSoon } from '../platform/timers.ts';
 import { addStepSource } from '../run/context.ts';
+import type { RunChanges } from '../run/hooks.ts';
 import type { Run } from '../run/run.ts';
-import type { RunChanges } from '../run/run-hooks.ts';
 import type { RunOptions } from '../run/run-options.ts';
 import { currentSink } from '../run/sink.ts';
 import { startRun } from '../run/start-run.ts';

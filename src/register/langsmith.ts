@@ -2,7 +2,7 @@ import { guard } from '../base/guard.ts';
 import { duplicateTracer } from '../integrations/langchain/tracer.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../payload/fields.ts';
 import type { ModelCall, RunContext } from '../run/context.ts';
-import { fromHeaders } from '../run/propagation.ts';
+import { fromHeaders } from '../run/propagation/propagation.ts';
 import { currentSink } from '../run/sink.ts';
 import { isTracerReplaced, USER_AGENT } from './langchain.ts';
 import type { Header } from './module-hooks.ts';

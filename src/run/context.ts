@@ -4,8 +4,8 @@ import { shared } from '../base/shared.ts';
 import { callReplacementsBy } from '../payload/redaction/redact.ts';
 import { createStorage } from '../platform/node.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
+import { withMetadata, withTags } from './fields.ts';
 import type { RunType } from './record.ts';
-import { withMetadata, withTags } from './run-fields.ts';
 import type { ContextFields } from './run-options.ts';
 import { currentSink, type EncodedFields, noopSink, type RunSink } from './sink.ts';
 

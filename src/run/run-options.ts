@@ -5,10 +5,10 @@ import { type Check, type Checks, FUNCTION, TRUE_OR_FALSE, validOptions } from '
 import { defined } from '../payload/fields.ts';
 import { DELAY_MAX_MS } from '../platform/timers.ts';
 import type { Project } from './encoded-run.ts';
+import { type Fields, TAGS_MAX } from './fields.ts';
+import type { RunChanges, RunHooks } from './hooks.ts';
 import { isRunId } from './ids.ts';
 import type { RunType } from './record.ts';
-import { type Fields, TAGS_MAX } from './run-fields.ts';
-import type { RunChanges, RunHooks } from './run-hooks.ts';
 import type { CapturePolicy, FlushLimit, RunSink } from './sink.ts';
 import { type Timestamp, timestampUs } from './time.ts';
 

@@ -3,9 +3,9 @@ import { type EncodedPayload, encodePayload, shownName } from '../payload/serial
 import { types } from '../platform/node.ts';
 import { contextOfRoot, inheritedFrom, type RunContext, sinkOf, untraced } from './context.ts';
 import { EncodedRun } from './encoded-run.ts';
+import { withMetadata, withTags } from './fields.ts';
+import type { HookedRun, RunHooks } from './hooks.ts';
 import { newRunId, runIdAt } from './ids.ts';
-import { withMetadata, withTags } from './run-fields.ts';
-import type { HookedRun, RunHooks } from './run-hooks.ts';
 import { projectIn, type RunOptions, runOptionChecks, type StartOptions, usableOptions } from './run-options.ts';
 import { type SamplingResult, sample } from './sampling.ts';
 import type { CapturePolicy, RunSink } from './sink.ts';

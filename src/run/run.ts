@@ -16,9 +16,9 @@ import {
   type RunStatus,
 } from './context.ts';
 import type { EncodedRun } from './encoded-run.ts';
+import { addMetadata, completeUsage, EventList, type Fields, withMetadata, withTags } from './fields.ts';
+import type { HookedRun, RunChanges, RunHooks } from './hooks.ts';
 import type { RunType } from './record.ts';
-import { addMetadata, completeUsage, EventList, type Fields, withMetadata, withTags } from './run-fields.ts';
-import type { HookedRun, RunChanges, RunHooks } from './run-hooks.ts';
 import {
   changeChecks,
   type EndOptions,

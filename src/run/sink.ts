@@ -1,7 +1,7 @@
 import { shared } from '../base/shared.ts';
 import type { PayloadRules } from '../payload/truncate.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
-import type { RunHooks } from './run-hooks.ts';
+import type { RunHooks } from './hooks.ts';
 
 /** Tags and metadata of a run. Metadata values are JSON text. */
 export interface EncodedFields {

@@ -1,6 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { contextTo, contextWith, currentContext, enterContext, enteredContext, sinkOf } from './context.ts';
-import { RemoteRun } from './propagation.ts';
+import { RemoteRun } from './propagation/propagation.ts';
 import { Run, startRunBelow } from './run.ts';
 import { type ContextFields, contextChecks, isSink, type RunOptions, usableOptions } from './run-options.ts';
 import type { RunSink } from './sink.ts';

@@ -1,6 +1,5 @@
 import { RunspanError } from '../base/errors.ts';
 import { type Checks, checkedOptions, TRUE_OR_FALSE } from '../config/checker.ts';
-import type { Tree } from '../run/forest.ts';
 import {
   type AsymmetricMatcher,
   type Comparison,
@@ -8,6 +7,7 @@ import {
   type ExpectedFields,
   fieldChecks,
 } from './expected-fields.ts';
+import type { Tree } from './forest.ts';
 import { factsOf } from './recorded-run.ts';
 
 /** An expected run and its child runs. Pass a string to expect a run with this name and no child runs. */

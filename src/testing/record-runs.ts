@@ -5,8 +5,8 @@ import type { HeldAttachment } from '../payload/attachment.ts';
 import { defaultRedaction, Redaction } from '../payload/redaction/redact.ts';
 import { payloadRules } from '../payload/truncate.ts';
 import { describeOpenRun, type EncodedRun, wholeJson } from '../run/encoded-run.ts';
+import { defaultFields } from '../run/fields.ts';
 import type { RunRecord } from '../run/record.ts';
-import { defaultFields } from '../run/run-fields.ts';
 import { type CapturePolicy, type FlushLimit, type FlushResult, overrideSink, type RunSink } from '../run/sink.ts';
 import { recordedText } from './snapshot.ts';
 

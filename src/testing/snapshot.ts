@@ -1,7 +1,7 @@
 import { cut } from '../base/text.ts';
 import { type Checks, checkedOptions, TRUE_OR_FALSE } from '../config/checker.ts';
-import { depthFirst, type Tree } from '../run/forest.ts';
 import type { RunRecord, RunType } from '../run/record.ts';
+import { depthFirst, type Tree } from './forest.ts';
 import { type AttachmentFacts, type EventFacts, factsOf, type Recorded, runsOf } from './recorded-run.ts';
 import { type SteadyText, steadyForest, steadyText, steadyValue } from './steady-text.ts';
 

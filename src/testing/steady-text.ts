@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { pathToFileURL } from 'node:url';
-import { compareText, depthFirst, forestOf, type Tree } from '../run/forest.ts';
 import type { RunRecord } from '../run/record.ts';
+import { compareText, depthFirst, forestOf, type Tree } from './forest.ts';
 import { factsOf } from './recorded-run.ts';
 
 export type SteadyText = (text: string) => string;

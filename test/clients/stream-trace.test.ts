@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { StreamTrace } from '#src/clients/agent-server/streams/stream-trace.ts';
 import { AgentServer, type AgentServerOptions } from '#src/clients.ts';
 import { traceable } from '#src/instrument/traceable.ts';
-import { fromHeaders } from '#src/run/propagation.ts';
+import { fromHeaders } from '#src/run/propagation/propagation.ts';
 import { startRun, withRun } from '#src/run/start-run.ts';
 import { serve } from '../http/server.ts';
 import { record, treeOf } from '../instrument/recorder.ts';

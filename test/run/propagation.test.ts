@@ -10,7 +10,7 @@ import {
   fromHeaders,
   parseBaggage,
   toHeaders,
-} from '#src/run/propagation.ts';
+} from '#src/run/propagation/propagation.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { currentRun, startRun, withExporter, withRun } from '#src/run/start-run.ts';
 import { unhandledRejections } from '../base/rejections.ts';

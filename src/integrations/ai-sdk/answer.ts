@@ -1,4 +1,4 @@
-import { aiSdkFile, aiSdkToolCall } from '../../payload/ai-sdk.ts';
+import { aiSdkFile, aiSdkToolCall } from '../../messages/ai-sdk.ts';
 import { defined, type Fields, fieldsOf, filled, listOf, textOf } from '../../payload/fields.ts';
 import type { UsageMetadata } from '../../run/record.ts';
 import type { Answer, AnswerReader, Fold } from '../call-reader.ts';

@@ -1,5 +1,5 @@
 import type { CallDescription } from '../../instrument/plan.ts';
-import { aiSdkMessages } from '../../payload/ai-sdk.ts';
+import { aiSdkMessages } from '../../messages/ai-sdk.ts';
 import { defined, definedOrNone, type Fields, fieldsOf, textOf } from '../../payload/fields.ts';
 
 /**

@@ -1,5 +1,5 @@
+import { contentOfBlocks, toolCall, urlOfBase64 } from '../../messages/chat.ts';
 import { defined, emptyFields, type Fields, fieldsOf, filled, listOf, textOf } from '../../payload/fields.ts';
-import { contentOfBlocks, toolCall, urlOfBase64 } from '../../payload/messages.ts';
 import { type CallReader, describeRequest, errorLine, type Fold, objectReader } from '../call-reader.ts';
 import { copyOf } from '../deltas.ts';
 import { dimensionsOf } from '../openai/answers.ts';

@@ -1,6 +1,6 @@
 import { defined, definedOrNone, type Fields, fieldsOf, listOf, numberOf } from '../../payload/fields.ts';
+import { completeUsage } from '../../run/fields.ts';
 import type { UsageMetadata } from '../../run/record.ts';
-import { completeUsage } from '../../run/run-fields.ts';
 import { isMessage, plainMessage } from './payload.ts';
 
 interface ModelResult {

@@ -1,5 +1,5 @@
+import { toolCall } from '../../messages/chat.ts';
 import { type Fields, fieldsOf, isPlainObject, listOf, mapped } from '../../payload/fields.ts';
-import { toolCall } from '../../payload/messages.ts';
 import { blockWithDataUri } from '../media.ts';
 
 /**

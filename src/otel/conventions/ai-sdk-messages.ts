@@ -1,4 +1,4 @@
-import { aiSdkFile, aiSdkMessages, aiSdkToolCall } from '../../payload/ai-sdk.ts';
+import { aiSdkFile, aiSdkMessages, aiSdkToolCall } from '../../messages/ai-sdk.ts';
 import { defined, type Fields, filled, isFields } from '../../payload/fields.ts';
 import { type Attributes, anyJson, json, objects, text } from './values.ts';
 

@@ -1,5 +1,5 @@
+import { contentOfBlocks, toolCall, urlOfBase64 } from '../../messages/chat.ts';
 import { defined, type Fields, filled } from '../../payload/fields.ts';
-import { contentOfBlocks, toolCall, urlOfBase64 } from '../../payload/messages.ts';
 import { foundDocument, isMessageList } from './model-messages.ts';
 import { type Attributes, count, json, microseconds, number, objects, same, text, texts } from './values.ts';
 import { FIRST_TOKEN, type Kind, kindsOf, SERVICE_TIER, type Vocabulary, WHOLE } from './vocabulary.ts';

@@ -1,5 +1,5 @@
+import { toolCall } from '../../messages/chat.ts';
 import { defined, type Fields, filled, isFields } from '../../payload/fields.ts';
-import { toolCall } from '../../payload/messages.ts';
 import { inputValue, outputValue, tagList } from './general.ts';
 import { foundDocument } from './model-messages.ts';
 import { type Attributes, count, json, jsonObject, number, objects, same, text, texts } from './values.ts';

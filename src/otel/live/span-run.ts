@@ -11,8 +11,8 @@ import {
   type RunOwner,
 } from '../../run/context.ts';
 import { EncodedRun, type Project, type RunSource } from '../../run/encoded-run.ts';
+import { withTags } from '../../run/fields.ts';
 import { Run } from '../../run/run.ts';
-import { withTags } from '../../run/run-fields.ts';
 import { type Hiding, hidingCapture } from '../../run/run-options.ts';
 import { sample } from '../../run/sampling.ts';
 import type { CapturePolicy, RunSink } from '../../run/sink.ts';

@@ -1,6 +1,6 @@
 import type { AttachmentContent } from '../payload/attachment.ts';
+import type { Fields } from './fields.ts';
 import type { RunType, UsageMetadata } from './record.ts';
-import type { Fields } from './run-fields.ts';
 
 /** The fields of an open run that `Run.set` can change. */
 export interface RunChanges {

@@ -1,5 +1,5 @@
-import { SynchronousStorage } from '../platform/storage.edge.ts';
-import { parseDottedOrder } from './time.ts';
+import { SynchronousStorage } from '../../platform/storage.edge.ts';
+import { parseDottedOrder } from '../time.ts';
 
 type AnyHeaders = Readonly<Record<string, unknown>> | Headers | undefined;
 

@@ -1,6 +1,6 @@
 /** Converts messages to the format of model APIs. Used by the integrations and the span mapping. */
-import { UNKNOWN_TYPE } from './attachment.ts';
-import { defined, type Fields, fieldsOf, textOf } from './fields.ts';
+import { UNKNOWN_TYPE } from '../payload/attachment.ts';
+import { defined, type Fields, fieldsOf, textOf } from '../payload/fields.ts';
 
 /** Returns a message's content: the text if the only block is a text block, otherwise the list of blocks. */
 export function contentOfBlocks(blocks: readonly unknown[]): unknown {

@@ -1,4 +1,4 @@
-import type { RunRecord } from './record.ts';
+import type { RunRecord } from '../run/record.ts';
 
 /** The fields that determine a run's position in a tree. */
 export type Linked = Pick<RunRecord, 'id' | 'parent_run_id'> & Partial<Pick<RunRecord, 'dotted_order'>>;

@@ -1,15 +1,15 @@
-import { diagnostics } from '../base/diagnostics.ts';
-import { guard, ignoreRejection } from '../base/guard.ts';
-import { shareInstances } from '../base/shared.ts';
-import { type Check, isObject } from '../config/checker.ts';
-import { types } from '../platform/node.ts';
-import { currentContext, inheritedFrom, type RunContext, remoteContext, sinkOf } from './context.ts';
-import { type Project, projectText } from './encoded-run.ts';
-import { Run } from './run.ts';
-import { withMetadata, withTags } from './run-fields.ts';
-import { usableOptions } from './run-options.ts';
-import type { RunSink } from './sink.ts';
-import { parseDottedOrder } from './time.ts';
+import { diagnostics } from '../../base/diagnostics.ts';
+import { guard, ignoreRejection } from '../../base/guard.ts';
+import { shareInstances } from '../../base/shared.ts';
+import { type Check, isObject } from '../../config/checker.ts';
+import { types } from '../../platform/node.ts';
+import { currentContext, inheritedFrom, type RunContext, remoteContext, sinkOf } from '../context.ts';
+import { type Project, projectText } from '../encoded-run.ts';
+import { withMetadata, withTags } from '../fields.ts';
+import { Run } from '../run.ts';
+import { usableOptions } from '../run-options.ts';
+import type { RunSink } from '../sink.ts';
+import { parseDottedOrder } from '../time.ts';
 
 /** Maximum length of the `dotted_order` in a header, in characters. Leaves room for about 137 ancestors. */
 const ORDER_MAX = 8_192;
