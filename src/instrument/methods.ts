@@ -1,8 +1,8 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
-import { defineOwn, type Method } from './observer.ts';
 import type { TraceableOptions } from './plan.ts';
+import { defineOwn, type Method } from './results/observer.ts';
 import { traceable } from './traceable.ts';
 
 /**

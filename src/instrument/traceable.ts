@@ -20,9 +20,6 @@ import type { Fields } from '../run/fields.ts';
 import { Run } from '../run/run.ts';
 import { type SamplingResult, sample } from '../run/sampling.ts';
 import type { RunSink } from '../run/sink.ts';
-import { followPromise, followResult, RunObserver } from './follow.ts';
-import { followIterator, followLazyGenerator } from './iterator.ts';
-import type { Method, StreamObserver } from './observer.ts';
 import {
   type ArgumentsOf,
   type CallDescription,
@@ -35,6 +32,9 @@ import {
   type TraceableOptions,
   traceableOptions,
 } from './plan.ts';
+import { followPromise, followResult, RunObserver } from './results/follow.ts';
+import { followIterator, followLazyGenerator } from './results/iterator.ts';
+import type { Method, StreamObserver } from './results/observer.ts';
 
 type Callable = (...args: unknown[]) => unknown;
 

@@ -5,10 +5,10 @@ import { isPerRequest, types } from '../platform/node.ts';
 import { delay } from '../platform/timers.ts';
 import { flushLimitMs } from '../run/run-options.ts';
 import type { FlushLimit, FlushResult } from '../run/sink.ts';
-import { observedStream } from './observed-stream.ts';
-import { abandonment, isObjectOrFunction, type Method, type StreamObserver, type Watched } from './observer.ts';
-import { thenOf } from './promise.ts';
-import { followReadableStream, isReadableStream } from './stream.ts';
+import { observedStream } from './results/observed-stream.ts';
+import { abandonment, isObjectOrFunction, type Method, type StreamObserver, type Watched } from './results/observer.ts';
+import { thenOf } from './results/promise.ts';
+import { followReadableStream, isReadableStream } from './results/stream.ts';
 import { disguised, uncallableKind } from './traceable.ts';
 
 type Callable = (...args: unknown[]) => unknown;

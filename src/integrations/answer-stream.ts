@@ -1,8 +1,8 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { followAsyncIterable } from '../instrument/iterator.ts';
-import { isFollowed } from '../instrument/observer.ts';
-import { type Collector, StreamRecorder } from '../instrument/stream-recorder.ts';
+import { followAsyncIterable } from '../instrument/results/iterator.ts';
+import { isFollowed } from '../instrument/results/observer.ts';
+import { type Collector, StreamRecorder } from '../instrument/results/recorder.ts';
 import type { Run } from '../run/run.ts';
 import type { Answer, AnswerReader, Fold } from './call-reader.ts';
 

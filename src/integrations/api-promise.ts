@@ -1,6 +1,12 @@
 import { guard } from '../base/guard.ts';
-import { abandonment, interceptOwn, type Method, type Settlement, type Watched } from '../instrument/observer.ts';
-import { deriveOne } from '../instrument/promise.ts';
+import {
+  abandonment,
+  interceptOwn,
+  type Method,
+  type Settlement,
+  type Watched,
+} from '../instrument/results/observer.ts';
+import { deriveOne } from '../instrument/results/promise.ts';
 import { types } from '../platform/node.ts';
 import type { Run } from '../run/run.ts';
 import { endWithAnswer, followStream } from './answer-stream.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { EventStream } from '#src/http/event-stream.ts';
+import { EventStream } from '#src/clients/event-stream.ts';
 
 /** An event as `data`, `data @ last id`, or `name: data @ last id`. */
 type Row = readonly [title: string, stream: string, ...events: string[]];

@@ -98,7 +98,7 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
 
 /** The build bundles these packages, so that users do not install them. Each may be imported in the folders listed. */
 const BUNDLED: Readonly<Record<string, readonly string[]>> = {
-  'eventsource-parser': ['http'],
+  'eventsource-parser': ['clients'],
   '@commander-js/extra-typings': ['cli'],
   '@noble/hashes': ['platform'],
   '@preact/signals': ['viewer'],

@@ -1,7 +1,7 @@
 import { guard } from '../../base/guard.ts';
 import { replaceMethod, restoreMethods } from '../../instrument/methods.ts';
-import { observedStream } from '../../instrument/observed-stream.ts';
 import type { PlanOptions } from '../../instrument/plan.ts';
+import { observedStream } from '../../instrument/results/observed-stream.ts';
 import { tracedBy } from '../../instrument/traceable.ts';
 import { type Fields, fieldsOf } from '../../payload/fields.ts';
 import type { RunType } from '../../run/record.ts';

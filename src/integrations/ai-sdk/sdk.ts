@@ -1,7 +1,7 @@
 import { guard } from '../../base/guard.ts';
 import { replaceMethod } from '../../instrument/methods.ts';
-import { observedStream } from '../../instrument/observed-stream.ts';
 import type { CallDescription, PlanOptions } from '../../instrument/plan.ts';
+import { observedStream } from '../../instrument/results/observed-stream.ts';
 import { disguised, tracedBy } from '../../instrument/traceable.ts';
 import { copyWith, type Fields, fieldsOf, isPlainObject, textOf } from '../../payload/fields.ts';
 import type { Run } from '../../run/run.ts';

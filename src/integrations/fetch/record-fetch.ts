@@ -2,8 +2,8 @@ import { clock } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
 import { ownRequests } from '../../base/own-requests.ts';
 import { FETCH_RECORDER, type FetchRecorder, shared } from '../../base/shared.ts';
-import { defineOwn, type Method, type Settlement } from '../../instrument/observer.ts';
-import { followIfThenable } from '../../instrument/promise.ts';
+import { defineOwn, type Method, type Settlement } from '../../instrument/results/observer.ts';
+import { followIfThenable } from '../../instrument/results/promise.ts';
 import { addDescription, disguised } from '../../instrument/traceable.ts';
 import { fieldsOf, isFields } from '../../payload/fields.ts';
 import {

@@ -1,7 +1,7 @@
 import { guard } from '../../base/guard.ts';
-import { interceptOwn, isFollowed } from '../../instrument/observer.ts';
-import { followIfThenable } from '../../instrument/promise.ts';
-import { followBranches, followReadableStream, isReadableStream } from '../../instrument/stream.ts';
+import { interceptOwn, isFollowed } from '../../instrument/results/observer.ts';
+import { followIfThenable } from '../../instrument/results/promise.ts';
+import { followBranches, followReadableStream, isReadableStream } from '../../instrument/results/stream.ts';
 import { fieldsOf, textOf } from '../../payload/fields.ts';
 import type { Run } from '../../run/run.ts';
 import { AnswerStream, endWithAnswer } from '../answer-stream.ts';

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { isObject } from '../../../config/checker.ts';
-import type { ServerSentEvent } from '../../../http/event-stream.ts';
 import { parseJson } from '../../errors.ts';
+import type { ServerSentEvent } from '../../event-stream.ts';
 import type { ThreadEvent } from './thread-event.ts';
 
 const TEXT = v.string();

@@ -1,6 +1,6 @@
 import { NoAnswerError } from '../../../http/errors.ts';
-import type { ServerSentEvent } from '../../../http/event-stream.ts';
 import type { PreparedCall } from '../../endpoint.ts';
+import type { ServerSentEvent } from '../../event-stream.ts';
 import type { RunPlace } from '../errors.ts';
 import { type RunError, runErrorOf } from '../streams/agent-event.ts';
 import { type ResumePolicy, type StreamRequest, UnrecoverableError } from '../streams/event-source.ts';

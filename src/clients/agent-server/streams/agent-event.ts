@@ -1,6 +1,6 @@
 import { isObject } from '../../../config/checker.ts';
-import type { ServerSentEvent } from '../../../http/event-stream.ts';
 import { parseJson } from '../../errors.ts';
+import type { ServerSentEvent } from '../../event-stream.ts';
 import type { Interrupt, ThreadTask } from '../thread.ts';
 
 /** Fields of every event in a run's stream. */

@@ -1,12 +1,6 @@
 import { guard } from '../../../base/guard.ts';
 import { cut } from '../../../base/text.ts';
 import { DeadlineError, NoAnswerError } from '../../../http/errors.ts';
-import {
-  EventStream,
-  type EventStreamItem,
-  EventTooLongError,
-  type ServerSentEvent,
-} from '../../../http/event-stream.ts';
 import { failureOf } from '../../../http/failure.ts';
 import { isTransient } from '../../../http/retry.ts';
 import type { OpenAnswer, ResponseBody } from '../../../http/transport.ts';
@@ -15,6 +9,7 @@ import { clearTimer, setTimer } from '../../../platform/timers.ts';
 import type { Api } from '../../api.ts';
 import type { Call } from '../../endpoint.ts';
 import { ApiError, InvalidAnswerError } from '../../errors.ts';
+import { EventStream, type EventStreamItem, EventTooLongError, type ServerSentEvent } from '../../event-stream.ts';
 import { type LastEvent, RunFailedError, type RunPlace, StreamError } from '../errors.ts';
 import type { RunError } from './agent-event.ts';
 import type { ReceivedEvent, StreamTrace } from './stream-trace.ts';

@@ -1,8 +1,8 @@
-import type { ServerSentEvent } from '../../../http/event-stream.ts';
 import type { OpenAnswer } from '../../../http/transport.ts';
 import type { Api } from '../../api.ts';
 import { type CallOptions, TEXT_OPTION, TIMEOUT } from '../../client-options.ts';
 import { type Endpoint, type PreparedCall, pathOf, queryText } from '../../endpoint.ts';
+import type { ServerSentEvent } from '../../event-stream.ts';
 import type { RunPlace } from '../errors.ts';
 import type { RunSettings } from '../run-request.ts';
 import { type AgentEvent, agentEventOf, type RunError } from './agent-event.ts';

@@ -1,6 +1,6 @@
 import { guard } from '../../../base/guard.ts';
-import { abandonment, type Watched } from '../../../instrument/observer.ts';
-import { Chunks } from '../../../instrument/stream-recorder.ts';
+import { abandonment, type Watched } from '../../../instrument/results/observer.ts';
+import { Chunks } from '../../../instrument/results/recorder.ts';
 import type { Run } from '../../../run/run.ts';
 
 export function recordPlace(run: Run, { runId, threadId }: Place): void {

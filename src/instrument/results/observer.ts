@@ -1,6 +1,6 @@
-import { guard } from '../base/guard.ts';
-import { makeSlot, type Slot } from '../base/slot.ts';
-import { clearTimer, DELAY_MAX_MS, outside, setSoon, setTimer } from '../platform/timers.ts';
+import { guard } from '../../base/guard.ts';
+import { makeSlot, type Slot } from '../../base/slot.ts';
+import { clearTimer, DELAY_MAX_MS, outside, setSoon, setTimer } from '../../platform/timers.ts';
 
 export type Method = (this: unknown, ...args: unknown[]) => unknown;
 

@@ -1,10 +1,10 @@
-import { guard } from '../base/guard.ts';
-import type { ChunkList } from '../payload/serialize.ts';
-import { types } from '../platform/node.ts';
-import { applyIn } from '../run/context.ts';
-import type { Run } from '../run/run.ts';
+import { guard } from '../../base/guard.ts';
+import type { ChunkList } from '../../payload/serialize.ts';
+import { types } from '../../platform/node.ts';
+import { applyIn } from '../../run/context.ts';
+import type { Run } from '../../run/run.ts';
+import { type ChunkOptions, userValue } from '../plan.ts';
 import { abandonment, type Method, type StreamObserver, type Watched } from './observer.ts';
-import { type ChunkOptions, userValue } from './plan.ts';
 
 /** Combines the chunks of one streamed result. */
 export interface Collector {

@@ -1,5 +1,5 @@
-import { makeSlot, type Slot } from '../base/slot.ts';
-import { types } from '../platform/node.ts';
+import { makeSlot, type Slot } from '../../base/slot.ts';
+import { types } from '../../platform/node.ts';
 import { defineOwn, isFollowed, type Method, replaceOwn, type Settlement } from './observer.ts';
 
 type Result = Promise<unknown>;

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
-import { guard } from '../base/guard.ts';
-import { nodeModule } from '../platform/node.ts';
+import { guard } from '../../base/guard.ts';
+import { nodeModule } from '../../platform/node.ts';
 import { followIterator } from './iterator.ts';
 import { observedStream } from './observed-stream.ts';
 import {

@@ -1,5 +1,5 @@
-import { reportFailure } from '../base/guard.ts';
-import { types } from '../platform/node.ts';
+import { reportFailure } from '../../base/guard.ts';
+import { types } from '../../platform/node.ts';
 import {
   interceptOwn,
   isFollowed,

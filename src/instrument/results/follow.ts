@@ -1,9 +1,10 @@
-import { types } from '../platform/node.ts';
-import type { Run } from '../run/run.ts';
+import { types } from '../../platform/node.ts';
+import type { Run } from '../../run/run.ts';
+import { endWith, followedValue, type Plan } from '../plan.ts';
 import { followAsyncIterable, followIterator } from './iterator.ts';
 import { abandonment, isFollowed, isObjectOrFunction, type Settlement, type StreamObserver } from './observer.ts';
-import { endWith, followedValue, type Plan } from './plan.ts';
 import { deriveOne, followThenable, thenOf } from './promise.ts';
+import { Chunks, type Collector, StreamRecorder } from './recorder.ts';
 import {
   followHelperStream,
   followNodeReadable,
@@ -12,7 +13,6 @@ import {
   isNodeReadable,
   isReadableStream,
 } from './stream.ts';
-import { Chunks, type Collector, StreamRecorder } from './stream-recorder.ts';
 
 /**
  * Ends the run when the function's result is complete. Returns the value to pass to the caller instead of the result.
