@@ -1,29 +1,8 @@
 /** A server that stores runs and displays them on a web page. @packageDocumentation */
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
-export type { ReceiverFailure, ReceiverFaults } from './receiver/faults.ts';
-export type { Feedback, FeedbackFigures } from './receiver/feedback/feedback.ts';
-export type * from './receiver/query/filter.ts';
-export type * from './receiver/query/query.ts';
-export { createReceiver, type Receiver, type ReceiverOptions } from './receiver/receiver.ts';
-export { ClickHouseStore, type ClickHouseStoreOptions } from './receiver/store/clickhouse/clickhouse-store.ts';
-export { MemoryStore, type MemoryStoreOptions } from './receiver/store/memory-store.ts';
-export { type Price, type Prices, withCost } from './receiver/store/prices.ts';
-export {
-  ALL_TIMES,
-  type FilteredRun,
-  filterOf,
-  isAmong,
-  type RunFilter,
-  ranged,
-} from './receiver/store/run-filter.ts';
-export {
-  outlineOf,
-  type PayloadFacts,
-  payloadFacts,
-  type SmallFields,
-  summaryOf,
-} from './receiver/store/run-summary.ts';
-export { ordersOf, type SpanKeys, spanKeysOf, type TreeNode } from './receiver/store/run-tree.ts';
+export type { Feedback, FeedbackFigures } from './receiver/domain/feedback.ts';
+export { type Price, type Prices, withCost } from './receiver/domain/prices.ts';
+export type * from './receiver/domain/query.ts';
 export type {
   AttachmentInfo,
   PayloadField,
@@ -37,8 +16,29 @@ export type {
   TraceSummary,
   UnpricedUsage,
   Usage,
-} from './receiver/store/run-view.ts';
-export type { Search } from './receiver/store/search-words.ts';
+} from './receiver/domain/run-view.ts';
+export type { Search } from './receiver/domain/search-words.ts';
+export {
+  outlineOf,
+  type PayloadFacts,
+  payloadFacts,
+  type SmallFields,
+  summaryOf,
+} from './receiver/domain/summary.ts';
+export { ordersOf, type SpanKeys, spanKeysOf, type TreeNode } from './receiver/domain/tree.ts';
+export type * from './receiver/filter/filter.ts';
+export {
+  ALL_TIMES,
+  type FilteredRun,
+  filterOf,
+  isAmong,
+  type RunFilter,
+  ranged,
+} from './receiver/filter/match.ts';
+export type { ReceiverFailure, ReceiverFaults } from './receiver/http/faults.ts';
+export { createReceiver, type Receiver, type ReceiverOptions } from './receiver/receiver.ts';
+export { ClickHouseStore, type ClickHouseStoreOptions } from './receiver/store/clickhouse/clickhouse-store.ts';
+export { MemoryStore, type MemoryStoreOptions } from './receiver/store/memory-store.ts';
 export type { StoreOwner } from './receiver/store/sqlite/file.ts';
 export { SqliteStore, type SqliteStoreOptions } from './receiver/store/sqlite/sqlite-store.ts';
 export {

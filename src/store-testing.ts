@@ -1,9 +1,7 @@
 /** Test cases for your own implementation of a receiver's store. @packageDocumentation */
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
-export type { Feedback, FeedbackFigures } from './receiver/feedback/feedback.ts';
-export type * from './receiver/query/filter.ts';
-export type * from './receiver/query/query.ts';
-export { type StoreCase, storeCases } from './receiver/store/conformance/store-cases.ts';
+export type { Feedback, FeedbackFigures } from './receiver/domain/feedback.ts';
+export type * from './receiver/domain/query.ts';
 export type {
   AttachmentInfo,
   PayloadField,
@@ -15,7 +13,9 @@ export type {
   ThreadSummary,
   TraceSummary,
   Usage,
-} from './receiver/store/run-view.ts';
+} from './receiver/domain/run-view.ts';
+export type * from './receiver/filter/filter.ts';
+export { type StoreCase, storeCases } from './receiver/store/conformance/store-cases.ts';
 export type {
   ChangeFeed,
   Changes,

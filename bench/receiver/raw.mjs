@@ -1,4 +1,4 @@
-import { indexText } from '../../node_modules/.cache/modules/receiver/store/search-words.js';
+import { indexText } from '../../node_modules/.cache/modules/receiver/domain/search-words.js';
 import { loadEngine } from '../../node_modules/.cache/modules/receiver/store/sqlite/database.js';
 import { openToWrite } from '../../node_modules/.cache/modules/receiver/store/sqlite/file.js';
 import { searchedFields } from '../../node_modules/.cache/modules/receiver/store/sqlite/search.js';

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 import { visible } from '../base/text.ts';
-import type { RunOutline, RunStatus } from '../receiver/store/run-view.ts';
+import type { RunOutline, RunStatus } from '../receiver/domain/run-view.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
 import { forestOf, type Tree } from '../testing/forest.ts';
 import type { Output } from './command-line.ts';

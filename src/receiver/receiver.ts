@@ -9,16 +9,16 @@ import {
   TRUE_OR_FALSE,
   wholeFrom,
 } from '../config/checker.ts';
-import { Access } from './access.ts';
-import { Faults, type ReceiverFaults } from './faults.ts';
-import { FixedKeys } from './keyring.ts';
-import type { RunQuery } from './query/query.ts';
-import { checkedQuery, checkedTraceId } from './query/run-query.ts';
-import { createRoutes, type RoutesOptions } from './routes.ts';
-import { listen } from './server.ts';
+import { checkedQuery, checkedTraceId } from './api/run-query.ts';
+import type { RunQuery } from './domain/query.ts';
+import type { StoredRun } from './domain/run-view.ts';
+import { ranged } from './filter/match.ts';
+import { Access } from './http/access.ts';
+import { Faults, type ReceiverFaults } from './http/faults.ts';
+import { FixedKeys } from './http/keyring.ts';
+import { createRoutes, type RoutesOptions } from './http/routes.ts';
+import { listen } from './http/server.ts';
 import { MemoryStore } from './store/memory-store.ts';
-import { ranged } from './store/run-filter.ts';
-import type { StoredRun } from './store/run-view.ts';
 import { DEFAULT_SCOPE, STORE_METHODS, type Store } from './store/store.ts';
 
 /** Options for `createReceiver`, all of them optional. */

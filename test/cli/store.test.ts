@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { copyRuns } from '#src/receiver/query/store-copy.ts';
+import { copyRuns } from '#src/receiver/api/store-copy.ts';
 import { DEFAULT_SCOPE, MemoryStore, ranged, type Store } from '#src/receiver.ts';
 import { openLocalStore, storePath } from '../receiver/local-store.ts';
 import { runRunspan } from '../support/program.ts';

@@ -68,6 +68,16 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'testing.ts': ['base', 'platform', 'config', 'payload', 'run', 'testing', ROOT],
 };
 
+/** The folders that each folder of a product may import. A folder that is not listed may import all of them. */
+export const MAY_IMPORT_INSIDE: Readonly<Record<string, readonly string[]>> = {
+  'receiver/domain': [],
+  'receiver/filter': ['receiver/domain'],
+  'receiver/store': ['receiver/domain', 'receiver/filter'],
+  'receiver/http': ['receiver/domain', 'receiver/filter', 'receiver/store'],
+  'receiver/ingest': ['receiver/domain', 'receiver/filter', 'receiver/store', 'receiver/http'],
+  'receiver/api': ['receiver/domain', 'receiver/filter', 'receiver/store', 'receiver/http', 'receiver/ingest'],
+};
+
 /**
  * Imports that lead up the table, by file and imported folder, each with the change that removes it. `unusedExceptions`
  * reports an exception that no import needs.
@@ -84,6 +94,21 @@ export const UPWARD: Readonly<Record<string, string>> = {
   'config/service.ts → http': 'the sender reports what the functions for headers threw',
   'config/service.ts → payload': 'secret names and patterns are a table that headers and payloads share',
   'config/service.ts → run': 'the sender calls the functions for headers without a run',
+  'receiver/domain/assemble.ts → receiver/filter':
+    'the filter language is translated once, and assembling a run matches none',
+  'receiver/domain/assemble.ts → receiver/store': 'the types of a run are types of the domain',
+  'receiver/domain/query.ts → receiver/filter': 'a query is a project, a trace, a filter, a limit and a cursor',
+  'receiver/domain/search-words.ts → receiver/store': 'the types of a run are types of the domain',
+  'receiver/domain/statistics.ts → receiver/filter': 'the filter language is translated once, for statistics too',
+  'receiver/domain/suggestions.ts → receiver/filter': 'the filter language is translated once, for suggestions too',
+  'receiver/domain/summary.ts → receiver/store': 'the types of a run are types of the domain',
+  'receiver/domain/tree.ts → receiver/store': 'the types of a run are types of the domain',
+  'receiver/filter/match.ts → receiver/store': 'the types of a run are types of the domain',
+  'receiver/http/route.ts → receiver/api': 'the server takes its routes as an option',
+  'receiver/http/routes.ts → receiver/api': 'the server takes its routes as an option',
+  'receiver/http/routes.ts → receiver/ingest': 'the server takes its routes as an option',
+  'receiver/ingest/ingest-routes.ts → receiver/api': 'ingestion writes feedback through the domain',
+  'receiver/ingest/multipart-batch.ts → receiver/api': 'ingestion writes feedback through the domain',
 };
 
 /** Further rules if only a part of a folder may be imported. */
@@ -93,7 +118,8 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
   'receiver → run': (target, found) => found.typeOnly || /^run\/time\.ts$/.test(target),
   // Only the mapping of attributes.
   'receiver → otel': (target) => !/(processor|exporter|propagator)\.ts$/.test(target),
-  'viewer → receiver': (target, found) => found.typeOnly || target.startsWith('receiver/query/'),
+  'viewer → receiver': (target, found) =>
+    found.typeOnly || target.startsWith('receiver/filter/') || target === 'receiver/domain/query-keys.ts',
 };
 
 /** The build bundles these packages, so that users do not install them. Each may be imported in the folders listed. */
@@ -139,7 +165,10 @@ export function unusedExceptions(sources: Sources): string[] {
   const facts = factsOf(sources);
   const needed = new Set(
     [...facts].flatMap(([path, { imports }]) =>
-      imports.map(({ specifier }) => `${path} → ${placeOf(resolve(path, specifier))}`),
+      imports.flatMap(({ specifier }) => {
+        const target = resolve(path, specifier);
+        return [placeOf(target), folderInside(posix.dirname(target))].map((to) => `${path} → ${to}`);
+      }),
     ),
   );
   return Object.keys(UPWARD).filter((exception) => !needed.has(exception));
@@ -168,12 +197,26 @@ function breachOfTable(path: string, found: Import, facts: ReadonlyMap<string, S
   if (isEntry(target)) return `${path} imports the entry file ${target}`;
   const from = placeOf(path);
   const to = placeOf(target);
-  if (from === to) return undefined;
+  if (from === to) return breachInside(path, target);
   const allowed = MAY_IMPORT[from];
   if (allowed === undefined) return `${path} is in no folder of the table`;
   if (allowed.includes(to) && (ONLY[`${from} → ${to}`]?.(target, found) ?? true)) return undefined;
   if (`${path} → ${to}` in UPWARD) return undefined;
   return `${path} imports ${target}`;
+}
+
+/** Returns the breach of an import between two folders of a product. */
+function breachInside(path: string, target: string): string | undefined {
+  const [from, to] = [posix.dirname(path), posix.dirname(target)].map(folderInside);
+  const allowed = MAY_IMPORT_INSIDE[from ?? ''];
+  if (allowed === undefined || to === from || allowed.includes(to ?? '') || `${path} → ${to}` in UPWARD)
+    return undefined;
+  return `${path} imports ${target}`;
+}
+
+/** `receiver/store/sqlite` is a part of `receiver/store`. */
+function folderInside(folder: string): string {
+  return folder.split('/', 2).join('/');
 }
 
 function breachOfPackages(path: string, { specifier, typeOnly, dynamic }: Import, packages: readonly string[]) {

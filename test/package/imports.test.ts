@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { breaches, cycles, factsOf, MAY_IMPORT, unusedExceptions } from './import-rules.ts';
+import { breaches, cycles, factsOf, MAY_IMPORT, MAY_IMPORT_INSIDE, unusedExceptions } from './import-rules.ts';
 import { entries, filesUnder, manifest, read } from './repository.ts';
 
 const PACKAGES = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
@@ -43,6 +43,9 @@ describe('the source', () => {
   it('has a table without a cycle of folders', () => {
     const reachable = (from: string): string[] => (MAY_IMPORT[from] ?? []).flatMap((to) => [to, ...reachable(to)]);
     for (const folder of Object.keys(MAY_IMPORT)) expect(reachable(folder)).not.toContain(folder);
+    for (const [folder, allowed] of Object.entries(MAY_IMPORT_INSIDE)) {
+      for (const below of allowed) expect(MAY_IMPORT_INSIDE[below]).not.toContain(folder);
+    }
   });
 });
 
@@ -64,6 +67,11 @@ describe('a planted import', () => {
       'a part of run/ that the receiver may not use',
       { 'receiver/x.ts': `import '../run/sink.ts';` },
       'receiver/x.ts imports run/sink.ts',
+    ],
+    [
+      'a folder of a product that lies above',
+      { 'receiver/domain/x.ts': `import '../api/y.ts';`, 'receiver/api/y.ts': '' },
+      'receiver/domain/x.ts imports receiver/api/y.ts',
     ],
     ['an entry file', { 'run/x.ts': `import '../otel.ts';`, 'otel.ts': '' }, 'run/x.ts imports the entry file otel.ts'],
     ['a missing file', { 'run/x.ts': `import './y.ts';` }, 'run/x.ts imports run/y.ts, which does not exist'],

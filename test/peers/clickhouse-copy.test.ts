@@ -1,8 +1,8 @@
 // `runspan store copy` from and to ClickHouse, which runs inside another process (see clickhouse/shim.mjs).
 import { expect, onTestFinished, test } from 'vitest';
+import { ALL_TIMES } from '#src/receiver/filter/match.ts';
 import { sql } from '#src/receiver/store/clickhouse/connection.ts';
 import { feedback, id, patch, post, SCOPE, simple } from '#src/receiver/store/conformance/support.ts';
-import { ALL_TIMES } from '#src/receiver/store/run-filter.ts';
 import type { Scope } from '#src/receiver.ts';
 import { openLocalStore, storePath } from '../receiver/local-store.ts';
 import { runRunspan } from '../support/program.ts';

@@ -1,12 +1,12 @@
 // What a store in ClickHouse deletes, with a ClickHouse that runs inside another process (see clickhouse/shim.mjs).
 import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { Ages } from '#src/receiver/store/ages.ts';
+import type { Ages } from '#src/receiver/domain/ages.ts';
+import { ALL_TIMES } from '#src/receiver/filter/match.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { sql } from '#src/receiver/store/clickhouse/connection.ts';
 import { expire } from '#src/receiver/store/clickhouse/retention.ts';
 import { removalCases } from '#src/receiver/store/conformance/removal-cases.ts';
 import { id, post, SCOPE, simple } from '#src/receiver/store/conformance/support.ts';
-import { ALL_TIMES } from '#src/receiver/store/run-filter.ts';
 import { startDatabase } from './clickhouse/database.ts';
 import { openStore as openTestStore, settling } from './clickhouse/stores.ts';
 

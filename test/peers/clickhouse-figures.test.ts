@@ -1,9 +1,9 @@
 // Statistics, keys and changes of stores in ClickHouse, which runs inside another process (see clickhouse/shim.mjs).
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { ranged } from '#src/receiver/filter/match.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { ClickHouseKeys } from '#src/receiver/store/clickhouse/keys.ts';
 import { feedback, id, post, second } from '#src/receiver/store/conformance/support.ts';
-import { ranged } from '#src/receiver/store/run-filter.ts';
 import type { RunOperation, Store, StoreChange } from '#src/receiver/store/store.ts';
 import { MemoryStore, type StatisticsQuery } from '#src/receiver.ts';
 import { startDatabase } from './clickhouse/database.ts';

@@ -1,10 +1,10 @@
 // Queries of the store in ClickHouse, with a ClickHouse that runs inside another process (see clickhouse/shim.mjs).
 import { afterAll, describe, expect, test } from 'vitest';
-import type { FilterNode } from '#src/receiver/query/filter.ts';
+import type { FilterNode } from '#src/receiver/filter/filter.ts';
+import { ranged } from '#src/receiver/filter/match.ts';
 import { queryCases } from '#src/receiver/store/conformance/query-cases.ts';
 import { feedback, id, post, SCOPE, second } from '#src/receiver/store/conformance/support.ts';
 import { MemoryStore } from '#src/receiver/store/memory-store.ts';
-import { ranged } from '#src/receiver/store/run-filter.ts';
 import type { Store } from '#src/receiver.ts';
 import { startDatabase } from './clickhouse/database.ts';
 import { openStore, settling } from './clickhouse/stores.ts';

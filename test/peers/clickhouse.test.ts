@@ -1,12 +1,12 @@
 // The store in ClickHouse, with a ClickHouse that runs inside another process (see clickhouse/shim.mjs).
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
+import { ranged } from '#src/receiver/filter/match.ts';
 import { sql, string } from '#src/receiver/store/clickhouse/connection.ts';
 import { statements } from '#src/receiver/store/clickhouse/schema.ts';
 import { queryCases } from '#src/receiver/store/conformance/query-cases.ts';
 import { removalCases } from '#src/receiver/store/conformance/removal-cases.ts';
 import { id, patch, SCOPE, second, simple } from '#src/receiver/store/conformance/support.ts';
 import { MemoryStore } from '#src/receiver/store/memory-store.ts';
-import { ranged } from '#src/receiver/store/run-filter.ts';
 import type { RunFields, Store } from '#src/receiver.ts';
 import { storeCases } from '#src/store-testing.ts';
 import { randomFrom } from '../faults/random.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { filterFields, parseFilter } from '#src/receiver/query/filter-text.ts';
+import { filterFields, parseFilter } from '#src/receiver/filter/parser.ts';
 import { read } from '../package/repository.ts';
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00.000Z');

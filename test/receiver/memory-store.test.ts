@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
-import { MemoryRun } from '#src/receiver/store/memory-run.ts';
+import { MemoryRun } from '#src/receiver/domain/assemble.ts';
 import {
   DEFAULT_SCOPE,
   MemoryStore,

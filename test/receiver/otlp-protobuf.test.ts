@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import Pbf from 'pbf';
 import { describe, expect, test } from 'vitest';
-import { VALUES_MAX } from '#src/receiver/ingest/json.ts';
-import { protobufResponse, protobufStatus, readProtobufRequest } from '#src/receiver/otlp/otlp-protobuf.ts';
+import { VALUES_MAX } from '#src/receiver/http/json.ts';
+import { protobufResponse, protobufStatus, readProtobufRequest } from '#src/receiver/ingest/otlp-protobuf.ts';
 
 /** Encodes a length-delimited field. */
 function field(number: number, content: Buffer | string): Buffer {

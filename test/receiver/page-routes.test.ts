@@ -88,9 +88,9 @@ test.each([
 
 test('a package that was built without the page names the reason', async () => {
   // These modules are built without the page.
-  const path = join(root, 'node_modules/.cache/modules/receiver/page-routes.js');
+  const path = join(root, 'node_modules/.cache/modules/receiver/http/page-routes.js');
   expect(existsSync(path)).toBe(true);
-  const { pageRoutes } = (await import(pathToFileURL(path).href)) as typeof import('#src/receiver/page-routes.ts');
+  const { pageRoutes } = (await import(pathToFileURL(path).href)) as typeof import('#src/receiver/http/page-routes.ts');
   const [page] = pageRoutes;
   expect(() => page?.handle({} as Parameters<typeof page.handle>[0])).toThrow(
     'This copy of the package was built without its page',

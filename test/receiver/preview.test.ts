@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { previewOf } from '#src/receiver/store/preview.ts';
+import { previewOf } from '#src/receiver/domain/preview.ts';
 
 describe('a preview says', () => {
   test.each<[string, unknown, string | undefined]>([

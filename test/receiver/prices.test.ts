@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { checkedPrices, withCost } from '#src/receiver/store/prices.ts';
+import { checkedPrices, withCost } from '#src/receiver/domain/prices.ts';
 import { DEFAULT_SCOPE, MemoryStore, type RunSummary, ranged, type Usage } from '#src/receiver.ts';
 import { LIMITS, openLocalStore } from './local-store.ts';
 

@@ -4,8 +4,8 @@ import { Readable } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { request } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { HttpError } from '#src/receiver/http-error.ts';
-import { type BodyLimits, RequestBodies } from '#src/receiver/ingest/request-body.ts';
+import { HttpError } from '#src/receiver/http/http-error.ts';
+import { type BodyLimits, RequestBodies } from '#src/receiver/http/request-body.ts';
 import { BOUNDARY, makeRun, multipart, part, ROOT, raw, sendMultipart, start } from './wire.ts';
 
 const { deflateSync, gzipSync } = zlib;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseSearch, runWords } from '#src/receiver/store/search-words.ts';
+import { parseSearch, runWords } from '#src/receiver/domain/search-words.ts';
 
 const BREAK = '|';
 const wordsOf = (text: string) => runWords({ name: text }).slice(0, -1);

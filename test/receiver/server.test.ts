@@ -4,10 +4,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
-import { Access } from '#src/receiver/access.ts';
-import { Faults } from '#src/receiver/faults.ts';
-import { createRoutes } from '#src/receiver/routes.ts';
-import { listen } from '#src/receiver/server.ts';
+import { Access } from '#src/receiver/http/access.ts';
+import { Faults } from '#src/receiver/http/faults.ts';
+import { createRoutes } from '#src/receiver/http/routes.ts';
+import { listen } from '#src/receiver/http/server.ts';
 import { createReceiver, MemoryStore, type Receiver } from '#src/receiver.ts';
 import { call, makeRun, ROOT, raw, sendJson, start } from './wire.ts';
 

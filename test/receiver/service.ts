@@ -1,10 +1,10 @@
 import { onTestFinished } from 'vitest';
-import { Access, type AccessRules } from '#src/receiver/access.ts';
-import { Faults } from '#src/receiver/faults.ts';
-import { StoredKeys } from '#src/receiver/keyring.ts';
-import { createRoutes } from '#src/receiver/routes.ts';
-import { RunLimits } from '#src/receiver/run-limits.ts';
-import { listen } from '#src/receiver/server.ts';
+import { Access, type AccessRules } from '#src/receiver/http/access.ts';
+import { Faults } from '#src/receiver/http/faults.ts';
+import { StoredKeys } from '#src/receiver/http/keyring.ts';
+import { createRoutes } from '#src/receiver/http/routes.ts';
+import { RunLimits } from '#src/receiver/http/run-limits.ts';
+import { listen } from '#src/receiver/http/server.ts';
 import { newKey, type StoredKey } from '#src/receiver/store/key-store.ts';
 import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
 import { SqliteKeys } from '#src/receiver/store/sqlite/keys.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { cursorOf } from '#src/receiver/query/cursor.ts';
-import type { ListQuery } from '#src/receiver/query/query.ts';
+import { cursorOf } from '#src/receiver/domain/cursor.ts';
+import type { ListQuery } from '#src/receiver/domain/query.ts';
 import { loadEngine, type SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
 import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { parseSearch, type Search } from '#src/receiver/store/search-words.ts';
+import { parseSearch, type Search } from '#src/receiver/domain/search-words.ts';
 import { loadEngine } from '#src/receiver/store/sqlite/database.ts';
 import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';

@@ -30,7 +30,7 @@ test('names of attachments and runs never become paths [security 10]', async () 
 test('only the spool, the store, the page, uploads and the command access files [security 10]', () => {
   const files = filesUnder('src', '.ts').filter(
     (file) =>
-      !/^(cli\/|clients\/control-plane\/upload\/source-|export\/(spool|process-end)|receiver\/(store\/sqlite\/|page-))/.test(
+      !/^(cli\/|clients\/control-plane\/upload\/source-|delivery\/(spool|process-end)|receiver\/(store\/sqlite\/|http\/page-))/.test(
         file,
       ),
   );

@@ -1,5 +1,5 @@
-import { outlineOf, payloadFacts, summaryOf } from '#src/receiver/store/run-summary.ts';
-import type { RunOutline } from '#src/receiver/store/run-view.ts';
+import type { RunOutline } from '#src/receiver/domain/run-view.ts';
+import { outlineOf, payloadFacts, summaryOf } from '#src/receiver/domain/summary.ts';
 import type { RunRecord } from '#src/run/record.ts';
 
 /** Creates a chain of 12 ms. The place is its id and order: `1.2` is the second child of run 1. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseFilter } from '#src/receiver/query/filter-text.ts';
+import { parseFilter } from '#src/receiver/filter/parser.ts';
 import { condition, metadataCondition, queryOf, withTerms } from '#src/viewer/data/filter.ts';
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00.000Z');

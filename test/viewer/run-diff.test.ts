@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { RunDetails } from '#src/receiver/store/run-view.ts';
+import type { RunDetails } from '#src/receiver/domain/run-view.ts';
 import { diffFields, diffMessages } from '#src/viewer/compare/run-diff.ts';
 import type { Message } from '#src/viewer/payload/message.ts';
 

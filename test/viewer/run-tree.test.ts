@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { RunOutline } from '#src/receiver/store/run-view.ts';
+import type { RunOutline } from '#src/receiver/domain/run-view.ts';
 import { countedUsages, type RunTree, shareOf, treeOf } from '#src/viewer/trace/run-tree.ts';
 
 /** Runs by id and parent: `b<a` is a run `b` below `a`. */

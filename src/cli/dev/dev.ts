@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-
 import { visible, visibleJson } from '../../base/text.ts';
 import { isLoopback } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
-import { exportTrace } from '../../receiver/query/trace-export.ts';
+import { exportTrace } from '../../receiver/api/trace-export.ts';
 import { createReceiver, HOST_NAME, type Receiver } from '../../receiver/receiver.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';

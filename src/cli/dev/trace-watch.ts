@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf } from '../../base/text.ts';
-import type { RunOutline } from '../../receiver/store/run-view.ts';
+import type { RunOutline } from '../../receiver/domain/run-view.ts';
 import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
 import { counted } from '../terminal-text.ts';
 

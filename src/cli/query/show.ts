@@ -1,7 +1,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import { visible, visibleJson } from '../../base/text.ts';
-import type { Feedback } from '../../receiver/feedback/feedback.ts';
-import { PAYLOAD_FIELDS, type RunDetails } from '../../receiver/store/run-view.ts';
+import type { Feedback } from '../../receiver/domain/feedback.ts';
+import { PAYLOAD_FIELDS, type RunDetails } from '../../receiver/domain/run-view.ts';
 import { canonicalId } from '../../run/time.ts';
 import { type CommandContext, CommandFailure, UsageError } from '../command-line.ts';
 import type { RunSource } from '../stores.ts';

@@ -1,10 +1,10 @@
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { visible, visibleJson } from '../../base/text.ts';
 import { defined } from '../../payload/fields.ts';
-import { condition, filterFields, filterProblem } from '../../receiver/query/filter-text.ts';
-import { toIsoTime } from '../../receiver/query/filter-values.ts';
-import type { ListQuery } from '../../receiver/query/query.ts';
-import { RUN_STATUSES, type TraceSummary } from '../../receiver/store/run-view.ts';
+import type { ListQuery } from '../../receiver/domain/query.ts';
+import { RUN_STATUSES, type TraceSummary } from '../../receiver/domain/run-view.ts';
+import { condition, filterFields, filterProblem } from '../../receiver/filter/parser.ts';
+import { toIsoTime } from '../../receiver/filter/values.ts';
 import { type CommandContext, collect, collectFrom, UsageError, wholeNumber } from '../command-line.ts';
 import type { RunSource } from '../stores.ts';
 import { counted, timeText } from '../terminal-text.ts';

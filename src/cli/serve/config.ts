@@ -4,9 +4,9 @@ import { dirname, resolve } from 'node:path';
 import * as v from 'valibot';
 import { messageOf, shown } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
+import { checkedPrices, type Prices } from '../../receiver/domain/prices.ts';
+import { filledText, object, parsed, type Schema } from '../../receiver/http/validation.ts';
 import { PERMISSIONS, type Permission } from '../../receiver/store/key-store.ts';
-import { checkedPrices, type Prices } from '../../receiver/store/prices.ts';
-import { filledText, object, parsed, type Schema } from '../../receiver/validation.ts';
 import { CommandFailure, durationMs, sizeBytes } from '../command-line.ts';
 import { isUrl } from '../stores.ts';
 

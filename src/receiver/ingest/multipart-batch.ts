@@ -1,14 +1,14 @@
 import { cut } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
 import type { Attachment } from '../../run/record.ts';
-import type { Feedback } from '../feedback/feedback.ts';
-import { FEEDBACK_BYTES_MAX, readFeedback } from '../feedback/feedback-fields.ts';
-import { HttpError, ValidationIssues } from '../http-error.ts';
-import { PAYLOAD_FIELDS } from '../store/run-view.ts';
+import { FEEDBACK_BYTES_MAX, readFeedback } from '../api/feedback-fields.ts';
+import type { Feedback } from '../domain/feedback.ts';
+import { PAYLOAD_FIELDS } from '../domain/run-view.ts';
+import { HttpError, ValidationIssues } from '../http/http-error.ts';
+import { type Json, JsonReader } from '../http/json.ts';
+import { parseUuid } from '../http/run-fields.ts';
 import type { RunOperation } from '../store/store.ts';
-import { type Json, JsonReader } from './json.ts';
 import type { Part } from './multipart.ts';
-import { parseUuid } from './run-fields.ts';
 import { readRun } from './run-message.ts';
 
 /** The runs and feedback in a multipart request. */

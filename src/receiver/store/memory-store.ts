@@ -1,7 +1,17 @@
 import { type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../../config/checker.ts';
 import type { Attachment } from '../../run/record.ts';
-import type { Feedback } from '../feedback/feedback.ts';
-import { pageOf } from '../query/cursor.ts';
+import {
+  compareStarts,
+  isInScope,
+  MemoryRun,
+  MemoryTrace,
+  memoryThread,
+  Places,
+  type TracedRun,
+} from '../domain/assemble.ts';
+import { pageOf } from '../domain/cursor.ts';
+import type { Feedback } from '../domain/feedback.ts';
+import { checkedPrices, type Prices } from '../domain/prices.ts';
 import type {
   ListQuery,
   Page,
@@ -13,24 +23,22 @@ import type {
   SuggestionQuery,
   ThreadQuery,
   TimeRange,
-} from '../query/query.ts';
-import {
-  compareStarts,
-  isInScope,
-  MemoryRun,
-  MemoryTrace,
-  memoryThread,
-  Places,
-  type TracedRun,
-} from './memory-run.ts';
-import { checkedPrices, type Prices } from './prices.ts';
-import { RemovedIds } from './removal.ts';
-import { ALL_TIMES, filterOf, isAmong, isInside, projectOf, type RunFilter, sortValueOf } from './run-filter.ts';
-import { outlineOf } from './run-summary.ts';
-import { inOrder } from './run-tree.ts';
-import type { PayloadField, ProjectSummary, RunDetails, RunSummary, ThreadSummary, TraceSummary } from './run-view.ts';
-import { isFound, runWords } from './search-words.ts';
-import { statisticsOf } from './statistics.ts';
+} from '../domain/query.ts';
+import { RemovedIds } from '../domain/removal.ts';
+import type {
+  PayloadField,
+  ProjectSummary,
+  RunDetails,
+  RunSummary,
+  ThreadSummary,
+  TraceSummary,
+} from '../domain/run-view.ts';
+import { isFound, runWords } from '../domain/search-words.ts';
+import { statisticsOf } from '../domain/statistics.ts';
+import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from '../domain/suggestions.ts';
+import { outlineOf } from '../domain/summary.ts';
+import { inOrder } from '../domain/tree.ts';
+import { ALL_TIMES, filterOf, isAmong, isInside, projectOf, type RunFilter, sortValueOf } from '../filter/match.ts';
 import {
   type Changes,
   type Removal,
@@ -43,7 +51,6 @@ import {
   type TokenSecret,
 } from './store.ts';
 import { Subscribers } from './subscribers.ts';
-import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from './suggestions.ts';
 
 /** Limits for a memory store. Above a limit, the store deletes whole traces, oldest first. */
 export interface MemoryStoreOptions {

@@ -1,5 +1,5 @@
 import type { Attachment, RunRecord } from '../../run/record.ts';
-import type { Feedback } from '../feedback/feedback.ts';
+import type { Feedback } from '../domain/feedback.ts';
 import type {
   ListQuery,
   Page,
@@ -11,8 +11,15 @@ import type {
   SuggestionQuery,
   ThreadQuery,
   TimeRange,
-} from '../query/query.ts';
-import type { PayloadField, ProjectSummary, RunDetails, RunSummary, ThreadSummary, TraceSummary } from './run-view.ts';
+} from '../domain/query.ts';
+import type {
+  PayloadField,
+  ProjectSummary,
+  RunDetails,
+  RunSummary,
+  ThreadSummary,
+  TraceSummary,
+} from '../domain/run-view.ts';
 
 /**
  * Limits a call to one tenant, and optionally to one project. The same id in two tenants identifies two different runs.

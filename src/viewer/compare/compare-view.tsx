@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
-import type { RunDetails } from '../../receiver/store/run-view.ts';
+import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { ApiError, api } from '../data/api.ts';
 import { useLive } from '../data/live-value.ts';
 import { address, back, go } from '../data/navigation.ts';

@@ -1,5 +1,5 @@
 import { diffArrays } from 'diff';
-import type { RunDetails } from '../../receiver/store/run-view.ts';
+import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { duration, latencyOf, millisecondsAt } from '../elements/figures.ts';
 import { isFields, type Message, type Part } from '../payload/message.ts';
 import { type DiffLine, diffLines, linesOf, textLines } from './line-diff.ts';

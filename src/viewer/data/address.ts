@@ -1,5 +1,5 @@
-import type { GroupKey, SortKey } from '../../receiver/query/query.ts';
-import { isGroupKey, SORT_KEYS } from '../../receiver/query/query-keys.ts';
+import type { GroupKey, SortKey } from '../../receiver/domain/query.ts';
+import { isGroupKey, SORT_KEYS } from '../../receiver/domain/query-keys.ts';
 
 export type View = 'traces' | 'runs' | 'threads' | 'users' | 'statistics' | 'compare';
 

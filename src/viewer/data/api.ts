@@ -1,6 +1,6 @@
 import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals';
-import type { Feedback } from '../../receiver/feedback/feedback.ts';
-import type { Page, Statistics, Suggestion, ThreadTurns } from '../../receiver/query/query.ts';
+import type { Feedback } from '../../receiver/domain/feedback.ts';
+import type { Page, Statistics, Suggestion, ThreadTurns } from '../../receiver/domain/query.ts';
 import type {
   PayloadField,
   ProjectSummary,
@@ -9,7 +9,7 @@ import type {
   RunSummary,
   ThreadSummary,
   TraceSummary,
-} from '../../receiver/store/run-view.ts';
+} from '../../receiver/domain/run-view.ts';
 import type { Removal, RemovalTarget } from '../../receiver/store/store.ts';
 
 /** Whether the receiver requires a key that the user has not entered yet. */

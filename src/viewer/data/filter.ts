@@ -1,7 +1,7 @@
-import { type FilterTerm, filterFields, parseFilter, quoted, STATUSES } from '../../receiver/query/filter-text.ts';
+import { type FilterTerm, filterFields, parseFilter, quoted, STATUSES } from '../../receiver/filter/parser.ts';
 import type { Address } from './address.ts';
 
-export { condition, quoted } from '../../receiver/query/filter-text.ts';
+export { condition, quoted } from '../../receiver/filter/parser.ts';
 
 interface FilterKey {
   /** Key and separator as the user types them, for example `status:`. */

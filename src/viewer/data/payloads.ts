@@ -1,4 +1,4 @@
-import type { PayloadField, RunDetails } from '../../receiver/store/run-view.ts';
+import type { PayloadField, RunDetails } from '../../receiver/domain/run-view.ts';
 import { api } from './api.ts';
 import { type Live, useLive } from './live-value.ts';
 

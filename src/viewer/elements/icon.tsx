@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import type { RunStatus } from '../../receiver/store/run-view.ts';
+import type { RunStatus } from '../../receiver/domain/run-view.ts';
 
 /** SVG paths on a 16 × 16 grid, drawn in the text colour. */
 const PATHS: Readonly<Record<string, string>> = {

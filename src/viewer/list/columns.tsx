@@ -1,7 +1,7 @@
 import type { ComponentChildren, JSX } from 'preact';
-import type { FeedbackFigures } from '../../receiver/feedback/feedback.ts';
-import type { SortKey } from '../../receiver/query/query.ts';
-import type { Usage } from '../../receiver/store/run-view.ts';
+import type { FeedbackFigures } from '../../receiver/domain/feedback.ts';
+import type { SortKey } from '../../receiver/domain/query.ts';
+import type { Usage } from '../../receiver/domain/run-view.ts';
 import type { Address } from '../data/address.ts';
 import { condition, withTerms } from '../data/filter.ts';
 import { address } from '../data/navigation.ts';

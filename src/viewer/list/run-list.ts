@@ -1,8 +1,8 @@
 import { type Signal, signal } from '@preact/signals';
 import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useMemo } from 'preact/hooks';
-import type { Page } from '../../receiver/query/query.ts';
-import type { TraceSummary } from '../../receiver/store/run-view.ts';
+import type { Page } from '../../receiver/domain/query.ts';
+import type { TraceSummary } from '../../receiver/domain/run-view.ts';
 import { problemOf } from '../data/api.ts';
 import { onChanges } from '../data/changes.ts';
 import { Refresh } from '../data/live-value.ts';

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
-import type { RunDetails } from '../../receiver/store/run-view.ts';
+import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { CopyButton, Facts } from '../elements/controls.tsx';
 import { plural } from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';

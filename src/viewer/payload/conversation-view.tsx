@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import type { AttachmentInfo } from '../../receiver/store/run-view.ts';
+import type { AttachmentInfo } from '../../receiver/domain/run-view.ts';
 import { attachmentUrl } from '../data/api.ts';
 import { isMarkdown } from '../data/preferences.ts';
 import { plural } from '../elements/figures.ts';

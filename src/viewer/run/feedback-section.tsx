@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
-import type { Feedback } from '../../receiver/feedback/feedback.ts';
-import type { RunDetails } from '../../receiver/store/run-view.ts';
+import type { Feedback } from '../../receiver/domain/feedback.ts';
+import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { api, mayChange, problemOf } from '../data/api.ts';
 import { Problem, Section } from '../elements/controls.tsx';
 import { exact } from '../elements/figures.ts';

@@ -1,7 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { RunDetails } from '../../receiver/store/run-view.ts';
+import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { payloadUrl } from '../data/api.ts';
 import { usePayload } from '../data/payloads.ts';
 import { isMarkdown } from '../data/preferences.ts';

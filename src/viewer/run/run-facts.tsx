@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import type { RunDetails } from '../../receiver/store/run-view.ts';
+import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { condition, metadataCondition, withTerms } from '../data/filter.ts';
 import { address } from '../data/navigation.ts';
 import { type Fact, Facts, Link, Section } from '../elements/controls.tsx';

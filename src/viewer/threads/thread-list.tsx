@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useRef } from 'preact/hooks';
-import type { ThreadSummary } from '../../receiver/store/run-view.ts';
+import type { ThreadSummary } from '../../receiver/domain/run-view.ts';
 import { api } from '../data/api.ts';
 import { condition, queryOf, withTerms } from '../data/filter.ts';
 import { address } from '../data/navigation.ts';

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useRef } from 'preact/hooks';
-import type { ThreadSummary, TraceSummary } from '../../receiver/store/run-view.ts';
+import type { ThreadSummary, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { api } from '../data/api.ts';
 import { changesOf, useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';

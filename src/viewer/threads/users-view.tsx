@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import type { GroupFigures, Statistics } from '../../receiver/query/query.ts';
+import type { GroupFigures, Statistics } from '../../receiver/domain/query.ts';
 import { api } from '../data/api.ts';
 import { queryOf } from '../data/filter.ts';
 import { useLive } from '../data/live-value.ts';

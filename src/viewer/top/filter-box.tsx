@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useId, useMemo } from 'preact/hooks';
-import type { FilterTerm } from '../../receiver/query/filter-text.ts';
-import type { ProjectSummary } from '../../receiver/store/run-view.ts';
+import type { ProjectSummary } from '../../receiver/domain/run-view.ts';
+import type { FilterTerm } from '../../receiver/filter/parser.ts';
 import { address, go } from '../data/navigation.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
 import { Icon } from '../elements/icon.tsx';

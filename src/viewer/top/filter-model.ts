@@ -1,8 +1,8 @@
 import { type Signal, signal } from '@preact/signals';
 import type { RefObject } from 'preact';
-import type { FilterTerm } from '../../receiver/query/filter-text.ts';
-import type { Suggestion as StoredValue } from '../../receiver/query/query.ts';
-import type { ProjectSummary } from '../../receiver/store/run-view.ts';
+import type { Suggestion as StoredValue } from '../../receiver/domain/query.ts';
+import type { ProjectSummary } from '../../receiver/domain/run-view.ts';
+import type { FilterTerm } from '../../receiver/filter/parser.ts';
 import { api } from '../data/api.ts';
 import { termsOf, withoutTerms, withTerms } from '../data/filter.ts';
 import { LiveValue } from '../data/live-value.ts';

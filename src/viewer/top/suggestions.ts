@@ -1,4 +1,4 @@
-import type { Suggestion as StoredValue } from '../../receiver/query/query.ts';
+import type { Suggestion as StoredValue } from '../../receiver/domain/query.ts';
 import { condition, KEYS, metadataCondition, quoted } from '../data/filter.ts';
 
 /** A condition, or the beginning of a condition, that completes the typed text. */

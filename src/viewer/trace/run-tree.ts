@@ -1,4 +1,4 @@
-import type { RunOutline, Usage } from '../../receiver/store/run-view.ts';
+import type { RunOutline, Usage } from '../../receiver/domain/run-view.ts';
 import { millisecondsAt, useNow } from '../elements/figures.ts';
 
 /** A run in the tree of a trace. */

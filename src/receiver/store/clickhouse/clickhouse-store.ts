@@ -9,10 +9,10 @@ import {
   wholeFrom,
 } from '../../../config/checker.ts';
 import { delay, setTimer } from '../../../platform/timers.ts';
-import type { Feedback } from '../../feedback/feedback.ts';
-import { type Ages, MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../ages.ts';
+import { type Ages, MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
+import type { Feedback } from '../../domain/feedback.ts';
+import { checkedPrices, type Prices } from '../../domain/prices.ts';
 import type { KeyStore } from '../key-store.ts';
-import { checkedPrices, type Prices } from '../prices.ts';
 import type { Removal, RemovalTarget, RevokedToken, RunOperation, Scope, Store, StoreStatus } from '../store.ts';
 import { ClickHouseChanges } from './changes.ts';
 import { ClickHouse, sql } from './connection.ts';

@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import type { ClickHouseClient } from '@clickhouse/client';
 import { RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
-import { grouped } from '../grouped.ts';
+import { grouped } from '../../domain/grouped.ts';
 import { StoreError } from '../store.ts';
 
 /** A query parameter with its ClickHouse type. */

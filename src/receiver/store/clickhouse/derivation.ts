@@ -1,8 +1,8 @@
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
 import { clearTimer, delay, setTimer } from '../../../platform/timers.ts';
-import { grouped } from '../grouped.ts';
-import type { Prices } from '../prices.ts';
+import { grouped } from '../../domain/grouped.ts';
+import type { Prices } from '../../domain/prices.ts';
 import { type ClickHouse, inParts, integer, sql } from './connection.ts';
 import { type Group, readGroups, VERSION_US, VERSIONS_PER_US } from './groups.ts';
 import { addLinks, type Link } from './links.ts';

@@ -1,6 +1,6 @@
-import { grouped } from '../grouped.ts';
-import { type MemoryRun, MemoryTrace, Places } from '../memory-run.ts';
-import type { Prices } from '../prices.ts';
+import { type MemoryRun, MemoryTrace, Places } from '../../domain/assemble.ts';
+import { grouped } from '../../domain/grouped.ts';
+import type { Prices } from '../../domain/prices.ts';
 import { type ClickHouse, sql, string, uuids } from './connection.ts';
 import { type LinkedGroups, readLinks } from './links.ts';
 import { MESSAGE_COLUMNS, type MessageRow, runOf, TOMBSTONE } from './messages.ts';

@@ -1,9 +1,9 @@
 import { parseIsoTimestamp } from '../../../run/time.ts';
-import { grouped } from '../grouped.ts';
-import { MemoryRun } from '../memory-run.ts';
-import { factsIn, merged, previewsIn, type SmallFields, type StoredFacts, usageFacts } from '../run-summary.ts';
-import { spanKeysOf } from '../run-tree.ts';
-import { PAYLOAD_FIELDS, type PayloadField } from '../run-view.ts';
+import { MemoryRun } from '../../domain/assemble.ts';
+import { grouped } from '../../domain/grouped.ts';
+import { PAYLOAD_FIELDS, type PayloadField } from '../../domain/run-view.ts';
+import { factsIn, merged, previewsIn, type SmallFields, type StoredFacts, usageFacts } from '../../domain/summary.ts';
+import { spanKeysOf } from '../../domain/tree.ts';
 import type { RunFields, RunOperation } from '../store.ts';
 import { type ClickHouse, type InsertRow, sql, string, uuids } from './connection.ts';
 

@@ -1,5 +1,5 @@
 import { isObject } from '../../../config/checker.ts';
-import { grouped } from '../grouped.ts';
+import { grouped } from '../../domain/grouped.ts';
 import { type ClickHouse, type InsertRow, sql, string, uuids } from './connection.ts';
 import { addLinks, type Link } from './links.ts';
 import { dayOf, dayOfMs, type Message, type Place } from './messages.ts';

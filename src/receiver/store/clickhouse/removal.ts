@@ -1,6 +1,6 @@
-import type { MemoryRun, MemoryTrace } from '../memory-run.ts';
-import { Places } from '../memory-run.ts';
-import type { Prices } from '../prices.ts';
+import type { MemoryRun, MemoryTrace } from '../../domain/assemble.ts';
+import { Places } from '../../domain/assemble.ts';
+import type { Prices } from '../../domain/prices.ts';
 import type { Removal, RemovalTarget, Scope } from '../store.ts';
 import { allOf, insideOf } from './conditions.ts';
 import { type ClickHouse, type InsertRow, inParts, type Sql, sql, string, uuid } from './connection.ts';

@@ -1,5 +1,5 @@
 import { messageOf } from '../../../base/text.ts';
-import type { Ages } from '../ages.ts';
+import type { Ages } from '../../domain/ages.ts';
 import { StoreError } from '../store.ts';
 import { type ClickHouse, integer, integers, sql, string, strings } from './connection.ts';
 import { VERSION_US } from './groups.ts';

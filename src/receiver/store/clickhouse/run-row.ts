@@ -1,8 +1,8 @@
-import { LATENCY_BUCKETS, latencyBucketOf } from '../latencies.ts';
-import type { MemoryTrace, TracedRun } from '../memory-run.ts';
-import { errorText, metadataTextOf, projectOf } from '../run-filter.ts';
-import { MODEL_TYPES, USAGE_KEYS } from '../run-summary.ts';
-import type { RunStatus, Usage } from '../run-view.ts';
+import type { MemoryTrace, TracedRun } from '../../domain/assemble.ts';
+import { LATENCY_BUCKETS, latencyBucketOf } from '../../domain/latencies.ts';
+import type { RunStatus, Usage } from '../../domain/run-view.ts';
+import { MODEL_TYPES, USAGE_KEYS } from '../../domain/summary.ts';
+import { errorText, metadataTextOf, projectOf } from '../../filter/match.ts';
 import type { InsertRow } from './connection.ts';
 import type { Group } from './groups.ts';
 import { dayOfMs } from './messages.ts';

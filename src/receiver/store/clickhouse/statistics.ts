@@ -1,12 +1,19 @@
-import type { GroupKey, Ranged, Statistics, StatisticsQuery } from '../../query/query.ts';
-import { metadataKeyOf } from '../../query/query-keys.ts';
-import { type Latencies, latenciesOfCounts } from '../latencies.ts';
-import { filterOf } from '../run-filter.ts';
-import { USAGE_KEYS } from '../run-summary.ts';
-import type { Usage } from '../run-view.ts';
-import { type Counted, countedOf, type FeedbackSums, GROUPS, StatisticsTally, usageSumsOf } from '../statistics.ts';
+import { type Latencies, latenciesOfCounts } from '../../domain/latencies.ts';
+import type { GroupKey, Ranged, Statistics, StatisticsQuery } from '../../domain/query.ts';
+import { metadataKeyOf } from '../../domain/query-keys.ts';
+import type { Usage } from '../../domain/run-view.ts';
+import {
+  type Counted,
+  countedOf,
+  type FeedbackSums,
+  GROUPS,
+  StatisticsTally,
+  usageSumsOf,
+} from '../../domain/statistics.ts';
+import { USAGE_KEYS } from '../../domain/summary.ts';
+import { type StartRange, type TimeBuckets, timeBucketsOf } from '../../domain/time-buckets.ts';
+import { filterOf } from '../../filter/match.ts';
 import type { Scope } from '../store.ts';
-import { type StartRange, type TimeBuckets, timeBucketsOf } from '../time-buckets.ts';
 import { allOf, conditionOf } from './conditions.ts';
 import { type ClickHouse, integer, type Sql, sql, string, strings } from './connection.ts';
 import { FIGURES_CODES, KINDS, LATENCIES, runKindOf } from './run-row.ts';

@@ -1,11 +1,11 @@
-import { cursorOf, PAGE_ITEMS, positionOf } from '../../query/cursor.ts';
-import type { Page, Ranged, ThreadQuery } from '../../query/query.ts';
-import { figuresOf } from '../memory-run.ts';
-import { ALL_TIMES, filterOf } from '../run-filter.ts';
-import { USAGE_KEYS } from '../run-summary.ts';
-import type { RunStatus, RunSummary, ThreadSummary, Usage } from '../run-view.ts';
+import { figuresOf } from '../../domain/assemble.ts';
+import { cursorOf, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
+import type { Page, Ranged, ThreadQuery } from '../../domain/query.ts';
+import type { RunStatus, RunSummary, ThreadSummary, Usage } from '../../domain/run-view.ts';
+import { USAGE_KEYS } from '../../domain/summary.ts';
+import { type Turn, threadSummaryOf } from '../../domain/thread-summary.ts';
+import { ALL_TIMES, filterOf } from '../../filter/match.ts';
 import type { Scope } from '../store.ts';
-import { type Turn, threadSummaryOf } from '../thread-summary.ts';
 import { allOf, conditionOf } from './conditions.ts';
 import { type ClickHouse, integer, integers, type Sql, sql, string, strings, uuids } from './connection.ts';
 import { feedbackByTrace, windows } from './lists.ts';

@@ -1,6 +1,6 @@
 import { rejects } from 'node:assert/strict';
-import type { RunQuery, SuggestionQuery } from '../../query/query.ts';
-import { ALL_TIMES, ranged } from '../run-filter.ts';
+import type { RunQuery, SuggestionQuery } from '../../domain/query.ts';
+import { ALL_TIMES, ranged } from '../../filter/match.ts';
 import type { RunOperation, Store } from '../store.ts';
 import {
   equal,

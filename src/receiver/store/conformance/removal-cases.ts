@@ -1,4 +1,4 @@
-import { ALL_TIMES, ranged } from '../run-filter.ts';
+import { ALL_TIMES, ranged } from '../../filter/match.ts';
 import type { RemovalTarget, Scope, Store } from '../store.ts';
 import {
   equal,

@@ -1,5 +1,5 @@
 import { notDeepStrictEqual } from 'node:assert/strict';
-import { ALL_TIMES, ranged } from '../run-filter.ts';
+import { ALL_TIMES, ranged } from '../../filter/match.ts';
 import type { Scope, Store } from '../store.ts';
 import { equal, feedback, id, post, runsOf, SCOPE, type StoreCase, second, statisticsOf, table } from './support.ts';
 

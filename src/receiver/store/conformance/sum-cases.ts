@@ -1,6 +1,6 @@
 import { ok } from 'node:assert/strict';
-import type { GroupKey } from '../../query/query.ts';
-import { ranged } from '../run-filter.ts';
+import type { GroupKey } from '../../domain/query.ts';
+import { ranged } from '../../filter/match.ts';
 import type { RunOperation, Scope, Store, StoreChange } from '../store.ts';
 import {
   applyEach,

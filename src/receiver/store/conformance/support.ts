@@ -1,8 +1,8 @@
 import { deepStrictEqual } from 'node:assert/strict';
-import type { Feedback } from '../../feedback/feedback.ts';
-import type { ListQuery, RunQuery, StatisticsQuery } from '../../query/query.ts';
-import { ranged } from '../run-filter.ts';
-import type { RunOutline, StoredRun } from '../run-view.ts';
+import type { Feedback } from '../../domain/feedback.ts';
+import type { ListQuery, RunQuery, StatisticsQuery } from '../../domain/query.ts';
+import type { RunOutline, StoredRun } from '../../domain/run-view.ts';
+import { ranged } from '../../filter/match.ts';
 import { DEFAULT_SCOPE, type RunFields, type RunOperation, type Scope, type Store } from '../store.ts';
 
 /** A rule that every store must follow. */

@@ -1,4 +1,4 @@
-import { ranged } from '../run-filter.ts';
+import { ranged } from '../../filter/match.ts';
 import type { RunOperation, Scope, Store } from '../store.ts';
 import { equal, feedback, id, patch, post, SCOPE, type StoreCase, second, simple, table } from './support.ts';
 

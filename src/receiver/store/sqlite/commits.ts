@@ -1,8 +1,8 @@
 import { RunspanError } from '../../../base/errors.ts';
 import { clearTimer, setSoon, setTimer } from '../../../platform/timers.ts';
-import type { Feedback } from '../../feedback/feedback.ts';
-import type { ProjectAges } from '../ages.ts';
-import type { Prices } from '../prices.ts';
+import type { ProjectAges } from '../../domain/ages.ts';
+import type { Feedback } from '../../domain/feedback.ts';
+import type { Prices } from '../../domain/prices.ts';
 import type { Removal, RemovalTarget, Scope, TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { isOfTheFile, type SqliteConnection } from './database.ts';

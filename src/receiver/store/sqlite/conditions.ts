@@ -1,7 +1,7 @@
-import type { Feedback } from '../../feedback/feedback.ts';
-import type { Bound, Comparison, FilterNode, TextPattern } from '../../query/filter.ts';
-import { errorText, hasValue, isMatchingFeedback, metadataTextOf, type RunFilter } from '../run-filter.ts';
-import type { SmallFields } from '../run-summary.ts';
+import type { Feedback } from '../../domain/feedback.ts';
+import type { SmallFields } from '../../domain/summary.ts';
+import type { Bound, Comparison, FilterNode, TextPattern } from '../../filter/filter.ts';
+import { errorText, hasValue, isMatchingFeedback, metadataTextOf, type RunFilter } from '../../filter/match.ts';
 import { idBytes, type SqliteConnection, type SqlValue } from './database.ts';
 import { all, type Condition, latencyUs, ofProject } from './lists.ts';
 import { RARE_MAX, type SqliteSearch } from './search.ts';

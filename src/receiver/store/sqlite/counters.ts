@@ -1,7 +1,7 @@
-import { compactLatencies, type Latencies, latenciesOf } from '../latencies.ts';
-import { MODEL_TYPES, USAGE_KEYS } from '../run-summary.ts';
-import type { Usage } from '../run-view.ts';
-import { addUsage as addSums, usageSumsOf } from '../statistics.ts';
+import { compactLatencies, type Latencies, latenciesOf } from '../../domain/latencies.ts';
+import type { Usage } from '../../domain/run-view.ts';
+import { addUsage as addSums, usageSumsOf } from '../../domain/statistics.ts';
+import { MODEL_TYPES, USAGE_KEYS } from '../../domain/summary.ts';
 import { isOfTheFile, type SqliteConnection, type SqlValue } from './database.ts';
 import { countedUsageIn, type RunRow } from './run-row.ts';
 import { COUNTER_TABLES } from './schema.ts';

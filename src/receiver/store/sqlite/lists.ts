@@ -1,7 +1,7 @@
-import { cursorOf, PAGE_ITEMS, positionOf } from '../../query/cursor.ts';
-import type { ListQuery, Page, Ranged, SortKey } from '../../query/query.ts';
-import { factsIn, outlineOf, type PayloadFacts, previewsIn, summaryOf } from '../run-summary.ts';
-import type { RunOutline, RunSummary } from '../run-view.ts';
+import { cursorOf, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
+import type { ListQuery, Page, Ranged, SortKey } from '../../domain/query.ts';
+import type { RunOutline, RunSummary } from '../../domain/run-view.ts';
+import { factsIn, outlineOf, type PayloadFacts, previewsIn, summaryOf } from '../../domain/summary.ts';
 import type { RunFields } from '../store.ts';
 import { idText, type SqliteConnection, type SqlValue } from './database.ts';
 import { readPayload } from './payloads.ts';

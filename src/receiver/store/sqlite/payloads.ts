@@ -1,7 +1,7 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { Attachment } from '../../../run/record.ts';
-import { type PayloadFacts, previewsIn, usageFacts } from '../run-summary.ts';
-import { PAYLOAD_FIELDS, type PayloadField } from '../run-view.ts';
+import { PAYLOAD_FIELDS, type PayloadField } from '../../domain/run-view.ts';
+import { type PayloadFacts, previewsIn, usageFacts } from '../../domain/summary.ts';
 import type { RunOperation } from '../store.ts';
 import type { SqliteConnection } from './database.ts';
 

@@ -1,6 +1,6 @@
-import type { Prices } from '../prices.ts';
-import { sumOfUsage, USAGE_KEYS } from '../run-summary.ts';
-import type { Usage } from '../run-view.ts';
+import type { Prices } from '../../domain/prices.ts';
+import type { Usage } from '../../domain/run-view.ts';
+import { sumOfUsage, USAGE_KEYS } from '../../domain/summary.ts';
 import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import { COUNTS_USAGE, countedUsageIn, type RunRow, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';

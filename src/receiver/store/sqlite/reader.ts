@@ -1,6 +1,6 @@
 import type { Attachment } from '../../../run/record.ts';
 import { isoTimestamp } from '../../../run/time.ts';
-import type { Feedback } from '../../feedback/feedback.ts';
+import type { Feedback } from '../../domain/feedback.ts';
 import type {
   ListQuery,
   Page,
@@ -12,10 +12,7 @@ import type {
   SuggestionQuery,
   ThreadQuery,
   TimeRange,
-} from '../../query/query.ts';
-import type { StoredKey } from '../key-store.ts';
-import { ALL_TIMES, filterOf, type RunFilter, singleValueOf } from '../run-filter.ts';
-import { derivedOrder, inOrder, startUsOf, type TreeNode } from '../run-tree.ts';
+} from '../../domain/query.ts';
 import {
   type AttachmentInfo,
   PAYLOAD_FIELDS,
@@ -25,7 +22,10 @@ import {
   type RunSummary,
   type ThreadSummary,
   type TraceSummary,
-} from '../run-view.ts';
+} from '../../domain/run-view.ts';
+import { derivedOrder, inOrder, startUsOf, type TreeNode } from '../../domain/tree.ts';
+import { ALL_TIMES, filterOf, type RunFilter, singleValueOf } from '../../filter/match.ts';
+import type { StoredKey } from '../key-store.ts';
 import type { Changes, Removal, RemovalTarget, RevokedToken, Scope, TokenSecret } from '../store.ts';
 import { defineFilterFunctions, SqlFilter } from './conditions.ts';
 import { idBytes, idText, type Row, type SqliteConnection, type SqlValue } from './database.ts';

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { grouped } from '../grouped.ts';
+import { grouped } from '../../domain/grouped.ts';
 import type { Removal, RemovalTarget, Scope } from '../store.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import { all, type Condition, ofProject } from './lists.ts';

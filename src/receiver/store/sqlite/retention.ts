@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Ages, ProjectAges } from '../ages.ts';
+import type { Ages, ProjectAges } from '../../domain/ages.ts';
 import type { Counters } from './counters.ts';
 import { idText, type SqliteConnection } from './database.ts';
 import { EVICTED } from './schema.ts';

@@ -1,7 +1,7 @@
 import { isoTimestamp, parseIsoTimestamp } from '../../../run/time.ts';
-import { projectOf } from '../run-filter.ts';
-import { countsUsage, MODEL_TYPES, type SmallFields, USAGE_KEYS } from '../run-summary.ts';
-import type { RunStatus, RunSummary, Usage } from '../run-view.ts';
+import type { RunStatus, RunSummary, Usage } from '../../domain/run-view.ts';
+import { countsUsage, MODEL_TYPES, type SmallFields, USAGE_KEYS } from '../../domain/summary.ts';
+import { projectOf } from '../../filter/match.ts';
 import { idText } from './database.ts';
 
 /** A row of the table `runs`. `start_us` and the columns after it are null until the run is visible. */

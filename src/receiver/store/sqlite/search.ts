@@ -1,4 +1,4 @@
-import { indexText, isFound, runWords, type Search, wordsOf } from '../search-words.ts';
+import { indexText, isFound, runWords, type Search, wordsOf } from '../../domain/search-words.ts';
 import type { RunFields } from '../store.ts';
 import type { SqliteConnection } from './database.ts';
 import type { Condition } from './lists.ts';

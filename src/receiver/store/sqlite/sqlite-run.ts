@@ -1,6 +1,6 @@
-import { type Prices, withCost } from '../prices.ts';
-import { factsIn, merged, type SmallFields, type StoredFacts, summaryOf } from '../run-summary.ts';
-import { type SpanKeys, spanKeysOf } from '../run-tree.ts';
+import { type Prices, withCost } from '../../domain/prices.ts';
+import { factsIn, merged, type SmallFields, type StoredFacts, summaryOf } from '../../domain/summary.ts';
+import { type SpanKeys, spanKeysOf } from '../../domain/tree.ts';
 import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import { type EncodedOperation, type EncodedPayload, writePayload } from './payloads.ts';

@@ -12,12 +12,20 @@ import {
   WHOLE_FROM_1,
   wholeFrom,
 } from '../../../config/checker.ts';
-import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, ThreadQuery } from '../../query/query.ts';
-import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../ages.ts';
+import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
+import { checkedPrices, type Prices } from '../../domain/prices.ts';
+import type {
+  ListQuery,
+  Page,
+  Ranged,
+  RunQuery,
+  Statistics,
+  StatisticsQuery,
+  ThreadQuery,
+} from '../../domain/query.ts';
+import type { RunSummary, ThreadSummary, TraceSummary } from '../../domain/run-view.ts';
+import { singleValueOf } from '../../filter/match.ts';
 import type { KeyStore } from '../key-store.ts';
-import { checkedPrices, type Prices } from '../prices.ts';
-import { singleValueOf } from '../run-filter.ts';
-import type { RunSummary, ThreadSummary, TraceSummary } from '../run-view.ts';
 import {
   type Removal,
   type RemovalTarget,

@@ -1,11 +1,11 @@
-import type { Comparison, FilterNode } from '../../query/filter.ts';
-import type { GroupKey, Ranged, Statistics, StatisticsQuery, TimeRange } from '../../query/query.ts';
-import { metadataKeyOf } from '../../query/query-keys.ts';
-import { latenciesOf } from '../latencies.ts';
-import type { RunFilter } from '../run-filter.ts';
-import type { RunStatus } from '../run-view.ts';
-import { countedOf, type FeedbackSums, groupsInJson, StatisticsTally, usageSumsOf } from '../statistics.ts';
-import type { StartRange } from '../time-buckets.ts';
+import { latenciesOf } from '../../domain/latencies.ts';
+import type { GroupKey, Ranged, Statistics, StatisticsQuery, TimeRange } from '../../domain/query.ts';
+import { metadataKeyOf } from '../../domain/query-keys.ts';
+import type { RunStatus } from '../../domain/run-view.ts';
+import { countedOf, type FeedbackSums, groupsInJson, StatisticsTally, usageSumsOf } from '../../domain/statistics.ts';
+import type { StartRange } from '../../domain/time-buckets.ts';
+import type { Comparison, FilterNode } from '../../filter/filter.ts';
+import type { RunFilter } from '../../filter/match.ts';
 import { conditionOf, ofText } from './conditions.ts';
 import {
   COUNTERS,

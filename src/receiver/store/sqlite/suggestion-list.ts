@@ -1,5 +1,5 @@
-import type { Suggestion, SuggestionQuery } from '../../query/query.ts';
-import { SUGGESTED_RUNS_MAX, suggestedMetadata, suggestionsOf } from '../suggestions.ts';
+import type { Suggestion, SuggestionQuery } from '../../domain/query.ts';
+import { SUGGESTED_RUNS_MAX, suggestedMetadata, suggestionsOf } from '../../domain/suggestions.ts';
 import type { Row, SqliteConnection } from './database.ts';
 import type { Condition } from './lists.ts';
 import { fieldsOf, type SelectedRun } from './run-row.ts';

@@ -1,7 +1,7 @@
-import type { FeedbackFigures } from '../../feedback/feedback.ts';
-import type { Page, Ranged, ThreadQuery } from '../../query/query.ts';
-import type { RunStatus, RunSummary, ThreadSummary } from '../run-view.ts';
-import { type Turn, threadSummaryOf } from '../thread-summary.ts';
+import type { FeedbackFigures } from '../../domain/feedback.ts';
+import type { Page, Ranged, ThreadQuery } from '../../domain/query.ts';
+import type { RunStatus, RunSummary, ThreadSummary } from '../../domain/run-view.ts';
+import { type Turn, threadSummaryOf } from '../../domain/thread-summary.ts';
 import type { Row, SqliteConnection } from './database.ts';
 import { all, type Condition, RUN_SORTS, rowsOfPage, summaryIn } from './lists.ts';
 import { SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { type ErrorCode, RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
-import type { Prices } from '../prices.ts';
+import type { Prices } from '../../domain/prices.ts';
 import { StoreError } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import type { StoreOwner } from './file.ts';

@@ -1,6 +1,6 @@
-import type { Feedback } from '../../feedback/feedback.ts';
-import type { PayloadField } from '../run-view.ts';
-import { PAYLOAD_FIELDS } from '../run-view.ts';
+import type { Feedback } from '../../domain/feedback.ts';
+import type { PayloadField } from '../../domain/run-view.ts';
+import { PAYLOAD_FIELDS } from '../../domain/run-view.ts';
 import type { RunFields, RunOperation } from '../store.ts';
 import { DEFAULT_SCOPE } from '../store.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';

@@ -1,6 +1,6 @@
-import type { Feedback } from '../../feedback/feedback.ts';
-import type { Prices } from '../prices.ts';
-import { RemovedIds } from '../removal.ts';
+import type { Feedback } from '../../domain/feedback.ts';
+import type { Prices } from '../../domain/prices.ts';
+import { RemovedIds } from '../../domain/removal.ts';
 import { ATTACHMENTS_MAX, type RemovalTarget, type Scope, StoreError, type TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { Counters } from './counters.ts';

@@ -1,0 +1,48 @@
+import { diagnostics } from '../../base/diagnostics.ts';
+import { clearTimer, setTimer } from '../../platform/timers.ts';
+import type { Feedback } from '../domain/feedback.ts';
+import type { Scope, Store } from '../store/store.ts';
+
+/**
+ * Maximum time to wait for the run that feedback belongs to, in milliseconds. Clients send runs in batches, so a run
+ * may arrive after its feedback.
+ */
+const ARRIVAL_MS = 1_000;
+
+/**
+ * Stores feedback if its run is already stored or arrives within one second. Returns whether the feedback was stored.
+ */
+export async function addFeedback(store: Store, scope: Scope, feedback: Feedback): Promise<boolean> {
+  let notify = (): void => {};
+  let isOver = false;
+  const unsubscribe = store.subscribe(scope, () => notify());
+  const timer = setTimer(() => {
+    isOver = true;
+    notify();
+  }, ARRIVAL_MS);
+  try {
+    for (;;) {
+      // Start listening before calling the store, so that no change is missed.
+      const change = new Promise<void>((resolve) => {
+        notify = resolve;
+      });
+      if (await store.addFeedback(scope, feedback)) return true;
+      if (isOver) return false;
+      await change;
+    }
+  } finally {
+    clearTimer(timer);
+    unsubscribe();
+  }
+}
+
+/** Stores all feedback in a batch. Logs feedback whose run is missing. Returns the number of stored feedback items. */
+export async function addFeedbackBatch(store: Store, scope: Scope, feedback: readonly Feedback[]): Promise<number> {
+  const isStored = await Promise.all(feedback.map((one) => addFeedback(store, scope, one)));
+  const missing = feedback.filter((_, index) => !isStored[index]);
+  if (missing[0] !== undefined) {
+    const others = missing.length === 1 ? '' : ` and ${missing.length - 1} more`;
+    diagnostics.warn(`dropped feedback on runs that are not stored: ${missing[0].run_id}${others}`);
+  }
+  return feedback.length - missing.length;
+}

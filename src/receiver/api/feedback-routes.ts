@@ -1,0 +1,223 @@
+import type { IncomingMessage } from 'node:http';
+import type { Feedback, FeedbackToken } from '../domain/feedback.ts';
+import { HttpError } from '../http/http-error.ts';
+import { checkProject } from '../http/project-scope.ts';
+import { type Call, type Route, type RouteResponse, readJson } from '../http/route.ts';
+import { uuid } from '../http/run-fields.ts';
+import { parsed, refuseUnknownParameters, validated } from '../http/validation.ts';
+import { addFeedback } from './add-feedback.ts';
+import {
+  FEEDBACK_BYTES_MAX,
+  feedbackOf,
+  isExpired,
+  readFeedback,
+  readFeedbackInput,
+  readFeedbackQuery,
+  readTokens,
+} from './feedback-fields.ts';
+
+const PAGE_ITEMS = 100;
+const PAGE_ITEMS_MAX = 1_000;
+
+const TOKENS = '/feedback/tokens';
+const TOKEN = `${TOKENS}/:id`;
+
+/** Documented HTTP routes for feedback tokens. */
+export const tokenRoutes: readonly Route[] = [
+  { method: 'POST', path: TOKENS, admission: 'write', handle: createTokens },
+  { method: 'DELETE', path: TOKENS, admission: 'write', handle: revokeTokens },
+  { method: 'DELETE', path: TOKEN, admission: 'write', handle: revokeToken },
+  { method: 'POST', path: TOKEN, admission: 'anyone', handle: (call) => forAnyone(postWithToken(call)) },
+  { method: 'GET', path: TOKEN, admission: 'anyone', handle: (call) => forAnyone(getWithToken(call)) },
+  { method: 'OPTIONS', path: TOKEN, admission: 'anyone', handle: () => PREFLIGHT },
+];
+
+/** HTTP routes that LangSmith clients use to send feedback without a token. */
+export const feedbackRoutes: readonly Route[] = [
+  { method: 'POST', path: '/feedback', admission: 'write', handle: postFeedback },
+  { method: 'GET', path: '/feedback', handle: listFeedback },
+];
+
+export async function postFeedback(call: Call): Promise<RouteResponse> {
+  const feedback = readFeedback(await readJson(call, FEEDBACK_BYTES_MAX), ['body']);
+  await checkProject(call, [feedback.run_id]);
+  if (!(await call.store.addFeedback(call.scope, feedback))) throw withoutRun(feedback.run_id);
+  return { status: 200, body: feedback };
+}
+
+const PAGE_PARAMETERS: readonly string[] = ['offset', 'limit'];
+
+async function listFeedback({ store, scope, search }: Call): Promise<RouteResponse> {
+  // LangSmith clients may send `source`. The receiver accepts `source`, but does not store it.
+  refuseUnknownParameters(search, ['run', 'key', 'source', ...PAGE_PARAMETERS]);
+  const ids = idsIn(search, 'run');
+  const all = await Promise.all(ids.map(async (id) => (await store.details(scope, id))?.feedback ?? []));
+  const keys = search.getAll('key');
+  const found = all.flat().filter(({ key }) => keys.length === 0 || keys.includes(key));
+  return { status: 200, body: itemsOfPage(found, search) };
+}
+
+async function createTokens(call: Call): Promise<RouteResponse> {
+  const body = await readJson(call, FEEDBACK_BYTES_MAX);
+  const tokens = readTokens(body, call.scope.tenant);
+  await checkProject(
+    call,
+    tokens.map(({ run_id }) => run_id),
+  );
+  const created = await Promise.all(tokens.map((token) => tokenBody(token, call)));
+  return { status: 200, body: Array.isArray(body) ? created : created[0] };
+}
+
+/** Revokes all tokens of a run. Tokens that are created later are valid. */
+async function revokeTokens(call: Call): Promise<RouteResponse> {
+  const { search, store, scope } = call;
+  refuseUnknownParameters(search, ['run_id']);
+  const [runId = ''] = idsIn(search, 'run_id');
+  await checkProject(call, [runId]);
+  await store.revokeTokens(scope, runId, Date.now());
+  return { status: 200, body: { run_id: runId } };
+}
+
+async function revokeToken(call: Call): Promise<RouteResponse> {
+  const { store, scope } = call;
+  const token = await call.tokens.read(call.parameters.id ?? '');
+  if (token?.tenant !== scope.tenant) throw unknownToken();
+  await checkProject(call, [token.run_id]);
+  await store.revokeTokens(scope, token.id, Date.now());
+  return { status: 200, body: { id: token.id } };
+}
+
+/**
+ * Returns all values of a URL parameter. Throws an HTTP 422 error if the parameter is missing or a value is not a UUID.
+ */
+function idsIn(search: URLSearchParams, parameter: string): string[] {
+  const [ids, loc] = [search.getAll(parameter), ['query', parameter]];
+  if (ids.length === 0) throw new HttpError(422, [{ loc, msg: `\`${parameter}\` is missing`, type: 'missing' }]);
+  return ids.map((id) => validated(uuid(true), id, loc));
+}
+
+/** Returns the response body for a feedback token. The token's URL starts with the receiver's public URL. */
+async function tokenBody(token: FeedbackToken, { tokens, access, request: { headers } }: Call): Promise<object> {
+  const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http';
+  const base = access.publicUrl ?? `${scheme}://${headers.host}`;
+  const { id, expires_at, feedback_key } = token;
+  return { id, url: `${base}/api/v1/feedback/tokens/${await tokens.sign(token)}`, expires_at, feedback_key };
+}
+
+async function postWithToken(call: Call): Promise<RouteResponse> {
+  const token = await tokenOf(call);
+  const isForm = isConfirmation(call.request);
+  const input = isForm
+    ? readFeedbackQuery(call.search, call.strict)
+    : readFeedbackInput(await readJson(call, FEEDBACK_BYTES_MAX), call.strict);
+  const answer = await store(call, token, input);
+  return isForm ? htmlPage('Thank you', '<p>Thank you.</p>') : answer;
+}
+
+async function getWithToken(call: Call): Promise<RouteResponse> {
+  const token = await tokenOf(call);
+  const input = readFeedbackQuery(call.search, call.strict);
+  return isPreview(call.request) ? CONFIRMATION : store(call, token, input);
+}
+
+/** Reads the token in the path. Throws an HttpError if the token is not valid. */
+async function tokenOf({ parameters, tokens, access, store }: Call): Promise<FeedbackToken> {
+  const token = await tokens.read(parameters.id ?? '');
+  if (token === undefined || !access.isTenant(token.tenant)) throw unknownToken();
+  if (isExpired(token)) throw new HttpError(410, `The feedback token expired at ${token.expires_at}`);
+  const revokedMs = await store.tokensRevokedMs(token, [token.id, token.run_id]);
+  if (revokedMs !== undefined && token.created_ms <= revokedMs) {
+    throw new HttpError(410, 'The feedback token has been revoked');
+  }
+  return token;
+}
+
+function unknownToken(): HttpError {
+  return new HttpError(404, 'The feedback token does not exist');
+}
+
+async function store(call: Call, token: FeedbackToken, input: Partial<Feedback>): Promise<RouteResponse> {
+  const { tenant, run_id: runId, feedback_key: key, feedback_id: id } = token;
+  if (!(await addFeedback(call.store, { tenant }, feedbackOf(input, runId, key, id)))) throw withoutRun(runId);
+  return { status: 200, body: { id, key } };
+}
+
+function withoutRun(runId: string): HttpError {
+  return new HttpError(404, `The run ${runId} has not arrived or is no longer stored`);
+}
+
+/** Matches the user agents of link preview bots that do not request HTML. */
+const PREVIEW_AGENTS = new RegExp(
+  [
+    'slackbot|slack-imgproxy|twitterbot|facebookexternalhit|facebot|linkedinbot|discordbot|telegrambot|whatsapp',
+    'skypeuripreview|microsoftpreview|bingpreview|bingbot|googlebot|applebot|redditbot|pinterestbot|mastodon',
+    'iframely|embedly|vkshare',
+  ].join('|'),
+  'i',
+);
+
+/** Returns whether a link preview bot or a mail scanner may have sent the GET request. */
+function isPreview({ headers }: IncomingMessage): boolean {
+  const purpose = headers['sec-purpose'] ?? headers.purpose ?? headers['x-purpose'] ?? headers['x-moz'];
+  if (purpose !== undefined || PREVIEW_AGENTS.test(headers['user-agent'] ?? '')) return true;
+  return /\btext\/html\b/i.test(headers.accept ?? '');
+}
+
+/**
+ * Returns whether the confirmation form sent the POST request. The confirmation form has no fields, but its URL
+ * contains the query string of the feedback link.
+ */
+function isConfirmation({ headers }: IncomingMessage): boolean {
+  const isUrlEncoded = /^application\/x-www-form-urlencoded\b/i.test(headers['content-type'] ?? '');
+  return isUrlEncoded && headers['content-length'] === '0';
+}
+
+const CONFIRMATION: RouteResponse = htmlPage(
+  'Send feedback',
+  '<form method="post"><p>Send this feedback?</p><button>Send</button></form>',
+);
+
+function htmlPage(title: string, body: string): RouteResponse {
+  return {
+    status: 200,
+    content: `<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title>${body}</html>\n`,
+    headers: { 'content-type': 'text/html; charset=utf-8' },
+  };
+}
+
+/** Headers for all responses to requests with a feedback token. Web pages from any origin may use a feedback token. */
+const FOR_ANYONE: Readonly<Record<string, string>> = {
+  'access-control-allow-origin': '*',
+  'cross-origin-resource-policy': 'cross-origin',
+};
+
+const PREFLIGHT: RouteResponse = {
+  status: 200,
+  body: {},
+  headers: {
+    ...FOR_ANYONE,
+    'access-control-allow-methods': 'GET, POST, OPTIONS',
+    'access-control-allow-headers': 'content-type',
+    'access-control-max-age': '86400',
+  },
+};
+
+async function forAnyone(answering: Promise<RouteResponse>): Promise<RouteResponse> {
+  try {
+    const answer = await answering;
+    return { ...answer, headers: { ...answer.headers, ...FOR_ANYONE } };
+  } catch (error) {
+    if (!(error instanceof HttpError)) throw error;
+    throw new HttpError(error.status, error.detail, { ...error.headers, ...FOR_ANYONE });
+  }
+}
+
+const wholeNumber = parsed('a whole number from 0', (value) =>
+  /^\d{1,9}$/.test(String(value)) ? Number(value) : undefined,
+);
+
+function itemsOfPage<Item>(items: readonly Item[], search: URLSearchParams): Item[] {
+  const offset = validated(wholeNumber, search.get('offset') ?? '0', ['query', 'offset']);
+  const limit = validated(wholeNumber, search.get('limit') ?? `${PAGE_ITEMS}`, ['query', 'limit']);
+  return items.slice(offset, offset + Math.min(limit, PAGE_ITEMS_MAX));
+}

@@ -1,0 +1,83 @@
+import type { ExportQuery, Ranged, RunQuery } from '../domain/query.ts';
+import type { RunSummary, TraceSummary } from '../domain/run-view.ts';
+import { ALL_TIMES, projectOf, timesOf } from '../filter/match.ts';
+import type { Scope, Store } from '../store/store.ts';
+import { exportedLines } from './trace-export.ts';
+
+/**
+ * Yields runs or traces as text. JSON lines contain one complete run each. CSV contains the fields of the list: one row
+ * for each run or trace, latest start first.
+ */
+export function exported(
+  store: Store,
+  scope: Scope,
+  { list = 'runs', format, ...query }: Ranged<ExportQuery>,
+): AsyncIterable<string> {
+  if (format === 'csv') return csvOf(list, pagesOf(store, scope, list, query));
+  return list === 'runs' ? exportedLines(store, scope, query) : linesOfTraces(store, scope, query);
+}
+
+type Item = RunSummary & Partial<Pick<TraceSummary, 'trace'>>;
+
+/** Number of rows per page. Other queries wait while a page is read, so the pages are small. */
+const PAGE_ITEMS = 250;
+
+async function* pagesOf(
+  store: Store,
+  scope: Scope,
+  list: 'runs' | 'traces',
+  { limit = Number.POSITIVE_INFINITY, ...query }: Ranged<RunQuery>,
+): AsyncGenerator<readonly Item[]> {
+  let cursor: string | undefined;
+  for (let left = limit; left > 0; left -= PAGE_ITEMS) {
+    const pageQuery = { ...query, limit: Math.min(left, PAGE_ITEMS), ...(cursor !== undefined && { cursor }) };
+    const page = await (list === 'traces' ? store.traces(scope, pageQuery) : store.list(scope, pageQuery));
+    yield page.items;
+    cursor = page.next;
+    if (cursor === undefined) return;
+  }
+}
+
+async function* linesOfTraces(store: Store, scope: Scope, query: Ranged<RunQuery>): AsyncGenerator<string> {
+  for await (const traces of pagesOf(store, scope, 'traces', query)) {
+    for (const { trace_id: traceId } of traces) yield* exportedLines(store, scope, { traceId, range: ALL_TIMES });
+  }
+}
+
+const COLUMNS =
+  'start_time end_time latency_ms status name run_type model project user thread input_tokens output_tokens total_tokens total_cost error tags inputs_preview outputs_preview id trace_id';
+const TRACE_COLUMNS = `${COLUMNS} runs errors feedback`;
+
+/** Returns the values of the columns that differ from the fields of the item. */
+function derivedValues(item: Item): Record<string, string | number | undefined> {
+  const { tags, trace, usage } = item;
+  const { latencyUs } = timesOf(item);
+  const feedback = trace?.feedback?.map(({ key, count, average_score: score }) => `${key}: ${score ?? count}`);
+  return {
+    latency_ms: latencyUs && latencyUs / 1_000,
+    project: projectOf(item),
+    ...(trace?.usage ?? usage),
+    tags: tags?.join(', '),
+    runs: trace?.runs,
+    errors: trace?.errors,
+    feedback: feedback?.join(', '),
+  };
+}
+
+/** Yields CSV as described in RFC 4180. */
+async function* csvOf(list: 'runs' | 'traces', pages: AsyncIterable<readonly Item[]>): AsyncGenerator<string> {
+  const columns = (list === 'traces' ? TRACE_COLUMNS : COLUMNS).split(' ');
+  const lineOf = (row: Readonly<Record<string, unknown>>) =>
+    `${columns.map((name) => quoted(row[name])).join(',')}\r\n`;
+  yield `${columns.join(',')}\r\n`;
+  for await (const items of pages) yield items.map((item) => lineOf({ ...item, ...derivedValues(item) })).join('');
+}
+
+/** Spreadsheets evaluate a text that begins with one of these characters as a formula. */
+const FORMULA = /^[=+\-@\t\r\n]/;
+
+function quoted(value: unknown): string {
+  if (typeof value !== 'string') return `${value ?? ''}`;
+  const text = FORMULA.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

@@ -1,0 +1,222 @@
+import type { Socket } from 'node:net';
+import { messageOf } from '../../base/text.ts';
+import type { Page, ThreadTurns } from '../domain/query.ts';
+import { PAYLOAD_FIELDS } from '../domain/run-view.ts';
+import { ALL_TIMES, ranged } from '../filter/match.ts';
+import { changeStream } from '../http/change-stream.ts';
+import { HttpError } from '../http/http-error.ts';
+import { jsonPieces } from '../http/json-pieces.ts';
+import { type Call, idOf, type Route, type RouteResponse } from '../http/route.ts';
+import { refuseUnknownParameters } from '../http/validation.ts';
+import { postFeedback } from './feedback-routes.ts';
+import { exported } from './list-export.ts';
+import { perfettoEvents } from './perfetto.ts';
+import {
+  readExportQuery,
+  readListQuery,
+  readStatisticsQuery,
+  readSuggestionQuery,
+  readThreadQuery,
+  readTurnQuery,
+} from './run-query.ts';
+import { exportPieces } from './trace-export.ts';
+import { importTrace } from './trace-import.ts';
+
+export const queryRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/query/projects',
+    handle: async ({ store, scope, search }) => {
+      refuseUnknownParameters(search, []);
+      return { status: 200, body: { items: await store.projects(scope, ALL_TIMES) } };
+    },
+  },
+  {
+    method: 'GET',
+    path: '/query/traces',
+    handle: ({ store, scope, search }) => pageResponse(store.traces(scope, ranged(readListQuery(search)))),
+  },
+  {
+    method: 'GET',
+    path: '/query/threads',
+    handle: ({ store, scope, search }) => pageResponse(store.threads(scope, ranged(readThreadQuery(search)))),
+  },
+  {
+    method: 'GET',
+    path: '/query/threads/:id',
+    handle: (call) => pageResponse(turnsOf(call)),
+  },
+  {
+    method: 'GET',
+    path: '/query/runs',
+    handle: ({ store, scope, search }) => pageResponse(store.list(scope, ranged(readListQuery(search)))),
+  },
+  {
+    method: 'GET',
+    path: '/query/traces/:id',
+    handle: async (call) => {
+      const id = idOf(call);
+      const { store, scope } = call;
+      const [items, feedback] = await Promise.all([store.outline(scope, id), store.feedback(scope, id)]);
+      if (items.length === 0) throw unknown('trace', id);
+      return { status: 200, content: () => jsonPieces({ feedback }, 'items', items) };
+    },
+  },
+  {
+    method: 'GET',
+    path: '/query/traces/:id/export',
+    handle: async (call) => {
+      const id = idOf(call);
+      const format = call.search.get('format') ?? 'runspan';
+      const write = WRITERS.get(format);
+      if (write === undefined) {
+        throw new HttpError(422, [{ loc: ['query', 'format'], msg: 'Expected runspan or perfetto', type: 'value' }]);
+      }
+      const content = await write(call, id);
+      if (content === undefined) throw unknown('trace', id);
+      const file = `trace-${id}.${format === 'runspan' ? '' : `${format}.`}json`;
+      return { status: 200, content, headers: { 'content-disposition': `attachment; filename="${file}"` } };
+    },
+  },
+  {
+    method: 'GET',
+    path: '/query/export',
+    handle: ({ store, scope, search }) => {
+      const query = ranged(readExportQuery(search));
+      const { list = 'runs', format = 'jsonl' } = query;
+      const headers = {
+        'content-type': format === 'csv' ? 'text/csv; charset=utf-8; header=present' : 'application/jsonl',
+        'content-disposition': `attachment; filename="${list}.${format}"`,
+      };
+      return { status: 200, headers, content: () => exported(store, scope, query) };
+    },
+  },
+  {
+    method: 'POST',
+    path: '/query/import',
+    admission: 'admin',
+    handle: async (call) => ({ status: 200, body: await importTrace(call) }),
+  },
+  {
+    method: 'GET',
+    path: '/query/runs/:id',
+    handle: async (call) => {
+      const id = idOf(call);
+      const run = await call.store.details(call.scope, id);
+      if (run === undefined) throw unknown('run', id);
+      return { status: 200, body: run };
+    },
+  },
+  {
+    method: 'GET',
+    path: '/query/runs/:id/:field',
+    handle: async (call) => {
+      const id = idOf(call);
+      const field = PAYLOAD_FIELDS.find((one) => one === call.parameters.field);
+      if (field === undefined) {
+        throw new HttpError(404, `No route matches /query/runs/${id}/${call.parameters.field}`);
+      }
+      const content = await call.store.payload(call.scope, id, field);
+      if (content === undefined) throw new HttpError(404, `Run ${id} is not stored, or has no ${field}`);
+      return { status: 200, content };
+    },
+  },
+  { method: 'POST', path: '/query/feedback', admission: 'write', handle: postFeedback },
+  {
+    method: 'GET',
+    path: '/query/statistics',
+    handle: async ({ store, scope, search }) => ({
+      status: 200,
+      body: await store.statistics(scope, ranged(readStatisticsQuery(search))),
+    }),
+  },
+  {
+    method: 'GET',
+    path: '/query/suggestions',
+    handle: async ({ store, scope, search }) => ({
+      status: 200,
+      body: { items: await store.suggestions(scope, readSuggestionQuery(search)) },
+    }),
+  },
+  {
+    method: 'GET',
+    path: '/query/changes',
+    handle: ({ request, store, scope, streams, access }) => {
+      countStream(streams, request.socket);
+      const last = request.headers['last-event-id'];
+      const cursor = typeof last === 'string' ? last : undefined;
+      return {
+        status: 200,
+        headers: { 'content-type': 'text/event-stream' },
+        content: (ended) => changeStream(store, scope, cursor, ended, () => access.isAdmitted(request, 'read')),
+      };
+    },
+  },
+];
+
+/**
+ * Maximum number of open change streams. Each stream uses one of the server's 1,000 connections. The other connections
+ * are reserved for clients that send runs.
+ */
+const STREAMS_MAX = 100;
+const STREAM_RETRY_S = 5;
+
+/**
+ * Counts a change stream as open until its connection closes. Throws an HTTP 503 error if too many streams are open.
+ */
+function countStream(streams: Set<Socket>, socket: Socket): void {
+  if (streams.size >= STREAMS_MAX) {
+    const detail = `All ${STREAMS_MAX} change streams are in use: close a page, or try again later`;
+    throw new HttpError(503, detail, { 'retry-after': `${STREAM_RETRY_S}` });
+  }
+  streams.add(socket);
+  socket.once('close', () => streams.delete(socket));
+}
+
+/** Returns the summary of a thread, and a page of its turns. */
+async function turnsOf({ store, scope, search, parameters: { id: thread = '' } }: Call): Promise<ThreadTurns> {
+  const query = readTurnQuery(search);
+  const threadQuery = { thread, ...(query.project !== undefined && { project: query.project }) };
+  const [threads, turns] = await Promise.all([
+    store.threads(scope, ranged(threadQuery)),
+    store.traces(scope, ranged({ thread, order: 'ascending', ...query })),
+  ]);
+  const [summary] = threads.items;
+  if (summary === undefined) throw unknown('thread', thread);
+  return { summary, ...turns };
+}
+
+/** Responds with a page of results, or with status 422 if the store rejects the cursor. */
+async function pageResponse(page: Promise<Page<unknown>>): Promise<RouteResponse> {
+  try {
+    return { status: 200, body: await page };
+  } catch (error) {
+    if ((error as { code?: unknown } | null)?.code !== 'RUNSPAN_INVALID_OPTION') throw error;
+    throw new HttpError(422, [{ loc: ['query', 'cursor'], msg: messageOf(error), type: 'value' }]);
+  }
+}
+
+type Writer = (call: Call, traceId: string) => Promise<RouteResponse['content']>;
+
+const WRITERS: ReadonlyMap<string, Writer> = new Map<string, Writer>([
+  [
+    'runspan',
+    async ({ store, scope }, traceId) => {
+      const pieces = await exportPieces(store, scope, traceId);
+      return pieces && (() => pieces);
+    },
+  ],
+  [
+    'perfetto',
+    async ({ store, scope }, traceId) => {
+      const outline = await store.outline(scope, traceId);
+      if (outline.length === 0) return undefined;
+      const events = perfettoEvents(outline.map((text) => JSON.parse(text)));
+      return () => jsonPieces({ displayTimeUnit: 'ms' }, 'traceEvents', events);
+    },
+  ],
+]);
+
+function unknown(what: string, id: string): HttpError {
+  return new HttpError(404, `The ${what} ${id} is not stored`);
+}

@@ -1,0 +1,78 @@
+import { PAYLOAD_FIELDS, type StoredRun } from '../domain/run-view.ts';
+import { ALL_TIMES } from '../filter/match.ts';
+import type { RunOperation, Scope, Store } from '../store/store.ts';
+import { withoutDerivedPlace } from './trace-import.ts';
+
+/** Number of runs, and length of their JSON text, to store at once. */
+const BATCH_RUNS = 1_000;
+const BATCH_LENGTH = 16 * 1024 * 1024;
+/** Number of traces whose feedback is copied at the same time. */
+const FEEDBACK_TRACES = 20;
+
+/** Matches runs whose numbers `JSON.parse` may round. */
+const MAY_BE_ROUNDED = /\d{16}/;
+
+interface CopiedCounts {
+  runs: number;
+  traces: number;
+  feedback: number;
+}
+
+/**
+ * Copies all visible runs of a scope with their attachments and feedback to another store. Copying runs again changes
+ * nothing. Calls `report` with the number of copied runs after each batch.
+ */
+export async function copyRuns(
+  from: Store,
+  to: Store,
+  scope: Scope,
+  report: (runs: number) => void,
+): Promise<CopiedCounts> {
+  const counts: CopiedCounts = { runs: 0, traces: 0, feedback: 0 };
+  let batch: RunOperation[] = [];
+  let length = 0;
+  let lastTraceId: string | undefined;
+  /** Traces whose last run is in the batch. */
+  let complete: string[] = [];
+  const copyFeedback = async (traceId: string): Promise<void> => {
+    for (const feedback of await from.feedback(scope, traceId)) {
+      if (await to.addFeedback(scope, feedback)) counts.feedback += 1;
+    }
+  };
+  const write = async (): Promise<void> => {
+    await to.apply(scope, batch);
+    for (let at = 0; at < complete.length; at += FEEDBACK_TRACES) {
+      await Promise.all(complete.slice(at, at + FEEDBACK_TRACES).map(copyFeedback));
+    }
+    counts.runs += batch.length;
+    counts.traces += complete.length;
+    report(counts.runs);
+    [batch, length, complete] = [[], 0, []];
+  };
+  for await (const text of from.runs(scope, { range: ALL_TIMES })) {
+    const { attachments: infos = [], ...run } = JSON.parse(text) as StoredRun;
+    if (lastTraceId !== undefined && run.trace_id !== lastTraceId) complete.push(lastTraceId);
+    lastTraceId = run.trace_id;
+    if (batch.length >= BATCH_RUNS || length >= BATCH_LENGTH) await write();
+    const { id, ...fields } = { ...withoutDerivedPlace(run), id: run.id };
+    const attachments = await Promise.all(infos.map(({ name }) => from.attachment(scope, id, name)));
+    batch.push({
+      kind: 'post',
+      id,
+      fields,
+      ...(MAY_BE_ROUNDED.test(text) && { texts: await payloadsOf(from, scope, id) }),
+      attachments: attachments.filter((one) => one !== undefined),
+    });
+    length += text.length + attachments.reduce((sum, one) => sum + (one?.bytes.length ?? 0), 0);
+  }
+  if (lastTraceId !== undefined) complete.push(lastTraceId);
+  await write();
+  return counts;
+}
+
+async function payloadsOf(from: Store, scope: Scope, id: string): Promise<NonNullable<RunOperation['texts']>> {
+  const texts = await Promise.all(PAYLOAD_FIELDS.map((field) => from.payload(scope, id, field)));
+  return Object.fromEntries(
+    PAYLOAD_FIELDS.flatMap((field, at) => (texts[at] === undefined ? [] : [[field, texts[at]]])),
+  );
+}

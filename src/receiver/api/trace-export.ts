@@ -1,0 +1,71 @@
+import type { Attachment } from '../../run/record.ts';
+import type { Feedback } from '../domain/feedback.ts';
+import type { Ranged, RunQuery } from '../domain/query.ts';
+import type { StoredRun } from '../domain/run-view.ts';
+import { ALL_TIMES } from '../filter/match.ts';
+import { jsonPieces } from '../http/json-pieces.ts';
+import type { Scope, Store } from '../store/store.ts';
+
+export const FORMAT = 'runspan-trace';
+export const VERSION = 1;
+
+/**
+ * Yields the JSON text of a trace in pieces. The text contains all data, with attachments in base64. Returns undefined
+ * if the trace is unknown.
+ */
+export async function exportPieces(
+  store: Store,
+  scope: Scope,
+  traceId: string,
+): Promise<AsyncIterable<string> | undefined> {
+  const runs = store.runs(scope, { traceId, range: ALL_TIMES })[Symbol.asyncIterator]();
+  const [first, feedback] = await Promise.all([runs.next(), store.feedback(scope, traceId)]);
+  if (first.done === true) return undefined;
+  const head = { format: FORMAT, version: VERSION, feedback };
+  return jsonPieces(head, 'runs', exportedRuns(store, scope, first, runs));
+}
+
+export async function exportTrace(store: Store, scope: Scope, traceId: string): Promise<string | undefined> {
+  const pieces = await exportPieces(store, scope, traceId);
+  if (pieces === undefined) return undefined;
+  let text = '';
+  for await (const piece of pieces) text += piece;
+  return text;
+}
+
+/** Yields each run that matches the query as a line of JSON, with its attachments in base64 and its feedback. */
+export async function* exportedLines(store: Store, scope: Scope, query: Ranged<RunQuery>): AsyncGenerator<string> {
+  const runs = store.runs(scope, query)[Symbol.asyncIterator]();
+  let [traceId, given]: [string, Feedback[]] = ['', []];
+  for await (const text of exportedRuns(store, scope, await runs.next(), runs)) {
+    // Clients may send payloads with line breaks between values, so the text is written again.
+    const run: StoredRun = JSON.parse(text);
+    const { id, trace_id = id } = run;
+    if (trace_id !== traceId) [traceId, given] = [trace_id, await store.feedback(scope, trace_id)];
+    const feedback = given.filter(({ run_id }) => run_id === id);
+    yield `${JSON.stringify(feedback.length === 0 ? run : { ...run, feedback })}\n`;
+  }
+}
+
+async function* exportedRuns(
+  store: Store,
+  scope: Scope,
+  first: IteratorResult<string>,
+  others: AsyncIterator<string>,
+): AsyncGenerator<string> {
+  for (let next = first; next.done !== true; next = await others.next()) {
+    // To save time, a run is parsed only if its JSON contains `"attachments":[`, which may also occur in a payload.
+    yield next.value.includes('"attachments":[') ? await withAttachments(store, scope, next.value) : next.value;
+  }
+}
+
+async function withAttachments(store: Store, scope: Scope, text: string): Promise<string> {
+  const { attachments, ...run } = JSON.parse(text) as StoredRun;
+  if (attachments === undefined) return text;
+  const stored = await Promise.all(attachments.map(({ name }) => store.attachment(scope, run.id, name)));
+  return JSON.stringify({ ...run, attachments: stored.filter((one) => one !== undefined).map(encodedAttachment) });
+}
+
+function encodedAttachment({ name, mimeType, bytes }: Attachment): { name: string; mime_type: string; data: string } {
+  return { name, mime_type: mimeType, data: Buffer.from(bytes).toString('base64') };
+}

@@ -1,0 +1,266 @@
+import type { Attachment } from '../../run/record.ts';
+import { type FilteredRun, isOfProject, projectOf, timesOf } from '../filter/match.ts';
+import type { RemovalTarget, RunFields, RunOperation, Scope } from '../store/store.ts';
+import type { Feedback, FeedbackFigures } from './feedback.ts';
+import { grouped } from './grouped.ts';
+import { type Prices, withCost } from './prices.ts';
+import {
+  type AttachmentInfo,
+  PAYLOAD_FIELDS,
+  type PayloadField,
+  type ThreadSummary,
+  type TraceSummary,
+  type Usage,
+} from './run-view.ts';
+import { countsUsage, merged, type PayloadFacts, payloadFacts, summaryOf, sumOfUsage } from './summary.ts';
+import { type Turn, threadSummaryOf } from './thread-summary.ts';
+import { type SpanKeys, spanKeysOf, type TreeNode } from './tree.ts';
+
+/** A run in memory: the merged fields of its messages, and data derived from them. */
+export class MemoryRun {
+  readonly id: string;
+  /** Sequence number of the run, in arrival order. */
+  readonly n: number;
+  readonly attachments: Map<string, Attachment> = new Map();
+  readonly feedback: Map<string, Feedback> = new Map();
+  fields: RunFields = {};
+  facts: PayloadFacts = {};
+  spans: SpanKeys = spanKeysOf({});
+  sizeBytes = 0;
+  /** The trace in which the run stays, although the runs above it have been removed. */
+  keptTraceId: string | undefined;
+  // Posts and patches are stored separately, because a late post must not replace the fields of a patch.
+  #posted: RunFields = {};
+  #patched: RunFields = {};
+
+  constructor(id: string, n: number) {
+    this.id = id;
+    this.n = n;
+  }
+
+  take({ kind, fields, attachments }: RunOperation): void {
+    if (kind === 'post') this.#posted = merged(this.#posted, fields);
+    else this.#patched = merged(this.#patched, fields);
+    for (const attachment of attachments) this.attachments.set(attachment.name, attachment);
+    this.fields = merged(this.#posted, this.#patched);
+    this.facts = payloadFacts(this.fields);
+    this.spans = spanKeysOf(this.fields);
+    this.#measure();
+  }
+
+  addFeedback(feedback: Feedback): void {
+    const created_at = this.feedback.get(feedback.id)?.created_at ?? feedback.created_at;
+    this.feedback.set(feedback.id, structuredClone({ ...feedback, created_at }));
+    this.#measure();
+  }
+
+  /** The ids under which other runs name this run as their parent. */
+  get keys(): string[] {
+    const { span } = this.spans;
+    return span === undefined ? [this.id] : [this.id, span];
+  }
+
+  payload(field: PayloadField): string | undefined {
+    const value = this.fields[field];
+    return value === undefined ? undefined : JSON.stringify(value);
+  }
+
+  payloadSizes(): Partial<Record<PayloadField, number>> {
+    const texts = PAYLOAD_FIELDS.map((field) => [field, this.payload(field)] as const);
+    return Object.fromEntries(texts.flatMap(([field, text]) => (text ? [[field, Buffer.byteLength(text)]] : [])));
+  }
+
+  attachmentInfos(): { attachments?: AttachmentInfo[] } {
+    const infos = [...this.attachments.values()].map(({ name, mimeType, bytes }) => ({
+      name,
+      mime_type: mimeType,
+      size: bytes.length,
+    }));
+    return infos.length === 0 ? {} : { attachments: infos };
+  }
+
+  #measure(): void {
+    this.sizeBytes = RUN_BYTES + jsonSizeBytes(this.#posted) + jsonSizeBytes(this.#patched);
+    for (const { name, mimeType, bytes } of this.attachments.values()) {
+      this.sizeBytes += ATTACHMENT_BYTES + Buffer.byteLength(name) + Buffer.byteLength(mimeType) + bytes.length;
+    }
+    for (const feedback of this.feedback.values()) this.sizeBytes += jsonSizeBytes(feedback);
+  }
+}
+
+/** Determines the parent and the trace of every run in a tenant. */
+export class Places {
+  readonly #runs: ReadonlyMap<string, MemoryRun>;
+  #bySpan: ReadonlyMap<string | undefined, MemoryRun> | undefined;
+
+  constructor(runs: ReadonlyMap<string, MemoryRun>) {
+    this.#runs = runs;
+  }
+
+  /** Returns the id of the parent run. The parent may not have arrived yet. */
+  parentIdOf({ id, fields, spans }: MemoryRun): string | undefined {
+    if (fields.parent_run_id !== undefined || spans.parentSpan === undefined) return fields.parent_run_id;
+    this.#bySpan ??= new Map([...this.#runs.values()].map((run) => [run.spans.span, run]));
+    const parentId = this.#bySpan.get(spans.parentSpan)?.id;
+    return parentId === id ? undefined : parentId;
+  }
+
+  /**
+   * Returns the trace id of a run. If the run has no `trace_id`, returns the `trace_id` of the closest ancestor that
+   * has one. If no ancestor has a `trace_id`, returns the id of the topmost ancestor, or the trace in which this ancestor
+   * stays.
+   */
+  traceIdOf(run: MemoryRun): string {
+    const path = new Set<MemoryRun>();
+    for (let above = run; ; ) {
+      if (above.fields.trace_id !== undefined) return above.fields.trace_id;
+      path.add(above);
+      const parent = this.#runs.get(this.parentIdOf(above) ?? '');
+      if (parent === undefined || path.has(parent)) return above.keptTraceId ?? above.id;
+      above = parent;
+    }
+  }
+
+  /** Groups runs by trace. Traces are sorted by the arrival of their first run. */
+  runsByTrace(): Map<string, MemoryRun[]> {
+    return grouped(this.#runs.values(), (run) => this.traceIdOf(run));
+  }
+}
+
+export interface TracedRun extends TreeNode, FilteredRun {
+  readonly run: MemoryRun;
+  readonly trace: MemoryTrace;
+}
+
+/** A trace. */
+export class MemoryTrace {
+  readonly id: string;
+  /** All runs, including those that are not visible yet. */
+  readonly members: readonly MemoryRun[];
+  /** The visible runs. */
+  readonly runs: readonly TracedRun[];
+  readonly #parentIds: ReadonlyMap<string, string | undefined>;
+  /** The run whose id is the trace id, or the first run if that run is missing. */
+  readonly root: TracedRun | undefined;
+  readonly #idsAboveUsage = new Set<string>();
+
+  constructor(id: string, runs: readonly MemoryRun[], places: Places, prices: Prices) {
+    this.id = id;
+    this.members = runs;
+    this.runs = runs.flatMap((run) => this.#traced(run, id, places.parentIdOf(run), prices) ?? []);
+    this.root = this.runs.find((run) => run.id === id) ?? this.runs.toSorted((a, b) => a.startUs - b.startUs)[0];
+    const parentIds = new Map(runs.map((run) => [run.id, places.parentIdOf(run)]));
+    this.#parentIds = parentIds;
+    for (const { summary, parentId } of this.runs) {
+      if (summary.usage === undefined) continue;
+      for (let at = parentId; at !== undefined && !this.#idsAboveUsage.has(at); at = parentIds.get(at)) {
+        this.#idsAboveUsage.add(at);
+      }
+    }
+  }
+
+  /** Returns the run's usage if the usage counts towards totals. */
+  countedUsage({ id, summary }: TracedRun): Usage | undefined {
+    return countsUsage(summary.run_type, this.#idsAboveUsage.has(id)) ? summary.usage : undefined;
+  }
+
+  /** Returns the runs that a call of `remove` deletes. */
+  selected({ project }: Scope, { kind, id }: RemovalTarget): readonly MemoryRun[] {
+    const projects = [project, kind === 'project' ? id : undefined].filter((name) => name !== undefined);
+    const inside = this.runs.filter(({ summary }) => projects.every((name) => isOfProject(summary, name)));
+    // If all visible runs are in the project, the runs that are not visible yet are as well.
+    const isWhole = projects.length === 0 || (inside.length > 0 && inside.length === this.runs.length);
+    const allowed = isWhole ? this.members : inside.map(({ run }) => run);
+    const isTarget: Readonly<Record<RemovalTarget['kind'], () => boolean>> = {
+      run: () => (projects.length === 0 ? this.members : inside).some((run) => run.id === id),
+      trace: () => this.id === id,
+      thread: () => inside.some(({ summary }) => summary.thread === id),
+      user: () => inside.some(({ summary }) => summary.user === id),
+      project: () => true,
+    };
+    if (!isTarget[kind]()) return [];
+    return kind === 'run' ? allowed.filter((run) => this.#isBelow(run.id, id)) : allowed;
+  }
+
+  #isBelow(runId: string, aboveId: string): boolean {
+    const seen = new Set<string>();
+    for (let at: string | undefined = runId; at !== undefined && !seen.has(at); at = this.#parentIds.get(at)) {
+      if (at === aboveId) return true;
+      seen.add(at);
+    }
+    return false;
+  }
+
+  totals(): TraceSummary['trace'] {
+    const totals: TraceSummary['trace'] = { runs: this.runs.length, pending: 0, errors: 0 };
+    for (const traced of this.runs) {
+      const { status, end_time } = traced.summary;
+      if (status === 'pending') totals.pending += 1;
+      if (status === 'error') totals.errors += 1;
+      if (end_time !== undefined && end_time > (totals.end_time ?? '')) totals.end_time = end_time;
+      const usage = sumOfUsage(totals.usage, this.countedUsage(traced));
+      if (usage !== undefined) totals.usage = usage;
+    }
+    const feedback = figuresOf(this.runs.flatMap(({ run }) => [...run.feedback.values()]));
+    if (feedback.length > 0) totals.feedback = feedback;
+    return totals;
+  }
+
+  #traced(run: MemoryRun, traceId: string, parentId: string | undefined, prices: Prices): TracedRun | undefined {
+    const { id, fields, facts } = run;
+    const summary = summaryOf(id, traceId, fields, facts);
+    if (summary === undefined) return undefined;
+    if (parentId !== undefined) summary.parent_run_id = parentId;
+    const { dotted_order: order, error, extra } = fields;
+    const compared = { summary: withCost(summary, prices), metadata: extra?.metadata, error, ...timesOf(summary) };
+    return { run, trace: this, id, parentId, order, feedback: [...run.feedback.values()], ...compared };
+  }
+}
+
+/** Returns whether a run is in the project of the scope, if the scope has a project. */
+export function isInScope({ project }: Scope, { summary }: TracedRun): boolean {
+  return project === undefined || isOfProject(summary, project);
+}
+
+export function compareStarts(a: TracedRun, b: TracedRun): number {
+  return a.startUs - b.startUs || a.run.n - b.run.n;
+}
+
+/** Adds up the turns of a thread. Each turn is a root run. */
+export function memoryThread(thread: string, roots: readonly TracedRun[]): ThreadSummary {
+  const sorted = roots.toSorted(compareStarts);
+  const turns = sorted.map(({ startUs, latencyUs, summary, trace }): Turn => {
+    const { status, user } = summary;
+    return { startUs, latencyUs, status, project: projectOf(summary), user, usage: trace.totals().usage };
+  });
+  return threadSummaryOf(thread, turns as [Turn, ...Turn[]], {
+    inputs: sorted[0]?.summary.inputs_preview,
+    outputs: sorted.at(-1)?.summary.outputs_preview,
+    feedback: figuresOf(roots.flatMap(({ trace }) => trace.runs.flatMap(({ run }) => [...run.feedback.values()]))),
+  });
+}
+
+export function figuresOf(feedback: readonly Pick<Feedback, 'key' | 'score'>[]): FeedbackFigures[] {
+  return [...new Set(feedback.map(({ key }) => key))].sort().map((key) => {
+    const own = feedback.filter((one) => one.key === key);
+    const scores = own.flatMap(({ score }) => (score === undefined ? [] : [Number(score)]));
+    const average = scores.reduce((sum, score) => sum + score, 0) / scores.length;
+    return { key, count: own.length, ...(scores.length === 0 ? {} : { average_score: average }) };
+  });
+}
+
+/** Estimated memory overhead of a run, an attachment, a JSON value, and a JSON array or object, in bytes. */
+const RUN_BYTES = 1_500;
+const ATTACHMENT_BYTES = 300;
+const VALUE_BYTES = 16;
+const CONTAINER_BYTES = 56;
+
+/** Returns the approximate heap size of a JSON value. */
+function jsonSizeBytes(value: unknown): number {
+  if (typeof value === 'string') return VALUE_BYTES + Buffer.byteLength(value);
+  if (typeof value !== 'object' || value === null) return 2 * VALUE_BYTES;
+  let sizeBytes = VALUE_BYTES + CONTAINER_BYTES;
+  for (const item of Object.values(value)) sizeBytes += jsonSizeBytes(item);
+  if (!Array.isArray(value)) for (const key of Object.keys(value)) sizeBytes += Buffer.byteLength(key);
+  return sizeBytes;
+}

@@ -1,0 +1,217 @@
+import type { FilterNode, TextField } from '../filter/filter.ts';
+import type { FeedbackFigures } from './feedback.ts';
+import type { RunStatus, ThreadSummary, TraceSummary, Usage } from './run-view.ts';
+
+/** Selects the runs that match all given fields. */
+export interface RunQuery {
+  /** Name or id of the project. */
+  project?: string;
+  traceId?: string;
+  /** Exact name of the run. */
+  name?: string;
+  runType?: string;
+  model?: string;
+  /** Id of the thread: `thread_id`, `session_id` or `conversation_id` in `extra.metadata`. */
+  thread?: string;
+  /** Matches runs that have any of these statuses. */
+  status?: RunStatus | readonly RunStatus[];
+  /** Matches runs that have all of these tags. */
+  tag?: string | readonly string[];
+  /**
+   * Matches runs whose `extra.metadata` contains these keys and values. Values other than strings are compared as JSON
+   * text. `null` matches any value.
+   */
+  metadata?: Readonly<Record<string, string | null>>;
+  /** Earliest start time, inclusive, as an ISO 8601 timestamp. */
+  startedFrom?: string;
+  /** Latest start time, exclusive, as an ISO 8601 timestamp. */
+  startedBefore?: string;
+  /** Minimum latency in milliseconds, inclusive. Pending runs have no latency and do not match. */
+  latencyMsMin?: number;
+  latencyMsMax?: number;
+  /** Minimum total number of tokens, inclusive. In a list of traces, the minimum applies to all tokens in the trace. */
+  tokensMin?: number;
+  tokensMax?: number;
+  /**
+   * Words to search for in the run's name, error, inputs, outputs, tags and metadata values. A search word also matches
+   * longer words that start with it. Case and accents are ignored. Words in double quotes must be adjacent.
+   */
+  text?: string;
+  /**
+   * A filter in the filter language, for example `status:error latency>2s`. The runs must match the filter and all
+   * other fields. In a list of traces, the conditions apply to the root run.
+   */
+  filter?: string;
+  /** Maximum number of runs to return. */
+  limit?: number;
+}
+
+/**
+ * A field whose values can be suggested: a key of the filter language, `meta` for metadata keys, `meta.KEY` for the
+ * values of a metadata key, or `feedback` for feedback keys.
+ */
+export type SuggestionField = Exclude<TextField, 'trace' | 'run' | 'error'> | 'feedback' | `meta.${string}`;
+
+/** Selects values to suggest. */
+export interface SuggestionQuery {
+  field: SuggestionField;
+  /** Text that the values must contain. Case is ignored. */
+  text?: string;
+  /** Name or id of the project. */
+  project?: string;
+}
+
+/** A value of a field, with the number of runs that have the value. */
+export interface Suggestion {
+  value: string;
+  runs: number;
+}
+
+/**
+ * A range of start times, in microseconds since 1970. `fromUs` is inclusive, `beforeUs` is exclusive, and both may be
+ * infinite.
+ */
+export interface TimeRange {
+  readonly fromUs: number;
+  readonly beforeUs: number;
+}
+
+/** A query with an explicit time range and with a parsed filter, as created by `ranged`. */
+export type Ranged<Query extends RunQuery | ListQuery | StatisticsQuery> = Omit<
+  Query,
+  'startedFrom' | 'startedBefore' | 'filter'
+> & {
+  readonly range: TimeRange;
+  /** Conditions of `filter`. All of them must match. */
+  readonly conditions?: readonly FilterNode[];
+};
+
+/**
+ * The value by which a list is sorted. Runs without the sort value come last in either order. In a list of traces,
+ * `tokens` and `cost` are totals for the whole trace.
+ */
+export type SortKey = 'start_time' | 'latency' | 'tokens' | 'cost';
+
+/** Selects one page of a list. */
+export interface ListQuery extends Omit<RunQuery, 'limit'> {
+  /** @default 'start_time' */
+  sort?: SortKey;
+  /** @default 'descending' */
+  order?: 'ascending' | 'descending';
+  /** `next` from the previous page. All other fields of the query must be the same as for the previous page. */
+  cursor?: string;
+  /**
+   * Maximum number of items on the page, from 1 to 1000.
+   * @default 50
+   */
+  limit?: number;
+}
+
+/** Selects what `GET /query/export` returns. */
+export interface ExportQuery extends RunQuery {
+  /**
+   * `runs`: all runs that match the query. `traces`: the traces whose root run matches the query.
+   * @default 'runs'
+   */
+  list?: 'runs' | 'traces';
+  /** @default 'jsonl' */
+  format?: 'jsonl' | 'csv';
+}
+
+/** Selects one page of a list of threads. The thread with the latest matching turn comes first. */
+export type ThreadQuery = Omit<ListQuery, 'traceId' | 'sort' | 'order'>;
+
+/** One page of a list. */
+export interface Page<Item> {
+  items: Item[];
+  /** Cursor for the next page. Absent on the last page. */
+  next?: string;
+}
+
+/** A page of the turns of a thread. Each turn is a trace. */
+export interface ThreadTurns extends Page<TraceSummary> {
+  summary: ThreadSummary;
+}
+
+/**
+ * The run field by which statistics are grouped. `meta.KEY` groups by the metadata value with this key. A run with
+ * several tags counts in the group of each tag. A run without a value counts in no group.
+ */
+export type GroupKey =
+  | 'name'
+  | 'model'
+  | 'run_type'
+  | 'project'
+  | 'status'
+  | 'thread'
+  | 'user'
+  | 'tag'
+  | `meta.${string}`;
+
+/** Selects the runs for statistics, and sets the groups and the time buckets. */
+export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {
+  /** @default 'name' */
+  groupBy?: GroupKey;
+  /**
+   * Maximum number of groups, from 1 to 200. The groups with the most runs are returned, largest first.
+   * @default 50
+   */
+  groups?: number;
+  /**
+   * Maximum number of time buckets, from 1 to 500. The result may have fewer buckets, because buckets start at round
+   * times, such as whole minutes, hours or days in UTC.
+   * @default 60
+   */
+  buckets?: number;
+  /**
+   * Number of groups with time buckets, from 0 to 20. The largest groups get time buckets.
+   * @default 0
+   */
+  series?: number;
+}
+
+/** Numbers and latencies of runs. */
+export interface RunFigures {
+  runs: number;
+  /** Number of runs with the status `error`. */
+  errors: number;
+  /**
+   * Latency percentiles and maximum latency of the runs that have ended, accurate to 1 %. Absent if no run has ended.
+   */
+  latency_ms?: { p50: number; p90: number; p95: number; p99: number; max: number };
+}
+
+/** Statistics about a set of runs. */
+export interface Figures extends RunFigures {
+  pending: number;
+  /** Total tokens and costs. Totals of 0 are omitted. Absent if all totals are 0. */
+  usage?: Usage;
+  /** The root runs among these runs. Each trace has one root run. */
+  roots: RunFigures;
+  /** The runs of type `llm` and `embedding` among these runs. */
+  model_calls: RunFigures;
+}
+
+/** Statistics about a group of runs. */
+export interface GroupFigures extends Figures {
+  group: string;
+  /** Feedback on the runs, sorted by key. Absent if there is no feedback. */
+  feedback?: FeedbackFigures[];
+  /** The time buckets of the group, in the order of `Statistics.buckets`. Only the largest groups have them. */
+  buckets?: Pick<Figures, 'runs' | 'errors' | 'usage'>[];
+}
+
+/** Statistics about the selected runs, in total, by group and over time. */
+export interface Statistics {
+  /**
+   * Start of the query's time range. If the query sets no start, `from` is the start time of the first run. Absent if
+   * there are no runs.
+   */
+  from?: string;
+  to?: string;
+  total: Figures & Pick<GroupFigures, 'feedback'>;
+  /** The largest group comes first. */
+  groups: GroupFigures[];
+  /** Time buckets in chronological order, including buckets without runs. */
+  buckets: (Figures & { start_time: string })[];
+}

@@ -1,0 +1,153 @@
+import type { RunRecord, UsageMetadata } from '../../run/record.ts';
+import type { Feedback, FeedbackFigures } from './feedback.ts';
+
+/** Fields that lists omit, because they may be megabytes long. */
+export type PayloadField = 'inputs' | 'outputs' | 'events';
+
+export const PAYLOAD_FIELDS: readonly PayloadField[] = ['inputs', 'outputs', 'events'];
+
+/** An attachment without its bytes. */
+export interface AttachmentInfo {
+  name: string;
+  mime_type: string;
+  /** Size of the attachment in bytes. */
+  size: number;
+}
+
+/** A run as a store returns it. */
+export interface StoredRun extends RunRecord {
+  /**
+   * Attachments of the run, without their bytes. `Store.attachment` returns the bytes. Absent if the run has no
+   * attachments.
+   */
+  attachments?: AttachmentInfo[];
+}
+
+/**
+ * A run's status. `pending`: the run has not ended. `cancelled`: the caller cancelled the run. `interrupted`: the run
+ * was abandoned and can no longer end. `cancelled` and `interrupted` are read from `extra.metadata.end_reason`.
+ * `incomplete`: the exporter stopped waiting for the run's end, but the run may still continue. `error`: any other run
+ * with an `error`.
+ */
+export type RunStatus = 'pending' | 'success' | 'error' | 'cancelled' | 'interrupted' | 'incomplete';
+
+export const RUN_STATUSES: readonly RunStatus[] = [
+  'pending',
+  'success',
+  'error',
+  'cancelled',
+  'interrupted',
+  'incomplete',
+];
+
+/** Tokens and costs. */
+export type Usage = Pick<UsageMetadata, 'input_tokens' | 'output_tokens' | 'total_tokens' | 'total_cost'>;
+
+/** Token usage whose cost has not been calculated yet. */
+export interface UnpricedUsage extends Usage {
+  /** Surcharge for cache writes, as a number of input tokens. */
+  cache_surcharge_tokens?: number;
+}
+
+/** Short form of a run for the tree view of a trace. Fields without a value are absent. */
+export interface RunOutline {
+  id: string;
+  parent_run_id?: string;
+  name: string;
+  run_type: string;
+  status: RunStatus;
+  start_time: string;
+  end_time?: string;
+  /** First line of the error. Maximum length: 200 characters. */
+  error?: string;
+  /** Model name: `ls_model_name` in the metadata, or `model` in the call parameters. */
+  model?: string;
+  /** Token counts and costs from this run's outputs or metadata, without those of nested runs. */
+  usage?: Usage;
+  /** Time at which the first token of a streamed response arrived. */
+  first_token_time?: string;
+}
+
+/** A run as it appears in a list. */
+export interface RunSummary extends RunOutline {
+  trace_id: string;
+  session_name?: string;
+  session_id?: string;
+  /** Conversation of the run, from its metadata. */
+  thread?: string;
+  /** User of the run, from its metadata. */
+  user?: string;
+  tags?: string[];
+  /** Preview of the inputs, as text or as JSON. Maximum length: 200 characters. */
+  inputs_preview?: string;
+  outputs_preview?: string;
+}
+
+/**
+ * A trace as it appears in a list, with the fields of its root run. Until the root run arrives, the fields are those of
+ * the first run.
+ */
+export interface TraceSummary extends RunSummary {
+  /** Totals over all runs in the trace. */
+  trace: {
+    runs: number;
+    pending: number;
+    /** Number of runs with the status `error`. */
+    errors: number;
+    /** Latest end time of all runs in the trace. */
+    end_time?: string;
+    /**
+     * Total usage of all model calls. Runs that are not model calls often repeat nested usage, so they count only if no
+     * nested run has usage.
+     */
+    usage?: Usage;
+    feedback?: FeedbackFigures[];
+  };
+}
+
+/** A thread as it appears in a list. Each trace whose root run belongs to the thread is a turn. */
+export interface ThreadSummary {
+  /** Id of the thread: `thread_id`, `session_id` or `conversation_id` in the metadata of the root runs. */
+  thread: string;
+  /** User of the latest turn that has a user. */
+  user?: string;
+  /** Project of the latest turn. */
+  project: string;
+  turns: number;
+  /** Number of turns whose root run has the status `error`. */
+  errors: number;
+  /** Start time of the first turn. */
+  start_time: string;
+  /** Start time of the latest turn. */
+  last_start_time: string;
+  /** Median and maximum latency of the turns that have ended. Absent if no turn has ended. */
+  latency_ms?: { p50: number; max: number };
+  /** Total usage of all turns, counted as in `TraceSummary`. */
+  usage?: Usage;
+  feedback?: FeedbackFigures[];
+  /** Preview of the inputs of the first turn. */
+  inputs_preview?: string;
+  /** Preview of the outputs of the latest turn. */
+  outputs_preview?: string;
+}
+
+/** All fields of a run except its payloads. */
+export interface RunDetails extends RunSummary {
+  dotted_order: string;
+  /** The complete error. The first line `Name: message` is followed by the stack and the causes. */
+  error?: string;
+  extra?: NonNullable<RunRecord['extra']>;
+  /** Size of each payload as JSON text, in bytes. */
+  payload_sizes: Partial<Record<PayloadField, number>>;
+  attachments?: AttachmentInfo[];
+  feedback?: Feedback[];
+}
+
+/** A project as it appears in a list. */
+export interface ProjectSummary {
+  /** Name of the project, or its id if the name is unknown. Runs without a project belong to `default`. */
+  name: string;
+  traces: number;
+  /** Start time of the latest trace in the project. */
+  last_start_time: string;
+}

@@ -1,0 +1,299 @@
+import { isoTimestamp } from '../../run/time.ts';
+import { type FilteredRun, metadataTextOf, projectOf } from '../filter/match.ts';
+import type { FeedbackFigures } from './feedback.ts';
+import { type Latencies, latenciesOf, percentilesOf } from './latencies.ts';
+import type { Figures, GroupFigures, GroupKey, Ranged, RunFigures, Statistics, StatisticsQuery } from './query.ts';
+import { metadataKeyOf } from './query-keys.ts';
+import type { RunStatus, Usage } from './run-view.ts';
+import { MODEL_TYPES, USAGE_KEYS } from './summary.ts';
+import { type StartRange, type TimeBuckets, timeBucketsOf } from './time-buckets.ts';
+
+/** Default of `StatisticsQuery.groups`. */
+export const GROUPS = 50;
+
+/** Total token counts and costs, in the order of `USAGE_KEYS`. */
+export type UsageSums = number[];
+
+export function usageSumsOf(usage: Usage | undefined): UsageSums {
+  return USAGE_KEYS.map((key) => usage?.[key] ?? 0);
+}
+
+export function addUsage(to: UsageSums, sums: readonly number[], sign: 1 | -1): void {
+  for (let at = 0; at < to.length; at += 1) to[at] = (to[at] ?? 0) + sign * (sums[at] ?? 0);
+}
+
+/** Totals that are counted for all runs, for root runs and for model calls. */
+interface Counts {
+  readonly runs: number;
+  readonly errors: number;
+  readonly latencies: Latencies;
+}
+
+/** A run, or the total of several runs, to add to statistics. */
+export interface Counted {
+  readonly startUs: number;
+  readonly pending: number;
+  /** Usage that counts towards totals. */
+  readonly usage: UsageSums;
+  readonly all: Counts;
+  readonly roots: Counts | undefined;
+  readonly modelCalls: Counts | undefined;
+}
+
+/** Returns what runs with the same start time, status and type add to statistics. */
+export function countedOf(
+  startUs: number,
+  runs: number,
+  { status, runType, isRoot }: { status: RunStatus; runType: string; isRoot: boolean },
+  usage: UsageSums,
+  latencies: Latencies,
+): Counted {
+  const all = { runs, errors: status === 'error' ? runs : 0, latencies };
+  const modelCalls = MODEL_TYPES.includes(runType) ? all : undefined;
+  return { startUs, pending: status === 'pending' ? runs : 0, usage, all, roots: isRoot ? all : undefined, modelCalls };
+}
+
+/** Calculates statistics from the runs that match a query. The runs may be in any order. */
+export function statisticsOf(
+  runs: readonly (FilteredRun & { readonly usage: Usage | undefined })[],
+  query: Ranged<StatisticsQuery>,
+): Statistics {
+  let [firstUs, lastUs] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const { startUs } of runs) {
+    firstUs = Math.min(firstUs, startUs);
+    lastUs = Math.max(lastUs, startUs);
+  }
+  const { groupBy = 'name' } = query;
+  const tally = new StatisticsTally(query, runs.length === 0 ? undefined : { firstUs, lastUs });
+  for (const run of runs) {
+    const { startUs, latencyUs, usage, summary, trace } = run;
+    const { status, run_type: runType } = summary;
+    const isRoot = summary === trace.root?.summary;
+    const counted = countedOf(startUs, 1, { status, runType, isRoot }, usageSumsOf(usage), latenciesOf(latencyUs));
+    const groups = groupsOf(groupBy, run);
+    tally.add(counted);
+    tally.addToGroups(groups, counted);
+    for (const { key, score } of run.feedback) {
+      tally.addFeedback(groups, key, { count: 1, scores: score === undefined ? 0 : 1, sum: Number(score ?? 0) });
+    }
+  }
+  return tally.statistics();
+}
+
+/** Returns the groups in which a run counts. */
+function groupsOf(groupBy: GroupKey, { summary, metadata }: FilteredRun): readonly string[] {
+  switch (groupBy) {
+    case 'name':
+    case 'model':
+    case 'run_type':
+    case 'status':
+    case 'thread':
+    case 'user':
+      return known(summary[groupBy]);
+    case 'project':
+      return [projectOf(summary)];
+    default:
+      return groupsInJson(groupBy, groupBy === 'tag' ? summary.tags : metadata);
+  }
+}
+
+/** Returns the groups for the tags or the metadata of a run. */
+export function groupsInJson(groupBy: GroupKey, json: readonly string[] | FilteredRun['metadata']): readonly string[] {
+  if (json === undefined) return [];
+  const key = metadataKeyOf(groupBy);
+  if (key === undefined) return [...new Set(json as readonly string[])];
+  return known(metadataTextOf(json as FilteredRun['metadata'], key));
+}
+
+function known(value: string | undefined): readonly string[] {
+  return value === undefined ? [] : [value];
+}
+
+/** Number of feedbacks with the same key, number of their scores, and total of the scores. */
+export interface FeedbackSums {
+  readonly count: number;
+  readonly scores: number;
+  readonly sum: number;
+}
+
+/** Adds up runs in total, by group and by time bucket. */
+export class StatisticsTally {
+  readonly #groupsMax: number;
+  readonly #series: number;
+  /** Time buckets. Undefined if there are no runs and the query has no time range. */
+  readonly #time: TimeBuckets | undefined;
+  readonly #total = new GroupTally();
+  readonly #groups = new Map<string, GroupTally>();
+  readonly #buckets: FiguresTally[];
+
+  constructor(query: Ranged<StatisticsQuery>, range: StartRange | undefined) {
+    this.#groupsMax = query.groups ?? GROUPS;
+    this.#series = query.series ?? 0;
+    this.#time = timeBucketsOf(query, range);
+    this.#buckets = Array.from({ length: this.bucketsOf(this.stepUs) }, () => new FiguresTally());
+  }
+
+  /** Length of the time buckets, or 0 if there are none. */
+  get stepUs(): number {
+    return this.#time?.stepUs ?? 0;
+  }
+
+  /** Returns how many time buckets of the given length are needed. */
+  bucketsOf(stepUs: number): number {
+    return this.#time?.countOf(stepUs) ?? 0;
+  }
+
+  /** Number of runs in the totals. */
+  get runs(): number {
+    return this.#total.runs;
+  }
+
+  /** Adds runs to the totals and to a time bucket. */
+  add(counted: Counted): void {
+    this.#total.add(counted);
+    this.#buckets[this.#indexOf(counted)]?.add(counted);
+  }
+
+  addToGroups(names: readonly string[], counted: Counted): void {
+    for (const name of names) {
+      const group = this.#groups.get(name) ?? new GroupTally();
+      this.#groups.set(name, group);
+      group.add(counted);
+      if (this.#series > 0) group.addToBucket(this.#indexOf(counted), counted);
+    }
+  }
+
+  /** Adds feedback to the totals and to groups. All runs must be added first. */
+  addFeedback(names: readonly string[], key: string, sums: FeedbackSums): void {
+    this.#total.addFeedback(key, sums);
+    for (const name of names) this.#groups.get(name)?.addFeedback(key, sums);
+  }
+
+  #indexOf({ startUs }: Counted): number {
+    return Math.min(this.#buckets.length - 1, this.#time?.indexOf(startUs) ?? -1);
+  }
+
+  /** Returns the groups to show, largest first. `more` contains numbers of runs that are not added yet. */
+  largestGroups(more: ReadonlyMap<string, number> = new Map()): string[] {
+    const runs = new Map(more);
+    for (const [name, group] of this.#groups) runs.set(name, (runs.get(name) ?? 0) + group.runs);
+    const sorted = [...runs].sort(([a, runsOfA], [b, runsOfB]) => runsOfB - runsOfA || (a < b ? -1 : 1));
+    return sorted.slice(0, this.#groupsMax).map(([name]) => name);
+  }
+
+  statistics(): Statistics {
+    const time = this.#time;
+    return {
+      ...(time === undefined ? {} : { from: isoTimestamp(time.fromUs), to: isoTimestamp(time.toUs) }),
+      total: this.#total.figures(),
+      groups: this.largestGroups().flatMap((name, index) => {
+        const tally = this.#groups.get(name);
+        if (tally === undefined) return [];
+        const buckets = index < this.#series && { buckets: tally.buckets(this.#buckets.length) };
+        return [{ group: name, ...tally.figures(), ...buckets }];
+      }),
+      buckets: this.#buckets.map((tally, index) => ({
+        start_time: isoTimestamp(time?.startUsOf(index) ?? 0),
+        ...tally.figures(),
+      })),
+    };
+  }
+}
+
+/** Adds up the latencies only once, when the figures are read. This is faster, and skips groups that are omitted. */
+class RunsTally {
+  runs = 0;
+  errors = 0;
+  readonly #latencies: Latencies[] = [];
+
+  add({ runs, errors, latencies }: Counts): void {
+    this.runs += runs;
+    this.errors += errors;
+    if (latencies !== '') this.#latencies.push(latencies);
+  }
+
+  figures(): RunFigures {
+    const latency = percentilesOf(this.#latencies);
+    return { runs: this.runs, errors: this.errors, ...(latency && { latency_ms: latency }) };
+  }
+}
+
+class FiguresTally {
+  readonly #all = new RunsTally();
+  readonly #roots = new RunsTally();
+  readonly #modelCalls = new RunsTally();
+  #pending = 0;
+  readonly #usage: UsageSums = usageSumsOf(undefined);
+
+  get runs(): number {
+    return this.#all.runs;
+  }
+
+  add({ all, roots, modelCalls, pending, usage }: Counted): void {
+    this.#all.add(all);
+    if (roots !== undefined) this.#roots.add(roots);
+    if (modelCalls !== undefined) this.#modelCalls.add(modelCalls);
+    this.#pending += pending;
+    addUsage(this.#usage, usage, 1);
+  }
+
+  figures(): Figures {
+    return {
+      ...this.#all.figures(),
+      pending: this.#pending,
+      ...usageIn(this.#usage),
+      roots: this.#roots.figures(),
+      model_calls: this.#modelCalls.figures(),
+    };
+  }
+}
+
+interface BucketSums {
+  runs: number;
+  errors: number;
+  readonly usage: UsageSums;
+}
+
+class GroupTally extends FiguresTally {
+  readonly #feedback = new Map<string, FeedbackSums>();
+  readonly #buckets = new Map<number, BucketSums>();
+
+  addToBucket(index: number, { all, usage }: Counted): void {
+    const bucket = this.#buckets.get(index) ?? { runs: 0, errors: 0, usage: usageSumsOf(undefined) };
+    this.#buckets.set(index, bucket);
+    bucket.runs += all.runs;
+    bucket.errors += all.errors;
+    addUsage(bucket.usage, usage, 1);
+  }
+
+  addFeedback(key: string, { count, scores, sum }: FeedbackSums): void {
+    const sums = this.#feedback.get(key) ?? { count: 0, scores: 0, sum: 0 };
+    this.#feedback.set(key, { count: sums.count + count, scores: sums.scores + scores, sum: sums.sum + sum });
+  }
+
+  override figures(): Statistics['total'] {
+    const feedback = [...this.#feedback]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(
+        ([key, { count, scores, sum }]): FeedbackFigures => ({
+          key,
+          count,
+          ...(scores > 0 && { average_score: sum / scores }),
+        }),
+      );
+    return { ...super.figures(), ...(feedback.length > 0 && { feedback }) };
+  }
+
+  buckets(count: number): NonNullable<GroupFigures['buckets']> {
+    return Array.from({ length: count }, (_, index) => {
+      const { runs = 0, errors = 0, usage = [] } = this.#buckets.get(index) ?? {};
+      return { runs, errors, ...usageIn(usage) };
+    });
+  }
+}
+
+/** Returns the totals that are not 0. */
+function usageIn(sums: UsageSums): { usage?: Usage } {
+  const kinds = USAGE_KEYS.map((key, index) => [key, sums[index] ?? 0] as const).filter(([, sum]) => sum !== 0);
+  return kinds.length === 0 ? {} : { usage: Object.fromEntries(kinds) };
+}

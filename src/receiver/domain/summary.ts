@@ -1,0 +1,221 @@
+import { cut } from '../../base/text.ts';
+import { isObject } from '../../config/checker.ts';
+import { parseIsoTimestamp } from '../../run/time.ts';
+import type { RunFields } from '../store/store.ts';
+import { previewOf } from './preview.ts';
+import type { PayloadField, RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
+
+/** Metadata about a run's payloads, for lists and statistics. */
+export interface PayloadFacts {
+  inputs_preview?: string;
+  outputs_preview?: string;
+  outputs_usage?: UnpricedUsage;
+  first_token_time?: string;
+}
+
+/** The fields of a run, except for its payloads. */
+export type SmallFields = Omit<RunFields, 'inputs' | 'outputs' | 'events'>;
+
+const FIRST_TOKEN_EVENT = 'new_token';
+
+/** Prefix of the error in runs that the exporter sent as incomplete. */
+const INCOMPLETE = 'Incomplete: ';
+
+const ERROR_LENGTH_MAX = 200;
+
+/** Metadata about each of a run's payloads. */
+export type StoredFacts = { readonly [Field in PayloadField]?: PayloadFacts | undefined };
+
+export function factsIn(facts: StoredFacts): PayloadFacts {
+  return Object.assign({}, ...Object.values(facts));
+}
+
+/** Returns metadata about a run's payloads. */
+export function payloadFacts(fields: RunFields): PayloadFacts {
+  return { ...previewsIn(fields), ...usageFacts(fields) };
+}
+
+export function previewsIn({ inputs, outputs }: RunFields): PayloadFacts {
+  const facts: PayloadFacts = {};
+  set(facts, 'inputs_preview', previewOf(inputs));
+  set(facts, 'outputs_preview', previewOf(outputs));
+  return facts;
+}
+
+/** Returns metadata about a run's payloads, without previews. */
+export function usageFacts({ outputs, events }: RunFields): PayloadFacts {
+  const facts: PayloadFacts = {};
+  set(facts, 'outputs_usage', usageOf(outputs?.usage_metadata) ?? usageOf(outputs?.usage));
+  const firstToken: unknown = events?.find(({ name }) => name === FIRST_TOKEN_EVENT)?.time;
+  if (typeof firstToken === 'string' && parseIsoTimestamp(firstToken) !== undefined)
+    facts.first_token_time = firstToken;
+  return facts;
+}
+
+/** Returns a run as it appears in a list. Returns undefined if the name, type or start time is missing. */
+export function summaryOf(
+  id: string,
+  traceId: string,
+  fields: SmallFields,
+  facts: PayloadFacts,
+): RunSummary | undefined {
+  const { name, run_type, start_time, parent_run_id, end_time, error, session_name, session_id, tags } = fields;
+  if (name === undefined || run_type === undefined || start_time === undefined) return undefined;
+  const { outputs_usage, ...shown } = facts;
+  const summary: RunSummary = { id, trace_id: traceId, name, run_type, status: statusOf(fields), start_time, ...shown };
+  set(summary, 'parent_run_id', parent_run_id);
+  set(summary, 'end_time', end_time);
+  set(summary, 'error', error === undefined || error === '' ? undefined : firstLine(error));
+  set(summary, 'model', modelOf(fields));
+  set(summary, 'usage', outputs_usage ?? usageOf(fields.extra?.metadata?.usage_metadata));
+  set(summary, 'session_name', session_name);
+  set(summary, 'session_id', session_id);
+  set(summary, 'thread', threadOf(fields.extra?.metadata));
+  set(summary, 'user', userOf(fields.extra?.metadata));
+  set(summary, 'tags', tags);
+  return summary;
+}
+
+/**
+ * Returns the short form of a run for the tree view of a trace. For speed, copies each field explicitly, because a
+ * trace may have 100,000 runs.
+ */
+export function outlineOf(summary: RunSummary): RunOutline {
+  const { id, parent_run_id, name, run_type, status, start_time, end_time, error, model, usage } = summary;
+  const outline: RunOutline = { id, name, run_type, status, start_time };
+  set(outline, 'parent_run_id', parent_run_id);
+  set(outline, 'end_time', end_time);
+  set(outline, 'error', error);
+  set(outline, 'model', model);
+  set(outline, 'usage', usage && { ...usage });
+  set(outline, 'first_token_time', summary.first_token_time);
+  return outline;
+}
+
+function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
+  const reason = extra?.metadata?.end_reason;
+  if (reason === 'cancelled' || reason === 'interrupted') return reason;
+  if (error?.startsWith(INCOMPLETE)) return 'incomplete';
+  if (error !== undefined && error !== '') return 'error';
+  return end_time === undefined ? 'pending' : 'success';
+}
+
+export const MODEL_TYPES: readonly string[] = ['llm', 'embedding'];
+
+/**
+ * Returns whether the usage of a run counts towards totals. Model calls always count. Other runs often repeat the usage
+ * of nested runs, so they count only if no nested run has usage.
+ */
+export function countsUsage(runType: string, hasUsageBelow: boolean): boolean {
+  return MODEL_TYPES.includes(runType) || !hasUsageBelow;
+}
+
+export function sumOfUsage(a: Usage | undefined, b: Usage | undefined): Usage | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  const sum: Usage = {};
+  for (const key of USAGE_KEYS) {
+    if (a[key] !== undefined || b[key] !== undefined) sum[key] = (a[key] ?? 0) + (b[key] ?? 0);
+  }
+  return sum;
+}
+
+/**
+ * Merges the fields of two messages for the same run, or of its merged posts and merged patches. Fields in `later` take
+ * precedence.
+ */
+export function merged<Fields extends Pick<RunFields, 'extra'>>(earlier: Fields, later: Fields): Fields {
+  const fields = { ...earlier, ...later };
+  if (earlier.extra !== undefined && later.extra !== undefined) {
+    fields.extra = { ...earlier.extra, ...later.extra };
+    if (earlier.extra.metadata !== undefined && later.extra.metadata !== undefined) {
+      fields.extra.metadata = { ...earlier.extra.metadata, ...later.extra.metadata };
+    }
+  }
+  return fields;
+}
+
+export const USAGE_KEYS: readonly (keyof Usage)[] = ['input_tokens', 'output_tokens', 'total_tokens', 'total_cost'];
+
+/**
+ * Surcharges for Anthropic's cache writes, as a factor of the input price. If the cache lifetime is unknown, a lifetime
+ * of 5 minutes is assumed.
+ */
+const CACHE_SURCHARGES: readonly (readonly [detail: string, factor: number])[] = [
+  ['cache_creation', 0.25],
+  ['ephemeral_5m_input_tokens', 0.25],
+  ['ephemeral_1hr_input_tokens', 1],
+  // LangChain's name for the same count.
+  ['ephemeral_1h_input_tokens', 1],
+];
+
+/** Reads token counts and costs. Also accepts OpenAI's names for token counts. */
+function usageOf(given: unknown): UnpricedUsage | undefined {
+  if (!isObject(given)) return undefined;
+  const usage: UnpricedUsage = {};
+  const input = countOf(given.input_tokens) ?? countOf(given.prompt_tokens);
+  const output = countOf(given.output_tokens) ?? countOf(given.completion_tokens);
+  set(usage, 'input_tokens', input);
+  set(usage, 'output_tokens', output);
+  set(usage, 'total_tokens', countOf(given.total_tokens) ?? sumOf(input, output));
+  set(usage, 'total_cost', countOf(given.total_cost) ?? sumOf(countOf(given.input_cost), countOf(given.output_cost)));
+  set(usage, 'cache_surcharge_tokens', surchargeOf(given.input_token_details));
+  return Object.keys(usage).length === 0 ? undefined : usage;
+}
+
+function surchargeOf(details: unknown): number | undefined {
+  if (!isObject(details)) return undefined;
+  const tokens = CACHE_SURCHARGES.reduce((sum, [key, factor]) => sum + factor * (countOf(details[key]) ?? 0), 0);
+  return tokens === 0 ? undefined : tokens;
+}
+
+/**
+ * Returns a token count, or undefined if the count is invalid. Unsafe integers are invalid, because their sums would be
+ * inexact.
+ */
+function countOf(value: unknown): number | undefined {
+  return typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER ? value : undefined;
+}
+
+function sumOf(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined && b === undefined ? undefined : (a ?? 0) + (b ?? 0);
+}
+
+function modelOf({ extra }: SmallFields): string | undefined {
+  const metadata = extra?.metadata;
+  for (const given of [metadata, extra?.invocation_params, metadata?.ls_invocation_params]) {
+    if (!isObject(given)) continue;
+    const model = given === metadata ? given.ls_model_name : (given.model ?? given.model_name);
+    if (typeof model === 'string' && model !== '') return model;
+  }
+  return undefined;
+}
+
+type Metadata = NonNullable<SmallFields['extra']>['metadata'];
+
+/** Metadata keys that identify a conversation. The first key whose value is a text or a number is used. */
+const THREAD_KEYS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
+
+function threadOf(metadata: Metadata): string | undefined {
+  return THREAD_KEYS.map((key) => idText(metadata?.[key])).find((id) => id !== undefined);
+}
+
+function userOf(metadata: Metadata): string | undefined {
+  return idText(metadata?.user_id);
+}
+
+function idText(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : typeof value === 'number' ? `${value}` : undefined;
+}
+
+function firstLine(error: string): string {
+  // An error may be megabytes long, so only its beginning is searched.
+  const [line = ''] = error
+    .slice(0, 4 * ERROR_LENGTH_MAX)
+    .trimStart()
+    .split(/\r?\n|\r/, 1);
+  return cut(line, ERROR_LENGTH_MAX);
+}
+
+function set<Target, Key extends keyof Target>(target: Target, key: Key, value: Target[Key] | undefined): void {
+  if (value !== undefined) target[key] = value;
+}

@@ -1,0 +1,347 @@
+import type { AmountField, Bound, Comparison, FilterNode, TextField, TextPattern } from './filter.ts';
+import { AMOUNTS, NUMBER, parseNumber, TEXT_FIELDS, TIME, toIsoTime } from './values.ts';
+
+/** Maximum number of characters in a filter. */
+const LENGTH_MAX = 4_000;
+/** Maximum number of values in a filter. A condition without a value counts as one value. */
+const VALUES_MAX = 50;
+/** Maximum depth of nested parentheses and negations. */
+const DEPTH_MAX = 10;
+
+export const STATUSES: readonly string[] = ['error', 'pending', 'success', 'cancelled', 'interrupted', 'incomplete'];
+
+/** A condition at the top level of a filter. */
+export interface FilterTerm {
+  /** Text of the condition, with a closing quote if the quote is missing. */
+  readonly text: string;
+  /** The field of `RunQuery` with the same effect. */
+  readonly field: 'filter' | 'text' | 'startedFrom' | 'startedBefore';
+  /** Value of the field: the text of a condition, search words, or an ISO 8601 timestamp. */
+  readonly value: string;
+  /** The parsed condition. Present if `field` is `filter` and the condition is valid. */
+  readonly node?: FilterNode;
+  /** Why the condition is invalid. */
+  readonly problem?: string;
+}
+
+/**
+ * Parses a filter text. All of the returned conditions must match. Text that is not a condition becomes search words.
+ * Never throws. Relative times are relative to `nowMs`.
+ */
+export function parseFilter(text: string, nowMs: number): FilterTerm[] {
+  if (text.length <= LENGTH_MAX) return new FilterParser(text, nowMs).terms();
+  return [{ text, field: 'filter', value: text, problem: `a filter has at most ${LENGTH_MAX} characters` }];
+}
+
+/** Returns why a filter text is invalid, or undefined if the text is valid. */
+export function filterProblem(text: string): string | undefined {
+  return parseFilter(text, 0).find(({ problem }) => problem !== undefined)?.problem;
+}
+
+/** The fields of a query that have the same effect as a filter text. */
+export type FilterFields = { [Field in FilterTerm['field']]?: string };
+
+/**
+ * Converts a filter text to fields of a query. Relative and local times become absolute times. Invalid conditions are
+ * ignored.
+ */
+export function filterFields(text: string, nowMs: number): FilterFields {
+  const fields: FilterFields = {};
+  for (const { field, value, problem } of parseFilter(text, nowMs)) {
+    const before = fields[field];
+    if (problem !== undefined) continue;
+    if (before === undefined) fields[field] = value;
+    else if (field === 'filter' || field === 'text') fields[field] = `${before} ${value}`;
+    else if (field === 'startedFrom' ? value > before : value < before) fields[field] = value;
+  }
+  return fields;
+}
+
+/** Returns a condition that matches any of the values. */
+export function condition(key: string, ...values: readonly string[]): string {
+  return `${key}:${values.map(quoted).join(',')}`;
+}
+
+/** Puts a value in quotes if the filter syntax requires it. */
+export function quoted(text: string): string {
+  return /^[^\s"\\=:<>,*()]+$/.test(text) ? text : `"${text.replace(/[\\"]/g, '\\$&')}"`;
+}
+
+/** Search words or a time, which are valid only at the top level. */
+type TopLevel = Pick<FilterTerm, 'value'> & { readonly field: Exclude<FilterTerm['field'], 'filter'> };
+
+const TIMES: Readonly<Record<string, TopLevel['field']>> = { since: 'startedFrom', before: 'startedBefore' };
+
+const SPACES = /(?:\s|AND(?=[\s()]|$))+/y;
+const OR = /\s+OR(?=[\s()]|$)/y;
+const MISSING = 'OR and NOT expect a condition after them, and OR also before it';
+const STRAY_OR = /OR(?=[\s()]|$)/y;
+const NOT = /NOT(?=[\s(])\s*|-(?=[a-zA-Z("])/y;
+const ANY_RUN = /any\(/y;
+const OPEN = /\(/y;
+const CLOSE = /\)/y;
+const COMMA = /,/y;
+const STAR = /\*/y;
+const STAR_BEFORE_QUOTE = /\*(?=")/y;
+const QUOTED = /"((?:[^"\\]|\\.)*)("?)/sy;
+const MAP = /(meta|feedback)\./y;
+const MAP_KEY = /[^\s=:"()<>,]+/y;
+const MAP_OPERATOR = /[<>]=?|[:=]/y;
+const FIELD = /([a-z_]+)(:|[<>]=?)/y;
+const BOUNDARY = /(?=[\s)]|$)/y;
+
+/** Recursive-descent parser. `OR` binds more tightly than the space between two conditions. */
+class FilterParser {
+  readonly #text: string;
+  readonly #nowMs: number;
+  #at = 0;
+  /** Number of open parentheses. */
+  #groups = 0;
+  #depth = 0;
+  #values = 0;
+  #problem: string | undefined;
+  #isQuoteOpen = false;
+  #isInAnyRun = false;
+
+  constructor(text: string, nowMs: number) {
+    this.#text = text;
+    this.#nowMs = nowMs;
+  }
+
+  terms(): FilterTerm[] {
+    const terms: FilterTerm[] = [];
+    for (;;) {
+      this.#eat(SPACES);
+      if (this.#at >= this.#text.length) return terms;
+      terms.push(this.#term());
+    }
+  }
+
+  #term(): FilterTerm {
+    const start = this.#at;
+    this.#problem = undefined;
+    this.#isQuoteOpen = false;
+    const item = this.#alternatives();
+    const text = this.#text.slice(start, this.#at) + (this.#isQuoteOpen ? '"' : '');
+    if (this.#problem !== undefined) return { text, field: 'filter', value: text, problem: this.#problem };
+    return isTopLevel(item) ? { text, ...item } : { text, field: 'filter', value: text, node: item };
+  }
+
+  #alternatives(): FilterNode | TopLevel {
+    const first = this.#negatable();
+    if (!this.#eat(OR)) return first;
+    const some = [this.#nested(first)];
+    do {
+      this.#eat(SPACES);
+      some.push(this.#nested(this.#negatable()));
+    } while (this.#eat(OR));
+    return { some };
+  }
+
+  #negatable(): FilterNode | TopLevel {
+    if (this.#eat(NOT)) return this.#deeper(() => ({ not: this.#nested(this.#negatable()) }));
+    if (this.#eat(ANY_RUN)) return this.#anyRun();
+    if (this.#eat(OPEN)) return this.#group();
+    const isEnd = this.#at >= this.#text.length || (this.#groups > 0 && this.#text[this.#at] === ')');
+    if (isEnd) return this.#fail(MISSING);
+    if (!this.#eat(STRAY_OR)) return this.#condition();
+    this.#eat(SPACES);
+    this.#fail(MISSING);
+    return this.#negatable();
+  }
+
+  #anyRun(): FilterNode {
+    // The runs of a trace are the same on each level, and SQL queries would take too long.
+    if (this.#isInAnyRun) this.#fail('any() cannot contain any()');
+    this.#isInAnyRun = true;
+    const anyRun = this.#group();
+    this.#isInAnyRun = false;
+    return { anyRun };
+  }
+
+  #group(): FilterNode {
+    return this.#deeper(() => {
+      const all: FilterNode[] = [];
+      this.#groups += 1;
+      for (this.#eat(SPACES); !this.#eat(CLOSE); this.#eat(SPACES)) {
+        if (this.#at >= this.#text.length) {
+          this.#fail('a parenthesis is not closed');
+          break;
+        }
+        all.push(this.#nested(this.#alternatives()));
+      }
+      this.#groups -= 1;
+      if (all.length === 0) this.#fail('parentheses expect a condition');
+      return { all };
+    });
+  }
+
+  #deeper(parse: () => FilterNode): FilterNode {
+    if (this.#depth >= DEPTH_MAX) {
+      // Stops parsing, because deeper recursion could exceed the stack.
+      this.#at = this.#text.length;
+      return this.#fail(`parentheses and negations are nested at most ${DEPTH_MAX} levels deep`);
+    }
+    this.#depth += 1;
+    const node = parse();
+    this.#depth -= 1;
+    return node;
+  }
+
+  #nested(item: FilterNode | TopLevel): FilterNode {
+    if (!isTopLevel(item)) return item;
+    const what = item.field === 'text' ? 'search words' : 'since: and before:';
+    return this.#fail(`${what} cannot be used with OR, NOT, any() or parentheses`);
+  }
+
+  #condition(): FilterNode | TopLevel {
+    const start = this.#at;
+    for (const parse of [() => this.#mapCondition(), () => this.#fieldCondition()]) {
+      const condition = parse();
+      if (condition !== undefined) return condition;
+      this.#at = start;
+      this.#isQuoteOpen = false;
+    }
+    if (this.#quoted() === undefined) this.#bare();
+    return { field: 'text', value: this.#text.slice(start, this.#at) + (this.#isQuoteOpen ? '"' : '') };
+  }
+
+  /** Parses a condition on metadata or feedback. Returns undefined if there is none. */
+  #mapCondition(): FilterNode | undefined {
+    const field = this.#eat(MAP)?.[1] as 'meta' | 'feedback' | undefined;
+    const key = field && (this.#quoted() ?? this.#eat(MAP_KEY)?.[0]);
+    if (field === undefined || key === undefined) return undefined;
+    const operator = this.#eat(MAP_OPERATOR)?.[0];
+    if (operator === undefined) return this.#eat(BOUNDARY) && this.#counted({ field, key });
+    const isEqual = operator === ':' || operator === '=';
+    const label = `${field}.${key}${operator}`;
+    if (field === 'feedback' && (!isEqual || this.#peekBare().includes('..'))) {
+      return this.#counted({ field, key, bounds: this.#bounds(label, isEqual ? ':' : operator, NUMBER, parseNumber) });
+    }
+    if (!isEqual) return this.#fail(`meta.${key} expects = or :`);
+    return this.#counted({ field, key, values: this.#patterns(label) });
+  }
+
+  /** Parses `key:value` or `key>value`. Returns undefined if the key is unknown. */
+  #fieldCondition(): FilterNode | TopLevel | undefined {
+    const [label, key = '', operator = ''] = this.#eat(FIELD) ?? [];
+    if (label === undefined) return undefined;
+    if (Object.hasOwn(AMOUNTS, key)) {
+      const field = key as AmountField;
+      return this.#counted({ field, bounds: this.#bounds(label, operator, ...AMOUNTS[field]) });
+    }
+    if (operator !== ':') return undefined;
+    if (Object.hasOwn(TIMES, key)) {
+      const value = toIsoTime(this.#quoted() ?? this.#bare(), this.#nowMs);
+      if (value === undefined) return this.#fail(`${label} expects ${TIME}`);
+      return { field: TIMES[key] as TopLevel['field'], value };
+    }
+    if (key === 'is')
+      return this.#bare() === 'root' ? this.#counted({ field: 'root' }) : this.#fail('is: expects root');
+    const field = TEXT_FIELDS.find((one) => one === key);
+    if (field === undefined) return undefined;
+    return this.#counted({ field, values: this.#patterns(label).map((pattern) => this.#checked(field, pattern)) });
+  }
+
+  #counted(comparison: Comparison): Comparison {
+    this.#values += comparison.values?.length ?? 1;
+    if (this.#values > VALUES_MAX) this.#fail(`a filter has at most ${VALUES_MAX} values`);
+    return comparison;
+  }
+
+  #checked(field: TextField, pattern: TextPattern): TextPattern {
+    const { kind, text } = pattern;
+    if (field === 'error') return { kind: 'contains', text: text.toLowerCase() };
+    if (field === 'status' && kind === 'equal' && !STATUSES.includes(text)) {
+      this.#fail(`status: expects one of ${STATUSES.join(', ')}`);
+    }
+    if (field !== 'trace' && field !== 'run') return pattern;
+    const [, ...parts] = ID.exec(text) ?? [];
+    if (kind !== 'equal' || parts.length === 0) this.#fail(`${field}: expects a full id`);
+    return { kind, text: parts.join('-').toLowerCase() };
+  }
+
+  #patterns(label: string): TextPattern[] {
+    const patterns: TextPattern[] = [];
+    do {
+      const { kind, text } = this.#pattern();
+      if (text === '' && kind === 'equal') this.#fail(`${label} expects a value`);
+      patterns.push({ kind, text });
+    } while (this.#eat(COMMA));
+    return patterns;
+  }
+
+  #pattern(): TextPattern {
+    let isOpenAtStart = this.#eat(STAR_BEFORE_QUOTE) !== undefined;
+    let text = this.#quoted();
+    let isOpenAtEnd = text !== undefined && this.#eat(STAR) !== undefined;
+    if (text === undefined) {
+      const bare = this.#bare(',');
+      isOpenAtStart = bare.startsWith('*');
+      isOpenAtEnd = bare.endsWith('*');
+      text = bare.slice(isOpenAtStart ? 1 : 0, isOpenAtEnd && bare !== '*' ? -1 : undefined);
+    }
+    if (isOpenAtStart && isOpenAtEnd) return { kind: 'contains', text };
+    return { kind: isOpenAtStart ? 'suffix' : isOpenAtEnd ? 'prefix' : 'equal', text };
+  }
+
+  #bounds(label: string, operator: string, expected: string, parse: (text: string) => number | undefined): Bound[] {
+    const text = this.#bare();
+    const [min = '', max] = operator === ':' ? text.split('..', 2) : [text];
+    const limits =
+      max === undefined
+        ? [[operator === ':' ? '=' : operator, min]]
+        : [
+            ['>=', min],
+            ['<=', max],
+          ];
+    const given = limits.filter(([, limit]) => limit !== '').map(([sign, limit = '']) => [sign, parse(limit)] as const);
+    if (given.length === 0 || given.some(([, amount]) => amount === undefined))
+      this.#fail(`${label} expects ${expected}`);
+    return given.map(([sign, amount = 0]) => ({ operator: sign as Bound['operator'], amount }));
+  }
+
+  #quoted(): string | undefined {
+    const [, text, end] = this.#eat(QUOTED) ?? [];
+    if (end === '') this.#isQuoteOpen = true;
+    return text?.replace(/\\(.)/gs, '$1');
+  }
+
+  /** Reads text up to a space, the character `stop`, or the parenthesis that closes the group. */
+  #bare(stop?: string): string {
+    const start = this.#at;
+    for (let open = 0; this.#at < this.#text.length; this.#at += 1) {
+      const character = this.#text[this.#at] as string;
+      if (character === stop || /\s/.test(character)) break;
+      if (character === '(') open += 1;
+      if (character === ')') open -= 1;
+      if (open < 0 && this.#groups > 0) break;
+    }
+    return this.#text.slice(start, this.#at);
+  }
+
+  #peekBare(): string {
+    const start = this.#at;
+    const text = this.#bare();
+    this.#at = start;
+    return text;
+  }
+
+  #eat(pattern: RegExp): RegExpExecArray | undefined {
+    pattern.lastIndex = this.#at;
+    const match = pattern.exec(this.#text) ?? undefined;
+    if (match !== undefined) this.#at += match[0].length;
+    return match;
+  }
+
+  #fail(problem: string): FilterNode {
+    this.#problem ??= problem;
+    return { all: [] };
+  }
+}
+
+function isTopLevel(item: FilterNode | TopLevel): item is TopLevel {
+  return 'value' in item;
+}
+
+const ID = /^([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})$/i;

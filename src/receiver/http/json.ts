@@ -1,0 +1,66 @@
+import { isEscaped, messageOf } from '../../base/text.ts';
+import { HttpError } from './http-error.ts';
+
+/** Maximum nesting depth of JSON. Serializing or copying more deeply nested values would overflow the call stack. */
+const DEPTH_MAX = 512;
+/**
+ * Maximum number of JSON values per request. Parsed JSON can use 30 times as much memory as its text. Without a limit,
+ * a body full of brackets could exhaust the heap.
+ */
+export const VALUES_MAX = 2_000_000;
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+export interface Json {
+  readonly value: unknown;
+  readonly text: string;
+}
+
+/** Parses all JSON texts in one request. */
+export class JsonReader {
+  #valuesLeft = VALUES_MAX;
+
+  /**
+   * Parses UTF-8 JSON. Throws an HTTP 400 error if the JSON is invalid, or a 413 error if it has too many values.
+   * `what` names the JSON text in the error message.
+   */
+  parse(bytes: Buffer, what: string): Json {
+    try {
+      const text = utf8.decode(bytes);
+      this.#checkLimits(text, what);
+      return { value: JSON.parse(text), text };
+    } catch (error) {
+      if (error instanceof HttpError) throw error;
+      throw new HttpError(400, `${what} is not valid JSON: ${messageOf(error)}`);
+    }
+  }
+
+  /**
+   * Checks the limits before parsing. For invalid JSON, the counts may be wrong, but `JSON.parse` rejects the text
+   * anyway.
+   */
+  #checkLimits(text: string, what: string): void {
+    let depth = 0;
+    let values = 0;
+    for (let at = 0; at < text.length; at += 1) {
+      const code = text.charCodeAt(at);
+      if (code === QUOTE) {
+        do at = text.indexOf('"', at + 1);
+        while (text.charCodeAt(at - 1) === BACKSLASH && isEscaped(text, at));
+        if (at === -1) break;
+      } else if (code === COMMA) {
+        values += 1;
+      } else if (code === BRACKET || code === BRACE) {
+        values += 1;
+        depth += 1;
+        if (depth > DEPTH_MAX) throw new HttpError(400, `${what} is nested deeper than ${DEPTH_MAX} levels`);
+      } else if (code === BRACKET_END || code === BRACE_END) {
+        depth -= 1;
+      }
+    }
+    this.#valuesLeft -= values;
+    if (this.#valuesLeft < 0) throw new HttpError(413, `The JSON of the request has more than ${VALUES_MAX} values`);
+  }
+}
+
+const [QUOTE, BACKSLASH, COMMA, BRACKET, BRACKET_END, BRACE, BRACE_END] = Buffer.from('"\\,[]{}');

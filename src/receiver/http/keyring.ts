@@ -1,0 +1,136 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { diagnostics } from '../../base/diagnostics.ts';
+import { messageOf } from '../../base/text.ts';
+import { isKey, type KeyStore, keyIdOf, type Permission, type StoredKey } from '../store/key-store.ts';
+import { DEFAULT_SCOPE, type Scope } from '../store/store.ts';
+
+/** Scope and permission of a key. */
+export interface Grant {
+  /** Id of the key. Login sessions keep the id, so that they end when the key is revoked. */
+  readonly id: string;
+  readonly scope: Scope;
+  readonly permission: Permission;
+}
+
+/** The keys that a receiver accepts. */
+export interface Keyring {
+  /** Returns the grant of a key, or undefined if the key is wrong. */
+  find(key: string): Promise<Grant | undefined>;
+  /** Returns the grant of the key with this id, or undefined if the key has been revoked. */
+  byId(id: string): Promise<Grant | undefined>;
+  /** Returns whether keys of this tenant are accepted. */
+  isTenant(name: string): boolean;
+  /** The keys that a user can log in with, for error messages. */
+  readonly loginKeys: string;
+  /** Whether users choose the keys. If so, the receiver limits the number of wrong keys. */
+  readonly isGuessable: boolean;
+}
+
+/** What a request may do if the receiver requires no key. */
+export const FULL_GRANT: Grant = { id: 'key', scope: DEFAULT_SCOPE, permission: 'admin' };
+
+const WRITE_GRANT: Grant = { id: 'write key', scope: DEFAULT_SCOPE, permission: 'write' };
+
+/** The keys in the options of a receiver: one key for everything, and one key for writing. */
+export class FixedKeys implements Keyring {
+  readonly loginKeys = 'the key in RUNSPAN_RECEIVER_KEY or `apiKey`';
+  readonly isGuessable = true;
+  readonly #apiKey: string;
+  readonly #writeKey: string | undefined;
+
+  constructor(apiKey: string, writeKey: string | undefined) {
+    this.#apiKey = apiKey;
+    this.#writeKey = writeKey;
+  }
+
+  async find(key: string): Promise<Grant | undefined> {
+    if (isSame(key, this.#apiKey)) return FULL_GRANT;
+    return this.#writeKey !== undefined && isSame(key, this.#writeKey) ? WRITE_GRANT : undefined;
+  }
+
+  async byId(id: string): Promise<Grant | undefined> {
+    return [FULL_GRANT, WRITE_GRANT].find((grant) => grant.id === id);
+  }
+
+  isTenant(name: string): boolean {
+    return name === DEFAULT_SCOPE.tenant;
+  }
+}
+
+/** Time for which a key is cached, in milliseconds. A revoked key is accepted for this time. */
+const CACHE_MS = 1_000;
+/** Maximum number of cached keys. At the maximum, the cache is cleared. */
+const CACHED_MAX = 1_000;
+/** Minimum interval between writes of a key's latest use, in milliseconds. */
+const USE_INTERVAL_MS = 60_000;
+
+interface CachedKey {
+  readonly key: Promise<StoredKey | undefined>;
+  readonly readAtMs: number;
+}
+
+/** The keys in a store. Only keys of the given tenants are accepted. */
+export class StoredKeys implements Keyring {
+  readonly loginKeys = 'a read key';
+  readonly isGuessable = false;
+  readonly #store: KeyStore;
+  readonly #tenants: () => readonly string[];
+  readonly #cache = new Map<string, CachedKey>();
+  readonly #usedMs = new Map<string, number>();
+
+  constructor(store: KeyStore, tenants: () => readonly string[]) {
+    this.#store = store;
+    this.#tenants = tenants;
+  }
+
+  async find(text: string): Promise<Grant | undefined> {
+    const key = await this.#read(keyIdOf(text));
+    return key !== undefined && isKey(text, key) ? this.#grantOf(key) : undefined;
+  }
+
+  async byId(id: string): Promise<Grant | undefined> {
+    const key = await this.#read(id);
+    return key && this.#grantOf(key);
+  }
+
+  isTenant(name: string): boolean {
+    return this.#tenants().includes(name);
+  }
+
+  async #read(id: string | undefined): Promise<StoredKey | undefined> {
+    if (id === undefined) return undefined;
+    const cached = this.#cache.get(id);
+    if (cached !== undefined && performance.now() - cached.readAtMs < CACHE_MS) return cached.key;
+    if (this.#cache.size >= CACHED_MAX) this.#cache.clear();
+    const key = this.#store.key(id).catch(async (error) => {
+      const last = await cached?.key;
+      // Metrics are needed while the store fails, and contain no runs.
+      if (last?.permission === 'metrics') return last;
+      throw error;
+    });
+    this.#cache.set(id, { key, readAtMs: performance.now() });
+    key.catch(() => this.#cache.delete(id));
+    return key;
+  }
+
+  #grantOf({ id, tenant, project, permission, revokedMs }: StoredKey): Grant | undefined {
+    if (revokedMs !== undefined || !this.isTenant(tenant)) return undefined;
+    this.#use(id);
+    return { id, permission, scope: { tenant, ...(project !== undefined && { project }) } };
+  }
+
+  #use(id: string): void {
+    const nowMs = Date.now();
+    if (nowMs - (this.#usedMs.get(id) ?? 0) < USE_INTERVAL_MS) return;
+    this.#usedMs.set(id, nowMs);
+    this.#store
+      .useKey(id, nowMs)
+      .catch((error) => diagnostics.warn(`the last use of the key ${id} was not stored: ${messageOf(error)}`));
+  }
+}
+
+/** Compares two strings in constant time. */
+function isSame(given: string, expected: string): boolean {
+  const [a, b] = [given, expected].map((text) => createHash('sha256').update(text).digest());
+  return a !== undefined && b !== undefined && timingSafeEqual(a, b);
+}

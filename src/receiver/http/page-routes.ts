@@ -1,0 +1,94 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { extname } from 'node:path';
+import { isObject } from '../../config/checker.ts';
+import { HttpError } from './http-error.ts';
+import { type Call, type Route, type RouteResponse, readJson } from './route.ts';
+
+/** Folder with the built page. Tests that run from source use the latest build. */
+const FOLDER: URL = import.meta.url.endsWith('.ts')
+  ? new URL('../../../dist/viewer/', import.meta.url)
+  : new URL('../../viewer/', import.meta.url);
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+
+/**
+ * Content Security Policy that allows scripts, styles and requests only for this origin. With this policy, content in a
+ * payload can neither run code nor send data elsewhere.
+ */
+const POLICY: string = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/** `Cache-Control` header for assets. An asset never changes, because its name contains a hash of its content. */
+const IMMUTABLE = 'public, max-age=31536000, immutable';
+
+/**
+ * HTTP routes that serve the page. No key is required, because the page itself contains no data. The page asks the user
+ * for the key and exchanges the key for a cookie.
+ */
+export const pageRoutes: readonly Route[] = [
+  { method: 'GET', path: '/', admission: 'open', handle: () => fileAnswer('index.html', 'no-cache') },
+  {
+    method: 'GET',
+    path: '/assets/:name',
+    admission: 'open',
+    handle: ({ parameters }) => fileAnswer(`assets/${parameters.name}`, IMMUTABLE),
+  },
+  { method: 'POST', path: '/login', admission: 'open', handle: login },
+  { method: 'POST', path: '/logout', admission: 'open', handle: logout },
+  // The page hides controls that the key does not allow.
+  {
+    method: 'GET',
+    path: '/query/session',
+    handle: ({ permission, scope }) => ({ status: 200, body: { permission, ...scope } }),
+  },
+];
+
+const LOGIN_BYTES_MAX = 4 * 1024;
+
+async function login(call: Call): Promise<RouteResponse> {
+  const body = await readJson(call, LOGIN_BYTES_MAX);
+  const key = isObject(body) ? body.key : undefined;
+  return { status: 200, body: {}, headers: { 'set-cookie': await call.access.login(key, call.request) } };
+}
+
+function logout({ access, request }: Call): RouteResponse {
+  return { status: 200, body: {}, headers: { 'set-cookie': access.logout(request) } };
+}
+
+/** Files of the page, by path in the folder. The receiver serves no other files. */
+let files: ReadonlyMap<string, Uint8Array> = new Map();
+
+function fileAnswer(path: string, caching: string): RouteResponse {
+  // In a Git checkout, the page may be built after the receiver has started.
+  if (files.size === 0) files = readFiles();
+  const content = files.get(path);
+  if (content === undefined) {
+    const detail = files.size === 0 ? 'This copy of the package was built without its page' : `Unknown path: /${path}`;
+    throw new HttpError(404, detail);
+  }
+  const type = TYPES[extname(path)] ?? 'application/octet-stream';
+  const headers = { 'content-type': type, 'content-security-policy': POLICY, 'cache-control': caching };
+  return { status: 200, headers, content };
+}
+
+function readFiles(): ReadonlyMap<string, Uint8Array> {
+  try {
+    const assets = readdirSync(new URL('assets/', FOLDER)).map((name) => `assets/${name}`);
+    return new Map(['index.html', ...assets].map((path) => [path, readFileSync(new URL(path, FOLDER))]));
+  } catch {
+    return new Map();
+  }
+}

@@ -1,0 +1,26 @@
+import { projectOf } from '../filter/match.ts';
+import type { RunOperation, Scope } from '../store/store.ts';
+import { HttpError } from './http-error.ts';
+import type { Call } from './route.ts';
+
+/**
+ * Throws an HTTP 403 error if the key is limited to a project and one of the runs is in another project. Without this
+ * check, the key could move the run to its own project. Stores check the project only when they read runs.
+ */
+export async function checkProject({ store, scope }: Call, runIds: readonly string[]): Promise<void> {
+  const { tenant, project } = scope;
+  if (project === undefined) return;
+  const runs = await Promise.all([...new Set(runIds)].map((id) => store.details({ tenant }, id)));
+  if (runs.some((run) => run !== undefined && projectOf(run) !== project)) {
+    throw new HttpError(403, `The key is limited to the project ${project}`);
+  }
+}
+
+/** Puts runs into the project of the scope, if the scope is limited to a project. */
+export function inProject({ project }: Scope, operations: readonly RunOperation[]): readonly RunOperation[] {
+  if (project === undefined) return operations;
+  return operations.map(({ fields: { session_id, ...fields }, ...operation }) => {
+    const isNamed = operation.kind === 'post' || session_id !== undefined || fields.session_name !== undefined;
+    return { ...operation, fields: { ...fields, ...(isNamed && { session_name: project }) } };
+  });
+}

@@ -1,0 +1,84 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { TokenSigner } from '../api/token-signer.ts';
+import type { Permission } from '../store/key-store.ts';
+import type { Scope, Store, StoreStatus } from '../store/store.ts';
+import type { Access, Admission } from './access.ts';
+import type { Faults } from './faults.ts';
+import { HttpError } from './http-error.ts';
+import { JsonReader } from './json.ts';
+import type { Metrics } from './metrics.ts';
+import type { RequestBodies } from './request-body.ts';
+import { uuid } from './run-fields.ts';
+import type { RunLimits } from './run-limits.ts';
+import { validated } from './validation.ts';
+
+/** An HTTP response. Contains either `body`, which is sent as JSON, or `content` in another format. */
+export interface RouteResponse {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  /**
+   * The response body, or a function that streams the body. The signal passed to the function aborts when the client
+   * disconnects or the receiver closes.
+   */
+  readonly content?: Uint8Array | string | ((ended: AbortSignal) => AsyncIterable<string>);
+}
+
+/** A request, and the parts of the receiver that routes use. */
+export interface Call {
+  readonly request: IncomingMessage;
+  /** Removes the time limit of the request, so that the body may have any size. */
+  readonly liftTimeout: () => void;
+  /** Decoded parameters from the URL path. */
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly search: URLSearchParams;
+  readonly bodies: RequestBodies;
+  readonly store: Store;
+  /** Data that the request's key can reach. Without a key, the scope contains no data. */
+  readonly scope: Scope;
+  /** Permission of the request's key. */
+  readonly permission: Permission;
+  readonly tokens: TokenSigner;
+  readonly faults: Faults;
+  readonly access: Access;
+  /** Connections with an open change stream. */
+  readonly streams: Set<Socket>;
+  readonly strict: boolean;
+  readonly metrics: Metrics;
+  /** Limits of the tenants. Undefined if there are none. */
+  readonly limits?: RunLimits;
+  /** Returns the figures of the store, if the store has any. */
+  readonly status?: () => Promise<StoreStatus>;
+}
+
+export interface Route {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'OPTIONS';
+  /** URL path of the route. Segments that start with `:` are parameters. */
+  readonly path: string;
+  /** @default 'read' */
+  readonly admission?: Admission;
+  /** Handles a request. Throws an HttpError to send an error response. */
+  readonly handle: (call: Call) => RouteResponse | Promise<RouteResponse>;
+}
+
+/** Returns an id from the URL path, in lower case with hyphens. Throws an HTTP 422 error if the id is not a UUID. */
+export function idOf({ parameters }: Call, name = 'id'): string {
+  return validated(uuid(true), parameters[name], ['path', name]);
+}
+
+/**
+ * Parses a JSON body. Throws an HTTP 415 error if the body has another type. Throws a 400 error if the JSON is invalid,
+ * or a 413 error if the body is too large.
+ */
+export async function readJson({ request, bodies }: Call, bytesMax?: number): Promise<unknown> {
+  checkJsonType(request);
+  return bodies.read(request, (body) => new JsonReader().parse(body, 'The body').value, bytesMax);
+}
+
+/** Throws an HTTP 415 error if the request's `Content-Type` is not JSON. */
+export function checkJsonType({ headers }: IncomingMessage): void {
+  const contentType = headers['content-type'] ?? '';
+  if (/^application\/json\s*(;|$)/i.test(contentType)) return;
+  throw new HttpError(415, `Expected content-type to be application/json, got ${JSON.stringify(contentType)}`);
+}

@@ -1,0 +1,125 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { attachmentRoutes } from '../api/attachment-routes.ts';
+import { feedbackRoutes, tokenRoutes } from '../api/feedback-routes.ts';
+import { queryRoutes } from '../api/query-routes.ts';
+import { removalRoutes } from '../api/removal-routes.ts';
+import { TokenSigner } from '../api/token-signer.ts';
+import { fieldRoutes, interfaceRoutes } from '../ingest/ingest-routes.ts';
+import { otlpRoutes } from '../ingest/otlp-routes.ts';
+import { HttpError, toHttpError } from './http-error.ts';
+import { Metrics } from './metrics.ts';
+import { pageRoutes } from './page-routes.ts';
+import { RequestBodies } from './request-body.ts';
+import type { Call, Route, RouteResponse } from './route.ts';
+import { serviceRoutes } from './service-routes.ts';
+
+/** Responds to a request, or throws an HttpError. */
+export type Routes = (request: IncomingMessage, liftTimeout: () => void) => Promise<RouteResponse>;
+
+/** Path prefix that LangSmith clients use. */
+const PREFIX = '/api/v1';
+/** In strict mode, only paths for feedback tokens may have the prefix `/api/v1`. */
+const PREFIXED = `${PREFIX}/feedback/tokens`;
+
+/** The parts of a receiver that its routes use. */
+export interface RoutesOptions extends Pick<Call, 'store' | 'strict' | 'faults' | 'access' | 'limits' | 'status'> {
+  readonly metrics?: Metrics;
+}
+
+/** Routes that strict mode hides. */
+const OTHERS: readonly Route[] = [...fieldRoutes, ...feedbackRoutes, ...otlpRoutes];
+
+/** All routes of a receiver. */
+export const ROUTES: readonly Route[] = [
+  ...interfaceRoutes,
+  ...tokenRoutes,
+  ...OTHERS,
+  ...queryRoutes,
+  ...removalRoutes,
+  ...attachmentRoutes,
+  ...serviceRoutes,
+  ...pageRoutes,
+];
+
+export function createRoutes({ store, metrics = new Metrics(), ...options }: RoutesOptions): Routes {
+  const { strict, access } = options;
+  const endpoints = endpointsOf(ROUTES);
+  const hidden = new Set(strict ? OTHERS : []);
+  const prefix = strict ? PREFIXED : `${PREFIX}/`;
+  const context = {
+    ...options,
+    store: metrics.measured(store),
+    tokens: new TokenSigner(store),
+    metrics,
+    bodies: new RequestBodies(undefined, (bytes) => {
+      metrics.receivedBytes += bytes;
+    }),
+    streams: new Set<Socket>(),
+  };
+  const respond: Routes = async (request, liftTimeout) => {
+    access.checkHost(request);
+    const { pathname, searchParams: search } = targetOf(request);
+    const path = pathname.startsWith(prefix) ? pathname.slice(PREFIX.length) : pathname;
+    const endpoint = endpoints.find(({ pattern }) => pattern.test(path));
+    const found = endpoint?.routes.filter((one) => !hidden.has(one)) ?? [];
+    const route = found.find((one) => one.method === request.method || isProbe(one, request));
+    const { scope, permission } = await access.admit(request, route?.admission ?? 'read');
+    if (found.length === 0) throw new HttpError(404, `No route matches ${pathname}`);
+    if (route === undefined) {
+      const allowed = found.map(({ method }) => method).join(', ');
+      throw new HttpError(405, `${pathname} accepts ${allowed}, got ${request.method}`, { allow: allowed });
+    }
+    const parameters = parametersIn(path, endpoint);
+    return route.handle({ ...context, scope, permission, request, liftTimeout, parameters, search });
+  };
+  return async (request, liftTimeout) => {
+    try {
+      const response = await respond(request, liftTimeout);
+      metrics.responded(response.status);
+      return response;
+    } catch (error) {
+      metrics.responded(toHttpError(error)?.status ?? 500);
+      throw error;
+    }
+  };
+}
+
+interface Endpoint {
+  /** Regular expression that matches the path, with a named group for each path parameter. */
+  readonly pattern: RegExp;
+  readonly routes: readonly Route[];
+}
+
+/** Groups routes by path. Paths without parameters come first and take precedence. */
+function endpointsOf(routes: readonly Route[]): Endpoint[] {
+  const paths = [...new Set(routes.map(({ path }) => path))];
+  const sorted = [...paths.filter((path) => !path.includes(':')), ...paths.filter((path) => path.includes(':'))];
+  return sorted.map((path) => ({
+    pattern: new RegExp(`^${path.replaceAll(/:(\w+)/g, '(?<$1>[^/]+)')}$`),
+    routes: routes.filter((route) => route.path === path),
+  }));
+}
+
+/** Returns whether the request is a HEAD request for an open route. Proxies send HEAD requests as health checks. */
+function isProbe({ method, admission }: Route, request: IncomingMessage): boolean {
+  return request.method === 'HEAD' && method === 'GET' && admission === 'open';
+}
+
+function parametersIn(path: string, endpoint: Endpoint | undefined): Record<string, string> {
+  const groups = endpoint?.pattern.exec(path)?.groups ?? {};
+  try {
+    return Object.fromEntries(Object.entries(groups).map(([name, segment]) => [name, decodeURIComponent(segment)]));
+  } catch {
+    throw new HttpError(400, 'The request path contains an invalid escape sequence');
+  }
+}
+
+/** Parses the request target, which is either a path or an absolute URL of this receiver. */
+function targetOf({ url = '', headers }: IncomingMessage): URL {
+  const own = `http://${headers.host}`;
+  const target = url.startsWith(`${own}/`) ? url.slice(own.length) : url;
+  if (!target.startsWith('/')) throw new HttpError(400, 'The request URL does not belong to this receiver');
+  // The `Host` header has already been checked. A constant host makes every path a valid URL.
+  return new URL(`http://receiver${target}`);
+}

@@ -1,0 +1,182 @@
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { pipeline } from 'node:stream/promises';
+import { diagnostics } from '../../base/diagnostics.ts';
+import { RunspanError } from '../../base/errors.ts';
+import { messageOf } from '../../base/text.ts';
+import { allowListeners } from '../../platform/node.ts';
+import { clearTimer, setTimer } from '../../platform/timers.ts';
+import { HttpError, toHttpError } from './http-error.ts';
+import type { RouteResponse } from './route.ts';
+import type { Routes } from './routes.ts';
+
+const HEADERS_TIMEOUT_MS = 10_000;
+/** Maximum time to receive a complete request, in milliseconds. A route can remove the time limit. */
+const REQUEST_TIMEOUT_MS = 60_000;
+/**
+ * Timeout for idle connections, in milliseconds. Closing idle connections frees the memory of responses that no client
+ * reads.
+ */
+const IDLE_TIMEOUT_MS = 120_000;
+const HEADER_BYTES_MAX = 16 * 1024;
+const CONNECTIONS_MAX = 1_000;
+/** Default maximum time that `close` waits for pending requests, in milliseconds. */
+const CLOSE_MS = 2_000;
+
+/** Default response headers, which a route may override. */
+const HEADERS: Readonly<Record<string, string>> = {
+  'content-type': 'application/json',
+  'x-content-type-options': 'nosniff',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cache-control': 'no-store',
+};
+
+interface Listening {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** Starts an HTTP server. Rejects with a RunspanError if the server cannot listen. */
+export async function listen(
+  routes: Routes,
+  host: string,
+  port: number,
+  { requestTimeoutMs = REQUEST_TIMEOUT_MS, closeMs = CLOSE_MS }: { requestTimeoutMs?: number; closeMs?: number } = {},
+): Promise<Listening> {
+  const closing = new AbortController();
+  allowListeners(closing.signal);
+  let pending = 0;
+  // `server.close` leaves connections open that never sent a request, so idle connections are ended here.
+  const endIdleConnections = (): void => {
+    if (closing.signal.aborted && pending === 0) server.closeAllConnections();
+  };
+  const server = createServer(
+    // Node's `requestTimeout` cannot be removed for a single request.
+    { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: 0, maxHeaderSize: HEADER_BYTES_MAX },
+    (request, response) => {
+      pending += 1;
+      const timer = setTimer(() => {
+        if (!request.complete) respondToInvalid(TIMED_OUT, request.socket);
+      }, requestTimeoutMs);
+      const liftTimeout = (): void => clearTimer(timer);
+      request.on('end', liftTimeout).on('close', liftTimeout);
+      response.on('close', () => {
+        pending -= 1;
+        endIdleConnections();
+      });
+      void respond(routes(request, liftTimeout), response, closing.signal);
+    },
+  );
+  server.maxConnections = CONNECTIONS_MAX;
+  server.timeout = IDLE_TIMEOUT_MS;
+  server.on('clientError', respondToInvalid);
+  await bind(server, host, port);
+
+  const closed = new Promise<void>((resolve) => server.once('close', resolve));
+  return {
+    url: urlOf(server.address() as AddressInfo),
+    close: async () => {
+      if (!closing.signal.aborted) {
+        closing.abort();
+        server.close();
+        endIdleConnections();
+        const timer = setTimeout(() => server.closeAllConnections(), closeMs);
+        server.once('close', () => clearTimeout(timer));
+      }
+      await closed;
+    },
+  };
+}
+
+function bind(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.on('error', (error: NodeJS.ErrnoException) => {
+      // After the start, an error affects only one connection, for example if no file descriptor is free.
+      if (server.listening) diagnostics.error(`the receiver could not accept a connection: ${messageOf(error)}`);
+      else reject(listenError(error, host, port));
+    });
+    server.listen(port, host, resolve);
+  });
+}
+
+function listenError(error: NodeJS.ErrnoException, host: string, port: number): RunspanError {
+  if (error.code === 'EADDRINUSE') {
+    const message = `Port ${port} on ${host} is in use: stop the program that uses the port, or choose another \`port\` (0 selects a free port)`;
+    return new RunspanError('RUNSPAN_ADDRESS_IN_USE', message, { cause: error });
+  }
+  const message = `Cannot listen on ${host}, port ${port}: ${messageOf(error)}; choose another \`host\` or \`port\``;
+  return new RunspanError('RUNSPAN_LISTEN_FAILED', message, { cause: error });
+}
+
+/** Replaces an unspecified address such as 0.0.0.0 with the loopback address, so that clients can connect. */
+function urlOf({ address, family, port }: AddressInfo): string {
+  if (family === 'IPv6') return `http://[${address === '::' ? '::1' : address}]:${port}`;
+  return `http://${address === '0.0.0.0' ? '127.0.0.1' : address}:${port}`;
+}
+
+async function respond(found: Promise<RouteResponse>, response: ServerResponse, closing: AbortSignal): Promise<void> {
+  const { status, headers, content = '' } = await answer(found);
+  const allHeaders = { ...HEADERS, ...(closing.aborted && { connection: 'close' }), ...headers };
+  if (typeof content !== 'function') {
+    response.writeHead(status, { ...allHeaders, 'content-length': Buffer.byteLength(content) });
+    response.end(content);
+    return;
+  }
+  response.writeHead(status, allHeaders);
+  // `AbortSignal.any` leaks memory on Node 20 if one of its signals is long-lived.
+  const ended = new AbortController();
+  const end = (): void => ended.abort();
+  closing.addEventListener('abort', end);
+  response.on('close', end);
+  // If the client has already disconnected, `close` was emitted before this listener was added.
+  if (closing.aborted || response.destroyed) end();
+  try {
+    await pipeline(content(ended.signal), response);
+  } catch (error) {
+    if (!ended.signal.aborted) logFailure(error);
+    response.destroy();
+  } finally {
+    closing.removeEventListener('abort', end);
+  }
+}
+
+/** Returns the response. Serializes `body` to JSON and stores the text in `content`. */
+async function answer(found: Promise<RouteResponse>): Promise<RouteResponse> {
+  try {
+    const response = await found;
+    // `JSON.stringify` may throw, for example if the text is too long.
+    return { ...response, content: response.content ?? JSON.stringify(response.body) };
+  } catch (error) {
+    const known = toHttpError(error);
+    if (known === undefined) logFailure(error);
+    const { status, headers, detail } = known ?? INTERNAL_ERROR;
+    return { status, headers, content: JSON.stringify({ detail }) };
+  }
+}
+
+const INTERNAL_ERROR = new HttpError(500, 'Internal error: see the log of the receiver');
+
+function logFailure(error: unknown): void {
+  diagnostics.error(`the receiver could not answer a request: ${messageOf(error)}`);
+}
+
+const TIMED_OUT = Object.assign(new Error('Request timeout'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+
+const STATUS_LINES: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+};
+
+function respondToInvalid(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const status = STATUS_LINES[error.code ?? ''] ?? '400 Bad Request';
+  const body = JSON.stringify({ detail: `Invalid HTTP request: ${messageOf(error)}` });
+  const headers = { ...HEADERS, connection: 'close', 'content-length': Buffer.byteLength(body) };
+  const lines = [`HTTP/1.1 ${status}`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)];
+  socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
+}

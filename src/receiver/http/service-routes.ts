@@ -1,0 +1,31 @@
+import { delay } from '../../platform/timers.ts';
+import { HttpError } from './http-error.ts';
+import type { Call, Route, RouteResponse } from './route.ts';
+
+/** HTTP routes for monitoring. */
+export const serviceRoutes: readonly Route[] = [
+  { method: 'GET', path: '/healthz', admission: 'open', handle: () => ({ status: 200, body: { status: 'ok' } }) },
+  { method: 'GET', path: '/readyz', admission: 'open', handle: readiness },
+  { method: 'GET', path: '/metrics', admission: 'metrics', handle: metrics },
+];
+
+/** Time in which a store that is ready answers, in milliseconds. */
+const READY_MS = 2_000;
+
+/** Resolves with undefined if the store fails or does not answer in time. */
+async function inTime<Answer>(answer: Promise<Answer> | undefined): Promise<Answer | undefined> {
+  return (await Promise.race([answer?.catch(() => undefined), delay(READY_MS, undefined)])) ?? undefined;
+}
+
+/** Responds with status 200 if the store answers a query in time. */
+async function readiness({ store, scope }: Call): Promise<RouteResponse> {
+  if ((await inTime(store.changes(scope, undefined, 1))) === undefined)
+    throw new HttpError(503, 'The store does not answer');
+  return { status: 200, body: { status: 'ready' } };
+}
+
+/** Responds without the metrics of the store if the store does not answer. */
+async function metrics({ metrics: counts, streams, status }: Call): Promise<RouteResponse> {
+  const content = counts.text(streams.size, await inTime(status?.()));
+  return { status: 200, headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }, content };
+}
