@@ -1,5 +1,5 @@
 import { nodeModule } from './node.ts';
 
-export const randomBytes = (bytes: number): Buffer => nodeModule('node:crypto').randomBytes(bytes);
+export const fillRandom = (block: Uint32Array): void => void nodeModule('node:crypto').randomFillSync(block);
 
 export const sha1 = (bytes: Uint8Array): Buffer => nodeModule('node:crypto').createHash('sha1').update(bytes).digest();

@@ -138,6 +138,7 @@ const BUNDLED: Readonly<Record<string, readonly string[]>> = {
   pbf: ['receiver'],
   preact: ['viewer'],
   uplot: ['viewer'],
+  uuidv7: ['run'],
   valibot: ['cli', 'clients', 'receiver'],
 };
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { clock } from '#src/base/clock.ts';
-import { isRunId, newRunId, runIdFrom, spanRunId } from '#src/run/ids.ts';
+import { isRunId, newRunId, runIdAt, runIdFrom, spanRunId } from '#src/run/ids.ts';
 import { logLines } from '../support/log-lines.ts';
 
 /** RFC 9562, 5.7: 48 bits of milliseconds, version 7, variant 10. */
@@ -23,6 +23,34 @@ describe('the id of a live run', () => {
     const ids = Array.from({ length: 5_000 }, (_, index) => newRunId(startUs + Math.floor(index / 1_000) * 1_000));
     expect(ids.every((id) => UUID_V7.test(id))).toBe(true);
     expect(new Set(ids).size).toBe(5_000);
+    expect(ids.toSorted()).toEqual(ids);
+  });
+
+  test('is greater than the id before it, unless the clock goes back by more than 5 s', () => {
+    const stepUs = fc.oneof(fc.integer({ min: -5_000_000, max: 2_000 }), fc.integer({ min: 0, max: 3 }));
+    let startUs = clock.nowUs() + 3_000_000;
+    fc.assert(
+      fc.property(fc.array(stepUs, { maxLength: 200 }), (steps) => {
+        startUs += 10_000_000;
+        let before = newRunId(startUs);
+        for (const step of steps) {
+          const id = newRunId(startUs + step);
+          expect(id > before).toBe(true);
+          before = id;
+        }
+        const setBack = newRunId(startUs - 6_000_000);
+        expect(timeMs(setBack)).toBe(Math.floor((startUs - 6_000_000) / 1_000));
+      }),
+      { numRuns: 50 },
+    );
+  });
+});
+
+describe('the id of a run that began in the past', () => {
+  test('is a UUIDv7 with the millisecond of its start, and greater than earlier ids of the same start', () => {
+    const startUs = 1_700_000_000_123_456;
+    const ids = Array.from({ length: 5_000 }, () => runIdAt(startUs));
+    expect(ids.every((id) => UUID_V7.test(id) && timeMs(id) === 1_700_000_000_123)).toBe(true);
     expect(ids.toSorted()).toEqual(ids);
   });
 });
