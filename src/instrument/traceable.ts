@@ -62,7 +62,8 @@ const wrapped: WeakMap<object, Wrapped> = shared('wrapped', () => new WeakMap())
 /**
  * Returns a function that records a run for each call to `fn`. The current run becomes the parent of the new run. The
  * returned function behaves like `fn`: it has the same results, errors, `this` and own properties. Synchronous
- * functions stay synchronous, and generators stay lazy. While tracing is off, `fn` is called directly.
+ * functions stay synchronous, and generators stay lazy. While tracing is off, the
+ * wrapper adds only its stack frame to a call.
  *
  * If `fn` is already traced, the new tags and metadata are added, and other options are replaced. If `fn` is a class or
  * not a function, `traceable` logs a warning and returns `fn` unchanged.
@@ -115,21 +116,26 @@ function tracedFunction(fn: Callable, plan: Plan): Callable {
   if (isConstructor(fn)) {
     return function traced(this: unknown, ...args: unknown[]): unknown {
       if (new.target !== undefined) return Reflect.construct(fn, args, new.target === traced ? fn : new.target);
-      return call(fn, plan, this, args, isAsync);
+      const prepared = prepare(plan, args);
+      if (prepared !== undefined) return call(prepared, fn, this, args, isAsync);
+      return plan.exporter === undefined ? Reflect.apply(fn, this, args) : callWithoutRun(fn, plan, this, args);
     };
   }
   // The wrapper is a method, because methods have no `prototype` and are not constructors.
   const wrapper = {
     traced(this: unknown, ...args: unknown[]): unknown {
-      return call(fn, plan, this, args, isAsync);
+      const prepared = prepare(plan, args);
+      if (prepared !== undefined) return call(prepared, fn, this, args, isAsync);
+      // Without a run, the wrapper adds only its own stack frame, so that deep recursion still fits the stack.
+      return plan.exporter === undefined ? Reflect.apply(fn, this, args) : callWithoutRun(fn, plan, this, args);
     },
   };
   return wrapper.traced;
 }
 
-function call(fn: Callable, plan: Plan, self: unknown, args: unknown[], isAsync: boolean): unknown {
-  const prepared = prepare(plan, args);
-  const run = prepared && start(prepared);
+function call(prepared: PreparedRun, fn: Callable, self: unknown, args: unknown[], isAsync: boolean): unknown {
+  const { plan } = prepared;
+  const run = start(prepared);
   if (run === undefined) return callWithoutRun(fn, plan, self, args);
   let result: unknown;
   try {

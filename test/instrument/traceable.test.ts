@@ -1,10 +1,11 @@
 import { EventEmitter, once } from 'node:events';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { traceable } from '#src/instrument/traceable.ts';
 import { enteredContext } from '#src/run/context.ts';
 import { currentRun } from '#src/run/start-run.ts';
 import { gate } from '../support/gate.ts';
 import { logLines } from '../support/log-lines.ts';
+import { moduleText, runNode } from '../support/program.ts';
 import { runProgram } from './built.ts';
 import { record, treeOf } from './recorder.ts';
 
@@ -257,6 +258,38 @@ describe('with tracing off', () => {
     expect(traceable(() => enteredContext())()).toBeUndefined();
     const callback = () => expect.fail('called');
     expect(traceable(() => currentRun(), { inputs: callback, outputs: callback })()).toBeUndefined();
+  });
+
+  test('the wrapper adds one stack frame to a call, until tracing is configured', () => {
+    const limit = Error.stackTraceLimit;
+    Error.stackTraceLimit = Number.POSITIVE_INFINITY;
+    onTestFinished(() => {
+      Error.stackTraceLimit = limit;
+    });
+    const frames = (fn: () => string | undefined): number => (fn()?.match(/^ +at /gm) ?? []).length;
+    const arrow = () => new Error('here').stack;
+    function ordinary() {
+      return new Error('here').stack;
+    }
+    for (const plain of [arrow, ordinary]) {
+      const wrapped = traceable(plain);
+      expect(frames(wrapped)).toBe(frames(plain) + 1);
+      expect(frames(traceable(plain, { enabled: false }))).toBe(frames(plain) + 1);
+      const recorder = record();
+      wrapped();
+      expect(recorder.runs).toHaveLength(1);
+      recorder.stop();
+      expect(frames(wrapped)).toBe(frames(plain) + 1);
+    }
+  });
+
+  test('a recursion of 3,000 calls fits the stack', async () => {
+    const program = `
+      import { traceable } from 'runspan';
+      const sum = traceable((n) => (n === 0 ? 0 : n + sum(n - 1)));
+      console.log(sum(3_000));
+    `;
+    expect(await runNode(moduleText(program))).toMatchObject({ code: 0, stdout: '4501500\n', stderr: '' });
   });
 
   test('a program never enters an AsyncLocalStorage', async () => {
