@@ -27,12 +27,17 @@ it('no file has another address of the repository', () => {
   expect(others).toEqual([]);
 });
 
-it('README.md has pictures that the package page can show', () => {
+it('README.md has pictures that a checkout and the package page can show', () => {
   const pictures = [...read('README.md').matchAll(/!\[[^\]]*\]\(([^)]*)\)/g)].map(([, picture = '']) => picture);
-  const base = `${address.replace('github.com', 'raw.githubusercontent.com')}/main/`;
-  const missing = pictures.filter((one) => !one.startsWith(base) || !existsSync(join(root, one.slice(base.length))));
+  // npm's page resolves relative paths with the field `repository`.
+  const missing = pictures.filter((path) => !/^\w/.test(path) || !existsSync(join(root, path)));
   expect(pictures).not.toEqual([]);
   expect(missing).toEqual([]);
+});
+
+it('README.md installs the file that npm pack writes', () => {
+  const files = read('README.md').match(/[\w.-]+\.tgz/g);
+  expect(files).toEqual([`runspan-${manifest.version}.tgz`]);
 });
 
 it('the notices contain the licence of each package that the sources import and that is not installed', () => {
