@@ -4,7 +4,7 @@ import { shown } from './numbers.mjs';
 import { HOW_TO_READ, INTRODUCTION, METHOD } from './prose.mjs';
 
 /** Node versions at the top of the page. Others follow, newest first. */
-const LEADING = ['24', '26'];
+export const LEADING = ['24', '26'];
 
 const LABELS = {
   untraced: 'untraced',
@@ -15,6 +15,9 @@ const LABELS = {
   processor: 'runspan, `RunSpanProcessor`',
   'otlp-json': 'OpenTelemetry, OTLP/JSON',
   'otlp-protobuf': 'OpenTelemetry, OTLP/protobuf',
+  langfuse: 'Langfuse',
+  braintrust: 'Braintrust',
+  langsmith: 'LangSmith',
 };
 
 const COLUMNS = [
@@ -76,24 +79,30 @@ function rankOf({ major }) {
   return at < 0 ? 1_000 - Number(major) : at;
 }
 
-/** Each driver's cost per run, with its ratio to `traceable`. */
+/** Each driver's cost per run, with its ratio to OTLP/JSON. */
 function costTable(nodes) {
   const shownNodes = nodes.filter((node) => figureOf(node, 'agent', 'traceable', 'cpuUsPerRun') !== undefined);
   const names = [...new Set(shownNodes.flatMap((node) => driversOf(node, 'agent')))].filter(
     (name) => name !== 'untraced',
   );
-  const head = ['CPU of a run', ...shownNodes.flatMap(({ major }) => [`Node ${major}`, '× runspan'])];
-  const rows = names.map((name) => {
-    const label = name === 'traceable' ? `**${LABELS[name]}**` : (LABELS[name] ?? name);
-    return [label, ...shownNodes.flatMap((node) => costCells(node, name))];
-  });
+  const head = ['CPU of a run', ...shownNodes.flatMap(({ major }) => [`Node ${major}`, '× OTLP/JSON'])];
+  const rows = names.map((name) => [costLabel(name), ...shownNodes.flatMap((node) => costCells(node, name))]);
   return markdownTable(head, rows);
 }
 
 function costCells(node, name) {
   const us = figureOf(node, 'agent', name, 'cpuUsPerRun');
-  if (us === undefined) return ['–', '–'];
-  return [`${shown(us)} µs`, `${shown(us / figureOf(node, 'agent', 'traceable', 'cpuUsPerRun'))} ×`];
+  return [us === undefined ? '–' : `${shown(us)} µs`, costRatio(node, name)];
+}
+
+export function costLabel(name) {
+  return name === 'traceable' ? `**${LABELS[name]}**` : (LABELS[name] ?? name);
+}
+
+/** The median of the ratios of all rounds. A quotient of two medians would compare different rounds. */
+export function costRatio(node, name) {
+  const ratio = figureOf(node, 'agent', name, 'cpuUsPerRun', 'toOtlp');
+  return ratio === undefined ? '–' : `${shown(ratio)} ×`;
 }
 
 function driversOf(node, cell) {
@@ -134,7 +143,7 @@ function cellTable({ name: cell, drivers, figures }) {
 }
 
 /** Aligns the first column to the left, and all others to the right. */
-function markdownTable(head, rows) {
+export function markdownTable(head, rows) {
   const rule = head.map((_, at) => (at === 0 ? '---' : '--:'));
   return [head, rule, ...rows]
     .map((cells) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`)

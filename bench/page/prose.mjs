@@ -2,7 +2,9 @@
 
 export const INTRODUCTION =
   'The table shows the CPU time per run, including delivery. All rows run the same agent program. Each turn of the agent records three ' +
-  'runs with 8 KB of inputs and outputs. The row *by hand* builds and sends the requests without a library. Lower is better.';
+  'runs with 8 KB of inputs and outputs. The row *by hand* builds and sends the requests without a library. The ' +
+  'column *× OTLP/JSON* compares each row with the OTLP/JSON exporter of OpenTelemetry. It shows the median of the ratios of all rounds, ' +
+  'which differs from the ratio of the medians. Lower is better.';
 
 export const METHOD = `## Method
 
@@ -18,14 +20,14 @@ export const METHOD = `## Method
   statistics. *Untraced* runs the program without tracing.
 - runspan runs with its default configuration, including redaction and limits. \`RunSpanProcessor\` receives the same spans as the
   OpenTelemetry rows.
-- The other libraries run with their default configuration, except for larger queues. With the default queues, OpenTelemetry and langfuse
-  (2,048 spans) and braintrust (15,000 rows) would drop runs, and dropped runs cost no CPU time. In the benchmarks, each queue holds up
-  to 1,000,000 entries, and OpenTelemetry's exporter up to 10,000 requests. The benchmarks configure braintrust to
-  record all stream chunks. By default, braintrust records no chunks of streams with more than 1,000 chunks.
+- The other libraries run with their default configuration, except for larger queues. With the default queues, OpenTelemetry and Langfuse
+  (2,048 spans) and Braintrust (15,000 rows) would drop runs, and dropped runs cost no CPU time. In the benchmarks, each queue holds up
+  to 1,000,000 entries, and OpenTelemetry's exporter up to 10,000 requests. The benchmarks configure Braintrust to
+  record all stream chunks. By default, Braintrust records no chunks of streams with more than 1,000 chunks.
 - Slow libraries run fewer turns. The column *runs* shows the number of runs. In the benchmark of 2 s model calls, 3,000 calls start per
-  second, but only 600 with braintrust and 300 with langsmith. Benchmarks that would take minutes with braintrust and langsmith leave
+  second, but only 600 with Braintrust and 300 with LangSmith. Benchmarks that would take minutes with Braintrust and LangSmith leave
   them out.
-- langfuse uses the newest OpenTelemetry SDK that it supports.`;
+- Langfuse uses the newest OpenTelemetry SDK that it supports.`;
 
 export const HOW_TO_READ = `## How to read the tables
 
