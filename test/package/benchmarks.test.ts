@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Cell, compactResults, type NodeResults, readResults, resultsText } from '../../bench/page/compact.mjs';
 import { pageOf } from '../../bench/page/page.mjs';
+import { withFigures } from '../../bench/page/readme.mjs';
 import { read } from './repository.ts';
 
 const committed = read('docs/benchmarks/results.json');
@@ -40,6 +41,28 @@ describe('docs/benchmarks.md', () => {
     const page = pageOf({ 24: nodeWith(10) });
     expect(page).toContain('| `traceable` × OTLP/JSON | ≤ 0.85 | 2 |');
     expect(page).toContain('| Model calls of 2 s × OTLP/JSON | ≤ 1.3 | not measured |');
+  });
+});
+
+describe('README.md', () => {
+  it('has figures that are generated from the committed results', () => {
+    const readme = read('README.md');
+    expect(readme, 'update it with: npm run bench:page').toBe(withFigures(readme, results));
+  });
+
+  it('shows the ratio to OTLP/JSON on Node 24 and 26, and a dash if there is none', () => {
+    const readme = withFigures(read('README.md'), { 20: nodeWith(5), 26: nodeWith(40, 0.7) });
+    expect(readme).toContain('| **runspan, `traceable`** | – | 0.7 × |');
+    expect(readme).toContain('| LangSmith | – | – |');
+  });
+
+  it('keeps the text around its figures', () => {
+    const [before, after] = [read('README.md'), withFigures(read('README.md'), {})].map((text) => [
+      text.slice(0, text.indexOf('<!-- Generated')),
+      text.slice(text.indexOf('<!-- End')),
+    ]);
+    expect(after).toEqual(before);
+    expect(() => withFigures('# No figures', {})).toThrow('Expected <!-- Generated');
   });
 });
 
