@@ -1,9 +1,9 @@
 import { median } from './statistics.mjs';
 
 /**
- * Returns one row per driver: each figure's median and spread, its ratios to the limit and to OTLP/JSON, and its
- * difference to the untraced program. If one of the driver's rounds does not count, the row has a `complaint` instead.
- * Ratios are calculated within each round, when the machine's load was about the same.
+ * Returns one row per driver: each figure's median and spread, its ratios to the limit, to OTLP/JSON and to
+ * `traceable`, and its difference to the untraced program. If one of the driver's rounds does not count, the row has a
+ * `complaint` instead. Ratios are calculated within each round, when the machine's load was about the same.
  */
 export function summarize(names, rounds) {
   return names.map((name) => {
@@ -22,6 +22,7 @@ export function summarize(names, rounds) {
         max: Math.max(...results.map((result) => result[figure])),
         toLimit: median(pairs(name, 'limit', rounds, (own, limit) => own[figure] / limit[figure])),
         toOtlp: median(pairs(name, 'otlp-json', rounds, (own, otlp) => own[figure] / otlp[figure])),
+        toTraceable: median(pairs(name, 'traceable', rounds, (own, traceable) => own[figure] / traceable[figure])),
         overUntraced: median(pairs(name, 'untraced', rounds, (own, untraced) => own[figure] - untraced[figure])),
       })),
     };

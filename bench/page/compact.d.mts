@@ -4,11 +4,15 @@ export interface Figure {
   readonly max?: number;
   readonly toLimit?: number;
   readonly toOtlp?: number;
+  readonly toTraceable?: number;
   readonly overUntraced?: number;
 }
 
 /** The figures of a driver, or why they do not count. */
-export type Row = { readonly name: string; readonly complaint?: string } & { readonly cpuUsPerRun?: Figure };
+export type Row = { readonly name: string; readonly complaint?: string } & {
+  readonly cpuUsPerRun?: Figure;
+  readonly runsPerSecond?: Figure;
+};
 
 export interface Cell {
   readonly name: string;

@@ -3,9 +3,18 @@
  * measured. A figure has its median, spread, ratios and difference, with four significant digits.
  */
 const DIGITS = 4;
-const COMPARED = ['cpuUsPerRun', 'turnP50Us', 'turnP99Us', 'loopDelayP99Ms', 'loopDelayMaxMs', 'peakRssMiB'];
-const FIGURES = [...COMPARED, 'runs', 'bytesPerRun'];
-const COMPARISONS = ['toLimit', 'toOtlp', 'overUntraced'];
+const COMPARED = [
+  'cpuUsPerRun',
+  'runsPerSecond',
+  'turnP50Us',
+  'turnP99Us',
+  'loopDelayP99Ms',
+  'loopDelayMaxMs',
+  'peakRssMiB',
+  'receiverCpuUsPerRun',
+];
+const FIGURES = [...COMPARED, 'runs', 'bytesPerRun', 'mbPerSecond', 'indexedRunsPerSecond', 'indexedCpuUsPerRun'];
+const COMPARISONS = ['toLimit', 'toOtlp', 'toTraceable', 'overUntraced'];
 
 /** Groups measured cells by Node, in the given order of names. Each cell replaces the committed cell with its name. */
 export function compactResults(cells, order, committed = {}) {
@@ -60,7 +69,8 @@ function compactCell({ name, title, rounds, startedAt, machine, drivers, figures
 
 function compactRow({ name, complaint, ...figures }) {
   if (complaint !== undefined) return { name, complaint };
-  return { name, ...Object.fromEntries(FIGURES.map((figure) => [figure, compactFigure(figure, figures[figure])])) };
+  const measured = FIGURES.filter((figure) => figures[figure] !== undefined);
+  return { name, ...Object.fromEntries(measured.map((figure) => [figure, compactFigure(figure, figures[figure])])) };
 }
 
 function compactFigure(figure, { median, min, max, ...comparisons }) {

@@ -17,6 +17,20 @@ describe('the summary of rounds', () => {
     });
   });
 
+  it('has the ratio to traceable, which is made within each round', () => {
+    const rates = [
+      [100, 50],
+      [300, 30],
+      [200, 40],
+    ];
+    const rounds = rates.map(([traceable, own]) => ({
+      traceable: { runsPerSecond: traceable },
+      own: { runsPerSecond: own },
+    }));
+    const [row] = summarize(['own'], rounds);
+    expect(row?.runsPerSecond).toMatchObject({ median: 40, toTraceable: 0.2 });
+  });
+
   it('has no figure of a driver of which one round does not count', () => {
     const rounds = [
       { limit: us(10), own: us(20) },
