@@ -1,10 +1,12 @@
 /**
  * The benchmark's tables. A cell measures some `drivers` with one kind of work in `rounds` rounds. `jobOf(driver)`
- * returns a driver's job for `runDriver`. A cell without drivers has a `section` that measures by itself. `npm run
- * bench` runs the cells with `isQuick`, and `npm run bench:full` all cells.
+ * returns a driver's job for `runDriver`, or for the cell's own `measure(driver, job)`. A cell without drivers has a
+ * `section` that measures by itself. `npm run bench` runs the cells with `isQuick`, and `npm run bench:full` all cells.
  */
 import { DRIVER_NAMES, DURABLE, isUsual, turnsOf, warmupTurnsOf } from './drivers.mjs';
+import { runIntoReceiver } from './ingest.mjs';
 import { shown } from './page/numbers.mjs';
+import { INGEST_COLUMNS } from './report.mjs';
 import { fetch, off } from './sections/off.mjs';
 import { register } from './sections/register.mjs';
 import { serialize } from './sections/serialize.mjs';
@@ -29,6 +31,16 @@ export const CELLS = [
   { name: 'off', title: 'Tracing turned off', section: off, isQuick: true },
   { name: 'fetch', title: 'Requests that are not model calls', section: fetch, isQuick: true },
   { name: 'register', title: 'Start with `runspan/register`', section: register, isQuick: true },
+  {
+    ...closed(
+      'ingest',
+      'Into the receiver',
+      { turns: 7_000, warmupTurns: 1_000, hasRoom: true, watchesLoop: false },
+      { drivers: ['traceable', 'processor', 'simple', 'prepared', 'langsmith'] },
+    ),
+    measure: runIntoReceiver,
+    columns: [INGEST_COLUMNS],
+  },
   {
     name: 'model-call',
     title: `Model calls of 2 s, ${shown(MODEL_CALLS_PER_SECOND)} a second`,

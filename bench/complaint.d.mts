@@ -1,6 +1,6 @@
 import type { Arrivals } from './sink/arrivals.mjs';
 
-export function complaintOf(count: Arrivals['summary'], runs: number): string | undefined;
+export function complaintOf(count: Omit<Arrivals['summary'], 'payloadBytes'>, runs: number): string | undefined;
 
 /** What it reads of a row. */
 export interface SentBytes {

@@ -18,6 +18,9 @@ const DRIVERS = {
   langfuse: { file: 'peers/langfuse/langfuse', share: 0.5, isFromRegistry: true },
   braintrust: { file: 'peers/braintrust', share: 0.1, warmupShare: 0.4, isFromRegistry: true },
   langsmith: { file: 'peers/langsmith', share: 0.05, warmupShare: 0.25, isFromRegistry: true },
+  // The exporter sends 50 requests a second, and two requests a run.
+  simple: { file: 'drivers/traceable', share: 0.005, warmupShare: 0.02, isForReceiver: true },
+  prepared: { isForReceiver: true },
 };
 
 export const DRIVER_NAMES = Object.keys(DRIVERS);
@@ -47,9 +50,14 @@ export function besideOf(name) {
   return DRIVER_NAMES.find((other) => other === `${name}-beside`);
 }
 
-/** Whether a cell measures the driver by default. Drivers with another checkout's build must be requested. */
+/** Whether the driver runs another checkout's build. Such drivers must be requested. */
+export function isBeside(name) {
+  return DRIVERS[name].isBeside ?? false;
+}
+
+/** Whether cells measure the driver by default. Some drivers need runspan's receiver. */
 export function isUsual(name) {
-  return !DRIVERS[name].isBeside;
+  return !isBeside(name) && !DRIVERS[name].isForReceiver;
 }
 
 export function durabilityOf(name) {

@@ -29,13 +29,20 @@ export async function measure({ wrap, flush }) {
   const heldBefore = heldBytes();
   await runLoop(work, warmupPlan, warmupTurns - turnsAfter + 1, turnsAfter);
   await flush();
+  const measured = async () => {
+    await runLoop(work, plan, warmupTurns + 1, turns, turnMs);
+    if (isDelivered) await flush();
+  };
+  await measureWork(plan, measured, turnMs, heldBefore);
+}
+
+/** Measures the work after the warm-up and ends the process. The work writes the time of each turn into `turnMs`. */
+export async function measureWork(plan, work, turnMs = new Float64Array(0), heldBefore = heldBytes()) {
   await sendAndWait({ kind: 'warm' });
-  const watch = await startWatch();
-  await runLoop(work, plan, warmupTurns + 1, turns, turnMs);
-  if (isDelivered) await flush();
+  const watch = await startWatch(plan);
+  await work();
   const { cpu, wallMs, ...figures } = watch.stop();
   const peakRssMiB = process.resourceUsage().maxRSS / 1_024;
-  turnMs.sort();
   const runs = runsOf(plan);
   await sendAndWait({
     kind: 'done',
@@ -43,9 +50,7 @@ export async function measure({ wrap, flush }) {
       cpuUsPerRun: (cpu.user + cpu.system) / runs,
       systemCpuUsPerRun: cpu.system / runs,
       runsPerSecond: runs / (wallMs / 1_000),
-      turnP50Us: quantile(turnMs, 0.5) * 1_000,
-      turnP99Us: quantile(turnMs, 0.99) * 1_000,
-      turnP999Us: quantile(turnMs, 0.999) * 1_000,
+      ...turnFigures(turnMs),
       ...figures,
       peakRssMiB,
       retainedMiB: (heldBytes() - heldBefore) / 2 ** 20,
@@ -55,15 +60,25 @@ export async function measure({ wrap, flush }) {
   process.exit();
 }
 
-/** Counts processor time, garbage collection and loop delay until `stop`. */
-async function startWatch() {
+function turnFigures(turnMs) {
+  if (turnMs.length === 0) return {};
+  turnMs.sort();
+  return {
+    turnP50Us: quantile(turnMs, 0.5) * 1_000,
+    turnP99Us: quantile(turnMs, 0.99) * 1_000,
+    turnP999Us: quantile(turnMs, 0.999) * 1_000,
+  };
+}
+
+/** Counts processor time, garbage collection and, if planned, loop delay until `stop`. */
+async function startWatch({ watchesLoop }) {
   let gcMs = 0;
   const collections = new PerformanceObserver((list) => {
     for (const { duration } of list.getEntries()) gcMs += duration;
   });
   collections.observe({ entryTypes: ['gc'] });
   const loopDelay = monitorEventLoopDelay({ resolution: LOOP_DELAY_RESOLUTION_MS });
-  loopDelay.enable();
+  if (watchesLoop) loopDelay.enable();
   // The histogram has no delay until its timer has fired once.
   await sleep(5 * LOOP_DELAY_RESOLUTION_MS);
   const startMs = performance.now();
@@ -77,8 +92,7 @@ async function startWatch() {
     return {
       cpu,
       wallMs,
-      loopDelayP99Ms: loopDelay.percentile(99) / 1e6,
-      loopDelayMaxMs: loopDelay.max / 1e6,
+      ...(watchesLoop && { loopDelayP99Ms: loopDelay.percentile(99) / 1e6, loopDelayMaxMs: loopDelay.max / 1e6 }),
       gcPercent: (100 * gcMs) / wallMs,
     };
   };

@@ -6,6 +6,8 @@
  * - `isOverlapping`: a due turn starts at once, concurrently with open ones.
  * - `isDelivered`: the clock stops when the service has received everything. Otherwise, it stops after the last turn.
  * - `takesGzip`: the service accepts compressed bodies.
+ * - `hasRoom`: runspan's queue holds all runs.
+ * - `watchesLoop`: measures the delay of timers, which costs CPU time while the process waits.
  */
 const DEFAULTS = {
   workload: 'agent',
@@ -15,6 +17,8 @@ const DEFAULTS = {
   isOverlapping: false,
   isDelivered: true,
   takesGzip: false,
+  hasRoom: false,
+  watchesLoop: true,
 };
 
 export function planOf(given) {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { complaintOf } from './complaint.mjs';
-import { durabilityOf, environmentOf, fileOf, isTraced, isUsual, syncEveryMsOf } from './drivers.mjs';
+import { durabilityOf, environmentOf, fileOf, isBeside, isTraced, syncEveryMsOf } from './drivers.mjs';
 import { planOf } from './plan.mjs';
 import { runsOf } from './workloads/workload.mjs';
 
@@ -32,10 +32,10 @@ export async function startSink() {
 
 /**
  * Runs one driver in its own process. `behaviour` applies to the sink after the warm-up. `beside` is another checkout,
- * for drivers that measure one. Returns the driver's figures and the sink's counts, with a `complaint` if they do not
- * count.
+ * for drivers that measure one. Returns the driver's figures and those of the sink's count, with a `complaint` if they
+ * do not count.
  */
-export async function runDriver(name, { sink, plan: given, behaviour = {}, beside }) {
+export async function runDriver(name, { sink, plan: given, behaviour = {}, beside, figuresOf = sinkFigures }) {
   const plan = planOf(given);
   const { takesGzip } = plan;
   await sink.ask('behave', { takesGzip });
@@ -45,7 +45,7 @@ export async function runDriver(name, { sink, plan: given, behaviour = {}, besid
       ...bareEnvironment(),
       ...environmentOf(name, sink.url, plan),
       ...spool.env,
-      ...(!isUsual(name) && { BENCH_BESIDE: beside }),
+      ...(isBeside(name) && { BENCH_BESIDE: beside }),
     },
     execArgv: ['--expose-gc'],
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
@@ -77,17 +77,19 @@ export async function runDriver(name, { sink, plan: given, behaviour = {}, besid
     return { complaint: `${why}: ${firstError(stderr)}` };
   }
   const runs = runsOf(plan);
-  const { bytes, bodyBytes, payloadBytes, requests } = count;
-  const arrived = {
+  const result = { runs, ...figures, ...figuresOf(count, runs, figures) };
+  if (!plan.isDelivered) return result;
+  const complaints = [complaintOf(count, isTraced(name) ? runs : 0), stderr && `stderr: ${firstError(stderr)}`];
+  return { ...result, complaint: complaints.filter(Boolean).join('; ') || undefined };
+}
+
+function sinkFigures({ bytes, bodyBytes, payloadBytes, requests }, runs) {
+  return {
     bytesPerRun: bytes / runs,
     bodyBytesPerRun: bodyBytes / runs,
     payloadBytesPerRun: payloadBytes / runs,
     requests,
   };
-  const result = { runs, ...figures, ...arrived };
-  if (!plan.isDelivered) return result;
-  const complaints = [complaintOf(count, isTraced(name) ? runs : 0), stderr && `stderr: ${firstError(stderr)}`];
-  return { ...result, complaint: complaints.filter(Boolean).join('; ') || undefined };
 }
 
 /** The folder of a driver that writes runs to disk, and the variables for it. */

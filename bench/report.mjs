@@ -17,14 +17,23 @@ const DELAY = [
   ['gc %', 'gcPercent', 1],
   ['retained MiB', 'retainedMiB', 1],
 ];
-const RATIO_TITLES = { toLimit: '× limit', toOtlp: '× OTLP/JSON' };
+export const INGEST_COLUMNS = [
+  ['runs', 'runs', 0],
+  ['runs/s', 'runsPerSecond', 0, 'toTraceable'],
+  ['MB/s', 'mbPerSecond', 2],
+  ['CPU µs/run', 'cpuUsPerRun', 1],
+  ['of the receiver', 'receiverCpuUsPerRun', 1],
+  ['runs/s until indexed', 'indexedRunsPerSecond', 0],
+  ['CPU until indexed', 'indexedCpuUsPerRun', 1],
+];
+const RATIO_TITLES = { toLimit: '× limit', toOtlp: '× OTLP/JSON', toTraceable: '× traceable' };
 
 /** Formats a cell as aligned text: cost, then delays. The reasons why rows do not count are below the tables. */
-export function tables(rows) {
+export function tables(rows, columnsOfTables = [COST, DELAY]) {
   const valid = rows.filter(({ complaint }) => complaint === undefined);
   const invalid = rows.filter(({ complaint }) => complaint !== undefined);
   return [
-    ...[COST, DELAY].map((columns) => table(valid, columns)),
+    ...columnsOfTables.map((columns) => table(valid, columns)),
     ...invalid.map(({ name, complaint }) => `${name}: invalid: ${complaint}`),
   ].join('\n\n');
 }
@@ -34,7 +43,7 @@ function table(rows, columns) {
   const lines = rows.map((row) => [
     row.name,
     ...columns.flatMap(([, figure, decimals, ...ratios]) => [
-      row[figure].median.toFixed(decimals),
+      row[figure]?.median.toFixed(decimals) ?? '–',
       ...ratios.map((ratio) => (row[figure][ratio] === undefined ? '–' : `${row[figure][ratio].toFixed(2)} ×`)),
     ]),
   ]);

@@ -1,24 +1,25 @@
 #!/usr/bin/env node
 /**
  * `npm run bench`: the cost of a run, in three minutes. `npm run bench:full`: every cell, except those that this
- * machine, Node and build have already finished. Each cell has a result file per Node, from which `npm run bench:page`
- * generates the page.
+ * machine, Node and build have already finished. `npm run bench:ingest`: the throughput into the receiver. Each cell has
+ * a result file per Node, from which `npm run bench:page` generates the page.
  */
 import { parseArgs } from 'node:util';
 import { installLocked } from '../scripts/install-locked.mjs';
 import { CELLS } from './cells.mjs';
-import { atLeastOne, besideOf, DRIVER_NAMES, isFromRegistry, isUsual } from './drivers.mjs';
+import { atLeastOne, besideOf, DRIVER_NAMES, isBeside, isFromRegistry } from './drivers.mjs';
 import { describeMachine, versionsMeasured } from './machine.mjs';
-import { startSink } from './processes.mjs';
+import { runDriver, startSink } from './processes.mjs';
 import { tables } from './report.mjs';
 import { isFinished, writeCell } from './results.mjs';
 import { runRounds } from './rounds.mjs';
 import { summarize } from './summary.mjs';
 
 const CELL_NAMES = CELLS.map(({ name }) => name);
+const OWN_DRIVERS = DRIVER_NAMES.filter((name) => !isBeside(name));
 const USAGE = `usage: npm run bench -- [--node VERSION] [--only CELL,…] [--drivers DRIVER,…] [--beside CHECKOUT] [--rounds N] [--share N] [--fresh]
 cells: ${CELL_NAMES.join(' ')}
-drivers: ${DRIVER_NAMES.filter(isUsual).join(' ')}`;
+drivers: ${OWN_DRIVERS.join(' ')}`;
 
 const { isFull, only, drivers, beside, rounds, share, isFresh } = readOptions();
 const isKept = drivers === undefined && beside === undefined && rounds === undefined;
@@ -66,10 +67,13 @@ async function runSection({ section }) {
 async function runDrivers(cell) {
   const names = driversOf(cell);
   const count = rounds ?? (share === 1 ? cell.rounds : 1);
-  const results = await runRounds(names, count, sink, (driver) => ({ ...shareOf(cell.jobOf(driver)), beside }));
+  const measure = cell.measure ?? ((driver, job) => runDriver(driver, { ...job, sink }));
+  const results = await runRounds(names, count, (driver) =>
+    measure(driver, { ...shareOf(cell.jobOf(driver)), beside }),
+  );
   const rows = summarize(names, results);
   const isValid = rows.every(({ complaint }) => complaint === undefined);
-  return { rounds: count, drivers: rows, table: tables(rows), isValid };
+  return { rounds: count, drivers: rows, table: tables(rows, cell.columns), isValid };
 }
 
 function driversOf({ drivers: own = [] }) {
@@ -109,7 +113,7 @@ function readOptions() {
     return {
       isFull: values.full,
       only: namesIn('--only', values.only, CELL_NAMES),
-      drivers: namesIn('--drivers', values.drivers, DRIVER_NAMES.filter(isUsual)),
+      drivers: namesIn('--drivers', values.drivers, OWN_DRIVERS),
       beside: values.beside,
       rounds,
       share,

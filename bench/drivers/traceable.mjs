@@ -1,9 +1,11 @@
-/** The functions wrapped in `traceable`, with the default configuration except for `BENCH_SYNC_EVERY_MS`. */
+/** The functions wrapped in `traceable`. Only `BENCH_SYNC_EVERY_MS` and the queue differ from the default configuration. */
 import { measure } from '../measure.mjs';
-import { importBuild } from './build.mjs';
+import { givenPlan } from '../plan.mjs';
+import { importBuild, QUEUE_ROOM } from './build.mjs';
 
 const { configure, flush, traceable } = await importBuild('index');
 const syncEveryMs = Number(process.env.BENCH_SYNC_EVERY_MS);
 if (syncEveryMs > 0) configure({ syncEveryMs });
+if (givenPlan().hasRoom) configure({ limits: QUEUE_ROOM });
 
 await measure({ wrap: (fn, name, runType) => traceable(fn, { name, runType }), flush });
