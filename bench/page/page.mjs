@@ -1,7 +1,7 @@
 /** Generates `docs/benchmarks.md` from the committed results. */
 import { figureOf, GOALS } from './goals.mjs';
 import { shown } from './numbers.mjs';
-import { HOW_TO_READ, INTRODUCTION, METHOD } from './prose.mjs';
+import { HOW_TO_READ, INTRODUCTION, METHOD, THROUGHPUT } from './prose.mjs';
 
 /** Node versions at the top of the page. Others follow, newest first. */
 export const LEADING = ['24', '26'];
@@ -18,6 +18,8 @@ const LABELS = {
   langfuse: 'Langfuse',
   braintrust: 'Braintrust',
   langsmith: 'LangSmith',
+  simple: 'runspan, `traceable`, simple ingestion',
+  prepared: 'prepared requests of `traceable`',
 };
 
 const COLUMNS = [
@@ -38,7 +40,17 @@ const ADDED_TIMES = [
   ['added ns', ({ extraNs }) => shown(extraNs)],
 ];
 
-const SECTION_COLUMNS = {
+const CELL_COLUMNS = {
+  ingest: [
+    ['runs', ({ runs }) => shown(runs.median)],
+    ['runs/s', ({ runsPerSecond }) => withSpread(runsPerSecond)],
+    ['× `traceable`', ({ runsPerSecond: { toTraceable } }) => shown(toTraceable)],
+    ['MB/s', ({ mbPerSecond }) => shown(mbPerSecond.median)],
+    ['CPU µs/run', ({ cpuUsPerRun }) => withSpread(cpuUsPerRun)],
+    ['of the receiver', ({ receiverCpuUsPerRun }) => withSpread(receiverCpuUsPerRun)],
+    ['runs/s until indexed', ({ indexedRunsPerSecond }) => shown(indexedRunsPerSecond?.median)],
+    ['CPU of the receiver until indexed', ({ indexedCpuUsPerRun }) => shown(indexedCpuUsPerRun?.median)],
+  ],
   serialize: [
     ['characters', ({ characters }) => shown(characters)],
     ['`JSON.stringify` µs', ({ nativeUs }) => shown(nativeUs)],
@@ -68,6 +80,8 @@ export function pageOf(results) {
     costTable(nodes),
     '## Goals',
     goalsTable(nodes),
+    THROUGHPUT,
+    throughputTable(nodes),
     METHOD,
     HOW_TO_READ,
     ...nodes.flatMap(nodeParts),
@@ -105,6 +119,18 @@ export function costRatio(node, name) {
   return ratio === undefined ? '–' : `${shown(ratio)} ×`;
 }
 
+/** Each driver's runs per second into the receiver, with the ratio to `traceable`. */
+function throughputTable(nodes) {
+  const names = [...new Set(nodes.flatMap((node) => driversOf(node, 'ingest')))];
+  if (names.length === 0) return 'Not measured.';
+  const shownNodes = nodes.filter((node) => driversOf(node, 'ingest').length > 0);
+  const head = ['runs per second', ...shownNodes.flatMap(({ major }) => [`Node ${major}`, '× `traceable`'])];
+  const cellsOf = (node, name) =>
+    ['median', 'toTraceable'].map((kind) => shown(figureOf(node, 'ingest', name, 'runsPerSecond', kind)));
+  const rows = names.map((name) => [costLabel(name), ...shownNodes.flatMap((node) => cellsOf(node, name))]);
+  return markdownTable(head, rows);
+}
+
 function driversOf(node, cell) {
   return node.cells.find(({ name }) => name === cell)?.drivers.map(({ name }) => name) ?? [];
 }
@@ -133,7 +159,7 @@ function commandOf({ name, rounds, measured: { on, node, cores, cpu, platform } 
 }
 
 function cellTable({ name: cell, drivers, figures }) {
-  const columns = drivers === undefined ? SECTION_COLUMNS[cell] : COLUMNS;
+  const columns = CELL_COLUMNS[cell] ?? COLUMNS;
   const rows = (drivers ?? figures).map(({ name, complaint, ...row }) => {
     const label = LABELS[name] ?? name;
     if (complaint !== undefined) return [label, `invalid: ${complaint}`, ...columns.slice(1).map(() => '')];

@@ -6,10 +6,29 @@ export const INTRODUCTION =
   'column *× OTLP/JSON* compares each row with the OTLP/JSON exporter of OpenTelemetry. It shows the median of the ratios of all rounds, ' +
   'which differs from the ratio of the medians. Lower is better.';
 
+export const THROUGHPUT = `## Throughput
+
+The table shows how many runs of the same program the [receiver](receiver.md) stores per second, with the receiver's SQLite file on the
+same machine. \`npm run bench:ingest -- --node 24\` measures the table in 2 minutes. Higher is better.
+
+- The program and the receiver are two processes that share the cores. Each measurement starts a new receiver with an empty file.
+- The clock stops at the last response. A response with status 202 means that the runs are in the file.
+- If the receiver did not take every start and every end exactly once, or if its store does not hold every run with its end, the row is
+  marked invalid.
+- The program creates runs faster than the receiver stores them. In this benchmark, the queue of runspan has room for all of them.
+- *Simple ingestion* is the exporter's fallback for services without \`/runs/multipart\`. It sends two requests per run. By default, the
+  exporter sends at most 50 requests per second, so the row shows this limit.
+- *Prepared requests* are those of \`traceable\`, built before the clock starts. The row shows what the receiver can store without an
+  application beside it.
+- *MB/s* in the tables below are millions of bytes of request bodies as sent. The receiver tells clients not to compress requests.
+- The receiver indexes the texts of runs for its search between writes and after the last write. *Until indexed* includes the time and
+  the CPU time until all runs of the row *prepared requests* are indexed.
+- LangSmith's row sends fewer runs.`;
+
 export const METHOD = `## Method
 
 \`npm run bench -- --node 24\` measures the first table in 3 minutes. \`npm run bench:full -- --node 24\` measures all tables in
-40 minutes. \`npm run bench:page\` generates this page from [\`benchmarks/results.json\`](benchmarks/results.json).
+42 minutes. \`npm run bench:page\` generates this page from [\`benchmarks/results.json\`](benchmarks/results.json).
 
 - Each library runs in its own process. All processes send to the same test service in another process, which accepts every request and
   counts the runs. The libraries are measured one after the other, in several rounds. Each round starts with a different library.
@@ -34,6 +53,7 @@ export const HOW_TO_READ = `## How to read the tables
 - *CPU µs/run*: the user and system CPU time of the process per run. Compare the ratios, because absolute times vary between machines.
 - *call*: the duration of one turn of the traced program, including the program's own work.
 - *loop p99* and *longest*: the delay of timers. In an idle program, timers fire about 1 ms late.
+- *CPU of the receiver*: the user and system CPU time of the receiver's process per run, until the last response.
 - *peak*: the highest resident memory of the process.
 - *import*: the time that importing the package adds to the start of an empty program. The HTTP client of
   runspan is loaded with the first request.

@@ -1,4 +1,6 @@
 /** Generates the figures in `README.md` from the committed results. */
+import { figureOf } from './goals.mjs';
+import { shown } from './numbers.mjs';
 import { costLabel, costRatio, LEADING, markdownTable } from './page.mjs';
 
 const BEGIN = '<!-- Generated from docs/benchmarks/results.json by `npm run bench:page`. -->';
@@ -16,5 +18,14 @@ function figuresOf(results) {
   const nodes = LEADING.map((major) => ({ major, cells: results[major]?.cells ?? [] }));
   const head = ['CPU time per run, × OTLP/JSON', ...nodes.map(({ major }) => `Node ${major}`)];
   const rows = ROWS.map((name) => [costLabel(name), ...nodes.map((node) => costRatio(node, name))]);
-  return markdownTable(head, rows);
+  return `${markdownTable(head, rows)}\n\n${throughputLine(nodes)}`;
+}
+
+function throughputLine(nodes) {
+  const rates = nodes.map((node) => {
+    const rate = figureOf(node, 'ingest', 'traceable', 'runsPerSecond');
+    return `${rate === undefined ? 'not measured' : `${shown(rate)} runs per second`} on Node ${node.major}`;
+  });
+  const source = '[`npm run bench:ingest`](docs/benchmarks.md#throughput)';
+  return `- **Throughput** from \`traceable\` into the receiver: ${rates.join(', ')} (${source}).`;
 }

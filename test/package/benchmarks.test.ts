@@ -44,6 +44,31 @@ describe('docs/benchmarks.md', () => {
   });
 });
 
+describe('the throughput', () => {
+  const rate = { median: 4_321, min: 4_000, max: 4_400, toTraceable: 1 };
+  const figure = { median: 20 };
+  const row = { name: 'traceable', runsPerSecond: rate, cpuUsPerRun: rate, receiverCpuUsPerRun: rate };
+  const drivers = [
+    { ...row, runs: figure, mbPerSecond: figure },
+    { name: 'prepared', complaint: 'lost some' },
+  ];
+  const results = compactResults([measured('v24.1.0', 'ingest', { drivers })], ['ingest']);
+
+  it('is on both pages for each Node that was measured', () => {
+    expect(pageOf(results)).toContain('| **runspan, `traceable`** | 4,321 | 1 |');
+    expect(withFigures(read('README.md'), results)).toContain(
+      '- **Throughput** from `traceable` into the receiver: 4,321 runs per second on Node 24, not measured on Node 26',
+    );
+  });
+
+  it('shows a dash for what was not measured, and the reason of an invalid row', () => {
+    const page = pageOf(results);
+    expect(page).toContain('| runspan, `traceable` | 20 | 4,321 (4,000–4,400) | 1 | 20 | 4,321 (4,000–4,400) |');
+    expect(page).toContain('| prepared requests of `traceable` | – | – |');
+    expect(page).toContain('| prepared requests of `traceable` | invalid: lost some |');
+  });
+});
+
 describe('README.md', () => {
   it('has figures that are generated from the committed results', () => {
     const readme = read('README.md');
