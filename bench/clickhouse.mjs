@@ -105,7 +105,7 @@ async function ingest(name, location, total) {
 
 /** Sends runs from a process of its own. Returns the seconds until lists show them. */
 async function send(receiver, url, first, end) {
-  const args = [SENDER, url, end - first, 'conversations', first, runs];
+  const args = [SENDER, url, end - first, first, runs];
   const { stdout } = await promisify(execFile)(process.execPath, args);
   const sentMs = performance.now();
   receiver.send('settle');

@@ -1,17 +1,15 @@
 #!/usr/bin/env node
 /**
- * `npm run bench:receiver`: how fast the receiver stores runs with each store, compared with the database engine alone,
- * and how fast it answers the page's queries. `-- --full` measures up to 100,000 runs with 5 KB and 1,000,000 with 600
- * B.
+ * `npm run bench:receiver`: how fast each store takes runs, compared with the database engine alone, and how fast it
+ * answers the page's queries. `-- --full` measures up to 100,000 runs with 5 KB and 1,000,000 with 600 B.
+ * `npm run bench:ingest` measures the receiver over HTTP.
  */
-import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { fileURLToPath } from 'node:url';
-import { parseArgs, promisify } from 'node:util';
-import { createReceiver, DEFAULT_SCOPE, MemoryStore, ranged, SqliteStore } from 'runspan/receiver';
+import { parseArgs } from 'node:util';
+import { DEFAULT_SCOPE, MemoryStore, ranged, SqliteStore } from 'runspan/receiver';
 import { loadEngine } from '../node_modules/.cache/modules/receiver/store/sqlite/database.js';
 import { openToRead } from '../node_modules/.cache/modules/receiver/store/sqlite/file.js';
 import { describeMachine } from './machine.mjs';
@@ -92,12 +90,9 @@ async function measureShape(shape) {
   const whole = raw.rows + raw.words;
   row('the engine alone, and the words', { seconds: whole }, whole);
   row('SqliteStore, until words are indexed', { seconds: own.seconds + indexSeconds }, whole);
-  row('HTTP, SqliteStore', await overHttp(await SqliteStore.open(file, { maxBytes: 1e15 }), shape));
-  remove('runs.db');
   if (shape.runs <= MEMORY_RUNS_MAX) {
     const limits = { runsMax: shape.runs, bytesMax: 8 * GIB };
     row('MemoryStore.apply', await fill(new MemoryStore(limits), shape));
-    row('HTTP, MemoryStore', await overHttp(new MemoryStore(limits), shape));
   }
   const titles = ['taking runs', 'runs/s', 'of the engine', 'loop delay p99', 'max'];
   console.log(`${textTable(titles, rows)}\n`);
@@ -236,20 +231,6 @@ async function allOf(texts) {
   const all = [];
   for await (const text of texts) all.push(text);
   return all;
-}
-
-/** Sends the same runs through the receiver, from another process. */
-async function overHttp(store, { runs, payloadBytes }) {
-  const receiver = await createReceiver({ store });
-  const program = fileURLToPath(new URL('receiver/sender.mjs', import.meta.url));
-  let seconds = Number.NaN;
-  const { delay } = await timed(async () => {
-    const { stdout } = await promisify(execFile)(process.execPath, [program, receiver.url, runs, payloadBytes]);
-    seconds = Number(stdout);
-  });
-  await receiver.close();
-  await store.close?.();
-  return { seconds, delay };
 }
 
 async function timed(work) {

@@ -1,13 +1,11 @@
-// Sends runs to a receiver like an exporter, from its own process: sender.mjs <url> <runs> <payload bytes>. Builds some
-// bodies before the clock starts. Prints how many seconds the sending took. With `conversations <first> <total>` instead
-// of the payload bytes, sends these runs of the conversations.
+// Sends runs of the conversations to a receiver from its own process: sender.mjs <url> <runs> <first> <total>. Builds some
+// bodies before the clock starts. Prints how many seconds the sending took.
 import { request } from 'undici';
 import { operationsOf } from './conversations.mjs';
-import { runOf } from './runs.mjs';
 
-const [, , url, count, payload, start = '0', total] = process.argv;
+const [, , url, count, start, total] = process.argv;
 const RUNS_PER_REQUEST = 100;
-const REQUESTS_AT_ONCE = payload === 'conversations' ? 32 : 4;
+const REQUESTS_AT_ONCE = 32;
 const BOUNDARY = 'runspan-bench';
 /** Bodies built ahead. The others are built while requests are in flight. */
 const BODIES_AHEAD = 500;
@@ -15,8 +13,8 @@ const BUSY = [429, 503];
 
 const first = Number(start);
 const end = first + Number(count);
-// Conversations end with the patches of the last runs.
-const requests = Math.ceil(Number(count) / RUNS_PER_REQUEST) + (payload === 'conversations' ? 1 : 0);
+// The last request has the patches of the last runs.
+const requests = Math.ceil(Number(count) / RUNS_PER_REQUEST) + 1;
 const ahead = Array.from({ length: Math.min(requests, BODIES_AHEAD) }, (_, at) => bodyOf(at));
 let next = 0;
 const startedMs = performance.now();
@@ -57,9 +55,7 @@ function operationsIn(at) {
     first: Math.max(first, first + number * RUNS_PER_REQUEST),
     end: Math.min(end, first + (number + 1) * RUNS_PER_REQUEST),
   });
-  if (payload === 'conversations') return operationsOf(blockOf(at), blockOf(at - 1), Number(total));
-  const { first: from, end: to } = blockOf(at);
-  return Array.from({ length: to - from }, (_, index) => runOf(from + index, Number(payload)));
+  return operationsOf(blockOf(at), blockOf(at - 1), Number(total));
 }
 
 function frame(name, value) {
