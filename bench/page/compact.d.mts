@@ -20,6 +20,7 @@ export interface Cell {
   readonly rounds?: number;
   readonly measured: {
     readonly on: string;
+    readonly runspan: string;
     readonly node: string;
     readonly cores: number;
     readonly cpu: string;

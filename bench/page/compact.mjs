@@ -1,6 +1,6 @@
 /**
- * The committed results: the package versions and cells for each major Node version. A cell states when and where it was
- * measured. A figure has its median, spread, ratios and difference, with four significant digits.
+ * The committed results: the package versions and cells for each major Node version. A cell states when, where and with
+ * which build it was measured. A figure has its median, spread, ratios and difference, with four significant digits.
  */
 const DIGITS = 4;
 const COMPARED = [
@@ -23,7 +23,8 @@ export function compactResults(cells, order, committed = {}) {
     const own = cells.filter((cell) => majorOf(cell) === major);
     const compact = [...own.map(compactCell), ...(committed[major]?.cells ?? [])];
     const kept = order.flatMap((name) => compact.find((cell) => cell.name === name) ?? []);
-    if (kept.length > 0) nodes[major] = { versions: own.at(-1).versions, cells: kept };
+    const { runspan: _, ...versions } = own.at(-1).versions;
+    if (kept.length > 0) nodes[major] = { versions, cells: kept };
   }
   return nodes;
 }
@@ -54,9 +55,9 @@ function majorOf({ machine }) {
   return machine.node.slice(1).split('.')[0];
 }
 
-function compactCell({ name, title, rounds, startedAt, machine, drivers, figures }) {
+function compactCell({ name, title, rounds, startedAt, machine, versions, drivers, figures }) {
   const { node, cores, cpu, platform } = machine;
-  const measured = { on: startedAt.slice(0, 10), node, cores, cpu, platform };
+  const measured = { on: startedAt.slice(0, 10), runspan: versions.runspan, node, cores, cpu, platform };
   return {
     name,
     title,

@@ -152,10 +152,10 @@ function nodeParts({ major, versions, cells }) {
   ];
 }
 
-function commandOf({ name, rounds, measured: { on, node, cores, cpu, platform } }, major) {
+function commandOf({ name, rounds, measured: { on, runspan, node, cores, cpu, platform } }, major) {
   const command = `\`npm run bench:full -- --node ${major} --only ${name}\``;
   const note = rounds > 1 ? ` (${rounds} rounds)` : '';
-  return `Measured on ${on} with Node ${node} on ${cores} cores (${cpu}, ${platform}). To repeat this benchmark${note}, run ${command}.`;
+  return `Measured on ${on} with runspan ${runspan} and Node ${node} on ${cores} cores (${cpu}, ${platform}). To repeat this benchmark${note}, run ${command}.`;
 }
 
 function cellTable({ name: cell, drivers, figures }) {

@@ -105,11 +105,12 @@ describe('the compact results', () => {
 
   it('keep committed cells that were not measured again', () => {
     const before = compactResults([measured('v24.1.0', 'tiny'), measured('v24.1.0', 'agent')], ['agent', 'tiny']);
-    const again = measured('v24.2.0', 'agent', { startedAt: '2026-11-23T10:00:00.000Z' });
+    const versions = { runspan: '1.1.0' };
+    const again = measured('v24.2.0', 'agent', { startedAt: '2026-11-23T10:00:00.000Z', versions });
     const cells = compactResults([again], ['agent', 'tiny'], before)['24']?.cells ?? [];
-    expect(cells.map(({ name, measured: { on, node } }) => [name, on, node])).toEqual([
-      ['agent', '2026-11-23', 'v24.2.0'],
-      ['tiny', '2026-11-20', 'v24.1.0'],
+    expect(cells.map(({ name, measured: { on, node, runspan } }) => [name, on, node, runspan])).toEqual([
+      ['agent', '2026-11-23', 'v24.2.0', '1.1.0'],
+      ['tiny', '2026-11-20', 'v24.1.0', '1.0.0'],
     ]);
   });
 });
