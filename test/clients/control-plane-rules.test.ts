@@ -234,6 +234,14 @@ describe('an update of a deployment', () => {
     { secrets: null, source_config: null },
     { revision_source: 'git_host' },
     { source_config: { repo_url: null } },
+    { source_config: { resource_spec: {} }, source_revision_config: { image_uri: 'agent:2', repo_ref: null } },
+    { source_config: { build_on_push: true }, source_revision_config: { repo_ref: 'main', graph_config_path: 'g' } },
+    { source_revision_config: { source_tarball_path: 'uploads/1', graph_config_path: 'graph.json' } },
+    {
+      revision_source: 'internal_source',
+      source_config: { build_on_push: false },
+      source_revision_config: { source_tarball_path: 'uploads/1' },
+    },
   ])('may be %j', async (patch) => expect(await patched(patch)).toEqual([]));
 
   it.each<[object, string]>([
@@ -253,6 +261,55 @@ describe('an update of a deployment', () => {
     ],
     [{ source_config: { resource_spec: { cpu: 9 } } }, 'source_config.resource_spec.cpu: Expected at most 8'],
   ])('cannot be %j', async (patch, refused) => expect(await patched(patch)).toEqual([refused]));
+
+  it.each<[patch: DeploymentPatch, field: string, only: string, other: string, otherOnly: string]>([
+    [
+      { source_config: { resource_spec: {} }, source_revision_config: { repo_ref: 'main' } },
+      'source_revision_config.repo_ref',
+      'git_host',
+      'source_config.resource_spec',
+      'external_container',
+    ],
+    [
+      { secret_references: [], source_config: { build_on_push: false } },
+      'source_config.build_on_push',
+      'git_host',
+      'secret_references',
+      'external_container',
+    ],
+    [
+      { source_config: { custom_url: 'https://a.example' }, source_revision_config: { graph_config_path: 'g' } },
+      'source_revision_config.graph_config_path',
+      'git_host and internal_source',
+      'source_config.custom_url',
+      'external_container',
+    ],
+    [
+      { source_revision_config: { graph_config_path: 'g', image_uri: 'agent:2' } },
+      'source_revision_config.image_uri',
+      'external_container and internal_container',
+      'source_revision_config.graph_config_path',
+      'git_host and internal_source',
+    ],
+    [
+      { source_revision_config: { graph_config_path: 'g', repo_ref: 'main', source_tarball_path: 'uploads/1' } },
+      'source_revision_config.source_tarball_path',
+      'internal_source',
+      'source_revision_config.repo_ref',
+      'git_host',
+    ],
+    [
+      { revision_source: 'git_host', source_revision_config: { repo_ref: 'main', image_uri: 'agent:2' } },
+      'source_revision_config.image_uri',
+      'external_container and internal_container',
+      'source_revision_config.repo_ref',
+      'git_host',
+    ],
+  ])('cannot set fields of different sources: %j', async (patch, field, only, other, otherOnly) => {
+    expect(await patched(patch)).toEqual([
+      `${field}: Only for ${only}, but ${other} is only for ${otherOnly}; set only fields of one source`,
+    ]);
+  });
 
   it.each<[DeploymentPatch, boolean]>([
     [{ source_revision_config: { repo_ref: 'main' } }, true],

@@ -172,6 +172,7 @@ const SHARED = {
   deployment_tier: oneOf('SERVERLESS_S', 'SERVERLESS_M', 'SERVERLESS_L', 'DEDICATED_S', 'DEDICATED_M', 'DEDICATED_L'),
 };
 
+const GRAPH_CONFIG_PATH = 'source_revision_config.graph_config_path';
 const GIT = ['git_host'];
 const EXTERNAL = ['external_container'];
 
@@ -190,23 +191,34 @@ const SOURCES_OF: Readonly<Record<string, readonly string[]>> = {
   'source_config.listener_id': EXTERNAL,
   'source_config.listener_config': EXTERNAL,
   'source_revision_config.repo_ref': GIT,
-  'source_revision_config.graph_config_path': ['git_host', 'internal_source'],
+  [GRAPH_CONFIG_PATH]: ['git_host', 'internal_source'],
   'source_revision_config.image_uri': ['external_container', 'internal_container'],
   'source_revision_config.source_tarball_path': ['internal_source'],
 };
 
 const OF_SOURCE = rule<DeploymentCreate>((body) =>
-  Object.entries(SOURCES_OF).flatMap<Breach>(([place, sources]) => {
-    const [part = '', field = part] = place.split('.');
-    const path = place.split('.');
-    const config = field === part ? body : body[part];
-    if (!isObject(config)) return [];
+  Object.entries(SOURCES_OF).flatMap<Breach>(([field, sources]) => {
     const isAllowed = sources.includes(String(body.source));
-    if (isGiven(config[field])) return isAllowed ? [] : [[`Only for ${sources.join(' and ')}`, ...path]];
-    const isMissing = isAllowed && field === 'graph_config_path';
-    return isMissing ? [[`Field required for ${body.source}`, ...path]] : [];
+    if (isGiven(fieldAt(body, field))) return isAllowed ? [] : [[onlyFor(sources), ...field.split('.')]];
+    const isMissing = isAllowed && field === GRAPH_CONFIG_PATH && isObject(body.source_revision_config);
+    return isMissing ? [[`Field required for ${body.source}`, ...field.split('.')]] : [];
   }),
 );
+
+/** Rejects a patch that is invalid for every source. The source of the deployment is not part of a patch. */
+const OF_ONE_SOURCE = rule<DeploymentPatch>((patch) => {
+  const given = Object.entries(SOURCES_OF).filter(([field]) => isGiven(fieldAt(patch, field)));
+  // A revision with its own source may have fields that the source of the deployment does not allow.
+  const partOf = (field: string): string => (isGiven(patch.revision_source) ? (field.split('.')[0] ?? '') : '');
+  return given.flatMap<Breach>(([field, sources], index) => {
+    const earlier = given.slice(0, index).filter(([other]) => partOf(other) === partOf(field));
+    const conflict = earlier.find(([, others]) => !others.some((source) => sources.includes(source)));
+    if (conflict === undefined) return [];
+    const [other, others] = conflict;
+    const message = `${onlyFor(sources)}, but ${other} is only for ${others.join(' and ')}; set only fields of one source`;
+    return [[message, ...field.split('.')]];
+  });
+});
 
 const onlyBranch = <T extends object>(): v.RawCheckAction<T> =>
   rule(({ source_config, source_revision_config }) => {
@@ -242,8 +254,18 @@ export const DEPLOYMENT_PATCH: v.GenericSchema = v.pipe(
       source_revision_config: SOURCE_REVISION_CONFIG,
     },
   ),
+  OF_ONE_SOURCE,
   onlyBranch(),
 );
+
+function onlyFor(sources: readonly string[]): string {
+  return `Only for ${sources.join(' and ')}`;
+}
+
+/** Returns the field at a path such as `source_config.custom_url`. */
+function fieldAt(body: unknown, path: string): unknown {
+  return path.split('.').reduce((inner, name) => (isObject(inner) ? inner[name] : undefined), body);
+}
 
 function recordsOf(list: unknown): readonly Record<string, unknown>[] {
   return Array.isArray(list) ? list.map((item) => (isObject(item) ? item : {})) : [];
