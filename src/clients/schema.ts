@@ -11,14 +11,17 @@ type RequiredFields<T> = FieldSchemas<Pick<T, RequiredKeys<T>>>;
 type OptionalFields<T> = FieldSchemas<Omit<T, RequiredKeys<T>>>;
 
 /**
- * Returns a schema that validates only the required fields of an interface. Newer services may support more fields, so
- * the service validates all other fields. Field names in camel case are rejected, because the service would ignore
- * them.
+ * Returns a schema that validates the required fields of an interface, and the given optional fields, which may be
+ * null. Newer services may support more fields, so the service validates all other fields. Field names in camel case
+ * are rejected, because the service would ignore them.
  */
-export function required<T extends object>(fields: RequiredFields<T>): Schema<T> {
+export function required<T extends object>(
+  needed: RequiredFields<T>,
+  optional: Partial<OptionalFields<T>> = {},
+): Schema<T> {
   return v.pipe(
     RECORD,
-    v.looseObject(Object.assign(Object.create(null), fields)),
+    v.looseObject(entriesOf(needed, optional)),
     rule((body) => {
       const names = Object.keys(body).filter((name) => body[name] !== undefined && wireNameOf(name) !== name);
       return names.map((name) => [`Expected the name ${wireNameOf(name)}`, name]);
@@ -50,11 +53,14 @@ export function wireNameOf(name: string): string {
  * The code compiles only if `needed` and `optional` match the interface.
  */
 export function strictRequest<T extends object>(needed: RequiredFields<T>, optional: OptionalFields<T>): Schema<T> {
-  const nullable = Object.entries<v.GenericSchema>(optional).map(([name, field]) => [name, v.nullish(field)]);
-  // Without a null prototype, valibot would find inherited fields such as `toString`.
-  const entries = Object.assign(Object.create(null), needed, Object.fromEntries(nullable));
   const unknownField = v.undefined('Unknown field, or a field that this request cannot set');
-  return v.pipe(RECORD, v.objectWithRest(entries, unknownField)) as unknown as Schema<T>;
+  return v.pipe(RECORD, v.objectWithRest(entriesOf(needed, optional), unknownField)) as unknown as Schema<T>;
+}
+
+function entriesOf(needed: object, optional: Readonly<Record<string, unknown>>): v.ObjectEntries {
+  const nullable = Object.entries(optional as v.ObjectEntries).map(([name, field]) => [name, v.nullish(field)]);
+  // Without a null prototype, valibot would find inherited fields such as `toString`.
+  return Object.assign(Object.create(null), needed, Object.fromEntries(nullable));
 }
 
 /** Parses a value. Returns the parsed value or a list of errors. Each error's path starts with `place`. */

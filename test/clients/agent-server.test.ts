@@ -99,6 +99,31 @@ describe('AgentServer', () => {
     expect(strict.seen).toEqual([]);
   });
 
+  it.each<[unknown, path: (string | number)[], msg: string]>([
+    ['user_liked', [], 'Expected a list'],
+    [{ user_liked: true }, [], 'Expected a list'],
+    [['user_liked', ''], [1], 'Expected a non-empty string'],
+    [[7], [0], 'Expected a non-empty string'],
+    [[null], [0], 'Expected a non-empty string'],
+  ])('refuses the feedback keys %j before sending', async (feedback_keys, path, msg) => {
+    const { strict, server } = await connect();
+    const run = { assistant_id: 'agent', feedback_keys } as never;
+    const errors = [{ loc: ['body', 'feedback_keys', ...path], msg, type: 'value_error' }];
+
+    const calls = [server.runs.stream('t', run), server.statelessRuns.stream(run), server.runs.wait('t', run)];
+
+    for (const call of calls) await expect(call).rejects.toMatchObject({ code: 'RUNSPAN_INVALID_REQUEST', errors });
+    expect(strict.seen).toEqual([]);
+  });
+
+  it.each([[[]], [['user_liked']], [null], [undefined]])('sends the feedback keys %j', async (feedback_keys) => {
+    const { strict, server } = await connect();
+
+    await server.runs.create('t', { assistant_id: 'agent', feedback_keys } as never).catch(() => {});
+
+    expect(JSON.parse(strict.seen[0]?.body ?? '').feedback_keys).toEqual(feedback_keys);
+  });
+
   it('names the invalid run of a batch and the invalid id of a path', async () => {
     const { server } = await connect();
 

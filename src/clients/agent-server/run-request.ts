@@ -1,5 +1,5 @@
 import type { BodySchema } from '../body.ts';
-import { required, TEXT } from '../schema.ts';
+import { required, TEXT, TEXTS } from '../schema.ts';
 import type { AgentConfig } from './assistants.ts';
 import type { Checkpoint, RunCommand } from './thread.ts';
 
@@ -92,5 +92,8 @@ export const STREAM_MODES: readonly StreamMode[] = [
   'tools',
 ];
 
-/** Schema that validates only `assistant_id`. The server validates all other fields. */
-export const RUN: BodySchema = required<RunSettings>({ assistant_id: TEXT });
+/**
+ * Schema that validates only `assistant_id` and `feedback_keys`. The server validates all other fields. A server may
+ * ignore invalid feedback keys, so the missing feedback URLs would be the first sign of the mistake.
+ */
+export const RUN: BodySchema = required<RunSettings>({ assistant_id: TEXT }, { feedback_keys: TEXTS });
