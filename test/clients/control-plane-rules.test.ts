@@ -107,7 +107,7 @@ const FIELDS: readonly FieldRow[] = [
   ...specs('cpu_limit queue_cpu_limit redis_cpu_limit', [0.1, 16, null], [...NO_CORES, 16.01]),
   ...specs('core_cpu core_cpu_limit', [0.1, 1_000, null], NO_CORES),
   ...specs('db_cpu db_cpu_limit', [0, 100, null], ['1', Number.NaN]),
-  ...specs('labels annotations', [{ a: 'b' }, {}, null], [{ a: 1 }, 'x']),
+  ...specs('labels annotations', [{ a: 'b' }, {}, null], [{ a: 1 }, { a: null }, 'x', [], ['a']]),
   ['external_container', `${SPEC}.service_account_name`, ...TEXT],
   ['external_container', `${SPEC}.image_pull_secrets`, [[{ name: 'a' }], null], [[{}], {}]],
   [
@@ -138,7 +138,7 @@ const FIELDS: readonly FieldRow[] = [
           { name: '_a', value: 'x' },
         ],
       }),
-      sidecar({ resources: { limits: { cpu: '1' } }, securityContext: {}, workingDir: '/' }),
+      sidecar({ resources: { limits: { cpu: '1' }, requests: {} }, securityContext: {}, workingDir: '/' }),
       sidecar({ volumeMounts: [{ name: 'data', mountPath: '/d' }] }),
     ],
     [
@@ -151,6 +151,8 @@ const FIELDS: readonly FieldRow[] = [
       sidecar({ env: [{ name: '1A' }] }),
       sidecar({ env: [{ name: 'A', value: 'x', valueFrom: {} }] }),
       sidecar({ resources: { limits: { cpu: 1 } } }),
+      sidecar({ resources: { limits: ['1'] } }),
+      sidecar({ resources: { requests: ['1'] } }),
       sidecar({ volumeMounts: [{ name: 'other', mountPath: '/d' }] }),
       sidecar({ ports: [] }),
     ],

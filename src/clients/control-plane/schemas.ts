@@ -35,7 +35,11 @@ import type {
 
 const TEXT: Schema<string> = v.string('Expected a string');
 const TEXTS = listOf(TEXT);
-const TEXT_MAP: Schema<Record<string, string>> = v.record(v.string(), TEXT, 'Expected an object with string values');
+// `v.record` accepts arrays.
+const TEXT_MAP: Schema<Record<string, string>> = v.pipe(
+  value<Record<string, string>>('an object with string values', isObject),
+  v.record(v.string(), TEXT),
+);
 const WHOLE = whole(Number.MIN_SAFE_INTEGER);
 const DNS_LABEL: Schema<string> = v.pipe(
   v.string('Expected a string'),
