@@ -82,9 +82,10 @@ describe('feedback in a query string', () => {
     ['score=-0.5', { score: -0.5 }],
     ['score=1e2', { score: 100 }],
     ['score=false', { score: false }],
-    ...['the {name} of it', '{', '5', 'true', '"no"', '[1]', ' two  spaces '].map(
+    ...['the {name} of it', '{', '5', 'true', '"no', '[1]', ' two  spaces '].map(
       (correction): [string, Record<string, unknown>] => [`${new URLSearchParams({ correction })}`, { correction }],
     ),
+    ['correction=%22plain%20text%22', { correction: 'plain text' }],
   ])('%s', async (query, fields) => {
     const { get, stored } = await setUp();
     expect((await get(query)).status).toBe(200);

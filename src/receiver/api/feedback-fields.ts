@@ -103,11 +103,11 @@ function scoreOf(value: string): unknown {
   return NUMBER.test(value) ? Number(value) : value;
 }
 
-/** Parses a JSON object. Returns any other text unchanged. */
+/** Parses a JSON object or a JSON string. Returns any other text unchanged. */
 function correctionOf(value: string): unknown {
   try {
     const json = new JsonReader().parse(Buffer.from(value), 'It').value;
-    return isObject(json) ? json : value;
+    return isObject(json) || typeof json === 'string' ? json : value;
   } catch {
     return value;
   }
