@@ -168,8 +168,9 @@ function checkedFields(call: string, place: 'body' | 'query', feedback: Feedback
 
 function withQuery({ searchParams }: URL, fields: Record<string, unknown>): string {
   const query = new URLSearchParams(searchParams);
+  // The interface defines `correction` as JSON text. All other fields are plain text.
   for (const [name, given] of Object.entries(fields))
-    query.set(name, isObject(given) ? JSON.stringify(given) : String(given));
+    query.set(name, name === 'correction' ? JSON.stringify(given) : String(given));
   return query.size === 0 ? '' : `?${query}`;
 }
 

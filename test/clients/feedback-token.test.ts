@@ -142,22 +142,20 @@ test('a call within a run is recorded with its request, but without the URLs', a
   expect([run.inputs, run.outputs]).toEqual([{ body: { run_id: RUN, feedback_key: 'a' } }, {}]);
 });
 
+test.each(['plain text', '{', '5', '"quoted"', '{"a":1}', '', { a: 'b' }])(
+  'a receiver stores the correction %j of a GET and of a POST alike',
+  async (correction) => {
+    const { receiver, url } = await receiverWithToken();
+    for (const method of ['GET', 'POST'] as const) {
+      await submitFeedback(url, { correction, comment: method }, { method });
+      const [stored] = (await (await fetch(`${receiver.url}/feedback?run=${RUN}`)).json()) as object[];
+      expect(stored).toMatchObject({ correction, comment: method });
+    }
+  },
+);
+
 test('feedback by the URL of a receiver is stored with the run, and refusals have a reason', async () => {
-  const receiver = await createReceiver({ port: 0 });
-  onTestFinished(() => receiver.close());
-  const body = {
-    id: RUN,
-    name: 'answer',
-    run_type: 'chain',
-    inputs: {},
-    start_time: '2026-11-20T07:22:40Z',
-    session_name: 'default',
-  };
-  await fetch(`${receiver.url}/runs`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  });
+  const receiver = await receiverWithRun();
   const [liked, noted] = await createFeedbackTokens(
     [
       { runId: RUN, key: 'liked' },
@@ -178,3 +176,28 @@ test('feedback by the URL of a receiver is stored with the run, and refusals hav
   const over = await createFeedbackToken({ runId: RUN, key: 'over', expiresIn: { minutes: 0 } }, { url: receiver.url });
   expect(await thrownBy(submitFeedback(over.url, { score: 1 }))).toMatchObject({ reason: 'expired' });
 });
+
+async function receiverWithToken() {
+  const receiver = await receiverWithRun();
+  return { receiver, url: (await createFeedbackToken({ runId: RUN, key: 'a' }, { url: receiver.url })).url };
+}
+
+/** Starts a receiver that has received a run. */
+async function receiverWithRun() {
+  const receiver = await createReceiver({ port: 0 });
+  onTestFinished(() => receiver.close());
+  const body = {
+    id: RUN,
+    name: 'answer',
+    run_type: 'chain',
+    inputs: {},
+    start_time: '2026-11-20T07:22:40Z',
+    session_name: 'default',
+  };
+  await fetch(`${receiver.url}/runs`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  return receiver;
+}

@@ -57,6 +57,17 @@ describe('submitFeedback', () => {
     });
   });
 
+  test.each(['plain text', '{', '5', '', 'say "yes" & no', 'two\nlines'])(
+    'sends the correction %j as JSON text in a GET',
+    async (correction) => {
+      const { url, seen } = await serve((_, response) => response.end());
+      await submitFeedback(url + PATH, { correction }, { method: 'GET' });
+      const [link, sent] = [feedbackLink(url + PATH, { correction }), `${url}${seen[0]?.url}`];
+      for (const each of [link, sent])
+        expect(JSON.parse(new URL(each).searchParams.get('correction') ?? '')).toBe(correction);
+    },
+  );
+
   test('keeps the query of the URL in a POST', async () => {
     const { url, seen } = await serve((_, response) => response.end());
     await submitFeedback(`${url}${PATH}?sig=a%2Bb&x#part`, { score: 1 });
