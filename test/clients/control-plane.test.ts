@@ -211,6 +211,22 @@ describe('listeners and integrations', () => {
     );
   });
 
+  it.each([1, 2, 3, 4, 5])('are listed from a service that returns arrays, with the limit %d', async (limit) => {
+    const ids = ['a', 'b', 'c', 'd'].map((id) => ({ id }));
+    const read = async (pageOf: (query: URLSearchParams) => object[]): Promise<string[]> => {
+      const { server, client } = await setUp();
+      for (let calls = 0; calls < 9; calls++)
+        server.next(/GET/, (_, response, { query }) => response.end(JSON.stringify(pageOf(query))));
+      return (await client.listeners.list({ limit }).toArray(99)).map(({ id }) => id);
+    };
+    const paged = (query: URLSearchParams): object[] => {
+      const offset = Number(query.get('offset'));
+      return ids.slice(offset, offset + Number(query.get('limit')));
+    };
+    expect(await read(paged)).toEqual(['a', 'b', 'c', 'd']);
+    expect(await read(() => ids)).toEqual(['a', 'b', 'c', 'd']);
+  });
+
   it('of git hosts return their repositories', async () => {
     const { server, client } = await setUp();
     const [integration] = await client.integrations.list();
@@ -249,6 +265,8 @@ describe('a client', () => {
     });
     expect(made).toMatchObject({ source: 'git_host', source_revision_config: { graph_config_path: 'graph.json' } });
     expect(made.source_revision_config).not.toHaveProperty('agent_config_path');
+    expect(await client.deployments.list().toArray(5)).toMatchObject([{ source: 'git_host' }]);
+    server.next(/GET/, (_, response) => response.end('[{"source":"hub"}]'));
     expect(await client.deployments.list().toArray(5)).toMatchObject([{ source: 'git_host' }]);
     await client.deployments.update(made.id, {
       revision_source: 'internal_container',
@@ -346,10 +364,12 @@ describe('a client', () => {
       server.next(/GET/, (_, response) => response.end(body));
       expect(await rejection(client.deployments.get(NOWHERE))).toBeInstanceOf(InvalidAnswerError);
     }
-    server.next(/GET/, (_, response) => response.end('{"items":[]}'));
-    expect((await rejection(client.deployments.list())).message).toMatch(
-      /200, but the response has no list of resources$/,
-    );
+    for (const body of ['', 'null', '{"items":[]}']) {
+      server.next(/GET/, (_, response) => response.end(body));
+      expect((await rejection(client.deployments.list())).message).toMatch(
+        /200, but the response has no list of resources$/,
+      );
+    }
   });
 });
 

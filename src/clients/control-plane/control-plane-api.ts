@@ -1,4 +1,4 @@
-import { wholeFrom } from '../../config/checker.ts';
+import { isObject, wholeFrom } from '../../config/checker.ts';
 import type { Answer, Api } from '../api.ts';
 import type { CallOptions } from '../client-options.ts';
 import { type Arguments, callOf, type Endpoint, type PreparedCall, type Send } from '../endpoint.ts';
@@ -57,34 +57,52 @@ export class ControlPlaneApi {
     return { ...answer, data: this.#read(answer.data) as Result };
   }
 
-  /** Lists items page by page. Each response contains the offset of the next page. */
-  #list<Item>(endpoint: Endpoint, args: Arguments): PageList<Item> {
-    const first = (): { call: PreparedCall; offset: number } => {
+  /**
+   * Lists items page by page. A response is an array, or an object with the array `resources` and the offset of the next
+   * page.
+   */
+  #list<Item extends object>(endpoint: Endpoint, args: Arguments): PageList<Item> {
+    const first = (): PageCursor => {
       const call = callOf(endpoint, args);
-      return { call, offset: (call.own.offset as number | undefined) ?? 0 };
+      return { call, offset: (call.own.offset as number | undefined) ?? 0, firstId: undefined };
     };
-    return pagesFrom(first, async ({ call, offset }) => {
+    return pagesFrom(first, async ({ call, offset, firstId: previousId }) => {
       const limit = (call.own.limit as number | undefined) ?? PAGE_ITEMS;
-      const answer = await this.traced<Resources<Item>>({ ...call, query: { ...call.query, limit, offset } });
-      const { resources, offset: next } = answer.data;
+      const answer = await this.traced<unknown>({ ...call, query: { ...call.query, limit, offset } });
+      const { data } = answer;
+      const { resources, offset: next } = Array.isArray(data)
+        ? { resources: data, offset: offset + data.length }
+        : (Object(data) as Resources);
       if (!Array.isArray(resources)) throw this.api.invalidAnswer(call, answer, 'has no list of resources');
+      // A service that returns arrays may ignore the offset, and return the first page again.
+      const firstId: unknown = Array.isArray(data) ? Object(data[0]).id : undefined;
+      if (firstId !== undefined && firstId === previousId) return { items: [], next: undefined };
       // Stop if the next offset does not advance, to avoid requesting the same page forever.
       const isLast = resources.length < limit || typeof next !== 'number' || !(next > offset);
-      return { items: resources, next: isLast ? undefined : { call, offset: next } };
+      return { items: resources as Item[], next: isLast ? undefined : { call, offset: next, firstId } };
     });
   }
 
   #read(data: unknown): unknown {
-    const { resources } = (typeof data === 'object' && data !== null ? data : {}) as { resources?: unknown };
-    const read = Array.isArray(resources)
-      ? { ...(data as object), resources: resources.map((resource) => this.spelling.fromWire(resource)) }
-      : this.spelling.fromWire(data);
-    return hideSecretValues(read);
+    return hideSecretValues(this.#withOwnNames(data));
+  }
+
+  #withOwnNames(data: unknown): unknown {
+    if (Array.isArray(data)) return data.map((resource) => this.spelling.fromWire(resource));
+    if (!isObject(data) || !Array.isArray(data.resources)) return this.spelling.fromWire(data);
+    return { ...data, resources: this.#withOwnNames(data.resources) };
   }
 }
 
-interface Resources<Item> {
-  readonly resources: readonly Item[];
+interface PageCursor {
+  readonly call: PreparedCall;
+  readonly offset: number;
+  /** Id of the previous page's first item, if the service returns arrays. */
+  readonly firstId: unknown;
+}
+
+interface Resources {
+  readonly resources?: unknown;
   readonly offset?: unknown;
 }
 
