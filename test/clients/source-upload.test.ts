@@ -161,6 +161,23 @@ describe('an upload of a source', () => {
     },
   );
 
+  it.each([{ object_path: 'uploads/1' }, { object_path: 'uploads/1', upload_url: null, later_field: 1 }])(
+    'has no URL if the service returns only a path: %j',
+    async (answer) => {
+      const { server, client, id, root } = await upload();
+      server.next(/upload-url/, (_, response) => response.end(JSON.stringify(answer)));
+      expect(await client.deployments.uploadUrl(id)).toEqual(answer);
+      server.next(/upload-url/, (_, response) => response.end(JSON.stringify(answer)));
+      expect(await rejection(client.deployments.uploadSource(id, root))).toMatchObject({
+        code: 'RUNSPAN_INVALID_ANSWER',
+        message: expect.stringMatching(
+          /upload-url": 200, but the response has no upload_url; .* as source_tarball_path$/,
+        ),
+      });
+      expect(server.store.requests).toEqual([]);
+    },
+  );
+
   it.each(['ftp://a.example/x', 'http://a.example/x?signature=c2lnbmF0dXJl', 'nowhere', 'https://u:p@a.example/'])(
     'refuses the URL %s',
     async (upload_url) => {

@@ -73,8 +73,8 @@ export interface Deployments {
   /** Deletes up to 100 deployments with one request. */
   deleteMany(deploymentIds: readonly string[], options?: CallOptions): Promise<DeletedDeployments>;
   /**
-   * Requests a URL for uploading the source of an `internal_source` deployment. Keep `upload_url` secret, because
-   * anyone who has the URL can upload.
+   * Requests the path, and usually a URL, for uploading the source of an `internal_source` deployment. Keep `upload_url`
+   * secret, because anyone who has the URL can upload.
    */
   uploadUrl(deploymentId: string, options?: CallOptions): Promise<UploadUrl>;
   /**

@@ -1,9 +1,9 @@
 import type { Readable } from 'node:stream';
 import { FUNCTION } from '../../../config/checker.ts';
 import { nodeModule } from '../../../platform/node.ts';
-import { Api } from '../../api.ts';
+import { type Answer, Api } from '../../api.ts';
 import { type CallOptions, type ClientOptions, callOptionsOf, preSignedUrl } from '../../client-options.ts';
-import { callOf, type Endpoint } from '../../endpoint.ts';
+import { callOf, type Endpoint, type PreparedCall } from '../../endpoint.ts';
 import { ApiError } from '../../errors.ts';
 import { tracedCall } from '../../tracing.ts';
 import type { ControlPlaneApi } from '../control-plane-api.ts';
@@ -39,10 +39,13 @@ export interface UploadedSource {
   readonly source_tarball_path: string;
 }
 
-/** A URL for uploading a source. */
+/** Where to upload a source. */
 export interface UploadUrl {
-  /** Upload URL. Keep this URL secret, because anyone who has the URL can upload. */
-  upload_url: string;
+  /**
+   * Upload URL. Keep this URL secret, because anyone who has the URL can upload. A service may return only
+   * `object_path`. Then upload the source in the way that the service describes.
+   */
+  upload_url?: string | null;
   /** Path to set as `source_revision_config.source_tarball_path` after the upload. */
   object_path: string;
 }
@@ -59,6 +62,9 @@ const UPLOAD_SOURCE = {
   path: '/{deployment_id:uuid}',
   options: { onProgress: FUNCTION },
 } satisfies Endpoint;
+
+const NO_UPLOAD_URL =
+  'has no upload_url; upload the source in the way that the service describes, and set object_path as source_tarball_path';
 
 const UPLOAD_URL: Endpoint = {
   name: 'deployments.uploadUrl',
@@ -90,7 +96,9 @@ export class SourceUpload {
     return tracedCall({ name, runType: 'tool', inputs }, async () => {
       const archive = await sourceArchive(name, path, options.signal);
       try {
-        const { upload_url, object_path } = await this.url(deploymentId, callOptionsOf(options));
+        const { call, answer } = await this.#requestUrl(deploymentId, callOptionsOf(options));
+        const { upload_url, object_path } = answer.data;
+        if (typeof upload_url !== 'string') throw this.#api.api.invalidAnswer(call, answer, NO_UPLOAD_URL);
         await this.#put(upload_url, archive, { ...options, onProgress } as UploadSourceOptions);
         return { source_tarball_path: object_path };
       } finally {
@@ -100,15 +108,20 @@ export class SourceUpload {
   }
 
   async url(deploymentId: string, options: CallOptions | undefined): Promise<UploadUrl> {
-    const request = async (isVersioned: boolean): Promise<UploadUrl> => {
+    return (await this.#requestUrl(deploymentId, options)).answer.data;
+  }
+
+  async #requestUrl(deploymentId: string, options: CallOptions | undefined): Promise<ReceivedUrl> {
+    const request = async (isVersioned: boolean): Promise<ReceivedUrl> => {
       const path = isVersioned ? UPLOAD_URL.path : UPLOAD_URL.path.replace('/v2', '');
       const call = callOf({ ...UPLOAD_URL, path }, { ids: [deploymentId], options });
       // The upload URL is a credential, so it is not recorded.
       const answer = await this.#api.traced<UploadUrl>(call, () => ({}));
       this.#isVersioned = isVersioned;
       const { upload_url, object_path } = answer.data;
-      if (typeof upload_url === 'string' && typeof object_path === 'string') return answer.data;
-      throw this.#api.api.invalidAnswer(call, answer, 'has no upload_url and object_path');
+      if (typeof object_path !== 'string') throw this.#api.api.invalidAnswer(call, answer, 'has no object_path');
+      if (typeof (upload_url ?? '') === 'string') return { call, answer };
+      throw this.#api.api.invalidAnswer(call, answer, 'has an upload_url that is not a string');
     };
     const isVersioned = this.#isVersioned;
     return request(isVersioned).catch((thrown: unknown) => {
@@ -158,6 +171,11 @@ export class SourceUpload {
       await api.close();
     }
   }
+}
+
+interface ReceivedUrl {
+  readonly call: PreparedCall;
+  readonly answer: Answer<UploadUrl>;
 }
 
 /** Yields the chunks of an archive. Reports the progress before the first chunk and after each chunk. */
