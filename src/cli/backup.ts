@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { visible } from '../base/text.ts';
-import { type CommandContext, CommandFailure } from './command-line.ts';
+import { type CommandContext, UsageError } from './command-line.ts';
 import { openToRead, storeFile } from './stores.ts';
 import { sizeText } from './terminal-text.ts';
 
@@ -20,8 +20,7 @@ export function define(command: Command, { stdout }: CommandContext): void {
     .addHelpText('after', HELP)
     .action(async (file, options) => {
       const from = storeFile(options.store);
-      if (from === undefined)
-        throw new CommandFailure('RUNSPAN_STORE=memory has no store file; pass a file with --store');
+      if (from === undefined) throw new UsageError('RUNSPAN_STORE=memory has no store file; pass a file with --store');
       const to = resolve(file);
       const store = await openToRead(from);
       await store.backup(to).finally(() => store.close());

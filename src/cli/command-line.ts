@@ -50,7 +50,13 @@ export class UsageError extends CommandFailure {
 /** Replaces library option names in an error message with CLI option names. */
 export function withCommandNames(error: unknown, names: Readonly<Record<string, string>>): unknown {
   if (!(error instanceof RunspanError)) return error;
-  return new CommandFailure(visible(error.message.replace(/`(\w+)`/g, (all, name: string) => names[name] ?? all)));
+  const message = visible(error.message.replace(/`(\w+)`/g, (all, name: string) => names[name] ?? all));
+  return isInvalidArgument(error) ? new UsageError(message) : new CommandFailure(message);
+}
+
+/** Returns whether the library rejected a value that the user passed to the command. */
+export function isInvalidArgument(error: unknown): boolean {
+  return error instanceof RunspanError && /^RUNSPAN_INVALID_(OPTION|REQUEST)$/.test(error.code);
 }
 
 export type OptionsOf<Define extends (command: Command) => { opts(): unknown }> = ReturnType<

@@ -6,6 +6,7 @@ import {
   CommandFailure,
   type CommandModule,
   type Ending,
+  isInvalidArgument,
   type Output,
   UsageError,
 } from './command-line.ts';
@@ -125,7 +126,10 @@ function report(error: unknown, { argv, stderr }: CommandContext): number {
   // The argument parser has already printed its own errors.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   writeError(error instanceof CommandFailure ? error.message : messageOf(error), stderr);
-  if (error instanceof UsageError) stderr.write(`${hintFor(argv[0] ?? '')}\n`);
+  if (error instanceof UsageError || isInvalidArgument(error)) {
+    stderr.write(`${hintFor(argv[0] ?? '')}\n`);
+    return 2;
+  }
   return error instanceof CommandFailure ? error.exitCode : 1;
 }
 

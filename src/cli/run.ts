@@ -103,7 +103,7 @@ async function payloadOf({ input, message, resume, thread }: RunOptions): Promis
 
 function openServer(options: RunOptions): AgentServer {
   const url = options.url ?? env('RUNSPAN_AGENT_URL');
-  if (url === undefined) throw new CommandFailure('no agent server: set RUNSPAN_AGENT_URL or --url');
+  if (url === undefined) throw new UsageError('no agent server: set RUNSPAN_AGENT_URL or --url');
   const apiKey = env('RUNSPAN_AGENT_KEY');
   return new AgentServer({ url, allowInsecure: env('RUNSPAN_ALLOW_INSECURE') === 'true', ...(apiKey && { apiKey }) });
 }

@@ -12,7 +12,7 @@ import { ranged } from '../receiver/filter/match.ts';
 import { MemoryStore } from '../receiver/store/memory-store.ts';
 import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE } from '../receiver/store/store.ts';
-import { CommandFailure } from './command-line.ts';
+import { CommandFailure, UsageError } from './command-line.ts';
 
 export const DEFAULT_PORT = 4777;
 
@@ -24,7 +24,7 @@ export function storeFile(named: string | undefined): string | undefined {
   const file = named ?? env('RUNSPAN_STORE') ?? join(homedir(), '.runspan', 'runs.db');
   if (isUrl(file)) {
     // The URL may contain a password, so the error does not show it.
-    throw new CommandFailure(
+    throw new UsageError(
       'expected a store file, got a URL: start `runspan serve` with the ClickHouse database, and use --url',
     );
   }

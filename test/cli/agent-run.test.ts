@@ -163,7 +163,7 @@ describe('runspan run', () => {
     ['http://192.0.2.1', 'expected --url or RUNSPAN_AGENT_URL .* unless RUNSPAN_ALLOW_INSECURE=true is set'],
   ])('reports the address "%s"', async (url, message) => {
     const { code, stderr } = await run(url, ['--input', '{}']);
-    expect([code, stderr]).toEqual([1, expect.stringMatching(new RegExp(`^runspan: ${message}$`, 'm'))]);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(new RegExp(`^runspan: ${message}$`, 'm'))]);
   });
 
   it('exits with 4 after the timeout', async () => {

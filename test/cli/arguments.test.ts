@@ -60,15 +60,37 @@ describe('invalid arguments are reported with exit code 2', () => {
     ['run agent --input {} --message a', "option '--input <json>' cannot be used with option '--message <text>'"],
     ['run agent --resume true', '--resume requires --thread'],
     ['run agent --input {} --mode all', invalid('--mode <mode>', 'all', 'Allowed choices are values, messages,')],
+    ['deployments get d1', 'deployments.get: path.deployment_id: Expected a UUID'],
+    [
+      'deployments create --name a --source git_host',
+      'deployments.create: body.source_revision_config.graph_config_path: Field',
+    ],
+    ['deployments create --secret RUNSPAN_NOT_SET', '--secret RUNSPAN_NOT_SET: this environment variable is not set'],
+    ['deployments list --url http://192.0.2.1', 'expected --url or RUNSPAN_CONTROL_PLANE_URL to be'],
+    ['run agent --input {}', 'no agent server: set RUNSPAN_AGENT_URL or --url'],
+    ['run agent --input {} --url http://192.0.2.1', 'expected --url or RUNSPAN_AGENT_URL to be'],
+    ['spool send', 'no endpoint: set RUNSPAN_ENDPOINT or --endpoint'],
+    ['dev --memory --host 0.0.0.0', '--host 0.0.0.0 requires RUNSPAN_RECEIVER_KEY with at least 16 characters'],
+    ['traces --store https://host', 'expected a store file, got a URL: '],
+    ['backup copy.db --store memory', 'RUNSPAN_STORE=memory has no store file'],
     ['run agent --input null', 'expected --input to be a JSON object'],
     ['run agent --input {"key":"secret-in-it",}', '--input is not valid JSON (at character 22)'],
     ['completion tcsh', "command-argument value 'tcsh' is invalid for argument 'shell'. Allowed choices are bash,"],
   ])('%s', async (line, message) => {
-    const env = { RUNSPAN_CONTROL_PLANE_URL: 'http://127.0.0.1:9' };
+    const env = {
+      RUNSPAN_CONTROL_PLANE_URL: 'http://127.0.0.1:9',
+      RUNSPAN_CONTROL_PLANE_KEY: 'k',
+      RUNSPAN_AGENT_KEY: 'k',
+    };
     const { code, stdout, stderr } = await runMain(split(line), env);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr.slice(0, `runspan: ${message}`.length)).toBe(`runspan: ${message}`);
     expect(stderr).toMatch(/\nRun "runspan (\w+ )?--help" for (help|a list of commands)\.\n$/);
+  });
+
+  it('a missing URL of the control plane', async () => {
+    const { code, stderr } = await runMain(['deployments', 'list']);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('no control plane: set RUNSPAN_CONTROL_PLANE_URL or')]);
   });
 
   it.each([[], ['spool'], ['deployments']])('a missing command, with the help: %s', async (...args) => {

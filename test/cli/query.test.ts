@@ -231,8 +231,8 @@ describe('another address', () => {
   it('receives no key over plain HTTP', async () => {
     const { code, stderr } = await runMain(['traces', '--url', 'http://example.com'], { RUNSPAN_RECEIVER_KEY: 'k' });
     expect([code, stderr]).toEqual([
-      1,
-      'runspan: the key is not sent to http://example.com over plain HTTP; use https\n',
+      2,
+      'runspan: the key is not sent to http://example.com over plain HTTP; use https\nRun "runspan traces --help" for help.\n',
     ]);
   });
 });

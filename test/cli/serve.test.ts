@@ -226,7 +226,7 @@ describe('invalid arguments', () => {
     [['serve', '--config', 'CONFIG/none.json'], 1, 'no such file: create it, or name another file with --config'],
     [
       ['serve', '--config', 'CONFIG/no-store.json'],
-      1,
+      2,
       'expected a store: set `store` in the configuration, or --store',
     ],
     [

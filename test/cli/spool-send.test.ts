@@ -172,9 +172,9 @@ test.each(['list', 'send', 'purge'])(
     const run = (env: Record<string, string>) => runMain(['spool', action, '--dir', dir, '--endpoint', url], env);
     for (const name of ['RUNSPAN_API_KEY', 'RUNSPAN_WORKSPACE_ID']) {
       expect(await run({ RUNSPAN_ENDPOINT: 'http://old.example', [name]: 'canary' })).toMatchObject({
-        code: 1,
+        code: 2,
         stdout: '',
-        stderr: `runspan: ${name} is not sent to ${url}, because RUNSPAN_ENDPOINT has another origin; set RUNSPAN_ENDPOINT to ${url}\n`,
+        stderr: `runspan: ${name} is not sent to ${url}, because RUNSPAN_ENDPOINT has another origin; set RUNSPAN_ENDPOINT to ${url}\nRun "runspan spool --help" for help.\n`,
       });
       expect(await run({ RUNSPAN_ENDPOINT: `${url}/v2`, [name]: 'canary' })).toMatchObject({ code: 0, stderr: '' });
     }

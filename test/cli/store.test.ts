@@ -134,9 +134,9 @@ describe('a command that reads a store file', () => {
     async (args) => {
       const url = 'https://runspan:secret@clickhouse.example.com:8443/runspan';
       const { code, stdout, stderr } = await runRunspan([...args, '--store', url]);
-      expect([code, stdout]).toEqual([1, '']);
+      expect([code, stdout]).toEqual([2, '']);
       expect(stderr).toBe(
-        'runspan: expected a store file, got a URL: start `runspan serve` with the ClickHouse database, and use --url\n',
+        `runspan: expected a store file, got a URL: start \`runspan serve\` with the ClickHouse database, and use --url\nRun "runspan ${args[0]} --help" for help.\n`,
       );
     },
   );
@@ -157,7 +157,7 @@ describe('a command that accepts a ClickHouse database', () => {
       ['keys', 'list', '--store', url],
     ];
     for (const { code, stdout, stderr } of await Promise.all(commands.map((args) => runRunspan(args)))) {
-      expect([code, stdout]).toEqual([1, '']);
+      expect([code, stdout]).toEqual([2, '']);
       expect(stderr).toContain('expected the URL of a ClickHouse database, for example');
       expect(stderr).not.toContain('secret');
     }

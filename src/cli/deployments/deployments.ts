@@ -253,6 +253,6 @@ function secretOf(text: string): { name: string; value: string } {
   const [name, given] = pairOf(text);
   if (name === '') throw new UsageError('expected --secret to be <name> or <name>=<value>');
   const value = given ?? variable(name);
-  if (value === undefined) throw new CommandFailure(`--secret ${visible(name)}: this environment variable is not set`);
+  if (value === undefined) throw new UsageError(`--secret ${visible(name)}: this environment variable is not set`);
   return { name, value };
 }

@@ -43,7 +43,7 @@ export async function call(
 
 function openService({ url, spelling = [] }: ServiceOptions): ControlPlane {
   const baseUrl = url ?? env('RUNSPAN_CONTROL_PLANE_URL');
-  if (baseUrl === undefined) throw new CommandFailure('no control plane: set RUNSPAN_CONTROL_PLANE_URL or --url');
+  if (baseUrl === undefined) throw new UsageError('no control plane: set RUNSPAN_CONTROL_PLANE_URL or --url');
   const [apiKey, tenantId] = [env('RUNSPAN_CONTROL_PLANE_KEY'), env('RUNSPAN_WORKSPACE_ID')];
   const spellings = [...(env('RUNSPAN_CONTROL_PLANE_SPELLING')?.split(',') ?? []), ...spelling];
   return new ControlPlane({

@@ -8,12 +8,12 @@ import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
 import {
   type CommandContext,
-  CommandFailure,
   collect,
   duration,
   type Ending,
   type OptionsOf,
   size,
+  UsageError,
   untilStopped,
   wholeNumber,
   withCommandNames,
@@ -136,7 +136,7 @@ const OPTION_NAMES = {
 async function startReceiver(store: Store, { port, host, allowHost, strict }: DevOptions): Promise<Receiver> {
   const [apiKey, writeKey] = [env('RUNSPAN_RECEIVER_KEY'), env('RUNSPAN_RECEIVER_WRITE_KEY')];
   if (host !== undefined && !isLoopback(host) && apiKey === undefined) {
-    throw new CommandFailure(`--host ${host} requires RUNSPAN_RECEIVER_KEY with at least 16 characters`);
+    throw new UsageError(`--host ${host} requires RUNSPAN_RECEIVER_KEY with at least 16 characters`);
   }
   try {
     return await createReceiver({

@@ -6,7 +6,7 @@ import { isLoopback, isObject } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
 import type { ListQuery, Page } from '../../receiver/domain/query.ts';
 import type { Removal, RemovalTarget } from '../../receiver/store/store.ts';
-import { CommandFailure, webAddress } from '../command-line.ts';
+import { CommandFailure, UsageError, webAddress } from '../command-line.ts';
 import { DEFAULT_PORT, openToRead, type RunSource, sourceOf, storeFile } from '../stores.ts';
 
 export interface SourceOptions {
@@ -69,7 +69,7 @@ class ReceiverSource implements RunSource {
   /** Throws if the API key would be sent over plain HTTP to another machine. */
   constructor(url: URL, apiKey: string | undefined) {
     if (apiKey !== undefined && url.protocol === 'http:' && !isLoopback(url.hostname)) {
-      throw new CommandFailure(`the key is not sent to ${url.origin} over plain HTTP; use https`);
+      throw new UsageError(`the key is not sent to ${url.origin} over plain HTTP; use https`);
     }
     this.#url = url;
     this.#apiKey = apiKey;

@@ -14,7 +14,7 @@ import { ClickHouseStore } from '../../receiver/store/clickhouse/clickhouse-stor
 import type { KeyStore } from '../../receiver/store/key-store.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import type { Store, StoreStatus } from '../../receiver/store/store.ts';
-import { type CommandContext, CommandFailure, type Ending, untilStopped } from '../command-line.ts';
+import { type CommandContext, CommandFailure, type Ending, UsageError, untilStopped } from '../command-line.ts';
 import { isUrl } from '../stores.ts';
 import { type Config, type ProxyConfig, readConfig } from './config.ts';
 
@@ -25,7 +25,7 @@ pending requests and exits.
 
 Exit code:
   0; 1 if the configuration is invalid, the store cannot be opened or the receiver cannot listen;
-  2 for invalid arguments`;
+  2 for invalid arguments or a missing store`;
 
 export const CONFIG_FILE = 'runspan.json';
 
@@ -41,7 +41,7 @@ export function define(command: Command, context: CommandContext): void {
 /** Returns the path or the URL of the store that an option or the configuration names. */
 export function storeOf(config: Config | undefined, named: string | undefined): string {
   const store = named ?? config?.store;
-  if (store === undefined) throw new CommandFailure('expected a store: set `store` in the configuration, or --store');
+  if (store === undefined) throw new UsageError('expected a store: set `store` in the configuration, or --store');
   return isUrl(store) ? store : resolve(store);
 }
 

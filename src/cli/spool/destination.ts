@@ -5,7 +5,7 @@ import { isSameOrigin } from '../../config/service.ts';
 import { destinationOf } from '../../delivery/create-exporter.ts';
 import { destinationHash } from '../../delivery/spool/directory.ts';
 import type { DestinationSurvey, Files, Holding } from '../../delivery/spool/survey.ts';
-import { CommandFailure } from '../command-line.ts';
+import { CommandFailure, UsageError } from '../command-line.ts';
 import { counted } from '../terminal-text.ts';
 
 /** Options that all `runspan spool` actions accept. */
@@ -24,11 +24,9 @@ export function settingsFor({ dir, endpoint }: FolderOptions): Settings {
     ...(endpoint !== undefined && { endpoint: endpoint.href }),
   });
   if (settings !== undefined) return settings;
-  throw new CommandFailure(
-    endpoint === undefined && env('RUNSPAN_ENDPOINT') === undefined
-      ? 'no endpoint: set RUNSPAN_ENDPOINT or --endpoint'
-      : 'the settings are invalid; run runspan doctor for details',
-  );
+  if (endpoint === undefined && env('RUNSPAN_ENDPOINT') === undefined)
+    throw new UsageError('no endpoint: set RUNSPAN_ENDPOINT or --endpoint');
+  throw new CommandFailure('the settings are invalid; run runspan doctor for details');
 }
 
 /**
@@ -39,7 +37,7 @@ function checkEndpoint(endpoint: URL): void {
   const configured = env('RUNSPAN_ENDPOINT');
   const withheld = (['RUNSPAN_API_KEY', 'RUNSPAN_WORKSPACE_ID'] as const).find((name) => env(name) !== undefined);
   if (configured === undefined || withheld === undefined || isSameOrigin(endpoint.href, configured)) return;
-  throw new CommandFailure(
+  throw new UsageError(
     `${withheld} is not sent to ${endpoint.origin}, because RUNSPAN_ENDPOINT has another origin; ` +
       `set RUNSPAN_ENDPOINT to ${addressOf(endpoint)}`,
   );
