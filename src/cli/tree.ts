@@ -1,5 +1,6 @@
 import { styleText } from 'node:util';
 import { visible } from '../base/text.ts';
+import { environmentWith, variable } from '../config/environment.ts';
 import type { RunOutline, RunStatus } from '../receiver/domain/run-view.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
 import { forestOf, type Tree } from '../testing/forest.ts';
@@ -28,16 +29,25 @@ const STYLES: Readonly<Record<Ink, Parameters<typeof styleText>[0]>> = {
   failure: 'red',
 };
 
-/**
- * Returns the line width and colours for a stream. Colours are used only if the terminal supports them and `NO_COLOR`
- * is unset.
- */
+/** Returns the line width and colours for a stream. */
 export function treeOptionsFor(stream: Output): TreeOptions {
-  const hasColours = stream.isTTY === true && stream.hasColors?.() === true;
+  const isColoured = hasColours(stream);
   return {
     widthColumns: stream.columns || LOG_COLUMNS,
-    paint: (ink, text) => (hasColours && text !== '' ? styleText(STYLES[ink], text, { validateStream: false }) : text),
+    paint: (ink, text) => (isColoured && text !== '' ? styleText(STYLES[ink], text, { validateStream: false }) : text),
   };
+}
+
+/**
+ * Returns whether to use colours: if `FORCE_COLOR` is set (`0` and `false` mean no), otherwise if the stream is a
+ * terminal that supports colours and `NO_COLOR` is not set. An empty variable counts as not set (https://no-color.org).
+ */
+function hasColours(stream: Output): boolean {
+  const forced = variable('FORCE_COLOR');
+  if (forced) return forced !== '0' && forced !== 'false';
+  if (variable('NO_COLOR') || stream.isTTY !== true) return false;
+  // Node turns colours off even if `NO_COLOR` is empty.
+  return stream.hasColors?.(environmentWith({ NO_COLOR: undefined })) === true;
 }
 
 /** Maximum number of runs in a drawing. Further runs are only counted. */

@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import { WriteStream } from 'node:tty';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { columnsOf } from '#src/cli/terminal-text.ts';
 import { drawTree as drawOutlines, type TreeOptions, treeOptionsFor } from '#src/cli/tree.ts';
 import type { RunRecord } from '#src/run/record.ts';
@@ -191,14 +192,42 @@ describe('colours', () => {
   });
 });
 
-it.each<[string, Parameters<typeof treeOptionsFor>[0], number, string]>([
-  ['a terminal', { write: () => true, isTTY: true, columns: 80, hasColors: () => true }, 80, '\u001b[31mno\u001b[39m'],
-  ['a terminal with NO_COLOR', { write: () => true, isTTY: true, columns: 80, hasColors: () => false }, 80, 'no'],
-  ['a terminal without a width', { write: () => true, isTTY: true, columns: 0, hasColors: () => false }, 200, 'no'],
-  ['a file or a pipe', { write: () => true }, 200, 'no'],
-])('the width and the colours fit %s', (_, stream, widthColumns, painted) => {
-  const options = treeOptionsFor(stream);
-  expect(options.widthColumns).toBe(widthColumns);
-  expect(options.paint('failure', 'no')).toBe(painted);
-  expect(options.paint('glyph', '')).toBe('');
+it.each<[string, Parameters<typeof treeOptionsFor>[0], number]>([
+  ['a terminal', { write: () => true, isTTY: true, columns: 80 }, 80],
+  ['a terminal without a width', { write: () => true, isTTY: true, columns: 0 }, 200],
+  ['a file or a pipe', { write: () => true }, 200],
+])('the width fits %s', (_, stream, widthColumns) => {
+  expect(treeOptionsFor(stream).widthColumns).toBe(widthColumns);
+});
+
+describe('colours are chosen by the environment', () => {
+  const FILE: Parameters<typeof treeOptionsFor>[0] = { write: () => true };
+  // Node's check of the variables, without a file descriptor.
+  const { hasColors, getColorDepth } = WriteStream.prototype;
+  const TERMINAL = Object.assign(Object.create(FILE), { isTTY: true, hasColors, getColorDepth });
+
+  it.each<[output: typeof FILE, variables: Record<string, string>, isColoured: boolean]>([
+    [TERMINAL, {}, true],
+    [TERMINAL, { NO_COLOR: '1' }, false],
+    [TERMINAL, { NO_COLOR: '0' }, false],
+    [TERMINAL, { NO_COLOR: '' }, true],
+    [TERMINAL, { FORCE_COLOR: '0' }, false],
+    [TERMINAL, { FORCE_COLOR: 'false' }, false],
+    [TERMINAL, { FORCE_COLOR: '' }, true],
+    [TERMINAL, { TERM: 'dumb' }, false],
+    [FILE, {}, false],
+    [FILE, { NO_COLOR: '' }, false],
+    [FILE, { FORCE_COLOR: '' }, false],
+    [FILE, { FORCE_COLOR: '1' }, true],
+    [FILE, { FORCE_COLOR: 'true', NO_COLOR: '1' }, true],
+  ])('%o, %j: %s', (output, variables, isColoured) => {
+    for (const name of ['NO_COLOR', 'FORCE_COLOR', 'NODE_DISABLE_COLORS', 'CI', 'TMUX', 'COLORTERM'])
+      vi.stubEnv(name, undefined);
+    vi.stubEnv('TERM', 'xterm');
+    for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const { paint } = treeOptionsFor(output);
+    expect(paint('failure', 'no')).toBe(isColoured ? '\u001b[31mno\u001b[39m' : 'no');
+    expect(paint('glyph', '')).toBe('');
+  });
 });

@@ -88,7 +88,7 @@ export function moduleText(code: string): string[] {
 /** Returns the environment without the variables of npm, vitest and runspan. */
 export function bareEnvironment(): NodeJS.ProcessEnv {
   const ours =
-    /^(npm_(?!config_(registry|cache|cafile|userconfig|.*proxy))|VITEST|NODE_(ENV|OPTIONS|V8)|(RUNSPAN|LANGSMITH|LANGCHAIN|OTEL|OPENAI|ANTHROPIC)_)/i;
+    /^(npm_(?!config_(registry|cache|cafile|userconfig|.*proxy))|VITEST|(NO|FORCE)_COLOR$|NODE_(ENV|OPTIONS|V8)|(RUNSPAN|LANGSMITH|LANGCHAIN|OTEL|OPENAI|ANTHROPIC)_)/i;
   const others = Object.entries(process.env).filter(([name]) => !ours.test(name));
   // The runs of tests must not be stored in the file of the user.
   return { ...Object.fromEntries(others), RUNSPAN_STORE: 'memory' };
