@@ -66,6 +66,25 @@ describe('runspan spool list', () => {
     expect(filesBelow(dir)).toEqual(before);
   });
 
+  it('prints the files of each process as one line of JSON with --json', async () => {
+    const { dir } = makeSpool();
+    const { code, stdout, stderr } = await list(dir, ['--json']);
+    expect([code, stderr]).toEqual([0, '']);
+    const lines = stdout.trimEnd().split('\n');
+    const [one, two] = [destinationHash(ONE), destinationHash(TWO)];
+    const files = { bytes: expect.any(Number), oldest: '2026-11-17T18:30:00Z' };
+    const rows = [
+      { destination: one, state: 'alive', process: process.pid, runs: 1, files: 1, ...files },
+      { destination: one, state: 'damaged', files: 1, ...files },
+      { destination: one, state: 'dead', process: process.pid, runs: 2, files: 2, ...files },
+      { destination: two, state: 'dead', process: process.pid, runs: 2, files: 1, ...files },
+    ];
+    const printed = lines.map((line) => JSON.parse(line)).sort((a, b) => a.state.localeCompare(b.state));
+    expect(printed).toHaveLength(rows.length);
+    expect(printed).toEqual(expect.arrayContaining(rows));
+    expect((await list(spoolFolder().dir, ['--json'])).stdout).toBe('');
+  });
+
   it('selects a destination by the endpoint and by the workspace or key of the environment', async () => {
     const { dir } = makeSpool();
     const { stdout } = await list(dir, ['--endpoint', TWO.endpoint.href], WORKSPACE);

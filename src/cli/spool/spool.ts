@@ -22,10 +22,13 @@ export function define(command: Command, { stdout, endAs }: CommandContext): voi
   const print = (text: string): void => void stdout.write(`${text}\n`);
   command.description('Lists, sends or purges the undelivered runs on disk.').addHelpText('after', HELP);
 
-  withFolderOptions(command.command('list').description('List the undelivered runs.')).action((options) => {
-    const { folder, selected, others, name } = survey(options, options.endpoint !== undefined);
-    print([listing(folder, selected) ?? `no runs${name} in ${visible(folder)}`, ...others].join('\n'));
-  });
+  withFolderOptions(command.command('list').description('List the undelivered runs.'))
+    .option('--json', 'print the files of each process as one line of JSON')
+    .action(({ json, ...options }) => {
+      const { folder, selected, others, name } = survey(options, options.endpoint !== undefined);
+      if (json) for (const line of jsonLines(selected)) print(line);
+      else print([listing(folder, selected) ?? `no runs${name} in ${visible(folder)}`, ...others].join('\n'));
+    });
 
   withFolderOptions(
     command.command('send').description('Deliver the undelivered runs of ended processes to the configured service.'),
@@ -112,12 +115,41 @@ function listing(folder: string, survey: readonly DestinationSurvey[]): string |
     if (holding.length === 0 && bad.files.length === 0) continue;
     lines.push('', hash);
     for (const owner of holding) {
-      const process = `process ${owner.name.split('-', 1)[0]}, ${owner.state === 'dead' ? 'dead' : 'alive'}`;
+      const process = `process ${processOf(owner)}, ${stateOf(owner)}`;
       lines.push(`  ${process}: ${counted(owner.runs, 'run')} in ${filesText(owner)}${oldestText(owner)}`);
     }
     if (bad.files.length > 0) lines.push(`  damaged, set aside: ${filesText(bad)}${oldestText(bad)}`);
   }
   return lines.length === 0 ? undefined : [visible(folder), ...lines].join('\n');
+}
+
+/** Returns one line of JSON for the files of each process, and for the damaged files of each destination. */
+function jsonLines(survey: readonly DestinationSurvey[]): string[] {
+  return survey.flatMap(({ hash: destination, owners, bad }) => {
+    const lines: object[] = holdingFiles(owners).map((owner) => ({
+      destination,
+      state: stateOf(owner),
+      process: Number(processOf(owner)),
+      runs: owner.runs,
+      ...filesJson(owner),
+    }));
+    if (bad.files.length > 0) lines.push({ destination, state: 'damaged', ...filesJson(bad) });
+    return lines.map((line) => JSON.stringify(line));
+  });
+}
+
+function filesJson({ files, bytes, oldestMs }: Files): object {
+  return { files: files.length, bytes, oldest: oldestMs === undefined ? null : isoText(oldestMs) };
+}
+
+type SpoolOwner = DestinationSurvey['owners'][number];
+
+function processOf({ name }: SpoolOwner): string | undefined {
+  return name.split('-', 1)[0];
+}
+
+function stateOf({ state }: SpoolOwner): 'dead' | 'alive' {
+  return state === 'dead' ? 'dead' : 'alive';
 }
 
 function purgedText(owners: readonly Holding[], damaged: readonly Files[]): string | undefined {
@@ -137,5 +169,9 @@ function filesText({ files, bytes }: Pick<Files, 'files' | 'bytes'>, kind = 'fil
 }
 
 function oldestText({ oldestMs }: Files): string {
-  return oldestMs === undefined ? '' : `, oldest ${new Date(oldestMs).toISOString().slice(0, 19)}Z`;
+  return oldestMs === undefined ? '' : `, oldest ${isoText(oldestMs)}`;
+}
+
+function isoText(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
