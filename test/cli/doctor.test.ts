@@ -1,5 +1,6 @@
 import { chownSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { createServer as createTcpServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { nodeFinding, spoolFinding } from '#src/cli/doctor/doctor.ts';
@@ -55,6 +56,13 @@ async function receiver() {
   const started = await createReceiver();
   onTestFinished(() => started.close());
   return started;
+}
+
+/** Starts a server that sends a text to each client, and then nothing. */
+async function greeting(text: string): Promise<string> {
+  const server = createTcpServer((socket) => socket.on('error', () => {}).write(text));
+  onTestFinished(() => void server.close());
+  return listen(server);
 }
 
 async function closedPort(): Promise<string> {
@@ -218,7 +226,22 @@ describe('settings', () => {
 describe('the service', () => {
   it.each<[string, () => Promise<string>, number, string[], Record<string, RegExp>]>([
     ['at a closed port', closedPort, 1, ['fail tcp'], { tcp: /ECONNREFUSED/ }],
-    ['with plain HTTP at https', async () => (await receiver()).url.replace('http:', 'https:'), 1, ['fail tls'], {}],
+    [
+      'with plain HTTP at https',
+      async () => (await receiver()).url.replace('http:', 'https:'),
+      1,
+      ['fail tls'],
+      { tls: / 127\.0\.0\.1:\d+: the port speaks http, not https; use http:\/\/ in the endpoint$/ },
+    ],
+    [
+      'with another protocol at https',
+      async () => (await greeting('220 mail.example ESMTP\r\n')).replace('http:', 'https:'),
+      1,
+      ['fail tls'],
+      {
+        tls: / 127\.0\.0\.1:\d+: the server does not use TLS \(ERR_SSL_WRONG_VERSION_NUMBER\); check the host and port; /,
+      },
+    ],
     ['at an unknown host', async () => 'https://nowhere.invalid', 1, ['fail dns'], {}],
     [
       'at a wrong path',

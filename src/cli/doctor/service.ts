@@ -105,7 +105,28 @@ async function* connectionFindings({ endpoint, limits }: Settings): AsyncGenerat
     await connected(host, port, isTls, limits.connectTimeoutMs);
     yield ok(check, `connected to ${name} in ${elapsedText(startedAtMs)}`);
   } catch (thrown) {
-    yield fail(check, `${name}: ${messageOf(thrown)}`, advice);
+    const { code, problem } = failureOf(thrown);
+    if (code === 'ERR_SSL_WRONG_VERSION_NUMBER' && (await speaksHttp(host, port, limits.connectTimeoutMs))) {
+      yield fail(check, `${name}: the port speaks http, not https`, 'use http:// in the endpoint');
+      return;
+    }
+    // The messages of OpenSSL contain addresses and file names of its source code.
+    yield fail(check, `${name}: ${code?.startsWith('ERR_SSL_') ? problem : messageOf(thrown)}`, advice);
+  }
+}
+
+/** Returns whether the server answers a plain HTTP request. TLS reports the same error for every other protocol. */
+async function speaksHttp(host: string, port: number, timeoutMs: number): Promise<boolean> {
+  const socket = connectTcp({ host, port });
+  socket.setTimeout(timeoutMs, () => socket.destroy(new Error(`no response within ${timeoutMs} ms`)));
+  try {
+    socket.write(`HEAD / HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`);
+    const [data] = await once(socket, 'data');
+    return String(data).startsWith('HTTP/');
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
   }
 }
 
