@@ -242,6 +242,20 @@ describe('the service', () => {
         tls: / 127\.0\.0\.1:\d+: the server does not use TLS \(ERR_SSL_WRONG_VERSION_NUMBER\); check the host and port; /,
       },
     ],
+    [
+      'that accepts the connection and never answers',
+      () => greeting(''),
+      1,
+      ['fail info'],
+      { info: /GET \/info: no response within 8000 ms; check that the endpoint is the URL of the service$/ },
+    ],
+    [
+      'that accepts the connection at https and never answers',
+      async () => (await greeting('')).replace('http:', 'https:'),
+      1,
+      ['fail tls'],
+      { tls: /no connection within 5000 ms; check the host and port/ },
+    ],
     ['at an unknown host', async () => 'https://nowhere.invalid', 1, ['fail dns'], {}],
     [
       'at a wrong path',

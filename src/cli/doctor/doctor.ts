@@ -54,6 +54,9 @@ async function doctor(isJson: boolean, stdout: Output): Promise<boolean> {
   return isHealthy;
 }
 
+/** Request timeout in milliseconds. The user of the command waits for the response. */
+const RESPONSE_MAX_MS = 8_000;
+
 async function* allFindings(): AsyncGenerator<Finding> {
   yield nodeFinding(process.versions.node);
   yield* packageFindings(process.cwd());
@@ -61,7 +64,8 @@ async function* allFindings(): AsyncGenerator<Finding> {
   yield* findings;
   if (settings === undefined) return;
   if (settings.durability !== 'memory') yield spoolFinding(settings);
-  const { connectTimeoutMs, requestTimeoutMs } = settings.limits;
+  const { connectTimeoutMs } = settings.limits;
+  const requestTimeoutMs = Math.min(settings.limits.requestTimeoutMs, RESPONSE_MAX_MS);
   const client = createClient({ ...settings, connectTimeoutMs, requestTimeoutMs });
   try {
     for await (const finding of serviceFindings(settings, client)) {
