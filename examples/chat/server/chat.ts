@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
-import { closingError, RequestError, toRequestError } from './errors.ts';
+import { closingError, methodError, RequestError, toRequestError } from './errors.ts';
 import { Commands } from './http/commands.ts';
 import { allowHosts, pageRoutes } from './http/host.ts';
 import { threadRoutes } from './http/routes.ts';
@@ -69,6 +69,8 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
     return json(body, status, headers);
   });
   app.notFound(({ req }) => {
+    const allowed = methodsOf(app, req.path);
+    if (allowed.length > 0) throw methodError(req.path, req.method, allowed);
     throw new RequestError('not_found', `${req.method} ${req.path} does not exist.`, 404);
   });
   app.use((_, next) => {
@@ -107,6 +109,15 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
       await storage.store.close();
     },
   };
+}
+
+/** Returns the methods that the routes of a path accept. */
+function methodsOf({ router }: Hono, path: string): string[] {
+  return ['GET', 'POST', 'DELETE'].filter((method) => {
+    const [handlers] = router.match(method, path);
+    // Middleware is registered for all methods.
+    return handlers.some(([[, route]]) => route.method === method);
+  });
 }
 
 /** Minimum length of a secret to mask. Shorter texts would also match parts of words. */

@@ -15,22 +15,28 @@ export class RequestError extends Error {
   readonly code: string;
   readonly status: ContentfulStatusCode;
   readonly problems: readonly Problem[] | undefined;
+  readonly headers: Record<string, string>;
 
   constructor(code: string, message: string, status: ContentfulStatusCode = 422, problems?: readonly Problem[]) {
     super(message);
     this.code = code;
     this.status = status;
     this.problems = problems;
+    this.headers = status === 503 ? { 'retry-after': '5' } : {};
   }
 
   /** Body of the error response. Clients of the protocol read `message`, clients of the interface read `detail`. */
   get body(): object {
     return { error: this.code, message: this.message, detail: this.problems ?? this.message };
   }
+}
 
-  get headers(): Record<string, string> {
-    return this.status === 503 ? { 'retry-after': '5' } : {};
-  }
+/** The path has other methods. */
+export function methodError(path: string, method: string, allowed: readonly string[]): RequestError {
+  const methods = allowed.join(', ');
+  const error = new RequestError('method_not_allowed', `${path} accepts ${methods}, not ${method}.`, 405);
+  error.headers.allow = methods;
+  return error;
 }
 
 export function closingError(): RequestError {

@@ -66,6 +66,30 @@ test('only JSON is accepted, so that a page of another origin cannot send comman
   expect((await send('application/json', {}, ' '.repeat(4 * 1024 * 1024 + 1))).status).toBe(413);
 });
 
+test.each([
+  ['PUT', '/api/threads/t/state', 'GET, POST'],
+  ['GET', '/api/threads/t/commands', 'POST'],
+  ['OPTIONS', '/api/threads/t/stream', 'POST'],
+  ['GET', '/api/threads/t/history', 'POST'],
+  ['GET', '/api/threads/t/runs/r/cancel', 'POST'],
+  ['PATCH', '/api/threads/t', 'DELETE'],
+  ['POST', '/api/threads', 'GET'],
+  ['DELETE', '/api/info', 'GET'],
+])('%s %s gets 405 with the methods of the path', async (method, path, allow) => {
+  const response = await fetch(chat.url + path, { method });
+  expect([response.status, response.headers.get('allow')]).toEqual([405, allow]);
+  const message = `${path} accepts ${allow}, not ${method}.`;
+  expect(await response.json()).toEqual({ error: 'method_not_allowed', message, detail: message });
+});
+
+test.each([
+  ['GET', '/api/threads/t/nothing'],
+  ['POST', '/api/nothing'],
+  ['GET', '/api/threads/t/runs/r'],
+])('%s %s gets 404', async (method, path) => {
+  expect((await fetch(chat.url + path, { method })).status).toBe(404);
+});
+
 test('ids, host names and queries are checked', async () => {
   const get = (path: string) => fetch(`${chat.url}/api${path}`);
   for (const id of ['a%20b', '%00', 'x'.repeat(129)]) expect((await get(`/threads/${id}/state`)).status).toBe(422);
