@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { statSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
@@ -51,6 +52,41 @@ test.each([
 ])('%s: %s with %o is refused, and starts nothing', async (error, method, params) => {
   expect(await chat.client.command('refused', method, params)).toMatchObject({ type: 'error', id: 1, error });
   expect((await fetch(`${chat.url}/api/threads/refused/state`)).status).toBe(404);
+});
+
+test.each<[input: unknown]>([
+  [undefined],
+  [null],
+  [{}],
+  [{ messages: [] }],
+  [{ messages: [{ role: 'user', content: '' }] }],
+  [{ messages: [{ role: 'user', content: ' \n' }] }],
+  [{ messages: [{ role: 'user', content: [] }] }],
+])('run.start with the input %j is refused in a thread without messages', async (input) => {
+  const thread = randomUUID();
+  const refused = {
+    type: 'error',
+    error: 'invalid_argument',
+    message: expect.stringContaining('a message with content'),
+  };
+  expect(await chat.client.command(thread, 'run.start', { input })).toMatchObject(refused);
+  expect((await fetch(`${chat.url}/api/threads/${thread}/state`)).status).toBe(404);
+  await chat.client.post(`/threads/${thread}/state`, {});
+  expect(await chat.client.command(thread, 'run.start', { input })).toMatchObject(refused);
+  expect((await chat.client.state(thread)).values.messages).toEqual([]);
+  await chat.client.ask(thread, 'Hello');
+  expect(await chat.client.command(thread, 'run.start', { input })).toMatchObject({ type: 'success' });
+});
+
+test('run.start without an input repeats the run of a checkpoint that has an unread input', async () => {
+  await chat.client.ask('repeated', 'Hello');
+  const first = (await chat.client.history('repeated')).at(-1);
+  expect([first?.next, first?.values.messages ?? []]).toEqual([['__start__'], []]);
+  const checkpoint_id = first?.checkpoint.checkpoint_id;
+  const { type, result } = await chat.client.command('repeated', 'run.start', { checkpoint_id });
+  expect(type).toBe('success');
+  const events = await chat.client.until('repeated', isEndOf(result.run_id));
+  expect(events.at(-1)?.params.data.event).toBe('completed');
 });
 
 test('only JSON is accepted, so that a page of another origin cannot send commands', async () => {

@@ -1,8 +1,8 @@
-import { Command } from '@langchain/langgraph';
+import { Command, START } from '@langchain/langgraph';
 import type { z } from 'zod';
 import { RequestError } from '../errors.ts';
 import { answerOf, answerProblem } from '../runs/approval.ts';
-import { fieldsOf, titleOf, withMessages } from '../runs/messages.ts';
+import { fieldsOf, hasContent, titleOf, withMessages } from '../runs/messages.ts';
 import type { Agent } from '../runs/run.ts';
 import type { Runs, StartedRun } from '../runs/runs.ts';
 import { INPUT_RESPOND, parsed, RUN_START } from './requests.ts';
@@ -33,18 +33,22 @@ export class Commands {
     if (strategy === 'rollback')
       throw new RequestError('not_supported', 'Use the strategy "interrupt", "enqueue" or "reject", not "rollback".');
     const place = checkpointId === undefined ? {} : { checkpoint_id: checkpointId };
-    const { createdAt, tasks } = await this.#agent.getState({ configurable: { thread_id: threadId, ...place } });
+    const { createdAt, tasks, values, next } = await this.#agent.getState({
+      configurable: { thread_id: threadId, ...place },
+    });
     if (checkpointId !== undefined && createdAt === undefined)
       throw new RequestError('no_such_checkpoint', `Thread ${threadId} has no checkpoint ${checkpointId}.`);
     if ((params.ifNotExists ?? params.if_not_exists) === 'reject' && createdAt === undefined)
       throw new RequestError('no_such_thread', `Thread ${threadId} has no state. It may have been deleted.`);
     const isAsking = tasks.some(({ interrupts }) => interrupts.length > 0);
-    // If the thread has an open interrupt, any input is accepted as the response. If the thread has a state, a run can
-    // continue without an input.
-    if (!isObject(input) && !(input === null ? createdAt !== undefined : isAsking))
+    // A run can continue without an input if the thread has a state, or an input that no run has read yet.
+    const canContinue = hasContent(values) || next.includes(START);
+    // If the thread has an open interrupt, any input is accepted as the response.
+    const isValid = isObject(input) ? hasContent(input) || canContinue : input === null ? canContinue : isAsking;
+    if (!isValid)
       throw new RequestError(
         'invalid_argument',
-        'params.input: Expected an object such as {"messages": [{"role": "user", "content": "Hello"}]}',
+        'params.input: Expected a message with content, such as {"messages": [{"role": "user", "content": "Hello"}]}',
       );
     const title = titleOf(input);
     return this.#runs.start({ threadId, input, checkpointId, metadata, strategy, title }, headers);

@@ -103,6 +103,19 @@ export function messagesOf(values: unknown): readonly BaseMessage[] {
   return Array.isArray(messages) ? messages.filter((message) => BaseMessage.isInstance(message)) : [];
 }
 
+/** Returns whether an input or a state has a message with content, or another field with a value. */
+export function hasContent(values: unknown): boolean {
+  const { messages: _, ...others } = fieldsOf(values);
+  const isGiven = Object.values(others).some((value) => value !== undefined && value !== null);
+  return isGiven || messagesOf(values).some((message) => !isBlank(message));
+}
+
+function isBlank(message: BaseMessage): boolean {
+  const { content } = message;
+  const { tool_calls: calls = [] } = message as AIMessage;
+  return calls.length === 0 && (typeof content === 'string' ? content.trim() === '' : content.length === 0);
+}
+
 /** Returns the title of a thread: the beginning of the user's first message, or an empty string if there is none. */
 export function titleOf(input: unknown): string {
   const question = messagesOf(input).find((message) => HumanMessage.isInstance(message));
