@@ -1,0 +1,70 @@
+// The size of the source and of the package. A commit that raises a number of these tables says why in its body.
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { build } from 'esbuild';
+import { expect, it } from 'vitest';
+import { root } from '../support/folders.ts';
+import { filesUnder, read } from './repository.ts';
+
+/** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
+const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
+  '.': [14, 488],
+  base: [12, 462],
+  cli: [39, 4_670],
+  clients: [52, 7_661],
+  config: [6, 1_057],
+  delivery: [30, 5_096],
+  http: [10, 997],
+  instrument: [12, 2_152],
+  integrations: [35, 3_963],
+  langsmith: [10, 1_602],
+  messages: [2, 137],
+  otel: [37, 5_020],
+  payload: [15, 2_624],
+  platform: [9, 390],
+  receiver: [123, 18_755],
+  register: [11, 799],
+  run: [16, 2_757],
+  testing: [8, 1_123],
+  viewer: [72, 6_966],
+};
+
+/** Thousands of bytes, rounded up. */
+const BUILT = {
+  /** An application that imports all of `runspan`, bundled and minified, without undici. */
+  bundle: 202,
+  /** All files of `dist/`, which are the installed package without undici and a few texts. */
+  dist: 3_429,
+};
+
+it('the source has at most the files and lines of the table, folder by folder', () => {
+  const sizes = new Map<string, [files: number, lines: number]>();
+  for (const path of [...filesUnder('src', '.ts'), ...filesUnder('src', '.tsx')]) {
+    const folder = path.includes('/') ? path.slice(0, path.indexOf('/')) : '.';
+    const [files, lines] = sizes.get(folder) ?? [0, 0];
+    sizes.set(folder, [files + 1, lines + read(`src/${path}`).split('\n').length - 1]);
+  }
+  const larger = [...sizes].filter(([folder, [files, lines]]) => {
+    const [filesMax, linesMax] = SOURCE[folder] ?? [0, 0];
+    return files > filesMax || lines > linesMax;
+  });
+  expect(larger).toEqual([]);
+});
+
+it('a bundle of the package and the built files have at most the bytes of the table', async () => {
+  const { outputFiles } = await build({
+    stdin: { contents: `export * from 'runspan'`, resolveDir: root },
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    external: ['undici'],
+    minify: true,
+    write: false,
+    logLevel: 'silent',
+  });
+  const bundle = outputFiles.reduce((bytes, { contents }) => bytes + contents.length, 0);
+  const dist = filesUnder('dist', '').reduce((bytes, path) => bytes + statSync(join(root, 'dist', path)).size, 0);
+  const kilobytes = { bundle: Math.ceil(bundle / 1_000), dist: Math.ceil(dist / 1_000) };
+  expect(kilobytes.bundle).toBeLessThanOrEqual(BUILT.bundle);
+  expect(kilobytes.dist).toBeLessThanOrEqual(BUILT.dist);
+});
