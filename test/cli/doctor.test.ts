@@ -65,6 +65,17 @@ async function greeting(text: string): Promise<string> {
   return listen(server);
 }
 
+/** Starts a server that answers a TLS handshake with a text, and closes every other connection without a response. */
+async function closingServer(): Promise<string> {
+  const TLS_HANDSHAKE = 22;
+  const server = createTcpServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', ([first]) => void (first === TLS_HANDSHAKE ? socket.write('no TLS\r\n') : socket.end()));
+  });
+  onTestFinished(() => void server.close());
+  return listen(server);
+}
+
 async function closedPort(): Promise<string> {
   const { url, close } = await ingestServer();
   await close();
@@ -232,6 +243,13 @@ describe('the service', () => {
       1,
       ['fail tls'],
       { tls: / 127\.0\.0\.1:\d+: the port speaks http, not https; use http:\/\/ in the endpoint$/ },
+    ],
+    [
+      'that closes the connection without a response at https',
+      async () => (await closingServer()).replace('http:', 'https:'),
+      1,
+      ['fail tls'],
+      { tls: /the server does not use TLS/ },
     ],
     [
       'with another protocol at https',

@@ -10,12 +10,12 @@ import { filesUnder, read } from './repository.ts';
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [14, 488],
   base: [12, 462],
-  cli: [39, 4_670],
+  cli: [39, 4_671],
   clients: [52, 7_661],
   config: [6, 1_057],
   delivery: [30, 5_096],
   http: [10, 997],
-  instrument: [12, 2_152],
+  instrument: [12, 2_151],
   integrations: [35, 3_963],
   langsmith: [10, 1_602],
   messages: [2, 137],
@@ -37,7 +37,7 @@ const BUILT = {
   dist: 3_429,
 };
 
-it('the source has at most the files and lines of the table, folder by folder', () => {
+it('each source folder has at most the files and lines of the table', () => {
   const sizes = new Map<string, [files: number, lines: number]>();
   for (const path of [...filesUnder('src', '.ts'), ...filesUnder('src', '.tsx')]) {
     const folder = path.includes('/') ? path.slice(0, path.indexOf('/')) : '.';

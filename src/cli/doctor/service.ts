@@ -121,8 +121,9 @@ async function speaksHttp(host: string, port: number, timeoutMs: number): Promis
   socket.setTimeout(timeoutMs, () => socket.destroy(new Error(`no response within ${timeoutMs} ms`)));
   try {
     socket.write(`HEAD / HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`);
-    const [data] = await once(socket, 'data');
-    return String(data).startsWith('HTTP/');
+    // Ends without a value if the server closes the connection without a response.
+    for await (const data of socket) return String(data).startsWith('HTTP/');
+    return false;
   } catch {
     return false;
   } finally {
