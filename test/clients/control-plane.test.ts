@@ -213,18 +213,20 @@ describe('listeners and integrations', () => {
 
   it.each([1, 2, 3, 4, 5])('are listed from a service that returns arrays, with the limit %d', async (limit) => {
     const ids = ['a', 'b', 'c', 'd'].map((id) => ({ id }));
-    const read = async (pageOf: (query: URLSearchParams) => object[]): Promise<string[]> => {
+    const names = ['a', 'b', 'c', 'd'].map((name) => ({ name }));
+    const read = async (pageOf: (query: URLSearchParams) => object[]): Promise<object[]> => {
       const { server, client } = await setUp();
       for (let calls = 0; calls < 9; calls++)
         server.next(/GET/, (_, response, { query }) => response.end(JSON.stringify(pageOf(query))));
-      return (await client.listeners.list({ limit }).toArray(99)).map(({ id }) => id);
+      return client.listeners.list({ limit }).toArray(99);
     };
     const paged = (query: URLSearchParams): object[] => {
       const offset = Number(query.get('offset'));
       return ids.slice(offset, offset + Number(query.get('limit')));
     };
-    expect(await read(paged)).toEqual(['a', 'b', 'c', 'd']);
-    expect(await read(() => ids)).toEqual(['a', 'b', 'c', 'd']);
+    expect(await read(paged)).toEqual(ids);
+    expect(await read(() => ids)).toEqual(ids);
+    expect(await read(() => names)).toEqual(names);
   });
 
   it('of git hosts return their repositories', async () => {

@@ -64,9 +64,9 @@ export class ControlPlaneApi {
   #list<Item extends object>(endpoint: Endpoint, args: Arguments): PageList<Item> {
     const first = (): PageCursor => {
       const call = callOf(endpoint, args);
-      return { call, offset: (call.own.offset as number | undefined) ?? 0, firstId: undefined };
+      return { call, offset: (call.own.offset as number | undefined) ?? 0, firstItem: undefined };
     };
-    return pagesFrom(first, async ({ call, offset, firstId: previousId }) => {
+    return pagesFrom(first, async ({ call, offset, firstItem: previousItem }) => {
       const limit = (call.own.limit as number | undefined) ?? PAGE_ITEMS;
       const answer = await this.traced<unknown>({ ...call, query: { ...call.query, limit, offset } });
       const { data } = answer;
@@ -75,11 +75,11 @@ export class ControlPlaneApi {
         : (Object(data) as Resources);
       if (!Array.isArray(resources)) throw this.api.invalidAnswer(call, answer, 'has no list of resources');
       // A service that returns arrays may ignore the offset, and return the first page again.
-      const firstId: unknown = Array.isArray(data) ? Object(data[0]).id : undefined;
-      if (firstId !== undefined && firstId === previousId) return { items: [], next: undefined };
+      const firstItem = Array.isArray(data) ? JSON.stringify(data[0]) : undefined;
+      if (firstItem !== undefined && firstItem === previousItem) return { items: [], next: undefined };
       // Stop if the next offset does not advance, to avoid requesting the same page forever.
       const isLast = resources.length < limit || typeof next !== 'number' || !(next > offset);
-      return { items: resources as Item[], next: isLast ? undefined : { call, offset: next, firstId } };
+      return { items: resources as Item[], next: isLast ? undefined : { call, offset: next, firstItem } };
     });
   }
 
@@ -97,8 +97,8 @@ export class ControlPlaneApi {
 interface PageCursor {
   readonly call: PreparedCall;
   readonly offset: number;
-  /** Id of the previous page's first item, if the service returns arrays. */
-  readonly firstId: unknown;
+  /** The previous page's first item as JSON, if the service returns arrays. */
+  readonly firstItem: string | undefined;
 }
 
 interface Resources {
