@@ -40,7 +40,9 @@ export function intakeFigures({ bytes, requests, cpuUs, indexed }, runs, { runsP
 /** Starts a receiver in its own process, with the interface of the sink. */
 async function startReceiver(driver) {
   const folder = mkdtempSync(join(tmpdir(), 'runspan-bench-'));
-  const child = fork(SERVING, [join(folder, 'runs.db'), driver], { env: bareEnvironment() });
+  const child = fork(SERVING, [join(folder, 'runs.db'), ...(driver === 'simple' ? ['simple'] : [])], {
+    env: bareEnvironment(),
+  });
   const [url] = await once(child, 'message');
   const send = async (message) => {
     child.send(message);
@@ -50,10 +52,10 @@ async function startReceiver(driver) {
     if (kind === 'behave') return undefined;
     // The texts of warm-up runs are not indexed while the clock runs.
     if (kind === 'reset') await send('settle');
+    const startedMs = performance.now();
     const count = await send(kind);
     // Indexing takes longer than all else, and as long for each driver, so only one row includes it.
     if (kind !== 'count' || driver !== 'prepared') return count;
-    const startedMs = performance.now();
     await send('settle');
     const seconds = (performance.now() - startedMs) / 1_000;
     return { ...count, indexed: { seconds, cpuUs: (await send('count')).cpuUs } };

@@ -48,7 +48,7 @@ describe('the count of a receiver', () => {
     expect(complaintOf(count, 2)).toBeUndefined();
   });
 
-  it('tells a run without its end, and a run that came twice', async () => {
+  it('reports a run without its end, and a run that arrived twice', async () => {
     const unended = await countOf((send) => send('POST', '/runs', { id: ID, ...START }));
     expect(complaintOf(unended, 1)).toBe('1 runs created, 0 arrived whole');
     const twice = await countOf(async (send) => {
@@ -57,7 +57,7 @@ describe('the count of a receiver', () => {
     expect(complaintOf(twice, 1)).toBe('2 starts arrived of 1 runs');
   });
 
-  it('is of a receiver without a multipart route, if asked', async () => {
+  it('counts the requests of a receiver without a multipart route', async () => {
     const statuses: number[] = [];
     const count = await countOf(async (send) => {
       for (const path of ['/runs/multipart', '/runs']) {
