@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import { alias } from './test/support/folders.ts';
 
-// Campaigns, each by its name: `npm run test:faults -- kill`. FAULT_ROUNDS says how often each case is gone through.
+// `npm run test:faults -- kill` runs one campaign. `FAULT_ROUNDS` sets how often each case runs.
 export default defineConfig({
   esbuild: { target: 'es2022' },
   resolve: { alias },
