@@ -244,7 +244,8 @@ function installedPackages() {
 
 /**
  * Assigns modules to files: `runspan.js` contains delivery and tracing, and `core.js` the modules that entries without
- * delivery also load, including the rest of `payload/` and `messages/`. Fewer files load faster. Rollup distributes all other modules.
+ * delivery also load, including the rest of `payload/` and `messages/`. Fewer files load faster. Rollup distributes all
+ * other modules.
  */
 function coreChunks() {
   let chunks;

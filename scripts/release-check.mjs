@@ -14,18 +14,17 @@ import { isDeepStrictEqual } from 'node:util';
 import { runnerImport } from 'vite';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const { snippetsOf, commandsOf, masked } = await ofTests('package/snippets.ts');
-const { pack } = await ofTests('package/packed.ts');
-const { manifest } = await ofTests('package/repository.ts');
-const { bareEnvironment } = await ofTests('support/program.ts');
+const { snippetsOf, commandsOf, masked } = await importFromTests('package/snippets.ts');
+const { pack } = await importFromTests('package/packed.ts');
+const { manifest } = await importFromTests('package/repository.ts');
+const { bareEnvironment } = await importFromTests('support/program.ts');
 
 const STEP_MAX_MS = 20 * 60_000;
 const SKIP_CLONE = '--skip-clone';
 const unknown = process.argv.slice(2).filter((arg) => arg !== SKIP_CLONE);
 const skipsClone = process.argv.includes(SKIP_CLONE);
 
-// The default store is in the home folder of the user.
-const environment = { ...bareEnvironment(), RUNSPAN_STORE: 'memory' };
+const environment = bareEnvironment();
 const folder = mkdtempSync(join(tmpdir(), 'runspan-release-'));
 const checkout = join(folder, 'runspan');
 const app = join(folder, 'app');
@@ -57,7 +56,7 @@ function followReadme() {
   }
 }
 
-/** Clones the commit, so that files which are not committed cannot help. */
+/** Clones the commit, so that uncommitted files are not used. */
 function clone() {
   const changes = output('git', ['status', '--porcelain'], root);
   if (changes !== '') console.log(`Not in the clone, because they are not committed:\n${changes}`);
@@ -79,8 +78,8 @@ function runCommands({ place, code, prints }) {
     const missing = /\bnode (\S+)$/.exec(command)?.[1];
     if (missing !== undefined && !existsSync(join(app, missing))) {
       console.log(`${place}: ${command}: skipped, because ${missing} is the reader's program`);
-    } else if (/^npm (ci|test|pack|run)\b/.test(command)) inCheckout(place, command);
-    else step(`${place}: ${command}`, () => (printed += inApp(command)));
+    } else if (/^npm (ci|test|pack|run)\b/.test(command)) runInCheckout(place, command);
+    else step(`${place}: ${command}`, () => (printed += runInApp(command)));
   }
   if (prints === undefined) return;
   const [expected, actual] = [masked(prints), masked(printed)];
@@ -89,7 +88,7 @@ function runCommands({ place, code, prints }) {
 }
 
 /** Runs a command for a checkout in the clone. A repeated command is run once, because it would do the same again. */
-function inCheckout(place, command) {
+function runInCheckout(place, command) {
   if (done.has(command)) return;
   done.add(command);
   if (skipsClone) console.log(`${place}: ${command}: skipped, because there is no clone`);
@@ -100,7 +99,7 @@ function inCheckout(place, command) {
 }
 
 /** Runs a command in the project. The packed package takes the place of the published one. */
-function inApp(command) {
+function runInApp(command) {
   const tarball = `runspan-${manifest.version}.tgz`;
   if (/^npm install\b/.test(command) && !existsSync(join(checkout, tarball))) pack(checkout);
   const given = command
@@ -137,8 +136,8 @@ function output(program, args, cwd) {
   return stdout;
 }
 
-/** Imports a module of the tests, which Node 20 cannot load because it is TypeScript. */
-async function ofTests(path) {
+/** Imports a TypeScript module of the tests. Node 20 cannot load TypeScript. */
+async function importFromTests(path) {
   const { module } = await runnerImport(join(root, 'test', path), { configFile: false, logLevel: 'error', root });
   return module;
 }

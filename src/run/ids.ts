@@ -10,7 +10,7 @@ import { canonicalId } from './time.ts';
  * back by more than `BACKWARD_MAX_MS`.
  */
 export function newRunId(startUs: number): string {
-  return textOf(generator.generateOrResetWithTs(Math.floor(startUs / 1_000)).bytes);
+  return uuidText(generator.generateOrResetWithTs(Math.floor(startUs / 1_000)).bytes);
 }
 
 const BACKWARD_MAX_MS = 5_000;
@@ -24,7 +24,7 @@ const idText: Buffer = Buffer.from('00000000-0000-0000-0000-000000000000');
 const DIGIT_AT: readonly number[] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 
 /** Formats a UUID. The `toString` of `uuidv7` joins single digits, which takes several times as long. */
-function textOf(bytes: Readonly<Uint8Array>): string {
+function uuidText(bytes: Readonly<Uint8Array>): string {
   for (let at = 0; at < 16; at++) {
     const byte = bytes[at] as number;
     const digitAt = DIGIT_AT[at] as number;

@@ -71,6 +71,12 @@ describe('the pages', () => {
     expect([...anchorsOf(page)].sort()).toEqual(['a-run-id-its-place', 'more', 'more-1', 'own']);
   });
 
+  it('count the faults of docs/faults.md in README.md', () => {
+    const rows = [...read('docs/faults.md').matchAll(/^\| (\d+) \|/gm)].map(([, number]) => Number(number));
+    expect(rows).toEqual(rows.map((_, at) => at + 1));
+    expect(read('README.md')).toContain(`the effect of ${rows.length} faults`);
+  });
+
   it('name scripts that exist', () => {
     const names = pages.flatMap((page) => [...read(page).matchAll(/\bnpm run ([\w:]+)/g)].map(([, name = '']) => name));
     // Pages about the chat also name scripts of its copy.

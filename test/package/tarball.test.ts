@@ -66,7 +66,7 @@ describe('in an empty project the package', () => {
     expect(sizeMB).toBeLessThanOrEqual(5.24);
     const [, statedMB, count] = /([\d.]+) MB in (\d+) packages/.exec(read('README.md')) ?? [];
     expect(Number(count)).toBe(packages.length);
-    expect(Math.abs(Number(statedMB) - sizeMB)).toBeLessThan(0.1);
+    expect(Math.abs(Number(statedMB) - sizeMB)).toBeLessThan(0.06);
   }, 120_000);
 
   it.each(entries.filter((entry) => entry !== 'otel'))(

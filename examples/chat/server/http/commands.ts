@@ -41,7 +41,7 @@ export class Commands {
     if ((params.ifNotExists ?? params.if_not_exists) === 'reject' && createdAt === undefined)
       throw new RequestError('no_such_thread', `Thread ${threadId} has no state. It may have been deleted.`);
     const isAsking = tasks.some(({ interrupts }) => interrupts.length > 0);
-    // A run can continue without an input if the thread has a state, or an input that no run has read yet.
+    // A run can continue without an input if the state has content, or if no run has read the thread's last input yet.
     const canContinue = hasContent(values) || next.includes(START);
     // If the thread has an open interrupt, any input is accepted as the response.
     const isValid = isObject(input) ? hasContent(input) || canContinue : input === null ? canContinue : isAsking;
