@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
+import { METHOD_NAME_ALL } from 'hono/router';
 import { closingError, methodError, RequestError, toRequestError } from './errors.ts';
 import { Commands } from './http/commands.ts';
 import { allowHosts, pageRoutes } from './http/host.ts';
@@ -112,10 +113,12 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
 }
 
 /** Returns the methods that the routes of a path accept. */
-function methodsOf({ router }: Hono, path: string): string[] {
-  return ['GET', 'POST', 'DELETE'].filter((method) => {
+function methodsOf({ router, routes }: Hono, path: string): string[] {
+  const methods = new Set(routes.map(({ method }) => method));
+  // Middleware is registered for all methods.
+  methods.delete(METHOD_NAME_ALL);
+  return [...methods].filter((method) => {
     const [handlers] = router.match(method, path);
-    // Middleware is registered for all methods.
     return handlers.some(([[, route]]) => route.method === method);
   });
 }

@@ -15,14 +15,20 @@ export class RequestError extends Error {
   readonly code: string;
   readonly status: ContentfulStatusCode;
   readonly problems: readonly Problem[] | undefined;
-  readonly headers: Record<string, string>;
+  readonly headers: Readonly<Record<string, string>>;
 
-  constructor(code: string, message: string, status: ContentfulStatusCode = 422, problems?: readonly Problem[]) {
+  constructor(
+    code: string,
+    message: string,
+    status: ContentfulStatusCode = 422,
+    problems?: readonly Problem[],
+    headers: Readonly<Record<string, string>> = {},
+  ) {
     super(message);
     this.code = code;
     this.status = status;
     this.problems = problems;
-    this.headers = status === 503 ? { 'retry-after': '5' } : {};
+    this.headers = status === 503 ? { 'retry-after': '5' } : headers;
   }
 
   /** Body of the error response. Clients of the protocol read `message`, clients of the interface read `detail`. */
@@ -31,12 +37,11 @@ export class RequestError extends Error {
   }
 }
 
-/** The path has other methods. */
+/** Returns the error for a path that does not accept the method. */
 export function methodError(path: string, method: string, allowed: readonly string[]): RequestError {
   const methods = allowed.join(', ');
-  const error = new RequestError('method_not_allowed', `${path} accepts ${methods}, not ${method}.`, 405);
-  error.headers.allow = methods;
-  return error;
+  const message = `${path} accepts ${methods}, not ${method}.`;
+  return new RequestError('method_not_allowed', message, 405, undefined, { allow: methods });
 }
 
 export function closingError(): RequestError {
