@@ -7,13 +7,13 @@ import { forestOf, type Tree } from '../testing/forest.ts';
 import type { Output } from './command-line.ts';
 import { columnsOf, counted, cut } from './terminal-text.ts';
 
-/** The parts of a drawing that have different colours. */
+/** The parts of a drawing that have different colors. */
 export type Ink = 'glyph' | 'name' | 'type' | 'detail' | 'notice' | 'failure';
 
 export interface TreeOptions {
   /** Maximum width of a line in columns. Names are shortened first, then error messages. */
   readonly widthColumns: number;
-  /** Adds colour codes to text that has already been shortened, so that no code is cut. */
+  /** Adds color codes to text that has already been shortened, so that no code is cut. */
   readonly paint: (ink: Ink, text: string) => string;
 }
 
@@ -29,24 +29,24 @@ const STYLES: Readonly<Record<Ink, Parameters<typeof styleText>[0]>> = {
   failure: 'red',
 };
 
-/** Returns the line width and colours for a stream. */
+/** Returns the line width and colors for a stream. */
 export function treeOptionsFor(stream: Output): TreeOptions {
-  const isColoured = hasColours(stream);
+  const isColored = usesColors(stream);
   return {
     widthColumns: stream.columns || LOG_COLUMNS,
-    paint: (ink, text) => (isColoured && text !== '' ? styleText(STYLES[ink], text, { validateStream: false }) : text),
+    paint: (ink, text) => (isColored && text !== '' ? styleText(STYLES[ink], text, { validateStream: false }) : text),
   };
 }
 
 /**
- * Returns whether to use colours: if `FORCE_COLOR` is set (`0` and `false` mean no), otherwise if the stream is a
- * terminal that supports colours and `NO_COLOR` is not set. An empty variable counts as not set (https://no-color.org).
+ * Returns whether to use colors: if `FORCE_COLOR` is set (`0` and `false` mean no), otherwise if the stream is a
+ * terminal that supports colors and `NO_COLOR` is not set. An empty variable counts as not set (https://no-color.org).
  */
-function hasColours(stream: Output): boolean {
+function usesColors(stream: Output): boolean {
   const forced = variable('FORCE_COLOR');
   if (forced) return forced !== '0' && forced !== 'false';
   if (variable('NO_COLOR') || stream.isTTY !== true) return false;
-  // Node turns colours off even if `NO_COLOR` is empty.
+  // Node turns colors off even if `NO_COLOR` is empty.
   return stream.hasColors?.(environmentWith({ NO_COLOR: undefined })) === true;
 }
 
