@@ -27,7 +27,7 @@ describe('a receiver listens', () => {
 
   test('on another address only with a key [security 8]', async () => {
     const { code, stdout, stderr } = await runRunspan(['dev', '--host', '0.0.0.0', '--port', '0']);
-    expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining('requires RUNSPAN_RECEIVER_KEY')]);
+    expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining('requires RUNSPAN_RECEIVER_KEY')]);
   });
 });
 

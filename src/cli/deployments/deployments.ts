@@ -23,8 +23,8 @@ The service, its API key and the workspace are read from RUNSPAN_CONTROL_PLANE_U
 RUNSPAN_CONTROL_PLANE_KEY and RUNSPAN_WORKSPACE_ID.
 
 Exit code:
-  0 on success; 1 if a request fails or a file cannot be read; 2 for invalid arguments or JSON; 3 if the
-  revision will not be deployed; 4 if the timeout is reached`;
+  0 on success; 1 if a request fails or a file cannot be read; 2 for invalid arguments or JSON; 3 if
+  the revision will not be deployed; 4 if the timeout is reached`;
 
 export function define(command: Command, context: CommandContext): void {
   command
