@@ -7,6 +7,8 @@ export class Intake {
     totals: () => Promise<{ readonly runs: number; readonly pending: number }>,
     isSimple?: boolean,
   );
+  /** Stops counting. */
+  close(): void;
   reset(): Promise<void>;
   count(): Promise<
     Omit<Arrivals['summary'], 'payloadBytes'> & {

@@ -1,4 +1,6 @@
-import { subscribe } from 'node:diagnostics_channel';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+
+const CHANNEL = 'http.server.request.start';
 
 /** Matches no route. */
 const NO_ROUTE = '/none';
@@ -16,13 +18,15 @@ export class Intake {
   #endRecords = 0;
   #startCpu;
   #startTotals;
+  #listener;
 
   constructor(store, totals, isSimple = false) {
     this.#totals = totals;
-    subscribe('http.server.request.start', ({ request }) => {
+    this.#listener = ({ request }) => {
       if (isSimple && request.url === '/runs/multipart') request.url = NO_ROUTE;
       else if (request.method !== 'GET') this.#countBytes(request);
-    });
+    };
+    subscribe(CHANNEL, this.#listener);
     const apply = store.apply.bind(store);
     store.apply = async (scope, operations) => {
       await apply(scope, operations);
@@ -31,6 +35,11 @@ export class Intake {
         if (typeof fields.end_time === 'string') this.#endRecords += 1;
       }
     };
+  }
+
+  /** Stops counting. */
+  close() {
+    unsubscribe(CHANNEL, this.#listener);
   }
 
   async reset() {

@@ -29,6 +29,7 @@ async function countOf(work: (send: Send) => Promise<unknown>, isSimple = false)
   await work(send);
   const count = await intake.count();
   await receiver.close();
+  intake.close();
   return count;
 }
 
