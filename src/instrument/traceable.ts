@@ -125,7 +125,7 @@ function tracedFunction(fn: Callable, plan: Plan): Callable {
     traced(this: unknown, ...args: unknown[]): unknown {
       const prepared = prepare(plan, args);
       if (prepared !== undefined) return call(prepared, fn, this, args, isAsync);
-      // Without a run, the wrapper adds only its own stack frame, so that deep recursion still fits the stack.
+      // Each further function would add a stack frame to every level of a recursion.
       return plan.exporter === undefined ? Reflect.apply(fn, this, args) : callWithoutRun(fn, plan, this, args);
     },
   };
