@@ -229,6 +229,61 @@ describe('the chunks of a generator', () => {
   });
 });
 
+const MIB = 1024 * 1024;
+
+/** Functions that return a chunk of one MiB. */
+const LARGE_CHUNKS: [string, (text: string, bytes: Uint8Array) => unknown][] = [
+  ['texts', (text) => text],
+  ['objects', (text) => ({ text })],
+  ['nested objects', (text) => ({ choices: [{ delta: { text: text.slice(MIB / 2), more: [text.slice(MIB / 2)] } }] })],
+  ['objects with long keys', (text) => ({ [text]: 1 })],
+  ['instances of a class', (text) => Object.assign(new (class Chunk {})(), { text })],
+  ['objects with bytes', (_, bytes) => ({ bytes, list: [] })],
+  ['objects with an ArrayBuffer', (_, { buffer }) => ({ buffer })],
+  ['maps', (text) => new Map([['text', text]])],
+  ['sets', (text) => new Set([text])],
+  ['long arrays', (text) => Array(MIB / 16).fill(text.slice(0, 8))],
+  ['cyclic objects', (text) => withItself({ text })],
+  ['objects with an unreadable property', (text) => ({ text, bad: unreadable() })],
+  [
+    'objects with a getter that throws',
+    (text) => Object.defineProperty({ text }, 'bad', { enumerable: true, get: fail }),
+  ],
+];
+
+function withItself(object: object): object {
+  return Object.assign(object, { self: object });
+}
+
+function fail(): never {
+  throw new Error('no');
+}
+
+function unreadable(): object {
+  return Proxy.revocable({}, {}).proxy;
+}
+
+describe.each(['aggregate', 'outputs'] as const)('the chunks for `%s`', (option) => {
+  test.each(LARGE_CHUNKS)('are limited to the size of one payload, here %s', (_, make) => {
+    const recorder = record();
+    const chunks = Array.from({ length: 12 }, () => make('x'.repeat(MIB), new Uint8Array(MIB)));
+    const count = (values: unknown): object => ({ received: (values as unknown[]).length });
+    expect([...traceable(listed, { inputs: () => ({}), [option]: count })(chunks)]).toHaveLength(12);
+    expect(recorder.runs[0]?.outputs).toEqual({ received: 10 });
+    expect(recorder.runs[0]?.extra?.metadata).toEqual({ dropped_chunks: 2 });
+  });
+
+  test('count an object once that several chunks share', () => {
+    const recorder = record();
+    const shared = { text: 'x'.repeat(MIB) };
+    const chunks = Array.from({ length: 12 }, (_, index) => ({ index, shared }));
+    const count = (values: unknown): object => ({ received: (values as unknown[]).length });
+    expect([...traceable(listed, { inputs: () => ({}), [option]: count })(chunks)]).toEqual(chunks);
+    expect(recorder.runs[0]?.outputs).toEqual({ received: 12 });
+    expect(recorder.runs[0]?.extra?.metadata).toBeUndefined();
+  });
+});
+
 describe('aggregate', () => {
   test('combines the chunks into the recorded value', () => {
     const recorder = record();

@@ -4,6 +4,7 @@ import { types } from '../../platform/node.ts';
 import { applyIn } from '../../run/context.ts';
 import type { Run } from '../../run/run.ts';
 import { type ChunkOptions, userValue } from '../plan.ts';
+import { ChunkValues } from './chunk-values.ts';
 import { abandonment, type Method, type StreamObserver, type Watched } from './observer.ts';
 
 /** Combines the chunks of one streamed result. */
@@ -122,18 +123,16 @@ export abstract class StreamRecorder implements StreamObserver, Watched {
 /** Maximum number of recorded chunks per result. Further chunks are only counted. */
 const CHUNKS_MAX = 10_000;
 
-/** Maximum size of a binary chunk that `aggregate` and `outputs` receive, in bytes. */
-const BINARY_BYTES_MAX = 65_536;
-
 /**
  * The chunks of one result. Each chunk is encoded when the consumer reads it. With `aggregate` or `outputs`, the
- * original chunks are kept instead. The total size of the chunks is limited to the maximum payload size.
+ * original chunks are kept instead. No more chunks are kept after their total size has reached the maximum payload
+ * size.
  */
 export class Chunks implements Collector {
   readonly #options: ChunkOptions;
   readonly #run: Run;
   /** The chunks to pass to `aggregate` or `outputs`, or undefined if neither option is set. */
-  #values: unknown[] | undefined;
+  #values: ChunkValues | undefined;
   /** The encoded chunks, or undefined if `#values` is set or outputs are not recorded. */
   #list: ChunkList | undefined;
   #charactersLeft: number;
@@ -144,7 +143,7 @@ export class Chunks implements Collector {
     this.#options = options;
     this.#run = run;
     if (options.aggregate === undefined && options.outputs === undefined) this.#list = run.chunkList();
-    else this.#values = [];
+    else this.#values = new ChunkValues();
     this.#charactersLeft = run.capture.payload.bytes;
   }
 
@@ -154,8 +153,7 @@ export class Chunks implements Collector {
       return true;
     }
     this.#kept++;
-    if (this.#values !== undefined) this.#keepValue(this.#values, chunk);
-    else if (this.#list !== undefined) this.#charactersLeft -= this.#list.add(chunk);
+    this.#charactersLeft -= (this.#values ?? this.#list)?.add(chunk) ?? 0;
     return true;
   }
 
@@ -166,24 +164,13 @@ export class Chunks implements Collector {
       return;
     }
     const { name, aggregate, outputs } = this.#options;
-    const value = aggregate === undefined ? this.#values : userValue('aggregate', name, aggregate, this.#values);
+    const { all } = this.#values;
+    const value = aggregate === undefined ? all : userValue('aggregate', name, aggregate, all);
     this.#run.keepResult(outputs === undefined ? value : userValue('outputs', name, outputs, value));
   }
 
   release(): void {
     this.#values = undefined;
     this.#list = undefined;
-  }
-
-  #keepValue(values: unknown[], chunk: unknown): void {
-    if (typeof chunk === 'string') this.#charactersLeft -= chunk.length;
-    if (!ArrayBuffer.isView(chunk)) {
-      values.push(chunk);
-      return;
-    }
-    // Copies the chunk, because a byte stream may reuse its buffer for the next chunk.
-    const copy = new Uint8Array(chunk.buffer, chunk.byteOffset, Math.min(chunk.byteLength, BINARY_BYTES_MAX)).slice();
-    values.push(copy);
-    this.#charactersLeft -= copy.byteLength;
   }
 }
