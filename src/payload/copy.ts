@@ -20,9 +20,6 @@ import { type PayloadRules, redactAndTruncate, truncate } from './truncate.ts';
 /** After a payload reaches its character limit, only keys up to this length are kept. */
 const KEY_CHARACTERS_KEPT = 256;
 
-/** Used as `owner` if an object's other properties must not be read, for example for a proxy. */
-const NO_OWNER: object = Object.freeze(Object.create(null));
-
 const TOO_MANY = '[Truncated: too many values]';
 const TOO_DEEP = '[Truncated: too deep]';
 
@@ -126,7 +123,7 @@ export class Copier {
     } catch {
       return '[Proxy]';
     }
-    if (length === undefined) return this.#properties(value, keys, NO_OWNER);
+    if (length === undefined) return this.#properties(value, keys);
     const size = Number.isSafeInteger(length) ? Math.max(0, length as number) : 0;
     return this.#items(value as unknown[], size, size);
   }
@@ -172,14 +169,17 @@ export class Copier {
     return copies;
   }
 
-  /** Another property of `owner` may show that a value is a secret, as in `{ name: 'password', value: '…' }`. */
-  #properties(object: object, keys: readonly string[], owner: object): object {
+  /**
+   * Another property of `owner` may show that a value is a secret, as in `{ name: 'password', value: '…' }`. The
+   * properties of a proxy may have changed, so its `owner` is the copy.
+   */
+  #properties(object: object, keys: readonly string[], owner?: object): object {
     const copy = {};
     let taken = 0;
     for (; taken < keys.length; taken++) {
       const key = keys[taken] as string;
       if (!this.#hasRoomFor(key, taken)) break;
-      this.#property(copy, key, read(object, key), owner);
+      this.#property(copy, key, read(object, key), owner ?? copy);
     }
     return withRest(copy, keys.length - taken);
   }
@@ -195,13 +195,13 @@ export class Copier {
     for (const [key, value] of pairs as readonly (readonly [string, unknown])[]) {
       if (!this.#hasRoomFor(key, taken)) break;
       taken++;
-      this.#property(copy, key, value, NO_OWNER);
+      this.#property(copy, key, value, copy);
     }
     return withRest(copy, size - taken);
   }
 
   #shownBy(key: unknown, value: unknown): unknown {
-    if (typeof key !== 'string' || this.#redaction?.names?.hides(key, value, NO_OWNER) !== true) return value;
+    if (typeof key !== 'string' || this.#redaction?.names?.hides(key, value, {}) !== true) return value;
     return this.#redaction.mask(value, [...this.#trail, key]);
   }
 

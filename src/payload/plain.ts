@@ -1,4 +1,5 @@
 import { isEscaped } from '../base/text.ts';
+import { types } from '../platform/node.ts';
 import { isHeaders, isPairValue, type SecretNames } from './redaction/names.ts';
 import { mayHoldNames, type TextSecrets } from './redaction/text.ts';
 
@@ -28,7 +29,7 @@ const VISITED: object = Object.freeze({});
 
 class KnownKey {
   readonly key: string;
-  /** Whether the key's value may need masking or special encoding. */
+  /** Whether the key's value may need masking or special encoding, or was a getter in the first object with the key. */
   readonly isSpecial: boolean;
   /** The key that followed this key in the most recent object. */
   next: KnownKey | undefined = undefined;
@@ -43,7 +44,9 @@ class KnownKey {
 
 /**
  * Recognizes plain data that is within the limits and contains no secret. Plain data is encoded with `JSON.stringify`,
- * which reads each property a second time. Other values are copied first, which is slower but always correct.
+ * which reads each property a second time. Other values are copied first, which is slower but always correct. Proxies
+ * are never plain data. Looking for a getter at each property would make encoding up to 1.7 times as slow, so a getter
+ * is only found if the first object with its key has the getter.
  */
 export class PlainCheck {
   readonly #names: SecretNames | undefined;
@@ -108,6 +111,8 @@ export class PlainCheck {
         level--;
         continue;
       }
+      // The second read of a proxy could return other data.
+      if (types.isProxy(object)) return false;
       objects[waiting - 1] = VISITED;
       const above = waiting;
       const type = object.constructor;
@@ -117,7 +122,7 @@ export class PlainCheck {
           if (++size > width) return false;
           const value = object[key];
           const next = known.next;
-          known = next !== undefined && next.key === key ? next : this.#keyAfter(known, key);
+          known = next !== undefined && next.key === key ? next : this.#keyAfter(known, key, object);
           if (known.isSpecial && this.#mayHide(key, value, object)) return false;
           if (typeof value === 'string') {
             charactersLeft -= value.length;
@@ -171,8 +176,8 @@ export class PlainCheck {
 
   /** Whether the value of a special key must be copied for masking or special encoding. */
   #mayHide(key: string, value: unknown, owner: object): boolean {
+    if (key === 'toJSON' || mayHoldNames(key) || isGetter(owner, key)) return true;
     if (isPairValue(key)) return this.#names?.hidesInPair(key, value, owner) === true;
-    if (key === 'toJSON' || mayHoldNames(key)) return true;
     if (isHeaders(key) && Array.isArray(value)) return true;
     return this.#names?.hides(key, value, owner) === true;
   }
@@ -181,20 +186,20 @@ export class PlainCheck {
     return typeof first === 'string' && this.#names?.hidesAfter(first, second) === true;
   }
 
-  #keyAfter(before: KnownKey, key: string): KnownKey {
+  #keyAfter(before: KnownKey, key: string, owner: object): KnownKey {
     const { other } = before;
     if (other !== undefined && other.key === key) return other;
-    const known = this.#keyOf(key);
+    const known = this.#keyOf(key, owner);
     if (key.length > KEY_CHARACTERS_KEPT) return known;
     before.other = before.next;
     before.next = known;
     return known;
   }
 
-  #keyOf(key: string): KnownKey {
+  #keyOf(key: string, owner: object = {}): KnownKey {
     const found = this.#known.get(key);
     if (found !== undefined) return found;
-    const known = new KnownKey(key, this.#examine(key));
+    const known = new KnownKey(key, this.#examine(key) || isGetter(owner, key));
     if (key.length > KEY_CHARACTERS_KEPT) return known;
     if (this.#known.size >= KEYS_KEPT) this.#known.clear();
     this.#known.set(key, known);
@@ -206,6 +211,10 @@ export class PlainCheck {
     if (this.#names === undefined) return false;
     return isPairValue(key) || isHeaders(key) || mayHoldNames(key) || this.#names.kindOf(key) !== undefined;
   }
+}
+
+function isGetter(owner: object, key: string): boolean {
+  return Object.getOwnPropertyDescriptor(owner, key)?.get !== undefined;
 }
 
 export function mayBeDataUri(text: string): boolean {

@@ -10,7 +10,8 @@ import type { PayloadRules } from './truncate.ts';
 
 /**
  * Encodes any value as JSON, with secrets masked and limits applied. Never throws. Plain data is checked and then
- * encoded with `JSON.stringify`, so each property is read twice. Other values are copied first. In the copy:
+ * encoded with `JSON.stringify`, so each property is read twice. Other values, such as proxies, are copied first, and
+ * each property is read once. In the copy:
  *
  * - Cycles become `[Circular]`, functions `[Function name]`, promises `[Promise]`, and unreadable proxies `[Proxy]`.
  *   Streams, iterators and symbols become a short description.
