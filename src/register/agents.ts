@@ -14,7 +14,7 @@ import { watchProperty } from './watch-property.ts';
 const PLACE = 'runspan/register openai-agents';
 /** Global property with the trace provider of @openai/agents-core. All copies of the package share the provider. */
 const PROVIDER = Symbol.for('openai.agents.core.traceProvider');
-/** Maximum number of open spans. If one more span starts, recording of the oldest open span stops. */
+/** Maximum number of open spans. Above this number, the run of the oldest open span is interrupted. */
 const OPEN_MAX = 10_000;
 
 interface Trace {
@@ -141,7 +141,11 @@ class TraceRecorder {
 
   #add(id: string, run: Run): void {
     this.#runs.set(id, run);
-    if (this.#runs.size > OPEN_MAX) this.#runs.delete(this.#runs.keys().next().value as string);
+    if (this.#runs.size <= OPEN_MAX) return;
+    const [[oldest, other] = []] = this.#runs;
+    this.#runs.delete(oldest as string);
+    // A hidden span shares the run of an earlier span. If it is the oldest, the earlier span has already ended the run.
+    other?.interrupt(`${OPEN_MAX} other spans are open`);
   }
 
   #take(id: string): Run | undefined {
