@@ -101,6 +101,11 @@ export function serviceOf(options: ServiceOptions, isForProcess = true): Service
     complain('the workspace id is ignored, because it has characters that a header cannot contain', 'workspaceId');
   }
   if (typeof sent.apiKey === 'string') headers['x-api-key'] = sent.apiKey;
+  // The command `runspan dev` sets this variable for the program that it runs.
+  const program = env('RUNSPAN_PROGRAM');
+  if (program !== undefined && KEY.test(program) && isSameOrigin(origin, env('RUNSPAN_ENDPOINT') ?? '')) {
+    headers['x-runspan-program'] = program;
+  }
   diagnostics.conceal([...Object.values(custom), ...(typeof apiKey === 'string' ? [apiKey] : [])]);
   const isFixed = typeof sent.apiKey !== 'function' && typeof sent.headers !== 'function';
   return { endpoint, headers, requestHeaders: isFixed ? headers : (progress) => headersNow(headers, sent, progress) };

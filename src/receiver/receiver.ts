@@ -98,7 +98,15 @@ export interface Receiver {
  * `RUNSPAN_ADDRESS_IN_USE` if another program uses the port. Rejects with `RUNSPAN_LISTEN_FAILED` if the receiver
  * cannot listen for another reason.
  */
-export async function createReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
+export function createReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
+  return receiverWith(options);
+}
+
+/** Like `createReceiver`. Also calls `received` after each request whose runs were stored. */
+export async function receiverWith(
+  options: ReceiverOptions,
+  received?: NonNullable<RoutesOptions['received']>,
+): Promise<Receiver> {
   const given = checkedOptions('the options', options, CHECKS);
   const { host = '127.0.0.1', port = 0, store = new MemoryStore(), strict = false } = given;
   checkKeys(given, host);
@@ -106,7 +114,7 @@ export async function createReceiver(options: ReceiverOptions = {}): Promise<Rec
   const { apiKey, writeKey, workspaceId, allowedHosts } = given;
   const keys = apiKey === undefined ? undefined : new FixedKeys(apiKey, writeKey);
   const access = new Access({ host, workspaceId, allowedHosts, ...(keys && { keys }) });
-  const server = await startServer({ store, strict, faults, access }, host, port);
+  const server = await startServer({ store, strict, faults, access, ...(received && { received }) }, host, port);
   return {
     url: server.url,
     runs: async (query = {}) => runsOf(store, checkedQuery(query)),

@@ -1,8 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { createReceiver } from '#src/receiver.ts';
 import { serve } from '../http/server.ts';
+import { openLocalStore, runsIn, storePath } from '../receiver/local-store.ts';
 import { runMain } from '../support/command.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { moduleText, runNode, runRunspan, startRunspan } from '../support/program.ts';
@@ -29,7 +31,7 @@ const program = (after = ''): string => `
 /** Lines of standard output without times and port. */
 const shown = (stdout: string): string[] =>
   stdout
-    .replaceAll(/\d+(\.\d+)? ms/g, '_ ms')
+    .replaceAll(/\d+(\.\d+)? m?s/g, '_ ms')
     .replaceAll(/127\.0\.0\.1:\d+/g, 'HOST')
     .trimEnd()
     .split('\n');
@@ -89,9 +91,25 @@ describe.concurrent('runspan dev with a command', () => {
     expect(shown(stdout)).toEqual(expect.arrayContaining(['422 body.outputs body.session_id', ...TREE.slice(2)]));
   });
 
-  it('marks a trace whose runs did not end as incomplete', async () => {
-    const { stdout } = await runRunspan(devWith(program(`startRun({ name: 'left open' });`)));
-    expect(shown(stdout)).toEqual([...TREE, '', 'left open · chain · not ended', '(incomplete: 1 run has not ended)']);
+  it.each([
+    ['returns', ''],
+    ['calls process.exit()', 'process.exit(0);'],
+    ['fails with an uncaught error', `throw new Error('no tea');`],
+    ['is killed after its open runs were sent', `await flush(); process.kill(process.pid, 'SIGKILL');`],
+  ])('ends the open runs of a command that %s as interrupted', async (_, ending) => {
+    const { stdout } = await runRunspan(devWith(program(`startRun({ name: 'left open' }); ${ending}`)));
+    const error = 'Interrupted: the program ended before the run did';
+    expect(shown(stdout)).toEqual([...TREE, '', `left open · chain · _ ms · interrupted · ✗ ${error}`]);
+  });
+
+  it('ends the open runs of the langsmith package as interrupted', async () => {
+    const code = `
+      import { Client } from 'langsmith';
+      const client = new Client();
+      await client.createRun({ id: crypto.randomUUID(), name: 'theirs', run_type: 'tool', inputs: {}, start_time: Date.now() });
+      await client.awaitPendingTraceBatches();`;
+    const { stdout } = await runRunspan(devWith(code));
+    expect(shown(stdout).at(-1)).toMatch(/^theirs · tool · _ ms · interrupted · ✗ Interrupted: the program ended/);
   });
 
   it('passes its standard streams to the command', async () => {
@@ -288,6 +306,35 @@ describe.concurrent('the runs of runspan dev', () => {
     child.stdin?.end();
     expect(await ended).toMatchObject({ code: 0, stderr: '' });
   });
+});
+
+it('the runs of other programs stay open when the command ends, and a later end of a run replaces its interruption', async () => {
+  const path = storePath();
+  const waiting = 'await new Promise((end) => process.stdin.on("end", end).resume());';
+  const open = (name: string): string => `startRun({ name: '${name}' }); await flush();`;
+  const { child, printed, ended } = startRunspan(devWith(program(open('own') + waiting)), { RUNSPAN_STORE: path });
+  const [, url = ''] = await printed(/runspan listens on (\S+)\n/);
+  await printed(/call/);
+  await runNode(moduleText(program(open('other'))), { RUNSPAN_ENDPOINT: url });
+  child.stdin?.end();
+  expect(await ended).toMatchObject({ code: 0, stderr: '' });
+
+  const store = await openLocalStore(path);
+  const [own, other] = await Promise.all(['own', 'other'].map(async (name) => (await runsIn(store, { name }))[0]));
+  expect(own).toMatchObject({
+    end_time: expect.any(String),
+    error: 'Interrupted: the program ended before the run did',
+  });
+  expect(other).not.toHaveProperty('end_time');
+
+  const receiver = await createReceiver({ store });
+  onTestFinished(() => receiver.close());
+  const body = JSON.stringify({ end_time: '2030-01-01T00:00:00Z' });
+  const headers = { 'content-type': 'application/json' };
+  await fetch(`${receiver.url}/runs/${own?.id}`, { method: 'PATCH', headers, body });
+  const [later] = await runsIn(store, { name: 'own' });
+  expect(later).toMatchObject({ end_time: '2030-01-01T00:00:00.000000Z' });
+  expect(later).not.toHaveProperty('error');
 });
 
 describe('runspan dev does not start', () => {

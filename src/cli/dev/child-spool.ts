@@ -8,21 +8,27 @@ import { Ledger } from '../../delivery/ledger.ts';
 
 const SEND_MAX_MS = 5_000;
 
+interface SpoolTarget {
+  readonly url: string;
+  readonly apiKey: string | undefined;
+  readonly programId: string;
+}
+
 /**
  * Calls `runCommand` with environment variables for a temporary spool folder. If the command exits with unsent runs,
  * the spool keeps these runs. The spooled runs are then sent to the receiver. A durability that the user has set stays
  * in effect. If no temporary folder can be created, no runs are spooled.
  */
 export async function withSpool<Result>(
-  { url, apiKey }: { readonly url: string; readonly apiKey: string | undefined },
+  target: SpoolTarget,
   runCommand: (variables: Record<string, string>) => Promise<Result>,
 ): Promise<Result> {
   if (env('RUNSPAN_DURABILITY') !== undefined) return await runCommand({});
   const spoolDir = await mkdtemp(join(tmpdir(), 'runspan-dev-')).catch(() => undefined);
-  if (spoolDir === undefined) return await runCommand({});
+  if (spoolDir === undefined) return await runCommand({ RUNSPAN_DURABILITY: 'memory' });
   try {
     const result = await runCommand({ RUNSPAN_DURABILITY: 'spill', RUNSPAN_SPOOL_DIR: spoolDir });
-    await sendSpool(url, apiKey, spoolDir);
+    await sendSpool(target, spoolDir);
     return result;
   } finally {
     // Errors are ignored, because a background process may still be writing to the folder.
@@ -31,13 +37,14 @@ export async function withSpool<Result>(
 }
 
 /** Sends the spooled runs for the receiver. Runs for an endpoint that a program sets in its code stay on disk. */
-async function sendSpool(url: string, apiKey: string | undefined, spoolDir: string): Promise<void> {
+async function sendSpool({ url, apiKey, programId }: SpoolTarget, spoolDir: string): Promise<void> {
   const workspaceId = env('RUNSPAN_WORKSPACE_ID');
   const settings = resolveSettings({
     tracing: true,
     endpoint: url,
     apiKey: apiKey ?? env('RUNSPAN_API_KEY') ?? '',
     ...(workspaceId !== undefined && { workspaceId }),
+    headers: { 'x-runspan-program': programId },
     durability: 'spill',
     spoolDir,
   });

@@ -1,11 +1,13 @@
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
+import { clock } from '../../base/clock.ts';
 import { visible, visibleJson } from '../../base/text.ts';
 import { isLoopback } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
 import { exportTrace } from '../../receiver/api/trace-export.ts';
-import { createReceiver, HOST_NAME, type Receiver } from '../../receiver/receiver.ts';
+import { HOST_NAME, type Receiver, receiverWith } from '../../receiver/receiver.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
+import { isoTimestamp } from '../../run/time.ts';
 import {
   type CommandContext,
   collect,
@@ -20,11 +22,12 @@ import {
 } from '../command-line.ts';
 import { DEFAULT_PORT, openStore, storeFile } from '../stores.ts';
 import { drawTree, treeOptionsFor } from '../tree.ts';
-import { type ChildCommand, childCommand } from './child.ts';
+import { type ChildCommand, childCommand, runChild } from './child.ts';
 import { withSpool } from './child-spool.ts';
 import { hookVariables } from './hook-variables.ts';
+import { ProgramRuns } from './program-runs.ts';
 import { TraceWatch } from './trace-watch.ts';
-import { environmentFor, runTraced } from './traced-child.ts';
+import { environmentFor, waitForIdle } from './traced-child.ts';
 
 const HELP = `
 If RUNSPAN_RECEIVER_KEY is set, the receiver requires this key to send and read runs.
@@ -94,8 +97,9 @@ async function dev(
   const warn = (line: string): unknown => stderr.write(`runspan: ${line}\n`);
   const store = await openStore(file, options, warn);
   const sqlite = store instanceof SqliteStore ? store : undefined;
+  const program = new ProgramRuns();
   try {
-    const receiver = await startReceiver(store, options);
+    const receiver = await startReceiver(store, options, program);
     const watch = options.quiet ? undefined : watchOf(store, options.json === true, stdout);
     try {
       await sqlite?.setAddress(receiver.url);
@@ -106,17 +110,9 @@ async function dev(
         if (command === undefined) stdout.write(usageOf(receiver.url, sqlite && file));
       }
       if (command === undefined) return await untilStopped();
-      const [readKey, writeKey] = [env('RUNSPAN_RECEIVER_KEY'), env('RUNSPAN_RECEIVER_WRITE_KEY')];
-      const apiKey = writeKey ?? readKey;
-      const environment = {
-        ...environmentFor(receiver.url, readKey, writeKey),
-        ...(await hookVariables(command[0], receiver.url, apiKey, warn)),
-      };
       // With `--json`, the command's output goes to standard error, so standard output contains only JSON lines.
       const output = options.json ? 'stderr' : 'stdout';
-      return await withSpool({ url: receiver.url, apiKey }, (variables) =>
-        runTraced(command, { ...environment, ...variables }, store, output),
-      );
+      return await runProgram(command, { url: receiver.url, store, program, output, warn });
     } finally {
       await receiver.close();
       await watch?.end();
@@ -126,6 +122,36 @@ async function dev(
   }
 }
 
+interface ProgramContext {
+  readonly url: string;
+  readonly store: Store;
+  readonly program: ProgramRuns;
+  readonly output: 'stdout' | 'stderr';
+  readonly warn: (line: string) => unknown;
+}
+
+/** Runs the command, waits for its last runs, and ends the runs that it left open. */
+async function runProgram(
+  command: ChildCommand,
+  { url, store, program, output, warn }: ProgramContext,
+): Promise<Ending> {
+  const [readKey, writeKey] = [env('RUNSPAN_RECEIVER_KEY'), env('RUNSPAN_RECEIVER_WRITE_KEY')];
+  const apiKey = writeKey ?? readKey;
+  const environment = {
+    ...environmentFor(url, readKey, writeKey, program.id),
+    ...(await hookVariables(command[0], url, apiKey, warn)),
+  };
+  let endTime = '';
+  const ending = await withSpool({ url, apiKey, programId: program.id }, async (variables) => {
+    const ending = await runChild(command, { ...environment, ...variables }, output);
+    endTime = isoTimestamp(clock.nowUs());
+    await waitForIdle(store);
+    return ending;
+  });
+  await program.interrupt(store, endTime);
+  return ending;
+}
+
 const OPTION_NAMES = {
   apiKey: 'RUNSPAN_RECEIVER_KEY',
   writeKey: 'RUNSPAN_RECEIVER_WRITE_KEY',
@@ -133,13 +159,17 @@ const OPTION_NAMES = {
   port: '--port',
 };
 
-async function startReceiver(store: Store, { port, host, allowHost, strict }: DevOptions): Promise<Receiver> {
+async function startReceiver(
+  store: Store,
+  { port, host, allowHost, strict }: DevOptions,
+  program: ProgramRuns,
+): Promise<Receiver> {
   const [apiKey, writeKey] = [env('RUNSPAN_RECEIVER_KEY'), env('RUNSPAN_RECEIVER_WRITE_KEY')];
   if (host !== undefined && !isLoopback(host) && apiKey === undefined) {
     throw new UsageError(`--host ${host} requires RUNSPAN_RECEIVER_KEY with at least 16 characters`);
   }
   try {
-    return await createReceiver({
+    const given = {
       port,
       store,
       strict: strict === true,
@@ -147,7 +177,8 @@ async function startReceiver(store: Store, { port, host, allowHost, strict }: De
       ...(host && { host }),
       ...(apiKey && { apiKey }),
       ...(writeKey && { writeKey }),
-    });
+    };
+    return await receiverWith(given, (request, operations) => program.received(request, operations));
   } catch (error) {
     throw withCommandNames(error, OPTION_NAMES);
   }

@@ -4,13 +4,8 @@ import type { Ending } from '../command-line.ts';
 import { type ChildCommand, runChild } from './child.ts';
 
 /** Runs a command with the given environment, and waits until the store has received its last runs. */
-export async function runTraced(
-  command: ChildCommand,
-  environment: NodeJS.ProcessEnv,
-  store: Store,
-  output?: 'stdout' | 'stderr',
-): Promise<Ending> {
-  const ending = await runChild(command, environment, output);
+export async function runTraced(command: ChildCommand, environment: NodeJS.ProcessEnv, store: Store): Promise<Ending> {
+  const ending = await runChild(command, environment);
   await waitForIdle(store);
   return ending;
 }
@@ -19,7 +14,12 @@ export async function runTraced(
  * Returns the environment for a command that uses runspan or the langsmith package. If the user has turned off
  * langsmith's tracing, it stays off, because langsmith and a runspan handler would both record each step.
  */
-export function environmentFor(url: string, readKey?: string, writeKey?: string): NodeJS.ProcessEnv {
+export function environmentFor(
+  url: string,
+  readKey?: string,
+  writeKey?: string,
+  programId?: string,
+): NodeJS.ProcessEnv {
   const apiKey = writeKey ?? readKey;
   const isTurnedOff = LANGSMITH_TRACING.some((name) => env(name)?.toLowerCase() === 'false');
   return environmentWith({
@@ -27,12 +27,13 @@ export function environmentFor(url: string, readKey?: string, writeKey?: string)
     RUNSPAN_TRACING: 'true',
     // With a short delay, the page shows open runs early. The user's setting takes precedence.
     RUNSPAN_START_DELAY_MS: env('RUNSPAN_START_DELAY_MS') ?? '250',
+    RUNSPAN_PROGRAM: programId,
     ...(apiKey !== undefined && { RUNSPAN_API_KEY: apiKey }),
     ...(writeKey !== undefined && { RUNSPAN_RECEIVER_KEY: undefined, RUNSPAN_RECEIVER_WRITE_KEY: undefined }),
     LANGSMITH_ENDPOINT: url,
     ...(!isTurnedOff && { LANGSMITH_TRACING: 'true' }),
     // The langsmith clients send nothing without an API key, even if the receiver requires none.
-    LANGSMITH_API_KEY: apiKey ?? env('LANGSMITH_API_KEY') ?? 'runspan-dev',
+    LANGSMITH_API_KEY: apiKey ?? env('LANGSMITH_API_KEY') ?? programId ?? 'runspan-dev',
     // If set, `LANGSMITH_RUNS_ENDPOINTS` would send the runs to other endpoints.
     LANGSMITH_RUNS_ENDPOINTS: undefined,
   });

@@ -21,6 +21,9 @@ const FIRST_TOKEN_EVENT = 'new_token';
 /** Prefix of the error in runs that the exporter sent as incomplete. */
 const INCOMPLETE = 'Incomplete: ';
 
+/** The error of runs that were open when their program ended. If such a run ends later, the error is removed. */
+export const PROGRAM_ENDED = 'Interrupted: the program ended before the run did';
+
 const ERROR_LENGTH_MAX = 200;
 
 /** Metadata about each of a run's payloads. */
@@ -95,6 +98,7 @@ export function outlineOf(summary: RunSummary): RunOutline {
 function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
   const reason = extra?.metadata?.end_reason;
   if (reason === 'cancelled' || reason === 'interrupted') return reason;
+  if (error === PROGRAM_ENDED) return 'interrupted';
   if (error?.startsWith(INCOMPLETE)) return 'incomplete';
   if (error !== undefined && error !== '') return 'error';
   return end_time === undefined ? 'pending' : 'success';
@@ -123,8 +127,8 @@ export function sumOfUsage(a: Usage | undefined, b: Usage | undefined): Usage | 
  * Merges the fields of two messages for the same run, or of its merged posts and merged patches. Fields in `later` take
  * precedence.
  */
-export function merged<Fields extends Pick<RunFields, 'extra'>>(earlier: Fields, later: Fields): Fields {
-  const fields = { ...earlier, ...later };
+export function merged<Fields extends MergedFields>(earlier: Fields, later: Fields): Fields {
+  const fields = { ...withoutInterruption(earlier, later), ...withoutInterruption(later, earlier) };
   if (earlier.extra !== undefined && later.extra !== undefined) {
     fields.extra = { ...earlier.extra, ...later.extra };
     if (earlier.extra.metadata !== undefined && later.extra.metadata !== undefined) {
@@ -132,6 +136,15 @@ export function merged<Fields extends Pick<RunFields, 'extra'>>(earlier: Fields,
     }
   }
   return fields;
+}
+
+type MergedFields = Pick<RunFields, 'extra' | 'error' | 'end_time'>;
+
+/** Removes the end that `runspan dev` has recorded for an open run, if the other message contains the run's own end. */
+function withoutInterruption<Fields extends MergedFields>(fields: Fields, other: Fields): Fields {
+  if (fields.error !== PROGRAM_ENDED || other.error === PROGRAM_ENDED || other.end_time === undefined) return fields;
+  const { error: _, end_time: __, ...rest } = fields;
+  return rest as Fields;
 }
 
 export const USAGE_KEYS: readonly (keyof Usage)[] = ['input_tokens', 'output_tokens', 'total_tokens', 'total_cost'];

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TokenSigner } from '../api/token-signer.ts';
 import type { Permission } from '../store/key-store.ts';
-import type { Scope, Store, StoreStatus } from '../store/store.ts';
+import type { RunOperation, Scope, Store, StoreStatus } from '../store/store.ts';
 import type { Access, Admission } from './access.ts';
 import type { Faults } from './faults.ts';
 import { HttpError } from './http-error.ts';
@@ -48,6 +48,8 @@ export interface Call {
   readonly metrics: Metrics;
   /** Limits of the tenants. Undefined if there are none. */
   readonly limits?: RunLimits;
+  /** Called after the store has applied the operations in a request. */
+  readonly received?: (request: IncomingMessage, operations: readonly RunOperation[]) => void;
   /** Returns the figures of the store, if the store has any. */
   readonly status?: () => Promise<StoreStatus>;
 }

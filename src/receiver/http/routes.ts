@@ -23,7 +23,8 @@ const PREFIX = '/api/v1';
 const PREFIXED = `${PREFIX}/feedback/tokens`;
 
 /** The parts of a receiver that its routes use. */
-export interface RoutesOptions extends Pick<Call, 'store' | 'strict' | 'faults' | 'access' | 'limits' | 'status'> {
+export interface RoutesOptions
+  extends Pick<Call, 'store' | 'strict' | 'faults' | 'access' | 'limits' | 'status' | 'received'> {
   readonly metrics?: Metrics;
 }
 

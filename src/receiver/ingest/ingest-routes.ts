@@ -43,7 +43,7 @@ const BATCH_RECORDS_MAX = 1_000;
 
 /** Applies the simulated faults and the tenant's limits, then stores the operations in a request. */
 export async function ingest(call: Call, operations: readonly RunOperation[]): Promise<void> {
-  const { store, scope, faults, limits, metrics } = call;
+  const { request, store, scope, faults, limits, metrics, received } = call;
   limits?.take(scope.tenant, operations.length);
   await checkProject(
     call,
@@ -52,6 +52,7 @@ export async function ingest(call: Call, operations: readonly RunOperation[]): P
   await faults.apply(operations);
   await store.apply(scope, inProject(scope, operations));
   metrics.acceptedRuns += operations.length;
+  received?.(request, operations);
 }
 
 async function ingestRecord(call: Call, kind: 'post' | 'patch'): Promise<RouteResponse> {
