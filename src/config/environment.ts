@@ -18,6 +18,7 @@ export type EnvironmentName =
   | 'RUNSPAN_DURABILITY'
   | 'RUNSPAN_SPOOL_DIR'
   | 'RUNSPAN_START_DELAY_MS'
+  | 'RUNSPAN_PROGRAM'
   | 'RUNSPAN_LOG'
   | 'RUNSPAN_INSTRUMENTATIONS'
   | 'RUNSPAN_STORE'
@@ -99,6 +100,12 @@ export function variable(name: string): string | undefined {
 
 export function variablesWith(prefix: string): string[] {
   return Object.keys(environment()).filter((name) => name.startsWith(prefix));
+}
+
+/** Returns all variables that configure an exporter, as text to compare. The text contains API keys. */
+export function exporterVariables(): string {
+  const isRead = /^(?:RUNSPAN|LANGSMITH|LANGCHAIN)_|_proxy$/i;
+  return JSON.stringify(Object.entries(environment()).filter(([name]) => isRead.test(name)));
 }
 
 /** Returns the environment variables for a child process. Variables set to `undefined` are omitted. */

@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
+import { shared } from '../base/shared.ts';
 import { shown } from '../base/text.ts';
 import type { OnDrop } from '../delivery/ledger.ts';
 import { hasFiles, spoolFolder } from '../delivery/spool/fs.ts';
@@ -97,7 +98,7 @@ export interface ConfigureOptions extends RunHooks, ThreadOptions {
    * undelivered runs survive. If set to `spill`, undelivered runs are written to disk when the process exits, during an
    * outage, or when the queue is half full. If set to `write-ahead`, each run is written to disk as soon as it starts
    * and ends, and survives even `kill -9`. `RUNSPAN_DURABILITY`
-   * @default 'memory'
+   * @default 'memory', or 'spill' with `runspan/register` on Node
    */
   durability?: Durability;
   /**
@@ -145,6 +146,7 @@ export type Durability = 'memory' | 'spill' | 'write-ahead';
 
 export interface Settings extends Service {
   readonly durability: Durability;
+  /** Absolute path. Empty if `durability` is `memory`, which reads nothing from disk. */
   readonly spoolDir: string;
   readonly syncEveryMs: number | undefined;
   /** Hash of the service and tenant whose runs on disk are delivered. Computed from these settings by default. */
@@ -251,15 +253,19 @@ function fromEnvironment<Value>(
   return undefined;
 }
 
+const defaults: { durability: Durability } = shared('defaults', () => ({ durability: 'memory' }));
+
+/** Sets the durability of later exporters for which neither an option nor the environment variable is set. */
+export function setDefaultDurability(durability: Durability): void {
+  defaults.durability = durability;
+}
+
 export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir' | 'syncEveryMs'> {
   const { durability, spoolDir, syncEveryMs } = options;
-  const wanted = durability ?? fromEnvironment<Durability>('durability', CHECKS.durability) ?? 'memory';
+  const wanted = durability ?? fromEnvironment<Durability>('durability', CHECKS.durability) ?? defaults.durability;
   if (!hasFiles && wanted !== 'memory') complain(`this runtime has no file system, so \`durability\` is \`memory\``);
-  return {
-    durability: hasFiles ? wanted : 'memory',
-    spoolDir: spoolFolder(spoolDir ?? env('RUNSPAN_SPOOL_DIR')),
-    syncEveryMs,
-  };
+  if (!hasFiles || wanted === 'memory') return { durability: 'memory', spoolDir: '', syncEveryMs };
+  return { durability: wanted, spoolDir: spoolFolder(spoolDir ?? env('RUNSPAN_SPOOL_DIR')), syncEveryMs };
 }
 
 function applyLog(option: Log | undefined, isForProcess: boolean): void {

@@ -1,7 +1,9 @@
 import { diagnostics } from '../base/diagnostics.ts';
+import { setDefaultDurability } from '../config/options.ts';
 import { TRACED_MEMBERS, wrapAISDK } from '../integrations/ai-sdk/sdk.ts';
 import { type CallFilter, recordFetch } from '../integrations/fetch/record-fetch.ts';
 import { duplicateTracer } from '../integrations/langchain/tracer.ts';
+import { runtime } from '../platform/node.ts';
 import { addStepSource } from '../run/context.ts';
 import { agents } from './agents.ts';
 import { langchain } from './langchain.ts';
@@ -35,7 +37,11 @@ const INSTRUMENTATIONS: readonly Instrumentation[] = [
  * manager.
  */
 export const started: readonly string[] = isPackageManager(process.argv[1]) ? [] : startOnce(INSTRUMENTATIONS);
-if (started.length > 0) addStepSource(langsmithRun);
+if (started.length > 0) {
+  addStepSource(langsmithRun);
+  // The program cannot call `shutdown` before it crashes. Deno asks for permission before it writes to a folder.
+  if (runtime.runtime === 'node') setDefaultDurability('spill');
+}
 
 /** Returns whether to record a model call. If the call comes from a bundled package, a warning is logged. */
 function isRecordedHere(...[header, runType, call]: Parameters<CallFilter>): boolean {

@@ -222,7 +222,9 @@ describe('spoolDir', () => {
     [{ spoolDir: '~/kept' }, {}, '~/kept'],
     [{}, { RUNSPAN_SPOOL_DIR: 'kept' }, 'kept'],
   ])('%j, %j is below the working directory', (options, environment, expected) => {
-    expect(withEndpoint(options, environment)?.spoolDir).toBe(join(process.cwd(), expected));
+    expect(withEndpoint({ ...options, durability: 'spill' }, environment)?.spoolDir).toBe(
+      join(process.cwd(), expected),
+    );
   });
 
   it.runIf(process.platform !== 'win32').each([
@@ -235,7 +237,7 @@ describe('spoolDir', () => {
     (_, home, expected) => {
       vi.stubEnv('HOME', home);
       onTestFinished(() => void vi.unstubAllEnvs());
-      expect(withEndpoint({})?.spoolDir).toBe(expected);
+      expect(withEndpoint({ durability: 'spill' })?.spoolDir).toBe(expected);
     },
   );
 });
@@ -291,6 +293,15 @@ describe('headers', () => {
     expect(withEndpoint({ headers })?.headers).toEqual({ 'x-team': 'a', 'user-agent': 'runspan' });
     expect(lines).toHaveLength(4);
     expect(lines.join()).not.toContain('secret');
+  });
+
+  it.each<[string, Record<string, string>, string | undefined]>([
+    ['the endpoint of the environment', { RUNSPAN_ENDPOINT: `${ENDPOINT}/path` }, 'id'],
+    ['another origin', { RUNSPAN_ENDPOINT: 'http://127.0.0.1:4778' }, undefined],
+    ['an endpoint that only the options set', {}, undefined],
+  ])('contain the id of the program for %s: %j', (_, variables, id) => {
+    expect(withEndpoint({}, { RUNSPAN_PROGRAM: 'id', ...variables })?.headers['x-runspan-program']).toBe(id);
+    expect(lines).toEqual([]);
   });
 
   it('contain the key and the workspace', () => {

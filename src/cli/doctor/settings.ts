@@ -25,7 +25,7 @@ const SETTINGS: Readonly<Partial<Record<SettingName, readonly [kind: Kind, other
   hideInputs: ['word', 'false'],
   hideOutputs: ['word', 'false'],
   allowInsecure: ['word', 'false'],
-  durability: ['word', 'memory'],
+  durability: ['word', 'memory, or spill with runspan/register'],
   spoolDir: ['text', 'in the home folder'],
   'limits.startDelayMs': ['word', '2000'],
   log: ['word', 'warn'],
@@ -34,6 +34,7 @@ const SETTINGS: Readonly<Partial<Record<SettingName, readonly [kind: Kind, other
 const SERVICE: readonly SettingName[] = ['endpoint', 'apiKey', 'workspaceId'];
 
 const OTHER_VARIABLES: readonly EnvironmentName[] = [
+  'RUNSPAN_PROGRAM',
   'RUNSPAN_STORE',
   'RUNSPAN_RECEIVER_KEY',
   'RUNSPAN_RECEIVER_WRITE_KEY',
