@@ -1,4 +1,4 @@
-import { cpSync, readdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { createExporter, startRun } from 'runspan';
@@ -6,7 +6,6 @@ import { createReceiver, type Receiver, SqliteStore } from 'runspan/receiver';
 import { Agent, buildConnector } from 'undici';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { root, temporaryFolder } from './support/folders.ts';
-import { runRunspan } from './support/program.ts';
 import { filesBelow } from './support/spool.ts';
 
 /** Files written by version 0.1.0 with the programs in `make.mjs`. */
@@ -100,7 +99,7 @@ describe('a spool folder written by 0.1.0', () => {
     return agent;
   }
 
-  it.each(['write-ahead-killed', 'spill-left', 'tried-twice'])('is delivered completely: %s', async (name) => {
+  it.each(['write-ahead-killed', 'spill-left'])('is delivered completely: %s', async (name) => {
     const receiver = await receiverOver();
     const exporter = createExporter({
       endpoint: 'http://127.0.0.1:4777',
@@ -119,28 +118,5 @@ describe('a spool folder written by 0.1.0', () => {
     expect(outputsOf('step')).toEqual([{ doubled: 2 }, { doubled: 4 }, { doubled: 6 }]);
     expect(runs.filter((run) => run.name === 'still open')).toMatchObject([{ inputs: { waits: true } }]);
     expect(exporter.stats()).toMatchObject({ recovered: 7, dropped: 0 });
-  });
-
-  /** Returns the name of the folder that an exporter creates for the runs of an endpoint. */
-  async function destinationOf(endpoint: string): Promise<string> {
-    const spoolDir = join(emptyFolder(), 'spool');
-    const exporter = createExporter({ endpoint, workspaceId: 'fixture', durability: 'write-ahead', spoolDir });
-    startRun({ name: 'first', exporter }).end();
-    const [destination] = readdirSync(join(spoolDir, 'v1'));
-    await exporter.close();
-    return destination as string;
-  }
-
-  it('is delivered by `spool send --bad` if five processes died while delivering it', async () => {
-    const receiver = await createReceiver();
-    onTestFinished(() => receiver.close());
-    const destination = await destinationOf(receiver.url);
-    const spoolDir = spoolOf('set-aside');
-    const [written = ''] = readdirSync(join(spoolDir, 'v1'));
-    renameSync(join(spoolDir, 'v1', written), join(spoolDir, 'v1', destination));
-    const command = ['spool', 'send', '--bad', '--dir', spoolDir, '--endpoint', receiver.url];
-    expect(await runRunspan(command, { RUNSPAN_WORKSPACE_ID: 'fixture' })).toMatchObject({ code: 0 });
-    const names = (await receiver.runs()).map(({ name }) => name).sort();
-    expect(names).toEqual(['first', 'step', 'step', 'step', 'still open', 'turn', 'turn', 'turn']);
   });
 });

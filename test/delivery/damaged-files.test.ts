@@ -1,19 +1,20 @@
 // Files of earlier processes that are damaged or written by another version.
 import '../support/virtual-timers.ts';
 
-import { readFileSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
-import { crc32 } from 'node:zlib';
+import { basename, dirname } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { addsUp } from '../support/adds-up.ts';
 import { advance, settle } from '../support/delivery.ts';
-import { root } from '../support/folders.ts';
 import { machine, type Process } from '../support/processes.ts';
+import { changeRecord, HEAD_BYTES, laterVersion, recordStarts } from '../support/spool.ts';
 
 const BAD_BYTES_MAX = 10 * 1024 * 1024;
 
-/** Damages the file that a process leaves after `record`, and starts the process that delivers the rest. */
+/**
+ * Damages the file that a process leaves after `record`, and starts the process that delivers the rest. With
+ * `write-ahead`, the process is killed.
+ */
 async function afterDamage(
   record: (process: Process) => void,
   harm: (bytes: Buffer) => Buffer,
@@ -22,10 +23,15 @@ async function afterDamage(
   const made = machine();
   const first = await made.start({ options: { durability }, reply: () => 'hold' });
   record(first);
-  first.exit();
+  await settle();
+  if (durability === 'write-ahead') first.kill();
+  else first.exit();
+  const requests = first.service.requests.length;
   const [path = ''] = made.segments();
   made.disk.damage(path, harm);
-  return { ...made, path, last: await made.deliverRest() };
+  const last = await made.deliverRest();
+  const arrived = last.service.requests.slice(requests).flatMap(({ arrivals }) => arrivals);
+  return { ...made, path, last, arrived: arrived.filter(({ name }) => name !== 'last') };
 }
 
 /** Changes one byte of the text `canary`. */
@@ -36,8 +42,6 @@ function flipCanary(bytes: Buffer): Buffer {
 }
 
 const RUNS = 12;
-const MAGIC_BYTES = 4;
-const HEAD_BYTES = 60;
 const ALL = Array.from({ length: RUNS }, (_, number) => number);
 
 /** Damages a file. Returns the numbers of the runs that are intact, and how many others are known to be missing. */
@@ -45,15 +49,35 @@ type Harm = (bytes: Buffer, starts: readonly number[]) => { file: Buffer; kept: 
 
 const share = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
-/** A damaged head ends the file. A damaged payload costs its run. */
+function flip(bytes: Buffer, at: number, bit: number): number {
+  const place = Math.floor(at * bytes.length);
+  bytes.writeUInt8(bytes.readUInt8(place) ^ (1 << bit), place);
+  return place;
+}
+
+/** Flips bits, at most one in each head. A head with two flipped bits is lost, with the id of its run. */
+function flipApart(bytes: Buffer, places: readonly (readonly [at: number, bit: number])[]): Buffer {
+  const starts = recordStarts(bytes);
+  const flipped = new Set<number>();
+  for (const [at, bit] of places) {
+    const place = Math.floor(at * bytes.length);
+    const start = starts.findLast((one) => one <= place) ?? 0;
+    const isHead = place - start < HEAD_BYTES;
+    if (isHead && flipped.has(start)) continue;
+    if (isHead) flipped.add(start);
+    flip(bytes, at, bit);
+  }
+  return bytes;
+}
+
+/** One flipped bit in a head costs nothing. A damaged payload costs its run. */
 const flipped = fc.tuple(share, fc.nat(7)).map(
   ([at, bit]): Harm =>
     (bytes, starts) => {
-      const place = Math.floor(at * bytes.length);
-      bytes[place] = (bytes[place] ?? 0) ^ (1 << bit);
+      const place = flip(bytes, at, bit);
       const index = starts.findLastIndex((start) => start <= place);
       const isHead = place - (starts[index] ?? 0) < HEAD_BYTES;
-      const kept = ALL.filter((number) => number < index || (number > index && !isHead));
+      const kept = ALL.filter((number) => number !== index || isHead);
       return { file: bytes, kept, corrupt: RUNS - kept.length };
     },
 );
@@ -73,12 +97,13 @@ const cut = fc.tuple(share, fc.nat(5_000)).map(
     },
 );
 
-/** The numbers of later frames tell how many runs were in the zeroed part. */
+/** The number of the next record tells how many runs were in the zeroed part. */
 const zeroed = fc.tuple(fc.nat(10), fc.integer({ min: 1, max: 11 })).map(
   ([first, count]): Harm =>
     (bytes, starts) => {
-      const file = bytes.fill(0, starts[first], starts[Math.min(first + count, 11)]);
-      return { file, kept: ALL.slice(0, first), corrupt: RUNS - first };
+      const last = Math.min(first + count, 11);
+      const file = bytes.fill(0, starts[first], starts[last]);
+      return { file, kept: ALL.filter((number) => number < first || number >= last), corrupt: last - first };
     },
 );
 
@@ -92,43 +117,20 @@ const harms = fc.oneof(
 );
 
 describe('a file', () => {
-  const golden = (name: string): Buffer => readFileSync(join(root, `test/fixtures/spool/${name}.seg`));
   const one = ({ whole }: Process): void => void whole();
 
-  it.each(['.seg', '.a1.seg', '.a5.seg'])('of version 1 is delivered with the suffix %s', async (suffix) => {
-    const { disk, start, deliverRest, segments } = machine();
-    const first = await start({ reply: () => 'hold' });
-    first.whole();
-    first.exit();
-    const [path = ''] = segments();
-    disk.remove(path);
-    disk.plant(path.replace('.seg', suffix), golden('version-1'));
-    const last = await deliverRest();
-    const [merged] = last.service.arrivals('ask');
-
-    expect(last.stats()).toMatchObject({ recovered: 2, dropped: 0 });
-    expect(segments()).toEqual([]);
-    expect(merged?.fields).toMatchObject({ inputs: { question: 'wie groß?' }, outputs: { answer: 42 } });
-    expect(last.service.arrivals('model')[0]?.fields).toMatchObject({
-      outputs: { outputs: 1 },
-      error: 'Error: no\n    at x',
-      run_type: 'llm',
-    });
-  });
-
   it('with a valid checksum and a time that would break a request counts as damaged', async () => {
-    const bytes = golden('version-1');
-    bytes.write('"\r\n', bytes.indexOf('2026-11-20T07:22:40'));
-    const payload = bytes.subarray(16, 16 + bytes.readUInt32BE(8));
-    bytes.writeUInt32BE(crc32(payload, crc32(bytes.subarray(0, 12))), 12);
-    const { last } = await afterDamage(one, () => bytes);
-    expect(last.service.arrivals('ask über 😀').map(({ op }) => op)).not.toContain('post');
-    expect(last.stats().droppedByReason.corrupt).toBeGreaterThan(0);
+    const { last } = await afterDamage(one, (bytes) => {
+      changeRecord(bytes, 0, (_, payload) => void payload.write('"\r\n', payload.indexOf('"start_time":"') + 14));
+      return bytes;
+    });
+    expect(last.service.arrivals('run')).toEqual([]);
+    expect(last.stats()).toMatchObject({ recovered: 1, droppedByReason: { corrupt: 1 } });
   });
 
   it('of a later version is not changed, and one line reports it', async () => {
-    const later = golden('version-3');
-    const { path, disk, last, segments, deliverRest } = await afterDamage(one, () => later);
+    const { path, disk, last, segments, deliverRest } = await afterDamage(({ wholes }) => void wholes(2), laterVersion);
+    const later = disk.read(segments()[0] ?? '');
     for (const { lines, stats } of [last, await deliverRest(), await deliverRest()]) {
       expect(stats()).toMatchObject({ recovered: 0, sent: 1, dropped: 0 });
       expect(lines[0]).toContain('was written by a later version of runspan and is not read; upgrade');
@@ -143,8 +145,7 @@ describe('a file', () => {
       fc.asyncProperty(harms, async (harm) => {
         let expected = { kept: ALL, corrupt: 0 };
         const damage = (bytes: Buffer): Buffer => {
-          const starts: number[] = [];
-          for (let at = 0; at !== -1; at = bytes.indexOf(bytes.subarray(0, MAGIC_BYTES), at + 1)) starts.push(at);
+          const starts = recordStarts(bytes);
           expect(starts).toHaveLength(RUNS);
           const { file, ...rest } = harm(bytes, starts);
           expected = rest;
@@ -153,10 +154,9 @@ describe('a file', () => {
         const record = ({ whole }: Process): void => {
           for (const number of ALL) whole(`r${number}`, { inputs: { number, padding: '.'.repeat(number * 7) } });
         };
-        const { last, segments } = await afterDamage(record, damage);
-        const { stats, service, drops } = last;
+        const { last, segments, arrived } = await afterDamage(record, damage);
+        const { stats, drops } = last;
         const { kept, corrupt } = expected;
-        const arrived = service.requests.flatMap(({ arrivals }) => arrivals.filter(({ name }) => name !== 'last'));
 
         expect(arrived.map(({ fields }) => fields.inputs?.number)).toEqual(kept);
         expect(stats()).toMatchObject({ recovered: kept.length + corrupt, droppedByReason: { corrupt } });
@@ -166,6 +166,56 @@ describe('a file', () => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  it.each(['spill', 'write-ahead'] as const)(
+    'of %s with 20 flipped bits loses at most 20 of 200 runs, and counts each lost run once',
+    async (durability) => {
+      const flips = fc.array(fc.tuple(share, fc.nat(7)), { minLength: 20, maxLength: 20 });
+      const property = fc.asyncProperty(flips, async (places) => {
+        const harm = (bytes: Buffer): Buffer => flipApart(bytes, places);
+        const { last, arrived } = await afterDamage(({ wholes }) => void wholes(200), harm, durability);
+        const { stats, drops } = last;
+        const ended = arrived.filter(({ isEnded }) => isEnded);
+        expect(new Set(ended.map(({ id }) => id)).size).toBe(200 - drops.length);
+        expect(drops.length).toBeLessThanOrEqual(20);
+        expect(stats()).toMatchObject({ recovered: 200, droppedByReason: { corrupt: drops.length } });
+        expect(addsUp(stats())).toBe(true);
+      });
+      await fc.assert(property, { numRuns: 10 });
+    },
+  );
+
+  it('of a killed process loses at most the end of one of 100 runs if one bit is flipped', async () => {
+    await fc.assert(
+      fc.asyncProperty(share, fc.nat(7), async (at, bit) => {
+        const harm = (bytes: Buffer): Buffer => {
+          flip(bytes, at, bit);
+          return bytes;
+        };
+        const { last, arrived } = await afterDamage(({ wholes }) => void wholes(100), harm, 'write-ahead');
+        const { stats, drops } = last;
+        expect(new Set(arrived.map(({ id }) => id)).size).toBe(100);
+        expect(arrived.filter(({ isEnded }) => isEnded)).toHaveLength(100 - drops.length);
+        expect(stats()).toMatchObject({ created: 1, recovered: 100, droppedByReason: { corrupt: drops.length } });
+        expect(drops.length).toBeLessThanOrEqual(1);
+        expect(addsUp(stats())).toBe(true);
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  it('in which every record is damaged counts each of them once', async () => {
+    const everyPayload = (bytes: Buffer): Buffer => {
+      for (const start of recordStarts(bytes)) bytes.fill(0, start + 20, start + HEAD_BYTES + 20);
+      return bytes;
+    };
+    for (const runs of [1, 5]) {
+      const { stats, drops } = (await afterDamage(({ wholes }) => void wholes(runs), everyPayload)).last;
+      expect(stats()).toMatchObject({ created: 1, recovered: runs, sent: 1, droppedByReason: { corrupt: runs } });
+      expect(drops).toHaveLength(runs);
+      expect(addsUp(stats())).toBe(true);
+    }
   });
 
   it('that is damaged is set aside after its intact runs are delivered, and reported in one line', async () => {

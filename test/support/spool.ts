@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { onTestFinished } from 'vitest';
 import { Spool, type SpooledRecord, type SpoolOptions } from '#src/delivery/spool/spool.ts';
 import { ended, makeRun } from './encoded-run.ts';
@@ -76,4 +77,30 @@ export function drain(spool: Spool): number[] {
     spool.done(read.segment);
   }
   return numbers;
+}
+
+/** Size of the head of each record in a segment file. */
+export const HEAD_BYTES = 68;
+
+/** Where each record of an undamaged segment file starts. */
+export function recordStarts(file: Buffer): number[] {
+  const starts: number[] = [];
+  for (let at = 0; at < file.length; at += HEAD_BYTES + file.readUInt32BE(at + 20)) starts.push(at);
+  return starts;
+}
+
+/** Changes the record at `at`, and makes both of its checksums valid. */
+export function changeRecord(file: Buffer, at: number, change: (head: Buffer, payload: Buffer) => void): void {
+  const head = file.subarray(at, at + HEAD_BYTES);
+  const payload = file.subarray(at + HEAD_BYTES, at + HEAD_BYTES + head.readUInt32BE(20));
+  change(head, payload);
+  head.writeUInt32BE(crc32(payload), 60);
+  head.writeUInt32BE(crc32(head.subarray(0, 64)), 64);
+}
+
+/** Returns a segment file as a later version of the format. */
+export function laterVersion(file: Buffer): Buffer {
+  const later = Buffer.from(file);
+  for (const at of recordStarts(later)) changeRecord(later, at, (head) => head.writeUInt8(2, 8));
+  return later;
 }

@@ -62,6 +62,8 @@ export class OwnerFolder {
   readonly destinationHash: string;
   readonly destinationPath: string;
   readonly path: string;
+  /** The token of the segment files in this folder. */
+  readonly token: Buffer = nodeModule('node:crypto').randomBytes(8);
   readonly #name: string;
   readonly #wallMs: () => number;
   #ownerJson: Buffer | undefined;
@@ -72,7 +74,7 @@ export class OwnerFolder {
     this.destinationHash = destinationHash;
     this.destinationPath = join(this.spoolDir, FORMAT_FOLDER, destinationHash);
     this.#wallMs = wallMs;
-    this.#name = `${process.pid}-${Math.floor(wallMs()).toString(36)}-${nodeModule('node:crypto').randomBytes(8).toString('hex')}`;
+    this.#name = `${process.pid}-${Math.floor(wallMs()).toString(36)}-${this.token.toString('hex')}`;
     this.path = join(this.destinationPath, this.#name);
   }
 
@@ -89,7 +91,7 @@ export class OwnerFolder {
   }
 
   segmentPath(sequence: number): string {
-    return join(this.path, `${String(sequence).padStart(12, '0')}-${tokenOf(this.#name)}.seg`);
+    return join(this.path, `${String(sequence).padStart(12, '0')}-${this.token.toString('hex')}.seg`);
   }
 
   /** Updates the modification time of `owner.json`. Without heartbeats, other processes would take over the files. */
@@ -168,10 +170,16 @@ export function ownersIn(fs: SpoolFs, destinationPath: string, wallMs: number): 
     .map(({ name, path }) => ({ name, path, state: stateOf(fs, path, own, wallMs) }));
 }
 
+const SEGMENT_NAME = /^\d{12}-([0-9a-f]{16})\.seg$/;
+
 export function segmentsIn(fs: SpoolFs, folder: string): string[] {
   const names = ifExists(() => fs.readdirSync(folder)) ?? [];
-  // Version 0.1.0 added `.a1` to `.a5` to a file name if a process ended while delivering the file.
-  return names.filter((name) => /^\d{12}-[0-9a-f]{16}(?:\.a[1-9])?\.seg$/.test(name)).sort();
+  return names.filter((name) => SEGMENT_NAME.test(name)).sort();
+}
+
+/** Returns the token with which each record in a segment file starts. */
+export function segmentToken(path: string): Buffer {
+  return Buffer.from(SEGMENT_NAME.exec(basename(path))?.[1] ?? '', 'hex');
 }
 
 export function removeIfEmpty(fs: SpoolFs, folder: string): boolean {

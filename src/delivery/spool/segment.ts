@@ -2,6 +2,7 @@ import { ATTACHMENTS_MAX, type HeldAttachment, isAttachmentName, isMimeType } fr
 import { isBlob } from '../../payload/describe.ts';
 import { nodeModule } from '../../platform/node.ts';
 import { type EncodedRun, mainJson, parseMainJson } from '../../run/encoded-run.ts';
+import { segmentToken } from './directory.ts';
 import { readWhole, type SpoolFs } from './fs.ts';
 
 /** A complete run, the start of a run or the end of a run, as stored on disk. Secrets are already masked. */
@@ -29,7 +30,7 @@ export function readSegment(fs: SpoolFs, path: string): SegmentRecords | undefin
   const content = readWhole(fs, path, SEGMENT_BYTES_MAX);
   if (content === undefined) return undefined;
   const { bytes, modifiedAtMs } = content;
-  const { records, lostIds, isLaterVersion } = readFrames(bytes);
+  const { records, lostIds, isLaterVersion } = readFrames(bytes, segmentToken(path));
   const damagedRuns = lostIds.map((id) => ({ id, traceId: '', name: '' }));
   return { records, damagedRuns, isLaterVersion, bytes: bytes.length, modifiedAtMs };
 }
@@ -49,26 +50,27 @@ export class FrameBuffer {
   }
 
   /** Adds a record. Returns `false` if the record cannot be encoded or exceeds 64 MiB. */
-  add(record: SpooledRecord, ordinal: number): boolean {
+  add(record: SpooledRecord, place: FramePlace): boolean {
     try {
-      return this.#addFrame(record.run.id, ordinal, encodeRecord(record));
+      return this.#addFrame(record.run.id, place, encodeRecord(record));
     } catch {
       return false;
     }
   }
 
-  #addFrame(id: string, ordinal: number, sections: readonly (string | Uint8Array)[]): boolean {
+  #addFrame(id: string, place: FramePlace, sections: readonly (string | Uint8Array)[]): boolean {
     const start = this.#length;
-    this.#reserve(HEAD_BYTES);
-    this.#length += HEAD_BYTES;
-    for (const section of sections) this.#addSection(section);
     const payloadAt = start + HEAD_BYTES;
+    this.#reserve(HEAD_BYTES);
+    this.#length = payloadAt;
+    for (const section of sections) this.#addSection(section);
     const length = this.#length - payloadAt;
     if (length > PAYLOAD_BYTES_MAX) return false;
     const head = this.#bytes.subarray(start, payloadAt);
-    MAGIC.copy(head);
+    place.token.copy(head);
     head.writeUInt32BE(VERSION << 24, VERSION_AT);
-    head.writeUInt32BE(ordinal, ORDINAL_AT);
+    head.writeUInt32BE(place.fileBytes + start, OFFSET_AT);
+    head.writeUInt32BE(place.ordinal, ORDINAL_AT);
     head.writeUInt32BE(length, LENGTH_AT);
     head.write(id, ID_AT, PAYLOAD_CRC_AT - ID_AT, 'latin1');
     head.writeUInt32BE(crc32(this.#bytes.subarray(payloadAt, this.#length)), PAYLOAD_CRC_AT);
@@ -103,30 +105,43 @@ export class FrameBuffer {
 const INITIAL_BYTES = 64 * 1024;
 const KEPT_BYTES_MAX = 2 * 1024 * 1024;
 
+/** The place of a record in its segment file. */
+export interface FramePlace {
+  /** The token of the file, see `segmentToken`. */
+  readonly token: Buffer;
+  /** Number of records before this record. */
+  readonly ordinal: number;
+  /** Size of the file to which the buffer will be appended. */
+  readonly fileBytes: number;
+}
+
 /**
  * Format of a segment file. The file is a sequence of frames with one record each. Numbers are big-endian:
  *
- *     magic 4 | version 1 | zero 3 | ordinal 4 | payload length 4 | run id 36 | payload crc32 4 | head crc32 4 | payload …
+ *     token 8 | version 1 | zero 3 | offset 4 | ordinal 4 | payload length 4 | run id 36 | payload crc32 4 | head crc32 4
+ *     payload …
  *
- * The head has its own checksum. If only the payload is damaged, the run id and the next frame can still be read. If
- * the head is damaged, no further record is decoded. The rest of the file is only searched for intact heads, which show
- * how many records are lost. Later versions must keep this head, so that version 2 can tell later files from damaged
- * files.
+ * The token is random and part of the file's name, so damage to the file cannot change it. The offset is the position
+ * of the frame in the file. A frame starts where both are right. An attachment cannot imitate a frame: its author does
+ * not know the token, and in a copy of the file the offsets are wrong.
  *
- * In version 1, the head has 16 bytes: magic 4 | version 1 | zero 3 | payload length 4 | crc32 4. The checksum covers
- * the first 12 bytes and the payload.
+ * - If one bit of a head is flipped, it is flipped back.
+ * - If a head is damaged further, reading continues at the next frame. The ordinal of the next intact head shows how many
+ *   records are lost.
+ * - If only a payload is damaged, the head contains the id of the lost run.
+ *
+ * Later versions must keep this head, so that version 1 can tell later files from damaged files.
  */
-const MAGIC: Buffer = Buffer.from([0xff, 0x52, 0x53, 0x50]);
+const VERSION = 1;
 
-const VERSION = 2;
-
-const VERSION_AT = 4;
-const ORDINAL_AT = 8;
-const LENGTH_AT = 12;
-const ID_AT = 16;
-const PAYLOAD_CRC_AT = 52;
-const HEAD_CRC_AT = 56;
-const HEAD_BYTES = 60;
+const VERSION_AT = 8;
+const OFFSET_AT = 12;
+const ORDINAL_AT = 16;
+const LENGTH_AT = 20;
+const ID_AT = 24;
+const PAYLOAD_CRC_AT = 60;
+const HEAD_CRC_AT = 64;
+const HEAD_BYTES = 68;
 
 /** Size of a section's length field. A payload consists of sections, and each section starts with its length. */
 const LENGTH_BYTES = 4;
@@ -144,91 +159,75 @@ interface SegmentContent {
   readonly isLaterVersion: boolean;
 }
 
-/** Reads all records in a file. Never throws, even if the file is damaged. */
-function readFrames(file: Buffer): SegmentContent {
-  if (file[VERSION_AT] === 1 && hasMagic(file, 0)) return readVersion1(file);
+/** Reads all intact records in a file. Never throws, even if the file is damaged. */
+function readFrames(file: Buffer, token: Buffer): SegmentContent {
   const records: SpooledRecord[] = [];
   const lostIds: string[] = [];
-  let at = 0;
-  for (let ordinal = 0; at < file.length; ordinal++) {
-    const head = headAt(file, at);
+  for (let at = 0; at < file.length; ) {
+    const head = headAt(file, at, token);
     if (head === undefined) {
-      lostIds.push(...lostIn(file.subarray(at), ordinal));
-      break;
+      const next = nextFrame(file, at + 1, token);
+      // Zeros at the end of a file, for example after a power failure, do not count as a lost record.
+      if (at === 0 || next < file.length || file.subarray(at).some((byte) => byte !== 0)) lostIds.push('');
+      at = next;
+      continue;
     }
     if (head.version !== VERSION) return { records: [], lostIds: [], isLaterVersion: true };
-    const payload = file.subarray(at + HEAD_BYTES, at + HEAD_BYTES + head.length);
+    while (records.length + lostIds.length < head.ordinal) lostIds.push('');
+    const payload = file.subarray(at + HEAD_BYTES, head.end);
     const record = crc32(payload) === head.payloadCrc ? decodeRecord(payload) : undefined;
     if (record === undefined) lostIds.push(head.id);
     else records.push(record);
-    at += HEAD_BYTES + head.length;
+    at = head.end;
   }
   return { records, lostIds, isLaterVersion: false };
 }
 
-interface Head {
-  readonly version: number;
-  readonly ordinal: number;
-  readonly length: number;
-  readonly id: string;
-  readonly payloadCrc: number;
-}
-
-function headAt(file: Buffer, at: number): Head | undefined {
-  if (file.length - at < HEAD_BYTES || !hasMagic(file, at)) return undefined;
-  const head = file.subarray(at, at + HEAD_BYTES);
-  if (crc32(head.subarray(0, HEAD_CRC_AT)) !== head.readUInt32BE(HEAD_CRC_AT)) return undefined;
+/** Reads the head of a frame. Returns `undefined` if no frame starts at `at`, or if the head is damaged beyond repair. */
+function headAt(file: Buffer, at: number, token: Buffer) {
+  const head = Buffer.from(file.subarray(at, at + HEAD_BYTES));
+  if (head.length < HEAD_BYTES || !repair(head) || !isFrame(head, at, token)) return undefined;
   return {
     version: head[VERSION_AT] as number,
-    ordinal: head.readUInt32BE(ORDINAL_AT),
-    length: head.readUInt32BE(LENGTH_AT),
+    // Each earlier frame has at least `HEAD_BYTES` bytes.
+    ordinal: Math.min(head.readUInt32BE(ORDINAL_AT), at / HEAD_BYTES),
     id: head.toString('latin1', ID_AT, PAYLOAD_CRC_AT),
     payloadCrc: head.readUInt32BE(PAYLOAD_CRC_AT),
+    /** End of the frame in the file. */
+    end: at + HEAD_BYTES + head.readUInt32BE(LENGTH_AT),
   };
 }
 
 /**
- * Returns the run ids of the records in the damaged rest of a file. `ordinal` is the position of the first lost record.
- * Later records are counted but not read, because a payload may contain bytes that look like a record.
+ * Flips back a flipped bit: with it, the checksum matches. Heads with valid checksums differ in at least five bits, so a
+ * wrong bit can be flipped only in a head with four or more flipped bits.
  */
-function lostIn(rest: Buffer, ordinal: number): string[] {
-  const ids: string[] = [];
-  for (let at = rest.indexOf(MAGIC); at !== -1; at = rest.indexOf(MAGIC, at + 1)) {
-    const head = headAt(rest, at);
-    const index = head === undefined ? -1 : head.ordinal - ordinal;
-    // Each record has at least `HEAD_BYTES` bytes, so a head with a higher index is part of a payload.
-    if (head === undefined || index < ids.length || index > at / HEAD_BYTES) continue;
-    while (ids.length < index) ids.push('');
-    ids.push(head.id);
+function repair(head: Buffer): boolean {
+  const isIntact = (): boolean => crc32(head.subarray(0, HEAD_CRC_AT)) === head.readUInt32BE(HEAD_CRC_AT);
+  const flip = (bit: number): number => head.writeUInt8(head.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
+  if (isIntact()) return true;
+  for (let bit = 0; bit < 8 * HEAD_BYTES; bit++) {
+    flip(bit);
+    if (isIntact()) return true;
+    flip(bit);
   }
-  // Zeros at the end of a file, for example after a power failure, do not count as a lost record. If no record was
-  // readable, at least one record counts as lost.
-  const isPadding = ordinal > 0 && rest.every((byte) => byte === 0);
-  return ids.length > 0 || isPadding ? ids : [''];
+  return false;
 }
 
-function readVersion1(file: Buffer): SegmentContent {
-  const records: SpooledRecord[] = [];
-  const lostIds: string[] = [];
-  let at = 0;
-  while (file.length - at >= 16 && hasMagic(file, at)) {
-    const payload = file.subarray(at + 16, at + 16 + file.readUInt32BE(at + 8));
-    if (crc32(payload, crc32(file.subarray(at, at + 12))) !== file.readUInt32BE(at + 12)) break;
-    const record = decodeRecord(payload);
-    if (record === undefined) lostIds.push('');
-    else records.push(record);
-    at += 16 + payload.length;
+function isFrame(frame: Buffer, at: number, token: Buffer): boolean {
+  return token.equals(frame.subarray(0, token.length)) && frame.readUInt32BE(OFFSET_AT) === at;
+}
+
+/** Returns the start of the next frame, or the end of the file. */
+function nextFrame(file: Buffer, from: number, token: Buffer): number {
+  for (let at = file.indexOf(token, from); at !== -1; at = file.indexOf(token, at + 1)) {
+    if (file.length >= at + ORDINAL_AT && isFrame(file.subarray(at), at, token)) return at;
   }
-  if (at < file.length) lostIds.push(...lostIn(file.subarray(at), records.length + lostIds.length));
-  return { records, lostIds, isLaterVersion: false };
+  return file.length;
 }
 
-function crc32(bytes: Uint8Array, initial = 0): number {
-  return nodeModule('node:zlib').crc32(bytes, initial);
-}
-
-function hasMagic(file: Buffer, at: number): boolean {
-  return MAGIC.compare(file, at, at + MAGIC.length) === 0;
+function crc32(bytes: Uint8Array): number {
+  return nodeModule('node:zlib').crc32(bytes);
 }
 
 function sectionsOf(payload: Buffer): Uint8Array[] {

@@ -173,8 +173,10 @@ export class Spool {
   }
 
   #append(record: SpooledRecord): StoredSegment | undefined {
+    const { token } = this.#folder;
+    const place = { token, ordinal: this.#open?.appended ?? 0, fileBytes: this.#open?.bytes ?? 0 };
     frames.clear();
-    if (!frames.add(record, this.#open?.appended ?? 0) || !this.#hasRoom(frames.length)) return undefined;
+    if (!frames.add(record, place) || !this.#hasRoom(frames.length)) return undefined;
     this.#open ??= this.#segments.create();
     const segment = this.#open;
     try {
@@ -202,9 +204,11 @@ export class Spool {
   }
 
   #writeAll(records: readonly SpooledRecord[], segment: StoredSegment): boolean {
+    const { token } = this.#folder;
     frames.clear();
     for (const [ordinal, record] of records.entries()) {
-      if (!frames.add(record, ordinal) || !this.#hasRoom(frames.length)) return false;
+      const place = { token, ordinal, fileBytes: segment.bytes };
+      if (!frames.add(record, place) || !this.#hasRoom(frames.length)) return false;
       if (segment.bytes + frames.length > SEGMENT_BYTES_MAX) return false;
       if (frames.length < CHUNK_BYTES && ordinal < records.length - 1) continue;
       this.#segments.append(segment, frames.bytes);

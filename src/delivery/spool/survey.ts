@@ -60,10 +60,8 @@ export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: strin
     for (const file of segmentsIn(fs, bad)) {
       const path = join(bad, file);
       const { records, damagedRuns } = readSegment(fs, path) ?? { records: [], damagedRuns: [] };
-      // The readable records of a damaged file were already delivered. Version 0.1.0 also moved a file to `bad` if five
-      // processes had ended while delivering the file.
-      const isUndelivered = damagedRuns.length === 0 || file.endsWith('.a5.seg');
-      if (records.length === 0 || !isUndelivered) continue;
+      // The readable records of a damaged file were already delivered.
+      if (records.length === 0 || damagedRuns.length > 0) continue;
       owner.make();
       fs.utimesSync(path, wallMs / 1_000, wallMs / 1_000);
       fs.renameSync(path, join(owner.path, file));
