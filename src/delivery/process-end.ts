@@ -24,20 +24,27 @@ const FLUSHES_MAX = 3;
  */
 const CONTINUED_IDLE_MS = 10;
 
+/**
+ * Idle time of the event loop at the end of the last flush of any exporter. The time in which one exporter waits for
+ * another must not count. Otherwise, two exporters whose flushes end at different times would give each other the full
+ * time limit again, and the process would never end.
+ */
+let flushedIdleMs = Number.NEGATIVE_INFINITY;
+
 /** Limits how long an exporter's flushes delay the end of the process. */
 class Allowance {
   readonly limitMs: number;
-  #leftMs = 0;
+  #leftMs: number;
   #flushes = 0;
-  #idleMs = Number.NEGATIVE_INFINITY;
 
   constructor(limitMs: number) {
     this.limitMs = limitMs;
+    this.#leftMs = limitMs;
   }
 
   async flush(exporter: EndingExporter): Promise<void> {
     if (exporter.isSettled) return;
-    if (idleMs() - this.#idleMs > CONTINUED_IDLE_MS) {
+    if (idleMs() - flushedIdleMs > CONTINUED_IDLE_MS) {
       this.#leftMs = this.limitMs;
       this.#flushes = 0;
     }
@@ -47,7 +54,7 @@ class Allowance {
     const { ok } = await exporter.finish({ timeoutMs: this.#leftMs });
     // A failed flush is not repeated.
     this.#leftMs = ok ? Math.max(0, this.#leftMs - (monotonicNowMs() - startedAtMs)) : 0;
-    this.#idleMs = idleMs();
+    flushedIdleMs = idleMs();
   }
 }
 

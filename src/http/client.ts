@@ -146,7 +146,7 @@ export class HttpClient implements Transport {
   }
 
   #connect(): Promise<Dispatcher> {
-    this.#pool = createConnections(this.#options);
+    this.#pool = withoutTracing(() => createConnections(this.#options));
     this.#pool.catch(() => {
       this.#pool = undefined;
     });

@@ -2,6 +2,7 @@ import { type Context, type Span, trace } from '@opentelemetry/api';
 import { guard, reportFailure } from '../base/guard.ts';
 import { SPAN_RECORDER } from '../base/shared.ts';
 import type { Checks } from '../config/checker.ts';
+import { isOwnWork } from '../platform/suppress-tracing.ts';
 import { contextOfRoot, enteredContext, innermostContext, type RunContext, sinkOf } from '../run/context.ts';
 import type { Project } from '../run/encoded-run.ts';
 import { commonChecks, type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
@@ -84,7 +85,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   onStart(span: SpanLike, parentContext: Context): void {
-    if (this.#shutdown !== undefined) return;
+    if (this.#shutdown !== undefined || isOwnWork()) return;
     try {
       this.#start(span, parentContext);
     } catch (thrown) {

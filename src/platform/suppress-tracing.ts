@@ -1,3 +1,5 @@
+import { shared } from '../base/shared.ts';
+
 /** The methods of OpenTelemetry's context manager that this file uses. */
 interface ContextManager {
   active(): { setValue(key: symbol, value: unknown): object };
@@ -23,8 +25,30 @@ interface SentryScope {
   setSDKProcessingMetadata?(metadata: object): void;
 }
 
-/** Calls `fn` with OpenTelemetry and Sentry tracing suppressed. Used for the library's own requests. */
+const ownWork = shared('ownWork', () => ({ depth: 0 }));
+
+/** Whether the library's own work is on the call stack. A span or run that starts now is not the application's. */
+export function isOwnWork(): boolean {
+  return ownWork.depth > 0;
+}
+
+/**
+ * Calls `fn`, which is the library's own work, for example a request or a write to disk. OpenTelemetry and Sentry record
+ * nothing of `fn`, nor of the asynchronous work that `fn` starts. Runs and spans that start before `fn` returns are also
+ * not recorded as runs, even if OpenTelemetry has no context manager and cannot suppress them. Otherwise, writing the
+ * run of a traced file operation to disk would start the next run, without end.
+ */
 export function withoutTracing<Result>(fn: () => Result): Result {
+  ownWork.depth++;
+  try {
+    return suppressed(fn);
+  } finally {
+    ownWork.depth--;
+  }
+}
+
+/** Calls `fn` in a context in which OpenTelemetry and Sentry record nothing. */
+export function suppressed<Result>(fn: () => Result): Result {
   const manager = (globalThis as { [OPENTELEMETRY]?: { context?: ContextManager } })[OPENTELEMETRY]?.context;
   if (manager === undefined) return withoutSentry(fn);
   return manager.with(manager.active().setValue(SUPPRESS_TRACING, true), () => withoutSentry(fn));

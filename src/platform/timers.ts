@@ -1,4 +1,5 @@
 import { AsyncResource, clearTimeout, setImmediate, setTimeout } from './node.ts';
+import { suppressed } from './suppress-tracing.ts';
 
 // Saves the clock functions at load time, so that an application's fake timers do not affect the library.
 export const wallNowMs: () => number = Date.now;
@@ -20,27 +21,28 @@ for (const key of Object.getOwnPropertySymbols(root)) {
 export const DELAY_MAX_MS: number = 2 ** 31 - 1;
 
 /**
- * Calls a function outside any async context. Delivery often starts inside an application's call. In the call's async
- * context, delivery requests would be traced, and the call's data would stay in memory.
+ * Calls a function outside any async context, with tracing suppressed. Delivery often starts inside an application's
+ * call. In the call's async context, the call's data would stay in memory. Delivery's background work starts here or in
+ * one of the timers below, so other tracers record none of its requests, files and modules.
  */
 export function outside<Result, Args extends unknown[]>(fn: (...args: Args) => Result, ...args: Args): Result {
-  return root.runInAsyncScope(fn, undefined, ...args);
+  return root.runInAsyncScope(suppressed<Result>, undefined, () => fn(...args));
 }
 
 /**
- * Like `setTimeout`, but outside any async context. The timer keeps the process alive until `unref` is called. A
+ * Like `setTimeout`, but the callback runs as in `outside`. The timer keeps the process alive until `unref` is called. A
  * negative `ms` counts as 0, because Node 24 warns about negative delays.
  */
 export function setTimer(callback: () => void, ms: number): NodeJS.Timeout {
-  return root.runInAsyncScope(setTimeout<[]>, undefined, callback, Math.max(0, ms));
+  return outside(() => setTimeout(callback, Math.max(0, ms)));
 }
 
 /**
- * Like `setImmediate`, but outside any async context. The process stays alive until the callback has run, unless
+ * Like `setImmediate`, but the callback runs as in `outside`. The process stays alive until the callback has run, unless
  * `unref` is called.
  */
 export function setSoon(callback: () => void): NodeJS.Immediate {
-  return root.runInAsyncScope(setImmediate<[]>, undefined, callback);
+  return outside(() => setImmediate(callback));
 }
 
 export function delay(ms: number, signal: AbortSignal | undefined, holdsProcess = false): Promise<void> {

@@ -2,7 +2,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { SPAN_RECORDER } from '../base/shared.ts';
 import { fieldsOf } from '../payload/fields.ts';
 import { nodeModule } from '../platform/node.ts';
-import { OPENTELEMETRY } from '../platform/suppress-tracing.ts';
+import { OPENTELEMETRY, withoutTracing } from '../platform/suppress-tracing.ts';
 import type { Instrumentation, ModuleHooks, ModuleLoader } from './module-hooks.ts';
 import { watchProperty } from './watch-property.ts';
 
@@ -30,9 +30,9 @@ function addProcessor(provider: object): void {
   const { _spanProcessors: processors } = fieldsOf(activeSpanProcessor);
   if (Array.isArray(processors)) {
     // The `RunSpanProcessor` must be first in the list, because some processors change the attributes of ended spans.
-    if (!processors.some(isOurs)) processors.unshift(createProcessor());
+    if (!processors.some(isOurs)) processors.unshift(withoutTracing(createProcessor));
   } else if (typeof addSpanProcessor === 'function') {
-    Reflect.apply(addSpanProcessor, provider, [createProcessor()]);
+    Reflect.apply(addSpanProcessor, provider, [withoutTracing(createProcessor)]);
   } else {
     diagnostics.debug(`${PLACE}: the tracer provider has no list of span processors, so its spans are not recorded.`);
   }

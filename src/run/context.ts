@@ -3,6 +3,7 @@ import { guard } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
 import { callReplacementsBy } from '../payload/redaction/redact.ts';
 import { createStorage } from '../platform/node.ts';
+import { isOwnWork } from '../platform/suppress-tracing.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
 import { withMetadata, withTags } from './fields.ts';
 import type { RunType } from './record.ts';
@@ -148,7 +149,7 @@ function ownerOf(context: RunContext): RunOwner | undefined {
 }
 
 export function sinkOf(parent: RunContext | undefined): RunSink | undefined {
-  if (parent === undefined) return currentSink();
+  if (parent === undefined || isOwnWork()) return currentSink();
   if (parent.exporter !== undefined) return parent.exporter;
   const owner = ownerOf(parent);
   return owner === undefined ? currentSink() : owner.sink;

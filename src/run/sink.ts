@@ -1,5 +1,6 @@
 import { shared } from '../base/shared.ts';
 import type { PayloadRules } from '../payload/truncate.ts';
+import { isOwnWork } from '../platform/suppress-tracing.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
 import type { RunHooks } from './hooks.ts';
 
@@ -122,8 +123,12 @@ export function preloadDelivery(): void {
   state.preload();
 }
 
-/** Returns the sink for new traces, or undefined while tracing is off. */
+/**
+ * Returns the sink for new traces. Returns undefined while tracing is off and during the library's own work, which may
+ * be to create this sink.
+ */
 export function currentSink(): RunSink | undefined {
+  if (isOwnWork()) return undefined;
   if (state.overrides.length > 0) return state.overrides.at(-1);
   if (state.installed === undefined && state.create !== undefined) state.installed = { sink: state.create() };
   return state.installed?.sink;

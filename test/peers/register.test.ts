@@ -181,6 +181,27 @@ test('a failed run of an agent of OpenAI ends its trace with the error, unless t
   ]);
 });
 
+test('above 10,000 open spans of the agents of OpenAI, the run of the oldest open span ends as interrupted', async () => {
+  const imports = `import { createCustomSpan, setTraceProcessors, withTrace } from '@openai/agents';`;
+  const main = `
+    setTraceProcessors([]);
+    await withTrace('oldest', async () => {
+      const spans = Array.from({ length: 10_000 }, (_, index) => createCustomSpan({ data: { name: 'step ' + index } }));
+      for (const span of spans) span.start();
+      for (const span of spans) span.end();
+    });
+    await (await import('${import.meta.resolve('runspan')}')).flush({ timeoutMs: 20_000 });`;
+  const cwd = fileURLToPath(new URL('./agents/', import.meta.url));
+  // The exporter warns about the number of open runs.
+  const { runs } = await run([imports, main], { RUNSPAN_LOG: 'error' }, 'module', cwd);
+  expect(runs).toHaveLength(10_001);
+  expect(runs.filter(({ end_time }) => end_time === undefined)).toEqual([]);
+  const failed = runs.filter(({ error }) => error !== undefined);
+  expect(failed.map(({ name, error, extra }) => [name, error, extra?.metadata?.end_reason])).toEqual([
+    ['oldest', 'Interrupted: 10000 other spans are open', 'interrupted'],
+  ]);
+});
+
 describe('in a span of OpenTelemetry', () => {
   const inSpan = `
     const body = JSON.stringify({ model: 'small', messages: [{ role: 'user', content: 'Tea' }] });

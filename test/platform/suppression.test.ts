@@ -2,7 +2,8 @@ import { context, ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { withoutTracing } from '#src/platform/suppress-tracing.ts';
+import { isOwnWork, withoutTracing } from '#src/platform/suppress-tracing.ts';
+import { outside, setSoon, setTimer } from '#src/platform/timers.ts';
 
 /** Installs OpenTelemetry until the test has finished, and returns the names of exported spans. */
 function openTelemetry() {
@@ -38,6 +39,17 @@ describe('withoutTracing', () => {
     expect(active).toBe(span);
   });
 
+  test('marks the work of the library until the function returns', () => {
+    const marks = withoutTracing(() => [isOwnWork(), withoutTracing(isOwnWork), isOwnWork()]);
+    expect([...marks, isOwnWork()]).toEqual([true, true, true, false]);
+    expect(() =>
+      withoutTracing(() => {
+        throw new Error('mine');
+      }),
+    ).toThrow();
+    expect(isOwnWork()).toBe(false);
+  });
+
   test('returns the result of the function, and throws its error', () => {
     openTelemetry();
     const error = new Error('mine');
@@ -48,4 +60,24 @@ describe('withoutTracing', () => {
       }),
     ).toThrow(error);
   });
+});
+
+test('the timers of the library and `outside` start work in which no spans are recorded', async () => {
+  const { tracer, names } = openTelemetry();
+  const span = tracer.startSpan('request');
+  await context.with(trace.setSpan(ROOT_CONTEXT, span), async () => {
+    outside(() => tracer.startSpan('outside').end());
+    await new Promise<void>((resolve) => {
+      setTimer(() => {
+        tracer.startSpan('in a timer').end();
+        setSoon(async () => {
+          await Promise.resolve();
+          tracer.startSpan('after a promise').end();
+          resolve();
+        });
+      }, 1);
+    });
+    tracer.startSpan('of the application').end();
+  });
+  expect(names()).toEqual(['of the application']);
 });

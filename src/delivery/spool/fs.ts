@@ -1,16 +1,27 @@
 import { dirname, join, resolve } from 'node:path';
 import { nodeModule } from '../../platform/node.ts';
-
-const fs: typeof import('node:fs') = nodeModule('node:fs');
+import { withoutTracing } from '../../platform/suppress-tracing.ts';
 
 /** File-system functions. Tests replace these functions to simulate errors. */
-export type SpoolFs = typeof fs;
+export type SpoolFs = typeof import('node:fs');
 
-export const systemFs: SpoolFs = fs;
+let loaded: SpoolFs | undefined;
 
-const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDONLY, O_WRONLY } = fs.constants;
+/**
+ * Node's functions. Other tracers do not record the calls, which are often made in an application's call. `node:fs` is
+ * loaded for the first call, because loading it activates OpenTelemetry's instrumentation of the module.
+ */
+export const systemFs: SpoolFs = new Proxy({} as SpoolFs, {
+  get(_, name) {
+    loaded ??= nodeModule('node:fs');
+    const member: unknown = Reflect.get(loaded, name);
+    if (typeof member !== 'function') return member;
+    return (...args: unknown[]) => withoutTracing(() => Reflect.apply(member, loaded, args));
+  },
+});
 
 export function createFile(fs: SpoolFs, path: string): number {
+  const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_WRONLY } = systemFs.constants;
   return fs.openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
 }
 
@@ -44,6 +55,7 @@ export function readWhole(
   bytesMax: number,
 ): { bytes: Buffer; modifiedAtMs: number } | undefined {
   if (!fs.lstatSync(path).isFile()) return undefined;
+  const { O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDONLY } = systemFs.constants;
   // Without `O_NONBLOCK`, opening a pipe that has no writer would block the process.
   const fd = fs.openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   try {
@@ -123,7 +135,7 @@ export function spoolFolder(path: string = defaultSpoolDir()): string {
 export function defaultSpoolDir(): string {
   // Many users in containers and many service accounts have no home folder.
   const { homedir, tmpdir } = nodeModule('node:os');
-  const home = ignoreErrors(() => (fs.statSync(homedir()).isDirectory() ? homedir() : undefined));
+  const home = ignoreErrors(() => (systemFs.statSync(homedir()).isDirectory() ? homedir() : undefined));
   return home === undefined ? join(tmpdir(), 'runspan-spool') : join(home, '.runspan', 'spool');
 }
 

@@ -43,7 +43,8 @@ test('delivers runs to a service without multipart', async () => {
   const server = require('node:http').createServer((request, response) => {
     paths.push(request.url);
     request.resume();
-    response.writeHead(request.url === '/runs' ? 202 : 404).end('{}');
+    // `POST /runs` and `PATCH /runs/{id}`.
+    response.writeHead(/^\/runs(\/[0-9a-f-]{36})?$/.test(request.url) ? 202 : 404).end('{}');
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   const exporter = createExporter({ endpoint: `http://127.0.0.1:${server.address().port}` });

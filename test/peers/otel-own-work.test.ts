@@ -1,0 +1,97 @@
+// All instrumentations of OpenTelemetry record a program, also its files, DNS lookups and connections. The work of
+// runspan in the same process must not be among the recorded.
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '../support/folders.ts';
+import { ingestServer } from '../support/ingest-server.ts';
+import { runNames } from '../support/multipart-reader.ts';
+import { moduleText, startProgram } from '../support/program.ts';
+import { laterNode } from './later-node.ts';
+
+const file = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
+const sdk = ['--import', file('otel-own-work-sdk.mjs')];
+const register = ['--import', 'runspan/register'];
+
+interface Printed {
+  /** Names of all spans, sorted. */
+  readonly spans: readonly string[];
+  /** Time from the last work of the program to the end of the process. */
+  readonly lingerMs: number;
+}
+
+/** How long the exporter may hold a finished program: the default of `limits.exitFlushMs`. */
+const EXIT_FLUSH_MS = 2_000;
+
+const start = async (args: readonly string[], env?: Readonly<Record<string, string>>): Promise<string> => {
+  const { code, signal, stdout, stderr } = await startProgram([laterNode(), ...args], env).ended;
+  expect({ code, signal, stderr }).toEqual({ code: 0, signal: null, stderr: '' });
+  return stdout;
+};
+
+/** Runs a program that sends its runs to a service. `<service>` in `env` stands for the address of the service. */
+async function traced(args: readonly string[], env: Readonly<Record<string, string>>) {
+  const service = await ingestServer();
+  const home = temporaryFolder();
+  onTestFinished(async () => {
+    await service.close();
+    home.remove();
+  });
+  // By name, so that the exporter looks up the host.
+  const url = service.url.replace('127.0.0.1', 'localhost');
+  const given = Object.entries({ RUNSPAN_ENDPOINT: '<service>', ...env });
+  const variables = Object.fromEntries(given.map(([name, value]) => [name, value.replace('<service>', url)]));
+  const stdout = await start(args, { HOME: home.path, ...variables });
+  const runs = service.received.filter(({ path }) => path === '/runs/multipart').flatMap(runNames);
+  return { stdout, runs: runs.sort(), exporters: service.infos };
+}
+
+describe('with all instrumentations', () => {
+  const program = file('otel-own-work-program.mjs');
+  let bare: Printed;
+
+  beforeAll(async () => {
+    bare = JSON.parse(await start([...sdk, program]));
+  });
+
+  test('the program has spans of its files, DNS lookups, connections and requests', () => {
+    const names = ['GET', 'dns.lookup', 'fs existsSync', 'fs readFile', 'fs stat', 'tcp.connect', 'work'];
+    expect(bare.spans).toEqual(expect.arrayContaining(names));
+  });
+
+  describe.each(['memory', 'spill', 'write-ahead'])('and the durability %s', (durability) => {
+    test.each([
+      ['RunSpanProcessor', sdk, 'ours'],
+      ['runspan/register before the SDK', [...register, ...sdk], ''],
+      ['runspan/register after the SDK', [...sdk, ...register], ''],
+    ])(
+      '%s records the spans that exist without it, with one exporter, and holds the process no longer than its flush',
+      async (_, before, processor) => {
+        const env = { RUNSPAN_DURABILITY: durability, PROCESSOR: processor };
+        const { stdout, runs, exporters } = await traced([...before, program], env);
+        const { spans, lingerMs }: Printed = JSON.parse(stdout);
+        expect(spans).toEqual(bare.spans);
+        // The run of a request is named after its URL.
+        expect(runs.map((name) => name.replace(/^GET .*/, 'GET'))).toEqual(bare.spans);
+        expect(exporters).toBe(1);
+        expect(lingerMs).toBeLessThan(bare.lingerMs + EXIT_FLUSH_MS);
+      },
+    );
+  });
+});
+
+test('a program with the SDK of auto-instrumentations-node and runspan/register ends, and has its spans once', async () => {
+  const require = createRequire(new URL('./otel-3/package.json', import.meta.url));
+  const instrumented = ['--require', require.resolve('@opentelemetry/auto-instrumentations-node/register')];
+  const code = `
+    import { createRequire } from 'node:module';
+    createRequire(import.meta.url)('fs').existsSync('/');
+    setTimeout(() => {}, 500);`;
+  const { runs, exporters } = await traced([...instrumented, ...register, ...moduleText(code)], {
+    OTEL_NODE_ENABLED_INSTRUMENTATIONS: 'fs,http',
+    OTEL_NODE_RESOURCE_DETECTORS: 'none',
+    OTEL_EXPORTER_OTLP_ENDPOINT: '<service>',
+  });
+  expect(runs).toEqual(['fs existsSync']);
+  expect(exporters).toBe(1);
+});
