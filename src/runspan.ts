@@ -9,6 +9,7 @@ import { preloadIfConfigured } from './delivery/create-exporter.ts';
 import { type Stats, totalStats } from './delivery/ledger.ts';
 import { ProcessExporters } from './delivery/process-exporters.ts';
 import { flushedAfter } from './instrument/with-flush.ts';
+import { withoutTracing } from './platform/suppress-tracing.ts';
 import { untraced } from './run/context.ts';
 import {
   type FlushLimit,
@@ -41,8 +42,8 @@ const offExporter: Exporter = { ...noopSink, stats: () => totalStats(), ready: (
 const all: ProcessExporters = shared('exporters', () => new ProcessExporters());
 
 // Calls the log function with tracing off, because a traced log function could log in an endless loop. If there are no
-// exporters, no run is recorded and the log function is called directly.
-diagnostics.callBy((call) => (all.isEmpty ? call() : untraced(call)));
+// exporters, no run is recorded.
+diagnostics.callBy((call) => withoutTracing(() => (all.isEmpty ? call() : untraced(call))));
 
 registerSinkFactory(() => all.configure(undefined));
 registerPreload(preloadIfConfigured);
@@ -72,6 +73,14 @@ export function configure(options?: ConfigureOptions): Exporter {
  */
 export function createExporter(options?: ConfigureOptions): Exporter {
   return all.create(options) ?? offExporter;
+}
+
+/**
+ * @internal Like `createExporter`, but all callers with the same key share one exporter. After the returned sink has
+ *   been garbage-collected, the exporter delivers its remaining runs and then closes.
+ */
+export function shareExporter(key: unknown, options: ConfigureOptions): RunSink {
+  return all.share(key, options) ?? noopSink;
 }
 
 /**

@@ -1,11 +1,19 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { type ConfigureOptions, resolveSettings } from '../config/options.ts';
+import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { projectText } from '../run/encoded-run.ts';
-import type { FlushLimit, FlushResult } from '../run/sink.ts';
+import type { FlushLimit, FlushResult, RunSink } from '../run/sink.ts';
 import { exporterFor, preloadSoon, renewKey } from './create-exporter.ts';
 import type { Exporter } from './exporter.ts';
 import { Ledger, type Stats, totalStats } from './ledger.ts';
+
+/** An exporter that several callers share. */
+interface SharedExporter {
+  readonly key: unknown;
+  readonly exporter: Exporter;
+  readonly sink: WeakRef<RunSink>;
+}
 
 export class ProcessExporters {
   readonly #open = new Set<Exporter>();
@@ -24,6 +32,13 @@ export class ProcessExporters {
    */
   readonly #successive = new Set<Exporter>();
   #configured: Exporter | undefined;
+
+  readonly #shared = new Map<unknown, SharedExporter>();
+  /** Runs keep a reference to their sink. Without the sink, no run can start or end. */
+  readonly #unused = new FinalizationRegistry<SharedExporter>((unused) => {
+    if (this.#shared.get(unused.key) === unused) this.#shared.delete(unused.key);
+    unused.exporter.retire();
+  });
 
   get hasOpenRuns(): boolean {
     return [...this.#ledgers].some(({ counts }) => counts.open > 0);
@@ -44,6 +59,23 @@ export class ProcessExporters {
     return this.#build(options, false);
   }
 
+  /**
+   * Returns a sink for the exporter of all callers with the same key, and creates the exporter if necessary. After the
+   * sink has been garbage-collected, the exporter delivers its remaining runs and then closes.
+   */
+  share(key: unknown, options: ConfigureOptions): RunSink | undefined {
+    const known = this.#shared.get(key);
+    const knownSink = known?.exporter.isClosing === false ? known.sink.deref() : undefined;
+    if (knownSink !== undefined) return knownSink;
+    const exporter = this.#build(options, false);
+    if (exporter === undefined) return undefined;
+    const sink = sinkOf(exporter);
+    const entry: SharedExporter = { key, exporter, sink: new WeakRef(sink) };
+    this.#shared.set(key, entry);
+    this.#unused.register(sink, entry);
+    return sink;
+  }
+
   flush(limit: FlushLimit | undefined): Promise<FlushResult> {
     return together([...this.#open].map((exporter) => exporter.flush(limit)));
   }
@@ -60,6 +92,11 @@ export class ProcessExporters {
   }
 
   #build(options: ConfigureOptions | undefined, isForProcess: boolean): Exporter | undefined {
+    return withoutTracing(() => this.#make(options, isForProcess));
+  }
+
+  /** Called only by `#build`, because a tracer that records this work would create the next exporter. */
+  #make(options: ConfigureOptions | undefined, isForProcess: boolean): Exporter | undefined {
     // Getters in the options object may throw.
     const settings = guard('configure', () => resolveSettings(options, isForProcess));
     if (settings === undefined) {
@@ -83,6 +120,19 @@ export class ProcessExporters {
     this.#successive.add(exporter);
     return exporter;
   }
+}
+
+/** Returns a sink that the exporter does not reference. */
+function sinkOf(exporter: Exporter): RunSink {
+  const { capture, flush, close } = exporter;
+  return {
+    capture,
+    flush,
+    close,
+    start: (run) => exporter.start(run),
+    end: (run) => exporter.end(run),
+    skip: () => exporter.skip(),
+  };
 }
 
 async function together(results: readonly Promise<FlushResult>[]): Promise<FlushResult> {

@@ -2,14 +2,22 @@ import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { RunspanError } from '../base/errors.ts';
 import { guard } from '../base/guard.ts';
-import { env, hasServiceVariable, LANGSMITH_DEFAULT_ENDPOINT, langsmithEnv, parseFlag } from '../config/environment.ts';
+import {
+  env,
+  exporterVariables,
+  hasServiceVariable,
+  LANGSMITH_DEFAULT_ENDPOINT,
+  langsmithEnv,
+  parseFlag,
+} from '../config/environment.ts';
 import type { ConfigureOptions } from '../config/options.ts';
 import { isOnByEnvironment, type ServiceOptions, serviceOf } from '../config/service.ts';
-import { defined, definedOrNone } from '../payload/fields.ts';
+import { defined, definedOrNone, isPlainObject } from '../payload/fields.ts';
 import { redact } from '../payload/redaction/redact.ts';
+import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { newRunId } from '../run/ids.ts';
 import { currentSink, noopSink, type RunSink } from '../run/sink.ts';
-import { createExporter, flush } from '../runspan.ts';
+import { flush, shareExporter } from '../runspan.ts';
 import { patchRun, postOnce } from './posting.ts';
 import type { KVMap, RunCreate } from './types.ts';
 import { unsupportedMembers } from './unsupported.ts';
@@ -79,8 +87,10 @@ export interface Feedback {
 
 /**
  * Replaces the parts of LangSmith's client that record runs, flush and send feedback. By default, the client uses the
- * exporter set up by `configure`. If `apiUrl`, `apiKey` or an option that hides payloads is set, the client creates its
- * own exporter. All other methods and properties of LangSmith's client throw a RunspanError that names an alternative.
+ * exporter set up by `configure`. If `apiUrl`, `apiKey` or an option that hides payloads is set, the client uses an
+ * exporter for these options. Clients with the same options share one exporter. The exporter closes when no client and
+ * no traced function uses it any more, and its runs are delivered. All other methods and properties of LangSmith's
+ * client throw a RunspanError that names an alternative.
  */
 export class Client {
   static {
@@ -88,8 +98,8 @@ export class Client {
   }
 
   /**
-   * @internal The client's own exporter, which refuses runs while tracing is off. Undefined if the client uses
-   *   `configure`'s exporter.
+   * @internal The exporter for the client's options, which refuses runs while tracing is off. Undefined if the client
+   *   uses `configure`'s exporter.
    */
   readonly exporter: RunSink | undefined;
   /** @internal Like `exporter`, but does not check whether tracing is on. */
@@ -99,7 +109,8 @@ export class Client {
   constructor(config: ClientConfig = {}) {
     this.#config = config;
     const options = exporterOptions(config);
-    this.forcedExporter = Object.keys(options).length === 0 ? undefined : createExporter(options);
+    const isOwn = Object.keys(options).length > 0;
+    this.forcedExporter = isOwn ? shareExporter(exporterKey(options), options) : undefined;
     this.exporter = this.forcedExporter && whileTracingIsOn(this.forcedExporter);
   }
 
@@ -168,7 +179,7 @@ export class Client {
       );
     }
     const { 'user-agent': _, ...headers } = service.headers;
-    const { Api } = await import('../clients/api.ts');
+    const { Api } = await withoutTracing(() => import('../clients/api.ts'));
     const api = new Api({ url: service.endpoint, headers });
     try {
       await api.send({
@@ -237,6 +248,17 @@ function langsmithService({ apiUrl, apiKey, workspaceId }: ClientConfig): Servic
 
 function serviceOptions({ apiUrl, apiKey, workspaceId, headers }: ClientConfig): ServiceOptions & ConfigureOptions {
   return defined({ endpoint: apiUrl, apiKey, workspaceId, headers });
+}
+
+/** Returns a key that is equal for clients whose runs are recorded and delivered in the same way. */
+function exporterKey({ redact: hiding, headers = {}, ...options }: ConfigureOptions): unknown {
+  const key = guard('Client', () => {
+    const values = isPlainObject(headers) ? [...Object.values(options), ...Object.values(headers)] : [headers];
+    const isComparable = values.every((value) => ['string', 'number', 'boolean'].includes(typeof value));
+    return isComparable ? JSON.stringify([options, headers, hiding !== undefined, exporterVariables()]) : undefined;
+  });
+  // An object is equal to no other key.
+  return key ?? {};
 }
 
 function exporterOptions(config: ClientConfig): ConfigureOptions {
