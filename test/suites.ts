@@ -24,20 +24,12 @@ export const programs: readonly string[] = [
   ...inFolder('test/faults', 'kill-matrix'),
   ...inFolder('test/http', 'process-end'),
   ...inFolder('test/instrument', 'outcome'),
-  ...inFolder('test/integrations', 'process', 'register'),
+  ...inFolder('test/integrations', 'process', 'register', 'register-durability'),
   ...inFolder('test/langsmith', 'langsmith'),
   ...inFolder('test/package', 'curl', 'docs-programs', 'tarball'),
   ...inFolder('test/receiver', 'langsmith', 'removal-under-load', 'sqlite-crash'),
   ...inFolder('test/security', 'hidden-characters', 'host', 'paths'),
 ];
-
-/**
- * Test files that run in virtual time. The library captures its timers when it is loaded, so these files have their own
- * workers.
- */
-export const virtualTime: readonly string[] = filesWith(
-  /support\/(virtual-timers|delivery|processes|scripted-service)\.ts'|stepped-server\.ts'/,
-);
 
 /**
  * Test files of the clients that also run with the `fetch` transport of browsers: broken connections, deadlines and
@@ -63,6 +55,14 @@ export const isolated: readonly string[] = [
   ...inFolder('test/run', 'propagation', 'run', 'run-changes', 'run-hostile'),
   ...inFolder('test/testing', 'record-runs'),
 ];
+
+/**
+ * Test files that run in virtual time. The library captures its timers when it is loaded, so these files have their own
+ * workers.
+ */
+export const virtualTime: readonly string[] = filesWith(
+  /support\/(virtual-timers|delivery|processes|scripted-service)\.ts'|stepped-server\.ts'/,
+).filter((path) => !isolated.includes(path));
 
 function inFolder(folder: string, ...names: readonly string[]): string[] {
   return names.map((name) => `${folder}/${name}.test.ts`);

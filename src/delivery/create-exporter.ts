@@ -5,16 +5,17 @@ import { isOnByEnvironment } from '../config/service.ts';
 import { createClient, usesFetch } from '../http/create-client.ts';
 import type { Transport } from '../http/transport.ts';
 import { delay, setTimer } from '../platform/timers.ts';
+import { Endpoint } from './endpoint.ts';
 import { Exporter } from './exporter.ts';
-import type { ExporterParts } from './exporter-parts.ts';
 import { DropNotice, type Ledger } from './ledger.ts';
 import { flushAtEnd, forgetAtEnd } from './process-end.ts';
 import type { Destination } from './spool/directory.ts';
 import { Spool, type SpoolOptions } from './spool/spool.ts';
+import type { ExporterParts } from './states.ts';
 import { IngestClient } from './wire/outcome.ts';
 import { Sender } from './wire/sender.ts';
-import { SendGate, ServiceInfo } from './wire/service.ts';
-import { SimpleIngestion } from './wire/simple-ingestion.ts';
+import { ServiceInfo } from './wire/service-info.ts';
+import { SimpleIngestion } from './wire/simple.ts';
 
 /** The clock, random and file-system functions of an exporter. Tests replace these functions. */
 export type ExporterTime = Pick<ExporterParts, 'monotonicMs' | 'random' | 'delay'> &
@@ -34,7 +35,6 @@ export function exporterFor(
   const client = createClient({ ...limits, endpoint, headers: settings.requestHeaders, dispatcher, proxies });
   const { monotonicMs } = time;
   const info = new ServiceInfo(client, { runs: limits.batchRuns, bytes: limits.batchBytes }, monotonicMs);
-  const gate = new SendGate({ ...limits, random: time.random });
   const ingest = new IngestClient(client, ledger, endpoint.origin, monotonicMs);
   const simple = new SimpleIngestion({ ...time, ...limits, client: ingest });
   const exporter = new Exporter({
@@ -43,12 +43,12 @@ export function exporterFor(
     limits,
     sender: (heldBytes) => new Sender({ client: ingest, info, simple, monotonicMs, heldBytes }),
     info,
-    gate,
+    endpoint: new Endpoint({ ...limits, random: time.random }),
     spool: durability === 'memory' ? undefined : spoolFor(settings, time),
     isWriteAhead: durability === 'write-ahead',
     ledger,
     notice: new DropNotice(settings.onDrop, monotonicMs, endpoint.origin),
-    endpoint: endpoint.origin,
+    address: endpoint.origin,
     opened: (exporter) => flushAtEnd(exporter, limits.exitFlushMs, settings.handleSignals),
     closed: async (exporter) => {
       forgetAtEnd(exporter);

@@ -2,6 +2,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
 import { type HeldAttachment, sizeOf } from '../payload/attachment.ts';
 import type { EncodedRun, EndOverride } from '../run/encoded-run.ts';
+import type { History } from './endpoint.ts';
 import type { FlushGroup, RunCounter } from './ledger.ts';
 import type { Segment } from './spool/spool.ts';
 
@@ -141,31 +142,27 @@ export interface RequestBody {
   readonly isGzipped: boolean;
 }
 
-/** State shared by all batches that result from splitting one batch. */
-export interface SharedState {
-  isPartlyAccepted: boolean;
-  /** Whether the original batch was already counted as refused. */
-  isCounted: boolean;
-}
-
-/** Runs that are sent in one request. */
-export class Batch {
+/** Runs that are sent in one request, with the evidence that decides about them. */
+export class Batch implements History {
   readonly items: readonly Item[];
   /** The request body. Retries reuse the body of the first attempt. */
   body: RequestBody | undefined;
   brokenUploads = 0;
-  attempts = 0;
-  notBeforeMs: number;
-  /** Number of failed attempts that a run in the batch may have caused. */
-  suspectFailures: number;
-  readonly shared: SharedState;
+  sentAt: number;
+  firstFailedAt: number;
+  lastFailedAt: number;
+  isNew = false;
+  isProbe: boolean;
+  /** Number of failures of a lone run. The failures of a batch do not count. */
+  strikes = 0;
 
-  /** `origin` is the original batch if a batch was split. */
-  constructor(items: readonly Item[], nowMs: number, origin?: Batch) {
+  /** `origin` is the batch from which the items were taken. */
+  constructor(items: readonly Item[], origin?: Batch) {
     this.items = items;
-    this.notBeforeMs = nowMs;
-    this.suspectFailures = origin?.suspectFailures ?? 0;
-    this.shared = origin?.shared ?? { isPartlyAccepted: false, isCounted: false };
+    this.sentAt = origin?.sentAt ?? 0;
+    this.firstFailedAt = origin?.firstFailedAt ?? 0;
+    this.lastFailedAt = origin?.lastFailedAt ?? 0;
+    this.isProbe = origin?.isProbe ?? false;
   }
 }
 
@@ -238,12 +235,6 @@ export function dropAttachments(run: EncodedRun, dropped: readonly HeldAttachmen
 export function halves<Element>(items: readonly Element[]): (readonly Element[])[] {
   const middle = Math.ceil(items.length / 2);
   return [items.slice(0, middle), items.slice(middle)];
-}
-
-/** Shuffles items. If the same bad run always came first, the service would seem to refuse every run. */
-export function shuffled(items: readonly Item[], random: () => number): Item[] {
-  const keyed = items.map((item) => ({ item, at: random() }));
-  return keyed.sort((a, b) => a.at - b.at).map(({ item }) => item);
 }
 
 export function strip(item: Item): void {

@@ -7,18 +7,17 @@ import type { CapturePolicy, FlushLimit, FlushResult, RunSink } from '../run/sin
 import type { Backlog } from '../run/stats.ts';
 import { isoTimestamp } from '../run/time.ts';
 import { type Delivery, dropEndPayloads, isOpen, reportBug } from './delivery.ts';
-import { DeliveryLoop } from './delivery-loop.ts';
-import type { ExporterParts } from './exporter-parts.ts';
 import { type DropReason, type Stats, totalStats } from './ledger.ts';
+import { DeliveryLoop } from './loop.ts';
 import { Replay } from './spool/replay.ts';
 import { Spill } from './spool/spill.ts';
-import { DeliveryStates } from './states.ts';
+import { DeliveryStates, type ExporterParts } from './states.ts';
 
 const FLUSH_TIMEOUT_MS = 30_000;
 
 /**
  * Queues runs and delivers them in the background. `DeliveryStates` stores each run's state. `DeliveryLoop` sends
- * batches, and `Settling` handles the responses. `Spill` writes runs to disk, and `Replay` reads runs from disk.
+ * batches, and `Attempts` decides what is sent next. `Spill` writes runs to disk, and `Replay` reads runs from disk.
  */
 export class Exporter implements RunSink {
   readonly capture: CapturePolicy;
@@ -60,7 +59,7 @@ export class Exporter implements RunSink {
   }
 
   start(run: EncodedRun): boolean {
-    if (this.#parts.ledger.counts.created++ === 0) {
+    if (this.#states.created() === 1) {
       this.#parts.opened(this);
       if (this.#replay !== undefined) setSoon(() => this.#replay?.search(true)).unref();
     }
@@ -78,7 +77,7 @@ export class Exporter implements RunSink {
   }
 
   skip(): void {
-    this.#parts.ledger.counts.sampledOut++;
+    this.#states.sampledOut();
   }
 
   end(run: EncodedRun): void {
@@ -103,7 +102,7 @@ export class Exporter implements RunSink {
     const limitMs = flushLimitMs('flush and shutdown', limit, FLUSH_TIMEOUT_MS);
     if (this.#states.pendingRuns === 0) return { ok: true, pending: 0 };
     try {
-      const isInTime = await this.#loop.flush(limitMs);
+      const isInTime = await this.#loop.flush(limitMs, this.#state === 'closing');
       // If the exporter closed during the flush, undelivered runs may remain on disk.
       const pending = isInTime ? this.#states.keptRuns : this.#states.pendingRuns;
       return { ok: pending === 0, pending };
@@ -140,6 +139,11 @@ export class Exporter implements RunSink {
     return this.#states.pendingRuns === 0 && this.#replay?.isBusy !== true;
   }
 
+  /** Whether the exporter refuses new runs, because `close` was called. */
+  get isClosing(): boolean {
+    return this.#state === 'closing' || this.#state === 'closed';
+  }
+
   /** Starts delivering the runs that earlier processes left on disk. Used by the command `runspan spool send`. */
   recover(): void {
     this.#replay?.search(false);
@@ -151,9 +155,9 @@ export class Exporter implements RunSink {
     return this.#closing;
   }
 
-  /** Sends the next request immediately if the exporter is waiting because the service refused requests. */
+  /** Sends the next request at once, because the application has set another API key. */
   retryNow(): void {
-    this.#parts.gate.unblock(this.#parts.monotonicMs());
+    this.#parts.endpoint.keyChanged();
     this.#loop.wake();
   }
 
@@ -217,7 +221,7 @@ export class Exporter implements RunSink {
   }
 
   #refusal(run: EncodedRun): DropReason | undefined {
-    if (this.#state === 'closing' || this.#state === 'closed') return 'closed';
+    if (this.isClosing) return 'closed';
     if (run.refused) return 'queue_full';
     const states = this.#states;
     if (!states.isFullFor(run)) return undefined;
@@ -234,7 +238,7 @@ export class Exporter implements RunSink {
   }
 
   get #isReady(): boolean {
-    return this.#state === 'closing' || this.#state === 'closed' || this.#states.hasRoom;
+    return this.isClosing || this.#states.hasRoom;
   }
 
   #changed(): void {

@@ -130,16 +130,9 @@ export class FlushTracker {
     if (--group.pending === 0) this.#advance();
   }
 
-  /**
-   * Whether a flush waits for a second test request. A flush sends a second test request 1 s after the service refused
-   * the first one.
-   */
-  get wantProbe(): boolean {
-    return [...this.waiting].some(({ reasons }) => reasons.length === 1);
-  }
-
-  begin(endMs: number): Flush {
-    const flush = new Flush(endMs);
+  /** The flush of a closing exporter ignores refused probes. */
+  begin(endMs: number, isClosing: boolean): Flush {
+    const flush = new Flush(endMs, isClosing);
     this.waiting.add(flush);
     const group = this.#groups.at(-1) as FlushGroup;
     group.flushes.push(flush);
@@ -152,14 +145,12 @@ export class FlushTracker {
     for (const flush of this.waiting) if (untilMs > flush.endMs) flush.resolve(false);
   }
 
+  /** Ends flushes that see a probe refused twice for the same reason. */
   refused(reason: string): void {
     for (const flush of this.waiting) {
-      if (flush.reasons.includes(reason)) {
-        flush.resolve(false);
-        this.waiting.delete(flush);
-      } else {
-        flush.reasons.push(reason);
-      }
+      if (flush.isClosing) continue;
+      flush.reasons.push(reason);
+      if (flush.isRefused) flush.resolve(false);
     }
   }
 
@@ -181,16 +172,23 @@ export interface FlushGroup {
 
 class Flush {
   readonly endMs: number;
+  readonly isClosing: boolean;
   readonly done: Promise<boolean>;
   resolve: (isDone: boolean) => void = () => {};
-  /** Reasons why the service refused test requests during this flush. */
+  /** Reasons why the service refused probes during this flush. */
   readonly reasons: string[] = [];
 
-  constructor(endMs: number) {
+  constructor(endMs: number, isClosing: boolean) {
     this.endMs = endMs;
+    this.isClosing = isClosing;
     this.done = new Promise((resolve) => {
       this.resolve = resolve;
     });
+  }
+
+  /** Whether two probes were refused for the same reason. */
+  get isRefused(): boolean {
+    return new Set(this.reasons).size < this.reasons.length;
   }
 }
 

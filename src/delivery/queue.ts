@@ -10,7 +10,7 @@ export interface BatchSize {
  *
  *     open      o1 o2 o3 │ s4 s5 s6 …    open runs, oldest first; starts from `firstStart` on are waiting to be sent
  *     ready     e1 e2 e3 …               runs whose end is waiting to be sent, earliest end first
- *     retries   b1 b2 …                  batches that are sent again after `notBeforeMs`
+ *     retries   b1 b2 …                  batches that are sent again
  *
  * `open` is a linked list, because runs may end in any order.
  */
@@ -30,7 +30,6 @@ export class DeliveryQueue {
   /** Number and total size of the runs in `ready` that cannot be written to disk. */
   #fixedRuns = 0;
   #fixedBytes = 0;
-  retriedRuns = 0;
 
   get runs(): number {
     return this.readyRuns + this.starts;
@@ -102,6 +101,14 @@ export class DeliveryQueue {
     this.#fixedBytes -= delivery.bytes;
   }
 
+  /** Exchanges the first ready run with the one at this index. */
+  exchangeFirst(index: number): void {
+    const at = this.#head + index;
+    const first = this.#ready[this.#head];
+    this.#ready[this.#head] = this.#ready[at];
+    this.#ready[at] = first;
+  }
+
   shiftReady(): void {
     const delivery = this.#ready[this.#head] as Delivery;
     this.bytes -= delivery.bytes;
@@ -135,36 +142,6 @@ export class DeliveryQueue {
     return taken;
   }
 
-  addRetry(batch: Batch): void {
-    this.retries.push(batch);
-    this.retriedRuns += batch.items.length;
-  }
-
-  /**
-   * Removes and returns the due batch with the fewest attempts. If several batches have the fewest attempts, returns
-   * the smallest batch. Small batches come first so that a bad run is isolated before another batch is split.
-   */
-  takeRetry(nowMs: number): Batch | undefined {
-    let first: Batch | undefined;
-    for (const batch of this.retries) {
-      if (batch.notBeforeMs <= nowMs && (first === undefined || precedes(batch, first))) first = batch;
-    }
-    if (first === undefined) return undefined;
-    this.retries.splice(this.retries.indexOf(first), 1);
-    this.retriedRuns -= first.items.length;
-    return first;
-  }
-
-  get nextRetryMs(): number {
-    let nextMs = Number.POSITIVE_INFINITY;
-    for (const { notBeforeMs } of this.retries) nextMs = Math.min(nextMs, notBeforeMs);
-    return nextMs;
-  }
-
-  endBackOffs(nowMs: number): void {
-    for (const batch of this.retries) batch.notBeforeMs = Math.min(batch.notBeforeMs, nowMs);
-  }
-
   all(): Delivery[] {
     const all: Delivery[] = [];
     for (let next = this.firstStart; next !== undefined; next = next.newer) all.push(next);
@@ -180,7 +157,6 @@ export class DeliveryQueue {
     this.#head = 0;
     this.readyRuns = 0;
     this.retries.length = 0;
-    this.retriedRuns = 0;
     this.bytes = 0;
     this.#fixedRuns = 0;
     this.#fixedBytes = 0;
@@ -190,8 +166,4 @@ export class DeliveryQueue {
 /** Whether a queued run can be written to disk. A run with a `ticket` is already on disk. */
 function isSpillable({ ticket, stage }: Delivery): boolean {
   return ticket === undefined && stage !== 'incomplete';
-}
-
-function precedes(one: Batch, other: Batch): boolean {
-  return one.attempts < other.attempts || (one.attempts === other.attempts && one.items.length < other.items.length);
 }

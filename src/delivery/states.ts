@@ -1,6 +1,8 @@
+import type { Limits } from '../config/limits.ts';
 import { describeOpenRun, type EncodedRun, releaseRun } from '../run/encoded-run.ts';
+import type { CapturePolicy } from '../run/sink.ts';
 import {
-  type Batch,
+  Batch,
   bytesBeyondLength,
   counterOf,
   Delivery,
@@ -9,10 +11,21 @@ import {
   releasePosted,
   sizeOfContent,
 } from './delivery.ts';
-import type { ExporterParts } from './exporter-parts.ts';
-import { type Counts, type DropReason, type FlushGroup, FlushTracker, type RunCounter } from './ledger.ts';
+import type { Endpoint } from './endpoint.ts';
+import {
+  type Counts,
+  type DropNotice,
+  type DropReason,
+  type FlushGroup,
+  FlushTracker,
+  type Ledger,
+  type RunCounter,
+} from './ledger.ts';
+import type { EndingExporter } from './process-end.ts';
 import { type BatchSize, DeliveryQueue } from './queue.ts';
-import type { RunName } from './spool/spool.ts';
+import type { RunName, Spool } from './spool/spool.ts';
+import type { Sender, SenderOptions } from './wire/sender.ts';
+import type { ServiceInfo } from './wire/service-info.ts';
 
 /** Factor by which child runs and outputs may exceed the queue limits. */
 const ACCEPTED_SHARE = 1.25;
@@ -32,9 +45,32 @@ const ROOM_SHARE = 0.75;
  */
 export type Origin = 'own' | 'earlier process' | 'unfinished';
 
+/** Objects that the classes of an exporter share. */
+export interface ExporterParts {
+  readonly capture: CapturePolicy;
+  readonly limits: Limits;
+  readonly sender: (heldBytes: SenderOptions['heldBytes']) => Sender;
+  readonly info: ServiceInfo;
+  readonly endpoint: Endpoint;
+  /** The folder for undelivered runs. Undefined if `durability` is `memory`. */
+  readonly spool: Spool | undefined;
+  readonly isWriteAhead: boolean;
+  readonly ledger: Ledger;
+  readonly notice: DropNotice;
+  /** The endpoint's origin, for log lines. */
+  readonly address: string;
+  readonly monotonicMs: () => number;
+  readonly random: () => number;
+  readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly opened: (exporter: EndingExporter) => void;
+  readonly closed: (exporter: EndingExporter) => Promise<void>;
+}
+
+export type SpoolingParts = ExporterParts & { readonly spool: Spool };
+
 /**
  * Stores the states of all runs in delivery. Each method moves runs from one stage to another. Only this class changes
- * a run's stage, the counters and the queue.
+ * a run's stage, the counters of runs and the queue.
  */
 export class DeliveryStates {
   readonly queue: DeliveryQueue = new DeliveryQueue();
@@ -44,13 +80,17 @@ export class DeliveryStates {
   /** Number of undelivered runs in memory. */
   #runs = 0;
   /** Memory used by undelivered runs and request bodies, in bytes. */
-  bytes = 0;
+  #bytes = 0;
   #spilledRuns = 0;
   #keptRuns = 0;
 
   constructor(parts: ExporterParts) {
     this.#parts = parts;
     this.#counts = parts.ledger.counts;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** Number of undelivered runs of this process, in memory and on disk. */
@@ -63,7 +103,7 @@ export class DeliveryStates {
     return this.#keptRuns;
   }
 
-  isFullFor({ parentRunId }: EncodedRun, runs: number = this.#runs, bytes: number = this.bytes): boolean {
+  isFullFor({ parentRunId }: EncodedRun, runs: number = this.#runs, bytes: number = this.#bytes): boolean {
     const { queueRuns, queueBytes } = this.#parts.limits;
     const share = parentRunId === undefined ? 1 : ACCEPTED_SHARE;
     return runs >= queueRuns * share || bytes >= queueBytes * share;
@@ -74,16 +114,39 @@ export class DeliveryStates {
    * be written to disk.
    */
   get isOverfull(): boolean {
-    return this.bytes >= this.#parts.limits.queueBytes * ACCEPTED_SHARE;
+    return this.#bytes >= this.#parts.limits.queueBytes * ACCEPTED_SHARE;
   }
 
   get hasRoom(): boolean {
     const { queueRuns, queueBytes } = this.#parts.limits;
-    return this.#runs < queueRuns * ROOM_SHARE && this.bytes < queueBytes * ROOM_SHARE;
+    return this.#runs < queueRuns * ROOM_SHARE && this.#bytes < queueBytes * ROOM_SHARE;
+  }
+
+  /** Time at which the next request may be sent. A pending flush shortens the wait. */
+  get opensAtMs(): number {
+    return this.#parts.endpoint.opensAtMs(this.flushes.waiting.size > 0);
+  }
+
+  /** Called when the memory used by request bodies changes. `bytes` is the difference. */
+  hold(bytes: number): void {
+    this.#bytes += bytes;
+  }
+
+  /** Makes the ready run at this index the run that a probe takes. Does nothing if there is none. */
+  chooseProbe(index: number): void {
+    if (index > 0) this.queue.exchangeFirst(index);
+  }
+
+  addRetry(batch: Batch): void {
+    this.queue.retries.push(batch);
+  }
+
+  removeRetry(batch: Batch): void {
+    this.queue.retries.splice(this.queue.retries.indexOf(batch), 1);
   }
 
   releaseBody(batch: Batch): void {
-    this.bytes -= batch.body?.heldBytes ?? 0;
+    this.#bytes -= batch.body?.heldBytes ?? 0;
     batch.body = undefined;
   }
 
@@ -93,9 +156,18 @@ export class DeliveryStates {
     this.queue.clear();
   }
 
+  /** Counts a new run, and returns the number of runs that were created. */
+  created(): number {
+    return ++this.#counts.created;
+  }
+
+  sampledOut(): void {
+    this.#counts.sampledOut++;
+  }
+
   start(run: EncodedRun): Delivery {
     const nowMs = this.#parts.monotonicMs();
-    const delivery = new Delivery(run, nowMs, this.#parts.gate.activeAt(nowMs));
+    const delivery = new Delivery(run, nowMs, this.#parts.endpoint.activeAt(nowMs));
     run.sinkState = delivery;
     delivery.postGroup = this.flushes.enter();
     this.#counts.open++;
@@ -226,6 +298,16 @@ export class DeliveryStates {
     this.countDrop(delivery.run, reason, detail);
   }
 
+  /** Removes and returns queued runs that can be written to disk, oldest first, while `isWanted` returns true. */
+  takeForDisk(bytesMax: number, isWanted: () => boolean): Delivery[] {
+    return this.queue.takeFresh(bytesMax, isWanted);
+  }
+
+  /** Puts runs back that could not be written to disk. */
+  unwritten(deliveries: readonly Delivery[]): void {
+    for (const delivery of deliveries) this.queue.addReady(delivery);
+  }
+
   /** Marks runs as written to disk, and returns the flush group that waits for their delivery. */
   spilled(deliveries: readonly Delivery[]): FlushGroup {
     const group = this.flushes.enterOldest(deliveries);
@@ -239,6 +321,7 @@ export class DeliveryStates {
 
   recovered(delivery: Delivery, origin: Origin, isExpired: boolean): void {
     this.#countReadFromDisk(origin);
+    delivery.stage = delivery.isPosted ? 'patch' : 'whole';
     this.#counts.queued++;
     this.#runs++;
     this.#measure(delivery);
@@ -250,6 +333,23 @@ export class DeliveryStates {
   lost(run: RunName, reason: 'corrupt' | 'expired', origin: Origin): void {
     this.#countReadFromDisk(origin);
     this.countDrop(run, reason);
+  }
+
+  /** Whether a run has failed, and waits for evidence. */
+  isWaiting(delivery: Delivery): boolean {
+    const { endpoint } = this.#parts;
+    return this.queue.retries.some((batch) => !endpoint.isReady(batch) && has(batch, delivery));
+  }
+
+  /** Takes the start of a run out of delivery, because the complete run was read from disk. */
+  replaced(delivery: Delivery): void {
+    const batch = this.queue.retries.find((batch) => has(batch, delivery)) as Batch;
+    const others = batch.items.filter((item) => item.delivery !== delivery);
+    this.removeRetry(batch);
+    this.releaseBody(batch);
+    if (others.length > 0) this.addRetry(new Batch(others, batch));
+    this.#move(counterOf(delivery.stage), 'spooled');
+    this.#settle(delivery);
   }
 
   /** Counts runs from earlier processes as sent if only their start was on disk and was delivered. */
@@ -291,7 +391,7 @@ export class DeliveryStates {
 
   #queueAgain(delivery: Delivery): void {
     delivery.queuedAtMs = this.#parts.monotonicMs();
-    delivery.activeAtMs = this.#parts.gate.activeAt(delivery.queuedAtMs);
+    delivery.activeAtMs = this.#parts.endpoint.activeAt(delivery.queuedAtMs);
   }
 
   #move(from: RunCounter, to: RunCounter): void {
@@ -330,8 +430,12 @@ export class DeliveryStates {
 
   #measure(delivery: Delivery, bytes: number = sizeOfContent(delivery)): number {
     const difference = bytes - delivery.bytes;
-    this.bytes += difference;
+    this.#bytes += difference;
     delivery.bytes = bytes;
     return difference;
   }
+}
+
+function has({ items }: Batch, delivery: Delivery): boolean {
+  return items.some((item) => item.delivery === delivery);
 }

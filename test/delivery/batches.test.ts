@@ -3,7 +3,7 @@ import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { advance, delivery, finished, onFlush, settle } from '../support/delivery.ts';
+import { advance, delivery, onFlush, settle } from '../support/delivery.ts';
 import { gate } from '../support/gate.ts';
 
 /** Longer than any wait for the end of a run that has started. */
@@ -50,19 +50,22 @@ describe('a run', () => {
 
   it('is dropped once if its post is rejected, whether its patch waits or comes later', async () => {
     const verdict = gate<number>();
-    const { start, flush, exporter, service, drops, stats } = await delivery({ reply: () => verdict });
+    const isBad = (name: string): boolean => name.endsWith('held') || name.endsWith('open');
+    const { start, flush, others, exporter, service, drops, stats } = await delivery({
+      reply: ({ names }) => (names.some(isBad) ? verdict : 202),
+    });
     const [held, open] = [start('held'), start('open')];
-    const flushed = exporter.flush();
+    void exporter.flush();
     await settle();
     held.end();
     verdict.open(418);
-    await finished(flushed);
     open.end();
+    await others();
 
     expect(await flush()).toEqual({ ok: true, pending: 0 });
-    expect(service.requests).toHaveLength(1);
+    expect(service.batches.flat().filter((name) => name.startsWith('end'))).toEqual([]);
     expect(drops.sort()).toEqual(['rejected held', 'rejected open']);
-    expect(stats()).toMatchObject({ created: 2, open: 0, dropped: 2, droppedByReason: { rejected: 2 } });
+    expect(stats()).toMatchObject({ created: 5, open: 0, dropped: 2, droppedByReason: { rejected: 2 } });
   });
 });
 

@@ -41,6 +41,26 @@ describe('the end of a program', () => {
     });
   });
 
+  it('is not delayed further by exporters that give up a hanging service at different times', async () => {
+    await using server = await ingestServer(() => 'hold');
+    const program = `
+      import { createExporter, startRun } from 'runspan';
+      for (const exitFlushMs of [40, 100]) {
+        const exporter = createExporter({ limits: { exitFlushMs } });
+        startRun({ name: 'work', exporter }).end();
+      }
+      let ends = 0;
+      process.on('beforeExit', () => {
+        ends++;
+        if (ends === 10) process.exit();
+      });
+      process.on('exit', () => console.log(ends));
+    `;
+
+    const { code, stdout } = await runNode(moduleText(program), { RUNSPAN_ENDPOINT: server.url });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '2\n' });
+  });
+
   it('waits for an awaited flush up to its timeout if the service hangs', async () => {
     await using server = await ingestServer(() => 'hold');
     const program = `

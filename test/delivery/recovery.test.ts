@@ -45,6 +45,21 @@ describe('a process that was killed', () => {
     expect((await deliverRest()).stats()).toMatchObject({ recovered: 0 });
   });
 
+  it('may leave a start that is always refused: the files after it are sent', async () => {
+    const { start } = machine();
+    const first = await start({ options: writeAhead, reply: () => 'hold' });
+    first.start('bad');
+    first.kill();
+    const second = await start({ options: writeAhead, reply: () => 'hold' });
+    second.wholes(5);
+    second.kill();
+    const third = await start({ reply: ({ names }) => (names.some((name) => name.endsWith('bad')) ? 403 : 202) });
+    third.whole('bad');
+    await until(() => third.stats().sent === 5);
+
+    expect(third.stats()).toMatchObject({ recovered: 6, dropped: 0 });
+  });
+
   it('loses no kept run and no order, even if eight later processes are killed', async () => {
     const earlier = machine();
     const names = await left(earlier, 12, 4);

@@ -35,8 +35,8 @@ describe('a service that fails', () => {
     },
   );
 
-  it('for one batch receives the other batches', async () => {
-    const { whole, service, stats } = await delivery({
+  it('for one run receives the other runs, and the run until it has failed three times beside them', async () => {
+    const { whole, service, stats, drops } = await delivery({
       limits: { batchRuns: 1 },
       reply: ({ names }) => (names[0] === 'whole bad' ? 500 : 202),
     });
@@ -47,7 +47,9 @@ describe('a service that fails', () => {
       await advance(1_000);
     }
     expect(service.arrivals('good')).toHaveLength(20);
-    expect(stats()).toMatchObject({ sent: 20, dropped: 0 });
+    expect(service.arrivals('bad')).toHaveLength(4);
+    expect(drops).toEqual(['rejected bad']);
+    expect(stats()).toMatchObject({ sent: 20, dropped: 1 });
   });
 
   it('receives the runs at once in a flush, which ends a back-off', async () => {
@@ -74,7 +76,7 @@ describe('a service that fails', () => {
   });
 });
 
-describe('a batch that fails three times', () => {
+describe('a batch that fails', () => {
   it.each([500, 'reset'] as const)(
     'with %s is halved until the run at fault is isolated, and others go first',
     async (verdict) => {
@@ -97,23 +99,23 @@ describe('a batch that fails three times', () => {
     'with %j is not halved',
     async (verdict) => {
       const { wholes, service, stats } = await delivery({
-        limits: { batchRuns: 4 },
-        reply: (_, index) => (index < 5 ? verdict : 202),
+        limits: { batchRuns: 5 },
+        reply: (_, index) => (index < 3 ? verdict : 202),
       });
-      wholes(4);
-      await until(() => stats().sent === 4);
-      expect(service.batches.map((names) => names.length)).toEqual([4, 4, 4, 4, 4, 4]);
+      wholes(5);
+      await until(() => stats().sent === 5);
+      // Two probes fail, the third is accepted. Their runs and the rest of the batch follow.
+      expect(service.batches.map((names) => names.length)).toEqual([5, 1, 1, 1, 1, 1, 2]);
     },
   );
 
-  it('expires with its runs', async () => {
+  it('expires run by run, each with its next attempt', async () => {
     const { wholes, drops, stats } = await delivery({ limits: { ageMs: 20_000 }, reply: () => 500 });
     wholes(4);
     await until(() => stats().dropped === 4);
     expect(new Set(drops.map((drop) => drop.split(' ')[0]))).toEqual(new Set(['expired']));
     expect(virtualClock.nowMs).toBeGreaterThan(20_000);
-    // Until its next attempt, in a wave of its own.
-    expect(virtualClock.nowMs).toBeLessThan(20_000 + 65_000);
+    expect(virtualClock.nowMs).toBeLessThan(20_000 + 4 * 30_000);
   });
 });
 
@@ -244,10 +246,10 @@ describe('an outage', () => {
 
   it('is published once on its channel, like the recovery with its duration', async () => {
     const [outages, recoveries] = [published('runspan:delivery:outage'), published('runspan:delivery:recovery')];
-    const script: Verdict[] = [429, 429, 202, 400, 401, 202];
+    const script: Verdict[] = [429, 429, 202, 500, 401, 202];
     const { whole, service } = await delivery({ limits: single, reply: (_, at) => script[at] ?? 202 });
     const endpoint = service.url;
-    for (const requests of [3, 4, 6]) {
+    for (const requests of [3, 6]) {
       whole();
       await until(() => service.requests.length >= requests);
       await settle();
@@ -255,11 +257,11 @@ describe('an outage', () => {
 
     expect(outages).toEqual([
       { endpoint, error: 'status 429' },
-      { endpoint, error: 'status 401: the service requires an API key, but none is set' },
+      { endpoint, error: 'status 500' },
     ]);
     expect(recoveries).toEqual([
       { endpoint, durationMs: 1_500 },
-      { endpoint, durationMs: 1_000 },
+      { endpoint, durationMs: 5_500 },
     ]);
   });
 });

@@ -2,20 +2,22 @@ import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
+import { liveAll } from '../delivery/model/liveness.ts';
 import { MOODS } from '../delivery/model/service.ts';
 import { STEPS as EVERY_STEP, play, steps } from '../delivery/model/steps.ts';
 import { World } from '../delivery/model/world.ts';
 import { neverReached, table, tally } from './report.ts';
 
-/** Total number of steps for all durabilities. */
+/** Total number of steps, half of them for each model. */
 const STEPS = Number(process.env.FAULT_STEPS ?? 1_000_000);
 /** Set it to repeat a campaign. */
 const SEED = Number(process.env.FAULT_SEED ?? Date.now() % 2 ** 31);
 
 const DURABILITIES = ['memory', 'spill', 'write-ahead'] as const;
-const STEPS_EACH = STEPS / DURABILITIES.length;
+const STEPS_EACH = STEPS / 2 / DURABILITIES.length;
 const WORLDS_AT_ONCE = 50;
 
+let liveSteps = 0;
 const reached = new Map<string, number>(EVERY_STEP.map(({ name }) => [name, 0]));
 const moodsMet = new Map<string, number>(MOODS.map((mood) => [mood, 0]));
 const runs = new Map<string, number>();
@@ -39,6 +41,14 @@ test.each(DURABILITIES)(
   },
 );
 
+test('every run that the service accepts arrives, whatever happens to other runs and to the key', {
+  timeout: 3_600_000,
+}, async () => {
+  const { failures, steps } = await liveAll(SEED, (_, steps) => steps >= STEPS / 2);
+  liveSteps = steps;
+  expect(failures).toEqual([]);
+});
+
 test('every step was reached, and every mood received a request', () => {
   expect([...neverReached(reached), ...neverReached(moodsMet)]).toEqual([]);
 });
@@ -57,7 +67,7 @@ function sum(counts: ReadonlyMap<string, number>): number {
 afterAll(() => {
   console.log(
     [
-      `Seed ${SEED}, ${sum(reached)} steps. FAULT_SEED and FAULT_STEPS repeat the run.`,
+      `Seed ${SEED}, ${sum(reached)} steps of the model of durability, ${liveSteps} of the model of liveness. FAULT_SEED and FAULT_STEPS repeat the run.`,
       table('Steps:', reached),
       table('Requests, by the mood of the service:', moodsMet),
       table('Runs:', runs),

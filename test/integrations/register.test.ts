@@ -121,6 +121,42 @@ test.each([
   expect(ended.tree).toEqual(tree);
 });
 
+test.each([['register provider contextManager'], ['provider contextManager register']])(
+  'no span is made for the modules that are loaded for a tracer provider: %s',
+  async (order) => {
+    const program = `
+    import fs from 'node:fs';
+    import { context, trace } from '@opentelemetry/api';
+    import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+    import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
+    const spans = [];
+    const other = { onStart: (span) => spans.push(span.name), onEnd() {}, async forceFlush() {}, async shutdown() {} };
+    for (const name of ['existsSync', 'lstatSync', 'openSync', 'readFileSync', 'realpathSync', 'statSync']) {
+      const original = fs[name];
+      fs[name] = (path, ...rest) => {
+        // The program itself loads 'runspan/register'.
+        const span = /^\\/$|otel\\.js$/.test(path) && trace.getTracer('fs').startSpan(name);
+        try {
+          return original(path, ...rest);
+        } finally {
+          if (span) span.end();
+        }
+      };
+    }
+    const steps = {
+      register: () => import('runspan/register'),
+      provider: () => trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [other] })),
+      contextManager: () => context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable()),
+    };
+    for (const step of '${order}'.split(' ')) await steps[step]();
+    fs.existsSync('/');
+    console.log(spans.join(' '));`;
+    const ended = await node(['--input-type=module', '-e', program]);
+    expect(ended).toMatchObject({ code: 0, stdout: 'existsSync\n', stderr: '' });
+    expect(ended.tree).toEqual(['existsSync']);
+  },
+);
+
 test('a tracer provider of unknown structure is left alone, and one line is logged at the level debug', async () => {
   const provider = `
     import { trace } from '@opentelemetry/api';

@@ -8,23 +8,23 @@ import { filesUnder, read } from './repository.ts';
 
 /** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
-  '.': [14, 488],
+  '.': [14, 497],
   base: [12, 462],
-  cli: [39, 4_671],
+  cli: [40, 4_751],
   clients: [52, 7_661],
-  config: [6, 1_057],
-  delivery: [30, 5_096],
+  config: [6, 1_075],
+  delivery: [31, 5_316],
   http: [10, 997],
-  instrument: [12, 2_151],
+  instrument: [13, 2_236],
   integrations: [35, 3_963],
-  langsmith: [10, 1_602],
+  langsmith: [10, 1_624],
   messages: [2, 137],
-  otel: [37, 5_020],
-  payload: [15, 2_624],
-  platform: [9, 390],
-  receiver: [123, 18_755],
-  register: [11, 799],
-  run: [16, 2_757],
+  otel: [37, 5_021],
+  payload: [15, 2_634],
+  platform: [9, 416],
+  receiver: [123, 18_780],
+  register: [11, 810],
+  run: [16, 2_763],
   testing: [8, 1_123],
   viewer: [72, 6_966],
 };
@@ -32,9 +32,9 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
-  bundle: 202,
+  bundle: 206,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 3_429,
+  dist: 3_450,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { Agent, type Dispatcher, interceptors } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { ServiceInfo } from '#src/delivery/wire/service.ts';
+import { ServiceInfo } from '#src/delivery/wire/service-info.ts';
 import { HttpClient } from '#src/http/client.ts';
 import { createExporter } from '#src/index.ts';
 import { serve } from '../http/server.ts';

@@ -26,7 +26,7 @@ test('a log line escapes characters that hide or reorder text [security 17]', as
   };
   const exporter = createExporter({ endpoint: server.url, onDrop });
   startRun({ name: NAME, exporter, [NAME]: 1 } as never).end();
-  await exporter.close();
+  await exporter.close({ timeoutMs: 50 });
   expect(lines.find((line) => line.includes('startRun'))).toContain(SHOWN);
   expect(lines.find((line) => line.includes('onDrop'))).toContain(`pay${HIDDEN[0]?.[1]}`);
   expect(lines.join('')).not.toMatch(/\p{Cf}/u);

@@ -59,6 +59,8 @@ export interface Delivery {
   /** Flushes. The clock advances until the promise settles, also in `close`. */
   flush(limit?: FlushLimit): Promise<FlushResult>;
   close(limit?: FlushLimit): Promise<FlushResult>;
+  /** Has three runs named `good` accepted, one after another: evidence against runs that have failed before. */
+  others(): Promise<void>;
   stats(): Stats;
 }
 
@@ -115,6 +117,14 @@ export async function delivery(setup: Setup = {}): Promise<Delivery> {
     wholes: (count) => Array.from({ length: count }, (_, at) => whole(String(at + 1))),
     flush: (limit) => finished(exporter.flush(limit)),
     close: (limit) => finished(exporter.close(limit)),
+    others: async () => {
+      for (let count = 0; count < 3; count++) {
+        const { id } = whole('good');
+        void exporter.flush();
+        await until(() => service.arrivals('good').some((arrival) => arrival.id === id && arrival.isEnded));
+        await advance(1_000);
+      }
+    },
     stats: () => exporter.stats(),
   };
 }

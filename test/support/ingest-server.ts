@@ -20,6 +20,8 @@ export interface IngestServer {
   readonly url: string;
   /** All requests except `GET /info`. */
   readonly received: readonly Received[];
+  /** Number of `GET /info` requests. Each exporter sends one. */
+  readonly infos: number;
   /** Resolves when `count` requests have arrived. */
   arrived(count: number): Promise<void>;
   /** Closes all connections, as services do with idle connections. New connections are accepted. */
@@ -38,11 +40,15 @@ export async function ingestServer(
   port = 0,
 ): Promise<IngestServer> {
   const received: Received[] = [];
+  let infos = 0;
   const waiting: { count: number; resolve: () => void }[] = [];
   const server: Server = createServer(async (message, response) => {
     const request = await read(message);
     if (request === undefined) return;
-    if (request.path.endsWith('/info')) return answer(info);
+    if (request.path.endsWith('/info')) {
+      infos++;
+      return answer(info);
+    }
     received.push(request);
     const index = received.length - 1;
     for (const { count, resolve } of waiting) if (received.length >= count) resolve();
@@ -63,6 +69,9 @@ export async function ingestServer(
   return {
     url,
     received,
+    get infos() {
+      return infos;
+    },
     arrived: (count) =>
       received.length >= count
         ? Promise.resolve()

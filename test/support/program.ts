@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { root } from './folders.ts';
+import { root, temporaryFolder } from './folders.ts';
 
 /** A program that hangs is killed after this time. Long enough for a loaded machine. */
 const LIFE_MAX_MS = 25_000;
@@ -36,7 +36,11 @@ export function startProgram(
   cwd: string = root,
   lifeMaxMs: number = LIFE_MAX_MS,
 ): Started {
-  const child = spawn(program, args, { cwd, env: { ...bareEnvironment(), ...env }, timeout: lifeMaxMs });
+  const child = spawn(program, args, {
+    cwd,
+    env: { ...bareEnvironment(), ...ownSpool(args, env), ...env },
+    timeout: lifeMaxMs,
+  });
   let stdout = '';
   let stderr = '';
   let look = (): void => {};
@@ -78,6 +82,23 @@ export function startRunspan(args: readonly string[], env?: Variables, cwd?: str
 /** Runs the built command until it exits. */
 export function runRunspan(args: readonly string[], env?: Variables): Promise<Ended> {
   return startRunspan(args, env).ended;
+}
+
+let spools: ReturnType<typeof temporaryFolder> | undefined;
+let spoolsUsed = 0;
+
+/**
+ * With `runspan/register`, runs that a program leaves are kept on disk. Another program must not meet them, so that each
+ * program has a spool of its own, unless the test sets one or the home folder.
+ */
+function ownSpool(args: readonly string[], env: Variables): Variables {
+  const isRegistered = [...args, env.NODE_OPTIONS].some((text) => /(?:runspan|dist)\/register/.test(text ?? ''));
+  if (!isRegistered || env.HOME !== undefined || env.RUNSPAN_SPOOL_DIR !== undefined) return {};
+  if (spools === undefined) {
+    spools = temporaryFolder();
+    process.once('exit', spools.remove);
+  }
+  return { RUNSPAN_SPOOL_DIR: join(spools.path, String(++spoolsUsed)) };
 }
 
 /** Returns arguments of Node that run the code as a module. */

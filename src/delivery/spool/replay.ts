@@ -1,13 +1,15 @@
 import { clearTimer, setSoon, setTimer } from '../../platform/timers.ts';
 import type { EncodedRun } from '../../run/encoded-run.ts';
 import { Delivery, type Ticket } from '../delivery.ts';
-import type { SpoolingParts } from '../exporter-parts.ts';
 import type { FlushGroup } from '../ledger.ts';
-import type { DeliveryStates, Origin } from '../states.ts';
+import type { DeliveryStates, Origin, SpoolingParts } from '../states.ts';
 import type { ReadSegment, RunName, Segment, SpooledRecord } from './spool.ts';
 
 /** Runs are read from disk only while the queue is less full than this share of its limits. */
 const ROOM_SHARE = 0.125;
+
+/** While the endpoint is closed, files are read after this many failed probes with runs from memory. */
+const PROBES_FROM_MEMORY = 3;
 
 const SEARCH_EVERY_MS = 60_000;
 
@@ -23,7 +25,7 @@ interface Spilled {
 }
 
 export interface ReplayHooks {
-  /** Whether a batch is in flight or waiting for a retry. */
+  /** Whether a request is in flight, or runs are ready to be sent. */
   readonly isSending: () => boolean;
   /** Called when a segment file may be ready to be read. */
   readonly changed: () => void;
@@ -50,6 +52,8 @@ export class Replay {
    * skipped.
    */
   readonly droppedStarts: Set<string> = new Set();
+  /** Runs of earlier processes that are in delivery without an end. */
+  readonly #starts = new Map<string, Delivery>();
   #hasSearched = false;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -100,6 +104,11 @@ export class Replay {
     this.#states.keepSpilled();
   }
 
+  /** Called when a run is delivered or dropped. */
+  settled(id: string): void {
+    this.#starts.delete(id);
+  }
+
   /** Called when all runs in a segment file are delivered or dropped. */
   finish(ticket: SegmentTicket): void {
     const { spool } = this.#parts;
@@ -117,20 +126,21 @@ export class Replay {
   }
 
   /**
-   * Whether the next segment file may be read. Reading stops while a run without an end is in delivery, because the
-   * next file may contain the end. During an outage, a file is read only if no request is in flight.
+   * Whether the next segment file may be read. Reading stops while the start of a run is being sent, because the next
+   * file may contain the end. While the endpoint is closed, runs in memory are the first probes.
    */
   get #mayRead(): boolean {
-    const { limits, gate, monotonicMs } = this.#parts;
+    const { limits, endpoint, monotonicMs } = this.#parts;
     const { queue } = this.#states;
-    if (this.#isClosed || gate.openAtMs > monotonicMs() || queue.readyRuns >= limits.batchRuns) return false;
+    if (this.#isClosed || this.#states.opensAtMs > monotonicMs() || queue.readyRuns >= limits.batchRuns) return false;
     if (queue.runs > limits.queueRuns * ROOM_SHARE || queue.bytes > limits.queueBytes * ROOM_SHARE) return false;
-    for (const { starts } of this.#tickets) if (starts > 0) return false;
-    return !gate.isOutage || (this.#tickets.size === 0 && !this.#hooks.isSending());
+    for (const start of this.#starts.values()) if (!this.#states.isWaiting(start)) return false;
+    if (!endpoint.isClosed) return true;
+    return !this.#hooks.isSending() && (queue.retries.length === 0 || endpoint.probes >= PROBES_FROM_MEMORY);
   }
 
   #take({ segment, records, damagedRuns, ageMs, isExpired }: ReadSegment): void {
-    const { gate, monotonicMs } = this.#parts;
+    const { endpoint, monotonicMs } = this.#parts;
     const states = this.#states;
     const spilled = this.spilled.get(segment);
     this.spilled.delete(segment);
@@ -139,20 +149,24 @@ export class Replay {
     const nowMs = monotonicMs();
     // A run's age includes its time on disk. Runs from earlier processes are sent at least once, even if they are too
     // old.
-    const activeAtMs = gate.activeAt(nowMs) - ageMs;
+    const activeAtMs = endpoint.activeAt(nowMs) - ageMs;
     const deliveries = [...(segment.isForeign ? mergeByRun(records) : records)]
       .filter(({ run }) => !this.droppedStarts.has(run.id))
       .map(({ op, run }) => {
         const delivery = new Delivery(run, nowMs, activeAtMs, ticket);
         // If a run is posted twice, the service responds with 409, and the run's end is lost.
         delivery.isPosted = op === 'patch' || this.deliveredStarts.has(run.id);
-        delivery.stage = delivery.isPosted ? 'patch' : 'whole';
         return delivery;
       });
-    ticket.starts = deliveries.filter(({ run }) => run.endTime === undefined).length;
     // The extra 1 keeps the ticket open until all runs are queued and `leave` is called below.
     ticket.left = deliveries.length + 1;
-    for (const delivery of deliveries) states.recovered(delivery, this.#originOf(delivery.run, ticket), isExpired);
+    for (const delivery of deliveries) {
+      const start = this.#starts.get(delivery.run.id);
+      if (start !== undefined) states.replaced(start);
+      const origin = start === undefined ? this.#originOf(delivery.run, ticket) : 'unfinished';
+      if (delivery.run.endTime === undefined) this.#starts.set(delivery.run.id, delivery);
+      states.recovered(delivery, origin, isExpired);
+    }
     if (spilled === undefined) ticket.lost = lostOf(damagedRuns, records);
     else for (const run of missingOf(spilled.runs - deliveries.length, damagedRuns)) states.lost(run, 'corrupt', 'own');
     ticket.leave();
@@ -187,8 +201,6 @@ class SegmentTicket implements Ticket {
   readonly spilled: Spilled | undefined;
   /** Number of runs that are neither delivered nor dropped. */
   left = 0;
-  /** Number of undelivered runs without an end. */
-  starts = 0;
   isKept = false;
   /** Unreadable runs from earlier processes. */
   lost: readonly RunName[] = [];
@@ -210,8 +222,8 @@ class SegmentTicket implements Ticket {
     if (this.segment.isForeign && endTime === undefined) this.#replay.droppedStarts.add(id);
   }
 
-  settled({ endTime }: EncodedRun): void {
-    if (endTime === undefined) this.starts--;
+  settled({ id }: EncodedRun): void {
+    this.#replay.settled(id);
     this.leave();
   }
 

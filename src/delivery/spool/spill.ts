@@ -1,7 +1,6 @@
 import { describeOpenRun } from '../../run/encoded-run.ts';
 import { type Delivery, halves } from '../delivery.ts';
-import type { SpoolingParts } from '../exporter-parts.ts';
-import type { DeliveryStates } from '../states.ts';
+import type { DeliveryStates, SpoolingParts } from '../states.ts';
 import type { Replay } from './replay.ts';
 import type { SpooledRecord } from './spool.ts';
 
@@ -57,17 +56,17 @@ export class Spill {
 
   /** Time of the next write to disk. Infinity if no write is due. */
   get dueMs(): number {
-    const { gate, limits } = this.#parts;
+    const { endpoint, limits } = this.#parts;
     if (this.#isAbove(this.#isDraining ? LOW_SHARE : HIGH_SHARE)) return this.#failsUntilMs;
-    if (!gate.isOutage || this.#states.queue.freshReadyRuns === 0) return Number.POSITIVE_INFINITY;
-    return Math.max(gate.outageSinceMs + limits.spillAfterMs, this.#restsUntilMs, this.#failsUntilMs);
+    if (!endpoint.isClosed || this.#states.queue.freshReadyRuns === 0) return Number.POSITIVE_INFINITY;
+    return Math.max(endpoint.outageSinceMs + limits.spillAfterMs, this.#restsUntilMs, this.#failsUntilMs);
   }
 
   run(nowMs: number): void {
-    const { gate, limits } = this.#parts;
+    const { endpoint, limits } = this.#parts;
     if (this.dueMs > nowMs) return;
     this.#isDraining = true;
-    const isUnavailable = gate.outageSinceMs + limits.spillAfterMs <= nowMs;
+    const isUnavailable = endpoint.outageSinceMs + limits.spillAfterMs <= nowMs;
     this.#spill(nowMs, () => this.#isAbove(LOW_SHARE) || isUnavailable);
     if (this.dueMs <= nowMs) return;
     this.#isDraining = false;
@@ -109,11 +108,11 @@ export class Spill {
     const { spool } = this.#parts;
     const states = this.#states;
     if (nowMs < this.#failsUntilMs) return false;
-    const taken = states.queue.takeFresh(SLICE_BYTES, isWanted);
+    const taken = states.takeForDisk(SLICE_BYTES, isWanted);
     if (taken.length === 0) return false;
     const segment = spool.spill(taken.map(recordOf));
     if (segment === undefined) {
-      for (const delivery of taken) states.queue.addReady(delivery);
+      states.unwritten(taken);
       this.#failsUntilMs = nowMs + REST_MS;
       return false;
     }

@@ -6,40 +6,36 @@ import { bodyBytes, type HttpAnswer, type HttpRequest, type Transport } from '..
 import { type DropReason, publish } from '../../run/stats.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import type { Ledger } from '../ledger.ts';
+import type { Failure } from '../retry-policy.ts';
 
 /** The result of one attempt to send a run. `detail` is a log message without request or response content. */
 export type Outcome =
   /** The service has stored the run. `isRepetition` is true if the status was 409. */
   | { readonly kind: 'accepted'; readonly isRepetition?: true }
   | { readonly kind: 'dropped'; readonly reason: DropReason; readonly detail: string }
-  /**
-   * A later attempt may succeed. `afterMs` is the delay from the `Retry-After` header. `isSuspect` is true if a run in
-   * the request may have caused the failure.
-   */
+  /** `afterMs` is the delay from the `Retry-After` header. `isTooLarge` is true if the status was 413. */
   | {
       readonly kind: 'failed';
+      readonly failure: Failure;
       readonly detail: string;
       readonly afterMs?: number | undefined;
-      readonly isSuspect?: boolean;
+      readonly isTooLarge?: true;
     }
-  /** The service refuses every request until its state or the configuration changes. */
-  | { readonly kind: 'misconfigured'; readonly detail: string }
   /** The service has no such route. */
   | { readonly kind: 'unsupported'; readonly detail: string }
-  /** The batch, or a run that was sent alone, is too large for the service. */
-  | { readonly kind: 'too_large'; readonly detail: string }
-  /** At least one run in the batch is malformed or already stored. */
-  | { readonly kind: 'invalid'; readonly detail: string }
   /** The run was not sent, because the exporter closed or an earlier request failed. */
   | { readonly kind: 'unsent' };
 
 export const UNSENT: Outcome = { kind: 'unsent' };
 
-/** Status codes for problems that affect every request, such as a wrong API key. The runs are kept. */
-const BLOCKED: ReadonlyMap<number, string> = new Map([
+/** The outcome if sending threw an error, which is a bug in this library. */
+export const FAILED: Outcome = { kind: 'failed', failure: 'later', detail: 'the batch could not be sent' };
+
+/** What users check first after these status codes. */
+const HINTS: ReadonlyMap<number, string> = new Map([
   [401, 'the API key was rejected'],
   [402, 'the service requires payment'],
-  [403, 'the API key was rejected'],
+  [403, 'the API key, or the content of a run, was rejected'],
   [407, 'the proxy requires authentication'],
   [421, 'the request reached the wrong server'],
   [423, 'the service is locked'],
@@ -50,36 +46,37 @@ const BLOCKED: ReadonlyMap<number, string> = new Map([
 
 const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 415, 501]);
 
-const RETRIED: ReadonlySet<number> = new Set([408, 425, 429]);
+const BUSY: ReadonlySet<number> = new Set([408, 425, 429]);
 
 const ACCEPTED: Outcome = { kind: 'accepted' };
 
 export function outcomeOf({ status, headers, isKeyless = false }: HttpAnswer, runs: number, nowMs: number): Outcome {
-  const detail = `status ${status}`;
   if (status >= 200 && status < 300) return ACCEPTED;
-  if (status >= 300 && status < 400) {
-    return { kind: 'misconfigured', detail: `${detail}: redirects are not followed, check the endpoint` };
-  }
-  const cause = BLOCKED.get(status);
-  if (cause !== undefined) {
-    const isMissingKey = isKeyless && (status === 401 || status === 403);
-    const why = isMissingKey ? 'the service requires an API key, but none is set' : cause;
-    return { kind: 'misconfigured', detail: `${detail}: ${why}` };
-  }
   // A 409 for a single run means that an earlier attempt delivered the run. A 409 for a batch may mean that only some
   // runs are stored.
-  if (status === 409) return runs === 1 ? { kind: 'accepted', isRepetition: true } : { kind: 'invalid', detail };
-  if (status === 400 || status === 422) return { kind: 'invalid', detail };
-  if (status === 413) return { kind: 'too_large', detail };
-  if (NO_ROUTE.has(status)) return { kind: 'unsupported', detail };
-  if (status >= 400 && status < 500 && !RETRIED.has(status)) return { kind: 'dropped', reason: 'rejected', detail };
+  if (status === 409 && runs === 1) return { kind: 'accepted', isRepetition: true };
+  if (NO_ROUTE.has(status)) return { kind: 'unsupported', detail: `status ${status}` };
+  const isMissingKey = isKeyless && (status === 401 || status === 403);
+  const hint = isMissingKey ? 'the service requires an API key, but none is set' : hintOf(status);
+  const detail = hint === undefined ? `status ${status}` : `status ${status}: ${hint}`;
+  if (status === 413) return { kind: 'failed', failure: 'refused', detail, isTooLarge: true };
   const afterMs = parseRetryAfter(first(headers['retry-after']), nowMs, first(headers.date));
-  return { kind: 'failed', detail, afterMs, isSuspect: status >= 500 && afterMs === undefined };
+  if (afterMs !== undefined || BUSY.has(status)) return { kind: 'failed', failure: 'unavailable', detail, afterMs };
+  return { kind: 'failed', failure: status >= 500 || status < 200 ? 'later' : 'refused', detail };
 }
 
 function outcomeOfError(thrown: unknown): Outcome {
-  const { detail, isLasting, mayHaveArrived } = failureOf(thrown);
-  return isLasting ? { kind: 'misconfigured', detail } : { kind: 'failed', detail, isSuspect: mayHaveArrived };
+  const { detail, isUnsent } = failureOf(thrown);
+  return { kind: 'failed', failure: isUnsent ? 'unavailable' : 'later', detail };
+}
+
+function hintOf(status: number): string | undefined {
+  return status >= 300 && status < 400 ? 'redirects are not followed, check the endpoint' : HINTS.get(status);
+}
+
+/** A batch is halved until the run that cannot be encoded is alone. */
+export function unencodable(runs: number, detail: string): Outcome {
+  return runs === 1 ? { kind: 'dropped', reason: 'rejected', detail } : { kind: 'failed', failure: 'refused', detail };
 }
 
 function first(value: string | string[] | undefined): string | undefined {

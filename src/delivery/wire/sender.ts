@@ -7,9 +7,9 @@ import { isPerRequest, nodeModule } from '../../platform/node.ts';
 import { randomHex } from '../../run/ids.ts';
 import type { Batch, Item, RequestBody } from '../delivery.ts';
 import { encodeMultipart } from './multipart.ts';
-import { type IngestClient, type IngestResult, type Outcome, UNSENT } from './outcome.ts';
-import type { ServiceInfo } from './service.ts';
-import type { SimpleIngestion } from './simple-ingestion.ts';
+import { type IngestClient, type IngestResult, type Outcome, UNSENT, unencodable } from './outcome.ts';
+import type { ServiceInfo } from './service-info.ts';
+import type { SimpleIngestion } from './simple.ts';
 
 /** The fastest gzip level. Compresses JSON to about a fifth of its size. */
 const GZIP_LEVEL = 1;
@@ -75,8 +75,7 @@ export class Sender {
       try {
         body = await this.#encode(batch.items, signal);
       } catch (thrown) {
-        // A run could not be encoded. `invalid` splits the batch until this run is alone.
-        return signal.aborted ? UNSENT : { kind: 'invalid', detail: messageOf(thrown) };
+        return signal.aborted ? UNSENT : unencodable(batch.items.length, messageOf(thrown));
       }
       this.#setBody(batch, body);
     }
@@ -91,7 +90,7 @@ export class Sender {
       diagnostics.debug(`${batch.items.length} posts and patches sent as multipart: ${outcome.kind}`);
     }
     // A single oversized run does not change the batch size limit.
-    if (outcome.kind === 'too_large' && batch.items.length > 1) info.tooLarge(body.sizeBytes);
+    if (outcome.kind === 'failed' && outcome.isTooLarge && batch.items.length > 1) info.tooLarge(body.sizeBytes);
     if (outcome.kind === 'accepted') {
       this.#fallbacks = 0;
       info.accepted(body.sizeBytes);
@@ -142,7 +141,7 @@ export class Sender {
       if (outcome.kind !== 'unsupported') return outcome;
       this.#fallbackUntilMs = Number.NEGATIVE_INFINITY;
       const detail = `${outcome.detail}: the service has neither /runs/multipart nor /runs; check the endpoint`;
-      return { kind: 'misconfigured', detail };
+      return { kind: 'failed', failure: 'refused', detail };
     });
   }
 }
@@ -153,5 +152,5 @@ function outcomeOfBreak(batch: Batch, { sizeBytes }: RequestBody, { outcome, err
   if (++batch.brokenUploads < BROKEN_UPLOADS_MAX) return outcome;
   batch.brokenUploads = 0;
   const detail = `the connection broke ${BROKEN_UPLOADS_MAX} times during an upload of ${sizeBytes} bytes`;
-  return { kind: 'too_large', detail };
+  return { kind: 'failed', failure: 'refused', detail, isTooLarge: true };
 }

@@ -10,7 +10,7 @@ import { delay } from '#src/platform/timers.ts';
 import { MEMORY_SPOOL } from '../../support/memory-fs.ts';
 import { turns } from '../../support/virtual-time.ts';
 import { virtualClock } from '../../support/virtual-timers.ts';
-import type { ModelService } from './service.ts';
+import type { Answer, WireRequest } from './service.ts';
 
 /** Low limits, so that each one is reached often. */
 const LIMITS: Partial<Limits> = { batchRuns: 3, queueRuns: 12, openRuns: 8 };
@@ -20,12 +20,18 @@ export const SHORT_AGES: Partial<Limits> = { openRunAgeMs: 240_000, ageMs: 100_0
 
 type Exporter = ReturnType<typeof exporterFor>;
 
+export interface Service {
+  answer(request: WireRequest): Answer | Promise<Answer>;
+}
+
 /** One application process, with an exporter for each service. */
 export interface LifeParts {
   readonly durability: Durability;
   readonly limits: Partial<Limits>;
-  readonly services: readonly ModelService[];
+  readonly services: readonly Service[];
   readonly fs: SpoolFs;
+  /** @default 1 each time */
+  readonly random?: () => number;
   readonly wallMs: () => number;
   readonly onDrop: NonNullable<ConfigureOptions['onDrop']>;
 }
@@ -49,7 +55,7 @@ export class Life {
     for (const exporter of this.exporters) forgetAtEnd(exporter);
   }
 
-  #exporter(service: ModelService, index: number, parts: LifeParts): Exporter {
+  #exporter(service: Service, index: number, parts: LifeParts): Exporter {
     const settings = resolveSettings(
       {
         endpoint: `http://service-${index}`,
@@ -63,7 +69,7 @@ export class Life {
     ) as Settings;
     return exporterFor(settings, new Ledger(), () => {}, {
       monotonicMs: () => virtualClock.nowMs,
-      random: () => 1,
+      random: parts.random ?? (() => 1),
       delay,
       fs: parts.fs,
       wallMs: parts.wallMs,
@@ -71,12 +77,12 @@ export class Life {
   }
 
   /** The connection between an exporter and its service, without sockets. */
-  #dispatcher(service: ModelService): Dispatcher {
+  #dispatcher(service: Service): Dispatcher {
     const request = async ({ method, path, headers, body }: Dispatcher.RequestOptions): Promise<unknown> => {
       const bytes = await bytesOf(body);
       await turns(1);
       if (this.#isDead) return never();
-      const answer = service.answer({ method, path, headers: headers as Record<string, string>, body: bytes });
+      const answer = await service.answer({ method, path, headers: headers as Record<string, string>, body: bytes });
       await turns(1);
       // The exporter has a deadline for missing responses.
       if (this.#isDead || answer === 'silence') return never();

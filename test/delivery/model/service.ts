@@ -37,7 +37,7 @@ interface Arrival {
 }
 
 /** A received request. */
-interface WireRequest {
+export interface WireRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -50,7 +50,7 @@ interface WireAnswer {
 }
 
 /** `reset` breaks the connection, `silence` never responds. */
-type Answer = WireAnswer | 'reset' | 'silence';
+export type Answer = WireAnswer | 'reset' | 'silence';
 
 /** A service that stores received runs and reports patches without a post. */
 export class ModelService {
@@ -114,7 +114,7 @@ export class ModelService {
   }
 }
 
-function status(status: number, headers: WireAnswer['headers'] = {}): WireAnswer {
+export function status(status: number, headers: WireAnswer['headers'] = {}): WireAnswer {
   return { status, headers };
 }
 
@@ -123,7 +123,7 @@ function isTooLarge(arrivals: readonly Arrival[]): boolean {
   return arrivals.length > 1 || arrivals.some((arrival) => arrival.name === 'large' && isWithPayload(arrival));
 }
 
-function arrivalsIn({ method, path, headers, body }: WireRequest): Arrival[] {
+export function arrivalsIn({ method, path, headers, body }: WireRequest): Arrival[] {
   if (path !== '/runs/multipart') {
     const run = JSON.parse(body.toString('utf8'));
     return [arrivalOf(method === 'POST' ? 'post' : 'patch', run, run.inputs, run.outputs)];

@@ -6,13 +6,10 @@ import { isPerRequest } from '../../platform/node.ts';
 import { isFilled, mainJson } from '../../run/encoded-run.ts';
 import type { Item } from '../delivery.ts';
 import { STRIPPED_PAYLOAD, strippedPayloads } from './multipart.ts';
-import { type IngestClient, type Outcome, UNSENT } from './outcome.ts';
+import { type IngestClient, type Outcome, UNSENT, unencodable } from './outcome.ts';
 
 /** After this many failures in a row, the rest of the batch is not sent. */
 const FAILURES_MAX = 3;
-
-/** Maximum number of retries for a patch after a 404. A service may need time to store an accepted run. */
-const UNKNOWN_MAX = 3;
 
 export interface SimpleIngestionOptions extends Pick<Limits, 'simpleInFlight' | 'simpleRequestsPerSecond'> {
   readonly client: IngestClient;
@@ -27,8 +24,6 @@ export interface SimpleIngestionOptions extends Pick<Limits, 'simpleInFlight' | 
  */
 export class SimpleIngestion {
   readonly #options: SimpleIngestionOptions;
-  /** Number of 404 responses per patch. */
-  readonly #unknown = new WeakMap<Item, number>();
   #queue: PQueue | undefined;
   #nextRequestAtMs = Number.NEGATIVE_INFINITY;
 
@@ -38,8 +33,8 @@ export class SimpleIngestion {
 
   /**
    * Sends each run once, and returns the outcomes in the order of the items. Stops after three failures in a row, if
-   * the service asks for a pause or refuses every request, or if `isOver` returns true. The outcome of the remaining
-   * runs is `unsent`.
+   * the service has no such route or asks for a pause, or if `isOver` returns true. The outcome of the remaining runs is
+   * `unsent`.
    */
   async send(items: readonly Item[], signal: AbortSignal, isOver: () => boolean): Promise<Outcome[]> {
     const { simpleInFlight: concurrency } = this.#options;
@@ -60,12 +55,12 @@ export class SimpleIngestion {
         if (isStopped) return UNSENT;
         const outcome = await this.#sendRun(item, signal);
         failures = outcome.kind === 'failed' ? failures + 1 : 0;
-        isStopped ||= failures >= FAILURES_MAX || stopsBatch(outcome);
+        isStopped ||= failures >= FAILURES_MAX || outcome.kind === 'unsupported' || isPause(outcome);
         return outcome;
       };
       const outcome = queue.add(attempt).catch((thrown): Outcome => {
         // The run cannot be encoded, for example because its JSON exceeds the maximum string length.
-        return signal.aborted ? UNSENT : { kind: 'invalid', detail: messageOf(thrown) };
+        return signal.aborted ? UNSENT : unencodable(1, messageOf(thrown));
       });
       outcomes.set(item, outcome);
       byId.set(id, outcome);
@@ -84,15 +79,8 @@ export class SimpleIngestion {
       item.isPosted = true;
     }
     const patched = await this.#request('PATCH', `/runs/${item.delivery.run.id}`, patchJson(item), signal);
-    return patched.kind === 'unsupported' ? this.#outcomeOfUnknown(item, patched.detail) : patched;
-  }
-
-  /** Returns the outcome of a patch for a run that the service does not know. */
-  #outcomeOfUnknown(item: Item, detail: string): Outcome {
-    const times = (this.#unknown.get(item) ?? 0) + 1;
-    this.#unknown.set(item, times);
-    if (times > UNKNOWN_MAX) return { kind: 'dropped', reason: 'rejected', detail };
-    return { kind: 'failed', detail: `${detail} for a run that was accepted before` };
+    if (patched.kind !== 'unsupported') return patched;
+    return { kind: 'failed', failure: 'refused', detail: `${patched.detail} for a run that was accepted before` };
   }
 
   async #request(method: 'POST' | 'PATCH', path: string, body: string, signal: AbortSignal): Promise<Outcome> {
@@ -113,10 +101,8 @@ export class SimpleIngestion {
   }
 }
 
-/** Whether the remaining requests would probably fail for the same reason. */
-function stopsBatch(outcome: Outcome): boolean {
-  const { kind } = outcome;
-  return kind === 'misconfigured' || kind === 'unsupported' || (kind === 'failed' && outcome.afterMs !== undefined);
+function isPause(outcome: Outcome): boolean {
+  return outcome.kind === 'failed' && outcome.afterMs !== undefined;
 }
 
 /** Sorts parents before children. A child's `dotted_order` begins with its parent's `dotted_order`. */

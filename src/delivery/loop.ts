@@ -1,24 +1,15 @@
 import { setMaxListeners } from 'node:events';
 import { isJest } from '../config/environment.ts';
 import { clearTimer, outside, setSoon, setTimer } from '../platform/timers.ts';
-import { Batch, type Delivery, reportBug } from './delivery.ts';
-import type { ExporterParts } from './exporter-parts.ts';
-import { Settling } from './settling.ts';
+import { Attempts, type NewRuns } from './attempts.ts';
+import { type Batch, type Delivery, reportBug } from './delivery.ts';
 import type { Replay } from './spool/replay.ts';
 import type { Spill } from './spool/spill.ts';
-import type { DeliveryStates } from './states.ts';
-import type { Outcome } from './wire/outcome.ts';
+import type { DeliveryStates, ExporterParts } from './states.ts';
+import { FAILED, type Outcome } from './wire/outcome.ts';
 import type { Sender } from './wire/sender.ts';
 
-/** Retry interval during a flush, in milliseconds. A flush does not wait for the normal retry delay. */
-const END_BACK_OFFS_EVERY_MS = 500;
-
-/** No new batch is created while this many runs are waiting for a retry. Does not apply during an outage. */
-const RETRIED_RUNS_MAX = 1_000;
-
 const NEVER = Number.POSITIVE_INFINITY;
-
-const FAILED: Outcome = { kind: 'failed', detail: 'the batch could not be sent' };
 
 export interface LoopHooks {
   readonly spill: Spill | undefined;
@@ -33,7 +24,7 @@ export class DeliveryLoop {
   readonly #states: DeliveryStates;
   readonly #hooks: LoopHooks;
   readonly #sender: Sender;
-  readonly #settling: Settling;
+  readonly #attempts: Attempts;
   readonly #abort = new AbortController();
   /** Batches in flight. A `Set` would delay garbage collection of sent batches. */
   readonly #inFlight: Batch[] = [];
@@ -46,9 +37,6 @@ export class DeliveryLoop {
   waiters = 0;
   /** Time at which ended runs are sent, even if the batch is not full. */
   #lingerUntilMs = NEVER;
-  #backOffsEndedAtMs = Number.NEGATIVE_INFINITY;
-  /** True while the service is unavailable or `limits.requestsInFlight` is reached. */
-  #isHeld = false;
   #isPumpScheduled = false;
   #wakesAtMs = NEVER;
   #sleep: AbortController | undefined;
@@ -57,17 +45,15 @@ export class DeliveryLoop {
     this.#parts = parts;
     this.#states = states;
     this.#hooks = hooks;
-    this.#sender = parts.sender((bytes) => {
-      states.bytes += bytes;
-    });
-    this.#settling = new Settling(parts, states);
+    this.#sender = parts.sender((bytes) => states.hold(bytes));
+    this.#attempts = new Attempts(parts, states);
     this.#startDueMs = Math.max(parts.limits.startDelayMs, parts.limits.lingerMs);
     // Each request adds a listener to the abort signal, so Node's limit of ten listeners is lifted.
     setMaxListeners(0, this.#abort.signal);
   }
 
   get isSending(): boolean {
-    return this.#inFlight.length + this.#states.queue.retries.length > 0;
+    return this.#inFlight.length > 0 || this.#attempts.hasReady;
   }
 
   get oldestAtMs(): number | undefined {
@@ -88,7 +74,12 @@ export class DeliveryLoop {
   recorded(): void {
     const spillDueMs = this.#hooks.spill?.dueMs ?? NEVER;
     if (spillDueMs !== NEVER) this.#pumpAt(spillDueMs);
-    if (this.#isHeld) return;
+    // A response wakes the loop.
+    if (this.#inFlight.length >= this.#attempts.slots) return;
+    if (this.#parts.endpoint.isClosed) {
+      this.#pumpAt(this.#states.opensAtMs);
+      return;
+    }
     const { readyRuns, firstStart, bytes } = this.#states.queue;
     const { batch } = this.#parts.info;
     if (readyRuns >= batch.runs || bytes >= batch.bytes || this.waiters > 0) {
@@ -104,16 +95,13 @@ export class DeliveryLoop {
 
   /**
    * Resolves to true when all runs recorded before this call are delivered or dropped. Resolves to false after
-   * `limitMs`. Resolves to false earlier if the service asks for a longer pause and no request is in flight, or if the
-   * service refuses two test requests for the same reason. The process stays alive during the flush.
+   * `limitMs`. Resolves to false earlier if the service asks for a longer pause and no request is in flight, or, unless
+   * `isClosing`, if the service refuses two probes for the same reason. The process stays alive during the flush.
    */
-  async flush(limitMs: number): Promise<boolean> {
-    const { gate, monotonicMs } = this.#parts;
+  async flush(limitMs: number, isClosing: boolean): Promise<boolean> {
     const { flushes } = this.#states;
-    const nowMs = monotonicMs();
     this.waiters++;
-    const flush = flushes.begin(nowMs + limitMs);
-    if (limitMs > 0) gate.requestProbe(nowMs);
+    const flush = flushes.begin(this.#parts.monotonicMs() + limitMs, isClosing);
     outside(() => this.#pump());
     this.#endPausedFlushes();
     const timer = setTimer(() => flush.resolve(false), limitMs);
@@ -128,7 +116,7 @@ export class DeliveryLoop {
 
   /** Ends flushes that would end during a pause. Requests in flight may still be accepted, so it waits for them. */
   #endPausedFlushes(): void {
-    if (this.#inFlight.length === 0) this.#states.flushes.paused(this.#parts.gate.pausedUntilMs);
+    if (this.#inFlight.length === 0) this.#states.flushes.paused(this.#parts.endpoint.pausedUntilMs);
   }
 
   /** Stops sending. Aborts the requests in flight, and resolves when all requests have ended. */
@@ -162,80 +150,55 @@ export class DeliveryLoop {
   }
 
   #sendNext(): void {
-    const { gate, info, limits, monotonicMs } = this.#parts;
-    const states = this.#states;
-    const nowMs = monotonicMs();
-    if (states.flushes.waiting.size > 0) this.#endBackOffs(nowMs);
-    this.#hooks.spill?.run(nowMs);
-    this.#hooks.replay?.run();
-    if (states.queue.readyRuns === 0) this.#lingerUntilMs = NEVER;
-    else if (this.#lingerUntilMs === NEVER) this.#lingerUntilMs = this.#isHeld ? nowMs : nowMs + limits.lingerMs;
-    const isOpen = gate.openAtMs <= nowMs;
-    if (isOpen && this.#hasSlot) {
-      const batch = states.queue.takeRetry(nowMs) ?? this.#freshBatch(nowMs);
-      if (batch !== undefined) {
-        if (gate.pausedUntilMs <= nowMs) void info.ask();
-        void this.#send(batch);
-      }
-    }
-    this.#sleepUntilDue(isOpen);
-  }
-
-  get #hasSlot(): boolean {
-    const { gate, limits } = this.#parts;
-    return this.#inFlight.length < (gate.refusals > 0 ? 1 : limits.requestsInFlight);
-  }
-
-  #freshBatch(nowMs: number): Batch | undefined {
-    if (this.#freshDueMs > nowMs) return undefined;
-    const { info, limits } = this.#parts;
-    const states = this.#states;
-    const { firstStart, bytes } = states.queue;
-    let startsUntilMs = Number.NEGATIVE_INFINITY;
-    if (this.waiters > 0 || bytes >= info.batch.bytes) startsUntilMs = NEVER;
-    // To save requests, the batch includes open runs that would be due within `lingerMs`.
-    else if (firstStart !== undefined && firstStart.startedAtMs + this.#startDueMs <= nowMs) {
-      startsUntilMs = nowMs - this.#startDueMs + limits.lingerMs;
-    }
-    const items = states.take(info.batch, startsUntilMs);
-    this.#lingerUntilMs = states.queue.readyRuns === 0 ? NEVER : nowMs + limits.lingerMs;
-    return new Batch(items, nowMs);
-  }
-
-  get #freshDueMs(): number {
-    const { info, gate, limits } = this.#parts;
+    const { info, limits, monotonicMs } = this.#parts;
     const { queue } = this.#states;
-    const batches = this.#inFlight.length + queue.retries.length;
-    const mayForm = gate.isOutage ? batches < limits.requestsInFlight : queue.retriedRuns < RETRIED_RUNS_MAX;
-    if (!mayForm || queue.runs === 0) return NEVER;
-    const { runs, bytes } = info.batch;
+    const nowMs = monotonicMs();
+    // Reading comes first. Otherwise, runs would be read right after they were written.
+    this.#hooks.replay?.run();
+    this.#hooks.spill?.run(nowMs);
+    if (queue.readyRuns === 0) this.#lingerUntilMs = NEVER;
+    else if (this.#lingerUntilMs === NEVER) this.#lingerUntilMs = nowMs + limits.lingerMs;
+    const next = this.#attempts.next(nowMs, this.#inFlight.length, this.#newRuns(nowMs));
+    let dueMs = this.#hooks.spill?.dueMs ?? NEVER;
+    if (typeof next === 'number') {
+      dueMs = Math.min(dueMs, next);
+    } else {
+      void info.ask();
+      void this.#send(next);
+      // At most one batch is encoded per turn of the event loop.
+      this.wake();
+    }
+    if (dueMs !== NEVER) this.#pumpAt(dueMs);
+  }
+
+  #newRuns(nowMs: number): NewRuns {
+    return {
+      dueMs: this.#newRunsDueMs,
+      take: (size) => {
+        const { limits } = this.#parts;
+        const { queue } = this.#states;
+        const items = this.#states.take(size, this.#startsUntilMs(nowMs));
+        this.#lingerUntilMs = queue.readyRuns === 0 ? NEVER : nowMs + limits.lingerMs;
+        return items;
+      },
+    };
+  }
+
+  get #newRunsDueMs(): number {
+    const { queue } = this.#states;
+    if (queue.runs === 0) return NEVER;
+    const { runs, bytes } = this.#parts.info.batch;
     if (this.waiters > 0 || queue.readyRuns >= runs || queue.bytes >= bytes) return Number.NEGATIVE_INFINITY;
     return Math.min(this.#lingerUntilMs, (queue.firstStart?.startedAtMs ?? NEVER) + this.#startDueMs);
   }
 
-  #endBackOffs(nowMs: number): void {
-    if (nowMs < this.#backOffsEndedAtMs + END_BACK_OFFS_EVERY_MS) return;
-    this.#backOffsEndedAtMs = nowMs;
-    this.#parts.gate.endBackOff();
-    this.#states.queue.endBackOffs(nowMs);
-  }
-
-  #sleepUntilDue(isOpen: boolean): void {
-    const { gate } = this.#parts;
-    const { spill } = this.#hooks;
-    const { queue, flushes } = this.#states;
-    const hasSlot = this.#hasSlot;
-    this.#isHeld = !isOpen || !hasSlot;
-    let dueMs = spill?.dueMs ?? NEVER;
-    if (hasSlot) {
-      const hasWork = queue.runs + queue.retries.length > 0 || this.#parts.spool?.hasNext === true;
-      if (isOpen) dueMs = Math.min(dueMs, queue.nextRetryMs, this.#freshDueMs);
-      else if (hasWork) dueMs = Math.min(dueMs, gate.openAtMs);
-    }
-    const isBackingOff = queue.retries.length > 0 || (!isOpen && gate.openAtMs > gate.pausedUntilMs);
-    if (flushes.waiting.size > 0 && isBackingOff)
-      dueMs = Math.min(dueMs, this.#backOffsEndedAtMs + END_BACK_OFFS_EVERY_MS);
-    if (dueMs !== NEVER) this.#pumpAt(dueMs);
+  /** A batch includes open runs that started by this time. */
+  #startsUntilMs(nowMs: number): number {
+    const { firstStart, bytes } = this.#states.queue;
+    if (this.waiters > 0 || bytes >= this.#parts.info.batch.bytes) return NEVER;
+    if (firstStart === undefined || firstStart.startedAtMs + this.#startDueMs > nowMs) return Number.NEGATIVE_INFINITY;
+    // To save requests, the batch includes open runs that would be due within `lingerMs`.
+    return nowMs - this.#startDueMs + this.#parts.limits.lingerMs;
   }
 
   #pumpAt(atMs: number): void {
@@ -268,7 +231,7 @@ export class DeliveryLoop {
     }
     this.#inFlight.splice(this.#inFlight.indexOf(batch), 1);
     try {
-      this.#settling.settle(batch, outcome);
+      this.#attempts.settle(batch, outcome);
       this.#endPausedFlushes();
       this.#hooks.changed();
     } catch (thrown) {

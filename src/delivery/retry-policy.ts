@@ -1,0 +1,102 @@
+import { backoffMs, probeDelayMs } from '../http/retry.ts';
+
+/** A lone run is dropped at this number of failures. */
+const STRIKES_MAX = 3;
+
+/** The endpoint closes after this many failures of lone runs in a row, without an accepted request in between. */
+const LONE_FAILURES_MAX = 10;
+
+/** Maximum time between two probes of an endpoint that refuses requests, in milliseconds. */
+const PROBE_DELAY_MAX_MS = 300_000;
+
+/** Maximum delay of a probe while a flush waits, in milliseconds. */
+const FLUSH_DELAY_MS = { later: 500, unavailable: 500, refused: 1_000 } as const;
+
+/**
+ * How a request failed:
+ *
+ * - `later`: status 5xx, or no response. The endpoint or a run may be the cause.
+ * - `unavailable`: status 408, 425 or 429, a `Retry-After` header, or no connection. The endpoint is the cause.
+ * - `refused`: every other status. A run or the endpoint is the cause, and no status tells which.
+ */
+export type Failure = 'later' | 'unavailable' | 'refused';
+
+/** Whether the service has accepted a request that was sent after the first or the last failure of a batch. */
+export type Evidence = 'none' | 'since first' | 'since last';
+
+/** The evidence on which a decision is based. */
+export interface FailedRequest {
+  readonly failure: Failure;
+  readonly runs: number;
+  readonly evidence: Evidence;
+  /** Earlier failures of a lone run. Failures of a batch do not count. */
+  readonly strikes: number;
+  /** Earlier failures of lone runs since the last accepted request. */
+  readonly loneFailures: number;
+  readonly isClosed: boolean;
+}
+
+/**
+ * What happens after a failed request. A halved batch is sent again at once. Waiting runs are sent again when a later
+ * request is accepted, or as a probe.
+ */
+export interface Decision {
+  readonly runs: 'halve' | 'wait' | 'drop';
+  readonly strikes: number;
+  readonly endpoint: 'unchanged' | 'counted' | 'closed';
+}
+
+type Row = readonly [
+  failure: Failure,
+  runs: 'one' | 'many',
+  evidence: Evidence | 'any',
+  runs: 'halve' | 'strike' | 'wait',
+  endpoint: 'none' | 'count' | 'close',
+];
+
+/** The first row that matches decides. Halving needs no evidence. Dropping a run and opening the endpoint do. */
+export const TABLE: readonly Row[] = [
+  ['refused', 'many', 'any', 'halve', 'none'],
+  ['refused', 'one', 'since last', 'strike', 'none'],
+  ['refused', 'one', 'any', 'wait', 'count'],
+  ['later', 'many', 'none', 'wait', 'close'],
+  ['later', 'many', 'any', 'halve', 'none'],
+  ['later', 'one', 'since last', 'strike', 'none'],
+  ['later', 'one', 'since first', 'wait', 'count'],
+  ['later', 'one', 'none', 'wait', 'close'],
+  ['unavailable', 'one', 'any', 'wait', 'close'],
+  ['unavailable', 'many', 'any', 'wait', 'close'],
+];
+
+/** Decides what happens to the runs of a failed request, and to the endpoint. */
+export function decide({ failure, runs, evidence, strikes, loneFailures, isClosed }: FailedRequest): Decision {
+  const size = runs === 1 ? 'one' : 'many';
+  const row = TABLE.find(([f, s, e]) => f === failure && s === size && (e === 'any' || e === evidence)) as Row;
+  const [, , , fate, effect] = row;
+  const isStrike = size === 'one' && failure !== 'unavailable' && (fate === 'strike' || strikes === 0);
+  const struck = isStrike ? strikes + 1 : strikes;
+  const isDropped = fate === 'strike' && struck >= STRIKES_MAX;
+  const isClosing = effect === 'close' || (effect === 'count' && (isClosed || loneFailures + 1 >= LONE_FAILURES_MAX));
+  return {
+    runs: fate === 'halve' ? 'halve' : isDropped ? 'drop' : 'wait',
+    strikes: struck,
+    endpoint: isClosing ? 'closed' : effect === 'count' ? 'counted' : 'unchanged',
+  };
+}
+
+export interface BackOff {
+  readonly retryDelayMs: number;
+  readonly retryDelayMaxMs: number;
+  readonly random: () => number;
+}
+
+/** Returns the delay before the next probe, in milliseconds. `probes` have failed since the last accepted request. */
+export function delayMs(failure: Failure, probes: number, { random, retryDelayMs, retryDelayMaxMs }: BackOff): number {
+  if (failure === 'refused') return probeDelayMs(probes, PROBE_DELAY_MAX_MS);
+  return backoffMs(probes, random(), retryDelayMs, retryDelayMaxMs);
+}
+
+/** Returns the longest delay before the next probe while a flush waits, in milliseconds. */
+export function flushDelayMs(failure: Failure): number {
+  return FLUSH_DELAY_MS[failure];
+}

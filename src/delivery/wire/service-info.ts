@@ -1,0 +1,122 @@
+import { monotonicNowMs } from '../../base/clock.ts';
+import { isObject } from '../../config/checker.ts';
+import { defaultLimits } from '../../config/limits.ts';
+import { isTransient } from '../../http/retry.ts';
+import type { Transport } from '../../http/transport.ts';
+import type { BatchSize } from '../queue.ts';
+
+/** Allowed range for limits that the service reports. Values outside the range are set to the nearest bound. */
+const RUNS = { min: 1, max: 1_000 };
+const BYTES = { min: 64 * 1024, max: 64 * 1024 * 1024 };
+
+/** Maximum number of runs per batch if neither the service nor the application sets a limit. */
+const UNLIMITED_RUNS = 500;
+
+/**
+ * After a refused batch has lowered the size limit, each accepted full batch raises the limit by this factor. A gateway
+ * that limits the body size then refuses about one in 70 full batches.
+ */
+const GROWTH = 1.01;
+
+/** Timeout of the `/info` request, in milliseconds. Batches do not wait for the `/info` response. */
+const TIMEOUT_MS = 2_000;
+
+/** Delay before a failed `/info` request is retried, in milliseconds. */
+const RETRY_MS = 60_000;
+
+/** The limits and features that the service reports at `GET /info`. Defaults apply until the response arrives. */
+export class ServiceInfo {
+  readonly #client: Transport;
+  readonly #defaults: BatchSize;
+  readonly #monotonicMs: () => number;
+  #reported: BatchSize;
+  /** Maximum size of a batch, in bytes. Infinity until the service refuses a batch as too large. */
+  #bytesMax = Number.POSITIVE_INFINITY;
+  #request: Promise<void> = Promise.resolve();
+  #requestAtMs = Number.NEGATIVE_INFINITY;
+  #refusesMultipart = false;
+  /** The maximum size of the next batch. */
+  batch: BatchSize;
+  takesGzip = false;
+
+  constructor(client: Transport, defaults: BatchSize, monotonicMs: () => number = monotonicNowMs) {
+    this.#client = client;
+    this.#defaults = defaults;
+    this.#monotonicMs = monotonicMs;
+    this.#reported = defaults;
+    this.batch = defaults;
+  }
+
+  /** Limits further batches to half the size of the refused batch. */
+  tooLarge(bytes: number): void {
+    this.#bytesMax = Math.min(this.#bytesMax, Math.max(BYTES.min, Math.floor(bytes / 2)));
+    this.#limit();
+  }
+
+  /** Raises a lowered size limit by 1 % if the accepted batch has at least half the limit's size. */
+  accepted(bytes: number): void {
+    if (this.#bytesMax > this.#reported.bytes || bytes < this.#bytesMax / 2) return;
+    this.#bytesMax = Math.ceil(this.#bytesMax * GROWTH);
+    this.#limit();
+  }
+
+  /**
+   * Whether `/info` reports that multipart is off. Returns true only once per `/info` response, so that multipart is
+   * tried again later.
+   */
+  refusesMultipart(): boolean {
+    const refuses = this.#refusesMultipart;
+    this.#refusesMultipart = false;
+    return refuses;
+  }
+
+  /**
+   * Requests `/info` at the first call. A failed request is retried at the earliest after one minute. Never rejects.
+   */
+  ask(): Promise<void> {
+    if (this.#monotonicMs() < this.#requestAtMs) return this.#request;
+    this.#requestAtMs = Number.POSITIVE_INFINITY;
+    this.#request = this.#read();
+    return this.#request;
+  }
+
+  async #read(): Promise<void> {
+    try {
+      const headers = { accept: 'application/json' };
+      const answer = await this.#client.send({ method: 'GET', path: '/info', headers, timeoutMs: TIMEOUT_MS });
+      if (answer.status === 200) this.#apply(JSON.parse(answer.text));
+      else if (isTransient(answer.status)) this.#requestAtMs = this.#monotonicMs() + RETRY_MS;
+    } catch {
+      // The request failed, or the response is not JSON.
+      this.#requestAtMs = this.#monotonicMs() + RETRY_MS;
+    }
+  }
+
+  #apply(info: unknown): void {
+    const ingest = field(info, 'batch_ingest_config');
+    const { runs, bytes } = this.#defaults;
+    const runsMax = field(ingest, 'size_limit');
+    const isUnlimited = isObject(info) && runsMax === undefined && runs === defaultLimits.batchRuns;
+    this.#reported = {
+      runs: clamped(runsMax, RUNS) ?? (isUnlimited ? UNLIMITED_RUNS : runs),
+      bytes: clamped(field(ingest, 'size_limit_bytes'), BYTES) ?? bytes,
+    };
+    this.#limit();
+    this.#refusesMultipart = field(ingest, 'use_multipart_endpoint') === false;
+    this.takesGzip = field(field(info, 'instance_flags'), 'gzip_body_enabled') === true;
+  }
+
+  #limit(): void {
+    const { runs, bytes } = this.#reported;
+    this.batch = { runs, bytes: Math.min(bytes, this.#bytesMax) };
+  }
+}
+
+function field(value: unknown, name: string): unknown {
+  return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
+}
+
+function clamped(value: unknown, { min, max }: { min: number; max: number }): number | undefined {
+  if (typeof value !== 'number' || !Number.isFinite(value)) return undefined;
+  return Math.min(max, Math.max(min, Math.floor(value)));
+}

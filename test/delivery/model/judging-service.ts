@@ -1,0 +1,50 @@
+import { delay } from '#src/platform/timers.ts';
+import type { Scenario } from './liveness.ts';
+import { type Answer, arrivalsIn, status, type WireRequest } from './service.ts';
+
+/** What a service does with a request that it does not accept. */
+export const REFUSALS = [302, 400, 401, 403, 406, 409, 413, 422, 451, 500, 503, 'reset', 'timeout'] as const;
+export type Refusal = (typeof REFUSALS)[number];
+
+/** A service that judges content: it refuses each request with a run named `poison`. */
+export class JudgingService {
+  readonly #scenario: Scenario;
+  readonly #latencyMs: number;
+  readonly #random: () => number;
+  /** Whether every request is refused. */
+  isDown = false;
+  requests = 0;
+  /** Ids of accepted runs with an end. */
+  readonly ended = new Set<string>();
+
+  constructor(scenario: Scenario, latencyMs: number, random: () => number) {
+    this.#scenario = scenario;
+    this.#latencyMs = latencyMs;
+    this.#random = random;
+  }
+
+  answer(request: WireRequest): Answer | Promise<Answer> {
+    if (request.path === '/info') return status(404);
+    this.requests++;
+    const verdict = this.#judge(request);
+    return this.#latencyMs === 0 ? verdict : this.#late(verdict);
+  }
+
+  #judge(request: WireRequest): Answer {
+    const { service, refusal, isSimple } = this.#scenario;
+    if (isSimple && request.path === '/runs/multipart') return status(405);
+    const arrivals = arrivalsIn(request);
+    const isRefused =
+      this.isDown ||
+      (service === 'gateway' && this.#random() < 0.1) ||
+      arrivals.some(({ name, id }) => name === 'poison' && !(refusal === 409 && this.ended.has(id)));
+    if (isRefused) return refusal === 'reset' ? 'reset' : refusal === 'timeout' ? 'silence' : status(refusal);
+    for (const { id, isEnded } of arrivals) if (isEnded) this.ended.add(id);
+    return status(202);
+  }
+
+  async #late(verdict: Answer): Promise<Answer> {
+    await delay(this.#latencyMs * (0.5 + this.#random()), undefined);
+    return verdict;
+  }
+}

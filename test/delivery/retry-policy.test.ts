@@ -1,0 +1,115 @@
+// The table of the delivery policy: what a failed request does to its runs and to the endpoint.
+import { describe, expect, it } from 'vitest';
+import { type Decision, decide, delayMs, type FailedRequest, flushDelayMs, TABLE } from '#src/delivery/retry-policy.ts';
+
+const request = (given: Partial<FailedRequest>): FailedRequest => ({
+  failure: 'refused',
+  runs: 1,
+  evidence: 'none',
+  strikes: 0,
+  loneFailures: 0,
+  isClosed: false,
+  ...given,
+});
+
+type Case = readonly [what: string, Partial<FailedRequest>, runs: Decision['runs'], endpoint: Decision['endpoint']];
+
+/** One case for each row, in the order of the table. */
+const rows: readonly Case[] = [
+  ['a refused batch is halved', { runs: 2 }, 'halve', 'unchanged'],
+  ['a lone run that is refused beside accepted requests waits', { evidence: 'since last' }, 'wait', 'unchanged'],
+  ['a lone run that is refused waits, and counts', {}, 'wait', 'counted'],
+  ['a batch that fails closes the endpoint, and goes back whole', { failure: 'later', runs: 2 }, 'wait', 'closed'],
+  [
+    'a batch that fails again, while others are accepted, is halved',
+    { failure: 'later', runs: 2, evidence: 'since first' },
+    'halve',
+    'unchanged',
+  ],
+  [
+    'a lone run that fails beside accepted requests waits',
+    { failure: 'later', evidence: 'since last' },
+    'wait',
+    'unchanged',
+  ],
+  [
+    'a lone run that fails after others were accepted waits, and counts',
+    { failure: 'later', evidence: 'since first' },
+    'wait',
+    'counted',
+  ],
+  ['a lone run that fails closes the endpoint', { failure: 'later' }, 'wait', 'closed'],
+  [
+    'an unavailable endpoint closes, whatever was accepted, for a lone run',
+    { failure: 'unavailable', evidence: 'since last', strikes: 9 },
+    'wait',
+    'closed',
+  ],
+  [
+    'an unavailable endpoint closes, whatever was accepted, and the batch stays whole',
+    { failure: 'unavailable', runs: 2, evidence: 'since last' },
+    'wait',
+    'closed',
+  ],
+];
+
+describe('the delivery policy', () => {
+  it.each(rows)('%s', (_, given, runs, endpoint) => {
+    expect(decide(request(given))).toMatchObject({ runs, endpoint });
+  });
+
+  it('has a case for each row', () => {
+    const match = ([failure, runs, evidence]: (typeof TABLE)[number], given: FailedRequest): boolean =>
+      failure === given.failure &&
+      (runs === 'one') === (given.runs === 1) &&
+      [given.evidence, 'any'].includes(evidence);
+    expect(rows.map(([, given]) => TABLE.findIndex((row) => match(row, request(given))))).toEqual([...TABLE.keys()]);
+  });
+
+  it.each([
+    ['refused', 'since last', 'drop'],
+    ['refused', 'none', 'wait'],
+    ['later', 'since last', 'drop'],
+    ['later', 'since first', 'wait'],
+    ['unavailable', 'since last', 'wait'],
+  ] as const)('a lone run whose third failure is %s, with an acceptance %s: %s', (failure, evidence, runs) => {
+    expect(decide(request({ failure, evidence, strikes: 1 })).runs).toBe('wait');
+    expect(decide(request({ failure, evidence, strikes: 2 })).runs).toBe(runs);
+  });
+
+  it.each([
+    [{}, 1],
+    [{ strikes: 1 }, 1],
+    [{ strikes: 1, evidence: 'since last' }, 2],
+    [{ failure: 'later', strikes: 1, evidence: 'since first' }, 1],
+    [{ failure: 'unavailable', evidence: 'since last' }, 0],
+    [{ runs: 2, evidence: 'since last' }, 0],
+  ] as const)('only the first failure, and failures beside accepted requests, are strikes: %j', (given, strikes) => {
+    expect(decide(request(given)).strikes).toBe(strikes);
+  });
+
+  it('the tenth lone failure in a row closes the endpoint, and each one keeps a closed endpoint closed', () => {
+    expect(decide(request({ loneFailures: 8 })).endpoint).toBe('counted');
+    expect(decide(request({ loneFailures: 9 })).endpoint).toBe('closed');
+    expect(decide(request({ isClosed: true })).endpoint).toBe('closed');
+    expect(decide(request({ isClosed: true, evidence: 'since last' })).endpoint).toBe('unchanged');
+  });
+});
+
+describe('the delay before a probe', () => {
+  const backOff = { retryDelayMs: 500, retryDelayMaxMs: 30_000, random: () => 0.5 };
+
+  it('grows from 1 s to 5 minutes after refusals', () => {
+    const delays = [0, 1, 2, 3, 4, 5, 50].map((probes) => delayMs('refused', probes, backOff));
+    expect(delays).toEqual([1_000, 5_000, 30_000, 120_000, 300_000, 300_000, 300_000]);
+  });
+
+  it('is a random share of 0.5 s, doubled with each probe up to 30 s, after other failures', () => {
+    const delays = [0, 1, 2, 6, 50].map((probes) => delayMs('later', probes, backOff));
+    expect(delays).toEqual([250, 500, 1_000, 15_000, 15_000]);
+  });
+
+  it('is at most a second while a flush waits', () => {
+    expect([flushDelayMs('refused'), flushDelayMs('later'), flushDelayMs('unavailable')]).toEqual([1_000, 500, 500]);
+  });
+});

@@ -1,0 +1,82 @@
+// A run that the service refuses does not stop the others.
+import '../support/virtual-timers.ts';
+
+import { expect, it } from 'vitest';
+import { advance, delivery, until } from '../support/delivery.ts';
+import { machine } from '../support/processes.ts';
+import type { Verdict } from '../support/scripted-service.ts';
+
+const bad = (names: readonly string[]): boolean => names.includes('whole bad');
+
+it.each<[Verdict]>([[302], [400], [401], [403], [406], [422], [451], [500], [503], ['reset']])(
+  'a run that is answered with %j stops no other run, in its batch and after it',
+  async (verdict) => {
+    const { whole, wholes, service, stats, drops } = await delivery({
+      reply: ({ names }) => (bad(names) ? verdict : 202),
+    });
+    whole('bad');
+    wholes(49);
+    for (let round = 0; round < 40; round++) {
+      await advance(500);
+      wholes(20);
+    }
+    await advance(5_000);
+
+    expect(drops).toEqual(['rejected bad']);
+    expect(stats()).toMatchObject({ created: 850, sent: 849, dropped: 1 });
+    expect(service.batches.flat().filter((name) => name === 'whole bad').length).toBeLessThan(16);
+  },
+);
+
+it('a run that is answered with 403 stops no other run across restarts with `spill`', async () => {
+  const { start } = machine();
+  const reply = ({ names }: { readonly names: readonly string[] }): Verdict => (bad(names) ? 403 : 202);
+  const first = await start({ reply: () => 503 });
+  first.whole('bad');
+  first.wholes(30);
+  first.exit();
+  const second = await start({ reply });
+  second.whole('first');
+  await until(() => second.stats().sent === 31);
+  second.exit();
+  const third = await start({ reply });
+  await third.others();
+  await until(() => third.stats().dropped === 1);
+  expect(third.stats()).toMatchObject({ recovered: 31, sent: 33, dropped: 1, queued: 0, spooled: 0 });
+});
+
+it('two malformed runs in a row in a quiet program stop no other run', async () => {
+  const { whole, stats } = await delivery({ reply: ({ names }) => (bad(names) ? 422 : 202) });
+  for (const name of ['good', 'bad', 'bad']) {
+    whole(name);
+    await advance(600);
+  }
+  for (let count = 0; count < 50; count++) {
+    whole('good');
+    await advance(800);
+  }
+  expect(stats()).toMatchObject({ sent: 51, dropped: 2, queued: 0 });
+});
+
+it('new runs are sent after an outage in which the last queued run expired', async () => {
+  let verdict = 503;
+  const { whole, wholes, stats } = await delivery({ limits: { ageMs: 1_500 }, reply: () => verdict });
+  whole();
+  await until(() => stats().dropped === 1);
+  await advance(60_000);
+  verdict = 202;
+  wholes(5);
+  await advance(31_000);
+  expect(stats()).toMatchObject({ sent: 5, queued: 0 });
+});
+
+it.each([406, 410, 418, 431])('runs are kept if the service answers everything with %i', async (status) => {
+  let verdict = status;
+  const { wholes, stats } = await delivery({ reply: () => verdict });
+  wholes(20);
+  await advance(1_200_000);
+  expect(stats()).toMatchObject({ queued: 0, inFlight: 20, dropped: 0 });
+  verdict = 202;
+  await advance(300_000);
+  expect(stats()).toMatchObject({ sent: 20, dropped: 0 });
+});
