@@ -105,7 +105,7 @@ export class Copier {
       const result = resultOf(toJson, value);
       if (result !== value) return this.copy(result, false);
     }
-    return isList ? this.#items(value, value.length, value.length) : this.#properties(value, Object.keys(value), value);
+    return isList ? this.#items(value, value.length, value.length) : this.#properties(value, Object.keys(value));
   }
 
   /** Copies a proxy. Proxy traps may throw or return values of unexpected types. */
@@ -133,7 +133,7 @@ export class Copier {
     if (types.isMap(value)) return this.#map(mapEntries(value, this.#rules.width));
     let description: unknown;
     try {
-      if (isError(value)) return this.#properties(value, errorKeys(value), value);
+      if (isError(value)) return this.#properties(value, errorKeys(value));
       description = this.#attachments?.describe(value) ?? describe(value, this.#rules.width);
     } catch (thrown) {
       description = threw(thrown);
@@ -143,7 +143,7 @@ export class Copier {
     }
     if (typeof description === 'object') {
       const keyed = description as object;
-      return this.#properties(keyed, Object.keys(keyed), keyed);
+      return this.#properties(keyed, Object.keys(keyed));
     }
     if (description === undefined) return undefined;
     // `copy` counts the value as a node again, so the first count is undone.
@@ -169,19 +169,10 @@ export class Copier {
     return copies;
   }
 
-  /**
-   * Another property of `owner` may show that a value is a secret, as in `{ name: 'password', value: '…' }`. The
-   * properties of a proxy may have changed, so its `owner` is the copy.
-   */
-  #properties(object: object, keys: readonly string[], owner?: object): object {
-    const copy = {};
-    let taken = 0;
-    for (; taken < keys.length; taken++) {
-      const key = keys[taken] as string;
-      if (!this.#hasRoomFor(key, taken)) break;
-      this.#property(copy, key, read(object, key), owner ?? copy);
-    }
-    return withRest(copy, keys.length - taken);
+  #properties(object: object, keys: readonly string[]): object {
+    const values = {};
+    for (const key of keys.slice(0, this.#rules.width)) put(values, key, read(object, key));
+    return this.#keyed(values, keys.length);
   }
 
   #map({ items, size }: Items): unknown {
@@ -190,12 +181,22 @@ export class Copier {
       const shown = pairs.map(([key, value]) => [key, this.#shownBy(key, value)]);
       return this.#items(shown, shown.length, size);
     }
+    const values = {};
+    for (const [key, value] of pairs as readonly (readonly [string, unknown])[]) put(values, key, value);
+    return this.#keyed(values, size);
+  }
+
+  /**
+   * Copies values that were read before. A value may be a secret because of another one, as in `{ value: '…', name:
+   * 'password' }`. `size` is the total number of keys.
+   */
+  #keyed(values: object, size: number): object {
     const copy = {};
     let taken = 0;
-    for (const [key, value] of pairs as readonly (readonly [string, unknown])[]) {
+    for (const [key, value] of Object.entries(values)) {
       if (!this.#hasRoomFor(key, taken)) break;
       taken++;
-      this.#property(copy, key, value, copy);
+      this.#property(copy, key, value, values);
     }
     return withRest(copy, size - taken);
   }

@@ -43,6 +43,30 @@ class WithToJson {
   }
 }
 
+test.each<[string, unknown]>([
+  ['an object', { value: SECRET, name: 'password' }],
+  ['a proxy', new Proxy({ value: SECRET, name: 'password' }, {})],
+  [
+    'a Map',
+    new Map([
+      ['value', SECRET],
+      ['name', 'password'],
+    ]),
+  ],
+  ['a class instance', Object.assign(new Instance(() => ''), { value: SECRET, name: 'password' })],
+  [
+    'an object with a getter',
+    {
+      value: SECRET,
+      get name() {
+        return 'password';
+      },
+    },
+  ],
+])('a value is a secret because of a later property of %s', (_, value) => {
+  expect(serialize(value, rulesWith())).not.toContain(SECRET);
+});
+
 /** Values whose text changes between two reads. */
 const VALUES: [string, (read: Read) => unknown][] = [
   ['a proxy', proxyOf],
