@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -7,7 +7,9 @@ import { serve } from '../http/server.ts';
 import { openLocalStore, runsIn, storePath } from '../receiver/local-store.ts';
 import { runMain } from '../support/command.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { ingestServer } from '../support/ingest-server.ts';
 import { moduleText, runNode, runRunspan, startRunspan } from '../support/program.ts';
+import { segmentsBelow } from '../support/spool.ts';
 
 const index = new URL('../../dist/index.js', import.meta.url).href;
 
@@ -100,6 +102,23 @@ describe.concurrent('runspan dev with a command', () => {
     const { stdout } = await runRunspan(devWith(program(`startRun({ name: 'left open' }); ${ending}`)));
     const error = 'Interrupted: the program ended before the run did';
     expect(shown(stdout)).toEqual([...TREE, '', `left open · chain · _ ms · interrupted · ✗ ${error}`]);
+  });
+
+  it('keeps the runs of a command for another service on disk, and names the command that sends them', async () => {
+    const code = `
+      import { configure, startRun } from '${index}';
+      configure({ endpoint: 'http://127.0.0.1:9' });
+      startRun({ name: 'elsewhere' }).end();
+      process.exit();`;
+    const { stderr } = await runRunspan(devWith(code));
+    const [, folder = '', options = ''] = /wait in (\S+); .* `runspan (spool send .*)`/.exec(stderr) ?? [];
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    expect(segmentsBelow(folder)).toHaveLength(1);
+
+    await using server = await ingestServer();
+    const sent = await runRunspan(options.split(' '), { RUNSPAN_ENDPOINT: server.url });
+    expect(sent.stdout).toContain('delivered 1 of 1 run');
+    expect(segmentsBelow(folder)).toEqual([]);
   });
 
   it('ends the open runs of the langsmith package as interrupted', async () => {

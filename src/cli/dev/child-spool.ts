@@ -1,10 +1,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { diagnostics } from '../../base/diagnostics.ts';
+import { visible } from '../../base/text.ts';
 import { env } from '../../config/environment.ts';
 import { resolveSettings } from '../../config/options.ts';
 import { exporterFor } from '../../delivery/create-exporter.ts';
 import { Ledger } from '../../delivery/ledger.ts';
+import { surveySpool } from '../../delivery/spool/survey.ts';
 
 const SEND_MAX_MS = 5_000;
 
@@ -16,8 +19,9 @@ interface SpoolTarget {
 
 /**
  * Calls `runCommand` with environment variables for a temporary spool folder. If the command exits with unsent runs,
- * the spool keeps these runs. The spooled runs are then sent to the receiver. A durability that the user has set stays
- * in effect. If no temporary folder can be created, no runs are spooled.
+ * the spool keeps these runs. The spooled runs are then sent to the receiver. Other runs stay in the folder, and one line
+ * names the command that sends them. A durability that the user has set stays in effect. If no temporary folder can be
+ * created, no runs are spooled.
  */
 export async function withSpool<Result>(
   target: SpoolTarget,
@@ -31,9 +35,24 @@ export async function withSpool<Result>(
     await sendSpool(target, spoolDir);
     return result;
   } finally {
+    await removeIfSent(spoolDir);
+  }
+}
+
+/** Removes the folder, unless it contains runs for an endpoint that the program sets in its code, or unsent runs. */
+async function removeIfSent(spoolDir: string): Promise<void> {
+  const hashes = surveySpool(spoolDir, Date.now())
+    .filter(({ owners }) => owners.some(({ runs }) => runs > 0))
+    .map(({ hash }) => hash);
+  if (hashes.length === 0) {
     // Errors are ignored, because a background process may still be writing to the folder.
     await rm(spoolDir, { recursive: true, force: true }).catch(() => {});
+    return;
   }
+  const options = [`--dir ${visible(spoolDir)}`, ...hashes.map((hash) => `--from ${hash}`)].join(' ');
+  diagnostics.warn(
+    `unsent runs of the command wait in ${visible(spoolDir)}; set RUNSPAN_ENDPOINT to their service and run \`runspan spool send ${options}\`.`,
+  );
 }
 
 /** Sends the spooled runs for the receiver. Runs for an endpoint that a program sets in its code stay on disk. */
