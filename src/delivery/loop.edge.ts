@@ -101,7 +101,8 @@ export class DeliveryLoop {
   #newRuns(nowMs: number): NewRuns {
     const { queue } = this.#states;
     const startsUntilMs = nowMs - this.#parts.limits.startDelayMs;
-    const isDue = queue.readyRuns > 0 || (queue.firstStart?.startedAtMs ?? nowMs) <= startsUntilMs;
+    const { firstStart } = queue;
+    const isDue = queue.readyRuns > 0 || (firstStart !== undefined && firstStart.startedAtMs <= startsUntilMs);
     return {
       dueMs: isDue ? nowMs : Number.POSITIVE_INFINITY,
       take: (size) => this.#states.take(size, startsUntilMs),
