@@ -65,7 +65,7 @@ export interface Limits {
   retryDelayMaxMs: number;
   /**
    * Age at which an undelivered run is dropped, in milliseconds. Applies if `durability` is `memory`. Pauses requested
-   * by the service do not count towards the age.
+   * by the service, and times in which it refuses every run, do not count towards the age.
    */
   ageMs: number;
   /**

@@ -175,9 +175,9 @@ export class Attempts {
     if (!isClosed && endpoint.isClosed) {
       publish('runspan:delivery:outage', () => ({ endpoint: address, error: detail }));
     }
-    if (decision.endpoint !== 'unchanged') this.#noteFailure(detail, nowMs);
+    if (endpoint.isFailing) this.#noteFailure(detail, nowMs);
     if (batch.isProbe && failure === 'refused') states.flushes.refused(detail);
-    const items = failure === 'refused' ? batch.items : this.#dropExpired(batch.items, nowMs);
+    const items = this.#dropExpired(batch.items, nowMs);
     if (decision.runs === 'drop') {
       for (const { delivery } of items) states.drop(delivery, isTooLarge ? 'too_large' : 'rejected', detail);
     } else if (decision.runs === 'halve') {

@@ -54,6 +54,11 @@ export class Endpoint {
     return this.#closedAt > 0;
   }
 
+  /** Whether requests fail, and not only a run beside accepted requests. */
+  get isFailing(): boolean {
+    return this.isClosed || this.loneFailures > 1 || (this.loneFailures > 0 && this.#acceptedAt === 0);
+  }
+
   /** Time at which the next request may be sent. */
   opensAtMs(isFlushing: boolean): number {
     return this.isClosed ? this.probeAtMs(isFlushing) : this.pausedUntilMs;

@@ -1,7 +1,10 @@
 import { backoffMs, probeDelayMs } from '../http/retry.ts';
 
-/** A lone run is dropped at this number of failures. */
-const STRIKES_MAX = 3;
+/**
+ * A lone run is dropped at this number of strikes. A service that is overloaded refuses requests at random with 5xx, so
+ * more of these failures are needed before a run is at fault.
+ */
+const STRIKES_MAX = { refused: 3, later: 8, unavailable: Number.POSITIVE_INFINITY } as const;
 
 /** The endpoint closes after this many failures of lone runs in a row, without an accepted request in between. */
 const LONE_FAILURES_MAX = 10;
@@ -15,8 +18,8 @@ const FLUSH_DELAY_MS = { later: 500, unavailable: 500, refused: 1_000 } as const
 /**
  * How a request failed:
  *
- * - `later`: status 5xx, or no response. The endpoint or a run may be the cause.
- * - `unavailable`: status 408, 425 or 429, a `Retry-After` header, or no connection. The endpoint is the cause.
+ * - `later`: status 5xx or 408, or no response. The endpoint or a run may be the cause.
+ * - `unavailable`: status 425 or 429, another 4xx with a `Retry-After` header, or no connection. The endpoint is the cause.
  * - `refused`: every other status. A run or the endpoint is the cause, and no status tells which.
  */
 export type Failure = 'later' | 'unavailable' | 'refused';
@@ -75,7 +78,7 @@ export function decide({ failure, runs, evidence, strikes, loneFailures, isClose
   const [, , , fate, effect] = row;
   const isStrike = size === 'one' && failure !== 'unavailable' && (fate === 'strike' || strikes === 0);
   const struck = isStrike ? strikes + 1 : strikes;
-  const isDropped = fate === 'strike' && struck >= STRIKES_MAX;
+  const isDropped = fate === 'strike' && struck >= STRIKES_MAX[failure];
   const isClosing = effect === 'close' || (effect === 'count' && (isClosed || loneFailures + 1 >= LONE_FAILURES_MAX));
   return {
     runs: fate === 'halve' ? 'halve' : isDropped ? 'drop' : 'wait',

@@ -35,21 +35,45 @@ describe('a service that fails', () => {
     },
   );
 
-  it('for one run receives the other runs, and the run until it has failed three times beside them', async () => {
-    const { whole, service, stats, drops } = await delivery({
-      limits: { batchRuns: 1 },
-      reply: ({ names }) => (names[0] === 'whole bad' ? 500 : 202),
+  it.each([
+    [422, 3],
+    [408, 8],
+    [500, 8],
+  ])(
+    'for one run with %i receives the others, and the run until it has failed %i times beside them',
+    async (status, times) => {
+      const { whole, service, stats, drops } = await delivery({
+        limits: { batchRuns: 1 },
+        reply: ({ names }) => (names[0] === 'whole bad' ? status : 202),
+      });
+      whole('bad');
+      await settle();
+      for (let count = 0; count < 20; count++) {
+        whole('good');
+        await advance(1_000);
+      }
+      expect(service.arrivals('good')).toHaveLength(20);
+      const names = service.batches.flat();
+      expect(names.filter((name, at) => name === 'whole bad' && names[at + 1] !== 'whole bad')).toHaveLength(times);
+      expect(drops).toEqual(['rejected bad']);
+      expect(stats()).toMatchObject({ sent: 20, dropped: 1 });
+    },
+  );
+
+  it('at random with 503 receives every run', async () => {
+    let random = 1;
+    const { whole, stats } = await delivery({
+      reply: () => {
+        // A generator of numbers below 2^31 (Lehmer).
+        random = (random * 48_271) % 2_147_483_647;
+        return random % 10 < 3 ? 503 : 202;
+      },
     });
-    whole('bad');
-    await settle();
-    for (let count = 0; count < 20; count++) {
-      whole('good');
-      await advance(1_000);
+    for (let count = 0; count < 600; count++) {
+      whole();
+      await advance(500);
     }
-    expect(service.arrivals('good')).toHaveLength(20);
-    expect(service.arrivals('bad')).toHaveLength(4);
-    expect(drops).toEqual(['rejected bad']);
-    expect(stats()).toMatchObject({ sent: 20, dropped: 1 });
+    await until(() => stats().sent === 600);
   });
 
   it('receives the runs at once in a flush, which ends a back-off', async () => {

@@ -67,15 +67,18 @@ describe('the delivery policy', () => {
   });
 
   it.each([
-    ['refused', 'since last', 'drop'],
-    ['refused', 'none', 'wait'],
-    ['later', 'since last', 'drop'],
-    ['later', 'since first', 'wait'],
-    ['unavailable', 'since last', 'wait'],
-  ] as const)('a lone run whose third failure is %s, with an acceptance %s: %s', (failure, evidence, runs) => {
-    expect(decide(request({ failure, evidence, strikes: 1 })).runs).toBe('wait');
-    expect(decide(request({ failure, evidence, strikes: 2 })).runs).toBe(runs);
-  });
+    ['refused', 'since last', 3, 'drop'],
+    ['refused', 'none', 3, 'wait'],
+    ['later', 'since last', 8, 'drop'],
+    ['later', 'since first', 8, 'wait'],
+    ['unavailable', 'since last', 100, 'wait'],
+  ] as const)(
+    'a lone run that is %s, with an acceptance %s, at its failure number %i: %s',
+    (failure, evidence, number, runs) => {
+      expect(decide(request({ failure, evidence, strikes: number - 2 })).runs).toBe('wait');
+      expect(decide(request({ failure, evidence, strikes: number - 1 })).runs).toBe(runs);
+    },
+  );
 
   it.each([
     [{}, 1],

@@ -88,7 +88,8 @@ describe('a service that rejects the key', () => {
   });
 
   it('is probed after 1 s, 5 s, 30 s, 2 minutes, then every 5 minutes, and again after 1 s if it had accepted', async () => {
-    const { whole, service } = await delivery({ limits: single, reply: (_, at) => (at === 8 ? 202 : 403) });
+    const limits = { ...single, ageMs: 3_600_000 };
+    const { whole, service } = await delivery({ limits, reply: (_, at) => (at === 8 ? 202 : 403) });
     whole();
     await until(() => service.requests.length === 9);
     whole();

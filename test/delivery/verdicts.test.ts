@@ -8,7 +8,7 @@ import type { Verdict } from '../support/scripted-service.ts';
 
 const bad = (names: readonly string[]): boolean => names.includes('whole bad');
 
-it.each<[Verdict]>([[302], [400], [401], [403], [406], [422], [451], [500], [503], ['reset']])(
+it.each<[Verdict]>([[302], [400], [401], [403], [406], [408], [422], [451], [500], [503], ['reset']])(
   'a run that is answered with %j stops no other run, in its batch and after it',
   async (verdict) => {
     const { whole, wholes, service, stats, drops } = await delivery({
@@ -24,9 +24,37 @@ it.each<[Verdict]>([[302], [400], [401], [403], [406], [422], [451], [500], [503
 
     expect(drops).toEqual(['rejected bad']);
     expect(stats()).toMatchObject({ created: 850, sent: 849, dropped: 1 });
-    expect(service.batches.flat().filter((name) => name === 'whole bad').length).toBeLessThan(16);
+    expect(service.batches.flat().filter((name) => name === 'whole bad').length).toBeLessThan(30);
   },
 );
+
+it('a run that is answered with 503 and `Retry-After` delays the others, and is dropped', async () => {
+  const busy = { status: 503, headers: { 'retry-after': '10' } };
+  const { whole, stats, drops } = await delivery({ reply: ({ names }) => (bad(names) ? busy : 202) });
+  whole('bad');
+  for (let round = 0; round < 300; round++) {
+    whole('good');
+    await advance(1_000);
+  }
+  expect(drops).toEqual(['rejected bad']);
+  expect(stats()).toMatchObject({ sent: 300, queued: 0, inFlight: 0 });
+});
+
+it('a batch that is too slow for a gateway is halved until it is fast enough', async () => {
+  const { wholes, stats } = await delivery({ reply: ({ names }) => (names.length > 10 ? 408 : 202) });
+  wholes(400);
+  await advance(60_000);
+  expect(stats()).toMatchObject({ sent: 400, queued: 0 });
+});
+
+it('an exporter that was replaced closes when its refused run has expired', async () => {
+  const scene = await delivery({ limits: { ageMs: 60_000 }, reply: () => 422 });
+  scene.whole('bad');
+  await advance(1_000);
+  scene.exporter.retire();
+  await until(() => scene.isClosed);
+  expect(scene.drops).toEqual(['expired bad']);
+});
 
 it('a run that is answered with 403 stops no other run across restarts with `spill`', async () => {
   const { start } = machine();

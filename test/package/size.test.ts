@@ -10,17 +10,17 @@ import { filesUnder, read } from './repository.ts';
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [14, 497],
   base: [12, 462],
-  cli: [40, 4_751],
+  cli: [40, 4_770],
   clients: [52, 7_661],
   config: [6, 1_075],
-  delivery: [31, 5_316],
+  delivery: [31, 5_335],
   http: [10, 997],
   instrument: [13, 2_236],
   integrations: [35, 3_963],
   langsmith: [10, 1_624],
   messages: [2, 137],
   otel: [37, 5_021],
-  payload: [15, 2_634],
+  payload: [15, 2_635],
   platform: [9, 416],
   receiver: [123, 18_780],
   register: [11, 810],
@@ -34,7 +34,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 206,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 3_450,
+  dist: 3_451,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

@@ -46,7 +46,7 @@ const HINTS: ReadonlyMap<number, string> = new Map([
 
 const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 415, 501]);
 
-const BUSY: ReadonlySet<number> = new Set([408, 425, 429]);
+const BUSY: ReadonlySet<number> = new Set([425, 429]);
 
 const ACCEPTED: Outcome = { kind: 'accepted' };
 
@@ -61,8 +61,13 @@ export function outcomeOf({ status, headers, isKeyless = false }: HttpAnswer, ru
   const detail = hint === undefined ? `status ${status}` : `status ${status}: ${hint}`;
   if (status === 413) return { kind: 'failed', failure: 'refused', detail, isTooLarge: true };
   const afterMs = parseRetryAfter(first(headers['retry-after']), nowMs, first(headers.date));
-  if (afterMs !== undefined || BUSY.has(status)) return { kind: 'failed', failure: 'unavailable', detail, afterMs };
-  return { kind: 'failed', failure: status >= 500 || status < 200 ? 'later' : 'refused', detail };
+  return { kind: 'failed', failure: failureOfStatus(status, afterMs !== undefined), detail, afterMs };
+}
+
+function failureOfStatus(status: number, hasRetryAfter: boolean): Failure {
+  // Some gateways add `Retry-After` to every 503, and some respond with 408 to large requests.
+  if (status >= 500 || status < 200 || status === 408) return 'later';
+  return hasRetryAfter || BUSY.has(status) ? 'unavailable' : 'refused';
 }
 
 function outcomeOfError(thrown: unknown): Outcome {

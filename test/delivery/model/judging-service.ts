@@ -2,8 +2,24 @@ import { delay } from '#src/platform/timers.ts';
 import type { Scenario } from './liveness.ts';
 import { type Answer, arrivalsIn, status, type WireRequest } from './service.ts';
 
-/** What a service does with a request that it does not accept. */
-export const REFUSALS = [302, 400, 401, 403, 406, 409, 413, 422, 451, 500, 503, 'reset', 'timeout'] as const;
+/** What a service does with a request that it does not accept. `pause` is a 503 with `Retry-After`. */
+export const REFUSALS = [
+  302,
+  400,
+  401,
+  403,
+  406,
+  408,
+  409,
+  413,
+  422,
+  451,
+  500,
+  503,
+  'reset',
+  'timeout',
+  'pause',
+] as const;
 export type Refusal = (typeof REFUSALS)[number];
 
 /** A service that judges content: it refuses each request with a run named `poison`. */
@@ -14,6 +30,7 @@ export class JudgingService {
   /** Whether every request is refused. */
   isDown = false;
   requests = 0;
+  emptyRequests = 0;
   /** Ids of accepted runs with an end. */
   readonly ended = new Set<string>();
 
@@ -34,11 +51,12 @@ export class JudgingService {
     const { service, refusal, isSimple } = this.#scenario;
     if (isSimple && request.path === '/runs/multipart') return status(405);
     const arrivals = arrivalsIn(request);
+    if (arrivals.length === 0) this.emptyRequests++;
     const isRefused =
       this.isDown ||
       (service === 'gateway' && this.#random() < 0.1) ||
       arrivals.some(({ name, id }) => name === 'poison' && !(refusal === 409 && this.ended.has(id)));
-    if (isRefused) return refusal === 'reset' ? 'reset' : refusal === 'timeout' ? 'silence' : status(refusal);
+    if (isRefused) return answerOf(refusal);
     for (const { id, isEnded } of arrivals) if (isEnded) this.ended.add(id);
     return status(202);
   }
@@ -47,4 +65,10 @@ export class JudgingService {
     await delay(this.#latencyMs * (0.5 + this.#random()), undefined);
     return verdict;
   }
+}
+
+function answerOf(refusal: Refusal): Answer {
+  if (refusal === 'timeout') return 'silence';
+  if (refusal === 'pause') return status(503, { 'retry-after': '10' });
+  return refusal === 'reset' ? 'reset' : status(refusal);
 }

@@ -52,6 +52,8 @@ export interface Scenario {
   readonly flushes: boolean;
   /** Whether runs are sent by flushes only, as on edge runtimes. */
   readonly isEdge: boolean;
+  /** Time until the start of an open run is sent, in milliseconds. */
+  readonly startDelayMs: number;
 }
 
 /** The scenarios of a seed are the same on every machine. */
@@ -71,10 +73,14 @@ function scenarioOf(seed: number, given: Partial<Scenario> = {}): Scenario {
     tempo: one(TEMPOS),
     service,
     // A service that takes 50 single runs a second cannot isolate more poisoned runs than that.
-    isSimple: poisoned !== '30 %' && !(service === 'gateway' && refusal === 'timeout') && random() < 0.2,
+    isSimple:
+      poisoned !== '30 %' &&
+      !(service === 'gateway' && (refusal === 'timeout' || refusal === 'pause')) &&
+      random() < 0.2,
     hasRestarts: durability !== 'memory' && random() < 0.3,
     flushes: random() < 0.4,
     isEdge: false,
+    startDelayMs: random() < 0.2 ? 0 : 2_000,
     ...given,
   };
 }
@@ -215,8 +221,8 @@ class Liveness {
   }
 
   #isPoison(at: number): boolean {
-    // Each poison without a response takes 30 s of one of four requests.
-    const isSlow = this.#scenario.refusal === 'timeout';
+    // Each poison without a response takes 30 s of one of four requests, and each `Retry-After` a pause of all requests.
+    const isSlow = this.#scenario.refusal === 'timeout' || this.#scenario.refusal === 'pause';
     switch (this.#scenario.poisoned) {
       case 'none':
         return false;
@@ -242,7 +248,12 @@ class Liveness {
     this.#die = die;
     return new Life({
       durability: this.#scenario.durability,
-      limits: { batchRuns: 1_000, queueRuns: 100_000, openRuns: 10_000 },
+      limits: {
+        batchRuns: 1_000,
+        queueRuns: 100_000,
+        openRuns: 10_000,
+        startDelayMs: this.#scenario.startDelayMs,
+      },
       services: [this.#service],
       fs,
       random: this.#random,
@@ -268,6 +279,7 @@ class Liveness {
 
   #check(): void {
     const { service, refusal } = this.#scenario;
+    if (this.#service.emptyRequests > 0) this.#fail(`${this.#service.emptyRequests} requests without runs`);
     const innocents = this.#runs.filter(({ isPoison, run }) => !isPoison && run.endTime !== undefined);
     const missing = innocents.filter(({ run }) => !this.#service.ended.has(run.id));
     const expired = missing.filter(({ run }) => this.#dropped.get(run.id) === 'expired');
@@ -285,7 +297,7 @@ class Liveness {
 }
 
 function isLater(refusal: Refusal): boolean {
-  return typeof refusal === 'string' || refusal >= 500;
+  return typeof refusal === 'string' || refusal === 408 || refusal >= 500;
 }
 
 /** A generator of numbers from 0 to 1 (mulberry32). */
