@@ -1,10 +1,10 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { publish } from '../run/stats.ts';
-import { Batch, halves, type Item, strip } from './delivery.ts';
-import type { BatchSize } from './queue.ts';
+import { Batch, type Delivery, halves, type Item, reportBug, strip } from './delivery.ts';
 import { decide } from './retry-policy.ts';
 import type { DeliveryStates, ExporterParts } from './states.ts';
-import type { Outcome } from './wire/outcome.ts';
+import { FAILED, type Outcome, UNSENT } from './wire/outcome.ts';
+import type { Sender } from './wire/sender.ts';
 
 const REPORT_EVERY_MS = 60_000;
 
@@ -16,84 +16,141 @@ type Failed = Extract<Outcome, { readonly kind: 'failed' }>;
 export interface NewRuns {
   /** Time at which a batch of new runs is sent. */
   readonly dueMs: number;
-  readonly take: (size: BatchSize) => Item[];
+  /** The batch includes open runs that started by this time. */
+  readonly startsUntilMs: number;
 }
 
-/** Chooses the runs of each request, and applies the decision of `retry-policy.ts` after the response. */
+/**
+ * Stores the batches in flight and those that are sent again. Chooses the runs of each request, and applies the
+ * decision of `retry-policy.ts` after the response.
+ */
 export class Attempts {
   readonly #parts: ExporterParts;
   readonly #states: DeliveryStates;
+  /** Called after each response, when every run in the batch is delivered, dropped or queued for a retry. */
+  readonly #changed: () => void;
+  readonly #sender: Sender;
+  /** A `Set` would delay garbage collection of sent batches. */
+  readonly inFlight: Batch[] = [];
+  /** Batches that are sent again. */
+  readonly retries: Batch[] = [];
   /** Age at which a failed run is dropped, in milliseconds. */
   readonly #ageMs: number;
   #isFailing = false;
   #reportedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(parts: ExporterParts, states: DeliveryStates) {
+  constructor(parts: ExporterParts, states: DeliveryStates, changed: () => void) {
     const { spool, limits } = parts;
     this.#parts = parts;
     this.#states = states;
+    this.#changed = changed;
+    this.#sender = parts.sender((bytes) => states.hold(bytes));
     this.#ageMs = spool === undefined ? limits.ageMs : limits.spoolAgeMs;
   }
 
-  /** Maximum number of requests in flight. */
-  get slots(): number {
-    return this.#parts.endpoint.isClosed ? 1 : this.#parts.limits.requestsInFlight;
+  /** Whether a request is in flight, or runs wait only for their turn. */
+  get isSending(): boolean {
+    const { endpoint } = this.#parts;
+    if (this.inFlight.length > 0 || this.#states.queue.readyRuns > 0) return true;
+    return this.retries.some((batch) => endpoint.isReady(batch));
+  }
+
+  get unsettled(): Delivery[] {
+    const sent = [...this.retries, ...this.inFlight].flatMap(({ items }) => items.map(({ delivery }) => delivery));
+    return [...this.#states.queue.all(), ...sent].filter(({ stage }) => stage !== 'settled');
+  }
+
+  /** Time at which the oldest waiting run was queued, or `nowMs`. */
+  oldestAtMs(nowMs: number): number {
+    const { firstStart, firstReady } = this.#states.queue;
+    let oldestMs = Math.min(nowMs, firstStart?.queuedAtMs ?? NEVER, firstReady?.queuedAtMs ?? NEVER);
+    for (const { items } of [...this.retries, ...this.inFlight]) {
+      for (const { delivery } of items) oldestMs = Math.min(oldestMs, delivery.queuedAtMs);
+    }
+    return oldestMs;
+  }
+
+  /** Removes all runs that wait. The caller must pass each removed run to `keep` or `drop`. */
+  clear(): void {
+    for (const batch of this.retries.splice(0)) this.#releaseBody(batch);
+    this.#states.queue.clear();
+  }
+
+  /** Whether a run has failed, and waits for evidence. */
+  isWaiting(delivery: Delivery): boolean {
+    return this.retries.some((batch) => !this.#parts.endpoint.isReady(batch) && has(batch, delivery));
+  }
+
+  /** Takes the start of a run out of delivery, because the complete run was read from disk. */
+  replaced(delivery: Delivery): void {
+    const batch = this.#take(this.retries.find((batch) => has(batch, delivery)) as Batch);
+    this.#releaseBody(batch);
+    this.#sendAgain(
+      new Batch(
+        batch.items.filter((item) => item.delivery !== delivery),
+        batch,
+      ),
+      false,
+    );
+    this.#states.replaced(delivery);
   }
 
   /**
    * Returns the next batch, or the time at which a batch is due. New batches and batches with evidence come first,
    * oldest first. If there are none, one of the runs that wait after a failure is sent as a probe. While the endpoint is
-   * closed, every request is a probe with one run.
+   * closed, every request is a probe with one run, chosen at random among those that come first.
    */
-  next(nowMs: number, inFlight: number, newRuns: NewRuns): Batch | number {
-    const { endpoint, info } = this.#parts;
+  next(nowMs: number, { dueMs, startsUntilMs }: NewRuns): Batch | number {
+    const { endpoint, info, limits } = this.#parts;
     const { queue, opensAtMs } = this.#states;
     const { isClosed } = endpoint;
-    if (inFlight >= this.slots) return NEVER;
+    const inFlight = this.inFlight.length;
+    if (inFlight >= (isClosed ? 1 : limits.requestsInFlight)) return NEVER;
     if (opensAtMs > nowMs) return this.#hasWork ? opensAtMs : NEVER;
-    const ready = queue.retries.filter((batch) => endpoint.isReady(batch));
+    const ready = this.retries.filter((batch) => endpoint.isReady(batch));
     const next = isClosed ? this.#anyOf(ready) : first(ready, isOlder);
-    if (next !== undefined) return this.#sendRetry(next, isClosed);
-    if (newRuns.dueMs <= nowMs || (isClosed && queue.readyRuns > 0)) {
+    if (next !== undefined) return this.#begin(this.#take(next), isClosed);
+    if (dueMs <= nowMs || (isClosed && queue.readyRuns > 0)) {
       // The other runs stay in the queue, where they can be written to disk.
-      if (isClosed) this.#states.chooseProbe(this.#anyIndex(queue.readyRuns));
-      return this.#send(new Batch(newRuns.take(isClosed ? { ...info.batch, runs: 1 } : info.batch)), isClosed);
+      if (isClosed && queue.readyRuns > 0) queue.exchangeFirst(this.#anyIndex(queue.readyRuns));
+      const size = isClosed ? { ...info.batch, runs: 1 } : info.batch;
+      return this.#begin(new Batch(this.#states.take(size, startsUntilMs)), isClosed);
     }
-    const waiting = first(queue.retries, (one, other) => one.lastFailedAt < other.lastFailedAt);
-    if (waiting === undefined || (!isClosed && inFlight + queue.runs > 0)) return newRuns.dueMs;
+    const waiting = first(this.retries, (one, other) => one.lastFailedAt < other.lastFailedAt);
+    if (waiting === undefined || (!isClosed && inFlight + queue.runs > 0)) return dueMs;
     const probeAtMs = endpoint.probeAtMs(this.#states.flushes.waiting.size > 0);
-    return probeAtMs > nowMs ? Math.min(probeAtMs, newRuns.dueMs) : this.#sendRetry(waiting, true);
-  }
-
-  /** Whether runs wait only for their turn. */
-  get hasReady(): boolean {
-    const { queue } = this.#states;
-    return queue.readyRuns > 0 || queue.retries.some((batch) => this.#parts.endpoint.isReady(batch));
+    return probeAtMs > nowMs ? Math.min(probeAtMs, dueMs) : this.#begin(this.#take(waiting), true);
   }
 
   get #hasWork(): boolean {
-    const { queue } = this.#states;
-    return queue.runs + queue.retries.length > 0 || this.#parts.spool?.hasNext === true;
+    return this.#states.queue.runs + this.retries.length > 0 || this.#parts.spool?.hasNext === true;
   }
 
-  #sendRetry(batch: Batch, isProbe: boolean): Batch {
-    this.#states.removeRetry(batch);
-    return this.#send(batch, isProbe);
+  /** Removes a batch from those that are sent again. */
+  #take(batch: Batch): Batch {
+    this.retries.splice(this.retries.indexOf(batch), 1);
+    return batch;
+  }
+
+  #releaseBody(batch: Batch): void {
+    this.#states.hold(-(batch.body?.heldBytes ?? 0));
+    batch.body = undefined;
   }
 
   /** Returns the batch, or one of its runs as a probe. The other runs are queued. */
-  #send(batch: Batch, isProbe: boolean): Batch {
+  #begin(batch: Batch, isProbe: boolean): Batch {
     let sent = batch;
     if (isProbe && batch.items.length > 1) {
       const probe = this.#anyOf(batch.items) as Item;
       sent = new Batch([probe], batch);
-      this.#states.releaseBody(batch);
+      this.#releaseBody(batch);
       const others = batch.items.filter((item) => item !== probe);
       this.#sendAgain(new Batch(others, batch), batch.isNew);
     }
     sent.isProbe = isProbe;
     sent.isNew = false;
     this.#parts.endpoint.sending(sent);
+    this.inFlight.push(sent);
     return sent;
   }
 
@@ -106,32 +163,58 @@ export class Attempts {
     return Math.min(length - 1, Math.floor(this.#parts.random() * length));
   }
 
+  /** Sends a batch, and applies the outcome. Never rejects. `aborted` is the outcome if the signal aborts. */
+  async send(batch: Batch, signal: AbortSignal, aborted: Outcome = UNSENT): Promise<void> {
+    let outcome: Outcome | Outcome[] = FAILED;
+    try {
+      void this.#parts.info.ask();
+      outcome = await this.#sender.send(batch, signal);
+    } catch (thrown) {
+      reportBug('delivery', thrown);
+    }
+    this.settle(batch, outcome === UNSENT ? aborted : outcome);
+  }
+
   /** `outcome` is the outcome of all runs, or one outcome for each run if the runs were sent one by one. */
   settle(batch: Batch, outcome: Outcome | readonly Outcome[]): void {
-    const { queue } = this.#states;
-    const outcomes = [outcome].flat();
-    if (outcomes.length < batch.items.length) this.#settle(batch, outcomes[0] as Outcome, false);
-    else this.#settleSingly(batch, outcomes);
-    if (!queue.retries.includes(batch)) this.#states.releaseBody(batch);
+    const at = this.inFlight.indexOf(batch);
+    // On edge runtimes, the batch may have been taken back as lost.
+    if (at < 0) return;
+    this.inFlight.splice(at, 1);
+    try {
+      const [first] = [outcome].flat() as [Outcome];
+      if (!Array.isArray(outcome) || outcome.length === 1) this.#settle(batch, first);
+      else this.#settleSingly(batch, outcome);
+      if (!this.retries.includes(batch)) this.#releaseBody(batch);
+      this.endPausedFlushes();
+      this.#changed();
+    } catch (thrown) {
+      reportBug('delivery', thrown);
+    }
   }
 
-  /** Runs that were sent one by one: accepted runs first, then each failed run on its own, then the unsent runs. */
+  /** Ends flushes that would end during a pause. Requests in flight may still be accepted, so it waits for them. */
+  endPausedFlushes(): void {
+    if (this.inFlight.length === 0) this.#states.flushes.paused(this.#parts.endpoint.pausedUntilMs);
+  }
+
+  /** Runs that were sent one by one: accepted runs first, because they are evidence about the others. */
   #settleSingly(batch: Batch, outcomes: readonly Outcome[]): void {
-    const groups: [Outcome, Item[]][] = [];
-    for (const [at, outcome] of outcomes.entries()) {
-      const item = batch.items[at] as Item;
-      const group = groups.find(([other]) => other === outcome);
-      if (group !== undefined) group[1].push(item);
-      else if (outcome.kind === 'accepted') groups.unshift([outcome, [item]]);
-      else groups.push([outcome, [item]]);
+    const sent = [...outcomes.entries()].filter(([, outcome]) => outcome !== UNSENT);
+    const isAccepted = ([, { kind }]: (typeof sent)[number]): number => Number(kind === 'accepted');
+    for (const [at, outcome] of sent.sort((one, other) => isAccepted(other) - isAccepted(one))) {
+      this.#settle(new Batch([batch.items[at] as Item], batch), outcome);
     }
-    const isPartlyAccepted = groups[0]?.[0].kind === 'accepted';
-    for (const [outcome, items] of groups) {
-      this.#settle(items.length === batch.items.length ? batch : new Batch(items, batch), outcome, isPartlyAccepted);
-    }
+    this.#sendAgain(
+      new Batch(
+        batch.items.filter((_, at) => outcomes[at] === UNSENT),
+        batch,
+      ),
+      true,
+    );
   }
 
-  #settle(batch: Batch, outcome: Outcome, isPartlyAccepted: boolean): void {
+  #settle(batch: Batch, outcome: Outcome): void {
     switch (outcome.kind) {
       case 'accepted':
         this.#noteAccepted(batch);
@@ -141,7 +224,7 @@ export class Attempts {
         }
         break;
       case 'failed':
-        this.#settleFailed(batch, outcome, isPartlyAccepted);
+        this.#settleFailed(batch, outcome);
         break;
       case 'dropped':
         for (const { delivery } of batch.items) this.#states.drop(delivery, outcome.reason, outcome.detail);
@@ -152,7 +235,7 @@ export class Attempts {
     }
   }
 
-  #settleFailed(batch: Batch, { failure, detail, afterMs, isTooLarge }: Failed, isPartlyAccepted: boolean): void {
+  #settleFailed(batch: Batch, { failure, detail, afterMs, isTooLarge }: Failed): void {
     const { endpoint, address, monotonicMs } = this.#parts;
     const states = this.#states;
     const nowMs = monotonicMs();
@@ -161,7 +244,7 @@ export class Attempts {
     if (isTooLarge === true && batch.items.length === 1 && item.stripped !== 'payloads') {
       if (isClosed) endpoint.failed(batch, failure, 'closed', nowMs);
       strip(item);
-      states.releaseBody(batch);
+      this.#releaseBody(batch);
       this.#sendAgain(batch, true);
       return;
     }
@@ -169,8 +252,7 @@ export class Attempts {
     const { strikes } = batch;
     const runs = batch.items.length;
     const decision = decide({ failure, runs, evidence, strikes, loneFailures, isClosed });
-    const isCounted = decision.endpoint !== 'counted' || !isPartlyAccepted;
-    endpoint.failed(batch, failure, isCounted ? decision.endpoint : 'unchanged', nowMs, afterMs);
+    endpoint.failed(batch, failure, decision.endpoint, nowMs, afterMs);
     batch.strikes = decision.strikes;
     if (!isClosed && endpoint.isClosed) {
       publish('runspan:delivery:outage', () => ({ endpoint: address, error: detail }));
@@ -200,7 +282,7 @@ export class Attempts {
   #sendAgain(batch: Batch, isNew: boolean): void {
     if (batch.items.length === 0) return;
     batch.isNew = isNew;
-    this.#states.addRetry(batch);
+    this.retries.push(batch);
   }
 
   #noteAccepted(batch: Batch): void {
@@ -243,4 +325,8 @@ function first(batches: readonly Batch[], precedes: (one: Batch, other: Batch) =
   let found: Batch | undefined;
   for (const batch of batches) if (found === undefined || precedes(batch, found)) found = batch;
   return found;
+}
+
+function has({ items }: Batch, delivery: Delivery): boolean {
+  return items.some((item) => item.delivery === delivery);
 }

@@ -2,7 +2,6 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
 import { type HeldAttachment, sizeOf } from '../payload/attachment.ts';
 import type { EncodedRun, EndOverride } from '../run/encoded-run.ts';
-import type { History } from './endpoint.ts';
 import type { FlushGroup, RunCounter } from './ledger.ts';
 import type { Segment } from './spool/spool.ts';
 
@@ -76,9 +75,8 @@ export class Delivery {
   /** The metadata whose size is stored in `metadataBytes`. Unchanged metadata is not measured again. */
   countedMetadata: EncodedRun['metadata'];
   metadataBytes = 0;
-  /** The flush groups that wait for the run's start and end to be sent. */
-  postGroup: FlushGroup | undefined;
-  patchGroup: FlushGroup | undefined;
+  /** The flush group that waits until nothing of the run is in memory. */
+  group: FlushGroup | undefined;
   /** The segment files that contain the run's start and end if `durability` is `write-ahead`. */
   startSegment: Segment | undefined;
   endSegment: Segment | undefined;
@@ -124,7 +122,8 @@ export class Item {
     this.op = isPosted ? 'patch' : 'post';
     // If an earlier process left the run on disk, the run may have no end.
     this.isEnded = isLast ? run.endTime !== undefined : incompleteAt !== undefined;
-    this.endOverride = incompleteAt === undefined ? undefined : endOverrideOf(incompleteAt, isLast);
+    const isIncomplete = incompleteAt !== undefined && !isLast;
+    this.endOverride = isIncomplete ? { endTime: incompleteAt, error: INCOMPLETE } : undefined;
     this.inputs = run.inputs;
     this.outputs = this.isEnded ? run.outputs : undefined;
     this.events = this.isEnded ? run.events : undefined;
@@ -142,17 +141,22 @@ export interface RequestBody {
   readonly isGzipped: boolean;
 }
 
-/** Runs that are sent in one request, with the evidence that decides about them. */
-export class Batch implements History {
+/** Runs that are sent in one request, with the evidence that decides about them. A moment of 0 means never. */
+export class Batch {
   readonly items: readonly Item[];
   /** The request body. Retries reuse the body of the first attempt. */
   body: RequestBody | undefined;
   brokenUploads = 0;
+  /** The moments at which the batch was sent and failed, see `Endpoint`. */
   sentAt: number;
   firstFailedAt: number;
   lastFailedAt: number;
+  /** Whether the batch is half of a failed batch or was put back unsent, and has not failed itself since. */
   isNew = false;
+  /** Whether the batch was sent to find out whether the endpoint accepts requests again. */
   isProbe: boolean;
+  /** Time after which the request counts as lost. Used on edge runtimes. */
+  endMs = 0;
   /** Number of failures of a lone run. The failures of a batch do not count. */
   strikes = 0;
 
@@ -177,11 +181,12 @@ const ATTACHMENT_BYTES = 256;
 
 export function counterOf(stage: Stage): RunCounter {
   if (stage === 'whole' || stage === 'patch' || stage === 'held') return 'queued';
+  if (stage === 'kept') return 'spooled';
   return stage === 'finishing' ? 'inFlight' : 'open';
 }
 
 export function isOpen({ stage }: Delivery): boolean {
-  return stage === 'started' || stage === 'posted' || stage === 'posting' || stage === 'incomplete';
+  return stage === 'started' || stage === 'posted' || stage === 'posting' || stage === 'incomplete' || stage === 'kept';
 }
 
 /** Returns a run's estimated size in bytes. Counts one byte per character, because counting UTF-8 bytes is too slow. */
@@ -245,10 +250,6 @@ export function strip(item: Item): void {
     `stripped ${item.stripped}`,
     `a run is too large for the service and is sent without its ${item.stripped}; logged once`,
   );
-}
-
-function endOverrideOf(incompleteAt: string, isLast: boolean): EndOverride {
-  return isLast ? { error: '' } : { endTime: incompleteAt, error: INCOMPLETE };
 }
 
 export function reportBug(task: 'delivery' | 'flush' | 'shutdown', thrown: unknown): void {

@@ -1,3 +1,4 @@
+import type { Batch } from './delivery.ts';
 import { type BackOff, type Decision, delayMs, type Evidence, type Failure, flushDelayMs } from './retry-policy.ts';
 
 /**
@@ -7,17 +8,6 @@ const JITTER = 0.1;
 
 const PAST = Number.NEGATIVE_INFINITY;
 const NEVER = Number.POSITIVE_INFINITY;
-
-/** When a batch was sent and failed, in moments. A moment of 0 means never. */
-export interface History {
-  sentAt: number;
-  firstFailedAt: number;
-  lastFailedAt: number;
-  /** Whether the batch is half of a failed batch or was put back unsent, and has not failed itself since. */
-  isNew: boolean;
-  /** Whether the batch was sent to find out whether the endpoint accepts requests again. */
-  isProbe: boolean;
-}
 
 /**
  * What the exporter knows about its endpoint. Events are ordered by moments: a number that grows with each event,
@@ -75,22 +65,22 @@ export class Endpoint {
     return nowMs - this.#stoodStillMs - Math.max(0, Math.min(nowMs, this.#stillToMs) - this.#stillFromMs);
   }
 
-  evidenceFor({ firstFailedAt, lastFailedAt }: History): Evidence {
+  evidenceFor({ firstFailedAt, lastFailedAt }: Batch): Evidence {
     if (lastFailedAt > 0 && this.#acceptedAt > lastFailedAt) return 'since last';
     return firstFailedAt > 0 && this.#acceptedAt > firstFailedAt ? 'since first' : 'none';
   }
 
   /** Whether a batch may be sent before those that wait. */
-  isReady({ isNew, lastFailedAt }: History): boolean {
+  isReady({ isNew, lastFailedAt }: Batch): boolean {
     return isNew || this.#acceptedAt > lastFailedAt;
   }
 
-  sending(batch: History): void {
+  sending(batch: Batch): void {
     batch.sentAt = ++this.#moment;
   }
 
   /** Opens the endpoint, unless the request was sent before the endpoint closed. */
-  accepted({ sentAt }: History, nowMs: number): void {
+  accepted({ sentAt }: Batch, nowMs: number): void {
     this.#acceptedAt = Math.max(this.#acceptedAt, sentAt);
     if (sentAt < this.#closedAt) return;
     this.#closedAt = 0;
@@ -101,7 +91,7 @@ export class Endpoint {
   }
 
   /** Requests that were sent before the endpoint closed change nothing, except that `Retry-After` holds. */
-  failed(batch: History, failure: Failure, effect: Decision['endpoint'], nowMs: number, afterMs = 0): void {
+  failed(batch: Batch, failure: Failure, effect: Decision['endpoint'], nowMs: number, afterMs = 0): void {
     batch.lastFailedAt = ++this.#moment;
     batch.firstFailedAt ||= batch.lastFailedAt;
     if (afterMs > 0) {
@@ -110,7 +100,8 @@ export class Endpoint {
     }
     if (batch.sentAt >= this.#closedAt) {
       if (batch.isProbe) this.probes++;
-      if (effect === 'counted') this.loneFailures++;
+      // In simple ingestion, runs of the same batch may have been accepted.
+      if (effect === 'counted' && batch.sentAt > this.#acceptedAt) this.loneFailures++;
       if (effect === 'closed' && !this.isClosed) {
         this.#closedAt = this.#moment;
         this.outageSinceMs = nowMs;

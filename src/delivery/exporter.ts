@@ -6,6 +6,7 @@ import { flushLimitMs } from '../run/run-options.ts';
 import type { CapturePolicy, FlushLimit, FlushResult, RunSink } from '../run/sink.ts';
 import type { Backlog } from '../run/stats.ts';
 import { isoTimestamp } from '../run/time.ts';
+import { Attempts } from './attempts.ts';
 import { type Delivery, dropEndPayloads, isOpen, reportBug } from './delivery.ts';
 import { type DropReason, type Stats, totalStats } from './ledger.ts';
 import { DeliveryLoop } from './loop.ts';
@@ -23,6 +24,7 @@ export class Exporter implements RunSink {
   readonly capture: CapturePolicy;
   readonly #parts: ExporterParts;
   readonly #states: DeliveryStates;
+  readonly #attempts: Attempts;
   readonly #loop: DeliveryLoop;
   readonly #spill: Spill | undefined;
   readonly #replay: Replay | undefined;
@@ -40,17 +42,14 @@ export class Exporter implements RunSink {
     this.capture = capture;
     const states = new DeliveryStates(parts);
     this.#states = states;
+    const attempts = new Attempts(parts, states, () => this.#changed());
+    this.#attempts = attempts;
     if (spool !== undefined) {
       const spooling = { ...parts, spool };
-      const hooks = { isSending: () => this.#loop.isSending, changed: () => this.#loop.wake() };
-      this.#replay = new Replay(spooling, states, hooks);
+      this.#replay = new Replay(spooling, states, attempts, () => this.#loop.wake());
       this.#spill = new Spill(spooling, states, this.#replay);
     }
-    this.#loop = new DeliveryLoop(parts, states, {
-      spill: this.#spill,
-      replay: this.#replay,
-      changed: () => this.#changed(),
-    });
+    this.#loop = new DeliveryLoop(parts, states, attempts, this.#spill);
     // Bound, because applications pass these methods as callbacks, as in `process.once('SIGTERM', exporter.close)`.
     this.flush = this.flush.bind(this);
     this.close = this.close.bind(this);
@@ -59,7 +58,7 @@ export class Exporter implements RunSink {
   }
 
   start(run: EncodedRun): boolean {
-    if (this.#states.created() === 1) {
+    if (++this.#parts.ledger.counts.created === 1) {
       this.#parts.opened(this);
       if (this.#replay !== undefined) setSoon(() => this.#replay?.search(true)).unref();
     }
@@ -77,14 +76,13 @@ export class Exporter implements RunSink {
   }
 
   skip(): void {
-    this.#states.sampledOut();
+    this.#parts.ledger.counts.sampledOut++;
   }
 
   end(run: EncodedRun): void {
     const delivery = run.sinkState as Delivery | undefined;
     if (delivery === undefined || !isOpen(delivery)) {
       // The run was already dropped and counted before its end.
-      if (delivery?.stage === 'kept') this.#states.endKept(delivery);
       releaseRun(run);
       return;
     }
@@ -104,7 +102,7 @@ export class Exporter implements RunSink {
     try {
       const isInTime = await this.#loop.flush(limitMs, this.#state === 'closing');
       // If the exporter closed during the flush, undelivered runs may remain on disk.
-      const pending = isInTime ? this.#states.keptRuns : this.#states.pendingRuns;
+      const pending = isInTime && this.#state !== 'closed' ? 0 : this.#states.pendingRuns;
       return { ok: pending === 0, pending };
     } catch (thrown) {
       return this.#failed('flush', thrown);
@@ -174,7 +172,7 @@ export class Exporter implements RunSink {
 
   backlog(): Backlog {
     const nowMs = this.#parts.monotonicMs();
-    return { bytes: this.#states.bytes, oldestMs: nowMs - (this.#loop.oldestAtMs ?? nowMs) };
+    return { bytes: this.#states.bytes, oldestMs: nowMs - this.#attempts.oldestAtMs(nowMs) };
   }
 
   endProcess(): void {
@@ -202,8 +200,8 @@ export class Exporter implements RunSink {
 
   /** Writes undelivered runs to disk, and drops runs that cannot be written. Returns the number of dropped runs. */
   #leaveRest(): number {
-    let left = this.#loop.unsettled;
-    this.#states.clear();
+    let left = this.#attempts.unsettled;
+    this.#attempts.clear();
     this.#replay?.close();
     if (this.#spill !== undefined) {
       const unwritten = new Set(this.#spill.keep(left));

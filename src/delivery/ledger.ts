@@ -106,7 +106,7 @@ function latest(ledgers: readonly Ledger[]): DeliveryError | undefined {
  */
 export class FlushTracker {
   /** Groups from oldest to newest. New run updates are counted in the last group. */
-  readonly #groups: FlushGroup[] = [{ number: 0, flushes: [], pending: 0 }];
+  readonly #groups: FlushGroup[] = [{ flushes: [], pending: 0 }];
   readonly waiting: Set<Flush> = new Set();
 
   /**
@@ -119,9 +119,9 @@ export class FlushTracker {
     return group;
   }
 
-  enterOldest(deliveries: readonly Groups[]): FlushGroup {
-    const groups = deliveries.flatMap(({ postGroup, patchGroup }) => postGroup ?? patchGroup ?? []);
-    const oldest = groups.reduce((one, other) => (other.number < one.number ? other : one));
+  enterOldest(deliveries: readonly { readonly group: FlushGroup | undefined }[]): FlushGroup {
+    const groups = new Set(deliveries.map(({ group }) => group));
+    const oldest = this.#groups.find((group) => groups.has(group)) as FlushGroup;
     oldest.pending++;
     return oldest;
   }
@@ -134,9 +134,8 @@ export class FlushTracker {
   begin(endMs: number, isClosing: boolean): Flush {
     const flush = new Flush(endMs, isClosing);
     this.waiting.add(flush);
-    const group = this.#groups.at(-1) as FlushGroup;
-    group.flushes.push(flush);
-    this.#groups.push({ number: group.number + 1, flushes: [], pending: 0 });
+    this.#groups.at(-1)?.flushes.push(flush);
+    this.#groups.push({ flushes: [], pending: 0 });
     this.#advance();
     return flush;
   }
@@ -161,11 +160,8 @@ export class FlushTracker {
   }
 }
 
-type Groups = Readonly<Record<'postGroup' | 'patchGroup', FlushGroup | undefined>>;
-
 /** Counts the undelivered run updates that were created between two flushes. */
 export interface FlushGroup {
-  readonly number: number;
   readonly flushes: Flush[];
   pending: number;
 }
@@ -220,7 +216,7 @@ export class DropNotice {
   #reportedAtMs = Number.NEGATIVE_INFINITY;
   #isScheduled = false;
 
-  constructor(onDrop: OnDrop | undefined, monotonicMs: () => number, endpoint = '') {
+  constructor(onDrop: OnDrop | undefined, monotonicMs: () => number, endpoint: string) {
     this.#onDrop = onDrop;
     this.#monotonicMs = monotonicMs;
     this.#endpoint = endpoint;

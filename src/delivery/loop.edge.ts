@@ -1,10 +1,8 @@
 import { clearTimer, delay, setTimer } from '../platform/timers.ts';
-import { Attempts, type NewRuns } from './attempts.ts';
-import { type Batch, type Delivery, isOpen, reportBug } from './delivery.ts';
-import type { LoopHooks } from './loop.ts';
+import type { Attempts, NewRuns } from './attempts.ts';
+import { type Batch, isOpen } from './delivery.ts';
 import type { DeliveryStates, ExporterParts } from './states.ts';
-import { FAILED, type Outcome, UNSENT } from './wire/outcome.ts';
-import type { Sender } from './wire/sender.ts';
+import { type Outcome, UNSENT } from './wire/outcome.ts';
 
 /** How often a flush checks whether other requests have sent their batches, in milliseconds. */
 const POLL_MS = 20;
@@ -17,11 +15,6 @@ const TOO_LATE: Outcome = { kind: 'failed', failure: 'unavailable', detail: 'the
 
 const LOST: Outcome = { kind: 'failed', failure: 'later', detail: 'no response arrived before the deadline' };
 
-interface InFlight {
-  readonly batch: Batch;
-  readonly endMs: number;
-}
-
 /**
  * Replaces `loop.ts` on runtimes where timers, promises and connections end with their request. A batch is sent by a
  * flush, or by the call that fills the batch. No request waits for another request's promise.
@@ -29,32 +22,13 @@ interface InFlight {
 export class DeliveryLoop {
   readonly #parts: ExporterParts;
   readonly #states: DeliveryStates;
-  readonly #changed: () => void;
-  readonly #sender: Sender;
   readonly #attempts: Attempts;
-  readonly #inFlight: InFlight[] = [];
   waiters = 0;
 
-  constructor(parts: ExporterParts, states: DeliveryStates, { changed }: LoopHooks) {
+  constructor(parts: ExporterParts, states: DeliveryStates, attempts: Attempts) {
     this.#parts = parts;
     this.#states = states;
-    this.#changed = changed;
-    this.#sender = parts.sender((bytes) => states.hold(bytes));
-    this.#attempts = new Attempts(parts, states);
-  }
-
-  get isSending(): boolean {
-    return this.#inFlight.length > 0 || this.#attempts.hasReady;
-  }
-
-  get oldestAtMs(): number | undefined {
-    const times = this.unsettled.map(({ queuedAtMs }) => queuedAtMs);
-    return times.length === 0 ? undefined : Math.min(...times);
-  }
-
-  get unsettled(): Delivery[] {
-    const inFlight = this.#inFlight.flatMap(({ batch }) => batch.items.map(({ delivery }) => delivery));
-    return [...new Set([...this.#states.queue.all(), ...inFlight])].filter(({ stage }) => stage !== 'settled');
+    this.#attempts = attempts;
   }
 
   recorded(): void {
@@ -67,7 +41,7 @@ export class DeliveryLoop {
   wake(): void {
     const { limits, monotonicMs } = this.#parts;
     const nowMs = monotonicMs();
-    const next = this.#attempts.next(nowMs, this.#inFlight.length, this.#newRuns(nowMs));
+    const next = this.#attempts.next(nowMs, this.#newRuns(nowMs));
     if (typeof next !== 'number') void this.#send(next, nowMs + limits.requestTimeoutMs);
   }
 
@@ -80,7 +54,7 @@ export class DeliveryLoop {
     const { endpoint, monotonicMs } = this.#parts;
     const { flushes } = this.#states;
     const endMs = monotonicMs() + limitMs;
-    const ended = this.unsettled.filter((delivery) => !isOpen(delivery));
+    const ended = this.#attempts.unsettled.filter((delivery) => !isOpen(delivery));
     const flush = flushes.begin(endMs, isClosing);
     try {
       while (!flush.isRefused) {
@@ -88,7 +62,7 @@ export class DeliveryLoop {
         const nowMs = monotonicMs();
         if (ended.every(({ stage }) => stage === 'settled') && this.#states.queue.readyRuns === 0) return true;
         if (nowMs >= endMs || endpoint.pausedUntilMs > endMs) break;
-        const next = this.#attempts.next(nowMs, this.#inFlight.length, this.#newRuns(nowMs));
+        const next = this.#attempts.next(nowMs, this.#newRuns(nowMs));
         if (typeof next !== 'number') await this.#send(next, endMs);
         else await delay(Math.min(POLL_MS, endMs - nowMs), undefined, true);
       }
@@ -103,52 +77,30 @@ export class DeliveryLoop {
     const startsUntilMs = nowMs - this.#parts.limits.startDelayMs;
     const { firstStart } = queue;
     const isDue = queue.readyRuns > 0 || (firstStart !== undefined && firstStart.startedAtMs <= startsUntilMs);
-    return {
-      dueMs: isDue ? nowMs : Number.POSITIVE_INFINITY,
-      take: (size) => this.#states.take(size, startsUntilMs),
-    };
+    return { dueMs: isDue ? nowMs : Number.POSITIVE_INFINITY, startsUntilMs };
   }
 
   /** Moves batches in flight back to the queue. */
   async stop(): Promise<void> {
-    for (const inFlight of [...this.#inFlight]) this.#settle(inFlight, UNSENT);
+    for (const batch of [...this.#attempts.inFlight]) this.#attempts.settle(batch, UNSENT);
   }
 
   /** Never rejects. */
   async #send(batch: Batch, endMs: number): Promise<void> {
-    const { info, monotonicMs } = this.#parts;
-    const inFlight = { batch, endMs };
-    this.#inFlight.push(inFlight);
-    void info.ask();
+    const limitMs = endMs - this.#parts.monotonicMs();
     const ending = new AbortController();
-    const limitMs = endMs - monotonicMs();
     const timer = setTimer(() => ending.abort(), limitMs);
-    let outcome: Outcome | Outcome[] = FAILED;
-    try {
-      outcome = await this.#sender.send(batch, ending.signal);
-      if (outcome === UNSENT) outcome = limitMs * 2 < this.#parts.limits.requestTimeoutMs ? TOO_LATE : LOST;
-    } catch (thrown) {
-      reportBug('delivery', thrown);
-    } finally {
-      clearTimer(timer);
-    }
-    this.#settle(inFlight, outcome);
-  }
-
-  #settle(inFlight: InFlight, outcome: Outcome | Outcome[]): void {
-    const at = this.#inFlight.indexOf(inFlight);
-    if (at < 0) return;
-    this.#inFlight.splice(at, 1);
-    try {
-      this.#attempts.settle(inFlight.batch, outcome);
-      this.#changed();
-    } catch (thrown) {
-      reportBug('delivery', thrown);
-    }
+    batch.endMs = endMs;
+    await this.#attempts.send(
+      batch,
+      ending.signal,
+      limitMs * 2 < this.#parts.limits.requestTimeoutMs ? TOO_LATE : LOST,
+    );
+    clearTimer(timer);
   }
 
   #takeBackLost(): void {
     const lostMs = this.#parts.monotonicMs() - LOST_AFTER_MS;
-    for (const inFlight of [...this.#inFlight]) if (inFlight.endMs < lostMs) this.#settle(inFlight, LOST);
+    for (const batch of [...this.#attempts.inFlight]) if (batch.endMs < lostMs) this.#attempts.settle(batch, LOST);
   }
 }

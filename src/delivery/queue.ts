@@ -1,4 +1,4 @@
-import type { Batch, Delivery } from './delivery.ts';
+import type { Delivery } from './delivery.ts';
 
 export interface BatchSize {
   readonly runs: number;
@@ -6,11 +6,10 @@ export interface BatchSize {
 }
 
 /**
- * Three lists of runs:
+ * Two lists of runs:
  *
  *     open      o1 o2 o3 │ s4 s5 s6 …    open runs, oldest first; starts from `firstStart` on are waiting to be sent
  *     ready     e1 e2 e3 …               runs whose end is waiting to be sent, earliest end first
- *     retries   b1 b2 …                  batches that are sent again
  *
  * `open` is a linked list, because runs may end in any order.
  */
@@ -20,31 +19,33 @@ export class DeliveryQueue {
   firstStart: Delivery | undefined;
   #ready: (Delivery | undefined)[] = [];
   #head = 0;
-  readonly retries: Batch[] = [];
   openRuns = 0;
   /** Number of open runs whose start is queued. */
   starts = 0;
-  readyRuns = 0;
-  /** Total size of all runs waiting to be sent, in bytes. Does not include retries. */
+  /** Total size of all runs in the queue, in bytes. */
   bytes = 0;
-  /** Number and total size of the runs in `ready` that cannot be written to disk. */
-  #fixedRuns = 0;
-  #fixedBytes = 0;
+  /** Number and total size of the runs in `ready` that were read from disk. */
+  #recoveredRuns = 0;
+  #recoveredBytes = 0;
+
+  get readyRuns(): number {
+    return this.#ready.length - this.#head;
+  }
 
   get runs(): number {
     return this.readyRuns + this.starts;
   }
 
   get freshRuns(): number {
-    return this.runs - this.#fixedRuns;
+    return this.runs - this.#recoveredRuns;
   }
 
   get freshReadyRuns(): number {
-    return this.readyRuns - this.#fixedRuns;
+    return this.readyRuns - this.#recoveredRuns;
   }
 
   get freshBytes(): number {
-    return this.bytes - this.#fixedBytes;
+    return this.bytes - this.#recoveredBytes;
   }
 
   get firstReady(): Delivery | undefined {
@@ -88,17 +89,8 @@ export class DeliveryQueue {
 
   addReady(delivery: Delivery): void {
     this.#ready.push(delivery);
-    this.readyRuns++;
     this.bytes += delivery.bytes;
-    if (isSpillable(delivery)) return;
-    this.#fixedRuns++;
-    this.#fixedBytes += delivery.bytes;
-  }
-
-  /** Called when a run queued as `incomplete` ends. The run can then be written to disk. */
-  release(delivery: Delivery): void {
-    this.#fixedRuns--;
-    this.#fixedBytes -= delivery.bytes;
+    this.#countRecovered(delivery, 1);
   }
 
   /** Exchanges the first ready run with the one at this index. */
@@ -112,8 +104,7 @@ export class DeliveryQueue {
   shiftReady(): void {
     const delivery = this.#ready[this.#head] as Delivery;
     this.bytes -= delivery.bytes;
-    if (!isSpillable(delivery)) this.release(delivery);
-    this.readyRuns--;
+    this.#countRecovered(delivery, -1);
     this.#ready[this.#head++] = undefined;
     // Copies the array only when half of it is empty, so that removal takes O(1) time on average.
     if (this.#head * 2 >= this.#ready.length) {
@@ -142,24 +133,23 @@ export class DeliveryQueue {
     return taken;
   }
 
+  #countRecovered({ ticket, bytes }: Delivery, sign: 1 | -1): void {
+    if (ticket === undefined) return;
+    this.#recoveredRuns += sign;
+    this.#recoveredBytes += sign * bytes;
+  }
+
   all(): Delivery[] {
     const all: Delivery[] = [];
     for (let next = this.firstStart; next !== undefined; next = next.newer) all.push(next);
     for (let at = this.#head; at < this.#ready.length; at++) all.push(this.#ready[at] as Delivery);
-    for (const { items } of this.retries) for (const { delivery } of items) all.push(delivery);
     return all;
   }
 
   /** Removes all runs waiting to be sent. An open run stays in `open` if its start was sent. */
   clear(): void {
     while (this.firstStart !== undefined) this.removeOpen(this.firstStart, true);
-    this.#ready = [];
-    this.#head = 0;
-    this.readyRuns = 0;
-    this.retries.length = 0;
-    this.bytes = 0;
-    this.#fixedRuns = 0;
-    this.#fixedBytes = 0;
+    while (this.firstReady !== undefined) this.shiftReady();
   }
 }
 

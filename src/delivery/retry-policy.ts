@@ -51,39 +51,39 @@ export interface Decision {
 
 type Row = readonly [
   failure: Failure,
-  runs: 'one' | 'many',
+  size: 'one' | 'many',
   evidence: Evidence | 'any',
-  runs: 'halve' | 'strike' | 'wait',
-  endpoint: 'none' | 'count' | 'close',
+  fate: 'halve' | 'strike' | 'wait',
+  endpoint: Decision['endpoint'],
 ];
 
 /** The first row that matches decides. Halving needs no evidence. Dropping a run and opening the endpoint do. */
 export const TABLE: readonly Row[] = [
-  ['refused', 'many', 'any', 'halve', 'none'],
-  ['refused', 'one', 'since last', 'strike', 'none'],
-  ['refused', 'one', 'any', 'wait', 'count'],
-  ['later', 'many', 'none', 'wait', 'close'],
-  ['later', 'many', 'any', 'halve', 'none'],
-  ['later', 'one', 'since last', 'strike', 'none'],
-  ['later', 'one', 'since first', 'wait', 'count'],
-  ['later', 'one', 'none', 'wait', 'close'],
-  ['unavailable', 'one', 'any', 'wait', 'close'],
-  ['unavailable', 'many', 'any', 'wait', 'close'],
+  ['refused', 'many', 'any', 'halve', 'unchanged'],
+  ['refused', 'one', 'since last', 'strike', 'unchanged'],
+  ['refused', 'one', 'any', 'wait', 'counted'],
+  ['later', 'many', 'none', 'wait', 'closed'],
+  ['later', 'many', 'any', 'halve', 'unchanged'],
+  ['later', 'one', 'since last', 'strike', 'unchanged'],
+  ['later', 'one', 'since first', 'wait', 'counted'],
+  ['later', 'one', 'none', 'wait', 'closed'],
+  ['unavailable', 'one', 'any', 'wait', 'closed'],
+  ['unavailable', 'many', 'any', 'wait', 'closed'],
 ];
 
 /** Decides what happens to the runs of a failed request, and to the endpoint. */
 export function decide({ failure, runs, evidence, strikes, loneFailures, isClosed }: FailedRequest): Decision {
   const size = runs === 1 ? 'one' : 'many';
-  const row = TABLE.find(([f, s, e]) => f === failure && s === size && (e === 'any' || e === evidence)) as Row;
-  const [, , , fate, effect] = row;
-  const isStrike = size === 'one' && failure !== 'unavailable' && (fate === 'strike' || strikes === 0);
+  const [, , , fate, effect] = TABLE.find(
+    ([f, s, e]) => f === failure && s === size && ['any', evidence].includes(e),
+  ) as Row;
+  const isStrike = fate === 'strike' || (strikes === 0 && size === 'one' && failure !== 'unavailable');
   const struck = isStrike ? strikes + 1 : strikes;
-  const isDropped = fate === 'strike' && struck >= STRIKES_MAX[failure];
-  const isClosing = effect === 'close' || (effect === 'count' && (isClosed || loneFailures + 1 >= LONE_FAILURES_MAX));
+  const isLast = effect === 'counted' && (isClosed || loneFailures + 1 >= LONE_FAILURES_MAX);
   return {
-    runs: fate === 'halve' ? 'halve' : isDropped ? 'drop' : 'wait',
+    runs: fate !== 'strike' ? fate : struck >= STRIKES_MAX[failure] ? 'drop' : 'wait',
     strikes: struck,
-    endpoint: isClosing ? 'closed' : effect === 'count' ? 'counted' : 'unchanged',
+    endpoint: isLast ? 'closed' : effect,
   };
 }
 

@@ -1,16 +1,7 @@
 import type { Limits } from '../config/limits.ts';
 import { describeOpenRun, type EncodedRun, releaseRun } from '../run/encoded-run.ts';
 import type { CapturePolicy } from '../run/sink.ts';
-import {
-  Batch,
-  bytesBeyondLength,
-  counterOf,
-  Delivery,
-  Item,
-  isOpen,
-  releasePosted,
-  sizeOfContent,
-} from './delivery.ts';
+import { bytesBeyondLength, counterOf, Delivery, Item, isOpen, releasePosted, sizeOfContent } from './delivery.ts';
 import type { Endpoint } from './endpoint.ts';
 import {
   type Counts,
@@ -29,12 +20,6 @@ import type { ServiceInfo } from './wire/service-info.ts';
 
 /** Factor by which child runs and outputs may exceed the queue limits. */
 const ACCEPTED_SHARE = 1.25;
-
-/**
- * Maximum UTF-8 bytes per UTF-16 code unit. The exact size of a batch is computed only if this maximum could exceed the
- * size limit.
- */
-const CHARACTER_BYTES_MAX = 3;
 
 /** `Exporter.ready()` resolves when the queue is below this share of its limits. */
 const ROOM_SHARE = 0.75;
@@ -70,7 +55,7 @@ export type SpoolingParts = ExporterParts & { readonly spool: Spool };
 
 /**
  * Stores the states of all runs in delivery. Each method moves runs from one stage to another. Only this class changes
- * a run's stage, the counters of runs and the queue.
+ * a run's stage and the counters of the stages.
  */
 export class DeliveryStates {
   readonly queue: DeliveryQueue = new DeliveryQueue();
@@ -81,8 +66,8 @@ export class DeliveryStates {
   #runs = 0;
   /** Memory used by undelivered runs and request bodies, in bytes. */
   #bytes = 0;
-  #spilledRuns = 0;
-  #keptRuns = 0;
+  /** Number of undelivered runs of this process on disk. */
+  #diskRuns = 0;
 
   constructor(parts: ExporterParts) {
     this.#parts = parts;
@@ -95,12 +80,7 @@ export class DeliveryStates {
 
   /** Number of undelivered runs of this process, in memory and on disk. */
   get pendingRuns(): number {
-    return this.#runs + this.#spilledRuns + this.#keptRuns;
-  }
-
-  /** Number of runs that the exporter left on disk when it closed. */
-  get keptRuns(): number {
-    return this.#keptRuns;
+    return this.#runs + this.#diskRuns;
   }
 
   isFullFor({ parentRunId }: EncodedRun, runs: number = this.#runs, bytes: number = this.#bytes): boolean {
@@ -132,44 +112,11 @@ export class DeliveryStates {
     this.#bytes += bytes;
   }
 
-  /** Makes the ready run at this index the run that a probe takes. Does nothing if there is none. */
-  chooseProbe(index: number): void {
-    if (index > 0) this.queue.exchangeFirst(index);
-  }
-
-  addRetry(batch: Batch): void {
-    this.queue.retries.push(batch);
-  }
-
-  removeRetry(batch: Batch): void {
-    this.queue.retries.splice(this.queue.retries.indexOf(batch), 1);
-  }
-
-  releaseBody(batch: Batch): void {
-    this.#bytes -= batch.body?.heldBytes ?? 0;
-    batch.body = undefined;
-  }
-
-  /** Clears the queue. The caller must pass each removed run to `keep` or `drop`. */
-  clear(): void {
-    for (const batch of this.queue.retries) this.releaseBody(batch);
-    this.queue.clear();
-  }
-
-  /** Counts a new run, and returns the number of runs that were created. */
-  created(): number {
-    return ++this.#counts.created;
-  }
-
-  sampledOut(): void {
-    this.#counts.sampledOut++;
-  }
-
   start(run: EncodedRun): Delivery {
     const nowMs = this.#parts.monotonicMs();
     const delivery = new Delivery(run, nowMs, this.#parts.endpoint.activeAt(nowMs));
     run.sinkState = delivery;
-    delivery.postGroup = this.flushes.enter();
+    delivery.group = this.flushes.enter();
     this.#counts.open++;
     this.#runs++;
     this.#measure(delivery);
@@ -182,17 +129,18 @@ export class DeliveryStates {
     this.#counts.open--;
     this.#counts.queued++;
     this.queue.removeOpen(delivery, stage === 'started');
+    delivery.group ??= this.flushes.enter();
+    // Removes the error that was sent with the incomplete run.
+    if (delivery.incompleteAt !== undefined) delivery.run.error ??= '';
     if (stage === 'incomplete') {
-      this.queue.release(delivery);
       this.queue.bytes += this.#measure(delivery);
       delivery.stage = delivery.isPosted ? 'patch' : 'whole';
-      delivery.patchGroup ??= this.flushes.enter();
       return;
     }
     this.#measure(delivery);
-    if (stage !== 'started') delivery.patchGroup ??= this.flushes.enter();
     if (stage === 'started') {
       delivery.stage = 'whole';
+      this.#queueAgain(delivery);
       this.queue.addReady(delivery);
     } else if (stage === 'posting') {
       delivery.stage = 'held';
@@ -212,7 +160,7 @@ export class DeliveryStates {
     if (delivery.stage === 'posting') return;
     if (delivery.stage === 'posted') {
       this.#runs++;
-      delivery.postGroup = this.flushes.enter();
+      delivery.group = this.flushes.enter();
       this.#queueAgain(delivery);
     }
     delivery.stage = 'incomplete';
@@ -234,8 +182,6 @@ export class DeliveryStates {
   take(size: BatchSize, startsUntilMs: number): Item[] {
     const items: Item[] = [];
     let bytes = 0;
-    /** Number of items whose UTF-8 bytes were counted. */
-    let counted = 0;
     while (items.length < size.runs) {
       const start = this.queue.firstStart;
       const isStart = start !== undefined && start.startedAtMs <= startsUntilMs;
@@ -246,12 +192,7 @@ export class DeliveryStates {
         describeOpenRun(delivery.run);
         this.queue.bytes += this.#measure(delivery);
       }
-      bytes += delivery.bytes;
-      if (bytes * CHARACTER_BYTES_MAX > size.bytes) {
-        for (; counted < items.length; counted++) bytes += bytesBeyondLength((items[counted] as Item).delivery);
-        bytes += bytesBeyondLength(delivery);
-        counted++;
-      }
+      bytes += delivery.bytes + bytesBeyondLength(delivery);
       if (items.length > 0 && bytes > size.bytes) break;
       if (isStart) this.queue.shiftStart();
       else this.queue.shiftReady();
@@ -276,12 +217,12 @@ export class DeliveryStates {
     } else if (stage === 'posting' || stage === 'held') {
       releasePosted(item);
       delivery.isPosted = true;
-      this.#leavePost(delivery);
       if (stage === 'held') {
         this.#measure(delivery);
         this.#addPatch(delivery);
       } else {
         delivery.stage = 'posted';
+        this.#leave(delivery);
         this.#runs--;
         this.#measure(delivery, 0);
         if (delivery.incompleteAt !== undefined && !item.isEnded) this.sendIncomplete(delivery, delivery.incompleteAt);
@@ -298,16 +239,6 @@ export class DeliveryStates {
     this.countDrop(delivery.run, reason, detail);
   }
 
-  /** Removes and returns queued runs that can be written to disk, oldest first, while `isWanted` returns true. */
-  takeForDisk(bytesMax: number, isWanted: () => boolean): Delivery[] {
-    return this.queue.takeFresh(bytesMax, isWanted);
-  }
-
-  /** Puts runs back that could not be written to disk. */
-  unwritten(deliveries: readonly Delivery[]): void {
-    for (const delivery of deliveries) this.queue.addReady(delivery);
-  }
-
   /** Marks runs as written to disk, and returns the flush group that waits for their delivery. */
   spilled(deliveries: readonly Delivery[]): FlushGroup {
     const group = this.flushes.enterOldest(deliveries);
@@ -315,7 +246,7 @@ export class DeliveryStates {
       this.#move('queued', 'spooled');
       this.#settle(delivery);
     }
-    this.#spilledRuns += deliveries.length;
+    this.#diskRuns += deliveries.length;
     return group;
   }
 
@@ -325,7 +256,7 @@ export class DeliveryStates {
     this.#counts.queued++;
     this.#runs++;
     this.#measure(delivery);
-    if (origin !== 'own') delivery.patchGroup = this.flushes.enter();
+    if (origin !== 'own') delivery.group = this.flushes.enter();
     if (isExpired) this.drop(delivery, 'expired');
     else this.queue.addReady(delivery);
   }
@@ -335,19 +266,8 @@ export class DeliveryStates {
     this.countDrop(run, reason);
   }
 
-  /** Whether a run has failed, and waits for evidence. */
-  isWaiting(delivery: Delivery): boolean {
-    const { endpoint } = this.#parts;
-    return this.queue.retries.some((batch) => !endpoint.isReady(batch) && has(batch, delivery));
-  }
-
   /** Takes the start of a run out of delivery, because the complete run was read from disk. */
   replaced(delivery: Delivery): void {
-    const batch = this.queue.retries.find((batch) => has(batch, delivery)) as Batch;
-    const others = batch.items.filter((item) => item.delivery !== delivery);
-    this.removeRetry(batch);
-    this.releaseBody(batch);
-    if (others.length > 0) this.addRetry(new Batch(others, batch));
     this.#move(counterOf(delivery.stage), 'spooled');
     this.#settle(delivery);
   }
@@ -361,26 +281,13 @@ export class DeliveryStates {
   /** Marks a run as left on disk. Called when the exporter closes. */
   keep(delivery: Delivery): void {
     this.#move(counterOf(delivery.stage), 'spooled');
-    this.#keptRuns++;
+    this.#diskRuns++;
     const isOpenRun = delivery.ticket === undefined && isOpen(delivery);
     if (delivery.ticket !== undefined) delivery.ticket.isKept = true;
     delivery.startSegment = undefined;
     delivery.endSegment = undefined;
     this.#settle(delivery);
     if (isOpenRun) delivery.stage = 'kept';
-  }
-
-  keepSpilled(): void {
-    this.#keptRuns += this.#spilledRuns;
-    this.#spilledRuns = 0;
-  }
-
-  /** Drops the end of a run whose start stays on disk after the exporter closed. */
-  endKept(delivery: Delivery): void {
-    delivery.stage = 'settled';
-    this.#counts.spooled--;
-    this.#keptRuns--;
-    this.countDrop(delivery.run, 'closed');
   }
 
   #addPatch(delivery: Delivery): void {
@@ -400,30 +307,29 @@ export class DeliveryStates {
   }
 
   #countReadFromDisk(origin: Origin): void {
-    if (origin === 'own') this.#spilledRuns--;
+    if (origin === 'own') this.#diskRuns--;
     if (origin === 'earlier process') this.#counts.recovered++;
     else this.#counts.spooled--;
   }
 
   #settle(delivery: Delivery): void {
     this.queue.removeOpen(delivery, false);
+    if (delivery.stage === 'kept') this.#diskRuns--;
     // A run in stage `posted` has nothing to deliver.
-    if (delivery.stage !== 'posted') this.#runs--;
+    else if (delivery.stage !== 'posted') this.#runs--;
     this.#measure(delivery, 0);
     delivery.stage = 'settled';
     delivery.countedMetadata = undefined;
-    this.#leavePost(delivery);
-    if (delivery.patchGroup !== undefined) this.flushes.leave(delivery.patchGroup);
-    delivery.patchGroup = undefined;
+    this.#leave(delivery);
     if (delivery.endSegment !== undefined) this.#parts.spool?.release(delivery.endSegment);
     delivery.endSegment = undefined;
     delivery.ticket?.settled(delivery.run);
     releaseRun(delivery.run);
   }
 
-  #leavePost(delivery: Delivery): void {
-    if (delivery.postGroup !== undefined) this.flushes.leave(delivery.postGroup);
-    delivery.postGroup = undefined;
+  #leave(delivery: Delivery): void {
+    if (delivery.group !== undefined) this.flushes.leave(delivery.group);
+    delivery.group = undefined;
     if (delivery.startSegment !== undefined) this.#parts.spool?.release(delivery.startSegment);
     delivery.startSegment = undefined;
   }
@@ -434,8 +340,4 @@ export class DeliveryStates {
     delivery.bytes = bytes;
     return difference;
   }
-}
-
-function has({ items }: Batch, delivery: Delivery): boolean {
-  return items.some((item) => item.delivery === delivery);
 }

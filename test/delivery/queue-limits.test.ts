@@ -3,8 +3,9 @@ import '../support/virtual-timers.ts';
 
 import { describe, expect, it } from 'vitest';
 import { addsUp } from '../support/adds-up.ts';
-import { advance, delivery, finished, onFlush, settle } from '../support/delivery.ts';
+import { advance, delivery, finished, onFlush, settle, until } from '../support/delivery.ts';
 import { gate } from '../support/gate.ts';
+import { spoolFolder } from '../support/spool.ts';
 
 const MARKER = { runspan: 'left out: the queue was full' };
 
@@ -148,6 +149,41 @@ describe('open runs', () => {
     expect(service.arrivals('old').at(-1)?.fields.error).toMatch(/^Incomplete: /);
     expect(service.arrivals('young').map(({ isEnded }) => isEnded)).toEqual([false]);
     expect(stats()).toMatchObject({ open: 2, dropped: 0 });
+  });
+
+  it('are refused at the queue limit while the service is down, also with `spill`', async () => {
+    const { dir } = spoolFolder();
+    const { start, stats } = await delivery({
+      limits: { openRuns: 5, queueRuns: 20 },
+      options: { durability: 'spill', spoolDir: dir },
+      reply: () => 503,
+    });
+    for (let number = 0; number < 200; number++) {
+      start();
+      if (number % 10 === 0) await advance(100);
+    }
+    expect(stats().open).toBeLessThan(60);
+    expect(stats().droppedByReason.queue_full).toBe(200 - stats().open);
+  });
+
+  it('have no error after their end, even if the end was on disk', async () => {
+    const { dir } = spoolFolder();
+    const scene = await delivery({
+      limits: { openRuns: 1, spillAfterMs: 1, batchRuns: 1 },
+      options: { durability: 'spill', spoolDir: dir },
+    });
+    const late = scene.start('late');
+    scene.start('other');
+    await scene.flush();
+    expect(scene.service.arrivals('late').at(-1)?.fields.error).toMatch(/^Incomplete/);
+    scene.service.reply = () => 503;
+    scene.whole();
+    await advance(5_000);
+    late.end({ answer: 1 });
+    await until(() => scene.stats().spooled > 0);
+    scene.service.reply = () => 202;
+    await until(() => scene.service.arrivals('late').at(-1)?.fields.outputs !== undefined);
+    expect(scene.service.arrivals('late').at(-1)?.fields.error).toBe('');
   });
 
   it.each(['waits', 'is under way', 'is sent'])('are sent with their end if the incomplete record %s', async (when) => {

@@ -1,5 +1,6 @@
 import { clearTimer, setSoon, setTimer } from '../../platform/timers.ts';
 import type { EncodedRun } from '../../run/encoded-run.ts';
+import type { Attempts } from '../attempts.ts';
 import { Delivery, type Ticket } from '../delivery.ts';
 import type { FlushGroup } from '../ledger.ts';
 import type { DeliveryStates, Origin, SpoolingParts } from '../states.ts';
@@ -24,13 +25,6 @@ interface Spilled {
   readonly group: FlushGroup;
 }
 
-export interface ReplayHooks {
-  /** Whether a request is in flight, or runs are ready to be sent. */
-  readonly isSending: () => boolean;
-  /** Called when a segment file may be ready to be read. */
-  readonly changed: () => void;
-}
-
 /**
  * Decides when runs are read from disk. Runs on disk were written by this process or an earlier one. Segment files are
  * read only while the queue is nearly empty and the service is available.
@@ -38,7 +32,9 @@ export interface ReplayHooks {
 export class Replay {
   readonly #parts: SpoolingParts;
   readonly #states: DeliveryStates;
-  readonly #hooks: ReplayHooks;
+  readonly #attempts: Attempts;
+  /** Called when a segment file may be ready to be read. */
+  readonly #changed: () => void;
   readonly #tickets = new Set<SegmentTicket>();
   /** Segment files that this process has written but not yet read. */
   readonly spilled: Map<Segment, Spilled> = new Map();
@@ -58,10 +54,11 @@ export class Replay {
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(parts: SpoolingParts, states: DeliveryStates, hooks: ReplayHooks) {
+  constructor(parts: SpoolingParts, states: DeliveryStates, attempts: Attempts, changed: () => void) {
     this.#parts = parts;
     this.#states = states;
-    this.#hooks = hooks;
+    this.#attempts = attempts;
+    this.#changed = changed;
   }
 
   get isBusy(): boolean {
@@ -82,7 +79,7 @@ export class Replay {
     const delayMs = this.#hasSearched ? SEARCH_EVERY_MS : SECOND_SEARCH_MS;
     this.#hasSearched = true;
     this.#timer = setTimer(() => this.search(includesOthers), delayMs).unref();
-    this.#hooks.changed();
+    this.#changed();
   }
 
   run(): void {
@@ -101,7 +98,6 @@ export class Replay {
     clearTimer(this.#timer);
     for (const { group } of this.spilled.values()) this.#states.flushes.leave(group);
     this.spilled.clear();
-    this.#states.keepSpilled();
   }
 
   /** Called when a run is delivered or dropped. */
@@ -134,9 +130,10 @@ export class Replay {
     const { queue } = this.#states;
     if (this.#isClosed || this.#states.opensAtMs > monotonicMs() || queue.readyRuns >= limits.batchRuns) return false;
     if (queue.runs > limits.queueRuns * ROOM_SHARE || queue.bytes > limits.queueBytes * ROOM_SHARE) return false;
-    for (const start of this.#starts.values()) if (!this.#states.isWaiting(start)) return false;
+    for (const start of this.#starts.values()) if (!this.#attempts.isWaiting(start)) return false;
     if (!endpoint.isClosed) return true;
-    return !this.#hooks.isSending() && (queue.retries.length === 0 || endpoint.probes >= PROBES_FROM_MEMORY);
+    if (this.#attempts.isSending) return false;
+    return this.#attempts.retries.length === 0 || endpoint.probes >= PROBES_FROM_MEMORY;
   }
 
   #take({ segment, records, damagedRuns, ageMs, isExpired }: ReadSegment): void {
@@ -162,7 +159,7 @@ export class Replay {
     ticket.left = deliveries.length + 1;
     for (const delivery of deliveries) {
       const start = this.#starts.get(delivery.run.id);
-      if (start !== undefined) states.replaced(start);
+      if (start !== undefined) this.#attempts.replaced(start);
       const origin = start === undefined ? this.#originOf(delivery.run, ticket) : 'unfinished';
       if (delivery.run.endTime === undefined) this.#starts.set(delivery.run.id, delivery);
       states.recovered(delivery, origin, isExpired);

@@ -62,8 +62,11 @@ export class Spill {
     return Math.max(endpoint.outageSinceMs + limits.spillAfterMs, this.#restsUntilMs, this.#failsUntilMs);
   }
 
+  /** Reads and writes what is due. */
   run(nowMs: number): void {
     const { endpoint, limits } = this.#parts;
+    // Reading comes first. Otherwise, runs would be read right after they were written.
+    this.#replay.run();
     if (this.dueMs > nowMs) return;
     this.#isDraining = true;
     const isUnavailable = endpoint.outageSinceMs + limits.spillAfterMs <= nowMs;
@@ -108,11 +111,11 @@ export class Spill {
     const { spool } = this.#parts;
     const states = this.#states;
     if (nowMs < this.#failsUntilMs) return false;
-    const taken = states.takeForDisk(SLICE_BYTES, isWanted);
-    if (taken.length === 0) return false;
+    const taken = states.queue.takeFresh(SLICE_BYTES, isWanted);
+    // Returns undefined if there is nothing to write.
     const segment = spool.spill(taken.map(recordOf));
     if (segment === undefined) {
-      states.unwritten(taken);
+      for (const delivery of taken) states.queue.addReady(delivery);
       this.#failsUntilMs = nowMs + REST_MS;
       return false;
     }
