@@ -133,7 +133,7 @@ export class Copier {
     if (types.isMap(value)) return this.#map(mapEntries(value, this.#rules.width));
     let description: unknown;
     try {
-      if (isError(value)) return this.#properties(value, errorKeys(value));
+      if (isError(value)) return this.#error(value);
       description = this.#attachments?.describe(value) ?? describe(value, this.#rules.width);
     } catch (thrown) {
       description = threw(thrown);
@@ -170,9 +170,24 @@ export class Copier {
   }
 
   #properties(object: object, keys: readonly string[]): object {
+    return this.#keyed(this.#valuesOf(object, keys), keys.length);
+  }
+
+  /** The stack repeats the message. Secret names are found only in text that is JSON as a whole, as in the message. */
+  #error(error: object): object {
+    const keys = errorKeys(error);
+    const values: Record<string, unknown> = this.#valuesOf(error, keys);
+    const { message, stack } = values;
+    if (typeof message === 'string' && typeof stack === 'string') {
+      values.stack = stack.replace(message, () => this.#redaction?.maskNamed(message, this.#trail) ?? message);
+    }
+    return this.#keyed(values, keys.length);
+  }
+
+  #valuesOf(object: object, keys: readonly string[]): Record<string, unknown> {
     const values = {};
     for (const key of keys.slice(0, this.#rules.width)) put(values, key, read(object, key));
-    return this.#keyed(values, keys.length);
+    return values;
   }
 
   #map({ items, size }: Items): unknown {

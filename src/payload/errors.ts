@@ -68,15 +68,17 @@ export function isAbort(thrown: unknown): boolean {
 
 function textOf(thrown: unknown, redaction: Redaction | undefined): string {
   try {
-    return isError(thrown) ? shownError(errorLines(thrown), redaction) : otherText(thrown, redaction);
+    return isError(thrown) ? shownError(errorLines(thrown, redaction), redaction) : otherText(thrown, redaction);
   } catch {
     return UNREADABLE;
   }
 }
 
-function errorLines(error: Error): string {
+function errorLines(error: Error, redaction: Redaction | undefined): string {
   const name = nameOf(error);
-  const message = safeText(error.message);
+  const text = safeText(error.message);
+  // Secret names are found only in text that is JSON as a whole.
+  const message = redaction?.maskNamed(text, PATH) ?? text;
   const headline = name === '' || message === '' ? name + message : `${name}: ${message}`;
   try {
     return headline + stackFrames(safeText(error.stack ?? ''));

@@ -1,6 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { defaultLimits } from '#src/config/limits.ts';
 import { errorText } from '#src/payload/errors.ts';
+import { redact } from '#src/payload/redaction/redact.ts';
+import { serialize } from '#src/payload/serialize.ts';
+import { payloadRules } from '#src/payload/truncate.ts';
 import { anything, revokedProxy } from '../base/hostile.ts';
 
 /** An error with a stack as V8 writes it, without the paths of this machine. */
@@ -47,6 +51,13 @@ describe('the text of an error', () => {
     ['keeps every line of the message', makeError('one\ntwo'), 'Error: one\ntwo'],
   ])('%s', (_, error, head) => {
     expect(errorText(error)).toBe(`${head}\n    at work (app.js:1:2)\n    at app.js:3:4`);
+  });
+
+  test('hides values under secret names in a message that is JSON, and in the message of a cause', () => {
+    const body = '{"password":"hunter2hunter2"}';
+    const error = new Error(body, { cause: new Error(body) });
+    expect(errorText(error, redact())).not.toContain('hunter2');
+    expect(serialize({ error }, payloadRules(defaultLimits, redact()))).not.toContain('hunter2');
   });
 
   test('without a stack is its first line', () => {
