@@ -70,6 +70,13 @@ export class Attempts {
     return oldestMs;
   }
 
+  /** Time at which the next request may be sent. Infinity until a response arrives if too many requests are in flight. */
+  get opensAtMs(): number {
+    const { endpoint, limits } = this.#parts;
+    if (this.inFlight.length >= (endpoint.isClosed ? 1 : limits.requestsInFlight)) return NEVER;
+    return this.#states.opensAtMs;
+  }
+
   /** Removes all runs that wait. The caller must pass each removed run to `keep` or `drop`. */
   clear(): void {
     for (const batch of this.retries.splice(0)) this.#releaseBody(batch);
@@ -101,11 +108,10 @@ export class Attempts {
    * closed, every request is a probe with one run, chosen at random among those that come first.
    */
   next(nowMs: number, { dueMs, startsUntilMs }: NewRuns): Batch | number {
-    const { endpoint, info, limits } = this.#parts;
-    const { queue, opensAtMs } = this.#states;
+    const { endpoint, info } = this.#parts;
+    const { queue } = this.#states;
     const { isClosed } = endpoint;
-    const inFlight = this.inFlight.length;
-    if (inFlight >= (isClosed ? 1 : limits.requestsInFlight)) return NEVER;
+    const { opensAtMs } = this;
     if (opensAtMs > nowMs) return this.#hasWork ? opensAtMs : NEVER;
     const ready = this.retries.filter((batch) => endpoint.isReady(batch));
     const next = isClosed ? this.#anyOf(ready) : first(ready, isOlder);
@@ -117,7 +123,7 @@ export class Attempts {
       return this.#begin(new Batch(this.#states.take(size, startsUntilMs)), isClosed);
     }
     const waiting = first(this.retries, (one, other) => one.lastFailedAt < other.lastFailedAt);
-    if (waiting === undefined || (!isClosed && inFlight + queue.runs > 0)) return dueMs;
+    if (waiting === undefined || (!isClosed && this.inFlight.length + queue.runs > 0)) return dueMs;
     const probeAtMs = endpoint.probeAtMs(this.#states.flushes.waiting.size > 0);
     return probeAtMs > nowMs ? Math.min(probeAtMs, dueMs) : this.#begin(this.#take(waiting), true);
   }
@@ -257,7 +263,7 @@ export class Attempts {
     if (!isClosed && endpoint.isClosed) {
       publish('runspan:delivery:outage', () => ({ endpoint: address, error: detail }));
     }
-    if (endpoint.isFailing) this.#noteFailure(detail, nowMs);
+    if (endpoint.isFailing || batch.isProbe) this.#noteFailure(detail, nowMs);
     if (batch.isProbe && failure === 'refused') states.flushes.refused(detail);
     const items = this.#dropExpired(batch.items, nowMs);
     if (decision.runs === 'drop') {

@@ -39,7 +39,9 @@ export class DeliveryLoop {
 
   /** Called when a run starts or ends, synchronously in the application's code. */
   recorded(): void {
-    if (!this.#isPumpScheduled) this.#pumpAt(Math.min(this.#spill?.dueMs ?? NEVER, this.#newRunsDueMs));
+    if (this.#isPumpScheduled) return;
+    const sendAtMs = Math.max(this.#attempts.opensAtMs, this.#newRunsDueMs);
+    this.#pumpAt(Math.min(this.#spill?.dueMs ?? NEVER, sendAtMs));
   }
 
   /**

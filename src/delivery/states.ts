@@ -21,6 +21,12 @@ import type { ServiceInfo } from './wire/service-info.ts';
 /** Factor by which child runs and outputs may exceed the queue limits. */
 const ACCEPTED_SHARE = 1.25;
 
+/**
+ * Maximum UTF-8 bytes per UTF-16 code unit. The exact size of a batch is computed only if this maximum could exceed the
+ * size limit.
+ */
+const CHARACTER_BYTES_MAX = 3;
+
 /** `Exporter.ready()` resolves when the queue is below this share of its limits. */
 const ROOM_SHARE = 0.75;
 
@@ -182,6 +188,8 @@ export class DeliveryStates {
   take(size: BatchSize, startsUntilMs: number): Item[] {
     const items: Item[] = [];
     let bytes = 0;
+    /** Number of items whose UTF-8 bytes were counted. */
+    let counted = 0;
     while (items.length < size.runs) {
       const start = this.queue.firstStart;
       const isStart = start !== undefined && start.startedAtMs <= startsUntilMs;
@@ -192,7 +200,12 @@ export class DeliveryStates {
         describeOpenRun(delivery.run);
         this.queue.bytes += this.#measure(delivery);
       }
-      bytes += delivery.bytes + bytesBeyondLength(delivery);
+      bytes += delivery.bytes;
+      if (bytes * CHARACTER_BYTES_MAX > size.bytes) {
+        for (; counted < items.length; counted++) bytes += bytesBeyondLength((items[counted] as Item).delivery);
+        bytes += bytesBeyondLength(delivery);
+        counted++;
+      }
       if (items.length > 0 && bytes > size.bytes) break;
       if (isStart) this.queue.shiftStart();
       else this.queue.shiftReady();
