@@ -90,15 +90,7 @@ export class Attempts {
 
   /** Takes the start of a run out of delivery, because the complete run was read from disk. */
   replaced(delivery: Delivery): void {
-    const batch = this.#take(this.retries.find((batch) => has(batch, delivery)) as Batch);
-    this.#releaseBody(batch);
-    this.#sendAgain(
-      new Batch(
-        batch.items.filter((item) => item.delivery !== delivery),
-        batch,
-      ),
-      false,
-    );
+    this.#queueOthers(this.#take(this.retries.find((batch) => has(batch, delivery)) as Batch), delivery);
     this.#states.replaced(delivery);
   }
 
@@ -149,15 +141,20 @@ export class Attempts {
     if (isProbe && batch.items.length > 1) {
       const probe = this.#anyOf(batch.items) as Item;
       sent = new Batch([probe], batch);
-      this.#releaseBody(batch);
-      const others = batch.items.filter((item) => item !== probe);
-      this.#sendAgain(new Batch(others, batch), batch.isNew);
+      this.#queueOthers(batch, probe.delivery);
     }
     sent.isProbe = isProbe;
     sent.isNew = false;
     this.#parts.endpoint.sending(sent);
     this.inFlight.push(sent);
     return sent;
+  }
+
+  /** Queues a batch again without one of its runs. */
+  #queueOthers(batch: Batch, delivery: Delivery): void {
+    this.#releaseBody(batch);
+    const others = batch.items.filter((item) => item.delivery !== delivery);
+    this.#sendAgain(new Batch(others, batch), batch.isNew);
   }
 
   /** Chooses at random. In a fixed order, a row of runs at fault could take up all probes. */

@@ -123,7 +123,8 @@ export class DeliveryQueue {
     const skipped: Delivery[] = [];
     let bytes = 0;
     for (let next = this.firstReady; next !== undefined && isWanted(); next = this.firstReady) {
-      const isFresh = isSpillable(next);
+      // A run with a `ticket` is already on disk.
+      const isFresh = next.ticket === undefined && next.stage !== 'incomplete';
       if (isFresh) bytes += next.bytes;
       if (taken.length > 0 && bytes > bytesMax) break;
       this.shiftReady();
@@ -151,9 +152,4 @@ export class DeliveryQueue {
     while (this.firstStart !== undefined) this.removeOpen(this.firstStart, true);
     while (this.firstReady !== undefined) this.shiftReady();
   }
-}
-
-/** Whether a queued run can be written to disk. A run with a `ticket` is already on disk. */
-function isSpillable({ ticket, stage }: Delivery): boolean {
-  return ticket === undefined && stage !== 'incomplete';
 }

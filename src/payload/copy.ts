@@ -173,7 +173,7 @@ export class Copier {
     return this.#keyed(this.#valuesOf(object, keys), keys.length);
   }
 
-  /** The stack repeats the message. Secret names are found only in text that is JSON as a whole, as in the message. */
+  /** Masks the message in the stack, too. The stack as a whole is not JSON, so secret names in it are not found. */
   #error(error: object): object {
     const keys = errorKeys(error);
     const values: Record<string, unknown> = this.#valuesOf(error, keys);

@@ -77,7 +77,7 @@ function textOf(thrown: unknown, redaction: Redaction | undefined): string {
 function errorLines(error: Error, redaction: Redaction | undefined): string {
   const name = nameOf(error);
   const text = safeText(error.message);
-  // Secret names are found only in text that is JSON as a whole.
+  // The message is masked alone, because secret names are found only in text that is JSON from start to end.
   const message = redaction?.maskNamed(text, PATH) ?? text;
   const headline = name === '' || message === '' ? name + message : `${name}: ${message}`;
   try {

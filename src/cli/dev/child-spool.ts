@@ -7,7 +7,8 @@ import { env } from '../../config/environment.ts';
 import { resolveSettings } from '../../config/options.ts';
 import { exporterFor } from '../../delivery/create-exporter.ts';
 import { Ledger } from '../../delivery/ledger.ts';
-import { surveySpool } from '../../delivery/spool/survey.ts';
+import { sendOptions, surveySpool } from '../../delivery/spool/survey.ts';
+import { runsIn } from '../spool/destination.ts';
 
 const SEND_MAX_MS = 5_000;
 
@@ -42,16 +43,15 @@ export async function withSpool<Result>(
 /** Removes the folder, unless it contains runs for an endpoint that the program sets in its code, or unsent runs. */
 async function removeIfSent(spoolDir: string): Promise<void> {
   const hashes = surveySpool(spoolDir, Date.now())
-    .filter(({ owners }) => owners.some(({ runs }) => runs > 0))
+    .filter(({ owners }) => runsIn(owners) > 0)
     .map(({ hash }) => hash);
   if (hashes.length === 0) {
     // Errors are ignored, because a background process may still be writing to the folder.
     await rm(spoolDir, { recursive: true, force: true }).catch(() => {});
     return;
   }
-  const options = [`--dir ${visible(spoolDir)}`, ...hashes.map((hash) => `--from ${hash}`)].join(' ');
   diagnostics.warn(
-    `unsent runs of the command wait in ${visible(spoolDir)}; set RUNSPAN_ENDPOINT to their service and run \`runspan spool send ${options}\`.`,
+    `unsent runs of the command wait in ${visible(spoolDir)}; set RUNSPAN_ENDPOINT to their service and run \`runspan spool send ${sendOptions(spoolDir, hashes)}\`.`,
   );
 }
 

@@ -130,7 +130,7 @@ export interface FramePlace {
  *   records are lost.
  * - If only a payload is damaged, the head contains the id of the lost run.
  *
- * Later versions must keep this head, so that version 1 can tell later files from damaged files.
+ * Later versions must keep the layout of the head. Version 1 then reports their files instead of treating them as damaged.
  */
 const VERSION = 1;
 

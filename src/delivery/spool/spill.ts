@@ -112,7 +112,7 @@ export class Spill {
     const states = this.#states;
     if (nowMs < this.#failsUntilMs) return false;
     const taken = states.queue.takeFresh(SLICE_BYTES, isWanted);
-    // Returns undefined if there is nothing to write.
+    // If `taken` is empty, `spill` returns undefined, and the next attempt waits like after an error.
     const segment = spool.spill(taken.map(recordOf));
     if (segment === undefined) {
       for (const delivery of taken) states.queue.addReady(delivery);

@@ -120,8 +120,7 @@ function* deleteLeftover(fs: SpoolFs, { folder, files }: Leftover): Generator<re
 function logLeftovers(spoolDir: string, endpoint: URL, leftovers: readonly Leftover[]): void {
   const count = leftovers.reduce((sum, { files }) => sum + files.length, 0);
   const hashes = [...new Set(leftovers.map(({ destinationHash }) => destinationHash))].slice(0, DESTINATIONS_MAX);
-  const options = ['--dir', spoolDir, '--endpoint', addressOf(endpoint), ...hashes.flatMap((hash) => ['--from', hash])];
-  const command = `runspan spool send ${options.map(shellWord).join(' ')}`;
+  const command = `runspan spool send ${sendOptions(spoolDir, hashes, ['--endpoint', addressOf(endpoint)])}`;
   diagnostics.warnOnce(
     `spool ${spoolDir} others`,
     `spool: files for another endpoint, workspace or key wait in ${spoolDir} (${count}), and expire after limits.spoolAgeMs. ` +
@@ -181,6 +180,11 @@ function holdingIn(fs: SpoolFs, folder: string): Holding {
     files.push(path);
   }
   return { folder, files, runs: ids.size, bytes, oldestMs };
+}
+
+/** Returns the options with which `runspan spool send` sends the runs of these destinations, quoted for a shell. */
+export function sendOptions(spoolDir: string, hashes: readonly string[], others: readonly string[] = []): string {
+  return ['--dir', spoolDir, ...others, ...hashes.flatMap((hash) => ['--from', hash])].map(shellWord).join(' ');
 }
 
 function shellWord(text: string): string {
