@@ -115,7 +115,7 @@ export const UPWARD: Readonly<Record<string, string>> = {
 const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>> = {
   // The checks of options, not the settings of delivery.
   'receiver → config': (target) => target === 'config/checker.ts',
-  'receiver → run': (target, found) => found.typeOnly || /^run\/time\.ts$/.test(target),
+  'receiver → run': (target, found) => found.typeOnly || /^run\/(time|same-call)\.ts$/.test(target),
   // Only the mapping of attributes.
   'receiver → otel': (target) => !/(processor|exporter|propagator)\.ts$/.test(target),
   'viewer → receiver': (target, found) =>
