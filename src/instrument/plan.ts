@@ -111,8 +111,8 @@ export class Plan implements StartOptions {
    * must not be traced. May throw.
    */
   describe?: (args: unknown[]) => CallDescription | undefined;
-  /** True if the function calls a model. No run starts if the enclosing run already records the same model call. */
-  isModelCall?: true;
+  /** Name of the integration, if the function calls a model. No run starts if another source already records the call. */
+  source?: string;
   /** Integrations use `complete` instead of `outputs`. Receives the result of a call and ends the run. May throw. */
   complete?: (run: Run, value: unknown) => void;
   /** Observes the result of an SDK method. Returns true if the callback will end the run itself. */
@@ -150,8 +150,11 @@ export class Plan implements StartOptions {
     return new Plan(others);
   }
 
-  encodeInputs(args: unknown[], sink: RunSink, description: CallDescription | undefined): EncodedPayload | undefined {
-    const { capture } = sink;
+  encodeInputs(
+    args: unknown[],
+    { capture }: Pick<RunSink, 'capture'>,
+    description: CallDescription | undefined,
+  ): EncodedPayload | undefined {
     if (capture.hideInputs || this.hideInputs === true) return undefined;
     if (description !== undefined) return encodePayload('inputs', description.inputs, capture);
     if (this.inputs === undefined) return encodePayload('inputs', args.length > 1 ? { args } : args[0], capture);

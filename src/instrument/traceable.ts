@@ -5,19 +5,19 @@ import type { EncodedPayload } from '../payload/serialize.ts';
 import { types } from '../platform/node.ts';
 import {
   applyIn,
+  type Completion,
   contextOfRoot,
   contextTo,
   currentContext,
-  enclosingModelCall,
-  isSameCall,
-  type ModelCall,
-  modelCall,
+  type RecordedCall,
   type RunContext,
+  recordedCall,
   replaceSpan,
   sinkOf,
 } from '../run/context.ts';
 import type { Fields } from '../run/fields.ts';
 import { Run } from '../run/run.ts';
+import { type Call, SOURCES } from '../run/same-call.ts';
 import { type SamplingResult, sample } from '../run/sampling.ts';
 import type { RunSink } from '../run/sink.ts';
 import {
@@ -181,7 +181,7 @@ interface PreparedRun {
   readonly sampling: SamplingResult;
   readonly inputs: EncodedPayload | undefined;
   readonly description: CallDescription | undefined;
-  readonly modelCall: ModelCall | undefined;
+  readonly completion: Completion | undefined;
 }
 
 function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
@@ -202,21 +202,39 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
     // If sampling leaves out a trace, its first run still starts: the run's context excludes all nested runs.
     const description = isKept && plan.describe !== undefined ? describeCall(plan, args) : undefined;
     if (isKept && plan.describe !== undefined && description === undefined) return undefined;
-    const call = description && plan.isModelCall && modelCall(plan.runType, description.metadata);
-    if (call !== undefined && isSameCall(enclosingModelCall(parent, sink), call)) return undefined;
-    const inputs = isKept && parent?.refused !== true ? plan.encodeInputs(args, sink, description) : undefined;
-    return { plan, parent, sink, sampling, inputs, description, modelCall: call };
+    const recorded = description && plan.source !== undefined ? recordOf(plan, parent, sink, description) : undefined;
+    if (recorded !== undefined && recorded.completion === undefined) return undefined;
+    const completion = recorded?.completion;
+    const isCaptured = isKept && parent?.refused !== true;
+    const inputs = isCaptured ? plan.encodeInputs(args, completion ?? sink, description) : undefined;
+    return { plan, parent, sink, sampling, inputs, description, completion };
   } catch (thrown) {
     reportFailure('traceable', thrown);
     return undefined;
   }
 }
 
-function start({ plan, parent, sink, sampling, inputs, description, modelCall }: PreparedRun): Run | undefined {
+/** Returns the record of a call that another source has already started. */
+function recordOf(
+  plan: Plan,
+  parent: RunContext | undefined,
+  sink: RunSink,
+  description: CallDescription,
+): RecordedCall | undefined {
+  return recordedCall(callOf(plan), parent, sink, () => plan.encodeInputs([], sink, description)?.json);
+}
+
+function callOf(plan: Plan): Call {
+  return { type: plan.runType ?? 'chain', name: plan.name, source: plan };
+}
+
+function start({ plan, parent, sink, sampling, inputs, description, completion }: PreparedRun): Run | undefined {
   try {
     const name = description?.name;
-    const run = new Run(name === undefined ? plan : plan.with({ name }), parent, sink, inputs, sampling);
-    if (description !== undefined) addDescription(run, plan, description, modelCall);
+    const options = name === undefined ? plan : plan.with({ name });
+    const run = new Run(options, parent, sink, inputs, sampling, completion);
+    if (description !== undefined)
+      addDescription(run, plan, description, plan.source === undefined ? undefined : callOf(plan));
     run.started();
     return run;
   } catch (thrown) {
@@ -228,14 +246,15 @@ function start({ plan, parent, sink, sampling, inputs, description, modelCall }:
 /** Adds a call's data to its run before the start of the run is recorded. */
 export function addDescription(
   run: Run,
-  plan: Pick<Plan, 'metadata'>,
+  plan: Pick<Plan, 'metadata' | 'source'>,
   description: Omit<CallDescription, 'inputs'>,
-  modelCall: ModelCall | undefined,
+  call: Call | undefined,
 ): void {
   const { ids, metadata, span, signal, started } = description;
   // Sets the call's metadata on the run instead of the plan, because nested runs inherit the plan's metadata.
-  if (metadata !== undefined) run.set({ metadata: { ...newIds(run, ids), ...metadata, ...plan.metadata } });
-  run.modelCall = modelCall;
+  const sources = plan.source && { [SOURCES]: [plan.source] };
+  if (metadata !== undefined) run.set({ metadata: { ...newIds(run, ids), ...metadata, ...sources, ...plan.metadata } });
+  run.call = call;
   run.signal = signal && new WeakRef(signal);
   if (span !== undefined) replaceSpan(span, run.context);
   if (started !== undefined) guard('traceable', () => started(run));

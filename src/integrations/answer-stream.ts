@@ -4,6 +4,7 @@ import { followAsyncIterable } from '../instrument/results/iterator.ts';
 import { isFollowed } from '../instrument/results/observer.ts';
 import { type Collector, StreamRecorder } from '../instrument/results/recorder.ts';
 import type { Run } from '../run/run.ts';
+import { RESPONSE_ID } from '../run/same-call.ts';
 import type { Answer, AnswerReader, Fold } from './call-reader.ts';
 
 /** Records that the request or response of a model call has an unknown format. */
@@ -28,9 +29,9 @@ function recordAnswer(run: Run, read: () => Answer): unknown {
   if (!run.isOpen) return undefined;
   const answer = guard('reading a model response', read);
   if (answer === undefined) run.set({ metadata: { unreadable: 'response' } });
-  const { outputs, usage, model, error, isUnreadable } = answer ?? UNREADABLE;
+  const { outputs, usage, model, responseId, error, isUnreadable } = answer ?? UNREADABLE;
   if (isUnreadable === true) markUnreadable(run, 'response');
-  run.set({ metadata: { response_model: model, usage_metadata: usage } });
+  run.set({ metadata: { response_model: model, [RESPONSE_ID]: responseId, usage_metadata: usage } });
   run.keepResult(usage === undefined ? outputs : { ...outputs, usage_metadata: usage });
   return error;
 }

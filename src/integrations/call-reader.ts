@@ -17,6 +17,8 @@ export interface Answer {
   readonly usage?: UsageMetadata | undefined;
   /** The model that answered. May be a dated version of the requested model. */
   readonly model?: string | undefined;
+  /** The id of the response, for example `chatcmpl-…`, `msg_…` or `resp_…`. */
+  readonly responseId?: string | undefined;
   /** An error that the service reported in a response with a successful status. */
   readonly error?: unknown;
   /** Whether the response has an unknown format. If set, `outputs` contains the response unchanged. */

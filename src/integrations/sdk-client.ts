@@ -100,12 +100,17 @@ function methodsOn(client: unknown, { methods }: Sdk): FoundMethod[] {
   return found[0]?.path === Object.keys(methods)[0] ? found : [];
 }
 
-function planOf({ requestIdHeader }: Sdk, call: CallReader, provider: string, options: CallOptions): PlanOptions {
+function planOf(
+  { place, requestIdHeader }: Sdk,
+  call: CallReader,
+  provider: string,
+  options: CallOptions,
+): PlanOptions {
   return {
     ...options,
     name: call.name,
     runType: call.runType,
-    isModelCall: true,
+    source: place,
     describe: ([body, requestOptions]) => {
       const description = call.describe(body, provider, requestOptions);
       return description && { ...description, span: helperSpanOf(requestOptions) };

@@ -1,13 +1,13 @@
 import { guard } from '../base/guard.ts';
 import { SPAN_RECORDER } from '../base/shared.ts';
 import { setSoon } from '../platform/timers.ts';
-import { isSameCall } from '../run/context.ts';
 import { type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
+import { type Call, isSameCall } from '../run/same-call.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { recordedRun } from './live/active-spans.ts';
 import { FlushTime, resourcesSettled } from './live/flushing.ts';
+import { spanCall } from './live/span-call.ts';
 import { SkippedSpan, type SpanEntry } from './live/span-entry.ts';
-import { spanModelCall } from './live/span-model-call.ts';
 import type { SpanKey } from './live/span-registry.ts';
 import { SpanRun, startSpanRun } from './live/span-run.ts';
 import { idsOf, type WaitingSpan, WaitingSpans } from './live/waiting-spans.ts';
@@ -143,7 +143,7 @@ export class RunSpanExporter implements SpanExporterLike {
     const parent = above?.context;
     const ids = span.spanContext();
     const start = { ids, parentIds: parentIdsOf(span), parent, sink, project, hiding: this.#options };
-    const isSame = above instanceof SpanRun && above.sink === sink && isSameCall(above.endedCall, spanModelCall(span));
+    const isSame = above instanceof SpanRun && above.sink === sink && isCallOf(above.endedCall, span);
     const isRun = isExported(span, shouldExport) && !isSame;
     const entry = isRun ? startSpanRun(span, start) : new SkippedSpan(ids, parent);
     this.#latest.set(idsOf(span), entry);
@@ -151,7 +151,7 @@ export class RunSpanExporter implements SpanExporterLike {
       if (this.#latest.size <= LATEST_MAX) break;
       this.#latest.delete(oldest);
     }
-    if (entry instanceof SpanRun) entry.endedCall = spanModelCall(span, entry.end(span));
+    if (entry instanceof SpanRun) entry.endedCall = spanCall(span, entry.end(span));
     return entry;
   }
 
@@ -187,6 +187,11 @@ export class RunSpanExporter implements SpanExporterLike {
       return thrown instanceof Error ? thrown : new Error('not delivered');
     }
   }
+}
+
+function isCallOf(outer: Call | undefined, span: SpanLike): boolean {
+  const inner = outer && spanCall(span);
+  return inner !== undefined && isSameCall(outer as Call, inner);
 }
 
 /** Calls `callback` when the event loop is empty. No parent can be exported after that. */

@@ -10,8 +10,8 @@ import { currentSink, type RunSink } from '../run/sink.ts';
 import { attach, detach, isRecorded, recordedRun } from './live/active-spans.ts';
 import { extractedFor } from './live/extracted-run.ts';
 import { FlushTime, resourcesSettled } from './live/flushing.ts';
+import { isCallUnknown, recordOfSpan } from './live/span-call.ts';
 import { LateEntry, SkippedSpan, SpanEntry } from './live/span-entry.ts';
-import { isCallAbove, isCallUnknown } from './live/span-model-call.ts';
 import { SpanRegistry } from './live/span-registry.ts';
 import { SpanRun, type SpanStart, startSpanRun } from './live/span-run.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
@@ -147,7 +147,10 @@ export class RunSpanProcessor implements SpanProcessorLike {
     const { ids, parent, sink } = start;
     if ((ids.traceFlags & SAMPLED) === 0) return new SkippedSpan(ids, parent);
     if (!isExported(span, this.#options.shouldExport)) return new FilteredSpan(start);
-    return isCallAbove(span, parent, sink) ? new SkippedSpan(ids, parent) : startSpanRun(span, start);
+    const recorded = recordOfSpan(span, parent, sink);
+    if (recorded === undefined) return startSpanRun(span, start);
+    const { completion } = recorded;
+    return completion === undefined ? new SkippedSpan(ids, parent) : new SpanRun(span, { ...start, completion });
   }
 
   /** Applies the filter again to an ended span, because all attributes are now set. */

@@ -1,7 +1,7 @@
 import { guard } from '../base/guard.ts';
 import { duplicateTracer } from '../integrations/langchain/tracer.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../payload/fields.ts';
-import type { ModelCall, RunContext } from '../run/context.ts';
+import type { RunContext } from '../run/context.ts';
 import { fromHeaders } from '../run/propagation/propagation.ts';
 import { currentSink } from '../run/sink.ts';
 import { isTracerReplaced, USER_AGENT } from './langchain.ts';
@@ -35,12 +35,12 @@ export function langsmithRun(): RunContext | undefined {
  * Returns whether langsmith itself records a model call. langsmith records the calls of wrapped clients and LangChain
  * models. Some LangChain models are recognized only by their open run.
  */
-export function isLeftToLangsmith(header: Header, runType: string, call: ModelCall | undefined): boolean {
+export function isLeftToLangsmith(header: Header, runType: string, model: string | undefined): boolean {
   const tree = currentTree();
   if (tree?.run_type === 'llm') return true;
   // LangChain's tracer does not record embeddings.
   if (runType !== 'llm' || isTracerReplaced() || duplicateTracer() === undefined) return false;
-  return USER_AGENT.test(header('user-agent') ?? '') || (tree !== undefined && hasOpenModel(tree, call?.model));
+  return USER_AGENT.test(header('user-agent') ?? '') || (tree !== undefined && hasOpenModel(tree, model));
 }
 
 /**

@@ -44,8 +44,8 @@ if (started.length > 0) {
 }
 
 /** Returns whether to record a model call. If the call comes from a bundled package, a warning is logged. */
-function isRecordedHere(...[header, runType, call]: Parameters<CallFilter>): boolean {
-  if (isLeftToLangsmith(header, runType, call)) return false;
+function isRecordedHere(...[header, runType, model]: Parameters<CallFilter>): boolean {
+  if (isLeftToLangsmith(header, runType, model)) return false;
   const [name] = /^(@[^/]+\/)?[^/]+/.exec(patchMissedBy(header)?.module ?? '') ?? [];
   // If LangChain's own tracer records the steps, no warning is logged.
   if (name === undefined || (name === '@langchain/core' && duplicateTracer() !== undefined)) return true;

@@ -6,9 +6,9 @@ import { createStorage } from '../platform/node.ts';
 import { isOwnWork } from '../platform/suppress-tracing.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
 import { withMetadata, withTags } from './fields.ts';
-import type { RunType } from './record.ts';
 import type { ContextFields } from './run-options.ts';
-import { currentSink, type EncodedFields, noopSink, type RunSink } from './sink.ts';
+import { type Call, isSameCall } from './same-call.ts';
+import { type CapturePolicy, currentSink, type EncodedFields, noopSink, type RunSink } from './sink.ts';
 
 /**
  * Determines the parent of new runs and the fields that new runs inherit. A context is a plain frozen object. All
@@ -50,16 +50,17 @@ export const PACKAGE_COPY: object = shared('packageCopy', () => Object.freeze({}
 export interface RunOwner {
   readonly packageCopy: object;
   readonly sink: RunSink | undefined;
-  /** The model call that this run records. Undefined if the run has ended or does not record a model call. */
-  readonly modelCall: ModelCall | undefined;
+  /** The call that this run records. Undefined if the run has ended or records no call. */
+  readonly call: Call | undefined;
+  /** Takes what other sources record of the call. Undefined if the run records requests and responses itself. */
+  readonly completion?: Completion | undefined;
 }
 
-/** Identifies a model call. All fields are known when the call starts. */
-export interface ModelCall {
-  readonly runType: RunType;
-  readonly model: string;
-  /** The instrumentation scope of the span that records the model call. Undefined if no span records the call. */
-  readonly scope?: string | undefined;
+/** Receives runs that are not sent, because they record the call of another run. Their data completes that run. */
+export interface Completion extends Pick<RunSink, 'start' | 'end'> {
+  /** The context of the completed run. */
+  readonly context: RunContext;
+  readonly capture: CapturePolicy;
 }
 
 export type RunStatus = 'kept' | 'refused' | 'sampledOut';
@@ -96,7 +97,7 @@ export function remoteContext(
   fields: Pick<RunContext, 'id' | 'traceId' | 'dottedOrder' | 'project' | 'tags' | 'metadata' | 'sampled'>,
   sink: RunSink,
 ): RunContext {
-  const owner: RunOwner = { packageCopy: PACKAGE_COPY, sink, modelCall: undefined };
+  const owner: RunOwner = { packageCopy: PACKAGE_COPY, sink, call: undefined };
   return Object.freeze({ ...rootContext, ...fields, span: activeSpan(), owner });
 }
 
@@ -174,29 +175,34 @@ export function inheritedFrom(parent: RunContext | undefined, sink: RunSink | un
   };
 }
 
-/**
- * Returns the model call that the enclosing run records. Two instrumentations may observe the same model call, for
- * example if a wrapped client calls a patched method. Only the outer run is recorded, because the outer run has the
- * application's request and result. Sibling runs are never compared, because concurrent calls to the same model look
- * alike.
- */
-export function enclosingModelCall(parent: RunContext | undefined, sink: RunSink): ModelCall | undefined {
+/** Returns the call that the enclosing run records, if that run has the same sink. */
+export function enclosingCall(parent: RunContext | undefined, sink: RunSink): Call | undefined {
   const owner = parent && ownerOf(parent);
-  return owner?.sink === sink ? owner.modelCall : undefined;
+  return owner?.sink === sink ? owner.call : undefined;
 }
 
-export function modelCall(runType: RunType | undefined, metadata: object | undefined): ModelCall | undefined {
-  const model: unknown = metadata && Reflect.get(metadata, 'ls_model_name');
-  return runType !== undefined && typeof model === 'string' && model !== '' ? { runType, model } : undefined;
+/** Another source already records a call. */
+export interface RecordedCall {
+  /** Undefined if nothing is missing in that record. */
+  readonly completion: Completion | undefined;
 }
 
 /**
- * Whether two runs record the same model call. Nested spans from one instrumentation scope always record different
- * calls.
+ * Returns the open run that already records a call which is about to start: the enclosing run, or a span beside the call
+ * with an equal request. `inputs` returns the JSON text of the call's inputs. See `same-call.ts` for the evidence.
  */
-export function isSameCall(one: ModelCall | undefined, other: ModelCall | undefined): boolean {
-  if (one === undefined || one.runType !== other?.runType || one.model !== other.model) return false;
-  return one.scope === undefined || one.scope !== other.scope;
+export function recordedCall(
+  call: Call,
+  parent: RunContext | undefined,
+  sink: RunSink,
+  inputs: () => string | undefined,
+): RecordedCall | undefined {
+  const owner = parent && ownerOf(parent);
+  if (owner?.sink === sink && owner.call !== undefined && isSameCall(owner.call, call)) {
+    return { completion: owner.completion };
+  }
+  const completion = sources.spans?.callBeside?.(call, parent, sink, inputs);
+  return completion && { completion };
 }
 
 /** Gives access to OpenTelemetry spans, without importing `otel/`. */
@@ -207,6 +213,16 @@ export interface SpanSource {
   contextOf(span: object): RunContext | undefined;
   /** Replaces a newly started span with the run in `context`, so that the call is recorded only once. */
   replace?(span: object, context: RunContext): void;
+  /**
+   * Returns the completion of an open span with the same parent and an equal request. Each span takes one record at a
+   * time, so parallel calls with equal requests keep their number.
+   */
+  callBeside?(
+    call: Call,
+    parent: RunContext | undefined,
+    sink: RunSink,
+    inputs: () => string | undefined,
+  ): Completion | undefined;
 }
 
 const KEY = Symbol.for('runspan.context.v1');

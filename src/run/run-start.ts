@@ -1,14 +1,14 @@
 import { guard, reportFailure } from '../base/guard.ts';
 import { type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
 import { types } from '../platform/node.ts';
-import { contextOfRoot, inheritedFrom, type RunContext, sinkOf, untraced } from './context.ts';
+import { type Completion, contextOfRoot, inheritedFrom, type RunContext, sinkOf, untraced } from './context.ts';
 import { EncodedRun } from './encoded-run.ts';
 import { withMetadata, withTags } from './fields.ts';
 import type { HookedRun, RunHooks } from './hooks.ts';
 import { newRunId, runIdAt } from './ids.ts';
 import { projectIn, type RunOptions, runOptionChecks, type StartOptions, usableOptions } from './run-options.ts';
 import { type SamplingResult, sample } from './sampling.ts';
-import type { CapturePolicy, RunSink } from './sink.ts';
+import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
 import { parseDottedOrder, type Timestamp, timestampUs } from './time.ts';
 
 export interface RunStart {
@@ -19,22 +19,31 @@ export interface RunStart {
   readonly sampling: SamplingResult;
 }
 
-/** With `root`, a run starts a new trace but keeps the exporter from an enclosing `withExporter`. */
-export function prepareRun(place: string, given: RunOptions, around: RunContext | undefined): RunStart {
+/**
+ * With `root`, a run starts a new trace but keeps the exporter from an enclosing `withExporter`. With `completion`, the
+ * inputs are encoded for another run, which the run completes.
+ */
+export function prepareRun(
+  place: string,
+  given: RunOptions,
+  around: RunContext | undefined,
+  completion?: Completion,
+): RunStart {
   const { name = 'run', inputs, startTime, ...others } = usableOptions<RunOptions>(place, given, runOptionChecks);
   const options: StartOptions = { ...others, name };
   const parent = options.root === true ? contextOfRoot(around) : around;
   if (startTime !== undefined) startAt(options, startTime, parent);
   const sink = options.exporter ?? around?.exporter ?? sinkOf(parent);
   const sampling = sample(options, parent, sink);
-  const isHidden = sink === undefined || sink.capture.hideInputs || options.hideInputs === true;
+  const { capture } = completion ?? sink ?? noopSink;
+  const isHidden = capture.hideInputs || options.hideInputs === true;
   const isCaptured = inputs !== undefined && !isHidden && sampling.isKept && parent?.refused !== true;
   return {
     options,
     parent,
     sink,
     sampling,
-    inputs: isCaptured ? encodePayload('inputs', inputs, sink.capture) : undefined,
+    inputs: isCaptured ? encodePayload('inputs', inputs, capture) : undefined,
   };
 }
 

@@ -8,9 +8,9 @@ import { errorText, isAbort } from '../payload/errors.ts';
 import { ChunkList, type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
 import {
   activeSpan,
+  type Completion,
   contextOf,
   currentContext,
-  type ModelCall,
   PACKAGE_COPY,
   type RunContext,
   type RunStatus,
@@ -29,6 +29,7 @@ import {
   usableOptions,
 } from './run-options.ts';
 import { callHooks, hooksOf, newRecord, prepareRun } from './run-start.ts';
+import type { Call } from './same-call.ts';
 import { KEPT, type SamplingResult } from './sampling.ts';
 import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
 import { isoTimestamp, timestampUs } from './time.ts';
@@ -51,7 +52,7 @@ export class Run implements HookedRun {
   /** @internal Whether the run still records data. False if the run has ended or is not sent. */
   isOpen: boolean;
   /** @internal */
-  modelCall: ModelCall | undefined;
+  call: Call | undefined;
   /**
    * @internal The traced call's abort signal. The reference is weak, because a listener on the signal may reference a
    * traced stream and keep the stream in memory.
@@ -61,24 +62,26 @@ export class Run implements HookedRun {
   readonly #startUs: number;
   readonly #startMonotonicUs: number;
   readonly #capture: CapturePolicy;
+  readonly #completion: Completion | undefined;
   #areOutputsSet = false;
   /** Undefined if there are no hooks, or after `onEnd` was called. */
   #hooks: readonly RunHooks[] | undefined;
   #events: EventList | undefined;
   #attachments: RunAttachments | undefined;
 
-  /** @internal `options` must be valid, and `inputs` must be encoded. */
+  /** @internal `options` must be valid, and `inputs` must be encoded. With `completion`, the run is not sent itself. */
   constructor(
     options: StartOptions,
     parent: RunContext | undefined,
     sink: RunSink | undefined,
     inputs?: EncodedPayload,
     sampling: SamplingResult = KEPT,
+    completion?: Completion,
   ) {
     const startMonotonicUs = clock.monotonicUs();
     const stampUs = clock.stampUs(startMonotonicUs);
     const startUs = options.startUs ?? stampUs;
-    const capture = sink === undefined ? noopSink.capture : hidingCapture(options, sink.capture);
+    const capture = sink === undefined ? noopSink.capture : hidingCapture(options, (completion ?? sink).capture);
     const record = newRecord(options, parent, sink, capture, sampling.id, startUs);
     this.id = record.id;
     this.traceId = record.traceId;
@@ -90,6 +93,7 @@ export class Run implements HookedRun {
     this.#startUs = startUs;
     this.#startMonotonicUs = startMonotonicUs - (stampUs - startUs);
     this.#capture = capture;
+    this.#completion = completion;
     if (inputs !== undefined) {
       record.inputs = inputs.json;
       if (inputs.attachments !== undefined) this.#ownAttachments.keep('inputs', inputs.attachments);
@@ -98,12 +102,15 @@ export class Run implements HookedRun {
     if (sink !== undefined && !sampling.isKept) {
       sink.skip();
       status = 'sampledOut';
-    } else if (sink?.start(record) === false) {
+    } else if ((completion ?? sink)?.start(record) === false) {
       status = 'refused';
     }
     this.isOpen = sink !== undefined && status === 'kept';
     this.#hooks = this.isOpen ? hooksOf(capture.hooks, options) : undefined;
-    this.context = contextOf(record, record, status, activeSpan(), this, parent);
+    this.context =
+      completion === undefined
+        ? contextOf(record, record, status, activeSpan(), this, parent)
+        : Object.freeze({ ...completion.context, owner: this });
   }
 
   get name(): string {
@@ -299,8 +306,8 @@ export class Run implements HookedRun {
     // Frees the events and attachments, because the application may keep a reference to the run.
     this.#events = undefined;
     this.#attachments = undefined;
-    this.modelCall = undefined;
-    this.sink?.end(record);
+    this.call = undefined;
+    (this.#completion ?? this.sink)?.end(record);
   }
 
   #endUsIn(place: string, options: EndOptions): number | undefined {

@@ -4,14 +4,18 @@ export interface Call {
   readonly type: string;
   /** The name of the run. Only tools are compared by name. */
   readonly name: string;
-  /** The source of the record. Undefined if the application itself has recorded the call, for example with `traceable`. */
-  readonly source: string | undefined;
+  /**
+   * Identifies the source of the record: a name, or the traced method in this process. Undefined if the application
+   * itself has recorded the call, for example with `traceable`.
+   */
+  readonly source: string | object | undefined;
 }
 
 /** A run in a trace, with the evidence that decides whether it records the same call as another run. */
 export interface CallRecord extends Call {
   readonly id: string;
   readonly parentId: string | undefined;
+  readonly source: string | undefined;
   /** The id that the service has given to its response, for example `chatcmpl-…`, `msg_…` or `resp_…`. */
   readonly responseId: string | undefined;
   /** The fingerprint of the request, from `requestKey`. */
@@ -27,8 +31,8 @@ export const CALL_TYPES: readonly string[] = ['llm', 'embedding', 'retriever', '
 /** The metadata key of a response's id. */
 export const RESPONSE_ID = 'response_id';
 
-/** The metadata key of a run's sources. The first source has started the run. */
-export const SOURCES = 'sources';
+/** The metadata key of the sources that have recorded a run. The first source has started the run. */
+export const SOURCES = 'recorded_by';
 
 /** Returns whether a record that began inside an open record is of the same call. */
 export function isSameCall(outer: Call, inner: Call): boolean {
@@ -155,9 +159,15 @@ const DEPTH_MAX = 16;
  * media and calls of tools are not compared. Returns undefined if the request has no text.
  */
 export function requestKey(inputs: unknown): string | undefined {
+  const texts = requestTexts(inputs);
+  return texts.length === 0 ? undefined : hashOf(texts.join('\0'));
+}
+
+/** Returns the texts in a request: the system prompt first, then the messages in their order. */
+export function requestTexts(inputs: unknown): string[] {
   const texts: string[] = [];
   addTexts(texts, inputs, 0);
-  return texts.length === 0 ? undefined : hashOf(texts.join('\0'));
+  return texts;
 }
 
 function addTexts(texts: string[], value: unknown, depth: number): void {

@@ -61,6 +61,8 @@ test.each<[string, (client: Anthropic) => unknown, Expected]>([
         ls_invocation_params: { model: 'small', max_tokens: 100, ...parameters },
         user_id: 'ada',
         usage_metadata: expect.objectContaining(counts),
+        recorded_by: ['wrapAnthropic'],
+        response_id: expect.stringMatching(/^msg_\d+$/),
         response_model: 'small',
         request_id: expect.stringMatching(/^req_/),
       },

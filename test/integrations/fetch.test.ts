@@ -421,7 +421,7 @@ describe('the record', () => {
     await call(openai(), anthropic());
     const [wrapped, fetched] = recorder.runs.map(
       ({ name, run_type, inputs, outputs, events = [], extra, attachments }) => {
-        const { request_id: _, ...metadata } = fieldsOf(extra?.metadata);
+        const { request_id: _, recorded_by: __, ...metadata } = fieldsOf(extra?.metadata);
         return { name, run_type, inputs, outputs, metadata, attachments, events: events.map((event) => event.name) };
       },
     );

@@ -102,8 +102,13 @@ describe('a model call with a wrapper and an instrumentation', () => {
   test.each<[string, Attributes, Attributes, string[]]>([
     ['is recorded by the outer wrapper, and the children of the span move up', chat, {}, ONE],
     ['is recorded by the outer wrapper if the span gets its attributes after its start', {}, chat, ONE],
-    ['is separate from a span with another model', { ...chat, 'gen_ai.request.model': 'large' }, {}, TWO],
-    ['is separate from a span without a model', { 'gen_ai.operation.name': 'chat' }, {}, TWO],
+    [
+      'is recorded by the outer wrapper if the span names another model',
+      { ...chat, 'gen_ai.request.model': 'large' },
+      {},
+      ONE,
+    ],
+    ['is recorded by the outer wrapper if the span names no model', { 'gen_ai.operation.name': 'chat' }, {}, ONE],
     ['is separate from an embedding', { ...chat, 'gen_ai.operation.name': 'embeddings' }, {}, TWO],
     ['is separate from an agent', { ...chat, 'gen_ai.operation.name': 'invoke_agent' }, {}, TWO],
     ['is separate from a span without attributes', {}, {}, TWO],

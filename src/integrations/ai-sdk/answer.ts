@@ -17,6 +17,7 @@ interface Parts {
   usage?: unknown;
   providerMetadata?: unknown;
   model?: unknown;
+  responseId?: unknown;
   /** The first error in the stream. The stream may continue after an error. */
   error?: unknown;
 }
@@ -34,7 +35,8 @@ export const modelReader: AnswerReader = {
       finish_reason: parts.finishReason,
     });
     const usage = usageOf(parts.usage, parts.providerMetadata);
-    return { outputs: { messages: [message] }, usage, model: textOf(parts.model), error: parts.error };
+    const { model, responseId, error } = parts;
+    return { outputs: { messages: [message] }, usage, model: textOf(model), responseId: textOf(responseId), error };
   },
 };
 
@@ -135,7 +137,11 @@ const CONTENT: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
 
 /** Reads parts that have no content. Covers all versions of the AI SDK. */
 const MARKS: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
-  ['response-metadata', (parts, { modelId }) => Object.assign(parts, { model: modelId ?? parts.model })],
+  [
+    'response-metadata',
+    (parts, { id, modelId }) =>
+      Object.assign(parts, { responseId: id ?? parts.responseId, model: modelId ?? parts.model }),
+  ],
   [
     'finish',
     (parts, { finishReason, usage, providerMetadata }) => {

@@ -69,7 +69,7 @@ function planOf(model: Fields, { runType, modelType, complete }: ModelMethod): P
   return {
     name: runType,
     runType,
-    isModelCall: true,
+    source: 'wrapModel',
     describe: ([options]) => describeModelCall(model, modelType, fieldsOf(options)),
     complete,
   };

@@ -15,7 +15,7 @@ export const messageCall: CallReader = {
     ['content'],
     (answer) => {
       const usage = readUsage(withCompactions(fieldsOf(answer.usage)), USAGE, { excludesCached: true });
-      return { outputs: answer, model: textOf(answer.model), usage };
+      return { outputs: answer, model: textOf(answer.model), responseId: textOf(answer.id), usage };
     },
     messageFold,
   ),

@@ -5,16 +5,9 @@ import { FETCH_RECORDER, type FetchRecorder, shared } from '../../base/shared.ts
 import { defineOwn, type Method, type Settlement } from '../../instrument/results/observer.ts';
 import { followIfThenable } from '../../instrument/results/promise.ts';
 import { addDescription, disguised } from '../../instrument/traceable.ts';
-import { fieldsOf, isFields } from '../../payload/fields.ts';
-import {
-  applyIn,
-  currentContext,
-  enclosingModelCall,
-  type ModelCall,
-  modelCall,
-  type RunContext,
-  sinkOf,
-} from '../../run/context.ts';
+import { fieldsOf, isFields, textOf } from '../../payload/fields.ts';
+import { encodePayload } from '../../payload/serialize.ts';
+import { applyIn, currentContext, type RunContext, recordedCall, sinkOf } from '../../run/context.ts';
 import type { RunType } from '../../run/record.ts';
 import { Run } from '../../run/run.ts';
 import { prepareRun } from '../../run/run-start.ts';
@@ -27,12 +20,14 @@ import { requestBody, requestHeader, requestSignal, requestUrl } from './request
 import { followResponse } from './response.ts';
 
 const OPERATION = 'recordFetch';
+/** The name of this recorder among the sources of a run. */
+const SOURCE = 'fetch';
 
 /** Decides whether to record a model call that no other integration records. `header` returns a request header. */
 export type CallFilter = (
   header: (name: string) => string | undefined,
   runType: RunType,
-  call: ModelCall | undefined,
+  model: string | undefined,
 ) => boolean;
 
 const state: { stop: (() => void) | undefined; filter: CallFilter | undefined } = shared('recordFetch', () => ({
@@ -150,8 +145,9 @@ interface FetchRequest {
 }
 
 /**
- * Starts a run for a request, unless another integration already records the call. Requests inside an open model call
- * or a LangChain step are already recorded. Returns undefined if the request must not be observed.
+ * Starts a run for a request, unless another source already records the call. If that record lacks the request and the
+ * response, the run completes it. Requests of an open LangChain step are already recorded. Returns undefined if the
+ * request must not be observed.
  */
 function beginCall({ input, init, body, startTime, around, sink }: FetchRequest): Call | undefined {
   const found = dialectOf(requestUrl(input), body);
@@ -160,17 +156,23 @@ function beginCall({ input, init, body, startTime, around, sink }: FetchRequest)
   const { name, runType } = reader;
   const description = isFields(request) ? reader.describe(request, provider) : undefined;
   if (isFields(request) && description === undefined) return undefined;
-  const call = modelCall(runType, description?.metadata);
-  if (enclosingModelCall(around, sink)?.runType === runType) return undefined;
-  const step = call?.runType === 'llm' ? takeModelStep(call.model, around, sink) : undefined;
-  if (step !== undefined) return callOfStep(step);
-  if (state.filter?.((key) => requestHeader(input, init, key), runType, call) === false) return undefined;
-  const signal = requestSignal(input, init);
   const inputs = description?.inputs ?? { error: 'the request could not be read' };
-  const start = prepareRun(OPERATION, { name, runType, inputs, ...(startTime && { startTime }) }, around);
-  const run = new Run(start.options, start.parent, start.sink, start.inputs, start.sampling);
+  const call = { type: runType, name, source: SOURCE };
+  const recorded = recordedCall(call, around, sink, () => encodePayload('inputs', inputs, sink.capture).json);
+  if (recorded !== undefined && recorded.completion === undefined) return undefined;
+  const model = textOf(fieldsOf(description?.metadata).ls_model_name);
+  const isStep = recorded === undefined && runType === 'llm' && model !== undefined;
+  const step = isStep ? takeModelStep(model, inputs, around, sink) : undefined;
+  if (step !== undefined) return callOfStep(step);
+  const header = (key: string) => requestHeader(input, init, key);
+  if (recorded === undefined && state.filter?.(header, runType, model) === false) return undefined;
+  const completion = recorded?.completion;
+  const options = { name, runType, inputs, ...(startTime && { startTime }) };
+  const start = prepareRun(OPERATION, options, around, completion);
+  const run = new Run(start.options, start.parent, start.sink, start.inputs, start.sampling, completion);
   const metadata = description?.metadata ?? { ls_provider: provider };
-  addDescription(run, start.options, { ids: description?.ids, metadata, signal }, call);
+  const signal = requestSignal(input, init);
+  addDescription(run, { ...start.options, source: SOURCE }, { ids: description?.ids, metadata, signal }, call);
   if (description === undefined) markUnreadable(run, 'request');
   run.started();
   return {

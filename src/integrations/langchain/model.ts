@@ -1,6 +1,7 @@
 import { defined, definedOrNone, type Fields, fieldsOf, listOf, numberOf } from '../../payload/fields.ts';
 import { completeUsage } from '../../run/fields.ts';
 import type { UsageMetadata } from '../../run/record.ts';
+import { RESPONSE_ID } from '../../run/same-call.ts';
 import { isMessage, plainMessage } from './payload.ts';
 
 interface ModelResult {
@@ -31,6 +32,7 @@ export function modelResult(result: unknown): ModelResult {
   const responses = all.map(responseOf);
   const metadata: Fields = {
     response_model: responses.map(({ model_name, model }) => model_name ?? model).find(isText),
+    [RESPONSE_ID]: all.map(responseIdOf).find(isText),
   };
   const reasons = all.map(finishReason).filter(isText);
   if (reasons.length > 0) metadata.finish_reasons = reasons;
@@ -89,6 +91,12 @@ function usageOf(generations: readonly Fields[], llmOutput: Fields): UsageMetada
 function numbersOf(given: unknown): Record<string, number> | undefined {
   const entries = Object.entries(fieldsOf(given)).map(([key, value]) => [key, numberOf(value)]);
   return definedOrNone(Object.fromEntries(entries));
+}
+
+/** Returns the id of the service's response. LangChain's own ids of messages start with `run-` or `lc_run-`. */
+function responseIdOf(generation: Fields): unknown {
+  const id = responseOf(generation).id ?? fieldsOf(generation.message).id;
+  return typeof id === 'string' && !/^(lc_)?run-/.test(id) ? id : undefined;
 }
 
 function responseOf({ message }: Fields): Fields {

@@ -1,11 +1,12 @@
 import { guard } from '../../base/guard.ts';
-import { type Fields, fieldsOf } from '../../payload/fields.ts';
+import { type Fields, fieldsOf, textOf } from '../../payload/fields.ts';
 import { encodePayload } from '../../payload/serialize.ts';
-import { currentContext, insideStep, modelCall, sinkOf } from '../../run/context.ts';
+import { currentContext, insideStep, sinkOf } from '../../run/context.ts';
 import { isRunId } from '../../run/ids.ts';
 import type { RunType } from '../../run/record.ts';
 import { Run } from '../../run/run.ts';
 import type { ContextFields, Hiding, RunOptions, StartOptions } from '../../run/run-options.ts';
+import { CALL_TYPES, SOURCES } from '../../run/same-call.ts';
 import { sample } from '../../run/sampling.ts';
 import { hasTokens, modelMetadata } from './model.ts';
 import { plainInputs, plainInterrupts, plainOutputs, plainPayload } from './payload.ts';
@@ -63,9 +64,10 @@ export class StepRecorder {
       // inherited tags and metadata to each step.
       const own = runType === 'llm' ? modelMetadata(metadata, extra?.invocation_params) : { ...metadata };
       run.set({ tags: tags ?? [], metadata: own });
-      if (runType === 'llm') run.modelCall = modelCall(runType, own);
+      if (CALL_TYPES.includes(runType)) run.set({ metadata: { [SOURCES]: ['langchain'] } });
       run.started();
-      addStep(id, run, this, tags).isChat = step.isChat === true;
+      const model = runType === 'llm' ? textOf(own.ls_model_name) : undefined;
+      addStep(id, run, this, tags, model).isChat = step.isChat === true;
     });
   }
 

@@ -2,6 +2,7 @@ import { guard } from '../../base/guard.ts';
 import { shared } from '../../base/shared.ts';
 import { addStepSource, type RunContext } from '../../run/context.ts';
 import type { Run } from '../../run/run.ts';
+import { requestTexts } from '../../run/same-call.ts';
 import type { RunSink } from '../../run/sink.ts';
 
 /** Maximum number of open steps. If one more step starts, the oldest open step is abandoned. */
@@ -12,6 +13,10 @@ export interface Step {
   readonly id: string;
   readonly run: Run;
   readonly handler: object;
+  /** The name of the model, if the step is a model call. */
+  readonly model: string | undefined;
+  /** The last text in the step's inputs. Empty if there is none, undefined until it is needed. */
+  lastText?: string;
   /** The tags list that LangChain passes to every callback of the step. */
   readonly tags: WeakRef<object> | undefined;
   /** Whether the model has sent its request. Reset if that request fails. */
@@ -44,12 +49,13 @@ export function installStepSource(): void {
   addStepSource(() => runOfStep(guard('langchain', activeStepId))?.context);
 }
 
-export function addStep(id: string, run: Run, handler: object, tags: unknown): Step {
+export function addStep(id: string, run: Run, handler: object, tags: unknown, model?: string): Step {
   const isObject = typeof tags === 'object' && tags !== null;
   const step: Step = {
     id,
     run,
     handler,
+    model,
     tags: isObject ? new WeakRef(tags) : undefined,
     isRequested: false,
     hasTokens: false,
@@ -79,14 +85,22 @@ export function isRecorded(id: string, sink: RunSink): boolean {
  * Returns the open step that sends a request to `model`, and sets its `isRequested`. Only descendants of `around`, the
  * context of the request, are searched, because model steps never become the current step. Without LangChain's
  * `AsyncLocalStorage`, no step is current, and any open step that calls the model matches. If the request fails, the
- * caller must set `isRequested` to false, because LangChain retries in the same step.
+ * caller must set `isRequested` to false, because LangChain retries in the same step. The request must contain the last
+ * text of the step's inputs, so that a direct call of the same model is not taken for the step's request.
  */
-export function takeModelStep(model: string, around: RunContext | undefined, sink: RunSink): Step | undefined {
+export function takeModelStep(
+  model: string,
+  inputs: unknown,
+  around: RunContext | undefined,
+  sink: RunSink,
+): Step | undefined {
   const above = (globalThis as LangChainGlobals)[STORAGE] === undefined ? undefined : around?.dottedOrder;
   for (const step of [...steps.values()].flat()) {
     const { run, isRequested } = step;
-    if (isRequested || run.sink !== sink || run.modelCall?.model !== model) continue;
+    if (isRequested || run.sink !== sink || step.model !== model) continue;
     if (above !== undefined && !run.dottedOrder.startsWith(`${above}.`)) continue;
+    step.lastText ??= requestTexts(run.inputs).at(-1) ?? '';
+    if (step.lastText !== '' && !requestTexts(inputs).includes(step.lastText)) continue;
     step.isRequested = true;
     return step;
   }

@@ -70,6 +70,7 @@ export function facts(answer: Fields): Omit<Answer, 'outputs'> {
   const { code, message } = fieldsOf(answer.error);
   return {
     model: textOf(answer.model),
+    responseId: textOf(answer.id),
     usage: readUsage(answer.usage, USAGE, { serviceTier: answer.service_tier }),
     error: errorLine(code, message),
   };

@@ -3,7 +3,9 @@
  * run.
  */
 import { type Context, context, type Span, trace } from '@opentelemetry/api';
+import { parsedJson } from '../../payload/fields.ts';
 import { enteredContext, type RunContext, type SpanSource, setSpanSource } from '../../run/context.ts';
+import { isSameCall, requestKey } from '../../run/same-call.ts';
 import { currentSink, type RunSink } from '../../run/sink.ts';
 import { ExtractedRun, extractedFor } from './extracted-run.ts';
 import type { SpanEntry } from './span-entry.ts';
@@ -24,6 +26,19 @@ const source: SpanSource = {
   contextOf: (span) => contextOf(span as Span | ExtractedRun, context.active()),
   replace: (span, run) => {
     for (const registry of registries) registry.replace(span as Span, run);
+  },
+  callBeside(call, parent, sink, inputs) {
+    const open = registries.flatMap((registry) => registry.openRuns);
+    const beside = open.filter(
+      (run) => run.sink === sink && run.parentRunId === parent?.id && run.call && isSameCall(run.call, call),
+    );
+    const json = beside.length === 0 ? undefined : inputs();
+    const request = json && requestKey(parsedJson(json));
+    if (!request) return undefined;
+    const equal = beside.filter((run) => run.request === request);
+    // Without a common parent, equal requests may be of different users.
+    if (equal.length > 1 && parent?.id === undefined) return undefined;
+    return equal.find(({ completion }) => !completion.isOpen)?.completion;
   },
 };
 

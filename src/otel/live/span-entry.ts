@@ -1,5 +1,5 @@
 import { guard } from '../../base/guard.ts';
-import { enclosingModelCall, type RunContext } from '../../run/context.ts';
+import { enclosingCall, type RunContext } from '../../run/context.ts';
 import type { RunSink } from '../../run/sink.ts';
 import type { SpanContextLike } from '../span-like.ts';
 
@@ -60,7 +60,7 @@ export class LateEntry extends SpanEntry {
 
   /** Replaces the span with the run of a model call if that run has the same sink. */
   replace(context: RunContext): void {
-    if (this.#create === undefined || enclosingModelCall(context, this.#sink) === undefined) return;
+    if (this.#create === undefined || enclosingCall(context, this.#sink) === undefined) return;
     this.#create = undefined;
     this.#created = new SkippedSpan(this.ids, context);
   }

@@ -2,6 +2,7 @@ import { makeSlot, type Slot } from '../../base/slot.ts';
 import type { RunContext } from '../../run/context.ts';
 import type { SpanContextLike } from '../span-like.ts';
 import { LateEntry, type SpanEntry } from './span-entry.ts';
+import { SpanRun } from './span-run.ts';
 
 /** Maximum number of open spans that can be found by id. */
 const OPEN_MAX = 10_000;
@@ -62,6 +63,12 @@ export class SpanRegistry {
       const entry = created(added);
       if (entry !== undefined) yield entry;
     }
+  }
+
+  /** The runs of open spans. Spans whose entries have not been created yet are left out. */
+  get openRuns(): SpanRun[] {
+    const entries = this.#latest.map((entry) => (entry instanceof LateEntry ? entry.known : entry));
+    return entries.filter((entry) => entry instanceof SpanRun && !entry.isEnded) as SpanRun[];
   }
 
   #entryOf(span: SpanKey): SpanEntry | undefined {

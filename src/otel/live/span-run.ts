@@ -1,11 +1,12 @@
 import { clock } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
 import { safeText } from '../../base/text.ts';
+import { parsedJson } from '../../payload/fields.ts';
 import { type EncodedPayload, shownName } from '../../payload/serialize.ts';
 import {
+  type Completion,
   contextOf,
   inheritedFrom,
-  type ModelCall,
   PACKAGE_COPY,
   type RunContext,
   type RunOwner,
@@ -14,6 +15,7 @@ import { EncodedRun, type Project, type RunSource } from '../../run/encoded-run.
 import { withTags } from '../../run/fields.ts';
 import { Run } from '../../run/run.ts';
 import { type Hiding, hidingCapture } from '../../run/run-options.ts';
+import { type Call, requestKey } from '../../run/same-call.ts';
 import { sample } from '../../run/sampling.ts';
 import type { CapturePolicy, RunSink } from '../../run/sink.ts';
 import { isoTimestamp } from '../../run/time.ts';
@@ -32,8 +34,9 @@ import {
 } from '../mapping/span-to-run.ts';
 import type { ResourceLike, SpanContextLike, SpanLike } from '../span-like.ts';
 import { resourceWait } from './flushing.ts';
+import { scopeOf, spanCall } from './span-call.ts';
+import { SpanCompletion } from './span-completion.ts';
 import { SkippedSpan, SpanEntry } from './span-entry.ts';
-import { spanModelCall } from './span-model-call.ts';
 
 /** Data that is known when the run of a span starts. */
 export interface SpanStart {
@@ -46,6 +49,8 @@ export interface SpanStart {
   readonly project: Project | undefined;
   /** Payloads that the run must not record, even if its sink records payloads. */
   readonly hiding?: Hiding;
+  /** The completion of the run that already records the call. The span's run is then not sent itself. */
+  readonly completion?: Completion | undefined;
 }
 
 /** Starts the run of a span. If the trace is not sampled, returns an entry without a run. */
@@ -66,6 +71,7 @@ export function startSpanRun(span: SpanLike, start: SpanStart): SpanEntry {
 export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly sink: RunSink;
   readonly context: RunContext;
+  readonly parentRunId: string | undefined;
   readonly #startUs: number;
   readonly #parentIds: SpanContextLike | undefined;
   readonly #capture: CapturePolicy;
@@ -80,12 +86,16 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   /** The parent run. Removed when the span ends, so that a long chain of spans does not stay in memory. */
   #parent: SpanRun | undefined;
   #hasUsageBelow = false;
-  /** The model call that the ended span recorded. Only set by `RunSpanExporter`, which compares nested spans. */
-  endedCall: ModelCall | undefined;
+  /** The call that the ended span recorded. Only set by `RunSpanExporter`, which compares nested spans. */
+  endedCall: Call | undefined;
+  readonly #target: Pick<RunSink, 'start' | 'end'>;
+  #completion: SpanCompletion | undefined;
+  /** Ends the run of an ended span. Undefined unless the span has ended before the records that complete its run. */
+  #finish: (() => void) | undefined;
 
-  constructor(span: SpanLike, { ids, parentIds, parent, sink, project, hiding }: SpanStart) {
+  constructor(span: SpanLike, { ids, parentIds, parent, sink, project, hiding, completion }: SpanStart) {
     super(ids);
-    const { capture } = sink;
+    const { capture } = completion ?? sink;
     const startUs = startUsOf(span);
     const inherited = inheritedFrom(parent, sink);
     const record = new EncodedRun({
@@ -99,6 +109,8 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
       metadata: inherited.metadata,
     });
     this.sink = sink;
+    this.parentRunId = parent?.id;
+    this.#target = completion ?? sink;
     this.#startUs = startUs;
     this.#parentIds = parentIds;
     this.#capture = hiding === undefined ? capture : hidingCapture(hiding, capture);
@@ -106,9 +118,12 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     this.#record = record;
     this.#span = span;
     record.source = this;
-    const isAccepted = sink.start(record);
+    const isAccepted = this.#target.start(record);
     if (!isAccepted) this.#release(record);
-    this.context = contextOf(record, inherited, isAccepted ? 'kept' : 'refused', undefined, this, parent);
+    const status = isAccepted ? 'kept' : 'refused';
+    this.context = completion
+      ? Object.freeze({ ...completion.context, owner: this })
+      : contextOf(record, inherited, status, undefined, this, parent);
   }
 
   get packageCopy(): object {
@@ -116,9 +131,26 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   }
 
   /** Determined on each access, because some instrumentations set attributes only after the start. */
-  get modelCall(): ModelCall | undefined {
+  get call(): Call | undefined {
+    const span = this.isEnded ? undefined : this.#openSpan;
+    return span && spanCall(span);
+  }
+
+  get completion(): SpanCompletion {
+    this.#completion ??= new SpanCompletion(this.context, this.#capture, () => this.#finish?.());
+    return this.#completion;
+  }
+
+  /** Whether the span has ended, even if its run is still open. */
+  get isEnded(): boolean {
+    return this.#record === undefined || this.#finish !== undefined;
+  }
+
+  /** The fingerprint of the request in the attributes of the open span. */
+  get request(): string | undefined {
     const span = this.#openSpan;
-    return span && spanModelCall(span);
+    const inputs = span && spanToOpenRun(span, { ...this.#capture, hideInputs: false }).inputs;
+    return inputs && requestKey(parsedJson(inputs.json));
   }
 
   get #openSpan(): SpanLike | undefined {
@@ -164,10 +196,12 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
    */
   end(span: SpanLike, interruption?: string): string | undefined {
     const record = this.#record;
-    if (record === undefined) return undefined;
+    if (record === undefined || this.#finish !== undefined) return undefined;
     const parent = this.#parent;
-    this.#release(record);
-    if (record.endTime !== undefined) return undefined;
+    if (record.endTime !== undefined) {
+      this.#release(record);
+      return undefined;
+    }
     const fields = spanToRun(span, this.#capture, {
       startUs: this.#startUs,
       parentIds: this.#parentIds,
@@ -178,10 +212,18 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
       hasUsageBelow: this.#hasUsageBelow,
     });
     if (parent !== undefined && (this.#hasUsageBelow || fields.hasUsage)) parent.#hasUsageBelow = true;
-    this.#logMessages = undefined;
-    this.#fill(record, fields);
-    if (interruption !== undefined) this.#markInterrupted(record, interruption);
-    this.#deliver(record, span.resource);
+    const finish = (isLate: boolean): void => {
+      this.#release(record);
+      // The sink may have stopped waiting for the end of the run.
+      if (record.endTime !== undefined) return;
+      const hasInputs = fields.inputs !== undefined;
+      this.#fill(record, fields);
+      this.#completion?.complete(record, scopeOf(span), hasInputs, isLate);
+      if (interruption !== undefined) this.#markInterrupted(record, interruption);
+      this.#deliver(record, span.resource);
+    };
+    if (this.#completion?.isOpen === true) this.#finish = () => finish(true);
+    else finish(false);
     return fields.runType;
   }
 
@@ -190,6 +232,10 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
    * current attributes are recorded.
    */
   interrupt(reason: string): void {
+    if (this.#finish !== undefined) {
+      this.#finish();
+      return;
+    }
     const span = this.#openSpan;
     if (span !== undefined) {
       this.end(span, reason);
@@ -200,7 +246,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     this.#release(record);
     if (record.endTime !== undefined) return;
     this.#markInterrupted(record, reason);
-    this.sink.end(record);
+    this.#target.end(record);
   }
 
   #release(record: EncodedRun): void {
@@ -208,6 +254,8 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     this.#record = undefined;
     this.#span = undefined;
     this.#parent = undefined;
+    this.#finish = undefined;
+    this.#logMessages = undefined;
   }
 
   #fill(record: EncodedRun, fields: SpanFields): void {
@@ -245,7 +293,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   #deliver(record: EncodedRun, resource: ResourceLike): void {
     const wait = resourceWait(resource);
     if (wait === undefined) {
-      this.sink.end(record);
+      this.#target.end(record);
       return;
     }
     void wait.then(() => {
@@ -253,7 +301,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
         const known = resourceMetadata(resource, this.#capture.payload);
         record.metadata = new Map([...known, ...(record.metadata ?? [])]);
       });
-      this.sink.end(record);
+      this.#target.end(record);
     });
   }
 }

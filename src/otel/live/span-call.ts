@@ -1,0 +1,63 @@
+import { guard } from '../../base/guard.ts';
+import { enclosingCall, type RecordedCall, type RunContext, recordedCall } from '../../run/context.ts';
+import { CALL_TYPES, type Call } from '../../run/same-call.ts';
+import type { RunSink } from '../../run/sink.ts';
+import { type Attributes, isEmpty, text } from '../conventions/values.ts';
+import { OPERATION, runTypeOf } from '../mapping/span-to-run.ts';
+import type { SpanLike } from '../span-like.ts';
+
+/** Attributes that vocabularies set on the spans of calls when they start. Other spans are not examined. */
+const MARKS: readonly string[] = [
+  'gen_ai.operation.name',
+  'gen_ai.request.model',
+  'openinference.span.kind',
+  'llm.request.type',
+  'llm.model_name',
+  'llm.request.model_name',
+  'embedding.model_name',
+  'reranker.model_name',
+  'ai.operationId',
+  'ai.model.id',
+  'traceloop.span.kind',
+  'langfuse.observation.type',
+];
+
+const TOOL_NAMES: readonly string[] = ['gen_ai.tool.name', 'ai.toolCall.name', 'tool.name', 'traceloop.entity.name'];
+
+/** Matches the instrumentation scopes in Anthropic's SDK. */
+const SDK_SCOPE = /^com\.anthropic\.sdk\b/;
+
+/** Returns the call that a span records. Pass `knownType` if the run type is already known. */
+export function spanCall(span: SpanLike, knownType?: string): Call | undefined {
+  const { attributes } = span;
+  if (!isMarked(attributes)) return undefined;
+  const type = knownType ?? guard(OPERATION, () => runTypeOf(attributes));
+  if (type === undefined || !CALL_TYPES.includes(type)) return undefined;
+  const name = TOOL_NAMES.map((key) => text(attributes[key])).find((found) => found !== undefined) ?? span.name;
+  return { type, name, source: scopeOf(span) };
+}
+
+/** Returns the run that already records the call of a new span. */
+export function recordOfSpan(span: SpanLike, parent: RunContext | undefined, sink: RunSink): RecordedCall | undefined {
+  // Most spans record no call, and this check is fast.
+  const call = isMarked(span.attributes) && enclosingCall(parent, sink) !== undefined ? spanCall(span) : undefined;
+  return call && recordedCall(call, parent, sink, () => undefined);
+}
+
+/**
+ * Returns whether it is too early to tell if the call of a span already has a run. Some spans get their attributes after
+ * the start.
+ */
+export function isCallUnknown(span: SpanLike, parent: RunContext | undefined, sink: RunSink): boolean {
+  if (isEmpty(span.attributes)) return enclosingCall(parent, sink) !== undefined;
+  return SDK_SCOPE.test(scopeOf(span) ?? '');
+}
+
+export function scopeOf({ instrumentationScope, instrumentationLibrary }: SpanLike): string | undefined {
+  return (instrumentationScope ?? instrumentationLibrary)?.name;
+}
+
+function isMarked(attributes: Attributes): boolean {
+  for (const key of MARKS) if (attributes[key] !== undefined) return true;
+  return false;
+}

@@ -1,0 +1,114 @@
+import { type Fields, fieldsOf, isFields, numberOf, parsedJson, without } from '../../payload/fields.ts';
+import type { Completion, RunContext } from '../../run/context.ts';
+import type { EncodedRun } from '../../run/encoded-run.ts';
+import { SOURCES } from '../../run/same-call.ts';
+import type { CapturePolicy } from '../../run/sink.ts';
+
+const USAGE = 'usage_metadata';
+
+/**
+ * Completes the run of a span with what other sources record of the same call. Several records are attempts of the call,
+ * one after the other.
+ */
+export class SpanCompletion implements Completion {
+  readonly context: RunContext;
+  readonly capture: CapturePolicy;
+  readonly #settled: () => void;
+  readonly #records: EncodedRun[] = [];
+  #open = 0;
+
+  /** Calls `settled` whenever no record is open any more. */
+  constructor(context: RunContext, capture: CapturePolicy, settled: () => void) {
+    this.context = context;
+    this.capture = { ...capture, hooks: undefined };
+    this.#settled = settled;
+  }
+
+  /** Whether a record of the call has started and not ended. */
+  get isOpen(): boolean {
+    return this.#open > 0;
+  }
+
+  start(): boolean {
+    this.#open++;
+    return true;
+  }
+
+  end(record: EncodedRun): void {
+    this.#open--;
+    this.#records.push(record);
+    if (!this.isOpen) this.#settled();
+  }
+
+  /**
+   * Adds to an ended run what its span lacks. Content comes from the last attempt that succeeded. If the span has no
+   * usage, the usage of all attempts is added up. `hasInputs` tells whether the span has inputs. `isLate` tells whether
+   * the span has ended before the last attempt, and thus does not know the attempt's end.
+   */
+  complete(run: EncodedRun, source: string | undefined, hasInputs: boolean, isLate: boolean): void {
+    const last = this.#records.at(-1);
+    if (last === undefined) return;
+    const best = this.#records.findLast(({ error }) => error === undefined) ?? last;
+    const usage = usageOf(run) ?? this.#records.map(usageOf).reduce(sumOf, undefined);
+    const hasOutputs = hasContent(run.outputs);
+    if (!hasInputs) run.inputs = best.inputs;
+    if (!hasOutputs || usageOf(run) === undefined) {
+      const content = without(fieldsIn(hasOutputs ? run.outputs : best.outputs), new Set([USAGE]));
+      const outputs = usage === undefined || this.capture.hideOutputs ? content : { ...content, [USAGE]: usage };
+      if (Object.keys(outputs).length > 0) run.outputs = JSON.stringify(outputs);
+    }
+    addAttachments(run, best, !hasInputs || !hasOutputs);
+    run.events = withEarliestToken(run.events, best.events);
+    if (isLate || run.error !== undefined) run.error = longer(run.error, last.error);
+    if (isLate && last.endTime !== undefined && last.endTime > (run.endTime ?? '')) run.endTime = last.endTime;
+    const sources = this.#records.flatMap(({ metadata }) => parsedJson(metadata?.get(SOURCES) ?? '[]') as string[]);
+    const metadata = new Map([...(best.metadata ?? []), ...(run.metadata ?? [])]);
+    metadata.set(SOURCES, JSON.stringify([...new Set([source, ...sources].filter((name) => name !== undefined))]));
+    if (usage !== undefined) metadata.set(USAGE, JSON.stringify(usage));
+    run.metadata = metadata;
+  }
+}
+
+function fieldsIn(json: string | undefined): Fields {
+  return json === undefined ? {} : fieldsOf(parsedJson(json));
+}
+
+function hasContent(outputs: string | undefined): boolean {
+  return Object.keys(fieldsIn(outputs)).some((key) => key !== USAGE);
+}
+
+function usageOf({ metadata }: EncodedRun): Fields | undefined {
+  const usage = metadata?.get(USAGE);
+  return usage === undefined ? undefined : fieldsIn(usage);
+}
+
+function sumOf(one: Fields | undefined, other: Fields | undefined): Fields | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  const sum = { ...one };
+  for (const [key, value] of Object.entries(other)) {
+    if (isFields(value)) sum[key] = sumOf(fieldsOf(sum[key]), value);
+    else sum[key] = numberOf(value) === undefined ? value : (numberOf(sum[key]) ?? 0) + (value as number);
+  }
+  return sum;
+}
+
+function addAttachments(run: EncodedRun, from: EncodedRun, isTaken: boolean): void {
+  if (!isTaken || from.attachments === undefined) return;
+  const names = new Set(run.attachments?.map(({ name }) => name));
+  run.attachments = [...(run.attachments ?? []), ...from.attachments.filter(({ name }) => !names.has(name))];
+}
+
+/** Returns the events of a span with the earliest first token of two records. */
+function withEarliestToken(own: string | undefined, other: string | undefined): string | undefined {
+  const [mine, theirs] = [own, other].map((json) => (json === undefined ? [] : (parsedJson(json) as Fields[])));
+  const isToken = ({ name }: Fields): boolean => name === 'new_token';
+  const [first] = [...(mine ?? []), ...(theirs ?? [])]
+    .filter(isToken)
+    .sort((a, b) => (`${a.time}` < `${b.time}` ? -1 : 1));
+  if (first === undefined || mine?.find(isToken) === first) return own;
+  return JSON.stringify([...(mine ?? []).filter((event) => !isToken(event)), first]);
+}
+
+function longer(one: string | undefined, other: string | undefined): string | undefined {
+  return (other?.length ?? 0) > (one?.length ?? 0) ? other : one;
+}
