@@ -11,6 +11,7 @@ import { SkippedSpan, type SpanEntry } from './live/span-entry.ts';
 import type { SpanKey } from './live/span-registry.ts';
 import { SpanRun, startSpanRun } from './live/span-run.ts';
 import { idsOf, type WaitingSpan, WaitingSpans } from './live/waiting-spans.ts';
+import { spanToOpenRun } from './mapping/span-to-run.ts';
 import { processorChecks, type RunSpanProcessorOptions } from './run-span-processor.ts';
 import { isExported } from './span-filter.ts';
 import type { ExportResultLike, SpanContextLike, SpanExporterLike, SpanLike } from './span-like.ts';
@@ -144,7 +145,9 @@ export class RunSpanExporter implements SpanExporterLike {
     const ids = span.spanContext();
     const start = { ids, parentIds: parentIdsOf(span), parent, sink, project, hiding: this.#options };
     const isSame = above instanceof SpanRun && above.sink === sink && isCallOf(above.endedCall, span);
-    const isRun = isExported(span, shouldExport) && !isSame;
+    // The parent is already on its way, so content that it lacks would be lost with the span.
+    const isMissing = isSame && !above.hasInputs && spanToOpenRun(span, sink.capture).inputs !== undefined;
+    const isRun = isExported(span, shouldExport) && (!isSame || isMissing);
     const entry = isRun ? startSpanRun(span, start) : new SkippedSpan(ids, parent);
     this.#latest.set(idsOf(span), entry);
     for (const oldest of this.#latest.keys()) {

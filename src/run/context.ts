@@ -214,8 +214,8 @@ export interface SpanSource {
   /** Replaces a newly started span with the run in `context`, so that the call is recorded only once. */
   replace?(span: object, context: RunContext): void;
   /**
-   * Returns the completion of an open span with the same parent and an equal request. Each span takes one record at a
-   * time, so parallel calls with equal requests keep their number.
+   * Returns the completion of the innermost open span below `parent` with an equal request. Each span takes one record
+   * at a time, so parallel calls with equal requests keep their number.
    */
   callBeside?(
     call: Call,

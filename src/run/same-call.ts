@@ -59,11 +59,11 @@ export function sameCalls(runs: readonly CallRecord[]): ReadonlyMap<string, stri
   for (const group of groupsBy(calls, ({ responseId }) => responseId)) {
     const isOneEach = new Set(group.map(({ source }) => source)).size === group.length;
     const outermost = group.find((call) => !group.some((other) => isBelow(call, other, byId))) ?? group[0];
-    for (const call of group) add(call, isOneEach && call !== outermost ? outermost : containing(call, group));
+    for (const call of group) add(call, isOneEach && call !== outermost ? outermost : containing(call, group, byId));
   }
   for (const call of calls) add(call, enclosing(call, byId));
   for (const group of groupsBy(calls, ({ request }) => request)) {
-    for (const call of group) if (!outers.has(call.id)) add(call, containing(call, group));
+    for (const call of group) if (!outers.has(call.id)) add(call, containing(call, group, byId));
   }
   return outers;
 }
@@ -99,13 +99,18 @@ function groupsBy(calls: readonly CallRecord[], keyOf: (call: CallRecord) => str
 }
 
 /**
- * Returns the only call of another source that contains the time of a call. Returns undefined if there are several, or if
- * a concurrent call of the same source has the same candidate. Calls one after the other are attempts of one call.
+ * Returns the only call of another source that contains the time of a call, or the innermost if they are nested. Returns
+ * undefined if there are several, or if a concurrent call of the same source has the same candidate. Calls one after the
+ * other are attempts of one call.
  */
-function containing(call: CallRecord, group: readonly CallRecord[]): CallRecord | undefined {
+function containing(
+  call: CallRecord,
+  group: readonly CallRecord[],
+  byId: ReadonlyMap<string, CallRecord>,
+): CallRecord | undefined {
   const candidates = group.filter((other) => contains(other, call));
-  const [outer] = candidates;
-  if (outer === undefined || candidates.length > 1) return undefined;
+  const [outer, ...others] = candidates.filter((one) => !candidates.some((other) => isBelow(other, one, byId)));
+  if (outer === undefined || others.length > 0) return undefined;
   const rivals = group.filter((other) => other !== call && other.source === call.source && contains(outer, other));
   return rivals.some((rival) => overlaps(rival, call)) ? undefined : outer;
 }

@@ -30,15 +30,16 @@ const source: SpanSource = {
   callBeside(call, parent, sink, inputs) {
     const open = registries.flatMap((registry) => registry.openRuns);
     const beside = open.filter(
-      (run) => run.sink === sink && run.parentRunId === parent?.id && run.call && isSameCall(run.call, call),
+      (run) => run.sink === sink && isBelow(run.context, parent) && run.call && isSameCall(run.call, call),
     );
     const json = beside.length === 0 ? undefined : inputs();
     const request = json && requestKey(parsedJson(json));
     if (!request) return undefined;
     const equal = beside.filter((run) => run.request === request);
+    const innermost = equal.filter((run) => !equal.some(({ context }) => isBelow(context, run.context)));
     // Without a common parent, equal requests may be of different users.
-    if (equal.length > 1 && parent?.id === undefined) return undefined;
-    return equal.find(({ completion }) => !completion.isOpen)?.completion;
+    if (innermost.length > 1 && parent?.id === undefined) return undefined;
+    return innermost.find(({ completion }) => !completion.isOpen)?.completion;
   },
 };
 
@@ -54,6 +55,10 @@ export function detach(registry: SpanRegistry): void {
   detached.push(registry);
   if (detached.length > DETACHED_MAX) detached.shift();
   if (registries.length === 0) setSpanSource(undefined);
+}
+
+function isBelow({ dottedOrder }: RunContext, above: RunContext | undefined): boolean {
+  return above?.dottedOrder === undefined || dottedOrder?.startsWith(`${above.dottedOrder}.`) === true;
 }
 
 export function isRecorded(span: object, sink: RunSink): boolean {

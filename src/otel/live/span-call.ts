@@ -1,4 +1,5 @@
 import { guard } from '../../base/guard.ts';
+import { env, parseFlag } from '../../config/environment.ts';
 import { enclosingCall, type RecordedCall, type RunContext, recordedCall } from '../../run/context.ts';
 import { CALL_TYPES, type Call } from '../../run/same-call.ts';
 import type { RunSink } from '../../run/sink.ts';
@@ -27,6 +28,9 @@ const TOOL_NAMES: readonly string[] = ['gen_ai.tool.name', 'ai.toolCall.name', '
 /** Matches the instrumentation scopes in Anthropic's SDK. */
 const SDK_SCOPE = /^com\.anthropic\.sdk\b/;
 
+/** Matches scopes that record requests and responses by default. If they record none, the user has turned that off. */
+const WITH_CONTENT = /^(ai|gen_ai|langfuse-sdk|langsmith)$|^@(ai-sdk|arizeai|langfuse|traceloop)\//;
+
 /** Returns the call that a span records. Pass `knownType` if the run type is already known. */
 export function spanCall(span: SpanLike, knownType?: string): Call | undefined {
   const { attributes } = span;
@@ -51,6 +55,15 @@ export function recordOfSpan(span: SpanLike, parent: RunContext | undefined, sin
 export function isCallUnknown(span: SpanLike, parent: RunContext | undefined, sink: RunSink): boolean {
   if (isEmpty(span.attributes)) return enclosingCall(parent, sink) !== undefined;
   return SDK_SCOPE.test(scopeOf(span) ?? '');
+}
+
+/** Returns whether the user has asked the source of a span not to record requests and responses. */
+export function isContentRefused(span: SpanLike): boolean {
+  const scope = scopeOf(span) ?? '';
+  const captured = env('OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT')?.toLowerCase();
+  if (WITH_CONTENT.test(scope) || parseFlag(captured) === false || captured === 'no_content') return true;
+  const mode = SDK_SCOPE.test(scope) ? env('ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE') : undefined;
+  return mode !== undefined && mode.toLowerCase() !== 'content';
 }
 
 export function scopeOf({ instrumentationScope, instrumentationLibrary }: SpanLike): string | undefined {

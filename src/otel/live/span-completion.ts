@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, isFields, numberOf, parsedJson, without } from '../../payload/fields.ts';
+import { type Fields, fieldsOf, isFields, numberOf, parsedJson, textOf, without } from '../../payload/fields.ts';
 import type { Completion, RunContext } from '../../run/context.ts';
 import type { EncodedRun } from '../../run/encoded-run.ts';
 import { SOURCES } from '../../run/same-call.ts';
@@ -59,11 +59,11 @@ export class SpanCompletion implements Completion {
     }
     addAttachments(run, best, !hasInputs || !hasOutputs);
     run.events = withEarliestToken(run.events, best.events);
-    if (isLate || run.error !== undefined) run.error = longer(run.error, last.error);
+    if (isLate || run.error !== undefined) run.error = moreDetailed(run.error, last.error);
     if (isLate && last.endTime !== undefined && last.endTime > (run.endTime ?? '')) run.endTime = last.endTime;
-    const sources = this.#records.flatMap(({ metadata }) => parsedJson(metadata?.get(SOURCES) ?? '[]') as string[]);
+    const sources = this.#records.flatMap(sourcesOf);
     const metadata = new Map([...(best.metadata ?? []), ...(run.metadata ?? [])]);
-    metadata.set(SOURCES, JSON.stringify([...new Set([source, ...sources].filter((name) => name !== undefined))]));
+    metadata.set(SOURCES, JSON.stringify([...new Set(source === undefined ? sources : [source, ...sources])]));
     if (usage !== undefined) metadata.set(USAGE, JSON.stringify(usage));
     run.metadata = metadata;
   }
@@ -109,6 +109,15 @@ function withEarliestToken(own: string | undefined, other: string | undefined): 
   return JSON.stringify([...(mine ?? []).filter((event) => !isToken(event)), first]);
 }
 
-function longer(one: string | undefined, other: string | undefined): string | undefined {
-  return (other?.length ?? 0) > (one?.length ?? 0) ? other : one;
+function sourcesOf({ metadata }: EncodedRun): readonly string[] {
+  const listed = metadata?.get(SOURCES);
+  if (listed !== undefined) return parsedJson(listed) as string[];
+  const scope = textOf(fieldsOf(fieldsIn(metadata?.get('otel')).scope).name);
+  return scope === undefined ? [] : [scope];
+}
+
+/** Returns the error with the longer first line. The other lines are the stack. */
+function moreDetailed(one: string | undefined, other: string | undefined): string | undefined {
+  const lengthOf = (error = ''): number => error.split('\n', 1)[0]?.length ?? 0;
+  return lengthOf(other) > lengthOf(one) ? other : one;
 }

@@ -34,7 +34,7 @@ import {
 } from '../mapping/span-to-run.ts';
 import type { ResourceLike, SpanContextLike, SpanLike } from '../span-like.ts';
 import { resourceWait } from './flushing.ts';
-import { scopeOf, spanCall } from './span-call.ts';
+import { isContentRefused, scopeOf, spanCall } from './span-call.ts';
 import { SpanCompletion } from './span-completion.ts';
 import { SkippedSpan, SpanEntry } from './span-entry.ts';
 
@@ -71,7 +71,6 @@ export function startSpanRun(span: SpanLike, start: SpanStart): SpanEntry {
 export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly sink: RunSink;
   readonly context: RunContext;
-  readonly parentRunId: string | undefined;
   readonly #startUs: number;
   readonly #parentIds: SpanContextLike | undefined;
   readonly #capture: CapturePolicy;
@@ -88,6 +87,8 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   #hasUsageBelow = false;
   /** The call that the ended span recorded. Only set by `RunSpanExporter`, which compares nested spans. */
   endedCall: Call | undefined;
+  /** Whether the ended span had inputs. */
+  hasInputs = false;
   readonly #target: Pick<RunSink, 'start' | 'end'>;
   #completion: SpanCompletion | undefined;
   /** Ends the run of an ended span. Undefined unless the span has ended before the records that complete its run. */
@@ -109,7 +110,6 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
       metadata: inherited.metadata,
     });
     this.sink = sink;
-    this.parentRunId = parent?.id;
     this.#target = completion ?? sink;
     this.#startUs = startUs;
     this.#parentIds = parentIds;
@@ -137,7 +137,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   }
 
   get completion(): SpanCompletion {
-    this.#completion ??= new SpanCompletion(this.context, this.#capture, () => this.#finish?.());
+    this.#completion ??= new SpanCompletion(this.context, this.#captureOfOthers(), () => this.#finish?.());
     return this.#completion;
   }
 
@@ -212,17 +212,18 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
       hasUsageBelow: this.#hasUsageBelow,
     });
     if (parent !== undefined && (this.#hasUsageBelow || fields.hasUsage)) parent.#hasUsageBelow = true;
+    const completion = this.#completion;
     const finish = (isLate: boolean): void => {
       this.#release(record);
       // The sink may have stopped waiting for the end of the run.
       if (record.endTime !== undefined) return;
-      const hasInputs = fields.inputs !== undefined;
       this.#fill(record, fields);
-      this.#completion?.complete(record, scopeOf(span), hasInputs, isLate);
+      completion?.complete(record, scopeOf(span), this.hasInputs, isLate);
       if (interruption !== undefined) this.#markInterrupted(record, interruption);
       this.#deliver(record, span.resource);
     };
-    if (this.#completion?.isOpen === true) this.#finish = () => finish(true);
+    this.hasInputs = fields.inputs !== undefined;
+    if (completion?.isOpen === true && interruption === undefined) this.#finish = () => finish(true);
     else finish(false);
     return fields.runType;
   }
@@ -249,12 +250,19 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     this.#target.end(record);
   }
 
+  #captureOfOthers(): CapturePolicy {
+    const span = this.#openSpan;
+    const hiding = span && isContentRefused(span) ? ({ hideInputs: true, hideOutputs: true } as const) : {};
+    return hidingCapture(hiding, this.#capture);
+  }
+
   #release(record: EncodedRun): void {
     record.source = undefined;
     this.#record = undefined;
     this.#span = undefined;
     this.#parent = undefined;
     this.#finish = undefined;
+    this.#completion = undefined;
     this.#logMessages = undefined;
   }
 
