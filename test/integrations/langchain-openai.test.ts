@@ -4,12 +4,13 @@ import '@langchain/core/context';
 import { AIMessage, HumanMessage, SystemMessage } from '@langchain/core/messages';
 import { tool } from '@langchain/core/tools';
 import { ChatOpenAI } from '@langchain/openai';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
+import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { RunspanCallbackHandler } from '#src/integrations/langchain/handler.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { record } from '../instrument/recorder.ts';
-import { localModel } from './local-openai.ts';
+import { bareClient, localModel } from './local-openai.ts';
 
 const callbacks = [new RunspanCallbackHandler()];
 
@@ -157,4 +158,23 @@ test('the handler does not change the request', async () => {
   for (const config of [{}, { callbacks }]) await chat.invoke(history, config);
   const [bare, traced] = model.requests.map(({ body }) => body);
   expect(traced).toEqual(bare);
+});
+
+test.each([
+  ['equal', 'What is tea?'],
+  ['different', 'What is coffee?'],
+])('the recorder at `fetch` records a direct call with an %s question beside a parallel step', async (_, content) => {
+  const { chat, model, recorder } = await start();
+  onTestFinished(recordFetch());
+  const direct = bareClient(model);
+  const question = { model: 'small', messages: [{ role: 'user' as const, content }] };
+  await Promise.all([
+    direct.chat.completions.create(question),
+    chat.invoke('What is tea?', { callbacks }),
+    direct.chat.completions.create(question),
+  ]);
+  const said = recorder.runs.map(({ name, inputs }) => `${name}: ${JSON.stringify(inputs?.messages)}`).sort();
+  const asked = (text: string) => JSON.stringify([{ role: 'user', content: text }]);
+  const calls = [1, 2].map(() => `openai.chat.completions: ${asked(content)}`);
+  expect(said).toEqual([`ChatOpenAI: ${asked('What is tea?')}`, ...calls]);
 });
