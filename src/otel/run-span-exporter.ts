@@ -1,11 +1,10 @@
 import { guard } from '../base/guard.ts';
 import { SPAN_RECORDER } from '../base/shared.ts';
-import { setSoon } from '../platform/timers.ts';
 import { type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { type Call, isSameCall } from '../run/same-call.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { recordedRun } from './live/active-spans.ts';
-import { FlushTime, resourcesSettled } from './live/flushing.ts';
+import { atEnd, FlushTime, resourcesSettled, watchForEnd } from './live/flushing.ts';
 import { spanCall } from './live/span-call.ts';
 import { SkippedSpan, type SpanEntry } from './live/span-entry.ts';
 import type { SpanKey } from './live/span-registry.ts';
@@ -18,9 +17,6 @@ import type { ExportResultLike, SpanContextLike, SpanExporterLike, SpanLike } fr
 
 /** Maximum number of exported spans to remember as possible parents. */
 const LATEST_MAX = 10_000;
-
-/** Callbacks that record the waiting spans of each exporter. Called when the process is about to end. */
-const atEnd = new Set<() => void>();
 
 const SUCCESS = 0;
 const FAILED = 1;
@@ -195,22 +191,6 @@ export class RunSpanExporter implements SpanExporterLike {
 function isCallOf(outer: Call | undefined, span: SpanLike): boolean {
   const inner = outer && spanCall(span);
   return inner !== undefined && isSameCall(outer as Call, inner);
-}
-
-/** Calls `callback` when the event loop is empty. No parent can be exported after that. */
-function watchForEnd(callback: () => void): void {
-  if (atEnd.has(callback)) return;
-  atEnd.add(callback);
-  process.off('beforeExit', endAllWaiting);
-  process.on('beforeExit', endAllWaiting);
-}
-
-function endAllWaiting(): void {
-  process.off('beforeExit', endAllWaiting);
-  for (const callback of atEnd) callback();
-  atEnd.clear();
-  // Keeps the event loop alive for one more turn. `beforeExit` then fires again, and the exporter delivers the runs.
-  setSoon(() => {});
 }
 
 function counted(runs: number): string {

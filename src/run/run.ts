@@ -83,9 +83,9 @@ export class Run implements HookedRun {
     const startUs = options.startUs ?? stampUs;
     const capture = sink === undefined ? noopSink.capture : hidingCapture(options, (completion ?? sink).capture);
     const record = newRecord(options, parent, sink, capture, sampling.id, startUs);
-    this.id = record.id;
-    this.traceId = record.traceId;
-    this.dottedOrder = record.dottedOrder;
+    this.id = completion?.context.id ?? record.id;
+    this.traceId = completion?.context.traceId ?? record.traceId;
+    this.dottedOrder = completion?.context.dottedOrder ?? record.dottedOrder;
     this.parentRunId = record.parentRunId;
     this.runType = record.runType;
     this.sink = sink;

@@ -12,7 +12,7 @@ import { RunSpanProcessor } from '#src/otel.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import type { RunRecorder } from '#src/testing.ts';
 import { ask, localModel, makeClient } from '../integrations/anthropic-client.ts';
-import { inSpan, setUp, soon, tree } from './set-up.ts';
+import { inSpan, noting, setUp, soon, tree } from './set-up.ts';
 
 afterEach(() => vi.unstubAllEnvs());
 
@@ -213,11 +213,34 @@ describe('a span that ends before the body of its response', () => {
     expect(recorder.runs[0]?.error).toBeDefined();
   });
 
+  test('has a run that ends after `streamIdleMs` if the request gets no response', async () => {
+    const { tracer, asked } = noting({ streamIdleMs: 20 });
+    onTestFinished(recordFetch());
+    const left = new AbortController();
+    onTestFinished(() => left.abort());
+    await called(tracer, {}, async () => {
+      plainClient()
+        .messages.create({ ...question, model: 'hang' }, { signal: left.signal })
+        .catch(() => {});
+      await vi.waitFor(() => expect(model().requests.at(-1)?.body.model).toBe('hang'));
+    });
+    expect(asked).toEqual(['start chat small']);
+    await vi.waitFor(() => expect(asked).toEqual(['start chat small', 'end chat small']));
+  });
+
+  test('has a run that ends when the process is about to end', async () => {
+    const { tracer, recorder } = recording();
+    await called(tracer, {}, () => plainClient().messages.create(streamed));
+    expect(recorder.runs[0]?.end_time).toBeUndefined();
+    process.emit('beforeExit', 0);
+    expect(recorder.runs).toMatchObject([{ name: 'chat small', inputs, end_time: expect.any(String) }]);
+  });
+
   test('is delivered with what is known when the provider is shut down', async () => {
     const { tracer, provider, recorder } = recording();
     await called(tracer, {}, () => plainClient().messages.create(streamed));
     await provider.shutdown();
-    expect(recorder.runs).toMatchObject([{ name: 'chat small', end_time: expect.any(String) }]);
+    expect(recorder.runs).toMatchObject([{ name: 'chat small', inputs, end_time: expect.any(String) }]);
   });
 });
 

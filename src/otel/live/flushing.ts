@@ -1,5 +1,5 @@
 import { monotonicNowMs } from '../../base/clock.ts';
-import { clearTimer, setTimer } from '../../platform/timers.ts';
+import { clearTimer, setSoon, setTimer } from '../../platform/timers.ts';
 import type { ResourceLike } from '../span-like.ts';
 
 /** Timeout for a flush, in milliseconds. Tracer providers time out after 30 s, so they still receive the result. */
@@ -75,4 +75,23 @@ async function settledOrLate(resource: ResourceLike): Promise<void> {
   } finally {
     clearTimer(timer);
   }
+}
+
+/** Callbacks that record ended spans whose runs are still waiting. Called when the process is about to end. */
+export const atEnd: Set<() => void> = new Set();
+
+/** Calls `callback` when the event loop is empty. No span can end and no response can be read after that. */
+export function watchForEnd(callback: () => void): void {
+  if (atEnd.has(callback)) return;
+  atEnd.add(callback);
+  process.off('beforeExit', endAllWaiting);
+  process.on('beforeExit', endAllWaiting);
+}
+
+function endAllWaiting(): void {
+  process.off('beforeExit', endAllWaiting);
+  for (const callback of atEnd) callback();
+  atEnd.clear();
+  // Keeps the event loop alive for one more turn. `beforeExit` then fires again, and the exporter delivers the runs.
+  setSoon(() => {});
 }

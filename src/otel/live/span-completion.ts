@@ -29,14 +29,14 @@ export class SpanCompletion implements Completion {
     return this.#open > 0;
   }
 
-  start(): boolean {
+  start(record: EncodedRun): boolean {
+    this.#records.push(record);
     this.#open++;
     return true;
   }
 
-  end(record: EncodedRun): void {
+  end(): void {
     this.#open--;
-    this.#records.push(record);
     if (!this.isOpen) this.#settled();
   }
 

@@ -3,6 +3,7 @@ import { guard } from '../../base/guard.ts';
 import { safeText } from '../../base/text.ts';
 import { parsedJson } from '../../payload/fields.ts';
 import { type EncodedPayload, shownName } from '../../payload/serialize.ts';
+import { clearTimer, DELAY_MAX_MS, setTimer } from '../../platform/timers.ts';
 import {
   type Completion,
   contextOf,
@@ -33,7 +34,7 @@ import {
   spanToRun,
 } from '../mapping/span-to-run.ts';
 import type { ResourceLike, SpanContextLike, SpanLike } from '../span-like.ts';
-import { resourceWait } from './flushing.ts';
+import { atEnd, resourceWait, watchForEnd } from './flushing.ts';
 import { isContentRefused, scopeOf, spanCall } from './span-call.ts';
 import { SpanCompletion } from './span-completion.ts';
 import { SkippedSpan, SpanEntry } from './span-entry.ts';
@@ -93,6 +94,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   #completion: SpanCompletion | undefined;
   /** Ends the run of an ended span. Undefined unless the span has ended before the records that complete its run. */
   #finish: (() => void) | undefined;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(span: SpanLike, { ids, parentIds, parent, sink, project, hiding, completion }: SpanStart) {
     super(ids);
@@ -214,6 +216,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     if (parent !== undefined && (this.#hasUsageBelow || fields.hasUsage)) parent.#hasUsageBelow = true;
     const completion = this.#completion;
     const finish = (isLate: boolean): void => {
+      if (this.#record === undefined) return;
       this.#release(record);
       // The sink may have stopped waiting for the end of the run.
       if (record.endTime !== undefined) return;
@@ -223,7 +226,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
       this.#deliver(record, span.resource);
     };
     this.hasInputs = fields.inputs !== undefined;
-    if (completion?.isOpen === true && interruption === undefined) this.#finish = () => finish(true);
+    if (completion?.isOpen === true && interruption === undefined) this.#wait(() => finish(true));
     else finish(false);
     return fields.runType;
   }
@@ -250,6 +253,13 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     this.#target.end(record);
   }
 
+  /** Waits until the response has been read. At the latest, the run ends after `streamIdleMs` or with the process. */
+  #wait(finish: () => void): void {
+    this.#finish = finish;
+    this.#timer = setTimer(finish, Math.min(DELAY_MAX_MS, this.#capture.streamIdleMs)).unref();
+    watchForEnd(finish);
+  }
+
   #captureOfOthers(): CapturePolicy {
     const span = this.#openSpan;
     const hiding = span && isContentRefused(span) ? ({ hideInputs: true, hideOutputs: true } as const) : {};
@@ -261,6 +271,10 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     this.#record = undefined;
     this.#span = undefined;
     this.#parent = undefined;
+    if (this.#finish !== undefined) {
+      clearTimer(this.#timer);
+      atEnd.delete(this.#finish);
+    }
     this.#finish = undefined;
     this.#completion = undefined;
     this.#logMessages = undefined;
