@@ -1,5 +1,5 @@
 import { defined, definedOrNone, fieldsOf, numberOf } from '../payload/fields.ts';
-import { completeUsage } from '../run/fields.ts';
+import { completeUsage, tokenCount } from '../run/fields.ts';
 import type { UsageMetadata } from '../run/record.ts';
 
 /** Paths such as `usage.input_tokens`. The first path that leads to a number is used. */
@@ -27,7 +27,7 @@ interface UsageOptions {
 export function readUsage(source: unknown, paths: UsagePaths, options: UsageOptions = {}): UsageMetadata | undefined {
   const read = (candidates: Paths = []): number | undefined => firstNumber(source, candidates);
   const readAll = (rows: Readonly<Record<string, Paths>> = {}) => {
-    const counts = Object.entries(rows).map(([name, candidates]) => [name, read(candidates)]);
+    const counts = Object.entries(rows).map(([name, candidates]) => [name, tokenCount(read(candidates))]);
     return definedOrNone<Record<string, number>>(Object.fromEntries(counts));
   };
   const input = read(paths.input_tokens);
@@ -47,7 +47,7 @@ export function readUsage(source: unknown, paths: UsagePaths, options: UsageOpti
     output_token_details: readAll(paths.output_token_details),
     total_cost: read(paths.total_cost),
   });
-  return completeUsage(usage as UsageMetadata, options.serviceTier);
+  return definedOrNone(completeUsage(usage as UsageMetadata, options.serviceTier));
 }
 
 function firstNumber(source: unknown, paths: Paths): number | undefined {

@@ -1,11 +1,14 @@
 // Token counts and costs, as the documentation of each service describes them. Token details have the names used by
 // LangSmith's wrappers (langsmith 0.10.5), so that its prices apply.
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { startRun } from '#src/index.ts';
+import { startRun, type UsageMetadata } from '#src/index.ts';
 import { usageOf } from '#src/integrations/ai-sdk/answer.ts';
 import { messageCall } from '#src/integrations/anthropic/calls.ts';
 import { openaiCalls } from '#src/integrations/openai/calls.ts';
+import type { Attributes } from '#src/otel/conventions/values.ts';
 import { record } from '../instrument/recorder.ts';
+import { mapped } from '../otel/mapped.ts';
 
 const openai = (usage: object, service_tier?: string) =>
   openaiCalls.chat.read({ choices: [], usage, service_tier }).usage;
@@ -167,6 +170,128 @@ test.each<[string, unknown, object | undefined]>([
   ]),
 ])('the token counts of %s', (_, usage, expected) => {
   expect(usage).toEqual(expected);
+});
+
+/** The usage of one call as each way of recording reports it: an application, three SDKs, and spans. */
+function everyUsage(input: number, output: number, total: number | undefined, read: number, written: number) {
+  const recorder = record();
+  const run = startRun({ name: 'call', runType: 'llm' });
+  run.set({
+    usage: {
+      input_tokens: input,
+      output_tokens: output,
+      ...(total !== undefined && { total_tokens: total }),
+      input_token_details: { cache_read: read, cache_creation: written },
+    },
+  });
+  run.end();
+  const ofSpan = (attributes: Attributes) => mapped(attributes).metadata.usage_metadata;
+  return {
+    application: recorder.runs[0]?.extra?.metadata?.usage_metadata,
+    openai: openai({
+      prompt_tokens: input,
+      completion_tokens: output,
+      total_tokens: total,
+      prompt_tokens_details: { cached_tokens: read, cache_write_tokens: written },
+    }),
+    aiSdk: usageOf(
+      {
+        inputTokens: { total: input, cacheRead: read, cacheWrite: written },
+        outputTokens: { total: output },
+        totalTokens: total,
+      },
+      {},
+    ),
+    genAi: ofSpan({
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.usage.input_tokens': input,
+      'gen_ai.usage.output_tokens': output,
+      'gen_ai.usage.total_tokens': total,
+      'gen_ai.usage.cache_read.input_tokens': read,
+      'gen_ai.usage.cache_write.input_tokens': written,
+    }),
+    openInference: ofSpan({
+      'openinference.span.kind': 'LLM',
+      'llm.token_count.prompt': input,
+      'llm.token_count.completion': output,
+      'llm.token_count.total': total,
+      'llm.token_count.prompt_details.cache_read': read,
+      'llm.token_count.prompt_details.cache_write': written,
+    }),
+    aiSdkSpan: ofSpan({
+      'ai.operationId': 'ai.generateText.doGenerate',
+      'ai.usage.inputTokens': input,
+      'ai.usage.outputTokens': output,
+      'ai.usage.totalTokens': total,
+      'ai.usage.inputTokenDetails.cacheReadTokens': read,
+      'ai.usage.inputTokenDetails.cacheWriteTokens': written,
+    }),
+  };
+}
+
+test.each<[string, Parameters<typeof everyUsage>, Parameters<typeof counts>]>([
+  ['exclude cached tokens', [12, 5, undefined, 100, 0], [112, 5, 117]],
+  ['exclude cached tokens, as does the total', [12, 5, 17, 100, 0], [112, 5, 117]],
+  ['exclude cached tokens, but the total includes them', [12, 5, 120, 100, 0], [112, 5, 120]],
+  ['exclude tokens that are read from and written to a cache', [12, 5, 17, 8, 7], [27, 5, 32]],
+  ['include cached tokens', [12, 5, 17, 8, 4], [12, 5, 17]],
+  ['include cached tokens, and the total is too small', [12, 5, 10, 8, 4], [12, 5, 17]],
+])('usage whose input tokens %s is the same however it is recorded', (_, given, expected) => {
+  const details = { cache_read: given[3], cache_creation: given[4] };
+  for (const [way, usage] of Object.entries(everyUsage(...given)))
+    expect([way, usage]).toEqual([way, { ...counts(...expected), input_token_details: details }]);
+});
+
+test('any usage is consistent, never less than reported, and the same however it is recorded', () => {
+  const tokens = fc.oneof(fc.nat(20), fc.nat(1_000_000_000));
+  fc.assert(
+    fc.property(
+      tokens,
+      tokens,
+      fc.option(tokens, { nil: undefined }),
+      tokens,
+      tokens,
+      (input, output, total, read, written) => {
+        const { application, ...others } = everyUsage(input, output, total, read, written);
+        for (const usage of Object.values(others)) expect(usage).toEqual(application);
+        const usage = application as UsageMetadata;
+        expect(usage.input_token_details).toEqual({ cache_read: read, cache_creation: written });
+        // Counts above 1,000,000,000 are not recorded.
+        const { input_tokens = input + read + written, output_tokens, total_tokens } = usage;
+        expect(output_tokens).toBe(output);
+        expect([input, input + read + written]).toContain(input_tokens);
+        expect(input_tokens).toBeGreaterThanOrEqual(read + written);
+        const parts = (usage.input_tokens ?? 0) + output;
+        expect(total_tokens).toBe(
+          Math.max(parts, total ?? 0) > 1_000_000_000 ? undefined : Math.max(parts, total ?? 0),
+        );
+      },
+    ),
+  );
+});
+
+const alone = { input_tokens: 3, total_tokens: 3, total_cost: 0.5 };
+
+test.each([1_000_000_001, 1e21, -1, 1.5])('the token count %s of a service is refused', (invalid) => {
+  expect(openai({ prompt_tokens: 3, completion_tokens: invalid, cost: 0.5 })).toEqual(alone);
+  expect(openai({ prompt_tokens: invalid, completion_tokens: invalid })).toBeUndefined();
+  expect(anthropic({ ...message, cache_read_input_tokens: invalid })).toEqual(counts(7, 1));
+});
+
+test.each([1_000_000_001, 1e21, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
+  'the token count %s of an application is refused',
+  (invalid) => {
+    const recorder = record();
+    const run = startRun({ name: 'call', runType: 'llm' });
+    const { total_tokens: _, ...given } = alone;
+    run.set({ usage: { ...given, output_tokens: invalid, output_token_details: { audio: invalid } } });
+    run.end();
+    expect(recorder.runs[0]?.extra?.metadata?.usage_metadata).toEqual(alone);
+  },
+);
+
+test.each([-0.5, Number.NaN, Number.POSITIVE_INFINITY])('the cost %s is refused', (cost) => {
+  expect(openai({ prompt_tokens: 3, completion_tokens: 1, cost })).toEqual(counts(3, 1));
 });
 
 test('usage set by the application gets a total', () => {

@@ -100,6 +100,36 @@ test.each<[string, Attributes, object]>([
   expect(usageOf(attributes)).toEqual({ ...counts, ...expected });
 });
 
+test.each([1_000_000_001, 1e21, -1, 1.5, Number.POSITIVE_INFINITY, Number.NaN, '1e21'])(
+  'the token count %s is refused and stays in the metadata',
+  (invalid) => {
+    const run = mapped({ ...chat, 'gen_ai.usage.input_tokens': invalid });
+    expect(run.outputs).toBeUndefined();
+    expect(run.metadata).not.toHaveProperty('usage_metadata');
+    expect(run.metadata).toHaveProperty(['gen_ai.usage.input_tokens']);
+    expect(usageOf({ ...chat, ...counted, 'gen_ai.usage.output_tokens': invalid })).toEqual({
+      input_tokens: 20,
+      total_tokens: 20,
+    });
+    expect(usageOf(details({ input: 20, output: invalid }))).toEqual({ input_tokens: 20, total_tokens: 20 });
+    const ofLangSmith = { input_tokens: 20, output_tokens: invalid, input_cost_details: { audio: 0.5 } };
+    expect(usageOf({ ...chat, 'langsmith.usage_metadata': ofLangSmith as unknown as string })).toEqual({
+      input_tokens: 20,
+      total_tokens: 20,
+      input_cost_details: { audio: 0.5 },
+    });
+  },
+);
+
+test('the token count 1,000,000,000 is recorded, and a cost may be larger', () => {
+  const attributes = { ...chat, 'gen_ai.usage.input_tokens': 1_000_000_000, 'gen_ai.usage.cost': 2_000_000_000.5 };
+  expect(usageOf(attributes)).toEqual({
+    input_tokens: 1_000_000_000,
+    total_tokens: 1_000_000_000,
+    total_cost: 2_000_000_000.5,
+  });
+});
+
 test('a service tier alone is not usage', () => {
   expect(usageOf({ ...chat, 'openai.response.service_tier': 'flex' })).toBeUndefined();
 });

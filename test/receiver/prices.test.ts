@@ -66,6 +66,21 @@ test('a memory store adds up what its runs cost', async () => {
   expect((await store.traces(DEFAULT_SCOPE, ranged({}))).items[0]?.trace.usage?.total_cost).toBe(2.5);
 });
 
+test('numbers that cannot be token counts or costs are not added up', async () => {
+  for (const store of [new MemoryStore({ prices }), await openLocalStore(undefined, { ...LIMITS, prices })]) {
+    for (const [at, invalid] of [1_000_000_001, 1e21, -1, 1.5].entries()) {
+      const id = `00000000-0000-7000-8000-00000000000${at + 1}`;
+      const usage_metadata = { input_tokens: 2, output_tokens: invalid, total_tokens: invalid, total_cost: 1.5 };
+      const fields = { name: 'call', run_type: 'llm', start_time: '2026-11-20T07:22:40.000000Z' };
+      await store.apply(DEFAULT_SCOPE, [
+        { kind: 'post', id, fields: { ...fields, outputs: { usage_metadata } }, attachments: [] },
+      ]);
+    }
+    const { usage } = (await store.statistics(DEFAULT_SCOPE, ranged({}))).total;
+    expect(usage).toEqual({ input_tokens: 8, total_tokens: 8, total_cost: 6 });
+  }
+});
+
 // https://docs.claude.com/en/docs/build-with-claude/prompt-caching#pricing
 test.each<[string, object, number]>([
   ['for an hour cost twice as much as others', { ephemeral_1hr_input_tokens: 400_000 }, 3.5],

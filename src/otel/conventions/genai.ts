@@ -1,7 +1,7 @@
 import { contentOfBlocks, toolCall, urlOfBase64 } from '../../messages/chat.ts';
 import { defined, type Fields, filled } from '../../payload/fields.ts';
 import { foundDocument, isMessageList } from './model-messages.ts';
-import { type Attributes, count, json, microseconds, number, objects, same, text, texts } from './values.ts';
+import { type Attributes, cost, count, json, microseconds, number, objects, same, text, texts } from './values.ts';
 import { FIRST_TOKEN, type Kind, kindsOf, SERVICE_TIER, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const OPERATION = 'gen_ai.operation.name';
@@ -101,7 +101,7 @@ export const genAi: Vocabulary = {
     ['gen_ai.usage.details.reasoning_tokens', 'output_token_details.reasoning', count],
     ['gen_ai.usage.text.output_tokens', 'output_token_details.text', count],
     ['gen_ai.usage.audio.output_tokens', 'output_token_details.audio', count],
-    ['gen_ai.usage.cost', 'total_cost', count],
+    ['gen_ai.usage.cost', 'total_cost', cost],
   ],
   parameters: [
     ['gen_ai.request.model', 'model', text],

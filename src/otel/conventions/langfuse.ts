@@ -1,5 +1,5 @@
 import { type Fields, isFields } from '../../payload/fields.ts';
-import { type Attributes, count, isEmpty, json, jsonObject, text, texts } from './values.ts';
+import { type Attributes, cost, count, isEmpty, json, jsonObject, text, texts } from './values.ts';
 import { type Kind, kindsOf, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const TYPE = 'langfuse.observation.type';
@@ -144,8 +144,8 @@ function sumOf(counts: Readonly<Record<string, number>>): number {
 
 function costsOf(value: unknown): Fields | undefined {
   const costs: Fields = {};
-  for (const [name, cost] of Object.entries(jsonObject(value) ?? {})) {
-    const amount = count(cost);
+  for (const [name, given] of Object.entries(jsonObject(value) ?? {})) {
+    const amount = cost(given);
     if (amount !== undefined) costs[`${name}_cost`] = amount;
   }
   return isEmpty(costs) ? undefined : costs;

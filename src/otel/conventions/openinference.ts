@@ -2,7 +2,7 @@ import { toolCall } from '../../messages/chat.ts';
 import { defined, type Fields, filled, isFields } from '../../payload/fields.ts';
 import { inputValue, outputValue, tagList } from './general.ts';
 import { foundDocument } from './model-messages.ts';
-import { type Attributes, count, json, jsonObject, number, objects, same, text, texts } from './values.ts';
+import { type Attributes, cost, count, json, jsonObject, number, objects, same, text, texts } from './values.ts';
 import { type Kind, kindsOf, NOTHING_NEW, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const KIND = 'openinference.span.kind';
@@ -75,17 +75,17 @@ export const openInference: Vocabulary = {
     ['llm.token_count.prompt_details.audio', 'input_token_details.audio', count],
     ['llm.token_count.completion_details.reasoning', 'output_token_details.reasoning', count],
     ['llm.token_count.completion_details.audio', 'output_token_details.audio', count],
-    ['llm.cost.prompt', 'input_cost', count],
-    ['llm.cost.completion', 'output_cost', count],
-    ['llm.cost.total', 'total_cost', count],
-    ['llm.cost.prompt_details.input', 'input_cost_details.input', count],
-    ['llm.cost.prompt_details.cache_read', 'input_cost_details.cache_read', count],
-    ['llm.cost.prompt_details.cache_input', 'input_cost_details.cache_read', count],
-    ['llm.cost.prompt_details.cache_write', 'input_cost_details.cache_creation', count],
-    ['llm.cost.prompt_details.audio', 'input_cost_details.audio', count],
-    ['llm.cost.completion_details.output', 'output_cost_details.output', count],
-    ['llm.cost.completion_details.reasoning', 'output_cost_details.reasoning', count],
-    ['llm.cost.completion_details.audio', 'output_cost_details.audio', count],
+    ['llm.cost.prompt', 'input_cost', cost],
+    ['llm.cost.completion', 'output_cost', cost],
+    ['llm.cost.total', 'total_cost', cost],
+    ['llm.cost.prompt_details.input', 'input_cost_details.input', cost],
+    ['llm.cost.prompt_details.cache_read', 'input_cost_details.cache_read', cost],
+    ['llm.cost.prompt_details.cache_input', 'input_cost_details.cache_read', cost],
+    ['llm.cost.prompt_details.cache_write', 'input_cost_details.cache_creation', cost],
+    ['llm.cost.prompt_details.audio', 'input_cost_details.audio', cost],
+    ['llm.cost.completion_details.output', 'output_cost_details.output', cost],
+    ['llm.cost.completion_details.reasoning', 'output_cost_details.reasoning', cost],
+    ['llm.cost.completion_details.audio', 'output_cost_details.audio', cost],
   ],
   parameters: [
     ['llm.tools', 'tools', toolSchemas, 'list'],

@@ -1,4 +1,5 @@
-import { defined, type Fields, filled, isFields, parsedJson } from '../../payload/fields.ts';
+import { defined, definedOrNone, type Fields, filled, isFields, parsedJson } from '../../payload/fields.ts';
+import { tokenCount, cost as validCost, validUsage } from '../../run/fields.ts';
 
 /** The attributes of a span. SDK 3.x allows objects as values. */
 export type Attributes = Readonly<Record<string, unknown>>;
@@ -33,24 +34,20 @@ export function number(value: unknown): number | undefined {
   return Number.isFinite(result) ? result : undefined;
 }
 
-/** Returns a token count or a cost. Negative values are ignored. */
+/** Returns a token count. Numbers that cannot be a token count are ignored. */
 export function count(value: unknown): number | undefined {
-  const result = number(value);
-  return result === undefined || result < 0 ? undefined : result;
+  return tokenCount(number(value));
 }
 
-/** Returns an object with counts and nested objects of counts. All other values are dropped. */
+/** Returns a cost. Negative values are ignored. */
+export function cost(value: unknown): number | undefined {
+  return validCost(number(value));
+}
+
+/** Returns an object with counts, costs and nested objects of both. All other values are dropped. */
 export function counts(value: unknown): Fields | undefined {
   const given = jsonObject(value);
-  return given && countsIn(given, true);
-}
-
-function countsIn(given: Fields, hasDetails: boolean): Fields {
-  const entries = Object.entries(given).map(([key, item]) => [
-    key,
-    hasDetails && isFields(item) ? countsIn(item, false) : count(item),
-  ]);
-  return defined(Object.fromEntries(entries));
+  return given && definedOrNone(validUsage(given, number));
 }
 
 /** Parses text that looks like JSON. Returns other values and invalid JSON unchanged. */

@@ -170,7 +170,7 @@ function usageOf(given: unknown): UnpricedUsage | undefined {
   set(usage, 'input_tokens', input);
   set(usage, 'output_tokens', output);
   set(usage, 'total_tokens', countOf(given.total_tokens) ?? sumOf(input, output));
-  set(usage, 'total_cost', countOf(given.total_cost) ?? sumOf(countOf(given.input_cost), countOf(given.output_cost)));
+  set(usage, 'total_cost', costOf(given.total_cost) ?? sumOf(costOf(given.input_cost), costOf(given.output_cost)));
   set(usage, 'cache_surcharge_tokens', surchargeOf(given.input_token_details));
   return Object.keys(usage).length === 0 ? undefined : usage;
 }
@@ -181,12 +181,13 @@ function surchargeOf(details: unknown): number | undefined {
   return tokens === 0 ? undefined : tokens;
 }
 
-/**
- * Returns a token count, or undefined if the count is invalid. Unsafe integers are invalid, because their sums would be
- * inexact.
- */
+/** Returns a token count. Returns undefined if the value is not a whole number from 0 to 1,000,000,000. */
 function countOf(value: unknown): number | undefined {
-  return typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER ? value : undefined;
+  return Number.isInteger(value) && (value as number) <= 1_000_000_000 ? costOf(value) : undefined;
+}
+
+function costOf(value: unknown): number | undefined {
+  return Number.isFinite(value) && (value as number) >= 0 ? (value as number) : undefined;
 }
 
 function sumOf(a: number | undefined, b: number | undefined): number | undefined {
