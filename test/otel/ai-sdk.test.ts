@@ -62,7 +62,7 @@ test('a model call has its messages, answer, tokens, model and settings', () => 
     ['ai.response.finishReason', 'stop', 'metadata/finish_reasons', ['stop']],
     ['ai.response.text', 'It rains.'],
     ['', [{ role: 'assistant', content: 'It rains.', finish_reason: 'stop' }], 'outputs/messages'],
-    ['ai.response.id', 'chatcmpl-1', 'metadata/ai.response.id'],
+    ['ai.response.id', 'chatcmpl-1', 'metadata/response_id'],
     ['ai.response.model', 'gpt-2026', 'metadata/response_model'],
     ['ai.usage.inputTokens', 20, 'usage/input_tokens'],
     ['ai.usage.outputTokens', 9, 'usage/output_tokens'],

@@ -11,6 +11,10 @@ const inputs = (messages: unknown, more: Attributes = {}) =>
 // After the example in open-telemetry/semantic-conventions-genai, docs/gen-ai/non-normative/examples-llm-calls.md
 testSpan('a chat call has its messages, tokens, model and parameters', 'chat', 'llm', [
   ['gen_ai.provider.name', 'openai', 'metadata/ls_provider'],
+  ['gen_ai.conversation.compacted', true, 'metadata/conversation_compacted'],
+  ['gen_ai.prompt.name', 'forecast', 'metadata/prompt_name'],
+  ['gen_ai.prompt.version', 'v2', 'metadata/prompt_version'],
+  ['gen_ai.prompt.variable.city', 'Paris', 'inputs/prompt_variables/city'],
   ['gen_ai.conversation.id', 'conv_1', 'metadata/thread_id metadata/gen_ai.conversation.id'],
   ['gen_ai.request.model', 'gpt-4', 'metadata/ls_model_name params/model'],
   ['', 'chat', 'metadata/ls_model_type'],
@@ -25,13 +29,16 @@ testSpan('a chat call has its messages, tokens, model and parameters', 'chat', '
   ['gen_ai.request.top_k', 5, 'params/top_k'],
   ['gen_ai.request.seed', 7, 'params/seed'],
   ['gen_ai.request.stream', true, 'params/stream'],
+  ['gen_ai.request.stream_cursor', '42', 'params/stream_cursor'],
+  ['gen_ai.request.previous_response.id', 'resp_0', 'params/previous_response_id'],
   ['gen_ai.request.encoding_formats', ['float'], 'params/encoding_formats'],
   ['gen_ai.output.type', 'json', 'params/output_type'],
   ['gen_ai.openai.request.service_tier', 'auto', 'params/service_tier'],
   ['openai.request.logprobs', 3, 'params/logprobs'],
   ['gen_ai.tool.definitions', '[{"type":"function","name":"weather"}]'],
   ['', [{ type: 'function', name: 'weather' }], 'params/tools'],
-  ['gen_ai.response.id', 'chatcmpl-1', 'metadata/gen_ai.response.id'],
+  ['gen_ai.response.id', 'chatcmpl-1', 'metadata/response_id'],
+  ['gen_ai.response.status', 'completed', 'metadata/response_status'],
   ['gen_ai.response.model', 'gpt-4-0613', 'metadata/response_model'],
   ['gen_ai.response.finish_reasons', ['stop', 'tool_call'], 'metadata/finish_reasons'],
   ['gen_ai.usage.input_tokens', 97, 'usage/input_tokens'],
@@ -43,8 +50,12 @@ testSpan('a chat call has its messages, tokens, model and parameters', 'chat', '
   ['gen_ai.usage.image.input_tokens', 8, 'usage/input_token_details/image'],
   ['gen_ai.usage.audio.input_tokens', 9, 'usage/input_token_details/audio'],
   ['gen_ai.usage.video.input_tokens', 10, 'usage/input_token_details/video'],
+  ['gen_ai.usage.text.cache_read.input_tokens', 15, 'usage/input_token_details/text_cache_read'],
+  ['gen_ai.usage.image.cache_read.input_tokens', 5, 'usage/input_token_details/image_cache_read'],
+  ['gen_ai.usage.audio.cache_read.input_tokens', 4, 'usage/input_token_details/audio_cache_read'],
   ['gen_ai.usage.reasoning.output_tokens', 12, 'usage/output_token_details/reasoning'],
   ['gen_ai.usage.text.output_tokens', 30, 'usage/output_token_details/text'],
+  ['gen_ai.usage.image.output_tokens', 6, 'usage/output_token_details/image'],
   ['gen_ai.usage.audio.output_tokens', 11, 'usage/output_token_details/audio'],
   ['gen_ai.system_instructions', '[{"type":"text","content":"Be brief."}]', 'inputs/messages/0', brief],
   [
@@ -116,9 +127,53 @@ test.each([
   ['create_agent', 'gen_ai.agent.name'],
   ['invoke_agent', 'gen_ai.agent.name'],
   ['invoke_workflow', 'gen_ai.workflow.name'],
+  ['invoke_workflow', 'gen_ai.agent.name'],
   ['guard', 'gen_ai.guardrail.name'],
 ])('the operation %s has its name in %s', (operation, attribute) => {
   expect(mapped({ 'gen_ai.operation.name': operation, [attribute]: 'own' }).name).toBe('own');
+});
+
+test('a workflow has its own name rather than that of an agent', () => {
+  const attributes = { 'gen_ai.agent.name': 'agent', 'gen_ai.workflow.name': 'own' };
+  expect(mapped({ 'gen_ai.operation.name': 'invoke_workflow', ...attributes }).name).toBe('own');
+});
+
+test('hidden inputs include the variables of a prompt', () => {
+  const run = mapped(
+    { 'gen_ai.operation.name': 'chat', 'gen_ai.prompt.variable.city': 'Paris' },
+    {},
+    { hideInputs: true },
+  );
+  expect(JSON.stringify(run)).not.toContain('Paris');
+});
+
+test('the source of a skill has no credentials', () => {
+  const { metadata } = mapped({ 'gen_ai.skill.source.uri': 'https://ann:pw@skills.example/review' });
+  expect(metadata).toEqual({ 'gen_ai.skill.source.uri': 'https://skills.example/review' });
+});
+
+// The first form is Mastra's.
+test.each([[['["stop","length"]']], ['["stop","length"]'], [['stop', 'length']]])(
+  'the finish reasons %j are a list, and each message has its own',
+  (reasons) => {
+    const messages = [
+      { role: 'assistant', content: 'a' },
+      { role: 'assistant', content: 'b' },
+    ];
+    const attributes = { 'gen_ai.operation.name': 'chat', 'gen_ai.output.messages': messages };
+    const { metadata, outputs } = mapped({ ...attributes, 'gen_ai.response.finish_reasons': reasons });
+    expect(metadata.finish_reasons).toEqual(['stop', 'length']);
+    expect(outputs.messages).toMatchObject([{ finish_reason: 'stop' }, { finish_reason: 'length' }]);
+  },
+);
+
+test('an unknown finish reason does not move the others', () => {
+  const messages = [
+    { role: 'assistant', content: 'a' },
+    { role: 'assistant', content: 'b' },
+  ];
+  const attributes = { 'gen_ai.output.messages': messages, 'gen_ai.response.finish_reasons': [null, 'length'] };
+  expect(mapped(attributes).outputs.messages).toMatchObject([{}, { finish_reason: 'length' }]);
 });
 
 testSpan('a tool has its name, arguments and result', 'execute_tool', 'tool', [

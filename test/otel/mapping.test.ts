@@ -38,6 +38,34 @@ test.each([
   }
 });
 
+const openInferenceAnswer = (model: string, kind = 'LLM') => ({
+  'openinference.span.kind': kind,
+  'llm.model_name': 'm-1',
+  'output.value': JSON.stringify({ id: 'r1', model }),
+  'llm.output_messages.0.message.content': 'a',
+});
+
+test.each<[string, Record<string, unknown>]>([
+  ['GenAI', { 'gen_ai.operation.name': 'chat', 'gen_ai.response.id': 'r1' }],
+  [
+    'the AI SDK',
+    { 'ai.operationId': 'ai.generateText.doGenerate', 'ai.response.id': 'r1', 'gen_ai.response.id': 'r1' },
+  ],
+  ['Traceloop', { 'llm.request.type': 'chat', 'llm.response.id': 'r1' }],
+  ['OpenInference, which records the answer', openInferenceAnswer('m-1')],
+])('the id of an answer is `response_id` in spans of %s', (_, attributes) => {
+  const { metadata } = mapped(attributes);
+  expect(metadata.response_id).toBe('r1');
+  expect(Object.values(metadata).filter((value) => value === 'r1')).toHaveLength(1);
+});
+
+test.each<[string, Record<string, unknown>]>([
+  ['that names another model', openInferenceAnswer('m-2')],
+  ['of a span that is not a model call', openInferenceAnswer('m-1', 'CHAIN')],
+])('the id in an output %s is not the id of an answer', (_, attributes) => {
+  expect(mapped(attributes).metadata).not.toHaveProperty('response_id');
+});
+
 describe('precedence', () => {
   const ours = {
     'runspan.run_type': 'parser',

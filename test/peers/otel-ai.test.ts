@@ -193,6 +193,7 @@ describe.each([
       ...called,
       ls_model_type: 'chat',
       response_model: 'gpt-2026',
+      response_id: 'chatcmpl-1',
       finish_reasons: ['tool-calls'],
       ls_invocation_params: {
         ...SETTINGS,

@@ -25,7 +25,7 @@ const around = (name: string, ...below: DrawnRun[]): DrawnRun => ({ name, type: 
 /** The metadata of a call of the model `small`. */
 const small = (id: string, reason: string, usage: object, parameters: Record<string, unknown> = {}) => ({
   'gen_ai.operation.name': 'chat',
-  'gen_ai.response.id': id,
+  response_id: id,
   'server.address': '127.0.0.1',
   'server.port': 8080,
   ls_provider: 'openai',

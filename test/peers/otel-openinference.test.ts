@@ -60,6 +60,7 @@ describe("the spans of OpenInference's instrumentation of openai", () => {
             ls_provider: 'openai',
             ls_model_name: 'gpt-4o',
             response_model: 'gpt-4o-2026-01-01',
+            response_id: 'chatcmpl-local',
             ls_temperature: 0.5,
             ls_invocation_params: { model: 'gpt-4o', temperature: 0.5, tools: [tool] },
             finish_reasons: ['tool_calls'],
@@ -104,6 +105,7 @@ describe("the spans of OpenInference's instrumentation of openai", () => {
       ls_provider: 'openai',
       ls_model_name: 'gpt-5',
       response_model: 'gpt-5-2026-01-01',
+      response_id: 'resp_local',
       ...kind('LLM'),
     };
     const says = (text: string) => ({ role: 'assistant', content: [{ type: 'output_text', text }] });

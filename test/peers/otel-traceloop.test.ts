@@ -109,7 +109,7 @@ test('instrumentation-openai 0.22 emits calls with indexed prompts and completio
 test('instrumentation-openai 0.27 emits calls with the messages of the GenAI conventions', async () => {
   const user = { role: 'user', content: 'Rain?' };
   const withId = { id: 'call_1', ...call };
-  const own = { ls_provider: 'openai', 'gen_ai.operation.name': 'chat', 'gen_ai.response.id': 'chatcmpl-1' };
+  const own = { ls_provider: 'openai', 'gen_ai.operation.name': 'chat', response_id: 'chatcmpl-1' };
   const { result, runs } = await traced('openai-0.27');
   expect(result).toEqual(['weather', 'It is raining.', 400]);
   expect(runs).toEqual(
@@ -251,7 +251,7 @@ test("functions of Traceloop's SDK become a tree with its association properties
           ls_invocation_params: { model: 'small' },
           usage_metadata: usage,
           'gen_ai.operation.name': 'chat',
-          'gen_ai.response.id': 'chatcmpl-1',
+          response_id: 'chatcmpl-1',
           'traceloop.entity.path': 'say',
         },
       },

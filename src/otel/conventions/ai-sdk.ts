@@ -126,6 +126,7 @@ export const aiSdk: Vocabulary = {
     ['ai.model.id', 'ls_model_name', text],
     ['ai.response.model', 'ls_model_name', text],
     ['ai.response.model', 'response_model', text],
+    ['ai.response.id', 'response_id', text],
     [OPERATION, 'ls_model_type', (operation) => MODEL_TYPES.get(stepOf(operation)), 'kept'],
     ['ai.response.finishReason', 'finish_reasons', texts],
     aiSdkServiceTier,

@@ -1,6 +1,7 @@
 import { contentOfBlocks, toolCall, urlOfBase64 } from '../../messages/chat.ts';
 import { defined, type Fields, filled } from '../../payload/fields.ts';
 import { foundDocument, isMessageList } from './model-messages.ts';
+import { withoutCredentials } from './protocols.ts';
 import { type Attributes, cost, count, json, microseconds, number, objects, same, text, texts } from './values.ts';
 import { FIRST_TOKEN, type Kind, kindsOf, SERVICE_TIER, type Vocabulary, WHOLE } from './vocabulary.ts';
 
@@ -50,7 +51,7 @@ const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
 export const genAi: Vocabulary = {
   name: 'gen_ai',
   namespaces: ['gen_ai', 'openai', 'anthropic'],
-  kindOf: (attributes) => OPERATIONS.get(attributes[OPERATION]) ?? {},
+  kindOf,
   inputs: [
     ['gen_ai.input.messages', 'messages', genAiInputMessages],
     ['gen_ai.system_instructions', 'messages', genAiInstructions, 'repeats'],
@@ -60,6 +61,7 @@ export const genAi: Vocabulary = {
     ['gen_ai.memory.records', 'records', recordsGiven],
     ['gen_ai.tool.call.arguments', WHOLE, json],
     ['gen_ai.prompt', WHOLE, genAiText, 'repeats'],
+    ['gen_ai.prompt.variable', 'prompt_variables', same, 'below'],
   ],
   outputs: [
     ['gen_ai.output.messages', 'messages', genAiOutputMessages],
@@ -95,11 +97,15 @@ export const genAi: Vocabulary = {
     ['gen_ai.usage.image.input_tokens', 'input_token_details.image', count],
     ['gen_ai.usage.audio.input_tokens', 'input_token_details.audio', count],
     ['gen_ai.usage.video.input_tokens', 'input_token_details.video', count],
+    ['gen_ai.usage.text.cache_read.input_tokens', 'input_token_details.text_cache_read', count],
+    ['gen_ai.usage.image.cache_read.input_tokens', 'input_token_details.image_cache_read', count],
+    ['gen_ai.usage.audio.cache_read.input_tokens', 'input_token_details.audio_cache_read', count],
     ['gen_ai.usage.reasoning.output_tokens', 'output_token_details.reasoning', count],
     ['gen_ai.usage.reasoning_tokens', 'output_token_details.reasoning', count],
     ['gen_ai.usage.output_tokens.reasoning', 'output_token_details.reasoning', count],
     ['gen_ai.usage.details.reasoning_tokens', 'output_token_details.reasoning', count],
     ['gen_ai.usage.text.output_tokens', 'output_token_details.text', count],
+    ['gen_ai.usage.image.output_tokens', 'output_token_details.image', count],
     ['gen_ai.usage.audio.output_tokens', 'output_token_details.audio', count],
     ['gen_ai.usage.cost', 'total_cost', cost],
   ],
@@ -116,7 +122,9 @@ export const genAi: Vocabulary = {
     ['gen_ai.request.choice.count', 'n', number],
     ['gen_ai.request.encoding_formats', 'encoding_formats', texts],
     ['gen_ai.request.reasoning.level', 'reasoning_effort', text],
+    ['gen_ai.request.previous_response.id', 'previous_response_id', text],
     ['gen_ai.request.stream', 'stream', same],
+    ['gen_ai.request.stream_cursor', 'stream_cursor', text],
     ['gen_ai.output.type', 'output_type', text],
     ['gen_ai.tool.definitions', 'tools', json],
     ['gen_ai.openai.request', WHOLE, same, 'below'],
@@ -130,13 +138,31 @@ export const genAi: Vocabulary = {
     ['gen_ai.response.model', 'response_model', text],
     [OPERATION, 'ls_model_type', (value) => MODEL_TYPES.get(value), 'kept'],
     ['gen_ai.conversation.id', 'thread_id', text, 'kept'],
+    ['gen_ai.conversation.compacted', 'conversation_compacted', same],
+    ['gen_ai.prompt.name', 'prompt_name', promptName],
+    ['gen_ai.prompt.version', 'prompt_version', text],
     ['gen_ai.tool.call.id', 'tool_call_id', text],
-    ['gen_ai.response.finish_reasons', 'finish_reasons', texts],
+    ['gen_ai.response.id', 'response_id', text],
+    ['gen_ai.response.status', 'response_status', text],
+    ['gen_ai.response.finish_reasons', 'finish_reasons', (value) => texts(reasonsIn(value))],
     ['openai.response.service_tier', SERVICE_TIER, text],
     ['gen_ai.openai.response.service_tier', SERVICE_TIER, text],
   ],
   times: [['gen_ai.response.time_to_first_chunk', FIRST_TOKEN, microseconds(1_000_000), 'kept']],
+  cleaned: new Map([['gen_ai.skill.source.uri', withoutCredentials]]),
 };
+
+/** Early versions name a workflow in `gen_ai.workflow.name`, and current versions in `gen_ai.agent.name`. */
+function kindOf(attributes: Attributes): Kind {
+  const kind = OPERATIONS.get(attributes[OPERATION]) ?? {};
+  const isRenamed = kind.nameFrom === 'gen_ai.workflow.name' && attributes[kind.nameFrom] === undefined;
+  return isRenamed ? { ...kind, nameFrom: 'gen_ai.agent.name' } : kind;
+}
+
+/** Returns the name of a prompt template. In spans of an MCP client or server, the prompt is part of the inputs. */
+function promptName(value: unknown, attributes: Attributes): string | undefined {
+  return attributes['mcp.method.name'] === undefined ? text(value) : undefined;
+}
 
 /**
  * Returns the memory records that a search found. For all other operations, the attribute contains records to store.
@@ -164,11 +190,16 @@ function genAiInputMessages(value: unknown, attributes: Attributes): Fields[] | 
  * Converts `gen_ai.output.messages`. If a message has no finish reason, `gen_ai.response.finish_reasons` provides it.
  */
 function genAiOutputMessages(value: unknown, attributes: Attributes): Fields[] | undefined {
-  const reasons = attributes['gen_ai.response.finish_reasons'];
+  const reasons = reasonsIn(attributes['gen_ai.response.finish_reasons']);
   const messages = objects(json(value)).flatMap((message, at) =>
-    messagesOf({ finish_reason: Array.isArray(reasons) ? reasons[at] : undefined, ...message }),
+    messagesOf({ finish_reason: reasons[at], ...message }),
   );
   return filled(messages);
+}
+
+/** Returns finish reasons. Mastra sets a list that contains the actual list as JSON text. */
+function reasonsIn(value: unknown): unknown[] {
+  return [value].flat().flatMap(json);
 }
 
 /** Converts the system instructions to a system message. Most instrumentations set a list of parts, some plain text. */

@@ -103,6 +103,7 @@ export const openInference: Vocabulary = {
     ['llm.provider', 'ls_provider', text],
     ['llm.system', 'ls_provider', text],
     ['llm.finish_reason', 'finish_reasons', texts],
+    ['output.value', 'response_id', responseId, 'kept'],
     ['llm.prompt_template.template', 'template', text],
     ['llm.prompt_template.version', 'template_version', text],
     ['tool.id', 'tool_call_id', text],
@@ -190,6 +191,12 @@ function requestedModel(parameters: unknown): string | undefined {
 function respondingModel(value: unknown, attributes: Attributes): unknown {
   const asked = text(attributes['llm.request.model_name']) ?? requestedModel(attributes['llm.invocation_parameters']);
   return asked === undefined || asked === value ? NOTHING_NEW : text(value);
+}
+
+/** Returns the id in a service's answer, which names the model that answered. Other outputs may contain any id. */
+function responseId(value: unknown, attributes: Attributes): string | undefined {
+  const { id, model } = (kindName(attributes) === 'LLM' && jsonObject(value)) || {};
+  return model !== undefined && model === attributes['llm.model_name'] ? text(id) : undefined;
 }
 
 /** Converts unflattened `llm.input_messages` and `llm.output_messages` to the model API format. */

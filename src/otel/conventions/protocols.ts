@@ -233,7 +233,7 @@ const PARAMETER = /(?<=[?&#;]|^)([^?&#;=]{1,128})=([^&#;]+)/g;
  * Returns a full or partial URL without the user and the password. Keys and signatures are masked. Returns undefined if
  * the value is not text.
  */
-function withoutCredentials(value: unknown): string | undefined {
+export function withoutCredentials(value: unknown): string | undefined {
   const url = text(value);
   if (url === undefined) return undefined;
   const anonymous = url.replace(USER, '$1');

@@ -97,6 +97,7 @@ export const traceloop: Vocabulary = {
   metadata: [
     ['llm.request.type', 'ls_model_type', (value) => MODEL_TYPES.get(value), 'kept'],
     ['gen_ai.completion', 'finish_reasons', finishReasons, 'kept'],
+    ['llm.response.id', 'response_id', text],
     ['llm.response.finish_reason', 'finish_reasons', texts],
     ['llm.response.stop_reason', 'finish_reasons', texts],
     ['llm.user', 'user_id', text],
