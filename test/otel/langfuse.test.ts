@@ -34,6 +34,22 @@ testSpan('a generation has its payloads, model, tokens, costs and metadata', 'ge
   ['langfuse.user.id', 'u1', 'metadata/user_id'],
 ]);
 
+// The span lasts from second 1 to second 2.
+test.each([
+  // The SDKs for JavaScript and Python write JSON text, other emitters plain text.
+  ['"1970-01-01T00:00:01.250Z"', '1970-01-01T00:00:01.250000Z'],
+  ['"1970-01-01T02:00:01.250000+02:00"', '1970-01-01T00:00:01.250000Z'],
+  ['1970-01-01T00:00:02Z', '1970-01-01T00:00:02.000000Z'],
+  ['1970-01-01T00:00:00.999Z', undefined],
+  ['1970-01-01T00:00:02.001Z', undefined],
+  ['soon', undefined],
+])('a completion that starts at %s has its first token at %s', (given, time) => {
+  const attributes = { [observation('type')]: 'generation', [observation('completion_start_time')]: given };
+  const { events, metadata } = mapped(attributes);
+  expect(events).toEqual(time && [{ name: 'new_token', time }]);
+  expect(metadata).toMatchObject({ [observation('completion_start_time')]: given });
+});
+
 testSpan('an observation without payloads and metadata has those of its trace', 'span', 'chain', [
   ['langfuse.trace.input', '{"q":1}', 'inputs', { q: 1 }],
   ['langfuse.trace.output', '{"a":2}', 'outputs', { a: 2 }],

@@ -155,6 +155,20 @@ describe('the time to the first chunk', () => {
   });
 });
 
+// openinference-instrumentation-openai (Python), _stream.py
+test("OpenInference's event for the first token is the run's, unless an attribute has the exact time", () => {
+  const event = 'First Token Stream Event';
+  const events: Event[] = [['before'], [event]];
+  const time = '1970-01-01T00:00:01.000000Z';
+  const run = withEvents(events, { 'openinference.span.kind': 'LLM' });
+  expect(run.events).toEqual([
+    { name: 'before', time },
+    { name: 'new_token', time },
+  ]);
+  const timed = withEvents([[event]], { ...chat, 'gen_ai.response.time_to_first_chunk': 0.25 });
+  expect(timed.events).toEqual([{ name: 'new_token', time: '1970-01-01T00:00:01.250000Z' }]);
+});
+
 // https://www.traceloop.com/docs/openllmetry/contributing/semantic-conventions#vector-dbs
 describe('a result of a vector database', () => {
   const document = (page_content: string, metadata: object) => ({ page_content, type: 'Document', metadata });

@@ -1,6 +1,7 @@
 import { type Fields, isFields } from '../../payload/fields.ts';
+import { timestampUs } from '../../run/time.ts';
 import { type Attributes, cost, count, isEmpty, json, jsonObject, text, texts } from './values.ts';
-import { type Kind, kindsOf, type Vocabulary, WHOLE } from './vocabulary.ts';
+import { FIRST_TOKEN_AT, type Kind, kindsOf, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const TYPE = 'langfuse.observation.type';
 
@@ -42,6 +43,7 @@ export const langfuse: Vocabulary = {
     ['langfuse.observation.metadata', WHOLE, jsonObject, 'below'],
     ['langfuse.trace.metadata', WHOLE, jsonObject, 'below'],
   ],
+  times: [['langfuse.observation.completion_start_time', FIRST_TOKEN_AT, (value) => timestampUs(json(value)), 'kept']],
   tags: [['langfuse.trace.tags', 'tags', (value) => texts(json(value))]],
 };
 

@@ -26,6 +26,9 @@ export const WHOLE = '*';
 /** Key in the group `times` for the time of the first token. */
 export const FIRST_TOKEN = 'first_token';
 
+/** Key in the group `times` for the time of the first token in microseconds since 1970. */
+export const FIRST_TOKEN_AT = 'first_token_at';
+
 /** Metadata key for OpenAI's service tier. The service tier determines the names of token details. */
 export const SERVICE_TIER = 'service_tier';
 
@@ -72,7 +75,7 @@ export interface Vocabulary {
   readonly parameters?: Rows;
   readonly metadata?: Rows;
   readonly tags?: Rows;
-  /** Microseconds since the start of the span. */
+  /** Microseconds since the start of the span, or since 1970 for `FIRST_TOKEN_AT`. */
   readonly times?: Rows;
   /**
    * The attribute that contains the project. Read when the span starts, because a run's project cannot change later.

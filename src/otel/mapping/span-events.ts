@@ -14,20 +14,26 @@ const FIRST_TOKEN_EVENT = 'new_token';
  * chunk is then in an attribute.
  */
 const FIRST_CHUNK_EVENT = 'ai.stream.firstChunk';
+/** OpenInference's event for the first chunk. */
+const FIRST_STREAM_EVENT = 'First Token Stream Event';
 
 /**
- * Adds a first-token event `afterUs` microseconds after the start. Has no effect if the span already has a first-token
- * event.
+ * Adds a first-token event `afterUs` microseconds after the start, or instead of OpenInference's event. Has no effect if
+ * the span already has a first-token event.
  */
 export function withFirstToken(
   events: readonly SpanEventLike[],
   startUs: number,
   afterUs: number | undefined,
 ): readonly SpanEventLike[] {
-  if (afterUs === undefined || events.some(({ name }) => name === FIRST_TOKEN_EVENT)) return events;
+  if (events.some(({ name }) => name === FIRST_TOKEN_EVENT)) return events;
+  if (afterUs === undefined) {
+    const at = events.findIndex(({ name }) => name === FIRST_STREAM_EVENT);
+    return at < 0 ? events : events.with(at, { ...(events[at] as SpanEventLike), name: FIRST_TOKEN_EVENT });
+  }
   const atUs = startUs + afterUs;
   const time = [Math.floor(atUs / 1_000_000), (atUs % 1_000_000) * 1_000] as const;
-  const others = events.filter(({ name }) => name !== FIRST_CHUNK_EVENT);
+  const others = events.filter(({ name }) => name !== FIRST_CHUNK_EVENT && name !== FIRST_STREAM_EVENT);
   const later = others.findIndex((event) => (hrTimeUs(event.time) ?? startUs) > atUs);
   return others.toSpliced(later < 0 ? others.length : later, 0, { name: FIRST_TOKEN_EVENT, time });
 }

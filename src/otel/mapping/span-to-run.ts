@@ -12,7 +12,7 @@ import { isoTimestamp } from '../../run/time.ts';
 import { isCancelledCall } from '../conventions/ai-sdk.ts';
 import { http } from '../conventions/protocols.ts';
 import { type Attributes, isEmpty, text } from '../conventions/values.ts';
-import { FIRST_TOKEN, type Rename, SERVICE_TIER } from '../conventions/vocabulary.ts';
+import { FIRST_TOKEN, FIRST_TOKEN_AT, type Rename, SERVICE_TIER } from '../conventions/vocabulary.ts';
 import type { SpanContextLike, SpanEventLike, SpanLike } from '../span-like.ts';
 import { AttributeReader, type Found, type Groups } from './attributes.ts';
 import {
@@ -177,13 +177,19 @@ function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture,
   const isHidden = hiddenNames(capture);
   const shown = beside === undefined ? events : withoutUsed(span, beside, ofEvents, reader);
   addMetadata(fields.metadata, metadata, reader, capture.payload, isHidden);
-  const firstTokenUs = times?.fields[FIRST_TOKEN] as number | undefined;
+  const firstTokenUs = firstTokenAfterUs(times?.fields, around.startUs, hrTimeUs(span.endTime));
   if (shown.length > 0 || firstTokenUs !== undefined) {
     const all = withFirstToken(shown, around.startUs, firstTokenUs);
     fields.events = spanEventsJson(all, around.startUs, capture.payload, isHidden);
   }
   if (around.droppedMessages) fields.metadata.set('dropped_log_records', String(around.droppedMessages));
   if (isCancelledCall(span)) fields.metadata.set('end_reason', '"cancelled"');
+}
+
+/** Returns the microseconds from the start of a span to its first token. Ignores a time outside the span. */
+function firstTokenAfterUs(times: Fields | undefined, startUs: number, endUs = startUs): number | undefined {
+  const { [FIRST_TOKEN]: afterUs, [FIRST_TOKEN_AT]: atUs } = (times ?? {}) as Record<string, number | undefined>;
+  return afterUs ?? (atUs !== undefined && atUs >= startUs && atUs <= endUs ? atUs - startUs : undefined);
 }
 
 /** Removes events if the inputs or outputs contain their messages. `beside` contains the messages by attribute name. */
