@@ -13,7 +13,7 @@ import type { Project } from '../run/encoded-run.ts';
 import { defaultFields } from '../run/fields.ts';
 import type { RunHooks } from '../run/hooks.ts';
 import { foreignOption, type Hiding, type ThreadOptions } from '../run/run-options.ts';
-import { type Sampler, samplingDecision } from '../run/sampling.ts';
+import { type Sampler, samplingChecks, samplingDecision } from '../run/sampling.ts';
 import type { CapturePolicy, SamplingDecision } from '../run/sink.ts';
 import {
   type Check,
@@ -70,6 +70,12 @@ export interface ConfigureOptions extends RunHooks, ThreadOptions {
    * undefined, `sampleRate` decides.
    */
   sampler?: Sampler;
+  /**
+   * Set to `false` to record traced functions even in OpenTelemetry traces that OpenTelemetry's sampler leaves out. Has
+   * an effect only with `runspan/otel`. `RUNSPAN_OTEL_SAMPLING`
+   * @default true
+   */
+  otelSampling?: boolean;
   /**
    * Set to `true` to record no inputs. `RUNSPAN_HIDE_INPUTS`
    * @default false
@@ -175,8 +181,8 @@ const CHECKS: Checks<ConfigureOptions> = {
   threadId: TEXT,
   userId: TEXT,
   tracing: LATER,
-  sampleRate: ['a number from 0 to 1', (value) => typeof value === 'number' && value >= 0 && value <= 1],
-  sampler: FUNCTION,
+  ...samplingChecks,
+  otelSampling: LATER,
   hideInputs: LATER,
   hideOutputs: LATER,
   redact: LATER,
@@ -284,6 +290,7 @@ function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
     payload,
     attachmentBytes: limits.attachmentBytes,
     sampling: samplingOf(options),
+    otelSampling: flag('otelSampling', options.otelSampling, true),
     streamIdleMs: limits.streamIdleMs,
     hooks: definedOrNone({ onStart: options.onStart, onEnd: options.onEnd }),
     defaults: defaultFields(options, payload),

@@ -9,6 +9,7 @@ export type SettingName =
   | 'projectId'
   | 'tracing'
   | 'sampleRate'
+  | 'otelSampling'
   | 'hideInputs'
   | 'hideOutputs'
   | 'allowInsecure'
@@ -27,6 +28,7 @@ export const VARIABLES: Readonly<Record<SettingName, readonly EnvironmentName[]>
   projectId: ['RUNSPAN_PROJECT_ID'],
   tracing: ['RUNSPAN_TRACING'],
   sampleRate: ['RUNSPAN_SAMPLE_RATE', 'LANGSMITH_TRACING_SAMPLING_RATE', 'LANGCHAIN_TRACING_SAMPLING_RATE'],
+  otelSampling: ['RUNSPAN_OTEL_SAMPLING'],
   hideInputs: ['RUNSPAN_HIDE_INPUTS', 'LANGSMITH_HIDE_INPUTS', 'LANGCHAIN_HIDE_INPUTS'],
   hideOutputs: ['RUNSPAN_HIDE_OUTPUTS', 'LANGSMITH_HIDE_OUTPUTS', 'LANGCHAIN_HIDE_OUTPUTS'],
   allowInsecure: ['RUNSPAN_ALLOW_INSECURE'],

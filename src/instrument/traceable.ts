@@ -187,7 +187,7 @@ interface PreparedRun {
 function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
   if (given.enabled === false) return undefined;
   try {
-    const around = currentContext();
+    const around = currentContext(given.exporter);
     const parent = given.root === true ? contextOfRoot(around) : around;
     // With `root`, the run starts a new trace but keeps the context's exporter, for example from `withExporter`.
     const sink = given.exporter ?? around?.exporter ?? sinkOf(parent);
@@ -195,7 +195,7 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
     const plan = given.id === undefined ? given : given.forCall();
     const sampling = sample(plan, parent, sink);
     const { isKept } = sampling;
-    if (!isKept && parent?.sampled === false) {
+    if (!isKept && parent?.id !== undefined) {
       sink.skip();
       return undefined;
     }

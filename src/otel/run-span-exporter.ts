@@ -3,7 +3,7 @@ import { SPAN_RECORDER } from '../base/shared.ts';
 import { type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { type Call, isSameCall } from '../run/same-call.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
-import { recordedRun } from './live/active-spans.ts';
+import { observeActiveSpan, recordedRun } from './live/active-spans.ts';
 import { atEnd, FlushTime, resourcesSettled, watchForEnd } from './live/flushing.ts';
 import { spanCall } from './live/span-call.ts';
 import { SkippedSpan, type SpanEntry } from './live/span-entry.ts';
@@ -52,6 +52,7 @@ export class RunSpanExporter implements SpanExporterLike {
 
   constructor(options?: RunSpanExporterOptions) {
     this.#options = usableOptions<RunSpanExporterOptions>('RunSpanExporter', options, processorChecks);
+    observeActiveSpan();
   }
 
   /**

@@ -3,7 +3,7 @@ import { guard, reportFailure } from '../base/guard.ts';
 import { SPAN_RECORDER } from '../base/shared.ts';
 import type { Checks } from '../config/checker.ts';
 import { isOwnWork } from '../platform/suppress-tracing.ts';
-import { contextOfRoot, enteredContext, innermostContext, type RunContext, sinkOf } from '../run/context.ts';
+import { contextOfRoot, enteredContext, innermostContext, type RunContext, SAMPLED, sinkOf } from '../run/context.ts';
 import type { Project } from '../run/encoded-run.ts';
 import { commonChecks, type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
@@ -16,9 +16,6 @@ import { SpanRegistry } from './live/span-registry.ts';
 import { SpanRun, type SpanStart, startSpanRun } from './live/span-run.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
-
-/** The trace flag for sampled spans. */
-const SAMPLED = 1;
 
 const SHUT_DOWN = 'the span had not ended when its provider was shut down';
 

@@ -141,6 +141,7 @@ function joined(one: ContextFields | undefined, other: ContextFields): ContextFi
 
 /** Returns the context for a run that starts a new trace. The run keeps the fields from `withContext`. */
 export function contextOfRoot(around: RunContext | undefined): RunContext | undefined {
+  if (around === untracedContext) return around;
   return around?.fields && contextWith(around.fields);
 }
 
@@ -205,10 +206,18 @@ export function recordedCall(
   return completion && { completion };
 }
 
+/** The trace flag for sampled spans. */
+export const SAMPLED = 1;
+
 /** Gives access to OpenTelemetry spans, without importing `otel/`. */
 export interface SpanSource {
-  /** Returns the active OpenTelemetry span, regardless of which library created the span. */
+  /**
+   * Returns the active OpenTelemetry span, regardless of which library created the span. Returns `SUPPRESSED` if the
+   * active context suppresses tracing.
+   */
   activeSpan(): object | undefined;
+  /** Returns the trace of a span, or undefined if the span belongs to no OpenTelemetry trace. */
+  traceOf(span: object): { readonly traceId: string; readonly traceFlags: number } | undefined;
   /** Returns the context of the run that records `span`, or undefined if no run does. */
   contextOf(span: object): RunContext | undefined;
   /** Replaces a newly started span with the run in `context`, so that the call is recorded only once. */
@@ -224,6 +233,9 @@ export interface SpanSource {
     inputs: () => string | undefined,
   ): Completion | undefined;
 }
+
+/** Stands for the active span while OpenTelemetry suppresses tracing. */
+export const SUPPRESSED: object = shared('suppressed', () => Object.freeze({}));
 
 const KEY = Symbol.for('runspan.context.v1');
 const holder = globalThis as { [KEY]?: AsyncLocalStorage<RunContext> };
@@ -278,10 +290,35 @@ export function insideStep(entered: RunContext | undefined, step: RunContext | u
   return step === undefined || step.id === entered?.step ? entered : step;
 }
 
-/** Returns the innermost context of the current run, the active framework step and the active span. */
-export function currentContext(): RunContext | undefined {
+/** Returns the id of the current OpenTelemetry trace. */
+export function spanTraceId(): string | undefined {
+  const span = sources.spans?.activeSpan();
+  return span && sources.spans?.traceOf(span)?.traceId;
+}
+
+/**
+ * Returns the innermost context of the current run, the active framework step and the active span. `exporter` is the
+ * exporter of the run that starts in the context, if the run does not use the context's exporter.
+ */
+export function currentContext(exporter?: RunSink): RunContext | undefined {
   const entered = enteredContext();
-  return sources.spans === undefined ? entered : innermostContext(entered, sources.spans.activeSpan());
+  if (sources.spans === undefined) return entered;
+  const span = sources.spans.activeSpan();
+  if (span === SUPPRESSED) return untracedContext;
+  if (span === undefined || span === entered?.span) return entered;
+  return sampledBy(span, innermostContext(entered, span), exporter);
+}
+
+/**
+ * Returns `context`, or a context in which no run is recorded if OpenTelemetry's sampler has left out `span`. The first
+ * run below such a span starts a trace that is left out, like the first run of a trace that our sampler leaves out.
+ */
+export function sampledBy(span: object, context: RunContext | undefined, exporter?: RunSink): RunContext | undefined {
+  const { traceFlags = SAMPLED } = sources.spans?.traceOf(span) ?? {};
+  if ((traceFlags & SAMPLED) !== 0) return context;
+  const { isOff, capture } = exporter ?? sinkOf(context) ?? noopSink;
+  if (isOff === true || capture.otelSampling === false) return context;
+  return { ...(context ?? rootContext), id: undefined, traceId: undefined, dottedOrder: undefined, sampled: false };
 }
 
 /** Spans that were active before the run became current are outside the run. */

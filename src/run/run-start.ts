@@ -19,6 +19,9 @@ export interface RunStart {
   readonly sampling: SamplingResult;
 }
 
+/** Returns the context in which a run starts. `exporter` is the run's own exporter, if any. */
+export type ContextFor = (exporter: RunSink | undefined) => RunContext | undefined;
+
 /**
  * With `root`, a run starts a new trace but keeps the exporter from an enclosing `withExporter`. With `completion`, the
  * inputs are encoded for another run, which the run completes.
@@ -26,11 +29,12 @@ export interface RunStart {
 export function prepareRun(
   place: string,
   given: RunOptions,
-  around: RunContext | undefined,
+  contextFor: ContextFor,
   completion?: Completion,
 ): RunStart {
   const { name = 'run', inputs, startTime, ...others } = usableOptions<RunOptions>(place, given, runOptionChecks);
   const options: StartOptions = { ...others, name };
+  const around = contextFor(options.exporter);
   const parent = options.root === true ? contextOfRoot(around) : around;
   if (startTime !== undefined) startAt(options, startTime, parent);
   const sink = options.exporter ?? around?.exporter ?? sinkOf(parent);

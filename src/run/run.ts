@@ -28,7 +28,7 @@ import {
   type StartOptions,
   usableOptions,
 } from './run-options.ts';
-import { callHooks, hooksOf, newRecord, prepareRun } from './run-start.ts';
+import { type ContextFor, callHooks, hooksOf, newRecord, prepareRun } from './run-start.ts';
 import type { Call } from './same-call.ts';
 import { KEPT, type SamplingResult } from './sampling.ts';
 import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
@@ -150,7 +150,7 @@ export class Run implements HookedRun {
 
   /** Starts a nested run. Use `withRun` to make the nested run the current run. */
   child(options: RunOptions): Run {
-    return startRunBelow('Run.child', options, Run.#isAttached(this, 'child') ? this.context : currentContext());
+    return startRunBelow('Run.child', options, Run.#isAttached(this, 'child') ? () => this.context : currentContext);
   }
 
   event(name: string, data?: Fields): void {
@@ -354,8 +354,8 @@ export class Run implements HookedRun {
 
 shareInstances({ Run });
 
-export function startRunBelow(place: string, given: RunOptions, around: RunContext | undefined): Run {
-  const { options, parent, sink, inputs, sampling } = prepareRun(place, given, around);
+export function startRunBelow(place: string, given: RunOptions, contextFor: ContextFor): Run {
+  const { options, parent, sink, inputs, sampling } = prepareRun(place, given, contextFor);
   const run = new Run(options, parent, sink, inputs, sampling);
   run.started();
   return run;

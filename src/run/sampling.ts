@@ -2,7 +2,8 @@ import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../base/guard.ts';
 import { shown } from '../base/text.ts';
-import { type RunContext, untraced } from './context.ts';
+import { type Checks, FUNCTION } from '../config/checker.ts';
+import { type RunContext, spanTraceId, untraced } from './context.ts';
 import { projectText } from './encoded-run.ts';
 import { newRunId } from './ids.ts';
 import { projectIn, type RunOptions } from './run-options.ts';
@@ -15,6 +16,11 @@ import type { RunSink, SamplingDecision, TraceStart } from './sink.ts';
  */
 export type Sampler = (start: TraceStart) => boolean | number | undefined;
 
+export const samplingChecks: Checks<{ sampleRate?: number; sampler?: Sampler }> = {
+  sampleRate: ['a number from 0 to 1', (value) => typeof value === 'number' && value >= 0 && value <= 1],
+  sampler: FUNCTION,
+};
+
 export interface SamplingResult {
   readonly isKept: boolean;
   /**
@@ -26,19 +32,25 @@ export interface SamplingResult {
 export const KEPT: SamplingResult = { isKept: true, id: undefined };
 const LEFT_OUT: SamplingResult = { isKept: false, id: undefined };
 
-/** The sink makes a sampling decision for the first run in a trace. All nested runs follow this decision. */
+/**
+ * The sink makes a sampling decision for the first run in a trace. All nested runs follow this decision. In an
+ * OpenTelemetry trace, the decision is based on OpenTelemetry's trace id, so that it is the same for all first runs.
+ */
 export function sample(
-  run: Pick<RunOptions, 'name' | 'runType' | 'id' | 'project' | 'projectId'>,
+  run: Pick<RunOptions, 'name' | 'runType' | 'id' | 'project' | 'projectId' | 'root'>,
   parent: RunContext | undefined,
-  sink: RunSink | undefined,
+  sink: Pick<RunSink, 'capture'> | undefined,
+  otelTraceId?: string,
 ): SamplingResult {
   if (parent?.sampled === false) return LEFT_OUT;
   const isSampled = sink?.capture.sampling;
   if (sink === undefined || isSampled === undefined || parent?.id !== undefined) return KEPT;
-  const traceId = run.id?.toLowerCase() ?? newRunId(clock.nowUs());
+  const isAlone = run.root === true || sink.capture.otelSampling === false;
+  const id = otelTraceId ?? (isAlone ? undefined : spanTraceId());
+  const traceId = id ?? run.id?.toLowerCase() ?? newRunId(clock.nowUs());
   const { name, runType = 'chain' } = run;
   const project = projectText(projectIn(run) ?? sink.capture.project);
-  return { isKept: isSampled({ traceId, name, runType, project }), id: traceId };
+  return { isKept: isSampled({ traceId, name, runType, project }), id: id === undefined ? traceId : undefined };
 }
 
 export function samplingDecision(rate: number, sampler: Sampler | undefined): SamplingDecision | undefined {

@@ -20,6 +20,8 @@ export interface CapturePolicy {
   readonly attachmentBytes: number;
   /** Decides which traces are recorded. Undefined if every trace is recorded. */
   readonly sampling: SamplingDecision | undefined;
+  /** If false, runs ignore the sampling decisions of OpenTelemetry. */
+  readonly otelSampling?: boolean;
   /** Time without a read after which a stream is treated as abandoned, in milliseconds. */
   readonly streamIdleMs: number;
   readonly hooks?: RunHooks | undefined;
@@ -29,6 +31,7 @@ export interface CapturePolicy {
 
 /** Describes a trace before its first run starts. Passed to samplers. */
 export interface TraceStart {
+  /** OpenTelemetry's trace id if the trace starts with a span or inside a span, otherwise the id of the first run. */
   readonly traceId: string;
   readonly name: string;
   readonly runType: string;

@@ -11,7 +11,7 @@ import type { RunSink } from './sink.ts';
  * `using` block ends.
  */
 export function startRun(options: RunOptions): Run {
-  return startRunBelow('startRun', options, currentContext());
+  return startRunBelow('startRun', options, currentContext);
 }
 
 /**

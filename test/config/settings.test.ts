@@ -90,6 +90,10 @@ describe('an option overrides RUNSPAN_…, which overrides LANGSMITH_…, which 
     [{}, { RUNSPAN_PROJECT: '' }, project('default')],
     [{}, { RUNSPAN_ENDPOINT: 'http://127.0.0.1:1' }, { endpoint: new URL(ENDPOINT) }],
     [{ endpoint: undefined }, { RUNSPAN_ENDPOINT: 'http://127.0.0.1:1' }, { endpoint: new URL('http://127.0.0.1:1') }],
+    [{}, {}, { capture: { otelSampling: true } }],
+    [{ otelSampling: false }, {}, { capture: { otelSampling: false } }],
+    [{}, { RUNSPAN_OTEL_SAMPLING: 'false' }, { capture: { otelSampling: false } }],
+    [{ otelSampling: true }, { RUNSPAN_OTEL_SAMPLING: 'false' }, { capture: { otelSampling: true } }],
     [{}, { RUNSPAN_HIDE_INPUTS: 'true' }, { capture: { hideInputs: true, hideOutputs: false } }],
     [
       {},

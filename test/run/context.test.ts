@@ -31,7 +31,11 @@ function makeContext(id: string, span?: object): RunContext {
 /** Registers a span source until the test has finished. `active` is the active span. */
 function withSpans(contexts: Map<object, RunContext> = new Map()) {
   const spans = { active: undefined as object | undefined };
-  setSpanSource({ activeSpan: () => spans.active, contextOf: (span) => contexts.get(span) });
+  setSpanSource({
+    activeSpan: () => spans.active,
+    traceOf: () => undefined,
+    contextOf: (span) => contexts.get(span),
+  });
   onTestFinished(() => setSpanSource(undefined));
   return spans;
 }

@@ -42,7 +42,7 @@ describe('startRun', () => {
   test('starts below the active span if that became a run', () => {
     installedSink();
     const above = startRun({ name: 'span' }).context;
-    setSpanSource({ activeSpan: () => above, contextOf: () => above });
+    setSpanSource({ activeSpan: () => above, traceOf: () => undefined, contextOf: () => above });
     onTestFinished(() => setSpanSource(undefined));
     expect(startRun({ name: 'below' }).parentRunId).toBe(above.id);
   });
@@ -53,7 +53,7 @@ describe('startRun', () => {
       ...startRun({ name: 'span', exporter: sink }).context,
       owner: { packageCopy: PACKAGE_COPY, sink, modelCall: undefined },
     };
-    setSpanSource({ activeSpan: () => above, contextOf: () => above });
+    setSpanSource({ activeSpan: () => above, traceOf: () => undefined, contextOf: () => above });
     onTestFinished(() => setSpanSource(undefined));
     startRun({ name: 'below' });
     expect(sink.started.map(({ name }) => name)).toEqual(['span', 'below']);

@@ -22,6 +22,7 @@ const SETTINGS: Readonly<Partial<Record<SettingName, readonly [kind: Kind, other
   projectId: ['text', 'none'],
   tracing: ['word', 'true'],
   sampleRate: ['word', '1'],
+  otelSampling: ['word', 'true'],
   hideInputs: ['word', 'false'],
   hideOutputs: ['word', 'false'],
   allowInsecure: ['word', 'false'],

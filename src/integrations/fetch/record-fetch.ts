@@ -168,7 +168,7 @@ function beginCall({ input, init, body, startTime, around, sink }: FetchRequest)
   if (recorded === undefined && state.filter?.(header, runType, model) === false) return undefined;
   const completion = recorded?.completion;
   const options = { name, runType, inputs, ...(startTime && { startTime }) };
-  const start = prepareRun(OPERATION, options, around, completion);
+  const start = prepareRun(OPERATION, options, () => around, completion);
   const run = new Run(start.options, start.parent, start.sink, start.inputs, start.sampling, completion);
   const metadata = description?.metadata ?? { ls_provider: provider };
   const signal = requestSignal(input, init);

@@ -46,7 +46,7 @@ export class StepRecorder {
   start(step: StepStart): void {
     guard(OPERATION, () => {
       const { exporter, ...common } = this.#options;
-      const parent = insideStep(currentContext(), runOfStep(step.parentId, exporter)?.context);
+      const parent = insideStep(currentContext(exporter), runOfStep(step.parentId, exporter)?.context);
       const sink = exporter ?? sinkOf(parent);
       if (sink === undefined || isRecorded(step.id, sink)) return;
       const { id, runType, tags, metadata, extra } = step;

@@ -2,9 +2,18 @@
  * The registries of all span processors in this process. The code in `run/` uses them to find the active span and its
  * run.
  */
-import { type Context, context, type Span, trace } from '@opentelemetry/api';
+import { type Context, context, isSpanContextValid, type Span, trace } from '@opentelemetry/api';
 import { parsedJson } from '../../payload/fields.ts';
-import { enteredContext, type RunContext, type SpanSource, setSpanSource } from '../../run/context.ts';
+import { SUPPRESS_TRACING } from '../../platform/suppress-tracing.ts';
+import {
+  enteredContext,
+  type RunContext,
+  SAMPLED,
+  type SpanSource,
+  SUPPRESSED,
+  sampledBy,
+  setSpanSource,
+} from '../../run/context.ts';
 import { isSameCall, requestKey } from '../../run/same-call.ts';
 import { currentSink, type RunSink } from '../../run/sink.ts';
 import { ExtractedRun, extractedFor } from './extracted-run.ts';
@@ -22,7 +31,16 @@ const detached: SpanRegistry[] = [];
 const DETACHED_MAX = 8;
 
 const source: SpanSource = {
-  activeSpan: () => trace.getActiveSpan() ?? extractedFor(context.active(), undefined),
+  activeSpan: () => {
+    const active = context.active();
+    if (active.getValue(SUPPRESS_TRACING) === true) return SUPPRESSED;
+    return trace.getSpan(active) ?? extractedFor(active, undefined);
+  },
+  traceOf: (span) => {
+    const ids = span instanceof ExtractedRun ? undefined : (span as Partial<Span>).spanContext?.();
+    // Checking the ids is slow. Only spans that are not sampled have invalid ids.
+    return ids !== undefined && ((ids.traceFlags & SAMPLED) !== 0 || isSpanContextValid(ids)) ? ids : undefined;
+  },
   contextOf: (span) => contextOf(span as Span | ExtractedRun, context.active()),
   replace: (span, run) => {
     for (const registry of registries) registry.replace(span as Span, run);
@@ -46,6 +64,11 @@ const source: SpanSource = {
 /** Adds a registry. Runs that start inside its spans become children of the spans' runs. */
 export function attach(registry: SpanRegistry): void {
   registries = [...registries, registry];
+  observeActiveSpan();
+}
+
+/** Makes runs follow the sampling decision of the active span. */
+export function observeActiveSpan(): void {
   setSpanSource(source);
 }
 
@@ -91,7 +114,7 @@ export function runAbove(given: Context): RunContext | undefined {
   const entered = enteredContext();
   const span = trace.getSpan(given) ?? extractedFor(given, undefined);
   if (span === undefined || span === entered?.span) return entered;
-  return contextOf(span, given) ?? entered;
+  return sampledBy(span, contextOf(span, given) ?? entered);
 }
 
 function contextOf(span: Span | ExtractedRun, within: Context): RunContext | undefined {

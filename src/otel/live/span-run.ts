@@ -60,7 +60,7 @@ export function startSpanRun(span: SpanLike, start: SpanStart): SpanEntry {
   if (parent?.sampled !== false && sink.capture.sampling === undefined) return new SpanRun(span, start);
   const named = typeof project === 'string' ? { project } : project && { projectId: project.id };
   const options = { name: safeText(span.name), id: runIdOf(startUsOf(span), ids), ...named };
-  const verdict = sample(options, parent, sink);
+  const verdict = sample(options, parent, sink, ids.traceId);
   if (verdict.isKept) return new SpanRun(span, start);
   return new SkippedSpan(ids, new Run(options, parent, sink, undefined, verdict).context);
 }

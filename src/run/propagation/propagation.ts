@@ -1,3 +1,4 @@
+import { clock } from '../../base/clock.ts';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../../base/guard.ts';
 import { shareInstances } from '../../base/shared.ts';
@@ -6,10 +7,11 @@ import { types } from '../../platform/node.ts';
 import { currentContext, inheritedFrom, type RunContext, remoteContext, sinkOf } from '../context.ts';
 import { type Project, projectText } from '../encoded-run.ts';
 import { withMetadata, withTags } from '../fields.ts';
+import { newRunId } from '../ids.ts';
 import { Run } from '../run.ts';
 import { usableOptions } from '../run-options.ts';
-import type { RunSink } from '../sink.ts';
-import { parseDottedOrder } from '../time.ts';
+import { noopSink, type RunSink } from '../sink.ts';
+import { dottedOrder, parseDottedOrder } from '../time.ts';
 
 /** Maximum length of the `dotted_order` in a header, in characters. Leaves room for about 137 ancestors. */
 const ORDER_MAX = 8_192;
@@ -182,7 +184,10 @@ export function toHeaders(run?: Run, headers?: HeadersLike): Record<string, stri
 }
 
 export function orderToSend(place: string, context: RunContext | undefined, charactersMax: number): string | undefined {
-  const order = context?.dottedOrder;
+  // A trace that OpenTelemetry has left out may have no run yet. The ids of a new run carry the decision.
+  const isLeftOut = context?.sampled === false && context.exporter !== noopSink;
+  const startUs = clock.nowUs();
+  const order = context?.dottedOrder ?? (isLeftOut ? dottedOrder(undefined, startUs, newRunId(startUs)) : undefined);
   if (order === undefined || order.length <= charactersMax) return order;
   diagnostics.warnOnce(place, `${place}: a run is nested too deeply for a header; no header is added`);
   return undefined;

@@ -1,0 +1,331 @@
+import { type Context, context, INVALID_SPAN_CONTEXT, ROOT_CONTEXT, type Span, trace } from '@opentelemetry/api';
+import { suppressTracing, W3CTraceContextPropagator } from '@opentelemetry/core';
+import {
+  AlwaysOffSampler,
+  BasicTracerProvider,
+  ParentBasedSampler,
+  type Sampler,
+  TraceIdRatioBasedSampler,
+} from '@opentelemetry/sdk-trace-base';
+import fc from 'fast-check';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { fromHeaders, startRun, toHeaders, traceable, traced, traceMethods, withContext, withRun } from '#src/index.ts';
+import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
+import { RunspanCallbackHandler } from '#src/langchain.ts';
+import { RunPropagator, RunSpanProcessor } from '#src/otel.ts';
+import { overrideSink } from '#src/run/sink.ts';
+import { recordRuns } from '#src/testing.ts';
+import { below, inSpan, nest, notingSink, runNamed, setUp, soon, tree } from './set-up.ts';
+
+const parentBased = (root: Sampler): Sampler => new ParentBasedSampler({ root });
+const off = () => setUp({ sampler: new AlwaysOffSampler() });
+
+/** Sets up a provider that samples only root spans with these names. */
+const samplingOnly = (...names: string[]) =>
+  setUp({
+    sampler: parentBased({ shouldSample: (_context, _traceId, name) => ({ decision: names.includes(name) ? 2 : 0 }) }),
+  });
+
+/** Sets up a provider that samples nothing, and a sink that notes its calls. */
+function noted(capture: Parameters<typeof notingSink>[0] = {}) {
+  const { tracer } = off();
+  const { sink, asked, runs } = notingSink(capture);
+  onTestFinished(overrideSink(sink));
+  return { tracer, sink, asked, runs };
+}
+
+/** Returns the context of a request with these trace flags, as the W3C propagator extracts it. */
+function remote(flags: '00' | '01'): Context {
+  const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-${flags}`;
+  const getter = { get: () => traceparent, keys: () => ['traceparent'] };
+  return new W3CTraceContextPropagator().extract(ROOT_CONTEXT, {}, getter);
+}
+
+const work = traceable(() => 'done', { name: 'work' });
+
+class Service {
+  @traced()
+  decorated() {
+    return 'done';
+  }
+
+  patched() {
+    return 'done';
+  }
+}
+traceMethods(Service, ['patched']);
+
+async function modelCall() {
+  const { fetch } = globalThis;
+  globalThis.fetch = async () => Response.json({ model: 'm', choices: [] });
+  const stop = recordFetch();
+  const body = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }] });
+  const response = await globalThis.fetch('https://api.openai.com/v1/chat/completions', { method: 'POST', body });
+  await response.text();
+  stop();
+  globalThis.fetch = fetch;
+}
+
+function langchainStep() {
+  const handler = new RunspanCallbackHandler();
+  const id = '0195c0de-0000-4000-8000-000000000000';
+  handler.handleChainStart({ lc: 1, type: 'not_implemented', id: ['Chain'] }, { input: 'x' }, id);
+  handler.handleChainEnd({ output: 'y' }, id);
+}
+
+describe('below a span that OpenTelemetry does not sample', () => {
+  test.each<[string, () => unknown]>([
+    ['a traced function', () => work()],
+    ['an asynchronous function', () => traceable(soon)()],
+    ['a generator', () => [...traceable(function* () {})()]],
+    ['a run', () => startRun({ name: 'run' }).end()],
+    ['a decorated method', () => new Service().decorated()],
+    ['a method of `traceMethods`', () => new Service().patched()],
+    ['a model call by `fetch`', modelCall],
+    ['a LangChain step', langchainStep],
+    ['a run with `withContext`', () => withContext({ userId: 'ada' }, () => work())],
+  ])('%s is left out and counted', async (_, fn) => {
+    const { tracer, asked } = noted();
+    await fn();
+    expect(asked.at(-1)).toMatch(/^end /);
+    asked.length = 0;
+    await inSpan(tracer, 'span', fn);
+    expect(asked).toEqual(['skip']);
+  });
+
+  test('a whole tree of functions is left out, and each call is counted', async () => {
+    const { tracer, asked } = noted();
+    await nest(tracer, 'span > run 1 > run 2 > run 3');
+    expect(asked).toEqual(['skip', 'skip', 'skip']);
+  });
+
+  test('a function is left out even inside a recorded function', async () => {
+    const { tracer, recorder } = off();
+    await nest(tracer, 'run > span > run below');
+    expect(tree(recorder)).toEqual(['run']);
+  });
+
+  test('the current run records nothing, even inside a recorded function', async () => {
+    const { tracer, recorder } = off();
+    const { currentRun } = await import('#src/index.ts');
+    const fn = traceable(() => currentRun()?.set({ metadata: { written: true } }), { name: 'inner' });
+    await traceable(() => inSpan(tracer, 'span', fn), { name: 'outer' })();
+    expect(runNamed(recorder, 'outer').extra?.metadata).toBeUndefined();
+  });
+
+  test('a function with its own exporter is left out', async () => {
+    const { tracer } = off();
+    const { sink, asked } = notingSink();
+    await inSpan(tracer, 'span', () => traceable(() => 1, { exporter: sink })());
+    await inSpan(tracer, 'span', () => startRun({ name: 'run', exporter: sink }).end());
+    expect(asked).toEqual(['skip', 'skip']);
+  });
+
+  test('a function is left out if the span is recorded without the sampled flag', async () => {
+    const { tracer, recorder } = setUp({ sampler: { shouldSample: () => ({ decision: 1 }) } });
+    await nest(tracer, 'span > run');
+    expect(recorder.runs).toEqual([]);
+  });
+
+  test.each([
+    ['00', []],
+    ['01', ['work']],
+  ] as const)('a remote span with the flags %s decides', (flags, names) => {
+    const { recorder } = setUp();
+    context.with(remote(flags), work);
+    expect(tree(recorder)).toEqual(names);
+  });
+
+  test('the headers carry the decision, with and without a run', async () => {
+    const { tracer } = off();
+    const written: Record<string, string>[] = [];
+    await inSpan(tracer, 'span', () => {
+      written.push(toHeaders());
+      traceable(() => written.push(toHeaders()))();
+      const carrier = {};
+      new RunPropagator().inject(context.active(), carrier, {
+        set: (target, key, value) => Reflect.set(target as object, key, value),
+      });
+      written.push(carrier);
+    });
+    expect(written).toHaveLength(3);
+    for (const headers of written) {
+      expect(headers.baggage).toMatch(/\brunspan-sampled=false\b/);
+      expect(fromHeaders(headers)?.traceId).toBe(fromHeaders(headers)?.id);
+      const { sink, asked } = notingSink();
+      const stop = overrideSink(sink);
+      withRun(fromHeaders(headers), work);
+      stop();
+      expect(asked).toEqual(['skip']);
+    }
+  });
+
+  test('there are no headers while tracing is off', async () => {
+    const { tracer, recorder } = off();
+    recorder.stop();
+    expect(await inSpan(tracer, 'span', () => toHeaders())).toEqual({});
+  });
+
+  test.each(['span', 'run'])('a %s with `root` makes its own decision, also for what is below it', async (kind) => {
+    const { tracer, recorder } = samplingOnly('root');
+    const rootFunction = traceable(() => work(), { name: 'root', root: true });
+    const rootSpan = () =>
+      tracer.startActiveSpan('root', { root: true }, (span) => {
+        work();
+        span.end();
+      });
+    await inSpan(tracer, 'span', kind === 'run' ? rootFunction : rootSpan);
+    expect(tree(recorder)).toEqual(['root', '  work']);
+  });
+
+  test('a run of `withRun` keeps its own decision', async () => {
+    const { tracer, recorder } = off();
+    const run = startRun({ name: 'run' });
+    await inSpan(tracer, 'span', () => withRun(run, work));
+    expect(tree(recorder)).toEqual(['run', '  work']);
+  });
+});
+
+describe('OpenTelemetry decides nothing', () => {
+  test('if a span has no valid trace', () => {
+    const { recorder } = off();
+    context.with(below(trace.wrapSpanContext(INVALID_SPAN_CONTEXT)), work);
+    trace.getTracer('no provider').startActiveSpan('span', work);
+    expect(tree(recorder)).toEqual(['work', 'work']);
+  });
+
+  test('if `otelSampling` is false', async () => {
+    const { tracer, asked } = noted({ otelSampling: false });
+    await nest(tracer, 'span > run 1 > run 2');
+    expect(asked).toEqual(['start run 1', 'start run 2', 'end run 2', 'end run 1']);
+  });
+
+  test('if `otelSampling` is false for the exporter of a run', async () => {
+    const { tracer, recorder } = off();
+    const { sink, asked } = notingSink({ otelSampling: false });
+    await inSpan(tracer, 'span', () => traceable(() => work(), { name: 'own', exporter: sink })());
+    await inSpan(tracer, 'span', () => startRun({ name: 'run', exporter: sink }).end());
+    expect(asked).toEqual(['start own', 'start work', 'end work', 'end own', 'start run', 'end run']);
+    expect(recorder.runs).toEqual([]);
+  });
+
+  test('about a span that is sampled but filtered', async () => {
+    const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor({ shouldExport: () => false })] });
+    await nest(tracer, 'span > run');
+    expect(tree(recorder)).toEqual(['run']);
+  });
+});
+
+describe('a generator', () => {
+  const leaves = traceable(
+    function* () {
+      yield work();
+      yield work();
+    },
+    { name: 'leaves' },
+  );
+
+  test.each([
+    ['sampled', 'unsampled', ['sampled', '  leaves', '    work', '    work']],
+    ['unsampled', 'sampled', ['sampled']],
+  ])('keeps the decision of the %s span in which it was called', async (called, read, expected) => {
+    const { tracer, recorder } = samplingOnly('sampled');
+    const steps = await inSpan(tracer, called, () => leaves());
+    await inSpan(tracer, read, () => [...steps]);
+    expect(tree(recorder)).toEqual(expected);
+  });
+});
+
+describe('while OpenTelemetry suppresses tracing', () => {
+  const suppressed = (fn: () => unknown) => context.with(suppressTracing(context.active()), fn);
+
+  test.each<[string, () => unknown]>([
+    ['a function', () => work()],
+    ['a function with `root`', () => traceable(() => 1, { root: true })()],
+    ['a run', () => startRun({ name: 'run' }).end()],
+    ['a function below a run of `withRun`', () => withRun(startRun({ name: 'run' }), work)],
+  ])('%s is not recorded', async (_, fn) => {
+    const { tracer, recorder } = setUp();
+    suppressed(fn);
+    await inSpan(tracer, 'span', () => suppressed(fn));
+    await traceable(() => suppressed(fn), { name: 'outer' })();
+    expect(tree(recorder)).toEqual(['outer', 'span']);
+  });
+
+  test('a function with its own exporter is not recorded, even with `root`', () => {
+    setUp();
+    const { sink, asked } = notingSink();
+    suppressed(() => traceable(() => 1, { exporter: sink, root: true })());
+    suppressed(() => traceable(() => 1, { exporter: sink })());
+    expect(asked.filter((call) => call !== 'skip')).toEqual([]);
+  });
+
+  test('there are no headers', () => {
+    setUp();
+    expect(traceable(() => suppressed(() => toHeaders()))()).toEqual({});
+  });
+});
+
+describe('our own sampling', () => {
+  test('applies after the sampling of OpenTelemetry', async () => {
+    const { tracer } = samplingOnly('sampled');
+    const { sink, asked } = notingSink({ sampling: () => false });
+    onTestFinished(overrideSink(sink));
+    await nest(tracer, 'sampled > run');
+    expect(asked).toEqual(['skip', 'skip']);
+  });
+
+  test('makes one decision for all runs in an OpenTelemetry trace, based on its trace id', async () => {
+    const traceIds: string[] = [];
+    const { sink } = notingSink({ sampling: ({ traceId }) => traceIds.push(traceId) > 0 });
+    onTestFinished(overrideSink(sink));
+    const { tracer } = setUp({ processors: [new RunSpanProcessor({ shouldExport: () => false })] });
+    const stop = overrideSink(sink);
+    const traceId = await inSpan(tracer, 'filtered', (span) => {
+      work();
+      startRun({ name: 'run' }).end();
+      return span.spanContext().traceId;
+    });
+    stop();
+    expect(traceIds).toEqual([traceId, traceId]);
+  });
+});
+
+interface Node {
+  readonly isSpan: boolean;
+  readonly children: readonly Node[];
+}
+
+const { forest } = fc.letrec<{ forest: Node[]; node: Node }>((tie) => ({
+  node: fc.record({ isSpan: fc.boolean(), children: fc.oneof({ depthSize: 'small' }, fc.constant([]), tie('forest')) }),
+  forest: fc.array(tie('node'), { maxLength: 4 }),
+}));
+
+test('exactly the runs are recorded whose first span OpenTelemetry samples', async () => {
+  setUp({ processors: [] });
+  await fc.assert(
+    fc.asyncProperty(forest, fc.double({ min: 0, max: 1, noNaN: true }), async (trees, ratio) => {
+      const recorder = recordRuns();
+      const processor = new RunSpanProcessor();
+      const sampler = parentBased(new TraceIdRatioBasedSampler(ratio));
+      const tracer = new BasicTracerProvider({ spanProcessors: [processor], sampler }).getTracer('test');
+      const expected: string[] = [];
+      let count = 0;
+      const visit = async ({ isSpan, children }: Node, decision: boolean | undefined): Promise<void> => {
+        const name = `${isSpan ? 'span' : 'run'} ${count++}`;
+        const inside = async (span?: Span) => {
+          const isKept = decision ?? (span && span.spanContext().traceFlags === 1);
+          if (isKept !== false) expected.push(name);
+          await soon();
+          await Promise.all(children.map((child) => visit(child, isKept)));
+        };
+        await (isSpan ? inSpan(tracer, name, inside) : traceable(() => inside(), { name })());
+      };
+      await Promise.all(trees.map((one) => visit(one, undefined)));
+      await processor.shutdown();
+      recorder.stop();
+      expect(recorder.runs.map(({ name }) => name).toSorted()).toEqual(expected.toSorted());
+    }),
+    { numRuns: 50 },
+  );
+});
