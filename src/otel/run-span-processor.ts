@@ -7,7 +7,7 @@ import { contextOfRoot, enteredContext, innermostContext, type RunContext, SAMPL
 import type { Project } from '../run/encoded-run.ts';
 import { commonChecks, type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
-import { attach, detach, isRecorded, recordedRun } from './live/active-spans.ts';
+import { attach, detach, isRecorded, isRoot, recordedRun } from './live/active-spans.ts';
 import { extractedFor } from './live/extracted-run.ts';
 import { FlushTime, resourcesSettled } from './live/flushing.ts';
 import { isCallUnknown, recordOfSpan } from './live/span-call.ts';
@@ -171,8 +171,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
       // If several processors have recorded the parent span, each processor uses its own run as the parent.
       const known = this.#spans.find(parentSpan);
       if (known !== undefined) return known.context;
-    } else if (trace.getActiveSpan() !== undefined) {
-      // With `root: true`, a span starts a new trace even inside another span.
+    } else if (isRoot(parentContext)) {
       return contextOfRoot(entered);
     }
     const extracted = extractedFor(parentContext, parentSpan);

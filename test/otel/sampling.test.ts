@@ -1,4 +1,12 @@
-import { type Context, context, INVALID_SPAN_CONTEXT, ROOT_CONTEXT, type Span, trace } from '@opentelemetry/api';
+import {
+  type Context,
+  context,
+  INVALID_SPAN_CONTEXT,
+  ROOT_CONTEXT,
+  type Span,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
 import { suppressTracing, W3CTraceContextPropagator } from '@opentelemetry/core';
 import {
   AlwaysOffSampler,
@@ -328,4 +336,36 @@ test('exactly the runs are recorded whose first span OpenTelemetry samples', asy
     }),
     { numRuns: 50 },
   );
+});
+
+describe('a span with `root`', () => {
+  const startRoot = (tracer: Tracer) => tracer.startSpan('root', { root: true }).end();
+
+  test.each([
+    ['a function', 'run', ['root', 'run']],
+    ['a function in a span', 'span > run', ['root', 'span', '  run']],
+    ['a span in a function', 'run > span', ['root', 'run', '  span']],
+  ])('starts a trace inside %s', async (_, path, expected) => {
+    const { tracer, recorder } = setUp();
+    await nest(tracer, path, () => startRoot(tracer));
+    expect(tree(recorder)).toEqual(expected);
+  });
+
+  test('starts a trace in a context with values, and without a context manager', async () => {
+    const { tracer, recorder } = setUp();
+    const active = context.active().setValue(Symbol('key'), 'value');
+    await context.with(active, () => nest(tracer, 'run 1', () => startRoot(tracer)));
+    context.disable();
+    await nest(tracer, 'run 2', () => startRoot(tracer));
+    expect(tree(recorder)).toEqual(['root', 'root', 'run 1', 'run 2']);
+  });
+
+  test('is not any span with an explicit context', async () => {
+    const { tracer, recorder } = setUp();
+    await nest(tracer, 'run', () => {
+      tracer.startSpan('a', {}, ROOT_CONTEXT).end();
+      tracer.startSpan('b', {}, context.active().setValue(Symbol('key'), 'value')).end();
+    });
+    expect(tree(recorder)).toEqual(['run', '  a', '  b']);
+  });
 });

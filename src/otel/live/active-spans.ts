@@ -117,6 +117,23 @@ export function runAbove(given: Context): RunContext | undefined {
   return sampledBy(span, contextOf(span, given) ?? entered);
 }
 
+/**
+ * Returns whether a span with this parent context was started with `root: true`. For such a span, the SDK copies the
+ * active context and removes the active span from the copy.
+ */
+export function isRoot(given: Context): boolean {
+  const active = context.active();
+  if (trace.getSpan(given) !== undefined) return false;
+  return trace.getSpan(active) !== undefined || (given !== active && isCopy(given, active));
+}
+
+/** OpenTelemetry's API can compare contexts only by key. All releases of the API keep the values in this property. */
+function isCopy(one: Context, other: Context): boolean {
+  const [values, others] = [one, other].map((given) => Reflect.get(given, '_currentContext') as unknown);
+  if (!(values instanceof Map && others instanceof Map) || values.size !== others.size) return false;
+  return [...values].every(([key, value]) => others.get(key) === value);
+}
+
 function contextOf(span: Span | ExtractedRun, within: Context): RunContext | undefined {
   if (span instanceof ExtractedRun) return remoteContextOf(span);
   for (const registry of registries) {
