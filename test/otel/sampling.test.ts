@@ -11,8 +11,10 @@ import { suppressTracing, W3CTraceContextPropagator } from '@opentelemetry/core'
 import {
   AlwaysOffSampler,
   BasicTracerProvider,
+  type IdGenerator,
   ParentBasedSampler,
   type Sampler,
+  type SpanProcessor,
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-base';
 import fc from 'fast-check';
@@ -20,7 +22,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { fromHeaders, startRun, toHeaders, traceable, traced, traceMethods, withContext, withRun } from '#src/index.ts';
 import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { RunspanCallbackHandler } from '#src/langchain.ts';
-import { RunPropagator, RunSpanProcessor } from '#src/otel.ts';
+import { RunPropagator, RunSampler, RunSpanProcessor } from '#src/otel.ts';
+import { samplingDecision } from '#src/run/sampling.ts';
 import { overrideSink } from '#src/run/sink.ts';
 import { recordRuns } from '#src/testing.ts';
 import { below, inSpan, nest, notingSink, runNamed, setUp, soon, tree } from './set-up.ts';
@@ -336,6 +339,99 @@ test('exactly the runs are recorded whose first span OpenTelemetry samples', asy
     }),
     { numRuns: 50 },
   );
+});
+
+describe('RunSampler', () => {
+  /** Sets up a provider with this sampler, whose spans have these trace ids. Another processor notes their names. */
+  function withSampler(sampler: RunSampler, traceIds: string[] = []) {
+    const seen: string[] = [];
+    const other: SpanProcessor = {
+      onStart: ({ name }) => void seen.push(name),
+      onEnd() {},
+      forceFlush: async () => {},
+      shutdown: async () => {},
+    };
+    let count = 0;
+    const idGenerator: IdGenerator = {
+      generateTraceId: () => traceIds.shift() ?? String(++count).padStart(32, '0'),
+      generateSpanId: () => String(++count).padStart(16, '0'),
+    };
+    const processor = new RunSpanProcessor();
+    const { recorder } = setUp({ processors: [] });
+    const provider = new BasicTracerProvider({ sampler, spanProcessors: [processor, other], idGenerator });
+    onTestFinished(() => provider.shutdown());
+    return { tracer: provider.getTracer('test'), seen, recorder };
+  }
+
+  /** Installs a sink with this sampling until the test has finished, and returns the names of its runs. */
+  function sampledBy(...given: Parameters<typeof samplingDecision>) {
+    const { sink, runs } = notingSink({ sampling: samplingDecision(...given) });
+    onTestFinished(overrideSink(sink));
+    return () => [...new Set(runs.map(({ name }) => name))];
+  }
+
+  const ids = Array.from({ length: 1_000 }, (_, index) => (index + 1).toString(16).padStart(32, '0'));
+
+  test.each<[string, () => RunSampler, number]>([
+    ['the configured rate', () => new RunSampler(), 0.3],
+    ['its own rate', () => new RunSampler({ sampleRate: 0.3 }), 1],
+  ])('samples the same traces as our runs, with %s', async (_, create, configured) => {
+    const { tracer, seen } = withSampler(create(), [...ids]);
+    const names = sampledBy(configured, undefined);
+    const traces: string[] = [];
+    for (const id of ids) {
+      await inSpan(tracer, id, () => nest(tracer, `child ${id} > run ${id}`));
+      const isSampled = samplingDecision(0.3, undefined)?.({ traceId: id, name: '', runType: '', project: '' });
+      if (isSampled) traces.push(id, `child ${id}`, `run ${id}`);
+    }
+    expect(traces.length / 3).toBeGreaterThan(250);
+    expect(traces.length / 3).toBeLessThan(350);
+    expect(names()).toEqual(traces);
+    expect(seen).toEqual(traces.filter((name) => !name.startsWith('run')));
+  });
+
+  test('follows the sampled flag of a remote parent', () => {
+    const { tracer, seen } = withSampler(new RunSampler({ sampleRate: 0 }));
+    for (const flags of ['00', '01'] as const) tracer.startSpan(flags, {}, remote(flags)).end();
+    expect(seen).toEqual(['01']);
+  });
+
+  test('follows the decision for the run around a span, except with `root`', async () => {
+    const { tracer, seen } = withSampler(new RunSampler());
+    const names = sampledBy(1, ({ name }) => name === 'run kept' || name === 'root');
+    await nest(tracer, 'run kept > a');
+    await nest(tracer, 'run left out > b', () => tracer.startSpan('root', { root: true }).end());
+    await nest(tracer, 'run kept > c', () => tracer.startSpan('left out', { root: true }).end());
+    expect(seen).toEqual(['a', 'root', 'c']);
+    expect(names()).toEqual(['run kept', 'a', 'root', 'c']);
+  });
+
+  test('calls its own `sampler` with the trace id and the name of the span', () => {
+    const starts: unknown[] = [];
+    const sampler = new RunSampler({ sampleRate: 0, sampler: (start) => starts.push(start) === 1 || undefined });
+    const { tracer, seen } = withSampler(sampler, ['a'.repeat(32), 'b'.repeat(32)]);
+    tracer.startSpan('one').end();
+    tracer.startSpan('two').end();
+    expect(starts).toMatchObject([
+      { traceId: 'a'.repeat(32), name: 'one', runType: 'chain', project: 'default' },
+      { traceId: 'b'.repeat(32), name: 'two' },
+    ]);
+    expect(seen).toEqual(['one']);
+  });
+
+  test('switches functions off without a span processor', async () => {
+    const { recorder } = setUp({ processors: [] });
+    const tracer = new BasicTracerProvider({ sampler: new RunSampler({ sampleRate: 0 }) }).getTracer('test');
+    await nest(tracer, 'span > run');
+    expect(recorder.runs).toEqual([]);
+  });
+
+  test('samples every trace while tracing is off', () => {
+    const { tracer, seen, recorder } = withSampler(new RunSampler());
+    recorder.stop();
+    tracer.startSpan('span').end();
+    expect(seen).toEqual(['span']);
+  });
 });
 
 describe('a span with `root`', () => {
