@@ -202,6 +202,7 @@ export function recordedCall(
   if (owner?.sink === sink && owner.call !== undefined && isSameCall(owner.call, call)) {
     return { completion: owner.completion };
   }
+  if (parent?.sampled === false) return undefined;
   const completion = sources.spans?.callBeside?.(call, parent, sink, inputs);
   return completion && { completion };
 }
