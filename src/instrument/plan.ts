@@ -115,7 +115,10 @@ export class Plan implements StartOptions {
   source?: string;
   /** Integrations use `complete` instead of `outputs`. Receives the result of a call and ends the run. May throw. */
   complete?: (run: Run, value: unknown) => void;
-  /** Observes the result of an SDK method. Returns true if the callback will end the run itself. */
+  /**
+   * Observes the result of an SDK method, and the value that a returned promise resolves to. Returns true if the callback
+   * will end the run itself.
+   */
   follow?: (result: object, run: Run, plan: Plan) => boolean;
   #isIdUsed = false;
 

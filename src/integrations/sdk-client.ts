@@ -6,7 +6,7 @@ import { disguised, tracedBy } from '../instrument/traceable.ts';
 import { fieldsOf, isFields } from '../payload/fields.ts';
 import { sharedChecks, type ThreadOptions, usableOptions } from '../run/run-options.ts';
 import { preloadDelivery, type RunSink } from '../run/sink.ts';
-import { followStream } from './answer-stream.ts';
+import { endWithAnswer, followStream } from './answer-stream.ts';
 import { followApiPromise } from './api-promise.ts';
 import type { CallReader } from './call-reader.ts';
 import { warnUntraced } from './warn-untraced.ts';
@@ -115,9 +115,9 @@ function planOf(
       const description = call.describe(body, provider, requestOptions);
       return description && { ...description, span: helperSpanOf(requestOptions) };
     },
-    // The result is usually the SDK's promise. Other instrumentations, such as Traceloop's, may return an async
-    // iterable instead.
+    // The result is usually the SDK's promise. Other instrumentations may return a plain promise or an async iterable.
     follow: (result, run) => followApiPromise(result, run, call, requestIdHeader) || followStream(result, run, call),
+    complete: (run, answer) => endWithAnswer(run, () => call.read(answer)),
   };
 }
 

@@ -181,6 +181,34 @@ describe.each(sdks)('a call of %s', (_, sdk) => {
     ]);
   });
 
+  /** Returns a wrapped client. `replace` replaced the promises of the SDK before the client was wrapped. */
+  const makePatched = async (replace: (promise: Promise<unknown>) => unknown): Promise<Client> => {
+    const client = sdk.make(await localModel());
+    const resource = sdk.resource.reduce<Record<string, unknown>>((owner, key) => owner[key] as never, client as never);
+    const { create } = resource;
+    resource.create = (...args: unknown[]) => replace(Reflect.apply(create as () => Promise<unknown>, resource, args));
+    return sdk.wrap(client);
+  };
+
+  test('that other code has turned into a plain promise has the answer and its tokens', async () => {
+    const recorder = record();
+    const call = sdk.create(await makePatched((promise) => promise.then((answer) => answer)));
+    expect(Object.getPrototypeOf(call)).toBe(Promise.prototype);
+    await call;
+    expect(recorder.runs).toMatchObject([{ outputs: { usage_metadata: { output_tokens: 5 } } }]);
+  });
+
+  test('that other code has turned into another promise has its stream once, however often it is asked', async () => {
+    const recorder = record();
+    class Other extends Promise<unknown> {}
+    const call = sdk.stream(await makePatched((promise) => Other.resolve(promise)));
+    call.catch(() => {});
+    await chunksOf(await call);
+    expect(recorder.runs).toMatchObject([
+      { events: [{ name: 'new_token' }], extra: { metadata: { response_model: expect.any(String) } } },
+    ]);
+  });
+
   test('that is retried has the answer and the id of the last request', async () => {
     const recorder = record();
     const model = await localModel();

@@ -46,7 +46,7 @@ if (instrumentation === 'traceloop-0.22') {
 const options = { baseURL, apiKey: 'key', maxRetries: 0 };
 const messages = [{ role: 'user', content: 'Rain?' }];
 
-const deeds = { wrapOpenAI: () => openai(wrapOpenAI), handler };
+const deeds = { wrapOpenAI: () => openai(wrapOpenAI), streamedResponse, handler };
 
 const results = [];
 for (const wrapper of wrappers) {
@@ -82,6 +82,14 @@ async function openai(wrap) {
   answers.push(data.length);
   answers.push(await client.chat.completions.create({ model: 'broken', messages }).catch(({ status }) => status));
   return answers;
+}
+
+async function streamedResponse() {
+  const client = wrapOpenAI(new (require('openai').OpenAI)(options));
+  const events = [];
+  const stream = await client.responses.create({ model: 'small', input: 'Rain?', stream: true });
+  for await (const { type } of stream) events.push(type);
+  return events.at(-1);
 }
 
 async function handler() {

@@ -3,8 +3,9 @@
 // https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conventions.md and
 // https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { RunRecord } from '#src/run/record.ts';
+import { startLocalModel } from '../../examples/local-model/server.js';
 import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
 import { runNode } from '../support/program.ts';
 
@@ -26,9 +27,9 @@ interface Traced {
 }
 
 /** Runs the program with each wrapper. Returns its results, and one line per run. */
-async function traced(instrumentation: string, wrappers: readonly string[]): Promise<Traced[]> {
+async function traced(instrumentation: string, wrappers: readonly string[], url = server.url): Promise<Traced[]> {
   const environment = { TRACELOOP_TELEMETRY: 'false' };
-  const { code, stdout, stderr } = await runNode([program, instrumentation, server.url, ...wrappers], environment);
+  const { code, stdout, stderr } = await runNode([program, instrumentation, url, ...wrappers], environment);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const results = JSON.parse(stdout) as { result: unknown; seen: number; runs: RunRecord[] }[];
   return results.map(({ runs, ...rest }) => ({ ...rest, drawn: drawn(runs) }));
@@ -97,4 +98,15 @@ describe.each([
       );
     },
   );
+});
+
+test('otel, which returns plain promises of streamed responses, and wrapOpenAI record the tokens of one once', async () => {
+  const model = await startLocalModel();
+  onTestFinished(() => model.close());
+  const [streamed] = await traced('otel', ['streamedResponse'], `${model.url}/v1`);
+  expect(streamed).toEqual({
+    result: 'response.completed',
+    seen: 1,
+    drawn: ['answer chain', '  openai.responses llm 1', '    POST host/v1/responses chain'],
+  });
 });

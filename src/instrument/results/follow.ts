@@ -47,6 +47,7 @@ export function followPromise(promise: Promise<unknown>, run: Run, plan: Plan): 
 /** Ends a run when the function's returned promise, iterator or stream completes. */
 export class RunObserver extends StreamRecorder implements Settlement {
   readonly #plan: Plan;
+  #isFollowed = false;
 
   constructor(run: Run, plan: Plan) {
     super(run);
@@ -58,6 +59,10 @@ export class RunObserver extends StreamRecorder implements Settlement {
   }
 
   fulfilled(value: unknown): void {
+    if (this.#isFollowed) return;
+    const { follow: followValue } = this.#plan;
+    this.#isFollowed = isObjectOrFunction(value) && followValue?.(value, this.run, this.#plan) === true;
+    if (this.#isFollowed) return;
     const source = this.run.isOpen ? followedValue(this.#plan, value) : value;
     const follow = isObjectOrFunction(source) ? adapterFor(source) : undefined;
     if (follow === undefined) endWith(this.run, this.#plan, value);
