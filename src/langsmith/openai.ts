@@ -61,7 +61,8 @@ export function wrapOpenAI<Client extends OpenAIType>(
 }
 
 function methodsWith(name: string | undefined): Sdk['methods'] {
-  const { methods } = openaiSdk;
+  // LangSmith records only the model calls of `runTools`.
+  const { 'chat.completions.runTools': _, ...methods } = openaiSdk.methods;
   const method = (path: string, usualName: string, parameters?: Fields) => ({
     [path]: asLangSmith(methods[path] as CallReader, name ?? usualName, parameters),
   });

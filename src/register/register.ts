@@ -1,8 +1,11 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { setDefaultDurability } from '../config/options.ts';
+import { replaceMethod } from '../instrument/methods.ts';
 import { TRACED_MEMBERS, wrapAISDK } from '../integrations/ai-sdk/sdk.ts';
 import { type CallFilter, recordFetch } from '../integrations/fetch/record-fetch.ts';
 import { duplicateTracer } from '../integrations/langchain/tracer.ts';
+import { tracedOpenAILoop, tracedToolRunner } from '../integrations/tool-runners.ts';
+import { fieldsOf } from '../payload/fields.ts';
 import { runtime } from '../platform/node.ts';
 import { addStepSource } from '../run/context.ts';
 import { agents } from './agents.ts';
@@ -12,7 +15,6 @@ import { type Instrumentation, type ModulePatch, patchMissedBy, patchModule } fr
 import { opentelemetry } from './opentelemetry.ts';
 import { isPackageManager } from './package-manager.ts';
 import { startOnce } from './start.ts';
-import { anthropic, openai } from './tool-runners.ts';
 
 const AI_SDK: ModulePatch = {
   module: 'ai/dist/index',
@@ -21,13 +23,31 @@ const AI_SDK: ModulePatch = {
   patch: wrapAISDK,
 };
 
+const OPENAI_RUNNER: ModulePatch = {
+  module: 'openai/lib/AbstractChatCompletionRunner',
+  sentWith: { header: 'x-stainless-helper-method', value: /^runTools$/ },
+  patch({ AbstractChatCompletionRunner: Runner }) {
+    replaceMethod('runspan/register openai', prototypeOf(Runner), '_runTools', (method) => tracedOpenAILoop(method));
+  },
+};
+
+const ANTHROPIC_RUNNER: ModulePatch = {
+  module: '@anthropic-ai/sdk/resources/beta/messages/messages',
+  sentWith: { header: 'x-stainless-helper', value: /ToolRunner/ },
+  patch({ Messages }) {
+    replaceMethod('runspan/register anthropic', prototypeOf(Messages), 'toolRunner', (method) =>
+      tracedToolRunner(method),
+    );
+  },
+};
+
 const INSTRUMENTATIONS: readonly Instrumentation[] = [
   { name: 'fetch', start: () => recordFetch(isRecordedHere) },
   langchain,
   // Only the exports of `ai` are replaced, not the functions inside the package.
   { name: 'ai', start: () => patchModule(AI_SDK) },
-  openai,
-  anthropic,
+  { name: 'openai', start: () => patchModule(OPENAI_RUNNER) },
+  { name: 'anthropic', start: () => patchModule(ANTHROPIC_RUNNER) },
   agents,
   opentelemetry,
 ];
@@ -55,4 +75,8 @@ function isRecordedHere(...[header, runType, model]: Parameters<CallFilter>): bo
       `in Next.js with \`serverExternalPackages: ['${name}']\`.`,
   );
   return true;
+}
+
+function prototypeOf(type: unknown): object {
+  return fieldsOf(fieldsOf(type).prototype);
 }

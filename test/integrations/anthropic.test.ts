@@ -4,7 +4,7 @@ import { type Anthropic, BaseAnthropic } from '@anthropic-ai/sdk';
 import { Messages } from '@anthropic-ai/sdk/resources/messages';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, test } from 'vitest';
-import { wrapAnthropic } from '#src/integrations/anthropic/client.ts';
+import { unwrapAnthropic, wrapAnthropic } from '#src/integrations/anthropic/client.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { record } from '../instrument/recorder.ts';
 import { ask, localModel, makeClient, WEATHER_TOOL } from './anthropic-client.ts';
@@ -106,7 +106,6 @@ test.each<[string, (client: Anthropic) => unknown, Expected]>([
     stream: ({ messages }) => messages.stream(ask('a')).finalMessage(),
     'the beta resource': ({ beta }) => beta.messages.create(ask('a')),
     'the stream of the beta resource': ({ beta }) => beta.messages.stream(ask('a')).finalMessage(),
-    'a tool runner': ({ beta }) => beta.messages.toolRunner({ ...ask('a'), tools: [] }),
   }).map(([title, call]): [string, typeof call, Expected] => [`a call by ${title}`, call, { outputs: repeated }]),
 ])('%s is recorded', async (_, call, { metadata, ...expected }) => {
   const recorder = record();
@@ -154,26 +153,59 @@ test('a stream that is left within the input of a tool has the JSON text so far'
   expect(recorder.runs[0]?.outputs?.content).toMatchObject([{ type: 'text' }, { input: '{"city":"a' }]);
 });
 
-test('each turn of a streaming tool runner is a run, which is cancelled if the turn is aborted', async () => {
-  const recorder = record();
-  const { messages } = makeWrapped().beta;
-  const run = (name: string) =>
-    messages.toolRunner({
-      ...ask('a', { model: name }),
+describe('a tool runner', () => {
+  const tools = [{ ...WEATHER_TOOL, run: () => 'rain', parse: (input: unknown) => input }];
+  const said = [{ type: 'text', text: 'The tool said: rain' }];
+  const runners: Readonly<Record<string, (client: Anthropic) => PromiseLike<unknown>>> = {
+    'that is awaited': ({ beta }) => beta.messages.toolRunner({ ...ask('a'), tools }),
+    'that is streamed': async ({ beta }) => {
+      for await (const stream of beta.messages.toolRunner({ ...ask('a'), stream: true, tools })) await stream.done();
+    },
+  };
+
+  test.each(Object.entries(runners))('%s is a run with its turns and tools below it', async (_, call) => {
+    const recorder = record();
+    await call(makeWrapped());
+    const { runs } = recorder;
+    expect(runs).toMatchObject([
+      {
+        name: 'anthropic.toolRunner',
+        run_type: 'chain',
+        inputs: { model: 'small', messages: [{ role: 'user', content: 'a' }], tools: ['weather'] },
+        outputs: { messages: [{ role: 'assistant', content: said }] },
+      },
+      { outputs: { content: [{ text: 'I use weather.' }, { ...toolUse, input: { city: 'a', days: 1 } }] } },
+      { name: 'weather', run_type: 'tool', inputs: { city: 'a', days: 1 }, outputs: { outputs: 'rain' } },
+      { outputs: { content: said } },
+    ]);
+    expect(runs.map(({ parent_run_id }) => parent_run_id)).toEqual([undefined, ...Array(3).fill(runs[0]?.id)]);
+  });
+
+  test('that streams is cancelled with its turn if the turn is aborted', async () => {
+    const recorder = record();
+    const { messages } = makeWrapped().beta;
+    for await (const stream of messages.toolRunner({
+      ...ask('a', { model: 'hang-mid-stream' }),
       stream: true,
-      tools: [{ ...WEATHER_TOOL, run: () => 'rain', parse: (input: unknown) => input }],
-    });
-  for await (const stream of run('small')) await stream.done();
-  for await (const stream of run('hang-mid-stream')) {
-    stream.once('text', () => stream.abort());
-    await stream.done().catch(() => {});
-    break;
-  }
-  expect(recorder.runs.map(({ outputs, extra }) => [outputs?.content, extra?.metadata?.end_reason])).toMatchObject([
-    [[{ text: 'I use weather.' }, { ...toolUse, input: { city: 'a', days: 1 } }], undefined],
-    [[{ text: 'The tool said: rain' }], undefined],
-    [[{ text: 'I' }], 'cancelled'],
-  ]);
+      tools,
+    })) {
+      stream.once('text', () => stream.abort());
+      await stream.done().catch(() => {});
+      break;
+    }
+    expect(recorder.runs.map(({ outputs, extra }) => [outputs?.content, extra?.metadata?.end_reason])).toMatchObject([
+      [undefined, 'cancelled'],
+      [[{ text: 'I' }], 'cancelled'],
+    ]);
+  });
+
+  test('is the original one after the client is unwrapped', async () => {
+    const recorder = record();
+    const { beta } = unwrapAnthropic(makeWrapped());
+    await beta.messages.toolRunner({ ...ask('a'), tools });
+    expect(recorder.runs).toEqual([]);
+    expect(Object.hasOwn(beta.messages, 'toolRunner')).toBe(false);
+  });
 });
 
 test('a call that the SDK refuses has the error', () => {

@@ -97,17 +97,20 @@ describe.each(sdks)('a wrapped client of %s', (_, sdk) => {
     ]);
   });
 
-  test('is not traced if it is frozen, and one line is logged', async () => {
+  test('is not traced if it is frozen, and one line is logged for each method', async () => {
     const lines = logLines();
     const recorder = record();
     const client = sdk.make(await localModel());
     Object.freeze(resourceOf(client));
     await sdk.create(sdk.wrap(client));
     expect(recorder.runs).toEqual([]);
-    const method = [...sdk.resource, 'create'].join('.');
-    expect(lines).toEqual([
-      `warn: ${sdk.place}: expected \`${method}\` to be a method that can be replaced; the method is not traced.`,
-    ]);
+    const paths = sdk.methods.map((method) => [...sdk.resource, method].join('.'));
+    expect(lines).toEqual(
+      paths.map(
+        (path) =>
+          `warn: ${sdk.place}: expected \`${path}\` to be a method that can be replaced; the method is not traced.`,
+      ),
+    );
   });
 
   const untraced = ({ place, expected }: Sdk, got: string) =>

@@ -2,11 +2,11 @@
 // the question and counts words as tokens.
 import OpenAI, { AzureOpenAI } from 'openai';
 import { describe, expect, test } from 'vitest';
-import { wrapOpenAI } from '#src/integrations/openai/client.ts';
+import { unwrapOpenAI, wrapOpenAI } from '#src/integrations/openai/client.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { withContext } from '#src/run/start-run.ts';
 import { record } from '../instrument/recorder.ts';
-import { chunksOf, localModel, lookUp, onlyRun, tea, tracedClient, weather } from './local-openai.ts';
+import { bareClient, chunksOf, localModel, lookUp, onlyRun, tea, tracedClient, weather } from './local-openai.ts';
 
 const question = 'What is tea?';
 const answered = { role: 'assistant', content: 'You said: What is tea?', refusal: null };
@@ -323,15 +323,49 @@ test('a response in the background has no answer and is not recorded', async () 
   expect(recorder.runs).toEqual([]);
 });
 
-test('each turn of runTools is a run', async () => {
+const toolsOf = (look: (input: object) => unknown) => [
+  { ...lookUp, function: { ...lookUp.function, description: '', parse: JSON.parse, function: look } },
+];
+
+test.each([[false], [true]])('runTools is a run with its turns and tools below it, streamed: %s', async (stream) => {
   const { client, recorder } = await tracedClient();
-  const own = { description: '', parse: JSON.parse, function: () => 'a drink' };
-  const tools = [{ ...lookUp, function: { ...lookUp.function, ...own } }];
-  expect(await client.chat.completions.runTools({ ...ask, tools }).finalContent()).toBe('The tools say: a drink');
-  expect(recorder.runs).toMatchObject([
+  const tools = toolsOf(() => 'a drink');
+  const body = { ...ask, tools, stream: stream as false };
+  expect(await client.chat.completions.runTools(body).finalContent()).toBe('The tools say: a drink');
+  const { runs } = recorder;
+  const said = { role: 'assistant', content: 'The tools say: a drink' };
+  expect(runs).toMatchObject([
+    {
+      name: 'openai.runTools',
+      run_type: 'chain',
+      inputs: { ...ask, tools: ['look_up'] },
+      outputs: { messages: [said] },
+    },
     { outputs: { choices: [{ message: { tool_calls: [{ function: { name: 'look_up' } }] } }] } },
+    { name: 'look_up', run_type: 'tool', inputs: { query: question }, outputs: { outputs: 'a drink' } },
     { inputs: { messages: [...tea, { role: 'assistant' }, { role: 'tool', content: 'a drink' }] } },
   ]);
+  const [root] = runs;
+  expect(runs.map(({ parent_run_id }) => parent_run_id)).toEqual([undefined, ...Array(3).fill(root?.id)]);
+});
+
+test('runTools has the options of the client, and the original method after the client is unwrapped', async () => {
+  const recorder = record();
+  const client = wrapOpenAI(bareClient(await localModel()), { tags: ['a'], metadata: { team: 'b' }, threadId: 'c' });
+  const tools = toolsOf(() => 'a drink');
+  await client.chat.completions.runTools({ ...ask, tools }).done();
+  const metadata = { team: 'b', thread_id: 'c' };
+  expect(recorder.runs).toMatchObject([
+    { name: 'openai.runTools', tags: ['a'], extra: { metadata } },
+    { tags: ['a'], extra: { metadata } },
+    { name: 'look_up', extra: { metadata } },
+    { tags: ['a'], extra: { metadata } },
+  ]);
+  await unwrapOpenAI(client)
+    .chat.completions.runTools({ ...ask, tools })
+    .done();
+  expect(recorder.runs).toHaveLength(4);
+  expect(client.chat.completions.runTools).toBe(Object.getPrototypeOf(client.chat.completions).runTools);
 });
 
 describe('a streamed answer is recorded like the same answer at once:', () => {

@@ -44,6 +44,8 @@ export interface Sdk {
   readonly provider: string;
   /** The path of the resource with `create`. */
   readonly resource: readonly string[];
+  /** The methods of that resource that are replaced. */
+  readonly methods: readonly string[];
   /** The event of a helper that reports text. */
   readonly textEvent: string;
   make(model: LocalModel, options?: ClientOptions): Client;
@@ -77,6 +79,7 @@ export const openai: Sdk = {
   runName: 'openai.chat.completions',
   provider: 'openai',
   resource: ['chat', 'completions'],
+  methods: ['create', 'runTools'],
   textEvent: 'content',
   make: (model, options) => bareClient(model, options as object) as unknown as Client,
   wrap: wrapOpenAI as never,
@@ -94,6 +97,7 @@ export const anthropic: Sdk = {
   runName: 'anthropic.messages',
   provider: 'anthropic',
   resource: ['messages'],
+  methods: ['create'],
   textEvent: 'text',
   make: (model, options) => makeClient(model, options) as unknown as Client,
   wrap: wrapAnthropic as never,

@@ -69,10 +69,32 @@ describe.each(formats)('with runspan/register, a program of the format %s', (for
         const body = { model: 'small', max_tokens: 99, messages, tools, stream };
         console.log((await client.beta.messages.toolRunner(body).runUntilDone()).content[0].text);
       }`;
-    const { stdout, tree } = await run([setUp.anthropic, main], {}, format);
+    const { stdout, tree, runs } = await run([setUp.anthropic, main], {}, format);
     expect(stdout).toBe('The tool said: Tea is a drink.\n'.repeat(2));
     const trace = ['anthropic.toolRunner', '  anthropic.messages', '  look_up', '  anthropic.messages'];
     expect(tree).toEqual([...trace, ...trace]);
+    const message = { role: 'assistant', content: [{ type: 'text', text: 'The tool said: Tea is a drink.' }] };
+    const roots = runs.filter((one) => one.parent_run_id === undefined);
+    expect(roots).toMatchObject(Array(2).fill({ outputs: { messages: [message] } }));
+  });
+
+  test('has each tool runner once if the client is also wrapped', async () => {
+    const imports = `${setUp.openai} ${setUp.anthropic.replace('client', 'claude')}
+      import { wrapOpenAI } from 'runspan/openai';
+      import { wrapAnthropic } from 'runspan/anthropic';`;
+    const main = `
+      const run = async ({ query }) => query + ' is a drink.';
+      const body = { model: 'small', max_tokens: 99, messages: [{ role: 'user', content: 'Tea' }] };
+      const definition = { name: 'look_up', parse: JSON.parse, parameters: ${SCHEMA}, function: run };
+      const tools = [{ type: 'function', function: definition }];
+      await wrapOpenAI(client, { tags: ['own'] }).chat.completions.runTools({ ...body, tools }).done();
+      const claudeTools = [{ name: 'look_up', input_schema: ${SCHEMA}, parse: (input) => input, run }];
+      await wrapAnthropic(claude, { tags: ['own'] }).beta.messages.toolRunner({ ...body, tools: claudeTools });`;
+    const { tree, runs } = await run([imports, main], {}, format);
+    const claude = ['anthropic.toolRunner', '  anthropic.messages', '  look_up', '  anthropic.messages'];
+    expect(tree).toEqual(['openai.runTools', `  ${CHAT}`, '  look_up', `  ${CHAT}`, ...claude]);
+    const roots = runs.filter((one) => one.parent_run_id === undefined);
+    expect(roots.map(({ tags }) => tags)).toEqual([['own'], ['own']]);
   });
 
   test('has the steps of LangChain without callbacks, and each model call once', async () => {

@@ -1,4 +1,5 @@
 import { type Sdk, type TracedClientOptions, unwrapClient, wrapClient } from '../sdk-client.ts';
+import { tracedToolRunner } from '../tool-runners.ts';
 import { messageCall } from './calls.ts';
 
 /** The part of an `@anthropic-ai/sdk` client that tracing requires. Bedrock and Vertex clients also work. */
@@ -6,19 +7,23 @@ export interface AnthropicLike {
   readonly messages: { create(...args: never[]): unknown };
 }
 
-/** The methods to trace. SDK helpers such as `stream`, `parse` and tool runners call these methods. */
+/** The methods to trace. SDK helpers such as `stream` and `parse` call these methods. */
 const sdk: Sdk = {
   place: 'wrapAnthropic',
   client: 'a client of @anthropic-ai/sdk',
   requestIdHeader: 'request-id',
   providerOf: () => 'anthropic',
-  methods: { 'messages.create': messageCall, 'beta.messages.create': messageCall },
+  methods: {
+    'messages.create': messageCall,
+    'beta.messages.create': messageCall,
+    'beta.messages.toolRunner': tracedToolRunner,
+  },
 };
 
 /**
  * Traces the calls of an `@anthropic-ai/sdk` client. Each model call becomes an `llm` run below the current run. The
- * run contains the messages, parameters, answer and token counts. Streamed answers are also recorded. Changes the
- * client in place and returns it. Only `messages.create` and `beta.messages.create` are replaced. The client still
+ * run contains the messages, parameters, answer and token counts. Streamed answers are also recorded. Each tool runner
+ * becomes a run with its model calls and tools below it. Changes the client in place and returns it. The client still
  * returns the SDK's own promises, streams and errors. Clients created with `withOptions` are also traced. Wrapping a
  * client again has no effect. To change the options, call `unwrapAnthropic` first.
  *

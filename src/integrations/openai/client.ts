@@ -1,5 +1,6 @@
 import { providerAt } from '../providers.ts';
 import { type Sdk, type TracedClientOptions, unwrapClient, wrapClient } from '../sdk-client.ts';
+import { tracedRunTools } from '../tool-runners.ts';
 import { openaiCalls as calls } from './calls.ts';
 
 /** The part of a client that tracing requires. Clients from compatible packages also work. */
@@ -7,7 +8,7 @@ export interface OpenAILike {
   readonly chat: { readonly completions: { create(...args: never[]): unknown } };
 }
 
-/** The methods to trace. SDK helpers such as `parse`, `stream` and `runTools` call these methods. */
+/** The methods to trace. SDK helpers such as `parse` and `stream` call these methods. */
 export const openaiSdk: Sdk = {
   place: 'wrapOpenAI',
   client: 'a client of the openai package',
@@ -15,6 +16,7 @@ export const openaiSdk: Sdk = {
   providerOf,
   methods: {
     'chat.completions.create': calls.chat,
+    'chat.completions.runTools': tracedRunTools,
     'responses.create': calls.response,
     'beta.responses.create': calls.response,
     'responses.compact': calls.compaction,
@@ -29,8 +31,8 @@ export const openaiSdk: Sdk = {
 
 /**
  * Traces the calls of a client from the `openai` package. Chat completions, responses, response compaction,
- * completions, embeddings and images are traced. Calls through `parse`, `stream` and `runTools` are also traced. Each
- * call becomes a run below the current run. Changes the client in place and returns it. The client still returns the
+ * completions, embeddings and images are traced. Calls through `parse` and `stream` are also traced. Each call becomes a
+ * run below the current run. Each call of `runTools` becomes a run with its model calls and tools below it. Changes the client in place and returns it. The client still returns the
  * SDK's own promises and streams. Clients created with `withOptions` are also traced. Wrapping a client again has no
  * effect. To change the options, call `unwrapOpenAI` first.
  *
