@@ -12,6 +12,7 @@ import type { Run } from '../run/run.ts';
 import { endWithAnswer, followStream } from './answer-stream.ts';
 import type { AnswerReader } from './call-reader.ts';
 import { eventReader } from './deltas.ts';
+import { followResponse } from './fetch/response.ts';
 
 /** What the SDK knows about a request once the response headers have arrived. */
 interface ResponseProps {
@@ -42,7 +43,7 @@ const OPERATION = 'recording an API call';
  * an `ApiPromise`.
  *
  * The run ends when the response is parsed, or with the last chunk of a streamed response. If the application calls
- * only `asResponse`, the run ends with the response status, and only the caller reads the body. */
+ * only `asResponse`, the run ends when the caller has read the body. */
 export function followApiPromise(promise: object, run: Run, reader: AnswerReader, requestIdHeader: string): boolean {
   // A run that was refused or not sampled records no data.
   if (!run.isOpen) return true;
@@ -74,7 +75,7 @@ function observe(promise: Partial<ApiPromise>, observed: Promise<ResponseProps>,
     // The caller of `asResponse` handles rejections. If the application also parses the response, the parsed response
     // is recorded.
     observed.then(
-      () => promise.parsedPromise ?? call.endWithStatus(),
+      (props) => promise.parsedPromise ?? call.followUnparsed(props),
       () => {},
     );
     return Reflect.apply(asResponse, self, args);
@@ -143,10 +144,14 @@ class FollowedCall implements Settlement {
     return parsed;
   }
 
-  endWithStatus(): void {
+  /** Observes a response that the application reads itself. Until then, only the status is recorded. */
+  followUnparsed({ response }: ResponseProps): void {
     if (this.#isBodyUsed) return;
     this.#useBody();
-    this.#run.end({ status: this.#status });
+    // If the application later asks for the parsed response, the SDK reads the observed body.
+    this.#isParsed = true;
+    this.#run.keepResult({ status: this.#status });
+    guard(OPERATION, () => followResponse(response as Response, this.#run, this.#reader));
   }
 
   /** Observes the body of a streamed response. Other responses are parsed later. */

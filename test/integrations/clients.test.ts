@@ -7,7 +7,7 @@ import { record, treeOf } from '../instrument/recorder.ts';
 import { makeSink } from '../run/memory-sink.ts';
 import { logLines } from '../support/log-lines.ts';
 import { chunksOf, localModel } from './local-openai.ts';
-import { type Client, type Sdk, sdks } from './sdks.ts';
+import { type Call, type Client, type Sdk, sdks } from './sdks.ts';
 
 describe.each(sdks)('a wrapped client of %s', (_, sdk) => {
   const makeWrapped = async (options?: TracedClientOptions) => sdk.wrap(sdk.make(await localModel()), options);
@@ -175,7 +175,27 @@ describe.each(sdks)('a call of %s', (_, sdk) => {
       },
       { usage_metadata: { output_tokens: 5 } },
     ],
-    ['asResponse alone', (client) => sdk.create(client).asResponse(), { status: 200 }],
+    ...(['json', 'text', 'arrayBuffer'] as const).map(
+      (method): [string, (client: Client) => Promise<unknown>, object] => [
+        `${method}() of asResponse`,
+        async (client) => (await sdk.create(client).asResponse())[method](),
+        { usage_metadata: { output_tokens: 5 } },
+      ],
+    ),
+    [
+      'asResponse and the answer after it',
+      async (client) => {
+        const call = sdk.create(client);
+        await call.asResponse();
+        return call;
+      },
+      { usage_metadata: { output_tokens: 5 } },
+    ],
+    [
+      'leaving the body of asResponse',
+      async (client) => (await sdk.create(client).asResponse()).body?.cancel(),
+      { status: 200 },
+    ],
   ])('ends by way of %s', async (_, take, outputs) => {
     const recorder = record();
     await take(sdk.wrap(sdk.make(await localModel())));
@@ -192,6 +212,28 @@ describe.each(sdks)('a call of %s', (_, sdk) => {
     resource.create = (...args: unknown[]) => replace(Reflect.apply(create as () => Promise<unknown>, resource, args));
     return sdk.wrap(client);
   };
+
+  test.each<[string, (call: Call) => Promise<unknown>]>([
+    ['asResponse', async (call) => (await call.asResponse()).text()],
+    [
+      'asResponse and the stream after it',
+      async (call) => {
+        await call.asResponse();
+        await chunksOf((await call) as AsyncIterable<object>);
+      },
+    ],
+  ])('has its stream once, by way of %s', async (_, take) => {
+    const recorder = record();
+    await take(sdk.stream(sdk.wrap(sdk.make(await localModel()))));
+    expect(recorder.runs).toMatchObject([
+      {
+        end_time: expect.any(String),
+        events: [{ name: 'new_token' }],
+        extra: { metadata: { response_model: expect.any(String) } },
+      },
+    ]);
+    expect(JSON.stringify(recorder.runs[0]?.outputs)).toContain('You said: What is tea?');
+  });
 
   test('that other code has turned into a plain promise has the answer and its tokens', async () => {
     const recorder = record();

@@ -278,7 +278,8 @@ const openaiPrograms: Programs = {
     context.log.push(await responses.parse({ model: 'small', input: 'tea', text }));
     await settled(context.log, responses.parse({ model: 'malformed', input: 'tea' }));
     await settled(context.log, chat.completions.parse({ ...body, model: 'fail-401' }).asResponse());
-    context.log.push(stateOf(await chat.completions.parse(body).asResponse()));
+    const response = await chat.completions.parse(body).asResponse();
+    context.log.push(stateOf(response), await response.json());
   },
   'events of completion and response streams': async (context) => {
     const { chat, responses } = openaiOf(context);
