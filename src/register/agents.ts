@@ -1,4 +1,5 @@
 import { guard } from '../base/guard.ts';
+import { errorLine } from '../integrations/call-reader.ts';
 import { type Fields, fieldsOf, isFields, isPlainObject, listOf, parsedJson, textOf } from '../payload/fields.ts';
 import { AsyncResource } from '../platform/node.ts';
 import { setSoon } from '../platform/timers.ts';
@@ -29,7 +30,7 @@ interface Span {
   readonly traceId: string;
   readonly parentId?: string | null;
   readonly spanData: Fields;
-  readonly error?: { readonly message: string } | null;
+  readonly error?: unknown;
   readonly endedAt?: string | null;
 }
 
@@ -109,15 +110,18 @@ class TraceRecorder {
     guard(PLACE, () => {
       const run = this.#take(spanId);
       if (run === undefined) return;
-      if (isFields(error) && !parentId) setSoon(() => this.#failIfLeft(traceId, error.message));
+      // The message is the same for most errors, for example "Error in agent run". The cause is in the data.
+      const problem = isFields(error) ? errorLine(error.message, fieldsOf(error.data).error) || 'Error' : undefined;
+      if (problem !== undefined && !parentId) setSoon(() => this.#failIfLeft(traceId, problem));
       if (HIDDEN.includes(spanData.type)) {
         for (const owner of [run, this.#runs.get(traceId)]) if (owner !== undefined) setMessages(owner, spanData);
         return;
       }
       const end = typeof endedAt === 'string' ? { endTime: endedAt } : {};
       run.set(payloadsOf(spanData));
-      if (isFields(error)) run.fail(new Error(error.message), end);
-      else run.end(undefined, end);
+      // Recorded as text, because an `Error` made here has a stack of this package.
+      if (problem === undefined) run.end(undefined, end);
+      else run.fail(problem, end);
     });
   }
 
@@ -135,7 +139,7 @@ class TraceRecorder {
       const run = this.#runs.get(traceId);
       if (run === undefined || this.#hasEnded.get(run)?.() !== true) return;
       this.#runs.delete(traceId);
-      run.fail(new Error(error));
+      run.fail(error);
     });
   }
 

@@ -197,9 +197,32 @@ test('a failed run of an agent of OpenAI ends its trace with the error, unless t
   expect(tree).toEqual(trees);
   const roots = runs.filter((one) => one.parent_run_id === undefined);
   expect(roots.map(({ end_time, error }) => [end_time !== undefined, error?.split('\n')[0]])).toEqual([
-    [true, 'Error: Error in agent run'],
+    [true, 'Error in agent run: Error: 400 asked to fail with 400'],
     [true, undefined],
-    [true, 'Error: the function of the trace has failed'],
+    [true, 'the function of the trace has failed'],
+  ]);
+  const agent = runs.find(({ name }) => name === 'fail-400');
+  expect(agent?.error).toBe('Error in agent run: Error: 400 asked to fail with 400');
+});
+
+test('a tool of an agent of OpenAI that fails has the cause, although the agent continues', async () => {
+  const imports = `
+    import { Agent, run, setDefaultOpenAIClient, setOpenAIAPI, tool } from '@openai/agents';
+    import { z } from 'zod';
+    ${setUp.openai}`;
+  const main = `
+    setDefaultOpenAIClient(client);
+    setOpenAIAPI('chat_completions');
+    const execute = () => { throw new RangeError('the kettle is broken'); };
+    const parameters = z.object({ query: z.string() });
+    const lookUp = tool({ name: 'look_up', description: '', parameters, execute, errorFunction: () => 'sorry' });
+    const agent = new Agent({ name: 'Expert', instructions: 'Help.', tools: [lookUp], model: 'small' });
+    console.log((await run(agent, 'Tea')).finalOutput);`;
+  const cwd = fileURLToPath(new URL('./agents/', import.meta.url));
+  const { stdout, runs } = await run([imports, main], {}, 'module', cwd);
+  expect(stdout).toBe('The tools say: sorry\n');
+  expect(runs.filter(({ error }) => error !== undefined)).toMatchObject([
+    { name: 'look_up', error: 'Error running tool (non-fatal): RangeError: the kettle is broken' },
   ]);
 });
 
