@@ -7,6 +7,7 @@ import { Ollama } from 'ollama';
 import OpenAI from 'openai';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
+import { wrapOpenAI } from '#src/integrations/openai/client.ts';
 import { record } from '../instrument/recorder.ts';
 import { chunksOf, onlyRun } from './local-openai.ts';
 import { events, json, lines, serveWire, type WireResponse } from './wire-server.ts';
@@ -398,7 +399,34 @@ const ollamaRows: Row[] = [
 const anthropic = (url: string) => new Anthropic({ apiKey: 'none', baseURL: url });
 const claude = { id: 'm_1', type: 'message', role: 'assistant', model: 'claude-opus-4-8', stop_reason: 'end_turn' };
 
+/** https://console.groq.com/docs/api-reference: the last chunk contains the tokens. */
+const groq = events(
+  { choices: [{ index: 0, delta: { content: 'A drink.' } }], model: 'llama', x_groq: { id: 'req_1' } },
+  {
+    choices: [{ index: 0, delta: {}, finish_reason: 'stop' }],
+    model: 'llama',
+    x_groq: { id: 'req_1', usage: { prompt_tokens: 5, completion_tokens: 3, total_tokens: 8, total_time: 0.1 } },
+  },
+  '[DONE]',
+);
+const groqRows = [false, true].map((isWrapped): Row => {
+  return [
+    `a stream of Groq${isWrapped ? ', by a wrapped client,' : ''}`,
+    groq,
+    async (url) => {
+      const client = new OpenAI({ apiKey: 'none', baseURL: `${url}/openai/v1` });
+      const { chat } = isWrapped ? wrapOpenAI(client) : client;
+      await chunksOf(await chat.completions.create({ model: 'llama', messages: question, stream: true }));
+    },
+    {
+      outputs: { choices: [{ message: { content: 'A drink.' } }], usage_metadata: usage(5, 3) },
+      extra: { metadata: { usage_metadata: usage(5, 3) } },
+    },
+  ];
+});
+
 const otherRows: Row[] = [
+  ...groqRows,
   [
     'messages.create of Anthropic',
     json({ ...claude, content: [{ type: 'text', text: 'A drink.' }], usage: { input_tokens: 5, output_tokens: 3 } }),

@@ -68,10 +68,12 @@ export function dimensionsOf(vector: unknown): number | undefined {
  */
 export function facts(answer: Fields): Omit<Answer, 'outputs'> {
   const { code, message } = fieldsOf(answer.error);
+  // Groq reports the tokens of a stream in `x_groq`.
+  const usage = answer.usage ?? fieldsOf(answer.x_groq).usage;
   return {
     model: textOf(answer.model),
     responseId: textOf(answer.id),
-    usage: readUsage(answer.usage, USAGE, { serviceTier: answer.service_tier }),
+    usage: readUsage(usage, USAGE, { serviceTier: answer.service_tier }),
     error: errorLine(code, message),
   };
 }
