@@ -18,7 +18,8 @@ import { startOnce } from './start.ts';
 
 const AI_SDK: ModulePatch = {
   module: 'ai/dist/index',
-  sentWith: { header: 'user-agent', value: /\bai\/\d/ },
+  // Other packages, such as `cohere-ai`, have a name that ends in `ai`.
+  sentWith: { header: 'user-agent', value: /(^| )ai\/\d/ },
   replaced: TRACED_MEMBERS,
   patch: wrapAISDK,
 };

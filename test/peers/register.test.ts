@@ -108,6 +108,25 @@ describe.each(formats)('with runspan/register, a program of the format %s', (for
   });
 });
 
+test('a package whose name ends in that of the AI SDK is not taken for a bundled copy of it', async () => {
+  const imports = `
+    import { CohereClientV2 } from 'cohere-ai';
+    import { createServer } from 'node:http';`;
+  const main = `
+    const server = createServer((request, response) => {
+      console.log(/^cohere-ai\\/\\d/.test(request.headers['user-agent']));
+      response.setHeader('content-type', 'application/json').end('{"message":{"role":"assistant","content":[]}}');
+    });
+    await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const environment = 'http://127.0.0.1:' + server.address().port;
+    const client = new CohereClientV2({ token: 'none', environment });
+    await client.chat({ model: 'command', messages: [{ role: 'user', content: 'Tea' }] });
+    server.close();
+    server.closeAllConnections();`;
+  const { stdout, tree } = await run([imports, main]);
+  expect([stdout, tree]).toEqual(['true\n', ['cohere.chat']]);
+});
+
 test('a handler that the application passes records each step of LangChain once', async () => {
   const imports = `${setUp.langchain} import { RunspanCallbackHandler } from 'runspan/langchain';`;
   const main = `await chain.invoke('Tea', { callbacks: [new RunspanCallbackHandler({ tags: ['own'] })] });`;
