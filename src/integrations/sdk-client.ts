@@ -10,6 +10,7 @@ import { preloadDelivery, type RunSink } from '../run/sink.ts';
 import { endWithAnswer, followStream } from './answer-stream.ts';
 import { followApiPromise } from './api-promise.ts';
 import type { CallReader } from './call-reader.ts';
+import { requestSignal } from './fetch/request.ts';
 import { warnUntraced } from './warn-untraced.ts';
 
 /** Options for tracing an SDK client. Every option is optional. */
@@ -118,7 +119,8 @@ function planOf(
     source: place,
     describe: ([body, requestOptions]) => {
       const description = call.describe(body, provider, requestOptions);
-      return description && { ...description, span: helperSpanOf(requestOptions) };
+      const signal = requestSignal(undefined, requestOptions);
+      return description && { ...description, signal, span: helperSpanOf(requestOptions) };
     },
     // The result is usually the SDK's promise. Other instrumentations may return a plain promise or an async iterable.
     follow: (result, run) => followApiPromise(result, run, call, requestIdHeader) || followStream(result, run, call),

@@ -1,5 +1,6 @@
 import { safeText } from '../base/text.ts';
 import { isError } from './describe.ts';
+import { fieldsOf } from './fields.ts';
 import { matcherAt } from './redaction/paths.ts';
 import { failureText, MASK, type Redaction } from './redaction/redact.ts';
 import { serialize } from './serialize.ts';
@@ -54,15 +55,39 @@ export function stackFrames(stack: string): string {
   return start < 0 ? '' : stack.slice(start);
 }
 
-export function isAbort(thrown: unknown): boolean {
+/** Names of errors that report an abort, in JavaScript, the OpenAI, Anthropic and Mistral clients, LangChain and Next.js. */
+const ABORTS = /^(?:AbortError|APIUserAbortError|RequestAbortedError|ModelAbortError|ResponseAborted)$/;
+
+/** For each error of a failed run: the run's trace, and whether the error reports an abort. */
+const verdicts = new WeakMap<object, { readonly traceId: string; readonly isAbort: boolean }>();
+
+/**
+ * Returns whether a run failed because its caller aborted it. Evidence is the call's aborted signal, or else what an
+ * earlier run of the same trace found for the same error, or else the error itself. A timeout is not an abort.
+ */
+export function isAbort(thrown: unknown, traceId: string, signal?: AbortSignal): boolean {
+  const known = verdicts.get(thrown as object);
+  const found = known?.traceId === traceId ? known.isAbort : isAbortError(thrown);
+  return markAbort(thrown, traceId, signal?.aborted ? isAbortError(signal.reason, true) : found);
+}
+
+/** Sets what `isAbort` returns for this error in later runs of the trace, so that all runs that rethrow it agree. */
+export function markAbort(thrown: unknown, traceId: string, verdict: boolean): boolean {
+  if (typeof thrown === 'object' && thrown !== null) verdicts.set(thrown, { traceId, isAbort: verdict });
+  return verdict;
+}
+
+/** `otherwise` is the result for an error that reports neither an abort nor a timeout. */
+export function isAbortError(thrown: unknown, otherwise = false): boolean {
   try {
-    if (typeof thrown !== 'object' || thrown === null) return false;
-    const { name, code } = thrown as { name?: unknown; code?: unknown };
-    if (name === 'AbortError' || code === 'ABORT_ERR') return true;
-    // In the OpenAI and Anthropic clients, the `name` of an `APIUserAbortError` is `Error`.
-    return thrown.constructor?.name === 'APIUserAbortError';
+    const error = fieldsOf(thrown);
+    // The `cause` of an `AbortError` of `node:http` is the signal's reason.
+    if ([error.name, fieldsOf(error.cause).name].includes('TimeoutError')) return false;
+    if (error.code === 'ABORT_ERR' || (error.name === 'CohereError' && isAbortError(error.cause))) return true;
+    // The OpenAI client does not set `name`.
+    return otherwise || [error.name, fieldsOf(error.constructor).name].some((name) => ABORTS.test(String(name)));
   } catch {
-    return false;
+    return otherwise;
   }
 }
 

@@ -183,7 +183,7 @@ export class Run implements HookedRun {
   /** Ends the run with an error. `error` can be any thrown value. Outputs passed to `set` are kept. */
   fail(error: unknown, options?: EndOptions): void {
     if (!Run.#isAttached(this, 'fail') || !this.isOpen) return;
-    const reason = isAbort(error) || this.signal?.deref()?.aborted ? 'cancelled' : undefined;
+    const reason = isAbort(error, this.traceId, this.signal?.deref()) ? 'cancelled' : undefined;
     const text = errorText(error, this.#capture.payload.redaction);
     this.#stop(reason, text, options && this.#endUsIn('Run.fail', options));
   }

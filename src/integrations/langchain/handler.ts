@@ -179,21 +179,21 @@ export class RunspanCallbackHandler {
     this.#recorder.end(id, tags, ({ run }) => run.keepResult(plainOutputs({ documents })));
   }
 
-  handleChainError(error: unknown, id: string, _parentId?: string, tags?: string[], end?: StepEnd): void {
+  handleChainError(error: unknown, id: string, parentId?: string, tags?: string[], end?: StepEnd): void {
     if (end?.inputs !== undefined) this.#recorder.setInputs(id, end.inputs);
-    this.#recorder.fail(id, tags, error);
+    this.#recorder.fail(id, parentId, tags, error);
   }
 
-  handleLLMError(error: unknown, id: string, _parentId?: string, tags?: string[]): void {
-    this.#recorder.fail(id, tags, error);
+  handleLLMError(error: unknown, id: string, parentId?: string, tags?: string[]): void {
+    this.#recorder.fail(id, parentId, tags, error);
   }
 
-  handleToolError(error: unknown, id: string, _parentId?: string, tags?: string[]): void {
-    this.#recorder.fail(id, tags, error);
+  handleToolError(error: unknown, id: string, parentId?: string, tags?: string[]): void {
+    this.#recorder.fail(id, parentId, tags, error);
   }
 
-  handleRetrieverError(error: unknown, id: string, _parentId?: string, tags?: string[]): void {
-    this.#recorder.fail(id, tags, error);
+  handleRetrieverError(error: unknown, id: string, parentId?: string, tags?: string[]): void {
+    this.#recorder.fail(id, parentId, tags, error);
   }
 
   /** LangGraph calls `handleInterrupt` before the outermost graph ends. */

@@ -1,5 +1,6 @@
 import { guard } from '../../base/guard.ts';
-import { type Fields, fieldsOf, textOf } from '../../payload/fields.ts';
+import { isAbort, markAbort } from '../../payload/errors.ts';
+import { type Fields, fieldsOf, listOf, textOf } from '../../payload/fields.ts';
 import { encodePayload } from '../../payload/serialize.ts';
 import { currentContext, insideStep, sinkOf } from '../../run/context.ts';
 import { isRunId } from '../../run/ids.ts';
@@ -8,6 +9,7 @@ import { Run } from '../../run/run.ts';
 import type { ContextFields, Hiding, RunOptions, StartOptions } from '../../run/run-options.ts';
 import { CALL_TYPES, SOURCES } from '../../run/same-call.ts';
 import { sample } from '../../run/sampling.ts';
+import { requestSignal } from '../fetch/request.ts';
 import { hasTokens, modelMetadata } from './model.ts';
 import { plainInputs, plainInterrupts, plainOutputs, plainPayload } from './payload.ts';
 import { addStep, isRecorded, keepText, runOfStep, type Step, stepOf, takeStep } from './steps.ts';
@@ -66,8 +68,11 @@ export class StepRecorder {
       run.set({ tags: tags ?? [], metadata: own });
       if (CALL_TYPES.includes(runType)) run.set({ metadata: { [SOURCES]: ['langchain'] } });
       run.started();
+      const signal = requestSignal(undefined, extra?.options);
+      run.signal = signal && new WeakRef(signal);
+      const isGraph = pathOf(step.serialized)[0] === 'langgraph';
       const model = runType === 'llm' ? textOf(own.ls_model_name) : undefined;
-      addStep(id, run, this, tags, model).isChat = step.isChat === true;
+      addStep(id, run, this, tags, { isChat: step.isChat === true, isGraph, model });
     });
   }
 
@@ -81,10 +86,10 @@ export class StepRecorder {
     });
   }
 
-  fail(id: string, tags: readonly string[] | undefined, error: unknown): void {
+  fail(id: string, parentId: string | undefined, tags: readonly string[] | undefined, error: unknown): void {
     this.end(id, tags, (step) => {
       keepText(step);
-      failRun(step.run, error);
+      failStep(step, error, parentId === undefined ? undefined : stepOf(parentId, this));
     });
   }
 
@@ -126,20 +131,25 @@ export class StepRecorder {
 
 /** Returns a component's class name, which is the last part of its path. */
 function componentName(serialized: unknown): string | undefined {
-  const { id } = fieldsOf(serialized);
-  const name: unknown = Array.isArray(id) ? id.at(-1) : undefined;
+  const name = pathOf(serialized).at(-1);
   return typeof name === 'string' && name !== '' ? name : undefined;
 }
 
+function pathOf(serialized: unknown): readonly unknown[] {
+  return listOf(fieldsOf(serialized).id);
+}
+
 /**
- * Ends a run with the value that a step threw. LangGraph also throws to interrupt a graph or to hand over to another
- * graph. In these cases, the run does not fail. The name of the thrown value is recorded as an event. Interrupts or a
- * command are recorded as outputs.
+ * Ends a step's run with the value that the step threw. LangGraph also throws to interrupt a graph or to hand over to
+ * another graph. In these cases, the run does not fail. The name of the thrown value is recorded as an event.
+ * Interrupts or a command are recorded as outputs.
  */
-function failRun(run: Run, thrown: unknown): void {
+function failStep(step: Step, thrown: unknown, parent: Step | undefined): void {
+  const { run } = step;
   const { is_bubble_up, name, interrupts, command } = fieldsOf(thrown);
   if (is_bubble_up !== true) {
-    if (isAbort(thrown)) run.set({ metadata: { end_reason: 'cancelled' } });
+    if (parent !== undefined) parent.thrown = thrown;
+    if (isPlainAbort(step, thrown)) markAbort(thrown, run.traceId, true);
     run.fail(thrown);
     return;
   }
@@ -149,9 +159,12 @@ function failRun(run: Run, thrown: unknown): void {
 }
 
 /**
- * Returns whether LangChain threw because of an abort signal. LangChain's errors differ from the signal's own errors.
+ * Returns whether LangChain threw a plain error because of an abort. For every aborted signal, a LangGraph graph throws
+ * `Error: Abort`, and its node throws the signal's reason, which may be a timeout.
  */
-function isAbort(thrown: unknown): boolean {
+function isPlainAbort({ isGraph, thrown: nested, run }: Step, thrown: unknown): boolean {
   const { name, message } = fieldsOf(thrown);
-  return name === 'ModelAbortError' || (name === 'Error' && (message === 'AbortError' || message === 'Aborted'));
+  if (name !== 'Error') return false;
+  if (message !== 'Abort') return message === 'AbortError' || message === 'Aborted';
+  return isGraph && (nested === undefined || isAbort(nested, run.traceId));
 }

@@ -25,7 +25,10 @@ export interface Step {
   /** The text streamed by the model, up to about the maximum payload size. */
   text: string;
   /** Whether the streamed text belongs to a message. */
-  isChat: boolean;
+  readonly isChat: boolean;
+  readonly isGraph: boolean;
+  /** The error that a nested step threw last. */
+  thrown?: unknown;
   /** If a graph is waiting for input, its interrupts. */
   interrupts?: readonly unknown[];
 }
@@ -49,18 +52,23 @@ export function installStepSource(): void {
   addStepSource(() => runOfStep(guard('langchain', activeStepId))?.context);
 }
 
-export function addStep(id: string, run: Run, handler: object, tags: unknown, model?: string): Step {
+export function addStep(
+  id: string,
+  run: Run,
+  handler: object,
+  tags: unknown,
+  kind: Pick<Step, 'isChat' | 'isGraph' | 'model'>,
+): Step {
   const isObject = typeof tags === 'object' && tags !== null;
   const step: Step = {
     id,
     run,
     handler,
-    model,
+    ...kind,
     tags: isObject ? new WeakRef(tags) : undefined,
     isRequested: false,
     hasTokens: false,
     text: '',
-    isChat: false,
   };
   steps.set(id, [...(steps.get(id) ?? []), step]);
   if (isObject) abandoned.register(tags, step, step);
