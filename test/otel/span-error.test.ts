@@ -69,3 +69,16 @@ test.each([0, 1, 2])('a span of LangSmith with the status %j has the error of it
 test.each([0, 1])('a span with an exception and the status %j has no error', (code) => {
   expect(errorOf({ events: [thrown] }, code)).toBeUndefined();
 });
+
+test.each<[string, Failure, string | undefined]>([
+  ['the type AbortError', { attributes: { [TYPE]: 'AbortError' } }, 'cancelled'],
+  ['the type APIUserAbortError', { attributes: { [TYPE]: 'APIUserAbortError' } }, 'cancelled'],
+  ['an exception of the type AbortError', { events: [exception('gone', 'AbortError')] }, 'cancelled'],
+  ['a DOMException', { events: [exception('gone', '20', 'AbortError: gone\n    at a (b.js:1:2)')] }, 'cancelled'],
+  ['a timeout', { events: [exception('late', '23', 'TimeoutError: late\n    at a (b.js:1:2)')] }, undefined],
+  ['a message about an abort', { message: 'AbortError: gone', events: [exception('gone', 'Error')] }, undefined],
+])('a failed span with %s has the end reason of its error', (_, { message, attributes = {}, events = [] }, reason) => {
+  const failed = mapped(attributes, { status: { code: 2, ...(message && { message }) }, events });
+  const succeeded = mapped(attributes, { status: { code: 0 }, events });
+  expect([failed.metadata.end_reason, succeeded.metadata.end_reason]).toEqual([reason, undefined]);
+});

@@ -54,30 +54,6 @@ export class TraceService {
   }
 }
 
-/** Records the agent's runs. A run that the user stopped is not recorded as failed. */
-export class TurnTracer extends RunspanCallbackHandler {
-  override handleChainError(...[error, ...run]: Parameters<RunspanCallbackHandler['handleChainError']>): void {
-    if (isAbort(error)) this.handleChainEnd(STOPPED, ...run);
-    else super.handleChainError(error, ...run);
-  }
-
-  override handleLLMError(...[error, ...run]: Parameters<RunspanCallbackHandler['handleLLMError']>): void {
-    if (isAbort(error)) this.handleChainEnd(STOPPED, ...run);
-    else super.handleLLMError(error, ...run);
-  }
-
-  override handleToolError(...[error, ...run]: Parameters<RunspanCallbackHandler['handleToolError']>): void {
-    if (isAbort(error)) this.handleChainEnd(STOPPED, ...run);
-    else super.handleToolError(error, ...run);
-  }
-}
-
-const STOPPED = { stopped: true };
-
-function isAbort(error: unknown): boolean {
-  return error instanceof Error && (/Abort/.test(error.name) || error.message === 'Abort');
-}
-
 export interface Traces {
   /** The service that stores the traces. Undefined if tracing is off. */
   readonly service: TraceService | undefined;
@@ -101,7 +77,7 @@ export interface TracesOptions {
 export async function openTraces({ env, tracePort, data }: TracesOptions): Promise<Traces> {
   const close = async (): Promise<void> => void (await shutdown());
   if (env.RUNSPAN_TRACING?.trim() === 'false') return { service: undefined, callbacks: [], close };
-  const callbacks = [new TurnTracer()];
+  const callbacks = [new RunspanCallbackHandler()];
   const endpoint = env.RUNSPAN_ENDPOINT?.trim();
   if (endpoint) {
     checkUrl('RUNSPAN_ENDPOINT', endpoint, 'RUNSPAN_API_KEY');

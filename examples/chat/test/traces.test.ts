@@ -1,11 +1,12 @@
 import { configure, flush, shutdown } from 'runspan';
+import { RunspanCallbackHandler } from 'runspan/langchain';
 import { createReceiver, type Receiver } from 'runspan/receiver';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { SettingsError } from '../server/settings.ts';
-import { openTraces, TraceService, TurnTracer } from '../server/traces.ts';
+import { openTraces, TraceService } from '../server/traces.ts';
 import { isEndOf, startChatServer } from './support/chat-server.ts';
 
-const callbacks = [new TurnTracer()];
+const callbacks = [new RunspanCallbackHandler()];
 let receiver: Receiver;
 beforeAll(async () => {
   receiver = await createReceiver();
@@ -69,20 +70,32 @@ test('a sampled-out turn is answered and not recorded', async () => {
   configure({ endpoint: receiver.url, tracing: true });
 });
 
-test('a stopped turn has no failed run in its trace, and a failed turn has', async () => {
+test.each([
+  ['supervisor', 'Hello there, friend', [{ role: 'assistant', content: 'Hello there,' }]],
+  ['researcher', '', undefined],
+])('a turn stopped during an answer of the %s is cancelled at every level', async (hold, say, messages) => {
   await using chat = await startChatServer({ callbacks });
-  chat.script.set({ hold: 'researcher' });
+  chat.script.set({ hold, say, pieceChars: 6 });
   const stopped = await chat.client.say('t', 'heron');
   await chat.script.reached;
   await chat.client.cancel('t', stopped);
   await chat.client.until('t', isEndOf(stopped));
-  chat.script.release();
-  const errors = async (runId: string) => (await runsOf(runId)).filter(({ error }) => error).map(({ name }) => name);
   await expect.poll(async () => (await runsOf(stopped)).filter(({ end_time }) => !end_time)).toEqual([]);
-  expect(await errors(stopped)).toEqual([]);
+  const runs = await runsOf(stopped);
+  const [model] = runs.filter(({ error, run_type }) => error && run_type === 'llm');
+  const path = runs.filter(({ dotted_order = '?' }) => model?.dotted_order?.startsWith(dotted_order));
+  expect(path.map(({ name }) => name)).toEqual(expect.arrayContaining(['chat turn', 'model_request', 'ScriptedModel']));
+  expect(path.map(({ extra }) => extra?.metadata?.end_reason)).toEqual(path.map(() => 'cancelled'));
+  expect(runs.filter(({ error }) => error)).toEqual(path);
+  expect(model?.outputs?.messages).toEqual(messages);
+});
+
+test('a failed turn has a failed run in its trace', async () => {
+  await using chat = await startChatServer({ callbacks });
   chat.script.set({ fail: 1 });
   const failed = (await chat.client.ask('t', 'heron')).at(-1)?.params.run_id ?? '';
-  await expect.poll(() => errors(failed)).toContain('chat turn');
+  const errors = async () => (await runsOf(failed)).filter(({ error }) => error).map(({ name }) => name);
+  await expect.poll(errors).toContain('chat turn');
 });
 
 test('tracing can be off, and an endpoint must be a URL without a password', async () => {

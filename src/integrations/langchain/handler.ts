@@ -1,3 +1,4 @@
+import { fieldsOf, textOf } from '../../payload/fields.ts';
 import { sharedChecks, type ThreadOptions, usableOptions } from '../../run/run-options.ts';
 import { preloadDelivery, type RunSink } from '../../run/sink.ts';
 import { modelResult } from './model.ts';
@@ -154,6 +155,12 @@ export class RunspanCallbackHandler {
     fields?: { chunk?: unknown },
   ): void {
     this.#recorder.token(token, _place, fields?.chunk, id);
+  }
+
+  /** LangChain calls this method in place of `handleLLMNewToken` if a graph is streamed with `streamEvents` version 3. */
+  handleChatModelStreamEvent(event: unknown, id: string): void {
+    const text = textOf(fieldsOf(fieldsOf(event).delta).text);
+    if (text) this.#recorder.token(text, undefined, undefined, id);
   }
 
   handleChainEnd(outputs: unknown, id: string, _parentId?: string, tags?: string[], end?: StepEnd): void {

@@ -1,4 +1,4 @@
-import { stackFrames } from '../../payload/errors.ts';
+import { isAbortError, stackFrames } from '../../payload/errors.ts';
 import { langfuseError } from '../conventions/langfuse.ts';
 import { type Attributes, number, text } from '../conventions/values.ts';
 import type { SpanEventLike, SpanLike } from '../span-like.ts';
@@ -36,6 +36,15 @@ export function spanError(span: SpanLike, logged?: Attributes): string | undefin
   const message = text(exception.attributes?.['exception.message']);
   const isRepeated = status === undefined || thrown.includes(status) || status === message;
   return isRepeated ? thrown : `${headline(type, status)}\nCaused by: ${thrown}`;
+}
+
+/** Returns whether a failed span reports that the caller aborted the call. */
+export function isAbortedSpan({ attributes, events }: SpanLike, logged?: Attributes): boolean {
+  const exception = events.findLast(({ name }) => name === 'exception')?.attributes ?? logged;
+  // OpenTelemetry records the code of a `DOMException` as its type. The stack begins with its name.
+  const [thrown] = text(exception?.['exception.stacktrace'])?.split(':', 1) ?? [];
+  const types = [attributes['error.type'], exception?.['exception.type'], thrown];
+  return types.some((name) => isAbortError({ name }));
 }
 
 /**

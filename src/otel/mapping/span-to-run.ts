@@ -23,7 +23,7 @@ import {
   withoutUsedEvents,
 } from './message-events.ts';
 import { rowIndex, vocabularies } from './row-index.ts';
-import { spanError } from './span-error.ts';
+import { isAbortedSpan, spanError } from './span-error.ts';
 import { type IsHidden, spanEventsJson, withFirstToken } from './span-events.ts';
 import { hrTimeUs } from './span-identity.ts';
 import { openOriginJson, originJson, resourceMetadata } from './span-origin.ts';
@@ -227,7 +227,9 @@ function addOrigin(
 
 function addError(fields: SpanFields, span: SpanLike, { payload }: SpanCapture, { exception }: SpanSurroundings): void {
   const error = spanError(span, exception);
-  if (error !== undefined) fields.error = shownError(error, payload.redaction);
+  if (error === undefined) return;
+  fields.error = shownError(error, payload.redaction);
+  if (isAbortedSpan(span, exception)) fields.metadata.set('end_reason', '"cancelled"');
 }
 
 /** The value of `SpanKind.CLIENT`, which marks a request to another service. */

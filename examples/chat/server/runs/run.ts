@@ -104,7 +104,7 @@ export class Run {
    */
   stop(reason: keyof typeof ENDS): void {
     this.#stopReason ??= reason;
-    this.#abort.abort();
+    this.#abort.abort(this.#stopError);
     if (reason !== 'cancelled') this.#startTurn();
   }
 
@@ -197,10 +197,14 @@ export class Run {
   /** Ends the trace of a stopped run, because a stopped graph does not report its own end. */
   #endTrace(): void {
     const { callbacks, runId } = this.#options;
-    const isStopped = this.#stopReason === 'cancelled' || this.#stopReason === 'closing';
-    const error = isStopped ? new DOMException('The run was stopped.', 'AbortError') : new Error('The run was ended.');
     for (const callback of callbacks)
-      if ('handleChainError' in callback) void callback.handleChainError?.(error, runId);
+      if ('handleChainError' in callback) void callback.handleChainError?.(this.#stopError, runId);
+  }
+
+  /** The error of a stopped run in its trace. Only an `AbortError` is recorded as cancelled. */
+  get #stopError(): Error {
+    const isStopped = this.#stopReason === 'cancelled' || this.#stopReason === 'closing';
+    return isStopped ? new DOMException('The run was stopped.', 'AbortError') : new Error('The run was ended.');
   }
 
   /**

@@ -13,10 +13,11 @@ import { AIMessage } from '@langchain/core/messages';
 import { interrupt, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
 import { Hono } from 'hono';
 import { configure, flush, shutdown } from 'runspan';
+import { RunspanCallbackHandler } from 'runspan/langchain';
 import { createReceiver, type Receiver } from 'runspan/receiver';
 import type { Agent } from '../../server/runs/run.ts';
 import { openStorage, type Storage } from '../../server/storage/storage.ts';
-import { TraceService, TurnTracer } from '../../server/traces.ts';
+import { TraceService } from '../../server/traces.ts';
 import { type ChatServer, startChatServer } from '../support/chat-server.ts';
 
 interface ChatRequest {
@@ -36,7 +37,7 @@ control.post('/chats', async (context) => {
   if (traced) receiver ??= openReceiver();
   const url = traced ? (await receiver)?.url : undefined;
   const traces = url === undefined ? {} : { traces: new TraceService({ endpoint: url, viewerUrl: url }) };
-  const callbacks = traced ? [new TurnTracer()] : [];
+  const callbacks = traced ? [new RunspanCallbackHandler()] : [];
   const storage = await openStorage({}, limits);
   const chat = await startChatServer({
     page: PAGE,
