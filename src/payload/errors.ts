@@ -58,21 +58,17 @@ export function stackFrames(stack: string): string {
 /** Names of errors that report an abort, in JavaScript, the OpenAI, Anthropic and Mistral clients, LangChain and Next.js. */
 const ABORTS = /^(?:AbortError|APIUserAbortError|RequestAbortedError|ModelAbortError|ResponseAborted)$/;
 
-/** For each error of a failed run: the run's trace, and whether the error reports an abort. */
+/** For each error of a failed run: the run's trace, and whether the run was cancelled. */
 const verdicts = new WeakMap<object, { readonly traceId: string; readonly isAbort: boolean }>();
 
 /**
- * Returns whether a run failed because its caller aborted it. Evidence is the call's aborted signal, or else what an
- * earlier run of the same trace found for the same error, or else the error itself. A timeout is not an abort.
+ * Returns whether a run failed because its caller aborted it. A run that rethrows an error of another run of its trace
+ * ends like that run, because only the innermost call knows its signal. A timeout is not an abort.
  */
 export function isAbort(thrown: unknown, traceId: string, signal?: AbortSignal): boolean {
   const known = verdicts.get(thrown as object);
   const found = known?.traceId === traceId ? known.isAbort : isAbortError(thrown);
-  return markAbort(thrown, traceId, signal?.aborted ? isAbortError(signal.reason, true) : found);
-}
-
-/** Sets what `isAbort` returns for this error in later runs of the trace, so that all runs that rethrow it agree. */
-export function markAbort(thrown: unknown, traceId: string, verdict: boolean): boolean {
+  const verdict = signal?.aborted ? isAbortError(signal.reason, true) : found;
   if (typeof thrown === 'object' && thrown !== null) verdicts.set(thrown, { traceId, isAbort: verdict });
   return verdict;
 }
@@ -80,12 +76,12 @@ export function markAbort(thrown: unknown, traceId: string, verdict: boolean): b
 /** `otherwise` is the result for an error that reports neither an abort nor a timeout. */
 export function isAbortError(thrown: unknown, otherwise = false): boolean {
   try {
-    const error = fieldsOf(thrown);
+    const { name, code, cause, constructor: type } = fieldsOf(thrown);
     // The `cause` of an `AbortError` of `node:http` is the signal's reason.
-    if ([error.name, fieldsOf(error.cause).name].includes('TimeoutError')) return false;
-    if (error.code === 'ABORT_ERR' || (error.name === 'CohereError' && isAbortError(error.cause))) return true;
-    // The OpenAI client does not set `name`.
-    return otherwise || [error.name, fieldsOf(error.constructor).name].some((name) => ABORTS.test(String(name)));
+    if (name === 'TimeoutError' || fieldsOf(cause).name === 'TimeoutError') return false;
+    // In the OpenAI client, the `name` of an `APIUserAbortError` is `Error`.
+    if (code === 'ABORT_ERR' || ABORTS.test(String(name)) || ABORTS.test(String(fieldsOf(type).name))) return true;
+    return name === 'CohereError' ? isAbortError(cause) : otherwise;
   } catch {
     return otherwise;
   }

@@ -94,6 +94,20 @@ describe('runspan traces', () => {
     expect(lines.map((text) => JSON.parse(text).trace_id)).toEqual(found.map(id));
   });
 
+  it('finds a cancelled trace by its status, and does not count it as failed', async () => {
+    const store = new MemoryStore();
+    const cancelled = { error: 'AbortError: gone', extra: { metadata: { end_reason: 'cancelled' } } };
+    await store.apply(DEFAULT_SCOPE, [...OPERATIONS, run(4, cancelled), run(5, { below: 4, ...cancelled })]);
+    const { url } = await start({ store });
+    const ask = (...args: string[]) => runMain([...args, '--status', 'cancelled', '--url', url]);
+    const [line] = (await ask('traces', '--json')).stdout.trimEnd().split('\n');
+    const { trace_id, status, trace } = JSON.parse(line ?? '');
+    expect([trace_id, status, trace.errors]).toEqual([id(4), 'cancelled', 0]);
+    expect((await ask('traces')).stdout).toMatch(
+      /^.* {2}444444444444 {2}run 4 · chain · 12 ms · 2 runs · cancelled · ✗ AbortError: gone\n$/,
+    );
+  });
+
   const local = (day: number, hour: number) => encodeURIComponent(new Date(2026, 0, day, hour).toISOString());
 
   it.each<[string, string]>([

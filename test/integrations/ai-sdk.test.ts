@@ -357,31 +357,28 @@ describe('a call that fails', () => {
   });
 
   const stopped = new Error('the user has left');
-  const signals = {
-    'after a timeout': () => AbortSignal.timeout(50),
-    'with an own reason': () => {
-      const controller = new AbortController();
-      setTimeout(() => controller.abort(stopped), 50);
-      return controller.signal;
-    },
+  const withOwnReason = () => {
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(stopped), 50);
+    return controller.signal;
   };
 
-  test.each(Object.entries(signals))(
-    'because its signal aborts %s is cancelled with its model call',
-    async (_, signal) => {
-      const { chat, recorder } = await start();
-      const call = { model: chat('endless'), prompt: 'Rain?' };
-      await sdk.streamText({ ...call, abortSignal: signal(), onError: () => {} }).consumeStream();
-      await expect(sdk.generateText({ ...call, model: chat('silent'), abortSignal: signal() })).rejects.toThrow();
-      const cancelled = { extra: { metadata: { end_reason: 'cancelled' } } };
-      expect(recorder.runs).toMatchObject([
-        { name: 'streamText', ...cancelled },
-        { name: 'endless', ...cancelled },
-        { name: 'generateText', ...cancelled },
-        { name: 'silent', ...cancelled },
-      ]);
-    },
-  );
+  test.each<[string, () => AbortSignal, string | undefined]>([
+    ['that aborts with an own reason is cancelled', withOwnReason, 'cancelled'],
+    ['that times out fails', () => AbortSignal.timeout(50), undefined],
+  ])('with a signal %s, and so does its model call', async (_, signal, reason) => {
+    const { chat, recorder } = await start();
+    const call = { model: chat('endless'), prompt: 'Rain?' };
+    await sdk.streamText({ ...call, abortSignal: signal(), onError: () => {} }).consumeStream();
+    await expect(sdk.generateText({ ...call, model: chat('silent'), abortSignal: signal() })).rejects.toThrow();
+    expect(recorder.runs.map(({ name, extra }) => [name, extra?.metadata?.end_reason])).toEqual([
+      ['streamText', reason],
+      ['endless', reason],
+      ['generateText', reason],
+      ['silent', reason],
+    ]);
+    expect(recorder.runs.map(({ error }) => typeof error)).toEqual(Array(4).fill('string'));
+  });
 
   test('of a tool has the error on the run of the tool', async () => {
     const { chat, recorder } = await start();

@@ -289,6 +289,15 @@ describe.each(sdks)('a call of %s', (_, sdk) => {
     ]);
   });
 
+  test('that times out by the signal of the application fails, and so does its caller', async () => {
+    const recorder = record();
+    const client = sdk.wrap(sdk.make(await localModel()));
+    const ask = traceable(() => sdk.create(client, { model: 'hang' }, { signal: AbortSignal.timeout(50) }));
+    await expect(ask()).rejects.toThrow('Request was aborted.');
+    expect(recorder.runs.map(({ error }) => error?.includes('Request was aborted.'))).toEqual([true, true]);
+    expect(recorder.runs.map(({ extra }) => extra?.metadata?.end_reason)).toEqual([undefined, undefined]);
+  });
+
   test('sends the same request as a bare client', async () => {
     record();
     const model = await localModel();

@@ -126,6 +126,27 @@ describe('a chat completion', () => {
   });
 });
 
+test('an abort with an own reason cancels the request and its caller, and no run of another trace', async () => {
+  const recorder = record();
+  onTestFinished(recordFetch());
+  const url = await serveWire({ type: 'text/event-stream', parts: [': wait\n\n'], staysOpen: true });
+  const controller = new AbortController();
+  const stopped = new Error('enough');
+  const ask = traceable(async () => {
+    const response = await fetch(`${url}/v1/chat/completions`, { ...post, signal: controller.signal });
+    setImmediate(() => controller.abort(stopped));
+    return response.text();
+  });
+  await expect(ask()).rejects.toBe(stopped);
+  await expect(traceable(() => Promise.reject(stopped))()).rejects.toBe(stopped);
+  const reasons = recorder.runs.map(({ run_type, extra }) => [run_type, extra?.metadata?.end_reason]);
+  expect(reasons).toEqual([
+    ['chain', 'cancelled'],
+    ['llm', 'cancelled'],
+    ['chain', undefined],
+  ]);
+});
+
 /** From Node 26 on, `Readable.fromWeb` reads a stream without calling its methods. */
 const readsInside = Number(process.versions.node.split('.')[0]) >= 26;
 

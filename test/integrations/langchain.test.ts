@@ -212,6 +212,7 @@ test.each([
   ['a plain error of a model class', new Error('AbortError'), 'cancelled'],
   ['the error class of the core', new ModelAbortError('stopped', undefined), 'cancelled'],
   ['an error of the application', new Error('Aborted by the bank'), undefined],
+  ['an error of the application with the message of LangGraph', new Error('Abort'), undefined],
 ])('a step that throws %s fails', async (_, thrown, reason) => {
   const recorder = record();
   const step = RunnableLambda.from(async () => {

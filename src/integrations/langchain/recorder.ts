@@ -1,5 +1,5 @@
 import { guard } from '../../base/guard.ts';
-import { isAbort, markAbort } from '../../payload/errors.ts';
+import { isAbort } from '../../payload/errors.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../payload/fields.ts';
 import { encodePayload } from '../../payload/serialize.ts';
 import { currentContext, insideStep, sinkOf } from '../../run/context.ts';
@@ -16,6 +16,7 @@ import { addStep, isRecorded, keepText, runOfStep, type Step, stepOf, takeStep }
 import { warnIfTracedTwice } from './tracer.ts';
 
 const OPERATION = 'RunspanCallbackHandler';
+const ABORTED = AbortSignal.abort();
 
 export type RecorderOptions = Pick<RunOptions, keyof ContextFields | 'project' | 'projectId' | 'exporter'> & Hiding;
 
@@ -70,7 +71,7 @@ export class StepRecorder {
       run.started();
       const signal = requestSignal(undefined, extra?.options);
       run.signal = signal && new WeakRef(signal);
-      const isGraph = pathOf(step.serialized)[0] === 'langgraph';
+      const isGraph = listOf(fieldsOf(step.serialized).id)[0] === 'langgraph';
       const model = runType === 'llm' ? textOf(own.ls_model_name) : undefined;
       addStep(id, run, this, tags, { isChat: step.isChat === true, isGraph, model });
     });
@@ -131,12 +132,8 @@ export class StepRecorder {
 
 /** Returns a component's class name, which is the last part of its path. */
 function componentName(serialized: unknown): string | undefined {
-  const name = pathOf(serialized).at(-1);
+  const name = listOf(fieldsOf(serialized).id).at(-1);
   return typeof name === 'string' && name !== '' ? name : undefined;
-}
-
-function pathOf(serialized: unknown): readonly unknown[] {
-  return listOf(fieldsOf(serialized).id);
 }
 
 /**
@@ -149,7 +146,7 @@ function failStep(step: Step, thrown: unknown, parent: Step | undefined): void {
   const { is_bubble_up, name, interrupts, command } = fieldsOf(thrown);
   if (is_bubble_up !== true) {
     if (parent !== undefined) parent.thrown = thrown;
-    if (isPlainAbort(step, thrown)) markAbort(thrown, run.traceId, true);
+    if (isPlainAbort(step, thrown)) run.signal ??= new WeakRef(ABORTED);
     run.fail(thrown);
     return;
   }
@@ -166,5 +163,5 @@ function isPlainAbort({ isGraph, thrown: nested, run }: Step, thrown: unknown): 
   const { name, message } = fieldsOf(thrown);
   if (name !== 'Error') return false;
   if (message !== 'Abort') return message === 'AbortError' || message === 'Aborted';
-  return isGraph && (nested === undefined || isAbort(nested, run.traceId));
+  return isGraph === true && (nested === undefined || isAbort(nested, run.traceId));
 }

@@ -26,6 +26,7 @@ export interface Step {
   text: string;
   /** Whether the streamed text belongs to a message. */
   readonly isChat: boolean;
+  /** Whether the step is a graph of LangGraph. */
   readonly isGraph: boolean;
   /** The error that a nested step threw last. */
   thrown?: unknown;

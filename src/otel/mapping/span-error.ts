@@ -40,11 +40,10 @@ export function spanError(span: SpanLike, logged?: Attributes): string | undefin
 
 /** Returns whether a failed span reports that the caller aborted the call. */
 export function isAbortedSpan({ attributes, events }: SpanLike, logged?: Attributes): boolean {
-  const exception = events.findLast(({ name }) => name === 'exception')?.attributes ?? logged;
+  const exception = events.findLast(({ name }) => name === 'exception')?.attributes ?? logged ?? {};
   // OpenTelemetry records the code of a `DOMException` as its type. The stack begins with its name.
-  const [thrown] = text(exception?.['exception.stacktrace'])?.split(':', 1) ?? [];
-  const types = [attributes['error.type'], exception?.['exception.type'], thrown];
-  return types.some((name) => isAbortError({ name }));
+  const thrown = text(exception['exception.stacktrace'])?.split(':', 1)[0];
+  return [attributes['error.type'], exception['exception.type'], thrown].some((name) => isAbortError({ name }));
 }
 
 /**

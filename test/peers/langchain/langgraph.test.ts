@@ -205,3 +205,59 @@ describe('a graph that waits for input', () => {
     expect(recorder.runs.filter(({ error, end_time }) => error !== undefined || end_time === undefined)).toEqual([]);
   });
 });
+
+describe('a graph whose signal is aborted', () => {
+  /** Returns a graph of a graph. The inner node waits until its signal is aborted, or throws `error`. */
+  const nested = (error?: Error) => {
+    const inner = new StateGraph(Note)
+      .addNode('wait', async (_, { signal }) => {
+        if (error !== undefined) throw error;
+        const model = new FakeListChatModel({ responses: ['a long answer'], sleep: 60_000 });
+        await model.invoke('Hi', { signal });
+        return {};
+      })
+      .addEdge(START, 'wait')
+      .addEdge('wait', END);
+    return new StateGraph(Note)
+      .addNode('inner', inner.compile())
+      .addEdge(START, 'inner')
+      .addEdge('inner', END)
+      .compile();
+  };
+  const readAll = async (stream: AsyncIterable<unknown>) => {
+    for await (const _ of stream);
+  };
+  type Options = { callbacks: RunspanCallbackHandler[]; signal?: AbortSignal; runName: string };
+  const reads: [string, (options: Options) => Promise<unknown>][] = [
+    ['invoke', (options) => nested().invoke({ text: '' }, options)],
+    ['stream', async (options) => readAll(await nested().stream({ text: '' }, options))],
+    ['streamEvents', (options) => readAll(nested().streamEvents({ text: '' }, { ...options, version: 'v2' }))],
+  ];
+  const steps = ['graph', 'inner', 'LangGraph', 'wait'];
+  const ends = (runs: readonly RunRecord[]) =>
+    steps.map((name) => {
+      const run = runs.find((each) => each.name === name);
+      return [run?.error !== undefined, run?.extra?.metadata?.end_reason];
+    });
+
+  it.each(reads)('is cancelled at every level, read with %s', async (_, read) => {
+    const recorder = record();
+    const controller = new AbortController();
+    const reading = read({ callbacks, signal: controller.signal, runName: 'graph' });
+    reading.catch(() => {});
+    await expect.poll(() => recorder.runs.map(({ name }) => name)).toContain('FakeListChatModel');
+    controller.abort();
+    await expect(reading).rejects.toThrow();
+    await expect.poll(() => ends(recorder.runs)).toEqual(steps.map(() => [true, 'cancelled']));
+  });
+
+  it.each<[string, Error | undefined, (() => AbortSignal) | undefined]>([
+    ['by a timeout', undefined, () => AbortSignal.timeout(200)],
+    ['by nobody, but throws an error with the same message', new Error('Abort'), undefined],
+  ])('%s has failed at every level', async (_, error, signal) => {
+    const recorder = record();
+    const options = { callbacks, runName: 'graph', ...(signal && { signal: signal() }) };
+    await expect(nested(error).invoke({ text: '' }, options)).rejects.toThrow();
+    await expect.poll(() => ends(recorder.runs)).toEqual(steps.map(() => [true, undefined]));
+  });
+});
