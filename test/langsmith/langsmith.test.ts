@@ -172,7 +172,7 @@ const DIFFERENCES: readonly { readonly reason: string; apply(run: Shape): unknow
   },
   {
     reason: 'runspan records the model and the id of the response of a model call.',
-    apply: ({ metadata }) => remove(metadata, 'response_model', 'request_id'),
+    apply: ({ metadata }) => remove(metadata, 'response_model', 'response_id', 'recorded_by', 'request_id'),
   },
   {
     reason: 'LangSmith records the inputs of an OpenAI call with request options as a list of two arguments.',
