@@ -6,7 +6,7 @@ import { setSoon } from '../platform/timers.ts';
 import { addStepSource } from '../run/context.ts';
 import type { RunChanges } from '../run/hooks.ts';
 import type { Run } from '../run/run.ts';
-import type { RunOptions } from '../run/run-options.ts';
+import type { EndOptions, RunOptions } from '../run/run-options.ts';
 import { currentSink } from '../run/sink.ts';
 import { startRun } from '../run/start-run.ts';
 import type { Instrumentation } from './module-hooks.ts';
@@ -121,7 +121,7 @@ class TraceRecorder {
       run.set(payloadsOf(spanData));
       // Recorded as text, because an `Error` made here has a stack of this package.
       if (problem === undefined) run.end(undefined, end);
-      else run.fail(problem, end);
+      else failWith(run, problem, end);
     });
   }
 
@@ -139,7 +139,7 @@ class TraceRecorder {
       const run = this.#runs.get(traceId);
       if (run === undefined || this.#hasEnded.get(run)?.() !== true) return;
       this.#runs.delete(traceId);
-      run.fail(error);
+      failWith(run, error);
     });
   }
 
@@ -157,6 +157,14 @@ class TraceRecorder {
     this.#runs.delete(id);
     return run;
   }
+}
+
+/** Matches the text of an error that reports an abort. The error of the OpenAI client has the name `Error`. */
+const ABORTED = /\b(?:AbortError|APIUserAbortError|Error: Request was aborted\.)/;
+
+function failWith(run: Run, problem: string, end?: EndOptions): void {
+  if (ABORTED.test(problem)) run.set({ metadata: { end_reason: 'cancelled' } });
+  run.fail(problem, end);
 }
 
 function runOptions({ type, name, tools, handoffs }: Fields): RunOptions {

@@ -245,6 +245,23 @@ test('a tool of an agent of OpenAI that fails has the cause, although the agent 
   ]);
 });
 
+test('agents of OpenAI that their caller stops are cancelled at each level', async () => {
+  const imports = `import OpenAI from 'openai';
+    import { Agent, run, setDefaultOpenAIClient, setOpenAIAPI } from '@openai/agents';`;
+  const main = `
+    setDefaultOpenAIClient(new OpenAI({ apiKey: 'none', baseURL: process.env.MODEL + '/v1', maxRetries: 0 }));
+    setOpenAIAPI('chat_completions');
+    const agent = new Agent({ name: 'Expert', instructions: 'Help.', model: 'hang' });
+    const stop = new AbortController();
+    setTimeout(() => stop.abort(), 200);
+    await run(agent, 'Tea', { signal: stop.signal }).catch(() => {});
+    await (await import('${import.meta.resolve('runspan')}')).flush();`;
+  const cwd = fileURLToPath(new URL('./agents/', import.meta.url));
+  const { tree, runs } = await run([imports, main], {}, 'module', cwd);
+  expect(tree).toEqual(['Agent workflow', '  Expert', `    ${CHAT}`]);
+  expect(runs.map(({ extra }) => extra?.metadata?.end_reason)).toEqual(['cancelled', 'cancelled', 'cancelled']);
+});
+
 test('above 10,000 open spans of the agents of OpenAI, the run of the oldest open span ends as interrupted', async () => {
   const imports = `import { createCustomSpan, setTraceProcessors, withTrace } from '@openai/agents';`;
   const main = `
