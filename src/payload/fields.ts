@@ -56,6 +56,16 @@ export function without(object: Fields, keys: ReadonlySet<string>): Fields {
   return Object.fromEntries(Object.entries(object).filter(([key]) => !keys.has(key)));
 }
 
+/** Adds up the numbers in two objects and in their nested objects. Other values are those of `one`. */
+export function sumOfCounts(one: Fields, other: Fields): Fields {
+  const sum = { ...one };
+  for (const [key, value] of Object.entries(other)) {
+    if (numberOf(value) !== undefined) sum[key] = (numberOf(sum[key]) ?? 0) + (value as number);
+    else if (isFields(value)) sum[key] = sumOfCounts(fieldsOf(sum[key]), value);
+  }
+  return sum;
+}
+
 type Defined<Value extends object> = { [Key in keyof Value]?: Exclude<Value[Key], undefined> };
 
 /** Returns a copy without undefined properties. */

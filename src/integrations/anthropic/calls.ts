@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, isFields, listOf, numberOf, textOf } from '../../payload/fields.ts';
+import { type Fields, fieldsOf, listOf, sumOfCounts, textOf } from '../../payload/fields.ts';
 import { type CallReader, describeRequest, objectReader, type RequestFields } from '../call-reader.ts';
 import { withDataUris } from '../media.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
@@ -45,14 +45,5 @@ const USAGE: UsagePaths = {
  */
 function withCompactions(usage: Fields): Fields {
   const compactions = listOf(usage.iterations).map(fieldsOf);
-  return compactions.filter(({ type }) => type === 'compaction').reduce(sumOf, usage);
-}
-
-function sumOf(usage: Fields, added: Fields): Fields {
-  const sum = { ...usage };
-  for (const [key, value] of Object.entries(added)) {
-    if (numberOf(value) !== undefined) sum[key] = (numberOf(sum[key]) ?? 0) + (value as number);
-    else if (isFields(value)) sum[key] = sumOf(fieldsOf(sum[key]), value);
-  }
-  return sum;
+  return compactions.filter(({ type }) => type === 'compaction').reduce(sumOfCounts, usage);
 }

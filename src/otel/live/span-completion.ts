@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, isFields, numberOf, parsedJson, textOf, without } from '../../payload/fields.ts';
+import { type Fields, fieldsOf, parsedJson, sumOfCounts, textOf, without } from '../../payload/fields.ts';
 import type { Completion, RunContext } from '../../run/context.ts';
 import type { EncodedRun } from '../../run/encoded-run.ts';
 import { SOURCES } from '../../run/same-call.ts';
@@ -49,7 +49,8 @@ export class SpanCompletion implements Completion {
     const last = this.#records.at(-1);
     if (last === undefined) return;
     const best = this.#records.findLast(({ error }) => error === undefined) ?? last;
-    const usage = usageOf(run) ?? this.#records.map(usageOf).reduce(sumOf, undefined);
+    const counts = this.#records.map(usageOf).filter((found) => found !== undefined);
+    const usage = usageOf(run) ?? (counts.length === 0 ? undefined : counts.reduce(sumOfCounts));
     const hasOutputs = hasContent(run.outputs);
     if (!hasInputs) run.inputs = best.inputs;
     if (!hasOutputs || usageOf(run) === undefined) {
@@ -80,16 +81,6 @@ function hasContent(outputs: string | undefined): boolean {
 function usageOf({ metadata }: EncodedRun): Fields | undefined {
   const usage = metadata?.get(USAGE);
   return usage === undefined ? undefined : fieldsIn(usage);
-}
-
-function sumOf(one: Fields | undefined, other: Fields | undefined): Fields | undefined {
-  if (one === undefined || other === undefined) return one ?? other;
-  const sum = { ...one };
-  for (const [key, value] of Object.entries(other)) {
-    if (isFields(value)) sum[key] = sumOf(fieldsOf(sum[key]), value);
-    else sum[key] = numberOf(value) === undefined ? value : (numberOf(sum[key]) ?? 0) + (value as number);
-  }
-  return sum;
 }
 
 function addAttachments(run: EncodedRun, from: EncodedRun, isTaken: boolean): void {
