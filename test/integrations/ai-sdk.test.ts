@@ -1,4 +1,5 @@
 // The functions of `ai` over HTTP to a local server with OpenAI's protocol, and the runs that the calls become.
+import { createServer } from 'node:http';
 import { createOpenAI } from '@ai-sdk/openai';
 import * as ai from 'ai';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -7,6 +8,7 @@ import { wrapAISDK } from '#src/integrations/ai-sdk/sdk.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { currentRun, startRun, withRun } from '#src/run/start-run.ts';
 import { record } from '../instrument/recorder.ts';
+import { listen } from '../support/listen.ts';
 import { logLines } from '../support/log-lines.ts';
 import { startOpenAiServer } from '../support/openai-server.ts';
 
@@ -392,6 +394,93 @@ describe('a call that fails', () => {
     ]);
   });
 });
+
+describe('a consumer that leaves a streamed text', () => {
+  const cancelled = { outputs: { text: 'It is raining.' }, extra: { metadata: { end_reason: 'cancelled' } } };
+
+  async function readWords(stream: ReadableStream<string | Uint8Array>) {
+    const reader = stream.getReader();
+    const decoder = new TextDecoder();
+    for (let text = ''; text !== 'It is raining.'; ) {
+      const { value } = await reader.read();
+      text += typeof value === 'string' ? value : decoder.decode(value);
+    }
+    return reader;
+  }
+
+  const leaving: Readonly<Record<string, (result: ReturnType<typeof sdk.streamText>) => Promise<unknown>>> = {
+    'by `break`': async (result) => {
+      let text = '';
+      for await (const word of result.textStream) {
+        text += word;
+        if (text === 'It is raining.') break;
+      }
+    },
+    'with a cancelled response': async (result) =>
+      (await readWords(result.toTextStreamResponse().body as never)).cancel(),
+    'with a cancelled stream': async (result) => (await readWords(result.textStream)).cancel(),
+    'with a closed browser': async (result) => {
+      const server = createServer((_, response) => result.pipeTextStreamToResponse(response));
+      onTestFinished(() => void server.close());
+      const controller = new AbortController();
+      const { body } = await fetch(await listen(server), { signal: controller.signal });
+      await readWords(body as never);
+      controller.abort();
+    },
+  };
+
+  test.each(Object.entries(leaving))('%s ends the run as cancelled, with the text so far', async (_, leave) => {
+    const { chat, recorder } = await start();
+    await leave(sdk.streamText({ model: chat('endless'), prompt: 'Rain?', onError: () => {} }));
+    await expect.poll(() => recorder.runs[0]?.end_time).toBeDefined();
+    expect(recorder.runs).toMatchObject([{ name: 'streamText', ...cancelled }, { name: 'endless' }]);
+    expect(recorder.runs[0]?.error).toBeUndefined();
+    // Version 6 of the SDK still reads the model's response.
+    expect(recorder.runs[1]?.end_time).toBeUndefined();
+  });
+
+  test('leaves the model call with its whole answer and usage if the SDK reads it to its end', async () => {
+    const { chat, recorder } = await start();
+    for await (const _ of sdk.streamText({ model: chat('gpt'), prompt: 'Rain?' }).textStream) break;
+    await expect.poll(() => recorder.runs.map(({ end_time }) => end_time)).not.toContain(undefined);
+    expect(recorder.runs).toMatchObject([
+      { name: 'streamText', extra: { metadata: { end_reason: 'cancelled' } } },
+      { name: 'gpt', outputs: { messages: [{ content: 'It is raining.' }], usage_metadata } },
+    ]);
+    expect(recorder.runs[1]?.extra?.metadata).not.toHaveProperty('end_reason');
+  });
+
+  test.each<[string, (result: ReturnType<typeof sdk.streamText>) => Promise<unknown>]>([
+    ['reads two streams', ({ textStream, fullStream }) => Promise.all([readAll(textStream), readAll(fullStream)])],
+    [
+      'leaves one of two streams',
+      async ({ textStream, fullStream }) => {
+        for await (const _ of textStream) break;
+        await readAll(fullStream);
+      },
+    ],
+    [
+      'leaves the stream and then awaits the text',
+      async (result) => {
+        for await (const _ of result.textStream) break;
+        expect(await result.text).toBe('It is raining.');
+      },
+    ],
+  ])('does not cancel the run of a program that %s', async (_, read) => {
+    const { chat, recorder } = await start();
+    await read(sdk.streamText({ model: chat('gpt'), prompt: 'Rain?' }));
+    await expect.poll(() => recorder.runs.map(({ end_time }) => end_time)).not.toContain(undefined);
+    expect(recorder.runs).toMatchObject([
+      { outputs: { text: 'It is raining.', finishReason: 'stop' } },
+      { outputs: { usage_metadata } },
+    ]);
+    expect(JSON.stringify(recorder.runs)).not.toContain('cancelled');
+  });
+});
+
+async function readAll(stream: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of stream);
+}
 
 test('outputs set by the application are recorded instead of the result', async () => {
   const { chat, recorder } = await start();

@@ -53,6 +53,7 @@ async function callAll(sdk) {
   const failing = sdk.streamText({ ...asked(), model: openai.chat('broken'), onError });
   await drain(failing, log);
   await abort(sdk, log);
+  await leave(sdk, log);
   if (sdk.Experimental_Agent !== undefined) {
     const { model, tools } = withTools();
     said(await new sdk.Experimental_Agent({ model, tools, ...steps }).generate({ prompt: 'Rain?' }));
@@ -74,6 +75,19 @@ async function abort(sdk, log) {
   } catch (error) {
     log.push(`${text} and ${error.name}`);
   }
+}
+
+/** Reads one word and waits until the runs have ended. */
+async function leave(sdk, log) {
+  const controller = new AbortController();
+  const result = sdk.streamText({ model: openai.chat('long'), prompt: 'Sing.', abortSignal: controller.signal });
+  // In version 4, `break` does not cancel the stream.
+  const reader = result.textStream.getReader();
+  log.push((await reader.read()).value);
+  await reader.cancel();
+  while (recorder.runs.some((run) => run.end_time === undefined)) await new Promise((resolve) => setImmediate(resolve));
+  // Version 7 neither reads nor cancels the rest of the response.
+  controller.abort();
 }
 
 async function drain(result, log) {

@@ -30,7 +30,7 @@ const USAGE = {
 
 /**
  * Starts a server with OpenAI's chat completions and embeddings, without a key. The model `broken` gets 400, the model
- * `silent` gets no answer, and the stream of the model `endless` does not end. With tools, the model calls the first
+ * `silent` gets no answer, the stream of the model `endless` does not end, and that of `long` has a thousand words. With tools, the model calls the first
  * tool once. With a response format, it returns JSON.
  */
 export async function startOpenAiServer(): Promise<OpenAiServer> {
@@ -84,7 +84,8 @@ async function stream(body: ModelRequest['body'], response: ServerResponse): Pro
   const message = messageFor(body);
   delta({ role: 'assistant' });
   for (const [index, call] of (message.tool_calls ?? []).entries()) delta({ tool_calls: [{ index, ...call }] });
-  const words = message.content === WORDS.join('') ? WORDS : [message.content ?? ''];
+  const answered = message.content === WORDS.join('') ? WORDS : [message.content ?? ''];
+  const words = body.model === 'long' ? Array<string>(1_000).fill('la ') : answered;
   for (const content of words) if (content !== '') delta({ content });
   if (body.model === 'endless') return;
   delta({}, reasonOf(message));

@@ -7,10 +7,11 @@ import { type Fields, fieldsOf } from '../../payload/fields.ts';
 import type { RunType } from '../../run/record.ts';
 import type { Run } from '../../run/run.ts';
 import { preloadDelivery } from '../../run/sink.ts';
-import { AnswerStream, endWithAnswer } from '../answer-stream.ts';
+import { endWithAnswer } from '../answer-stream.ts';
 import { warnUntraced } from '../warn-untraced.ts';
-import { generatedAnswer, modelReader, usageOf, vectorsOf } from './answer.ts';
+import { generatedAnswer, usageOf, vectorsOf } from './answer.ts';
 import { describeModelCall } from './calls.ts';
+import { ModelStream } from './consumers.ts';
 
 interface ModelMethod {
   readonly runType: RunType;
@@ -79,7 +80,7 @@ function planOf(model: Fields, { runType, modelType, complete }: ModelMethod): P
 function followGeneration(run: Run, result: unknown): void {
   const { stream } = fieldsOf(result);
   const isReadable = stream instanceof ReadableStream && !stream.locked;
-  const observed = isReadable && observedStream(stream, new AnswerStream(run, modelReader));
+  const observed = isReadable && observedStream(stream, new ModelStream(run));
   if (!observed || !Reflect.set(fieldsOf(result), 'stream', observed)) run.end();
 }
 

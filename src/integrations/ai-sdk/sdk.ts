@@ -1,17 +1,16 @@
 import { guard } from '../../base/guard.ts';
 import { replaceMethod } from '../../instrument/methods.ts';
 import type { CallDescription, PlanOptions } from '../../instrument/plan.ts';
-import { observedStream } from '../../instrument/results/observed-stream.ts';
 import { disguised, tracedBy } from '../../instrument/traceable.ts';
 import { copyWith, type Fields, fieldsOf, isPlainObject, textOf } from '../../payload/fields.ts';
 import type { Run } from '../../run/run.ts';
 import { usableOptions } from '../../run/run-options.ts';
 import { preloadDelivery } from '../../run/sink.ts';
 import { currentRun } from '../../run/start-run.ts';
-import { AnswerStream } from '../answer-stream.ts';
 import { warnUntraced } from '../warn-untraced.ts';
-import { operationReader, outcomeOf } from './answer.ts';
+import { outcomeOf } from './answer.ts';
 import { describeOperation, signalOf } from './calls.ts';
+import { observedOperation } from './consumers.ts';
 import { tryWrapModel } from './model.ts';
 
 type Callable = (...args: unknown[]) => unknown;
@@ -150,8 +149,7 @@ function complete(run: Run, given: unknown): void {
   const result = fieldsOf(given);
   const { baseStream } = result;
   if (baseStream instanceof ReadableStream && !baseStream.locked) {
-    const observed = observedStream(baseStream, new AnswerStream(run, operationReader));
-    if (Reflect.set(result, 'baseStream', observed)) return;
+    if (Reflect.set(result, 'baseStream', observedOperation(baseStream, run))) return;
   }
   // Do not read other properties here. In a streaming result, that would start the stream.
   const isStreaming = 'textStream' in result || 'fullStream' in result;

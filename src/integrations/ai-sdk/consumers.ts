@@ -1,0 +1,82 @@
+import { observedStream } from '../../instrument/results/observed-stream.ts';
+import { replaceOwn, type StreamObserver } from '../../instrument/results/observer.ts';
+import { setSoon } from '../../platform/timers.ts';
+import type { Run } from '../../run/run.ts';
+import { currentRun } from '../../run/start-run.ts';
+import { AnswerStream } from '../answer-stream.ts';
+import { modelReader, operationReader } from './answer.ts';
+
+/** The consumers of an operation's streaming result, for example an HTTP response and `result.text`. */
+interface Consumers {
+  /** Undefined until the first consumer arrives. */
+  count?: number;
+  /** The stream of the operation's latest model call. */
+  model?: ModelStream;
+}
+
+const consumersByRun = new WeakMap<Run, Consumers>();
+
+function consumersOf(operation: Run): Consumers {
+  const consumers = consumersByRun.get(operation) ?? {};
+  consumersByRun.set(operation, consumers);
+  return consumers;
+}
+
+/**
+ * Records the base stream of an operation. The SDK tees the base stream for each consumer and keeps the other branch
+ * for later consumers. A consumer that leaves cancels only its own branch, so the base stream is never cancelled. The
+ * run ends as cancelled when no consumer is left.
+ */
+export function observedOperation(base: ReadableStream, run: Run): ReadableStream {
+  const answer = new AnswerStream(run, operationReader);
+  const consumers = consumersOf(run);
+  const leave = (): void => {
+    consumers.count = (consumers.count ?? 0) - 1;
+    // Waits for one turn of the event loop, because the application may read `result.text` next.
+    setSoon(() => {
+      if (consumers.count !== 0) return;
+      answer.cancel();
+      consumers.model?.cancelUnlessRead();
+    });
+  };
+  const counting = (stream: ReadableStream): ReadableStream => {
+    replaceOwn(stream, 'tee', (tee) => () => {
+      const [branch, rest] = Reflect.apply(tee, stream, []) as [ReadableStream, ReadableStream];
+      consumers.count = (consumers.count ?? 0) + 1;
+      return [observedStream(branch, cancelObserver(leave)), counting(rest)];
+    });
+    return stream;
+  };
+  return counting(observedStream(base, answer));
+}
+
+function cancelObserver(cancel: () => void): StreamObserver {
+  const ignore = (): void => {};
+  const step: StreamObserver['step'] = (method, self, args) => Reflect.apply(method, self, args);
+  return { isStepping: false, step, chunk: ignore, end: ignore, fail: ignore, cancel, watch: ignore, detach: ignore };
+}
+
+/**
+ * Records the stream of a model call. When the consumers of the operation have left, AI SDK 6 still reads the stream to
+ * its end. Later versions stop reading without cancelling the stream, and the run ends as cancelled.
+ */
+export class ModelStream extends AnswerStream {
+  readonly #consumers: Consumers | undefined;
+
+  constructor(run: Run) {
+    super(run, modelReader);
+    const operation = currentRun();
+    this.#consumers = operation && consumersOf(operation);
+    if (this.#consumers !== undefined) this.#consumers.model = this;
+  }
+
+  override chunk(value: unknown): void {
+    super.chunk(value);
+    if (this.#consumers?.count === 0) this.cancelUnlessRead();
+  }
+
+  /** Waits for one turn of the event loop, in which the SDK asks for the next chunk if it still reads. */
+  cancelUnlessRead(): void {
+    setSoon(() => this.isPending || this.cancel());
+  }
+}
