@@ -21,6 +21,10 @@ const tool = {
 const image = new File([new Uint8Array([1, 2, 3])], 'tea.png', { type: 'image/png' });
 // The PNG has 70 bytes.
 const pixels = { b64_json: '[Image: 70 bytes]' };
+const sound = new File([new Uint8Array(2_000)], 'tea.wav', { type: 'audio/wav' });
+const transcript = { text: 'A drink.', usage: { type: 'tokens', input_tokens: 5, output_tokens: 3, total_tokens: 8 } };
+/** Returns a client that gets one answer. */
+const answering = (client: OpenAI, response: Response) => client.withOptions({ fetch: async () => response });
 const dish = { type: 'object', properties: { dish: { type: 'string' } } };
 const dishFormat = { name: 'dish', schema: dish, strict: true };
 const items = [
@@ -292,6 +296,73 @@ const calls: Row[] = [
     (client) => client.images.createVariation({ model: 'small', image }),
     { name: 'openai.images.createVariation', outputs: { data: [pixels] } },
   ],
+  ...(['transcriptions', 'translations'] as const).map(
+    (kind): Row => [
+      `an audio file to ${kind}`,
+      (client) =>
+        answering(client, Response.json(transcript)).audio[kind].create({
+          model: 'whisper-1',
+          file: sound,
+          prompt: 'tea',
+        }),
+      {
+        name: `openai.audio.${kind}`,
+        run_type: 'llm',
+        inputs: { file: { type: 'File', byteLength: 2_000, attachment: 'inputs_1' }, prompt: 'tea' },
+        outputs: { text: 'A drink.', usage_metadata: usage(5, 3) },
+        metadata: expect.objectContaining({ ls_model_name: 'whisper-1' }),
+      },
+    ],
+  ),
+  [
+    'a transcription as plain text, of a file that only the SDK reads',
+    (client) =>
+      answering(
+        client,
+        new Response('A drink.', { headers: { 'content-type': 'text/plain' } }),
+      ).audio.transcriptions.create({
+        model: 'whisper-1',
+        file: new Response(sound),
+        response_format: 'text',
+      }),
+    { inputs: { file: '[Response]' }, outputs: { outputs: 'A drink.' } },
+  ],
+  [
+    'a streamed transcription',
+    async (client) => {
+      const events = [
+        { type: 'transcript.text.delta', delta: 'A ' },
+        { type: 'transcript.text.delta', delta: 'drink.' },
+        { type: 'transcript.text.done', ...transcript },
+      ];
+      const body = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('');
+      const { audio } = answering(client, new Response(body, { headers: { 'content-type': 'text/event-stream' } }));
+      await chunksOf(await audio.transcriptions.create({ model: 'gpt', file: sound, stream: true }));
+    },
+    {
+      outputs: { text: 'A drink.', usage_metadata: usage(5, 3) },
+      events: [expect.objectContaining({ name: 'new_token' })],
+    },
+  ],
+  [
+    'generated speech',
+    async (client) => {
+      const response = new Response(new Uint8Array(3_000), { headers: { 'content-type': 'audio/mpeg' } });
+      const speech = await answering(client, response).audio.speech.create({
+        model: 'tts-1',
+        voice: 'alloy',
+        input: 'Tea',
+      });
+      expect(speech).toBe(response);
+      expect((await speech.arrayBuffer()).byteLength).toBe(3_000);
+    },
+    {
+      name: 'openai.audio.speech',
+      inputs: { input: 'Tea' },
+      outputs: { audio: { byteLength: 3_000, attachment: 'outputs_1' } },
+      metadata: expect.objectContaining({ ls_invocation_params: { model: 'tts-1', voice: 'alloy' } }),
+    },
+  ],
 ];
 
 test('the conversation and the user in a request apply to a run that inherits none', async () => {
@@ -315,6 +386,29 @@ test.each(calls)('%s is recorded', async (_, call, { metadata, absent = [], ...e
   for (const key of absent) expect(run.outputs).not.toHaveProperty(key);
   if (metadata !== undefined) expect(run.extra?.metadata).toEqual(metadata);
   expect(JSON.stringify(run)).not.toMatch(/secret|iVBOR/);
+});
+
+test('speech is read only by the application, chunk by chunk', async () => {
+  const { client, only } = await tracedClient();
+  let given = 0;
+  const pull = (controller: ReadableStreamDefaultController) => controller.enqueue(new Uint8Array([++given]));
+  const body = new ReadableStream({ pull }, { highWaterMark: 0 });
+  const response = new Response(body, { headers: { 'content-type': 'audio/mpeg' } });
+  const speech = await answering(client, response).audio.speech.create({
+    model: 'tts-1',
+    voice: 'alloy',
+    input: 'Tea',
+  });
+  await new Promise(setImmediate);
+  expect([given, speech.bodyUsed, speech.body?.locked]).toEqual([0, false, false]);
+  const reader = speech.body?.getReader();
+  await reader?.read();
+  await reader?.cancel();
+  expect(given).toBe(1);
+  expect(only()).toMatchObject({
+    outputs: { audio: { byteLength: 1 } },
+    extra: { metadata: { end_reason: 'cancelled' } },
+  });
 });
 
 test('a response in the background has no answer and is not recorded', async () => {

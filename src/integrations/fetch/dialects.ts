@@ -1,9 +1,9 @@
 import { type Fields, fieldsOf, isFields, textOf } from '../../payload/fields.ts';
 import { messageCall } from '../anthropic/calls.ts';
 import type { CallReader } from '../call-reader.ts';
+import { audioCalls } from '../openai/audio.ts';
 import { openaiCalls } from '../openai/calls.ts';
 import { providerAt, serviceAt } from '../providers.ts';
-import { audioCalls } from './audio.ts';
 import { cohereChat, cohereEmbedding } from './cohere.ts';
 import { geminiEmbedding, geminiGeneration } from './gemini.ts';
 import { ollamaCalls } from './ollama.ts';

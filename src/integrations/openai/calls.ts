@@ -64,7 +64,7 @@ function responseInputs({ input, instructions, prompt }: Fields): Fields {
 }
 
 /** Describes an upload. For a stream or response, returns the type name, because reading the data would consume it. */
-function uploadOf(upload: unknown): unknown {
+export function uploadOf(upload: unknown): unknown {
   if (Array.isArray(upload)) return upload.map(uploadOf);
   const isStream = isFields(upload) && ('pipe' in upload || 'body' in upload || Symbol.asyncIterator in upload);
   return isStream ? `[${upload.constructor?.name ?? 'Stream'}]` : upload;

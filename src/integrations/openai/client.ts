@@ -1,6 +1,7 @@
 import { providerAt } from '../providers.ts';
 import { type Sdk, type TracedClientOptions, unwrapClient, wrapClient } from '../sdk-client.ts';
 import { tracedRunTools } from '../tool-runners.ts';
+import { audioCalls } from './audio.ts';
 import { openaiCalls as calls } from './calls.ts';
 
 /** The part of a client that tracing requires. Clients from compatible packages also work. */
@@ -26,15 +27,19 @@ export const openaiSdk: Sdk = {
     'images.generate': calls.imageGeneration,
     'images.edit': calls.imageEdit,
     'images.createVariation': calls.imageVariation,
+    'audio.transcriptions.create': audioCalls.transcription,
+    'audio.translations.create': audioCalls.translation,
+    'audio.speech.create': audioCalls.speech,
   },
 };
 
 /**
  * Traces the calls of a client from the `openai` package. Chat completions, responses, response compaction,
- * completions, embeddings and images are traced. Calls through `parse` and `stream` are also traced. Each call becomes a
- * run below the current run. Each call of `runTools` becomes a run with its model calls and tools below it. Changes the client in place and returns it. The client still returns the
- * SDK's own promises and streams. Clients created with `withOptions` are also traced. Wrapping a client again has no
- * effect. To change the options, call `unwrapOpenAI` first.
+ * completions, embeddings, images and audio are traced. Calls through `parse` and `stream` are also traced. Each call
+ * becomes a run below the current run. Each call of `runTools` becomes a run with its model calls and tools below it.
+ * Changes the client in place and returns it. The client still returns the SDK's own promises and streams. Clients
+ * created with `withOptions` are also traced. Wrapping a client again has no effect. To change the options, call
+ * `unwrapOpenAI` first.
  *
  * If the value is not such a client, `wrapOpenAI` logs a warning and returns the value unchanged.
  */

@@ -1,7 +1,8 @@
 import { fromBase64 } from '../../payload/describe.ts';
-import { fieldsOf, textOf, without } from '../../payload/fields.ts';
+import { type Fields, fieldsOf, textOf, without } from '../../payload/fields.ts';
 import { type AnswerReader, type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
-import { facts } from '../openai/answers.ts';
+import { facts } from './answers.ts';
+import { uploadOf } from './calls.ts';
 
 const object = objectReader(['text'], (answer) => ({ outputs: answer, ...facts(answer) }), transcriptFold);
 /** Reads a transcription. The response is plain text if the request asks for text. */
@@ -24,11 +25,12 @@ export const audioCalls: Readonly<Record<'transcription' | 'translation' | 'spee
 };
 
 function call(name: string, inputKeys: readonly string[], answer: AnswerReader): CallReader {
+  const inputs = (body: Fields): Fields => Object.fromEntries(inputKeys.map((key) => [key, uploadOf(body[key])]));
   return {
     ...answer,
     name,
     runType: 'llm',
-    describe: (body, provider) => describeRequest(body, provider, { modelType: 'llm', inputKeys }),
+    describe: (body, provider) => describeRequest(body, provider, { modelType: 'llm', inputKeys, inputs }),
   };
 }
 
