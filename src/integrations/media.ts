@@ -1,9 +1,10 @@
 import { parseDataUri } from '../payload/attachment.ts';
 import { fieldsOf, isFields, mapped, textOf } from '../payload/fields.ts';
 
-/** Returns a text that replaces base64 data in an answer, for example `[Image: 70 bytes]`. */
-export function mediaMarker(kind: 'Image' | 'Audio', base64: string): string {
-  return `[${kind}: ${base64Bytes(base64)} bytes]`;
+/** Returns a text that replaces base64 text or bytes, for example `[Image: 70 bytes]` or `[Image: image/png, 70 bytes]`. */
+export function mediaMarker(kind: 'Image' | 'Audio', data: string | { byteLength: number }, mediaType = ''): string {
+  const bytes = typeof data === 'string' ? base64Bytes(data.slice(data.indexOf(',') + 1)) : data.byteLength;
+  return `[${kind}: ${mediaType && `${mediaType}, `}${bytes} bytes]`;
 }
 
 /** Returns the decoded size of base64 text in bytes. Padding is optional. */

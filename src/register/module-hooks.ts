@@ -142,13 +142,23 @@ function patchOf(url: string): ModulePatch | undefined {
   return patches.get(url.slice(start + '/node_modules/'.length).replace(/\.[cm]?js$/, ''));
 }
 
+/** Returns the names that the module exports. No version of a package exports all names. */
+function exportedOf(names: readonly string[], text: string): readonly string[] {
+  const clauses = Array.from(text.matchAll(/\bexport\s*\{([^}]*)\}/g), ([, clause = '']) => clause.split(','));
+  const exported = new Set(clauses.flat().map((entry) => entry.trim().split(/\s+/).at(-1)));
+  const found = names.filter((name) => exported.has(name));
+  return found.length > 0 ? found : names;
+}
+
 /** Appends a line to the module source. The line calls `applyPatch`. */
 function patchedSource(url: string, patch: ModulePatch, { format, source }: LoadFnOutput): { source?: string } {
   const { module, replaced } = patch;
   const from = JSON.stringify(url);
+  const text =
+    source === undefined || source === null || typeof source === 'string' ? source : new TextDecoder().decode(source);
   if (format === 'module' && replaced !== undefined) {
     const original = JSON.stringify(url + ORIGINAL);
-    const names = replaced.join(', ');
+    const names = exportedOf(replaced, text ?? '').join(', ');
     return {
       source: `export * from ${original};
 import * as original from ${original};
@@ -157,8 +167,7 @@ export { ${names} };`,
     };
   }
   // For some CommonJS modules, Node reads the source after this hook and then calls the hook again.
-  if (source === undefined || source === null) return {};
-  const text = typeof source === 'string' ? source : new TextDecoder().decode(source);
+  if (text === undefined || text === null) return {};
   if (format === 'module') {
     return { source: `${text}\nimport * as __runspan from ${from};\n${CALL}('${module}', __runspan);` };
   }

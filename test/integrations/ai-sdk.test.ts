@@ -2,8 +2,10 @@
 import { createServer } from 'node:http';
 import { createOpenAI } from '@ai-sdk/openai';
 import * as ai from 'ai';
+import { MockImageModelV3, MockSpeechModelV3, MockTranscriptionModelV3 } from 'ai/test';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
+import { wrapModel } from '#src/integrations/ai-sdk/model.ts';
 import { wrapAISDK } from '#src/integrations/ai-sdk/sdk.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { currentRun, startRun, withRun } from '#src/run/start-run.ts';
@@ -299,6 +301,108 @@ test('files are attachments', async () => {
   }
 });
 
+describe('media is recorded as a marker with its type and size:', () => {
+  const response = { timestamp: new Date(0), modelId: 'model-2026', headers: { key: 'a-secret' } };
+  // The text starts like a PNG and has 66 bytes.
+  const png = `iVBORw0KGgo${'A'.repeat(77)}`;
+  const wav = Buffer.concat([Buffer.from('RIFF....WAVE'), Buffer.alloc(2_000)]);
+  const metadata = {
+    ls_provider: 'studio',
+    ls_model_name: 'model',
+    ls_model_type: 'llm',
+    response_model: 'model-2026',
+  };
+  const model = { provider: 'studio.media', modelId: 'model' };
+
+  test('images', async () => {
+    const { recorder } = await start();
+    const usage = { inputTokens: 4, outputTokens: 6, totalTokens: 10 };
+    const doGenerate = async () => ({ images: [png], warnings: [], response, usage });
+    const painter = new MockImageModelV3({ ...model, doGenerate });
+    const settings = { size: '8x8', n: 1, seed: 7 } as const;
+    const { image } = await sdk.generateImage({ model: painter, prompt: 'A cat', ...settings });
+    expect(image.base64).toBe(png);
+    await sdk.generateImage({ model: painter, prompt: { text: 'A dog', images: [wav, png], mask: wav } });
+    const files = [
+      expect.stringMatching(/^\[Image: .*2012 bytes\]$/),
+      expect.stringMatching(/^\[Image: .*66 bytes\]$/),
+    ];
+    expect(recorder.runs).toMatchObject([
+      {
+        name: 'generateImage',
+        run_type: 'chain',
+        inputs: { model: 'model', prompt: 'A cat', ...settings },
+        outputs: { images: ['[Image: image/png, 66 bytes]'] },
+      },
+      {
+        name: 'model',
+        run_type: 'llm',
+        inputs: { prompt: 'A cat', size: '8x8', n: 1 },
+        outputs: {
+          images: ['[Image: 66 bytes]'],
+          usage_metadata: { input_tokens: 4, output_tokens: 6, total_tokens: 10 },
+        },
+        extra: { metadata: { ...metadata, ls_invocation_params: { seed: 7 } } },
+      },
+      {
+        inputs: {
+          prompt: { text: 'A dog', images: ['[Image: 2012 bytes]', '[Image: 66 bytes]'], mask: '[Image: 2012 bytes]' },
+        },
+      },
+      { inputs: { prompt: 'A dog', files, mask: expect.stringContaining('2012 bytes') } },
+    ]);
+    expect(JSON.stringify(recorder.runs)).not.toMatch(/iVBOR|UklGR|a-secret/);
+  });
+
+  test('speech', async () => {
+    const { recorder } = await start();
+    const speaker = new MockSpeechModelV3({
+      ...model,
+      doGenerate: async () => ({ audio: wav, warnings: [], response }),
+    });
+    const settings = { text: 'Hello.', voice: 'alloy', speed: 2 };
+    const { audio } = await sdk.experimental_generateSpeech({ model: speaker, ...settings });
+    expect(Buffer.from(audio.uint8Array)).toEqual(wav);
+    expect(recorder.runs).toMatchObject([
+      { name: 'generateSpeech', inputs: settings, outputs: { audio: '[Audio: audio/wav, 2012 bytes]' } },
+      {
+        name: 'model',
+        run_type: 'llm',
+        inputs: settings,
+        outputs: { audio: '[Audio: 2012 bytes]' },
+        extra: { metadata },
+      },
+    ]);
+    expect(JSON.stringify(recorder.runs)).not.toMatch(/UklGR|a-secret/);
+  });
+
+  test('a transcription', async () => {
+    const { recorder } = await start();
+    const text = { text: 'Hello.', segments: [{ text: 'Hello.', startSecond: 0, endSecond: 1 }] };
+    const outputs = { ...text, language: 'en', durationInSeconds: 1 };
+    const doGenerate = async () => ({ ...outputs, warnings: [], response });
+    const listener = new MockTranscriptionModelV3({ ...model, doGenerate });
+    expect(await sdk.experimental_transcribe({ model: listener, audio: wav })).toMatchObject(outputs);
+    await sdk.experimental_transcribe({ model: listener, audio: wav.toString('base64') });
+    const called = { name: 'model', run_type: 'llm', inputs: { audio: '[Audio: audio/wav, 2012 bytes]' }, outputs };
+    expect(recorder.runs).toMatchObject([
+      { name: 'transcribe', inputs: { audio: '[Audio: 2012 bytes]' }, outputs },
+      { ...called, extra: { metadata } },
+      { name: 'transcribe', inputs: { audio: '[Audio: 2012 bytes]' } },
+      called,
+    ]);
+    expect(JSON.stringify(recorder.runs)).not.toMatch(/UklGR|a-secret/);
+  });
+
+  test('a model that only `wrapModel` wraps', async () => {
+    const { recorder } = await start();
+    const doGenerate = async () => ({ images: [wav], warnings: [], response });
+    const painter = wrapModel(new MockImageModelV3({ ...model, doGenerate }));
+    await ai.generateImage({ model: painter, prompt: 'A cat' });
+    expect(recorder.runs).toMatchObject([{ name: 'model', outputs: { images: ['[Image: 2012 bytes]'] } }]);
+  });
+});
+
 test('concurrent calls are separate traces', async () => {
   const { chat, recorder } = await start();
   await Promise.all(['a', 'b', 'c'].map((prompt) => sdk.generateText({ ...inTwoSteps(chat), prompt })));
@@ -499,13 +603,16 @@ test('outputs set by the application are recorded instead of the result', async 
 describe('wrapAISDK', () => {
   test('does not change any other member', () => {
     const { generateText, streamText, generateObject, streamObject, embed, embedMany, rerank, ...others } = sdk;
-    const { ToolLoopAgent, Experimental_Agent, ...rest } = others;
+    const { generateImage, experimental_generateImage, experimental_generateSpeech, experimental_transcribe } = others;
+    const media = { generateImage, experimental_generateImage, experimental_generateSpeech, experimental_transcribe };
+    const { ToolLoopAgent, Experimental_Agent, ...members } = others;
+    const rest = Object.fromEntries(Object.entries(members).filter(([name]) => !(name in media)));
 
     expect(ToolLoopAgent).toBe(Experimental_Agent);
     expect(Object.keys(sdk)).toEqual(Object.keys(ai));
     const bareMembers: Readonly<Record<string, unknown>> = { ...ai };
     for (const [name, member] of Object.entries(rest)) expect(member).toBe(bareMembers[name]);
-    const wrapped = { generateText, streamText, generateObject, streamObject, embed, embedMany, rerank };
+    const wrapped = { generateText, streamText, generateObject, streamObject, embed, embedMany, rerank, ...media };
     for (const [name, fn] of Object.entries(wrapped)) {
       const bare = bareMembers[name] as typeof fn;
       expect(fn).not.toBe(bare);

@@ -127,6 +127,40 @@ test('a package whose name ends in that of the AI SDK is not taken for a bundled
   expect([stdout, tree]).toEqual(['true\n', ['cohere.chat']]);
 });
 
+test.each(formats)('a streamed text of the format %s is cancelled when the browser closes', async (format) => {
+  const main = `
+    const wait = () => new Promise((resolve) => setTimeout(resolve, 20));
+    const parts = [{ type: 'text-start', id: '1' }];
+    for (let at = 0; at < 20; at++) parts.push({ type: 'text-delta', id: '1', delta: 'la ' });
+    const pull = async (controller) => {
+      await wait();
+      if (parts.length === 0) controller.close();
+      else controller.enqueue(parts.shift());
+    };
+    const model = new MockLanguageModelV3({ doStream: async () => ({ stream: new ReadableStream({ pull }) }) });
+    const server = createServer((_, response) => {
+      response.on('close', () => server.close());
+      ai.streamText({ model, prompt: 'Sing.' }).pipeTextStreamToResponse(response);
+    });
+    await new Promise((resolve) => server.listen(0, resolve));
+    const controller = new AbortController();
+    const { body } = await fetch('http://127.0.0.1:' + server.address().port, { signal: controller.signal });
+    await body.getReader().read();
+    controller.abort();
+    console.log(Object.entries(ai).filter(([, member]) => member === undefined));`;
+  const imports = `import * as ai from 'ai';
+    import { MockLanguageModelV3 } from 'ai/test';
+    import { createServer } from 'node:http';`;
+  const { stdout, tree, runs } = await run([imports, main], {}, format);
+  // No version of the SDK has all functions that are traced, and the hook adds none.
+  expect(stdout).toBe('[]\n');
+  expect(tree).toEqual(['streamText', '  mock-model-id']);
+  const [cancelled, call] = runs.sort((one, other) => (one.dotted_order < other.dotted_order ? -1 : 1));
+  expect(cancelled?.extra?.metadata?.end_reason).toBe('cancelled');
+  expect(cancelled?.outputs?.text).toMatch(/^(la ){1,10}$/);
+  expect(call?.extra?.metadata).not.toHaveProperty('end_reason');
+});
+
 test('a handler that the application passes records each step of LangChain once', async () => {
   const imports = `${setUp.langchain} import { RunspanCallbackHandler } from 'runspan/langchain';`;
   const main = `await chain.invoke('Tea', { callbacks: [new RunspanCallbackHandler({ tags: ['own'] })] });`;

@@ -4,6 +4,7 @@ import type { UsageMetadata } from '../../run/record.ts';
 import type { Answer, AnswerReader, Fold } from '../call-reader.ts';
 import { copyOf } from '../deltas.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
+import { mediaOutputs } from './media.ts';
 
 /** The combined parts of a result, streamed or not. */
 interface Parts {
@@ -63,6 +64,8 @@ function operationOutputs({ text, reasoning, object, toolCalls, files, finishRea
  */
 export function outcomeOf(given: unknown): Fields {
   const result = fieldsOf(given);
+  const media = mediaOutputs(result);
+  if (media !== undefined) return media;
   const { object, embeddings, embedding, ranking } = result;
   const steps = listOf(result.steps);
   const { text, reasoningText, reasoning, toolCalls, files, finishReason } =
@@ -80,9 +83,15 @@ export function outcomeOf(given: unknown): Fields {
   return { ...outputs, ...vectors, ...(ranking === undefined ? {} : { ranking }) };
 }
 
-export function generatedAnswer(result: unknown): Answer {
+export function generatedAnswer(given: unknown): Answer {
+  const result = fieldsOf(given);
+  const outputs = mediaOutputs(result);
+  if (outputs !== undefined) {
+    const model = textOf(fieldsOf(result.response).modelId);
+    return { outputs, usage: usageOf(result.usage, result.providerMetadata), model };
+  }
   const fold = partsFold();
-  for (const part of resultParts(fieldsOf(result))) fold.add(part, false);
+  for (const part of resultParts(result)) fold.add(part, false);
   return modelReader.read(fold.result());
 }
 

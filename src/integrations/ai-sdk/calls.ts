@@ -1,6 +1,7 @@
 import type { CallDescription } from '../../instrument/plan.ts';
 import { aiSdkMessages } from '../../messages/ai-sdk.ts';
 import { defined, definedOrNone, type Fields, fieldsOf, textOf } from '../../payload/fields.ts';
+import { mediaInputs } from './media.ts';
 
 /**
  * Functions that read the parameters of a model call from its options. In version 4, the tools are in `mode` and the
@@ -30,15 +31,19 @@ export function describeModelCall(model: Fields, modelType: string, options: Fie
   const parameters: Fields = { model: modelId };
   for (const [name, read] of Object.entries(PARAMETERS)) parameters[name] = read(options, fieldsOf(options.mode));
   const { prompt, values, query, documents } = options;
+  const inputs = Array.isArray(prompt)
+    ? { messages: aiSdkMessages(prompt) }
+    : defined({ values, query, documents, ...mediaInputs(options) });
   return {
     signal: signalOf(options),
     name: textOf(modelId) ?? 'model',
-    inputs: Array.isArray(prompt) ? { messages: aiSdkMessages(prompt) } : defined({ prompt, values, query, documents }),
+    inputs,
     metadata: {
       // The provider `openai.responses` is recorded as `openai`.
       ls_provider: textOf(provider)?.split('.', 1)[0],
       ls_model_name: modelId,
-      ls_model_type: modelType,
+      // Image, speech and transcription models have no messages.
+      ls_model_type: modelType === 'chat' && !Array.isArray(prompt) ? 'llm' : modelType,
       ls_temperature: parameters.temperature,
       ls_max_tokens: parameters.max_tokens,
       ls_stop: parameters.stop,
@@ -50,8 +55,6 @@ export function describeModelCall(model: Fields, modelType: string, options: Fie
 /** Options of SDK functions that are recorded. Headers, callbacks, schemas and contexts are not recorded. */
 const OPTIONS = [
   'system',
-  'instructions',
-  'prompt',
   'value',
   'values',
   'query',
@@ -86,6 +89,7 @@ export function describeOperation(options: Fields): CallDescription {
     const value = options[key];
     if (value !== undefined && typeof value !== 'function') inputs[key] = value;
   }
+  Object.assign(inputs, mediaInputs(options));
   if (Array.isArray(inputs.prompt)) inputs.prompt = aiSdkMessages(inputs.prompt);
   if (tools !== undefined) inputs.tools = toolNames(tools);
   return { inputs, signal: signalOf(options) };

@@ -35,16 +35,16 @@ const METHODS: Readonly<Record<string, ModelMethod>> = {
 };
 
 /**
- * Traces every call to an AI SDK language, embedding or reranking model. Calls through `generateText` or a framework
- * are also traced. Changes the model in place and returns it. Wrapping a model again has no effect. Functions from
- * `wrapAISDK` wrap their models in the same way.
+ * Traces every call to an AI SDK language, embedding, reranking, image, speech or transcription model. Calls through
+ * `generateText` or a framework are also traced. Changes the model in place and returns it. Wrapping a model again has
+ * no effect. Functions from `wrapAISDK` wrap their models in the same way.
  *
  * If the value is not a model, `wrapModel` logs a warning and returns the value unchanged.
  */
 export function wrapModel<Model>(model: Model): Model {
   preloadDelivery();
   const isTraced = guard('wrapModel', () => tryWrapModel(model));
-  const expected = 'a language, embedding or reranking model of the AI SDK';
+  const expected = 'a model of the AI SDK';
   if (isTraced === false) warnUntraced('wrapModel(model)', expected, model);
   return model;
 }
@@ -57,8 +57,7 @@ export function unwrapModel<Model>(model: Model): Model {
 
 /** Like `wrapModel`, but returns false instead of logging a warning if the value is not a model. */
 export function tryWrapModel(model: unknown): boolean {
-  // Image models are not traced, because their `doGenerate` has a different signature.
-  if (typeof model !== 'object' || model === null || 'maxImagesPerCall' in model) return false;
+  if (typeof model !== 'object' || model === null) return false;
   const methods = Object.entries(METHODS).filter(([key]) => typeof fieldsOf(model)[key] === 'function');
   for (const [key, method] of methods) {
     replaceMethod('wrapModel', model, key, (original) => tracedBy(planOf(model as Fields, method), original));

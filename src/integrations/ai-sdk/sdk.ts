@@ -15,11 +15,18 @@ import { tryWrapModel } from './model.ts';
 
 type Callable = (...args: unknown[]) => unknown;
 
-const FUNCTIONS = ['generateText', 'streamText', 'generateObject', 'streamObject', 'embed', 'embedMany', 'rerank'];
+const FUNCTIONS = [
+  ...['generateText', 'streamText', 'generateObject', 'streamObject', 'embed', 'embedMany', 'rerank'],
+  // Versions 4 to 6 export some of these functions only with the prefix.
+  ...['generateImage', 'generateSpeech', 'transcribe'].flatMap((name) => [name, `experimental_${name}`]),
+];
 const AGENTS = ['ToolLoopAgent', 'Experimental_Agent'];
 export const TRACED_MEMBERS: readonly string[] = [...FUNCTIONS, ...AGENTS];
 /** Provider methods that create a model by name. */
-const MODEL_FACTORIES = ['languageModel', 'embeddingModel', 'textEmbeddingModel', 'rerankingModel'];
+const MODEL_FACTORIES = [
+  ...['languageModel', 'embeddingModel', 'textEmbeddingModel', 'rerankingModel'],
+  ...['imageModel', 'speechModel', 'transcriptionModel'],
+];
 
 /**
  * Returns the AI SDK with traced functions. Example: `const { generateText } = wrapAISDK(ai)`, where `ai` is
@@ -68,7 +75,12 @@ function tracedFunction(name: string, original: Callable, sdk: Fields): Callable
 }
 
 function operation(name: string): PlanOptions {
-  return { name, runType: 'chain', describe: ([options]) => describeOperation(fieldsOf(options)), complete };
+  return {
+    name: name.replace('experimental_', ''),
+    runType: 'chain',
+    describe: ([options]) => describeOperation(fieldsOf(options)),
+    complete,
+  };
 }
 
 /**
