@@ -77,6 +77,8 @@ export interface CallDescription {
   readonly ids?: Fields | undefined;
   /** The OpenTelemetry span that the SDK started for this call. */
   readonly span?: object | undefined;
+  /** Payloads of this call that are not recorded. */
+  readonly hiding?: Pick<Plan, 'hideInputs' | 'hideOutputs'> | undefined;
   /** Called after the run has started. May throw. */
   readonly started?: ((run: Run) => void) | undefined;
   /** If the call fails after this signal is aborted, the run ends as cancelled. */

@@ -192,16 +192,17 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
     // With `root`, the run starts a new trace but keeps the context's exporter, for example from `withExporter`.
     const sink = given.exporter ?? around?.exporter ?? sinkOf(parent);
     if (sink === undefined || sink.isOff === true) return undefined;
-    const plan = given.id === undefined ? given : given.forCall();
-    const sampling = sample(plan, parent, sink);
+    const called = given.id === undefined ? given : given.forCall();
+    const sampling = sample(called, parent, sink);
     const { isKept } = sampling;
     if (!isKept && parent?.id !== undefined) {
       sink.skip();
       return undefined;
     }
     // If sampling leaves out a trace, its first run still starts: the run's context excludes all nested runs.
-    const description = isKept && plan.describe !== undefined ? describeCall(plan, args) : undefined;
-    if (isKept && plan.describe !== undefined && description === undefined) return undefined;
+    const description = isKept && called.describe !== undefined ? describeCall(called, args) : undefined;
+    if (isKept && called.describe !== undefined && description === undefined) return undefined;
+    const plan = description?.hiding === undefined ? called : called.with(description.hiding);
     const recorded = description && plan.source !== undefined ? recordOf(plan, parent, sink, description) : undefined;
     if (recorded !== undefined && recorded.completion === undefined) return undefined;
     const completion = recorded?.completion;

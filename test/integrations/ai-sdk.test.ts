@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { wrapModel } from '#src/integrations/ai-sdk/model.ts';
 import { wrapAISDK } from '#src/integrations/ai-sdk/sdk.ts';
 import type { RunRecord } from '#src/run/record.ts';
-import { currentRun, startRun, withRun } from '#src/run/start-run.ts';
+import { currentRun, startRun, withContext, withRun } from '#src/run/start-run.ts';
 import { record } from '../instrument/recorder.ts';
 import { listen } from '../support/listen.ts';
 import { logLines } from '../support/log-lines.ts';
@@ -400,6 +400,74 @@ describe('media is recorded as a marker with its type and size:', () => {
     const painter = wrapModel(new MockImageModelV3({ ...model, doGenerate }));
     await ai.generateImage({ model: painter, prompt: 'A cat' });
     expect(recorder.runs).toMatchObject([{ name: 'model', outputs: { images: ['[Image: 2012 bytes]'] } }]);
+  });
+});
+
+describe('the telemetry option', () => {
+  const metadata = { userId: 'ann', sessionId: 's1', plan: 'pro' };
+
+  // Version 7 renames the option.
+  test.each(['experimental_telemetry', 'telemetry'])(
+    '`%s` gives the run its metadata and function id',
+    async (option) => {
+      const { chat, recorder } = await start();
+      const options = { [option]: { isEnabled: false, functionId: 'forecast', metadata } };
+      await sdk.generateText({ model: chat('gpt'), prompt: 'Rain?', ...options });
+      await new sdk.ToolLoopAgent({ model: chat('gpt'), ...options }).generate({ prompt: 'Rain?' });
+      const given = { ...metadata, function_id: 'forecast', user_id: 'ann', thread_id: 's1' };
+      expect(recorder.runs).toMatchObject([
+        { name: 'generateText', inputs: { prompt: 'Rain?' }, outputs: { text: 'It is raining.' } },
+        { name: 'gpt' },
+        { name: 'ToolLoopAgent.generate' },
+        { name: 'gpt' },
+      ]);
+      expect(recorder.runs[0]?.extra?.metadata).toEqual(given);
+      expect(recorder.runs[2]?.extra?.metadata).toEqual(given);
+      expect(recorder.runs[1]?.extra?.metadata).not.toHaveProperty('function_id');
+    },
+  );
+
+  test('does not replace the conversation of the enclosing run', async () => {
+    const { chat, recorder } = await start();
+    const experimental_telemetry = { metadata };
+    await withContext({ threadId: 't1' }, () =>
+      sdk.generateText({ model: chat('gpt'), prompt: 'Rain?', experimental_telemetry }),
+    );
+    expect(recorder.runs[0]?.extra?.metadata).toMatchObject({ thread_id: 't1', user_id: 'ann' });
+  });
+
+  test.each<[object, object, object, object]>([
+    [{ recordInputs: false }, {}, { text: 'It is raining.' }, { messages: expect.anything() }],
+    [{ recordOutputs: false }, { prompt: 'Rain?' }, {}, {}],
+  ])('with %j hides these payloads of the call and of its model calls', async (telemetry, inputs, outputs, answer) => {
+    const { chat, recorder } = await start();
+    const call = { ...inTwoSteps(chat), experimental_telemetry: telemetry };
+    await sdk.generateText(call);
+    await sdk.streamText(call).consumeStream();
+    await new sdk.ToolLoopAgent({ ...call }).generate({ prompt: 'Rain?' });
+    expect(drawn(recorder.runs)).toEqual([
+      'generateText (chain)',
+      ...twoSteps,
+      'streamText (chain)',
+      ...twoSteps,
+      'ToolLoopAgent.generate (chain)',
+      ...twoSteps,
+    ]);
+    for (const at of [0, 4, 8]) {
+      const [operation, model, tool] = recorder.runs.slice(at);
+      expect([operation, model]).toMatchObject([{ outputs }, { outputs: answer }]);
+      expect(Object.keys({ ...operation?.inputs }).includes('prompt')).toBe('prompt' in inputs);
+      expect(Object.keys({ ...model?.inputs }).includes('messages')).toBe('prompt' in inputs);
+      expect([{ ...operation?.outputs }, { ...model?.outputs }].every((one) => Object.keys(one).length > 0)).toBe(
+        'text' in outputs,
+      );
+      // A tool's input comes from the model, and its output goes to the model.
+      expect([{ ...tool?.inputs }, { ...tool?.outputs }]).toEqual([{}, {}]);
+      expect(model?.extra?.metadata?.usage_metadata).toEqual(usage_metadata);
+    }
+    recorder.clear();
+    await sdk.generateText({ model: chat('gpt'), prompt: 'Rain?' });
+    expect(recorder.runs).toMatchObject([{ inputs: { prompt: 'Rain?' }, outputs: { text: 'It is raining.' } }, {}]);
   });
 });
 

@@ -92,7 +92,21 @@ export function describeOperation(options: Fields): CallDescription {
   Object.assign(inputs, mediaInputs(options));
   if (Array.isArray(inputs.prompt)) inputs.prompt = aiSdkMessages(inputs.prompt);
   if (tools !== undefined) inputs.tools = toolNames(tools);
-  return { inputs, signal: signalOf(options) };
+  // AI SDK 7 renames the option.
+  const { metadata, functionId, recordInputs, recordOutputs } = fieldsOf(
+    options.telemetry ?? options.experimental_telemetry,
+  );
+  const { userId, threadId, sessionId, conversationId } = fieldsOf(metadata);
+  return {
+    inputs,
+    signal: signalOf(options),
+    metadata: { ...fieldsOf(metadata), function_id: textOf(functionId) },
+    ids: { user_id: textOf(userId), thread_id: textOf(threadId ?? sessionId ?? conversationId) },
+    hiding: definedOrNone({
+      hideInputs: recordInputs === false || undefined,
+      hideOutputs: recordOutputs === false || undefined,
+    }),
+  };
 }
 
 export function signalOf({ abortSignal }: Fields): AbortSignal | undefined {

@@ -7,11 +7,12 @@ import { type Fields, fieldsOf } from '../../payload/fields.ts';
 import type { RunType } from '../../run/record.ts';
 import type { Run } from '../../run/run.ts';
 import { preloadDelivery } from '../../run/sink.ts';
+import { currentRun } from '../../run/start-run.ts';
 import { endWithAnswer } from '../answer-stream.ts';
 import { warnUntraced } from '../warn-untraced.ts';
 import { generatedAnswer, usageOf, vectorsOf } from './answer.ts';
 import { describeModelCall } from './calls.ts';
-import { ModelStream } from './consumers.ts';
+import { ModelStream, operationOf } from './operation.ts';
 
 interface ModelMethod {
   readonly runType: RunType;
@@ -70,7 +71,10 @@ function planOf(model: Fields, { runType, modelType, complete }: ModelMethod): P
     name: runType,
     runType,
     source: 'wrapModel',
-    describe: ([options]) => describeModelCall(model, modelType, fieldsOf(options)),
+    describe: ([options]) => ({
+      ...describeModelCall(model, modelType, fieldsOf(options)),
+      hiding: operationOf(currentRun()).hiding,
+    }),
     complete,
   };
 }

@@ -10,8 +10,8 @@ import { currentRun } from '../../run/start-run.ts';
 import { warnUntraced } from '../warn-untraced.ts';
 import { outcomeOf } from './answer.ts';
 import { describeOperation, signalOf } from './calls.ts';
-import { observedOperation } from './consumers.ts';
 import { tryWrapModel } from './model.ts';
+import { observedOperation, operationOf } from './operation.ts';
 
 type Callable = (...args: unknown[]) => unknown;
 
@@ -74,11 +74,15 @@ function tracedFunction(name: string, original: Callable, sdk: Fields): Callable
   return tracedBy(operation(name), disguised(prepare, original));
 }
 
-function operation(name: string): PlanOptions {
+function operation(name: string, { telemetry, experimental_telemetry }: Fields = {}): PlanOptions {
   return {
     name: name.replace('experimental_', ''),
     runType: 'chain',
-    describe: ([options]) => describeOperation(fieldsOf(options)),
+    describe: ([options]) => {
+      const description = describeOperation({ telemetry, experimental_telemetry, ...fieldsOf(options) });
+      const started = (run: Run): void => void Object.assign(operationOf(run), { hiding: description.hiding });
+      return { ...description, started };
+    },
     complete,
   };
 }
@@ -93,7 +97,9 @@ function tracedAgent(original: Callable, sdk: Fields): Callable {
     const agent = Reflect.construct(original, [prepared(settings, sdk), ...rest], new.target);
     const name = guard('wrapAISDK', () => textOf(fieldsOf(settings).id)) ?? original.name;
     for (const method of ['generate', 'stream']) {
-      replaceMethod('wrapAISDK', agent, method, (call) => tracedBy(operation(`${name}.${method}`), call));
+      replaceMethod('wrapAISDK', agent, method, (call) =>
+        tracedBy(operation(`${name}.${method}`, fieldsOf(settings)), call),
+      );
     }
     return agent;
   }
@@ -203,5 +209,7 @@ function tracedTool(name: string, tool: unknown): Fields | undefined {
 
 function describeExecution([input, options]: unknown[]): CallDescription {
   const fields = fieldsOf(options);
-  return { inputs: input as Fields, metadata: { tool_call_id: fields.toolCallId }, signal: signalOf(fields) };
+  // The input of a tool is an output of the model, and its output is an input.
+  const hiding = operationOf(currentRun()).hiding && ({ hideInputs: true, hideOutputs: true } as const);
+  return { inputs: input as Fields, metadata: { tool_call_id: fields.toolCallId }, signal: signalOf(fields), hiding };
 }

@@ -1,3 +1,4 @@
+import type { CallDescription } from '../../instrument/plan.ts';
 import { observedStream } from '../../instrument/results/observed-stream.ts';
 import { replaceOwn, type StreamObserver } from '../../instrument/results/observer.ts';
 import { setSoon } from '../../platform/timers.ts';
@@ -6,20 +7,22 @@ import { currentRun } from '../../run/start-run.ts';
 import { AnswerStream } from '../answer-stream.ts';
 import { modelReader, operationReader } from './answer.ts';
 
-/** The consumers of an operation's streaming result, for example an HTTP response and `result.text`. */
-interface Consumers {
-  /** Undefined until the first consumer arrives. */
-  count?: number;
-  /** The stream of the operation's latest model call. */
+/** The state of one call to an SDK function. */
+interface Operation {
+  /** The options `recordInputs` and `recordOutputs`, which also apply to the operation's model calls and tools. */
+  hiding?: CallDescription['hiding'];
+  /** The number of consumers of a streaming result, for example an HTTP response. Undefined until the first one. */
+  consumers?: number;
+  /** The stream of the latest model call. */
   model?: ModelStream;
 }
 
-const consumersByRun = new WeakMap<Run, Consumers>();
+const operations = new WeakMap<Run, Operation>();
 
-function consumersOf(operation: Run): Consumers {
-  const consumers = consumersByRun.get(operation) ?? {};
-  consumersByRun.set(operation, consumers);
-  return consumers;
+export function operationOf(run: Run | undefined): Operation {
+  const operation = (run && operations.get(run)) ?? {};
+  if (run !== undefined) operations.set(run, operation);
+  return operation;
 }
 
 /**
@@ -29,20 +32,20 @@ function consumersOf(operation: Run): Consumers {
  */
 export function observedOperation(base: ReadableStream, run: Run): ReadableStream {
   const answer = new AnswerStream(run, operationReader);
-  const consumers = consumersOf(run);
+  const operation = operationOf(run);
   const leave = (): void => {
-    consumers.count = (consumers.count ?? 0) - 1;
+    operation.consumers = (operation.consumers ?? 0) - 1;
     // Waits for one turn of the event loop, because the application may read `result.text` next.
     setSoon(() => {
-      if (consumers.count !== 0) return;
+      if (operation.consumers !== 0) return;
       answer.cancel();
-      consumers.model?.cancelUnlessRead();
+      operation.model?.cancelUnlessRead();
     });
   };
   const counting = (stream: ReadableStream): ReadableStream => {
     replaceOwn(stream, 'tee', (tee) => () => {
       const [branch, rest] = Reflect.apply(tee, stream, []) as [ReadableStream, ReadableStream];
-      consumers.count = (consumers.count ?? 0) + 1;
+      operation.consumers = (operation.consumers ?? 0) + 1;
       return [observedStream(branch, cancelObserver(leave)), counting(rest)];
     });
     return stream;
@@ -61,18 +64,16 @@ function cancelObserver(cancel: () => void): StreamObserver {
  * its end. Later versions stop reading without cancelling the stream, and the run ends as cancelled.
  */
 export class ModelStream extends AnswerStream {
-  readonly #consumers: Consumers | undefined;
+  readonly #operation = operationOf(currentRun());
 
   constructor(run: Run) {
     super(run, modelReader);
-    const operation = currentRun();
-    this.#consumers = operation && consumersOf(operation);
-    if (this.#consumers !== undefined) this.#consumers.model = this;
+    this.#operation.model = this;
   }
 
   override chunk(value: unknown): void {
     super.chunk(value);
-    if (this.#consumers?.count === 0) this.cancelUnlessRead();
+    if (this.#operation.consumers === 0) this.cancelUnlessRead();
   }
 
   /** Waits for one turn of the event loop, in which the SDK asks for the next chunk if it still reads. */
