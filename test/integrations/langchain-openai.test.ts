@@ -85,6 +85,19 @@ test.each<Row>([
     },
   ],
   [
+    'that LangChain streams, because another handler asks for it',
+    {},
+    (chat) => {
+      const streaming = { name: 'streaming', lc_prefer_streaming: true, handleLLMNewToken() {} };
+      return chat.invoke(messages, { callbacks: [...callbacks, streaming as never] });
+    },
+    {
+      outputs: { messages: [answer], usage_metadata },
+      events: [{ name: 'new_token' }],
+      extra: { metadata: { usage_metadata, response_model: 'small-2026-01-01', finish_reasons: ['stop'] } },
+    },
+  ],
+  [
     'with several answers and one count of tokens',
     { n: 2 },
     (chat) => chat.invoke(messages, { callbacks }),

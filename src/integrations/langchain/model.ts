@@ -29,7 +29,8 @@ export function modelResult(result: unknown): ModelResult {
   const usage = usageOf(all, fieldsOf(llmOutput));
   const outputs = outputsOf(all);
   if (usage !== undefined) outputs.usage_metadata = usage;
-  const responses = all.map(responseOf);
+  // For a streamed call of `invoke`, LangChain passes the model only in `generationInfo`.
+  const responses = all.flatMap((one) => [responseOf(one), fieldsOf(one.generationInfo)]);
   const metadata: Fields = {
     response_model: responses.map(({ model_name, model }) => model_name ?? model).find(isText),
     [RESPONSE_ID]: all.map(responseIdOf).find(isText),
