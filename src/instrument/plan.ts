@@ -113,7 +113,7 @@ export class Plan implements StartOptions {
    * must not be traced. May throw.
    */
   describe?: (args: unknown[]) => CallDescription | undefined;
-  /** Name of the integration, if the function calls a model. No run starts if another source already records the call. */
+  /** Name of the integration, if the function calls a model or is a tool. If another source records the call, no run starts. */
   source?: string;
   /** Integrations use `complete` instead of `outputs`. Receives the result of a call and ends the run. May throw. */
   complete?: (run: Run, value: unknown) => void;

@@ -320,6 +320,36 @@ describe('the telemetry of the AI SDK with wrappers', () => {
   });
 });
 
+test('a tool of a wrapped function of the AI SDK is recorded once, as the span of the telemetry', async () => {
+  const { tracer, recorder } = setUp();
+  const call = { type: 'tool-call', toolCallId: 'call-1', toolName: 'weather', input: '{"city":"Cork"}' } as const;
+  const usage = { inputTokens: { total: 20 }, outputTokens: { total: 9 } };
+  const answers = [
+    { content: [call], finishReason: { unified: 'tool-calls' }, usage, warnings: [] },
+    { content: [{ type: 'text', text: 'Rain.' }], finishReason: { unified: 'stop' }, usage, warnings: [] },
+  ];
+  const model = new MockLanguageModelV3({ modelId: 'small', doGenerate: async () => answers.shift() as never });
+  const inputSchema = ai.jsonSchema<{ city: string }>({ type: 'object' });
+  const execute = async () => {
+    tracer.startSpan('look up').end();
+    return 'rain';
+  };
+  await wrapAISDK(ai).generateText({
+    model,
+    prompt: 'Hi',
+    tools: { weather: { inputSchema, execute } },
+    stopWhen: ai.stepCountIs(2),
+    experimental_telemetry: { isEnabled: true, tracer },
+  });
+  const [step, tool] = ['    ai.generateText.doGenerate', '    weather'];
+  expect(tree(recorder)).toEqual(['generateText', '  ai.generateText', step, step, tool, '      look up']);
+  expect(recorder.runs.find(({ run_type }) => run_type === 'tool')).toMatchObject({
+    inputs: { city: 'Cork' },
+    outputs: { output: 'rain' },
+    extra: { metadata: { recorded_by: ['test', 'wrapAISDK'] } },
+  });
+});
+
 describe('a step of LangChain', () => {
   /** Creates a LangChain model that calls `body` to produce its answer. */
   class Model extends FakeListChatModel {

@@ -199,6 +199,7 @@ function tracedTool(name: string, tool: unknown): Fields | undefined {
   const plan: PlanOptions = {
     name,
     runType: 'tool',
+    source: 'wrapAISDK',
     describe: describeExecution,
     aggregate: (chunks) => chunks.at(-1),
   };
