@@ -9,7 +9,6 @@ import {
   contextOfRoot,
   contextTo,
   currentContext,
-  type RecordedCall,
   type RunContext,
   recordedCall,
   replaceSpan,
@@ -203,7 +202,8 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
     const description = isKept && called.describe !== undefined ? describeCall(called, args) : undefined;
     if (isKept && called.describe !== undefined && description === undefined) return undefined;
     const plan = description?.hiding === undefined ? called : called.with(description.hiding);
-    const recorded = description && plan.source !== undefined ? recordOf(plan, parent, sink, description) : undefined;
+    const call = description && callOf(plan);
+    const recorded = call && recordedCall(call, parent, sink, description.inputs);
     if (recorded !== undefined && recorded.completion === undefined) return undefined;
     const completion = recorded?.completion;
     const isCaptured = isKept && parent?.refused !== true;
@@ -215,18 +215,8 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
   }
 }
 
-/** Returns the record of a call that another source has already started. */
-function recordOf(
-  plan: Plan,
-  parent: RunContext | undefined,
-  sink: RunSink,
-  description: CallDescription,
-): RecordedCall | undefined {
-  return recordedCall(callOf(plan), parent, sink, () => plan.encodeInputs([], sink, description)?.json);
-}
-
-function callOf(plan: Plan): Call {
-  return { type: plan.runType ?? 'chain', name: plan.name, source: plan };
+function callOf(plan: Plan): Call | undefined {
+  return plan.source === undefined ? undefined : { type: plan.runType ?? 'chain', name: plan.name, source: plan };
 }
 
 function start({ plan, parent, sink, sampling, inputs, description, completion }: PreparedRun): Run | undefined {
@@ -234,8 +224,7 @@ function start({ plan, parent, sink, sampling, inputs, description, completion }
     const name = description?.name;
     const options = name === undefined ? plan : plan.with({ name });
     const run = new Run(options, parent, sink, inputs, sampling, completion);
-    if (description !== undefined)
-      addDescription(run, plan, description, plan.source === undefined ? undefined : callOf(plan));
+    if (description !== undefined) addDescription(run, plan, description, callOf(plan));
     run.started();
     return run;
   } catch (thrown) {

@@ -190,19 +190,19 @@ export interface RecordedCall {
 
 /**
  * Returns the open run that already records a call which is about to start: the enclosing run, or a span beside the call
- * with an equal request. `inputs` returns the JSON text of the call's inputs. See `same-call.ts` for the evidence.
+ * with an equal request. See `same-call.ts` for the evidence. `inputs` are those of the call, before they are encoded.
  */
 export function recordedCall(
   call: Call,
   parent: RunContext | undefined,
   sink: RunSink,
-  inputs: () => string | undefined,
+  inputs?: object,
 ): RecordedCall | undefined {
   const owner = parent && ownerOf(parent);
   if (owner?.sink === sink && owner.call !== undefined && isSameCall(owner.call, call)) {
     return { completion: owner.completion };
   }
-  if (parent?.sampled === false) return undefined;
+  if (parent?.sampled === false || inputs === undefined) return undefined;
   const completion = sources.spans?.callBeside?.(call, parent, sink, inputs);
   return completion && { completion };
 }
@@ -227,12 +227,7 @@ export interface SpanSource {
    * Returns the completion of the innermost open span below `parent` with an equal request. Each span takes one record
    * at a time, so parallel calls with equal requests keep their number.
    */
-  callBeside?(
-    call: Call,
-    parent: RunContext | undefined,
-    sink: RunSink,
-    inputs: () => string | undefined,
-  ): Completion | undefined;
+  callBeside?(call: Call, parent: RunContext | undefined, sink: RunSink, inputs: object): Completion | undefined;
 }
 
 /** Stands for the active span while OpenTelemetry suppresses tracing. */

@@ -6,7 +6,6 @@ import { defineOwn, type Method, type Settlement } from '../../instrument/result
 import { followIfThenable } from '../../instrument/results/promise.ts';
 import { addDescription, disguised } from '../../instrument/traceable.ts';
 import { fieldsOf, isFields, textOf } from '../../payload/fields.ts';
-import { encodePayload } from '../../payload/serialize.ts';
 import { applyIn, currentContext, type RunContext, recordedCall, sinkOf } from '../../run/context.ts';
 import type { RunType } from '../../run/record.ts';
 import { Run } from '../../run/run.ts';
@@ -158,7 +157,7 @@ function beginCall({ input, init, body, startTime, around, sink }: FetchRequest)
   if (isFields(request) && description === undefined) return undefined;
   const inputs = description?.inputs ?? { error: 'the request could not be read' };
   const call = { type: runType, name, source: SOURCE };
-  const recorded = recordedCall(call, around, sink, () => encodePayload('inputs', inputs, sink.capture).json);
+  const recorded = recordedCall(call, around, sink, inputs);
   if (recorded !== undefined && recorded.completion === undefined) return undefined;
   const model = textOf(fieldsOf(description?.metadata).ls_model_name);
   const isStep = recorded === undefined && runType === 'llm' && model !== undefined;

@@ -4,6 +4,7 @@
  */
 import { type Context, context, isSpanContextValid, type Span, trace } from '@opentelemetry/api';
 import { parsedJson } from '../../payload/fields.ts';
+import { encodePayload } from '../../payload/serialize.ts';
 import { SUPPRESS_TRACING } from '../../platform/suppress-tracing.ts';
 import {
   enteredContext,
@@ -50,9 +51,10 @@ const source: SpanSource = {
     const beside = open.filter(
       (run) => run.sink === sink && isBelow(run.context, parent) && run.call && isSameCall(run.call, call),
     );
-    const json = beside.length === 0 ? undefined : inputs();
-    const request = json && requestKey(parsedJson(json));
-    if (!request) return undefined;
+    if (beside.length === 0) return undefined;
+    // Encoded as the inputs of the spans are, so that secrets and limits do not make a difference.
+    const request = requestKey(parsedJson(encodePayload('inputs', inputs, sink.capture).json));
+    if (request === undefined) return undefined;
     const equal = beside.filter((run) => run.request === request);
     const innermost = equal.filter((run) => !equal.some(({ context }) => isBelow(context, run.context)));
     // Without a common parent, equal requests may be of different users.

@@ -45,7 +45,7 @@ export function spanCall(span: SpanLike, knownType?: string): Call | undefined {
 export function recordOfSpan(span: SpanLike, parent: RunContext | undefined, sink: RunSink): RecordedCall | undefined {
   // Most spans record no call, and this check is fast.
   const call = isMarked(span.attributes) && enclosingCall(parent, sink) !== undefined ? spanCall(span) : undefined;
-  return call && recordedCall(call, parent, sink, () => undefined);
+  return call && recordedCall(call, parent, sink);
 }
 
 /**
