@@ -1,6 +1,7 @@
 import { styleText } from 'node:util';
 import { visible } from '../base/text.ts';
 import { environmentWith, variable } from '../config/environment.ts';
+import { grouped } from '../receiver/domain/grouped.ts';
 import type { RunOutline, RunStatus } from '../receiver/domain/run-view.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
 import { forestOf, type Tree } from '../testing/forest.ts';
@@ -69,22 +70,33 @@ interface Line {
 
 /**
  * Draws one line per run: name, type, duration, tokens, and the first line of the error. Cancelled and interrupted runs
- * show their status. Each trace is drawn as a separate tree. Runs with a missing parent are marked.
+ * show their status. Each trace is drawn as a separate tree. Runs with a missing parent are marked. The line of a call
+ * counts its further records, which have no lines of their own. Their child runs are drawn below the call.
  */
 export function drawTree(runs: readonly RunOutline[], options: TreeOptions): string {
   const { widthColumns, paint } = options;
-  const pending: Line[] = forestOf(runs)
+  const repeats = repeatsIn(runs);
+  const records = grouped(repeats.values(), (outerId) => outerId);
+  const shown = runs.flatMap(({ parent_run_id: parent, ...run }) => {
+    const above = repeats.get(parent ?? '') ?? parent;
+    return repeats.has(run.id) ? [] : [{ ...run, ...(above !== undefined && { parent_run_id: above }) }];
+  });
+  const pending: Line[] = forestOf(shown)
     .map((tree) => ({ tree, glyphs: '', indent: '' }))
     .reverse();
   const lines: string[] = [];
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     if (lines.length === LINES_MAX) {
-      lines.push(paint('detail', `… and ${new Set(runs.map(({ id }) => id)).size - LINES_MAX} more`));
+      lines.push(paint('detail', `… and ${new Set(shown.map(({ id }) => id)).size - LINES_MAX} more`));
       break;
     }
     const { tree, glyphs, indent } = next;
     const width = widthColumns - columnsOf(glyphs);
-    const details = tree.isOrphan ? ['parent missing'] : [];
+    const repeated = records.get(tree.run.id)?.length ?? 0;
+    const details = [
+      ...(tree.isOrphan ? ['parent missing'] : []),
+      ...(repeated > 0 ? [`+${counted(repeated, 'record')} of the same call`] : []),
+    ];
     lines.push(paint('glyph', glyphs) + drawRun(tree.run, details, { widthColumns: width, paint }));
     for (const [index, child] of [...tree.children.entries()].reverse()) {
       const isLast = index === tree.children.length - 1;
@@ -96,6 +108,18 @@ export function drawTree(runs: readonly RunOutline[], options: TreeOptions): str
     }
   }
   return lines.join('\n');
+}
+
+/** Maps each further record of a call to the outermost record. */
+function repeatsIn(runs: readonly RunOutline[]): ReadonlyMap<string, string> {
+  const outers = new Map(runs.map(({ id, same_call_as }) => [id, same_call_as]));
+  const repeats = new Map<string, string>();
+  for (const { id } of runs) {
+    let outer = id;
+    for (let next = outers.get(id); next !== undefined && outers.has(next); next = outers.get(next)) outer = next;
+    if (outer !== id) repeats.set(id, outer);
+  }
+  return repeats;
 }
 
 /** Cuts tree glyphs on the left, so that they fill at most half of the line. */

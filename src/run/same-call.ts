@@ -28,6 +28,11 @@ export interface CallRecord extends Call {
 /** Run types whose runs record one call. */
 export const CALL_TYPES: readonly string[] = ['llm', 'embedding', 'retriever', 'tool'];
 
+/** Maximum number of calls with the same request that are compared, because all pairs are compared. */
+const GROUP_MAX = 200;
+/** Maximum number of levels between two records of a call. */
+const LEVELS_MAX = 64;
+
 /** The metadata key of a response's id. */
 export const RESPONSE_ID = 'response_id';
 
@@ -51,6 +56,8 @@ export function sameCalls(runs: readonly CallRecord[]): ReadonlyMap<string, stri
   const outers = new Map<string, string>();
   const calls = runs.filter(({ type }) => CALL_TYPES.includes(type));
   if (new Set(calls.map(({ source }) => source)).size < 2) return outers;
+  // The result must not depend on the order of arrival.
+  calls.sort((a, b) => a.startUs - b.startUs || (a.id < b.id ? -1 : 1));
   const add = (inner: CallRecord, outer: CallRecord | undefined): void => {
     const isCycle = outer !== undefined && chainOf(outer.id, outers).includes(inner.id);
     if (outer !== undefined && !isCycle && !outers.has(inner.id)) outers.set(inner.id, outer.id);
@@ -59,7 +66,7 @@ export function sameCalls(runs: readonly CallRecord[]): ReadonlyMap<string, stri
   for (const group of groupsBy(calls, ({ responseId }) => responseId)) {
     const isOneEach = new Set(group.map(({ source }) => source)).size === group.length;
     const outermost = group.find((call) => !group.some((other) => isBelow(call, other, byId))) ?? group[0];
-    for (const call of group) add(call, isOneEach && call !== outermost ? outermost : containing(call, group, byId));
+    for (const call of group) add(call, isOneEach ? outermost : containing(call, group, byId));
   }
   for (const call of calls) add(call, enclosing(call, byId));
   for (const group of groupsBy(calls, ({ request }) => request)) {
@@ -84,7 +91,7 @@ function chainOf(id: string, outers: ReadonlyMap<string, string>): string[] {
   return chain;
 }
 
-/** Groups calls of the same type by a key, each group in order of start. Omits calls without a key and single calls. */
+/** Groups calls of the same type by a key. Omits calls without a key, single calls, and groups above the limit. */
 function groupsBy(calls: readonly CallRecord[], keyOf: (call: CallRecord) => string | undefined): CallRecord[][] {
   const groups = new Map<string, CallRecord[]>();
   for (const call of calls) {
@@ -94,8 +101,7 @@ function groupsBy(calls: readonly CallRecord[], keyOf: (call: CallRecord) => str
     if (group === undefined) groups.set(`${call.type} ${key}`, [call]);
     else group.push(call);
   }
-  const shared = [...groups.values()].filter(({ length }) => length > 1);
-  return shared.map((group) => group.sort((a, b) => a.startUs - b.startUs || (a.id < b.id ? -1 : 1)));
+  return [...groups.values()].filter(({ length }) => length > 1 && length <= GROUP_MAX);
 }
 
 /**
@@ -146,6 +152,7 @@ function isBelow(call: CallRecord, other: CallRecord, byId: ReadonlyMap<string, 
 function* runsAbove(call: CallRecord, byId: ReadonlyMap<string, CallRecord>): Generator<CallRecord> {
   const seen = new Set([call]);
   for (let at = byId.get(call.parentId ?? ''); at !== undefined && !seen.has(at); at = byId.get(at.parentId ?? '')) {
+    if (seen.size > LEVELS_MAX) return;
     seen.add(at);
     yield at;
   }

@@ -72,6 +72,29 @@ test('the status of a run is a word', async () => {
   }
 });
 
+test('the tree shows the outer record of a call, and the others on request', async () => {
+  const usage = { outputs: { usage_metadata: { total_tokens: 10 } }, run_type: 'llm', ms: 90 };
+  const from = (source: string) => ({
+    ...usage,
+    extra: { metadata: { recorded_by: [source], response_id: 'resp_1' } },
+  });
+  const runs = [
+    run(1, { name: 'agent', ms: 1_000 }),
+    run(2, { parent: 1, name: 'langchain', ...from('langchain') }),
+    run(3, { parent: 2, name: 'openai', ...from('wrapOpenAI'), error: 'Error: broken' }),
+    run(4, { parent: 1, name: 'beside', ...from('fetch') }),
+  ];
+  const { page, see } = await openPage(runs, { path: TRACE });
+  await see('10 tokens');
+  expect(await page.getByText('error', { exact: false }).count()).toBe(1);
+  const names = () => page.locator('.run-name').allTextContents();
+  expect(await names()).toEqual(['agent', 'langchain']);
+  await page.getByRole('button', { name: '+2 records' }).click();
+  await expect.poll(names).toEqual(['agent', 'langchain', 'openai', 'beside']);
+  await page.getByRole('button', { name: '+2 records' }).click();
+  await expect.poll(names).toEqual(['agent', 'langchain']);
+});
+
 test('keys move through the tree, and collapse and expand it', async () => {
   const { page, see } = await openPage(small, { path: TRACE });
   await see('think');

@@ -6,10 +6,16 @@ import type { RunRecord } from '#src/run/record.ts';
 import { isoTimestamp } from '#src/run/time.ts';
 import { makeOpenRun, makeRun, outlined } from '../support/records.ts';
 
-function lines(runs: readonly RunRecord[], options: Partial<TreeOptions> = {}): string[] {
+type Drawn = RunRecord & { readonly same_call_as?: string };
+
+function lines(runs: readonly Drawn[], options: Partial<TreeOptions> = {}): string[] {
   const sorted = runs.toSorted((a, b) => (a.dotted_order < b.dotted_order ? -1 : 1));
   const paint: TreeOptions['paint'] = (_, text) => text;
-  return drawOutlines(sorted.map(outlined), { widthColumns: 120, paint, ...options }).split('\n');
+  const outlines = sorted.map((run) => ({
+    ...outlined(run),
+    ...(run.same_call_as && { same_call_as: run.same_call_as }),
+  }));
+  return drawOutlines(outlines, { widthColumns: 120, paint, ...options }).split('\n');
 }
 
 describe('a trace is drawn', () => {
@@ -77,6 +83,27 @@ describe('a trace is drawn', () => {
       'second · chain · 12 ms',
       'lost · chain · 12 ms · parent missing',
       '└─ with it · chain · 12 ms',
+    ]);
+  });
+
+  it('with the records of one call on the line of the outermost record', () => {
+    const sameAs = (id: string) => ({ run_type: 'llm', same_call_as: id });
+    const runs = [
+      makeRun('1', 'ask'),
+      makeRun('1.1', 'chat', { run_type: 'llm' }),
+      makeRun('1.1.1', 'POST'),
+      { ...makeRun('1.1.1.1', 'openai'), ...sameAs('1.1') },
+      { ...makeRun('1.1.1.1.1', 'fetch'), ...sameAs('1.1.1.1') },
+      makeRun('1.1.1.1.1.1', 'log'),
+      { ...makeRun('1.2', 'beside'), ...sameAs('1.1') },
+      { ...makeRun('1.3', 'other'), ...sameAs('elsewhere') },
+    ];
+    expect(lines(runs)).toEqual([
+      'ask · chain · 12 ms',
+      '├─ chat · llm · 12 ms · +3 records of the same call',
+      '│  ├─ POST · chain · 12 ms',
+      '│  └─ log · chain · 12 ms',
+      '└─ other · llm · 12 ms',
     ]);
   });
 

@@ -98,6 +98,7 @@ export const UPWARD: Readonly<Record<string, string>> = {
     'the filter language is translated once, and assembling a run matches none',
   'receiver/domain/assemble.ts → receiver/store': 'the types of a run are types of the domain',
   'receiver/domain/query.ts → receiver/filter': 'a query is a project, a trace, a filter, a limit and a cursor',
+  'receiver/domain/repeated-calls.ts → receiver/store': 'the types of a run are types of the domain',
   'receiver/domain/search-words.ts → receiver/store': 'the types of a run are types of the domain',
   'receiver/domain/statistics.ts → receiver/filter': 'the filter language is translated once, for statistics too',
   'receiver/domain/suggestions.ts → receiver/filter': 'the filter language is translated once, for suggestions too',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Receiver } from '#src/receiver.ts';
-import { sendJson, start } from './wire.ts';
+import { call, sendJson, start } from './wire.ts';
 
 const TRACE = '5b8efff798038103d269b633813fc60c';
 const SPAN = 'eee19b7ec3c1b174';
@@ -64,6 +64,31 @@ test('a span has the fields of its run', async () => {
         },
       },
     },
+  });
+});
+
+test('a call whose service also sends spans counts once', async () => {
+  const receiver = await start();
+  // The service's spans are synthetic. They have the shape that Anthropic documents.
+  const chat = (spanId: string, name: string, kind: number, fields = {}) => {
+    const counts = ['input_tokens', 'output_tokens'].map((key, at) => ({
+      key: `gen_ai.usage.${key}`,
+      value: { intValue: at === 0 ? 100 : 10 },
+    }));
+    const attributes = [textAttribute('gen_ai.operation.name', 'chat'), ...counts];
+    return makeSpan({ spanId: spanId.repeat(16), name, kind, attributes, ...fields });
+  };
+  const message = 'anthropic.messages.create';
+  const server = [
+    chat('2', message, 2, { parentSpanId: '1'.repeat(16) }),
+    chat('3', message, 2, { parentSpanId: '2'.repeat(16) }),
+  ];
+  await send(receiver, requestOf(server, [], { name: 'com.anthropic.claude-platform' }));
+  await send(receiver, requestOf([chat('1', 'chat', 3)], [], { name: 'com.anthropic.sdk.typescript' }));
+  const { items } = (await call(`${receiver.url}/query/traces`, 'GET')).body as { items: Record<string, unknown>[] };
+  expect(items).toMatchObject([{ name: 'chat', trace: { runs: 3, usage: { total_tokens: 110 } } }]);
+  expect((await call(`${receiver.url}/query/statistics`, 'GET')).body).toMatchObject({
+    total: { runs: 3, usage: { total_tokens: 110 }, model_calls: { runs: 1 } },
   });
 });
 

@@ -19,6 +19,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
 import { currentOwner, openToRead, openToWrite, setOwner } from '#src/receiver/store/sqlite/file.ts';
 import { FORMAT_VERSION } from '#src/receiver/store/sqlite/schema.ts';
+import { DEFAULT_SCOPE, type RunOperation, ranged } from '#src/receiver.ts';
 import { openLocalStore, storePath } from './local-store.ts';
 
 const engine = await loadEngine();
@@ -278,6 +279,48 @@ describe('a damaged store', () => {
     const store = await openLocalStore(path).catch((error: unknown) => error);
     expect(store).toEqual(damaged);
   });
+});
+
+test('a store of an earlier build opens and counts as before, and its new traces count repeated calls once', async () => {
+  const path = storePath();
+  const id = (digit: number) => `0193b3a0-0000-7000-8000-00000000000${digit}`;
+  const call = (at: number, trace: number, source: string, parent?: number): RunOperation => ({
+    kind: 'post',
+    id: id(at),
+    fields: {
+      name: 'chat',
+      run_type: 'llm',
+      trace_id: id(trace),
+      ...(parent !== undefined && { parent_run_id: id(parent) }),
+      start_time: `2026-11-20T07:00:0${at}.000000Z`,
+      outputs: { usage_metadata: { total_tokens: 10 } },
+      extra: { metadata: { recorded_by: [source] } },
+    },
+    attachments: [],
+  });
+  const first = await openLocalStore(path);
+  await first.apply(DEFAULT_SCOPE, [call(1, 1, 'langchain'), call(2, 1, 'langchain', 1)]);
+  await first.close();
+  const file = new SqliteConnection(engine, path);
+  for (const column of ['call', 'same_call', 'is_repeated']) file.exec(`ALTER TABLE runs DROP COLUMN ${column}`);
+  file.exec('ALTER TABLE traces DROP COLUMN sources');
+  file.close();
+
+  const store = await openLocalStore(path);
+  const minute = { startedFrom: '2026-11-20T07:00:00Z', startedBefore: '2026-11-20T07:01:00Z', buckets: 1 };
+  const counted = async (groupBy: 'name' | 'tag') => {
+    const { usage, model_calls } = (await store.statistics(DEFAULT_SCOPE, ranged({ ...minute, groupBy }))).total;
+    return [usage?.total_tokens, model_calls.runs];
+  };
+  expect([await counted('name'), await counted('tag')]).toEqual([
+    [20, 2],
+    [20, 2],
+  ]);
+  await store.apply(DEFAULT_SCOPE, [call(3, 1, 'openai', 2), call(5, 5, 'langchain'), call(6, 5, 'openai', 5)]);
+  expect([await counted('name'), await counted('tag')]).toEqual([
+    [40, 4],
+    [40, 4],
+  ]);
 });
 
 describe('a store of an earlier version', () => {

@@ -36,12 +36,22 @@ const aWord = fc.constantFrom(
 /** Doubles add and subtract these exactly. */
 const tokens = fc.constantFrom(0, 1, 7, 1.5, 1e12);
 
+/** Metadata of calls that several sources record. */
+const someEvidence = fc.record(
+  {
+    recorded_by: fc.constantFrom(['wrapOpenAI'], ['fetch', 'wrapOpenAI'], [], 7),
+    otel: fc.constantFrom({ scope: { name: 'openai' } }, { scope: { name: 'fetch' } }),
+    response_id: fc.constantFrom('resp_1', 'resp_2'),
+  },
+  { requiredKeys: [] },
+);
+
 /** Each field is present in half of the cases. */
 const someFields: fc.Arbitrary<RunFields> = fc.record(
   {
     // SQLite groups text as UTF-8 up to a NUL.
     name: aWord.filter((word) => word.isWellFormed() && !word.includes('\0')),
-    run_type: fc.constantFrom('chain', 'llm', 'embedding'),
+    run_type: fc.constantFrom('chain', 'llm', 'llm', 'llm', 'embedding', 'tool'),
     start_time: aTime,
     end_time: aTime,
     error: fc.constantFrom('', 'Error: no\n at x', 'Incomplete: given up'),
@@ -59,11 +69,15 @@ const someFields: fc.Arbitrary<RunFields> = fc.record(
           fc.constantFrom('ls_model_name', 'user_id', 'thread_id', 'end_reason'),
           fc.constantFrom('cancelled', 'ada', 7, null),
         ),
+        evidence: someEvidence,
         other: aWord,
       },
       { requiredKeys: [] },
     ),
-    inputs: fc.record({ question: aWord, deep: fc.array(aWord, { maxLength: 2 }) }, { requiredKeys: [] }),
+    inputs: fc.record(
+      { question: aWord, deep: fc.array(aWord, { maxLength: 2 }), input: fc.constantFrom('Hi', 'Hello') },
+      { requiredKeys: [] },
+    ),
     outputs: fc.record(
       { answer: aWord, usage: fc.record({ input_tokens: tokens, total_cost: tokens }, { requiredKeys: [] }) },
       { requiredKeys: [] },
@@ -72,6 +86,15 @@ const someFields: fc.Arbitrary<RunFields> = fc.record(
   },
   { requiredKeys: [] },
 ) as fc.Arbitrary<RunFields>;
+
+/** Moves the evidence to the metadata. The types of runs with the text of a request are those of calls. */
+function withEvidence({ extra, ...fields }: RunFields): RunFields {
+  const { evidence, metadata, ...others } = (extra ?? {}) as Record<string, object | undefined>;
+  if (fields.inputs?.input !== undefined && fields.run_type === 'chain') fields.run_type = 'llm';
+  const all = { ...metadata, ...evidence };
+  const own = metadata === undefined && evidence === undefined ? others : { ...others, metadata: all };
+  return { ...fields, ...(extra && { extra: own }) };
+}
 
 const anOperation: fc.Arbitrary<RunOperation> = fc
   .record({
@@ -88,7 +111,7 @@ const anOperation: fc.Arbitrary<RunOperation> = fc
     ),
   })
   .map((operation) => {
-    const { dotted_order: above, parent_run_id, ...fields } = operation.fields;
+    const { dotted_order: above, parent_run_id, ...fields } = withEvidence(operation.fields);
     // Parents have smaller ids, so that they form no cycle.
     const parent = parent_run_id !== undefined && parent_run_id < operation.id ? { parent_run_id } : {};
     if (above === undefined) return { ...operation, fields: { ...fields, ...parent } };
@@ -233,4 +256,87 @@ test('a store on disk answers like a store in memory after any messages in any o
     }),
     { numRuns: 40, interruptAfterTimeLimit: 25_000, markInterruptAsFailure: true },
   );
+});
+
+/**
+ * A message of a run that may record the same call as other runs. The parent of each run is fixed. Requests are compared
+ * only if their message has the type of a call.
+ */
+function aCallMessage(parents: readonly number[]): fc.Arbitrary<RunOperation> {
+  const fields = fc.record(
+    {
+      run_type: fc.constantFrom('llm', 'llm', 'llm', 'tool', 'retriever', 'chain'),
+      name: fc.constantFrom('a', 'a', 'b'),
+      start_time: fc.integer({ min: 0, max: 3 }).map(aSecond),
+      end_time: fc.integer({ min: 2, max: 6 }).map(aSecond),
+      error: fc.constantFrom('', 'Error: no'),
+      inputs: fc.constantFrom({}, { input: 'Hi' }, { messages: [{ content: 'Hi' }] }, { input: 'Hello' }),
+      outputs: fc.constantFrom({}, { usage: { input_tokens: 7 } }),
+    },
+    { requiredKeys: ['run_type', 'name', 'start_time'] },
+  );
+  const flags = { isNamed: fc.boolean(), hasParent: fc.boolean(), isSmall: fc.integer({ max: 3, min: 0 }) };
+  return fc
+    .record({ kind: fc.constantFrom('post', 'patch'), at: fc.nat(7), fields, evidence: someEvidence, ...flags })
+    .map(({ kind, at, fields: { inputs, name, run_type, start_time, ...others }, evidence, ...draws }) => {
+      const parent = parents[at - 1];
+      return {
+        kind,
+        id: IDS[at] ?? '',
+        fields: {
+          ...others,
+          ...(draws.isSmall > 0 && { name, run_type, start_time, ...(inputs && run_type !== 'chain' && { inputs }) }),
+          ...(draws.isNamed && { trace_id: IDS[at < 4 ? 0 : 4] ?? '' }),
+          ...(draws.hasParent && parent !== undefined && { parent_run_id: IDS[parent] ?? '' }),
+          extra: { metadata: { user_id: 'ada', ...evidence } },
+        },
+        attachments: [],
+      };
+    });
+}
+
+function aSecond(second: number): string {
+  return isoTimestamp(Date.UTC(2026, 10, 20, 7, 0, second) * 1_000);
+}
+
+/** All answers that depend on which runs record the same call. */
+async function callsOf(store: Store, scope: Scope) {
+  const hour = { startedFrom: aSecond(0), startedBefore: aSecond(3_600), buckets: 1 };
+  const groups = ['run_type', 'status', 'user', 'meta.user_id'] as const;
+  const statistics = [{}, hour].flatMap((range) => groups.map((groupBy) => ({ ...range, groupBy })));
+  const answers = {
+    lists: (await store.list(scope, ranged({ limit: 100 }))).items,
+    traces: (await store.traces(scope, ranged({ limit: 100 }))).items,
+    outlines: await Promise.all(IDS.map((id) => store.outline(scope, id))),
+    statistics: await Promise.all(statistics.map((query) => store.statistics(scope, ranged(query)))),
+    roots: await store.statistics(scope, ranged({ ...hour, filter: 'is:root', groupBy: 'name' })),
+  };
+  return JSON.parse(JSON.stringify(answers)) as typeof answers;
+}
+
+test('a store on disk finds the same repeated calls as a store in memory after each message', async () => {
+  const onDisk = await openLocalStore(storePath());
+  const aRemoval = fc.record({ target: fc.record({ kind: fc.constantFrom('run', 'trace'), id: anId }) });
+  // Parents have smaller ids, so that they form no cycle.
+  const someSteps = fc.tuple(...IDS.slice(1).map((_, at) => fc.nat(at))).chain((parents) => {
+    const someMessages = fc.array(aCallMessage(parents), { minLength: 1, maxLength: 6 });
+    const step = fc.oneof({ arbitrary: someMessages, weight: 6 }, { arbitrary: aRemoval, weight: 1 });
+    return fc.array(step as fc.Arbitrary<Step>, { minLength: 1, maxLength: 8 });
+  });
+  let [index, repeated] = [0, 0];
+  await fc.assert(
+    fc.asyncProperty(someSteps, async (steps) => {
+      index += 1;
+      const scope = { tenant: `tenant ${index}` };
+      const inMemory = new MemoryStore();
+      for (const step of steps) {
+        await Promise.all([inMemory, onDisk].map((store) => take(store, scope, step)));
+        const expected = await callsOf(inMemory, scope);
+        expect(await callsOf(onDisk, scope)).toEqual(expected);
+        repeated += expected.lists.filter(({ same_call_as }) => same_call_as !== undefined).length;
+      }
+    }),
+    { numRuns: 60, interruptAfterTimeLimit: 25_000, markInterruptAsFailure: true },
+  );
+  expect(repeated).toBeGreaterThan(20);
 });

@@ -1,9 +1,12 @@
 import type { Attachment } from '../../run/record.ts';
+import type { CallRecord } from '../../run/same-call.ts';
+import { parseIsoTimestamp } from '../../run/time.ts';
 import { type FilteredRun, isOfProject, projectOf, timesOf } from '../filter/match.ts';
 import type { RemovalTarget, RunFields, RunOperation, Scope } from '../store/store.ts';
 import type { Feedback, FeedbackFigures } from './feedback.ts';
 import { grouped } from './grouped.ts';
 import { type Prices, withCost } from './prices.ts';
+import { callEvidenceOf, type RepeatedCall, repeatedCallsIn } from './repeated-calls.ts';
 import {
   type AttachmentInfo,
   PAYLOAD_FIELDS,
@@ -127,7 +130,7 @@ export class Places {
   }
 }
 
-export interface TracedRun extends TreeNode, FilteredRun {
+export interface TracedRun extends TreeNode, FilteredRun, CallRecord {
   readonly run: MemoryRun;
   readonly trace: MemoryTrace;
 }
@@ -143,6 +146,7 @@ export class MemoryTrace {
   /** The run whose id is the trace id, or the first run if that run is missing. */
   readonly root: TracedRun | undefined;
   readonly #idsAboveUsage = new Set<string>();
+  readonly #repeatedCalls: ReadonlyMap<string, RepeatedCall>;
 
   constructor(id: string, runs: readonly MemoryRun[], places: Places, prices: Prices) {
     this.id = id;
@@ -157,11 +161,21 @@ export class MemoryTrace {
         this.#idsAboveUsage.add(at);
       }
     }
+    this.#repeatedCalls = repeatedCallsIn(this.runs, (run) => this.#countsAlone(run));
+    for (const { id, summary } of this.#repeatedCalls.size === 0 ? [] : this.runs) {
+      const outerId = this.#repeatedCalls.get(id)?.outerId;
+      if (outerId !== undefined) summary.same_call_as = outerId;
+    }
   }
 
   /** Returns the run's usage if the usage counts towards totals. */
-  countedUsage({ id, summary }: TracedRun): Usage | undefined {
-    return countsUsage(summary.run_type, this.#idsAboveUsage.has(id)) ? summary.usage : undefined;
+  countedUsage(run: TracedRun): Usage | undefined {
+    const isRepeated = this.#repeatedCalls.get(run.id)?.isUsageRepeated === true;
+    return this.#countsAlone(run) && !isRepeated ? run.summary.usage : undefined;
+  }
+
+  #countsAlone({ id, summary: { usage, run_type } }: TracedRun): boolean {
+    return usage !== undefined && countsUsage(run_type, this.#idsAboveUsage.has(id));
   }
 
   /** Returns the runs that a call of `remove` deletes. */
@@ -194,9 +208,9 @@ export class MemoryTrace {
   totals(): TraceSummary['trace'] {
     const totals: TraceSummary['trace'] = { runs: this.runs.length, pending: 0, errors: 0 };
     for (const traced of this.runs) {
-      const { status, end_time } = traced.summary;
+      const { status, end_time, same_call_as } = traced.summary;
       if (status === 'pending') totals.pending += 1;
-      if (status === 'error') totals.errors += 1;
+      if (status === 'error' && same_call_as === undefined) totals.errors += 1;
       if (end_time !== undefined && end_time > (totals.end_time ?? '')) totals.end_time = end_time;
       const usage = sumOfUsage(totals.usage, this.countedUsage(traced));
       if (usage !== undefined) totals.usage = usage;
@@ -213,7 +227,13 @@ export class MemoryTrace {
     if (parentId !== undefined) summary.parent_run_id = parentId;
     const { dotted_order: order, error, extra } = fields;
     const compared = { summary: withCost(summary, prices), metadata: extra?.metadata, error, ...timesOf(summary) };
-    return { run, trace: this, id, parentId, order, feedback: [...run.feedback.values()], ...compared };
+    const call = {
+      type: summary.run_type,
+      name: summary.name,
+      endUs: parseIsoTimestamp(summary.end_time ?? ''),
+      ...callEvidenceOf(fields, facts.request),
+    };
+    return { run, trace: this, id, parentId, order, feedback: [...run.feedback.values()], ...call, ...compared };
   }
 }
 

@@ -66,6 +66,11 @@ export interface RunOutline {
   usage?: Usage;
   /** Time at which the first token of a streamed response arrived. */
   first_token_time?: string;
+  /**
+   * Id of the next run further out that records the same call. This run is then not a model call of its own: its error
+   * does not count, and its usage counts only if no record further out has usage.
+   */
+  same_call_as?: string;
 }
 
 /** A run as it appears in a list. */
@@ -92,13 +97,14 @@ export interface TraceSummary extends RunSummary {
   trace: {
     runs: number;
     pending: number;
-    /** Number of runs with the status `error`. */
+    /** Number of runs with the status `error`, without further records of a call (`same_call_as`). */
     errors: number;
     /** Latest end time of all runs in the trace. */
     end_time?: string;
     /**
-     * Total usage of all model calls. Runs that are not model calls often repeat nested usage, so they count only if no
-     * nested run has usage.
+     * Total usage of all model calls. If several runs record the same call, the usage of the outermost record that has
+     * usage counts. Runs that are not model calls often repeat nested usage, so they count only if no nested run has
+     * usage.
      */
     usage?: Usage;
     feedback?: FeedbackFigures[];

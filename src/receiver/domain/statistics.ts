@@ -40,16 +40,19 @@ export interface Counted {
   readonly modelCalls: Counts | undefined;
 }
 
-/** Returns what runs with the same start time, status and type add to statistics. */
+/**
+ * Returns what runs with the same start time, status and type add to statistics. Further records of a call add no model
+ * calls and no errors.
+ */
 export function countedOf(
   startUs: number,
   runs: number,
-  { status, runType, isRoot }: { status: RunStatus; runType: string; isRoot: boolean },
+  { status, runType, isRoot, isRepeat }: { status: RunStatus; runType: string; isRoot: boolean; isRepeat?: boolean },
   usage: UsageSums,
   latencies: Latencies,
 ): Counted {
-  const all = { runs, errors: status === 'error' ? runs : 0, latencies };
-  const modelCalls = MODEL_TYPES.includes(runType) ? all : undefined;
+  const all = { runs, errors: status === 'error' && !isRepeat ? runs : 0, latencies };
+  const modelCalls = MODEL_TYPES.includes(runType) && !isRepeat ? all : undefined;
   return { startUs, pending: status === 'pending' ? runs : 0, usage, all, roots: isRoot ? all : undefined, modelCalls };
 }
 
@@ -68,8 +71,9 @@ export function statisticsOf(
   for (const run of runs) {
     const { startUs, latencyUs, usage, summary, trace } = run;
     const { status, run_type: runType } = summary;
-    const isRoot = summary === trace.root?.summary;
-    const counted = countedOf(startUs, 1, { status, runType, isRoot }, usageSumsOf(usage), latenciesOf(latencyUs));
+    const isRepeat = summary.same_call_as !== undefined;
+    const kind = { status, runType, isRoot: summary === trace.root?.summary, isRepeat };
+    const counted = countedOf(startUs, 1, kind, usageSumsOf(usage), latenciesOf(latencyUs));
     const groups = groupsOf(groupBy, run);
     tally.add(counted);
     tally.addToGroups(groups, counted);

@@ -3,6 +3,7 @@ import { isObject } from '../../config/checker.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import type { RunFields } from '../store/store.ts';
 import { previewOf } from './preview.ts';
+import { requestOf } from './repeated-calls.ts';
 import type { PayloadField, RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
 
 /** Metadata about a run's payloads, for lists and statistics. */
@@ -11,6 +12,8 @@ export interface PayloadFacts {
   outputs_preview?: string;
   outputs_usage?: UnpricedUsage;
   first_token_time?: string;
+  /** Fingerprint of the request, for calls only. */
+  request?: string;
 }
 
 /** The fields of a run, except for its payloads. */
@@ -35,7 +38,7 @@ export function factsIn(facts: StoredFacts): PayloadFacts {
 
 /** Returns metadata about a run's payloads. */
 export function payloadFacts(fields: RunFields): PayloadFacts {
-  return { ...previewsIn(fields), ...usageFacts(fields) };
+  return { ...previewsIn(fields), ...factsWithoutPreviews(fields) };
 }
 
 export function previewsIn({ inputs, outputs }: RunFields): PayloadFacts {
@@ -45,9 +48,10 @@ export function previewsIn({ inputs, outputs }: RunFields): PayloadFacts {
   return facts;
 }
 
-/** Returns metadata about a run's payloads, without previews. */
-export function usageFacts({ outputs, events }: RunFields): PayloadFacts {
+export function factsWithoutPreviews(fields: RunFields): PayloadFacts {
+  const { outputs, events } = fields;
   const facts: PayloadFacts = {};
+  set(facts, 'request', requestOf(fields));
   set(facts, 'outputs_usage', usageOf(outputs?.usage_metadata) ?? usageOf(outputs?.usage));
   const firstToken: unknown = events?.find(({ name }) => name === FIRST_TOKEN_EVENT)?.time;
   if (typeof firstToken === 'string' && parseIsoTimestamp(firstToken) !== undefined)
@@ -64,7 +68,7 @@ export function summaryOf(
 ): RunSummary | undefined {
   const { name, run_type, start_time, parent_run_id, end_time, error, session_name, session_id, tags } = fields;
   if (name === undefined || run_type === undefined || start_time === undefined) return undefined;
-  const { outputs_usage, ...shown } = facts;
+  const { outputs_usage, request: _, ...shown } = facts;
   const summary: RunSummary = { id, trace_id: traceId, name, run_type, status: statusOf(fields), start_time, ...shown };
   set(summary, 'parent_run_id', parent_run_id);
   set(summary, 'end_time', end_time);
@@ -92,6 +96,7 @@ export function outlineOf(summary: RunSummary): RunOutline {
   set(outline, 'model', model);
   set(outline, 'usage', usage && { ...usage });
   set(outline, 'first_token_time', summary.first_token_time);
+  set(outline, 'same_call_as', summary.same_call_as);
   return outline;
 }
 
@@ -107,8 +112,9 @@ function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
 export const MODEL_TYPES: readonly string[] = ['llm', 'embedding'];
 
 /**
- * Returns whether the usage of a run counts towards totals. Model calls always count. Other runs often repeat the usage
- * of nested runs, so they count only if no nested run has usage.
+ * Returns whether the usage of a run counts towards totals, unless another run further out records the usage of the same
+ * call. Model calls count. Other runs often repeat the usage of nested runs, so they count only if no nested run has
+ * usage.
  */
 export function countsUsage(runType: string, hasUsageBelow: boolean): boolean {
   return MODEL_TYPES.includes(runType) || !hasUsageBelow;

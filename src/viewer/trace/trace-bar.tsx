@@ -109,7 +109,7 @@ function TraceFigures({ tree }: { tree: RunTree }): JSX.Element {
     return { tokens: sum('total_tokens'), dollars: sum('total_cost') };
   }, [tree]);
   const withStatus = (status: string): number => branches.filter(({ run }) => run.status === status).length;
-  const errors = withStatus('error');
+  const errors = branches.filter(({ run }) => run.status === 'error' && run.same_call_as === undefined).length;
   const pending = withStatus('pending');
   const startTime = root?.start_time ?? '';
   return (

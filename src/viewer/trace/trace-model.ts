@@ -4,7 +4,7 @@ import type { RunOutline } from '../../receiver/domain/run-view.ts';
 import { ApiError, api } from '../data/api.ts';
 import { changesOf, LiveValue } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
-import { openBranches, type RunTree, treeOf, withAncestors, type Zoom } from './run-tree.ts';
+import { openBranches, outerRecords, type RunTree, recordsIn, treeOf, withAncestors, type Zoom } from './run-tree.ts';
 
 /** Maximum number of runs in the result of a payload search. */
 const FOUND_MAX = 1_000;
@@ -23,6 +23,10 @@ export class TraceModel {
   /** The time range of the waterfall. If undefined, the waterfall shows the whole trace. */
   readonly zoom: Signal<Zoom | undefined> = signal(undefined);
   readonly collapsed: Signal<ReadonlySet<string>> = signal(NONE);
+  /** Number of further records of a call, by the id of the outermost record. */
+  readonly records: ReadonlySignal<ReadonlyMap<string, number>> = computed(() => recordsIn(this.tree.value));
+  /** Ids of the runs whose further records are shown. */
+  readonly unfolded: Signal<ReadonlySet<string>> = signal(NONE);
   readonly tree: ReadonlySignal<RunTree> = computed(() => treeOf(this.content.value.value ?? []));
   readonly selected: ReadonlySignal<string | undefined> = computed(
     () => address.value.run ?? this.tree.value.branches[0]?.run.id,
@@ -37,7 +41,7 @@ export class TraceModel {
   readonly shown: ReadonlySignal<readonly number[]> = computed(() =>
     this.isNarrowed.value
       ? withAncestors(this.tree.value, this.hits.value)
-      : openBranches(this.tree.value, this.collapsed.value),
+      : openBranches(this.tree.value, this.collapsed.value).filter((index) => !this.#isFolded(index)),
   );
   /** Position of the selected run among the visible branches, or -1 if the run is not visible. */
   readonly position: ReadonlySignal<number> = computed(() => this.shown.value.indexOf(this.#selectedIndex()));
@@ -114,6 +118,13 @@ export class TraceModel {
     this.collapsed.value = next;
   }
 
+  /** Shows or hides the further records of a call. */
+  toggleRecords(id: string): void {
+    const next = new Set(this.unfolded.value);
+    if (!next.delete(id)) next.add(id);
+    this.unfolded.value = next;
+  }
+
   collapseAll(isCollapsed: boolean): void {
     const parents = this.tree.value.branches.filter(({ end }, index) => end > index + 1 && index > 0);
     this.collapsed.value = new Set(isCollapsed ? parents.map(({ run }) => run.id) : []);
@@ -129,6 +140,15 @@ export class TraceModel {
 
   toggleErrorsOnly(): void {
     this.isErrorsOnly.value = !this.isErrorsOnly.value;
+  }
+
+  /** Returns whether a run is a further record of a call that is hidden. The selected run is shown. */
+  #isFolded(index: number): boolean {
+    const tree = this.tree.value;
+    const run = tree.branches[index]?.run;
+    if (run?.same_call_as === undefined) return false;
+    const outer = outerRecords(tree, run).at(-1);
+    return outer !== undefined && !this.unfolded.value.has(outer.id) && run.id !== this.selected.value;
   }
 
   #indicesOf(matches: (run: RunOutline) => boolean): number[] {

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { address } from '../data/navigation.ts';
-import { count, duration, latencyOf, millisecondsAt } from '../elements/figures.ts';
+import { count, duration, latencyOf, millisecondsAt, plural } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
 import { Rows, scrollToRow, useRowKeys, useRowWindow } from '../elements/rows.tsx';
@@ -123,6 +123,7 @@ function TraceRow(props: { model: TraceModel; index: number; row: number; axis: 
   const branch = branches[index];
   if (branch === undefined) return null;
   const { run, depth, end, isOrphan } = branch;
+  const records = model.records.value.get(run.id);
   const isParent = end > index + 1;
   const isCollapsed = model.isCollapsed(run.id);
   const isSelected = run.id === model.selected.value;
@@ -164,6 +165,20 @@ function TraceRow(props: { model: TraceModel; index: number; row: number; axis: 
           {name}
         </span>
         {isCollapsed && <span class="note">+{(end - index - 1).toLocaleString('en')}</span>}
+        {records !== undefined && (
+          <button
+            type="button"
+            class="more"
+            aria-pressed={model.unfolded.value.has(run.id)}
+            title="Show or hide the other records of this call"
+            onClick={(event) => {
+              event.stopPropagation();
+              model.toggleRecords(run.id);
+            }}
+          >
+            +{plural(records, 'record')}
+          </button>
+        )}
         {isOrphan && (
           <span class="note" title="The parent of this run has not arrived">
             orphan

@@ -2,7 +2,14 @@ import { parseIsoTimestamp } from '../../../run/time.ts';
 import { MemoryRun } from '../../domain/assemble.ts';
 import { grouped } from '../../domain/grouped.ts';
 import { PAYLOAD_FIELDS, type PayloadField } from '../../domain/run-view.ts';
-import { factsIn, merged, previewsIn, type SmallFields, type StoredFacts, usageFacts } from '../../domain/summary.ts';
+import {
+  factsIn,
+  factsWithoutPreviews,
+  merged,
+  previewsIn,
+  type SmallFields,
+  type StoredFacts,
+} from '../../domain/summary.ts';
 import { spanKeysOf } from '../../domain/tree.ts';
 import type { RunFields, RunOperation } from '../store.ts';
 import { type ClickHouse, type InsertRow, sql, string, uuids } from './connection.ts';
@@ -60,8 +67,8 @@ export function insertRowOf(
   const facts: { -readonly [Field in keyof StoredFacts]: StoredFacts[Field] } = {};
   for (const field of PAYLOAD_FIELDS) {
     if (fields[field] === undefined) continue;
-    const payload = { [field]: fields[field] };
-    facts[field] = { ...previewsIn(payload), ...usageFacts(payload) };
+    const payload: RunFields = { [field]: fields[field], ...(fields.run_type && { run_type: fields.run_type }) };
+    facts[field] = { ...previewsIn(payload), ...factsWithoutPreviews(payload) };
   }
   return {
     tenant,

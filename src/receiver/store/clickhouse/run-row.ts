@@ -18,10 +18,15 @@ export const LATENCIES: number = LATENCY_BUCKETS + 1;
 /** Number of possible values of the column `figures_code`. */
 export const FIGURES_CODES: number = KINDS * LATENCIES;
 
-/** Encodes a run's kind and latency as one number, so that statistics group runs by one column instead of four. */
-function figuresCode({ summary: { status, run_type }, latencyUs }: TracedRun, isRoot: boolean): number {
-  const modelCall = MODEL_TYPES.includes(run_type) ? MODEL_CALL : 0;
-  const kind = Math.max(0, STATUSES.indexOf(status)) + (isRoot ? ROOT : 0) + modelCall;
+/**
+ * Encodes a run's kind and latency as one number, so that statistics group runs by one column instead of four. A further
+ * record of a call is neither a model call nor an error.
+ */
+function figuresCode({ summary, latencyUs }: TracedRun, isRoot: boolean): number {
+  const { status, run_type, same_call_as } = summary;
+  const isRepeat = same_call_as !== undefined;
+  const statusCode = isRepeat && status === 'error' ? 0 : Math.max(0, STATUSES.indexOf(status));
+  const kind = statusCode + (isRoot ? ROOT : 0) + (MODEL_TYPES.includes(run_type) && !isRepeat ? MODEL_CALL : 0);
   return kind * LATENCIES + (latencyUs === undefined ? 0 : latencyBucketOf(latencyUs) + 1);
 }
 

@@ -1,3 +1,4 @@
+import { callCases } from './call-cases.ts';
 import { feedbackCases } from './feedback-cases.ts';
 import { ingestCases } from './ingest-cases.ts';
 import { queryCases } from './query-cases.ts';
@@ -15,6 +16,7 @@ export const storeCases: readonly StoreCase[] = [
   ...queryCases,
   ...scopeCases,
   ...sumCases,
+  ...callCases,
   ...threadCases,
   ...feedbackCases,
   ...removalCases,

@@ -13,6 +13,9 @@ export const USER_PERIOD = 60;
 
 export const MINUTE_US = 60_000_000;
 
+/** The number that the column `is_root` of the counters contains in addition for further records of a call. */
+export const REPEAT = 2;
+
 /** Number of characters after which the latencies of a counter are compacted. Most counters stay far below it. */
 const COMPACTED_LENGTH_MIN = 2_048;
 /** Maximum number of counters for which the appended characters are known. */
@@ -149,16 +152,28 @@ class CounterChanges {
 
   /** Adds a run to the counters of its minute and of its user, or subtracts the run if `sign` is -1. */
   addRun(run: RunRow, sign: 1 | -1): void {
-    const { tenant, project, name, run_type, model, status, is_root, user } = run;
+    const { tenant, project, name, run_type, model, status, is_root, same_call, user } = run;
+    const isRepeat = same_call !== null;
     const [startUs, endUs] = [run.start_us ?? 0, run.end_us];
     const minute = Math.floor(startUs / MINUTE_US);
     const usage = usageSumsOf(countedUsageIn(run));
     const latency = latenciesOf(endUs === null ? undefined : Math.max(0, endUs - startUs), sign);
-    const key = [tenant, PERIODS[0] ?? 1, minute, project, name, run_type, model ?? '', status, is_root];
+    const key = [
+      tenant,
+      PERIODS[0] ?? 1,
+      minute,
+      project,
+      name,
+      run_type,
+      model ?? '',
+      status,
+      is_root + (isRepeat ? REPEAT : 0),
+    ];
     this.#add(COUNTERS, key, [1, ...usage], [latency], sign);
     if (user === null) return;
     const start = Math.floor(minute / USER_PERIOD) * USER_PERIOD;
-    const [isError, isModelCall] = [+(status === 'error'), +MODEL_TYPES.includes(run_type ?? '')];
+    const isError = +(status === 'error' && !isRepeat);
+    const isModelCall = +(MODEL_TYPES.includes(run_type ?? '') && !isRepeat);
     const counts = [
       1,
       isError,

@@ -17,7 +17,15 @@ import { messageOf } from '../../../base/text.ts';
 import { upgradeCounters } from './counters.ts';
 import { type Engine, isBusy, isNoDatabase, isOfTheFile, SqliteConnection, toStoreError } from './database.ts';
 import { KEYS_TABLE } from './keys.ts';
-import { APPLICATION_ID, FORMAT_VERSION, REMOVED_TABLE, SCHEMA, THREAD_INDEXES, TOKEN_TABLES } from './schema.ts';
+import {
+  APPLICATION_ID,
+  CALL_COLUMNS,
+  FORMAT_VERSION,
+  REMOVED_TABLE,
+  SCHEMA,
+  THREAD_INDEXES,
+  TOKEN_TABLES,
+} from './schema.ts';
 import { upgrade } from './upgrade.ts';
 
 /** The process that has a store open for writing. */
@@ -79,6 +87,7 @@ export function openToWrite(engine: Engine, path: string): OpenFile {
       else if (headerVersion(engine, path) !== FORMAT_VERSION) upgradeFile(engine, path);
       const prepare = (connection: SqliteConnection): void => {
         connection.exec(`${WRITER_PRAGMAS}; ${KEYS_TABLE}; ${REMOVED_TABLE}; ${THREAD_INDEXES}; ${TOKEN_TABLES}`);
+        upgradeColumns(connection);
         upgradeCounters(connection);
       };
       return { connection: connect(engine, path, prepare), lock };
@@ -88,6 +97,16 @@ export function openToWrite(engine: Engine, path: string): OpenFile {
     }
   } catch (error) {
     throw toStoreError(error, path);
+  }
+}
+
+/** Adds the columns that a file of an earlier build does not have. */
+function upgradeColumns(connection: SqliteConnection): void {
+  try {
+    connection.exec('SELECT sources FROM traces LIMIT 0');
+  } catch (error) {
+    if (isOfTheFile(error)) throw error;
+    connection.exec(`BEGIN IMMEDIATE; ${CALL_COLUMNS}; COMMIT`);
   }
 }
 

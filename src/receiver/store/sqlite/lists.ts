@@ -120,5 +120,6 @@ function summaryWith(row: SelectedRun, { outputs_usage: _, ...facts }: PayloadFa
     facts,
   ) as RunSummary; // Listed runs are visible.
   const usage = usageIn(row);
-  return { ...summary, ...(usage && { usage }) };
+  const sameCall = row.same_call && { same_call_as: idText(row.same_call) };
+  return { ...summary, ...(usage && { usage }), ...sameCall };
 }

@@ -1,8 +1,8 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { Attachment } from '../../../run/record.ts';
 import { PAYLOAD_FIELDS, type PayloadField } from '../../domain/run-view.ts';
-import { type PayloadFacts, previewsIn, usageFacts } from '../../domain/summary.ts';
-import type { RunOperation } from '../store.ts';
+import { factsWithoutPreviews, type PayloadFacts, previewsIn } from '../../domain/summary.ts';
+import type { RunFields, RunOperation } from '../store.ts';
 import type { SqliteConnection } from './database.ts';
 
 /** Length above which payloads are compressed. */
@@ -40,9 +40,9 @@ export function encodedOperation({ kind, id, fields, texts, attachments }: RunOp
   const { inputs, outputs, events, ...small } = fields;
   const payloads = PAYLOAD_FIELDS.flatMap((field) => {
     if (fields[field] === undefined) return [];
-    const payload = { [field]: fields[field] };
+    const payload: RunFields = { [field]: fields[field], ...(small.run_type && { run_type: small.run_type }) };
     const text = texts?.[field] ?? JSON.stringify(fields[field]);
-    const facts = { ...usageFacts(payload), ...(text.length > PREVIEW_LENGTH_MIN && previewsIn(payload)) };
+    const facts = { ...factsWithoutPreviews(payload), ...(text.length > PREVIEW_LENGTH_MIN && previewsIn(payload)) };
     return { field, text, facts: Object.keys(facts).length === 0 ? undefined : facts };
   });
   const json = JSON.stringify(small);

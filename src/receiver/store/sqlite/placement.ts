@@ -1,9 +1,20 @@
+import { CALL_TYPES } from '../../../run/same-call.ts';
 import type { Prices } from '../../domain/prices.ts';
+import { type CallEvidence, repeatedCallsIn } from '../../domain/repeated-calls.ts';
 import type { Usage } from '../../domain/run-view.ts';
 import { sumOfUsage, USAGE_KEYS } from '../../domain/summary.ts';
 import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
-import { COUNTS_USAGE, countedUsageIn, type RunRow, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
+import {
+  COUNTS_ALONE,
+  COUNTS_USAGE,
+  countedUsageIn,
+  evidenceIn,
+  type RunRow,
+  SELECT_RUNS,
+  type SelectedRun,
+  usageIn,
+} from './run-row.ts';
 import { deleteRun, SqliteRun } from './sqlite-run.ts';
 
 /**
@@ -73,6 +84,7 @@ export class Placement {
     // Write received runs first, because lists show runs with equal values in arrival order.
     for (const run of new Set([...received, ...this.#changed])) this.#write(run);
     for (const trace of recounted) this.#recountUsage(trace);
+    for (const trace of this.#traces.values()) this.#compareCalls(trace);
   }
 
   /** Recalculates a trace from which runs were moved by SQL statements. */
@@ -80,6 +92,7 @@ export class Placement {
     const trace = this.trace(traceId);
     trace.recount(this.#connection);
     this.#recountUsage(trace);
+    this.#compareCalls(trace);
   }
 
   /** Writes the changed traces and returns their ids. */
@@ -163,6 +176,7 @@ export class Placement {
     for (const one of [run, ...below]) {
       one.trace = to;
       one.traceId = traceId;
+      one.repeated = undefined;
       this.#changed.add(one);
     }
     if (from !== undefined) this.trace(fromId);
@@ -247,6 +261,29 @@ export class Placement {
       this.#write(run);
     }
   }
+
+  /** Finds the runs in a trace that record the same call as another run. The runs must be written first. */
+  #compareCalls({ n: trace, hasSeveralSources }: StoredTrace): void {
+    if (!hasSeveralSources) return;
+    const rows: CallRow[] = JSON.parse(this.#connection.one<{ rows: string }>(CALLS, trace)?.rows ?? '[]');
+    const runs = rows.map(([id, parentId, name, type, startUs, endUs, evidence, countsAlone]) => {
+      const { source, responseId, request } = evidence ?? NO_EVIDENCE;
+      return { id, parentId, name, type, startUs, endUs: endUs ?? undefined, source, responseId, request, countsAlone };
+    });
+    const repeated = repeatedCallsIn(runs, ({ countsAlone }) => countsAlone === 1);
+    for (const [id, , , , , , , , sameCall, isRepeated] of rows) {
+      const { outerId = '', isUsageRepeated = false } = repeated.get(id) ?? {};
+      const isSame = sameCall === outerId && isRepeated === +isUsageRepeated;
+      const run = isSame ? undefined : this.find(textOfHex(id));
+      if (run === undefined) continue;
+      run.repeated = outerId === '' ? undefined : { outerId: textOfHex(outerId), isUsageRepeated };
+      this.#write(run);
+    }
+  }
+}
+
+function textOfHex(hex: string): string {
+  return idText(Buffer.from(hex, 'hex'));
 }
 
 const BY_ID = `${SELECT_RUNS} WHERE runs.tenant = ? AND runs.id = ?`;
@@ -255,6 +292,18 @@ const WAITING = 'SELECT id FROM runs WHERE tenant = ? AND waits_for IN (SELECT u
 const UNNAMED = 'SELECT id FROM runs WHERE trace = ? AND is_named = 0 AND parent IS NOT NULL';
 const USAGE_OF_RUNS = `SELECT id, parent, below, start_us IS NOT NULL AND
   coalesce(input_tokens, output_tokens, total_tokens, total_cost) IS NOT NULL AS has FROM runs WHERE trace = ?`;
+/**
+ * Selects the runs of a trace as one JSON text, because reading each row would take three times as long. Ids are hex
+ * digits, or empty if there is none.
+ */
+const CALLS = `SELECT json_group_array(json_array(hex(id), hex(parent), name, run_type, start_us, end_us, json(call),
+  ${COUNTS_ALONE} AND coalesce(input_tokens, output_tokens, total_tokens, total_cost) IS NOT NULL,
+  hex(same_call), is_repeated)) AS rows FROM runs WHERE trace = ? AND start_us IS NOT NULL`;
+type CallRow = readonly [
+  ...[id: string, parentId: string, name: string, type: string, startUs: number, endUs: number | null],
+  ...[evidence: CallEvidence | null, countsAlone: 0 | 1, sameCall: string, isRepeated: 0 | 1],
+];
+const NO_EVIDENCE: CallEvidence = { source: undefined, responseId: undefined, request: undefined };
 
 /** Columns of the table `traces` that are derived from runs. */
 type TraceRow = {
@@ -264,6 +313,7 @@ type TraceRow = {
   pending: number;
   errors: number;
   end_us: number | null;
+  readonly sources: string | null;
 };
 
 /**
@@ -274,6 +324,8 @@ class StoredTrace {
   readonly id: string;
   readonly n: number;
   readonly #row: TraceRow;
+  /** Sources of the calls in the trace. Undefined if an earlier build has created the trace. */
+  readonly #sources: Set<string | null> | undefined;
   #usage: Usage | undefined;
   /** Whether the end time and the usage must be recalculated from all runs. */
   #isStale = false;
@@ -291,7 +343,13 @@ class StoredTrace {
     this.id = id;
     this.n = row.n;
     this.#row = { ...row };
+    this.#sources = row.sources === null ? undefined : new Set(JSON.parse(row.sources));
     this.#usage = usageIn(row);
+  }
+
+  /** Whether the trace has had calls of several sources, which may record the same call. */
+  get hasSeveralSources(): boolean {
+    return (this.#sources?.size ?? 0) > 1;
   }
 
   /**
@@ -302,7 +360,10 @@ class StoredTrace {
     const sums = this.#row;
     sums.runs += +isVisible(after) - +isVisible(before);
     sums.pending += +(after?.status === 'pending') - +(before?.status === 'pending');
-    sums.errors += +(after?.status === 'error') - +(before?.status === 'error');
+    sums.errors += +isCountedError(after) - +isCountedError(before);
+    if (after !== undefined && CALL_TYPES.includes(after.run_type ?? '') && !this.hasSeveralSources) {
+      this.#sources?.add(evidenceIn(after).source ?? null);
+    }
     const [endBefore, endAfter] = [before?.end_us ?? 0, after?.end_us ?? 0];
     if (endBefore > endAfter) this.#isStale = true;
     if (endAfter > 0) sums.end_us = Math.max(sums.end_us ?? 0, endAfter);
@@ -333,7 +394,8 @@ class StoredTrace {
     placement.setRoot(root, n, 1);
     const { runs, pending, errors, end_us } = this.#row;
     const usage = USAGE_KEYS.map((key) => this.#usage?.[key] ?? null);
-    connection.run(UPDATE_TRACE, seq, nowMs, root ?? null, runs, pending, errors, end_us, ...usage, n);
+    const sources = this.#sources === undefined ? null : JSON.stringify([...this.#sources]);
+    connection.run(UPDATE_TRACE, seq, nowMs, root ?? null, runs, pending, errors, end_us, sources, ...usage, n);
   }
 
   /** Returns the run whose id is the trace id, or the first run if that run is missing. */
@@ -347,15 +409,19 @@ function isVisible(row: RunRow | undefined): boolean {
   return row !== undefined && row.start_us !== null;
 }
 
+function isCountedError(row: RunRow | undefined): boolean {
+  return row?.status === 'error' && row.same_call === null;
+}
+
 const INSERT_TRACE =
-  'INSERT INTO traces (tenant, id, seq, changed_ms, runs, pending, errors) VALUES (?, ?, 0, 0, 0, 0, 0)';
-const UPDATE_TRACE = `UPDATE traces SET seq = ?, changed_ms = ?, root = ?, runs = ?, pending = ?, errors = ?, end_us = ?,
+  "INSERT INTO traces (tenant, id, seq, changed_ms, runs, pending, errors, sources) VALUES (?, ?, 0, 0, 0, 0, 0, '[]')";
+const UPDATE_TRACE = `UPDATE traces SET seq = ?, changed_ms = ?, root = ?, runs = ?, pending = ?, errors = ?, end_us = ?, sources = ?,
   ${USAGE_KEYS.map((key) => `${key} = ?`).join(', ')} WHERE n = ?`;
 const OWN_ROOT = `SELECT runs.n AS n FROM traces JOIN runs ON runs.tenant = traces.tenant AND runs.id = traces.id
   WHERE traces.n = ?1 AND traces.id = ?2 AND runs.trace = ?1 AND start_us IS NOT NULL`;
 const FIRST_ROOT = 'SELECT n FROM runs WHERE trace = ? AND start_us IS NOT NULL ORDER BY start_us, n LIMIT 1';
 const COUNTS = `SELECT count(*) AS runs, coalesce(sum(status = 'pending'), 0) AS pending,
-  coalesce(sum(status = 'error'), 0) AS errors FROM runs WHERE trace = ? AND start_us IS NOT NULL`;
+  coalesce(sum(status = 'error' AND same_call IS NULL), 0) AS errors FROM runs WHERE trace = ? AND start_us IS NOT NULL`;
 const LAST_END = 'SELECT max(end_us) AS end_us FROM runs WHERE trace = ?';
 const USAGE_SUMS = `SELECT ${USAGE_KEYS.map((key) => `sum(${key}) AS ${key}`).join(', ')}
   FROM runs WHERE trace = ? AND start_us IS NOT NULL AND ${COUNTS_USAGE}`;

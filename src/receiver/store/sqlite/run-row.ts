@@ -1,4 +1,5 @@
 import { isoTimestamp, parseIsoTimestamp } from '../../../run/time.ts';
+import type { CallEvidence } from '../../domain/repeated-calls.ts';
 import type { RunStatus, RunSummary, Usage } from '../../domain/run-view.ts';
 import { countsUsage, MODEL_TYPES, type SmallFields, USAGE_KEYS } from '../../domain/summary.ts';
 import { projectOf } from '../../filter/match.ts';
@@ -23,6 +24,12 @@ export type RunRow = {
   readonly span: Uint8Array | null;
   /** 1 if a descendant of the run has usage, otherwise 0. */
   readonly below: number;
+  /** `CallEvidence` as JSON, or null if the run has no evidence. */
+  readonly call: string | null;
+  /** Id of the next run further out that records the same call, or null if there is none. */
+  readonly same_call: Uint8Array | null;
+  /** 1 if the usage does not count, because another run has the usage of the same call, otherwise 0. */
+  readonly is_repeated: number;
 } & ShownColumns;
 
 /** Columns that are derived from the fields of a visible run. */
@@ -62,6 +69,7 @@ const SHOWN_COLUMNS = Object.keys(SHOWN) as (keyof typeof SHOWN)[];
 
 export const RUN_COLUMNS: readonly Exclude<keyof RunRow, 'n'>[] = [
   ...(['tenant', 'id', 'trace', 'is_named', 'is_root', 'parent', 'waits_for', 'span', 'below'] as const),
+  ...(['call', 'same_call', 'is_repeated'] as const),
   ...SHOWN_COLUMNS,
 ];
 
@@ -129,10 +137,18 @@ export function fieldsOf(row: Pick<SelectedRun, keyof RunRow | 'fields'>): Small
   return Object.assign(fields, stored);
 }
 
+export function evidenceIn({ call }: Pick<RunRow, 'call'>): CallEvidence {
+  return JSON.parse(call ?? '{}');
+}
+
+/** SQL condition for runs whose usage counts if no other run records the same call. */
+export const COUNTS_ALONE: string = `(run_type IN (${MODEL_TYPES.map((type) => `'${type}'`).join(', ')}) OR below = 0)`;
+
 /** SQL condition for runs whose usage counts towards totals. */
-export const COUNTS_USAGE: string = `(run_type IN (${MODEL_TYPES.map((type) => `'${type}'`).join(', ')}) OR below = 0)`;
+export const COUNTS_USAGE: string = `(is_repeated = 0 AND ${COUNTS_ALONE})`;
 
 export function countedUsageIn(row: RunRow): Usage | undefined {
+  if (row.is_repeated === 1) return undefined;
   return countsUsage(row.run_type ?? '', row.below === 1) ? usageIn(row) : undefined;
 }
 

@@ -32,6 +32,13 @@ export const THREAD_INDEXES = `
   CREATE INDEX IF NOT EXISTS threads_by_start ON runs (tenant, start_us, thread)
     WHERE is_root = 1 AND thread IS NOT NULL`;
 
+/** Adds the columns of repeated calls. Files from earlier versions of runspan do not contain them. */
+export const CALL_COLUMNS = `
+  ALTER TABLE runs ADD COLUMN call TEXT;
+  ALTER TABLE runs ADD COLUMN same_call BLOB;
+  ALTER TABLE runs ADD COLUMN is_repeated INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE traces ADD COLUMN sources TEXT`;
+
 /** Creates the tables of feedback tokens. Files from earlier versions of runspan contain the tokens instead. */
 export const TOKEN_TABLES = `
   DROP TABLE IF EXISTS tokens;
@@ -53,6 +60,7 @@ export const COUNTER_TABLES = `
     run_type TEXT NOT NULL,
     model TEXT NOT NULL,
     status TEXT NOT NULL,
+    -- 1 for root runs, plus 2 for further records of a call.
     is_root INTEGER NOT NULL,
     runs INTEGER NOT NULL,
     input_tokens REAL NOT NULL,
@@ -114,6 +122,8 @@ export const SCHEMA: string = `
     output_tokens REAL,
     total_tokens REAL,
     total_cost REAL,
+    -- JSON: the sources of the calls. Null in traces of an earlier build, whose calls are not compared.
+    sources TEXT,
     UNIQUE (tenant, id)
   );
   CREATE INDEX traces_by_seq ON traces (seq);
@@ -133,6 +143,11 @@ export const SCHEMA: string = `
     span BLOB,
     -- Whether a run below this one has usage.
     below INTEGER NOT NULL DEFAULT 0,
+    -- JSON: the source, the response id and the request's fingerprint of a call.
+    call TEXT,
+    -- The next run further out that records the same call, and whether the usage of this run does not count.
+    same_call BLOB,
+    is_repeated INTEGER NOT NULL DEFAULT 0,
     start_us INTEGER,
     end_us INTEGER,
     project TEXT,

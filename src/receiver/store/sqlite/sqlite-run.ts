@@ -1,4 +1,5 @@
 import { type Prices, withCost } from '../../domain/prices.ts';
+import { callEvidenceOf, type RepeatedCall } from '../../domain/repeated-calls.ts';
 import { factsIn, merged, type SmallFields, type StoredFacts, summaryOf } from '../../domain/summary.ts';
 import { type SpanKeys, spanKeysOf } from '../../domain/tree.ts';
 import type { Counters } from './counters.ts';
@@ -35,6 +36,8 @@ export class SqliteRun {
   waitsFor: string | undefined;
   /** Whether a descendant of the run has usage. */
   below = false;
+  /** Set if the run is a further record of a call. */
+  repeated: RepeatedCall | undefined;
   fields: SmallFields = {};
   /** Names of all fields set by patches. Fields from patches take precedence over later posts. */
   #patched: readonly string[] = [];
@@ -62,6 +65,9 @@ export class SqliteRun {
     run.parentId = row.parent === null ? undefined : idText(row.parent);
     run.waitsFor = row.waits_for === null ? undefined : Buffer.from(row.waits_for).toString('hex');
     run.below = row.below === 1;
+    if (row.same_call !== null) {
+      run.repeated = { outerId: idText(row.same_call), isUsageRepeated: row.is_repeated === 1 };
+    }
     run.fields = fieldsOf(row);
     if (row.is_named === 1) run.fields.trace_id = run.traceId;
     run.#patched = JSON.parse(row.patched ?? '[]');
@@ -125,6 +131,9 @@ export class SqliteRun {
       waits_for: this.waitsFor === undefined ? null : Buffer.from(this.waitsFor, 'hex'),
       span: spans.span === undefined ? null : Buffer.from(spans.span, 'hex'),
       below: +this.below,
+      call: jsonOrNull(callEvidenceOf(this.fields, factsIn(this.#facts).request)),
+      same_call: this.repeated === undefined ? null : idBytes(this.repeated.outerId),
+      is_repeated: +(this.repeated?.isUsageRepeated === true),
       ...this.shown,
     };
     const details: Details = {

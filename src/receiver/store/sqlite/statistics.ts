@@ -11,6 +11,7 @@ import {
   COUNTERS,
   MINUTE_US,
   PERIODS,
+  REPEAT,
   type SumsRow,
   USER_COUNTERS,
   USER_PERIOD,
@@ -117,7 +118,7 @@ const COUNTED_COLUMNS: Readonly<Partial<Record<Comparison['field'], string>>> = 
   type: 'run_type',
   model: "nullif(model, '')",
   status: 'status',
-  root: 'is_root',
+  root: `(is_root % ${REPEAT})`,
 };
 
 /** Divides a range into as few periods as possible. The period lengths must be sorted, longest first. */
@@ -211,7 +212,8 @@ class CounterReader {
       ...this.#condition.values,
     );
     for (const row of rows) {
-      const kind = { status: row.status, runType: row.run_type, isRoot: row.is_root === 1 };
+      const [isRoot, isRepeat] = [row.is_root % REPEAT === 1, row.is_root >= REPEAT];
+      const kind = { status: row.status, runType: row.run_type, isRoot, isRepeat };
       const counted = countedOf(row.start * MINUTE_US, row.runs, kind, usageSumsOf(row), row.latencies);
       tally.add(counted);
       if (row.grp !== '' || (groupBy !== undefined && groupBy !== 'model')) tally.addToGroups([row.grp], counted);
@@ -277,6 +279,7 @@ interface ScannedRow extends Row {
   status: RunStatus;
   run_type: string;
   is_root: number;
+  is_repeat: number;
   grp: string | null;
   counts: number;
 }
@@ -290,14 +293,15 @@ function scan(
   isTotal = true,
 ): void {
   const rows = connection.each<ScannedRow>(
-    `SELECT start_us, end_us, status, run_type, is_root, ${column} AS grp, ${COUNTS_USAGE} AS counts,
-      input_tokens, output_tokens, total_tokens, total_cost FROM runs WHERE ${sql}`,
+    `SELECT start_us, end_us, status, run_type, is_root, same_call IS NOT NULL AS is_repeat, ${column} AS grp,
+      ${COUNTS_USAGE} AS counts, input_tokens, output_tokens, total_tokens, total_cost FROM runs WHERE ${sql}`,
     ...values,
   );
   for (const row of rows) {
     const latencyUs = row.end_us === null ? undefined : Math.max(0, row.end_us - row.start_us);
     const usage = row.counts === 1 ? usageIn(row) : undefined;
-    const kind = { status: row.status, runType: row.run_type, isRoot: row.is_root === 1 };
+    const [isRoot, isRepeat] = [row.is_root === 1, row.is_repeat === 1];
+    const kind = { status: row.status, runType: row.run_type, isRoot, isRepeat };
     const counted = countedOf(row.start_us, 1, kind, usageSumsOf(usage), latenciesOf(latencyUs));
     if (isTotal) tally.add(counted);
     if (row.grp !== null) tally.addToGroups(groupsOf(row.grp), counted);
