@@ -8,7 +8,7 @@ import type { RunHooks } from '../run/hooks.ts';
 import type { RunType } from '../run/record.ts';
 import type { Run } from '../run/run.ts';
 import { commonChecks, type RunOptions, type StartOptions, usableOptions } from '../run/run-options.ts';
-import type { RunSink } from '../run/sink.ts';
+import type { Capturing, RunSink } from '../run/sink.ts';
 
 /** The types of a function's arguments. */
 export type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args : never;
@@ -157,7 +157,7 @@ export class Plan implements StartOptions {
 
   encodeInputs(
     args: unknown[],
-    { capture }: Pick<RunSink, 'capture'>,
+    { capture }: Capturing,
     description: CallDescription | undefined,
   ): EncodedPayload | undefined {
     if (capture.hideInputs || this.hideInputs === true) return undefined;

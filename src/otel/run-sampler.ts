@@ -4,7 +4,7 @@ import { safeText } from '../base/text.ts';
 import { SAMPLED } from '../run/context.ts';
 import { usableOptions } from '../run/run-options.ts';
 import { type Sampler, sample, samplingChecks, samplingDecision } from '../run/sampling.ts';
-import { currentSink, noopSink, type RunSink } from '../run/sink.ts';
+import { type Capturing, currentSink, noopSink } from '../run/sink.ts';
 import { isRoot, observeActiveSpan, runAbove } from './live/active-spans.ts';
 
 const NOT_RECORD = 0;
@@ -25,7 +25,7 @@ export interface RunSamplerOptions {
  * off, all traces are sampled unless an option is set.
  */
 export class RunSampler {
-  readonly #given: Pick<RunSink, 'capture'> | undefined;
+  readonly #given: Capturing | undefined;
 
   constructor(options?: RunSamplerOptions) {
     const { sampleRate, sampler } = usableOptions<RunSamplerOptions>('RunSampler', options, samplingChecks);

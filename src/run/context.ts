@@ -8,7 +8,7 @@ import type { EncodedRun, Project } from './encoded-run.ts';
 import { withMetadata, withTags } from './fields.ts';
 import type { ContextFields } from './run-options.ts';
 import { type Call, isSameCall } from './same-call.ts';
-import { type CapturePolicy, currentSink, type EncodedFields, noopSink, type RunSink } from './sink.ts';
+import { type Capturing, currentSink, type EncodedFields, noopSink, type RunSink } from './sink.ts';
 
 /**
  * Determines the parent of new runs and the fields that new runs inherit. A context is a plain frozen object. All
@@ -57,10 +57,11 @@ export interface RunOwner {
 }
 
 /** Receives runs that are not sent, because they record the call of another run. Their data completes that run. */
-export interface Completion extends Pick<RunSink, 'start' | 'end'> {
+export interface Completion extends Capturing {
   /** The context of the completed run. */
   readonly context: RunContext;
-  readonly capture: CapturePolicy;
+  start(run: EncodedRun): boolean;
+  end(run: EncodedRun): void;
 }
 
 export type RunStatus = 'kept' | 'refused' | 'sampledOut';

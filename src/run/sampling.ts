@@ -7,7 +7,7 @@ import { type RunContext, spanTraceId, untraced } from './context.ts';
 import { projectText } from './encoded-run.ts';
 import { newRunId } from './ids.ts';
 import { projectIn, type RunOptions } from './run-options.ts';
-import type { RunSink, SamplingDecision, TraceStart } from './sink.ts';
+import type { Capturing, SamplingDecision, TraceStart } from './sink.ts';
 
 /**
  * Function that decides whether a trace is recorded. Called when the first run in a trace starts. Return true to record
@@ -39,7 +39,7 @@ const LEFT_OUT: SamplingResult = { isKept: false, id: undefined };
 export function sample(
   run: Pick<RunOptions, 'name' | 'runType' | 'id' | 'project' | 'projectId' | 'root'>,
   parent: RunContext | undefined,
-  sink: Pick<RunSink, 'capture'> | undefined,
+  sink: Capturing | undefined,
   otelTraceId?: string,
 ): SamplingResult {
   if (parent?.sampled === false) return LEFT_OUT;

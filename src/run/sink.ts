@@ -29,6 +29,11 @@ export interface CapturePolicy {
   readonly defaults?: EncodedFields | undefined;
 }
 
+/** Has the settings that determine which parts of a run are recorded. */
+export interface Capturing {
+  readonly capture: CapturePolicy;
+}
+
 /** Describes a trace before its first run starts. Passed to samplers. */
 export interface TraceStart {
   /** OpenTelemetry's trace id if the trace starts with a span or inside a span, otherwise the id of the first run. */

@@ -8,33 +8,33 @@ import { filesUnder, read } from './repository.ts';
 
 /** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
-  '.': [14, 497],
+  '.': [14, 499],
   base: [12, 462],
-  cli: [40, 4_770],
+  cli: [40, 4_795],
   clients: [52, 7_661],
-  config: [6, 1_075],
+  config: [6, 1_087],
   delivery: [31, 5_179],
   http: [10, 997],
-  instrument: [13, 2_236],
-  integrations: [35, 3_963],
-  langsmith: [10, 1_624],
+  instrument: [13, 2_258],
+  integrations: [38, 4_345],
+  langsmith: [10, 1_625],
   messages: [2, 137],
-  otel: [37, 5_021],
-  payload: [15, 2_652],
+  otel: [39, 5_414],
+  payload: [15, 2_683],
   platform: [9, 416],
-  receiver: [123, 18_780],
+  receiver: [125, 19_251],
   register: [11, 810],
-  run: [16, 2_763],
+  run: [17, 3_092],
   testing: [8, 1_123],
-  viewer: [72, 6_966],
+  viewer: [72, 7_027],
 };
 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
-  bundle: 206,
+  bundle: 207,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 3_451,
+  dist: 3_538,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

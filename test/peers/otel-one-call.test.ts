@@ -26,21 +26,24 @@ async function traced(names: readonly string[], env: Readonly<Record<string, str
     const { code, stderr } = await startProgram(command, { RUNSPAN_ENDPOINT: receiver.url, ...env }).ended;
     expect([code, stderr]).toEqual([0, '']);
     const runs = await receiver.runs();
-    const [trace, ...others] = (await asked(`${receiver.url}/query/traces`)).items as never[];
-    expect(others).toEqual([]);
-    const { total } = (await asked(`${receiver.url}/query/statistics`)) as unknown as { total: never };
-    const { usage } = (trace as { trace: { usage: { total_tokens: number } } }).trace;
-    return {
-      runs,
-      tokens: usage.total_tokens,
-      modelCalls: (total as { model_calls: { runs: number } }).model_calls.runs,
-    };
+    const { items } = (await asked(`${receiver.url}/query/traces`)) as Traces;
+    expect(items).toHaveLength(1);
+    const { total } = (await asked(`${receiver.url}/query/statistics`)) as Totals;
+    return { runs, tokens: items[0]?.trace.usage.total_tokens ?? 0, modelCalls: total.model_calls.runs };
   } finally {
     await Promise.all([receiver.close(), model.close()]);
   }
 }
 
-const asked = async (url: string) => (await (await fetch(url)).json()) as Record<string, unknown>;
+interface Traces {
+  readonly items: readonly { readonly trace: { readonly usage: { readonly total_tokens: number } } }[];
+}
+
+interface Totals {
+  readonly total: { readonly model_calls: { readonly runs: number } };
+}
+
+const asked = async (url: string): Promise<unknown> => (await fetch(url)).json();
 
 const SDK = 'com.anthropic.sdk.typescript';
 const OPENINFERENCE = '@arizeai/openinference-instrumentation-';

@@ -155,7 +155,7 @@ test.each(formats)('a streamed text of the format %s is cancelled when the brows
   // No version of the SDK has all functions that are traced, and the hook adds none.
   expect(stdout).toBe('[]\n');
   expect(tree).toEqual(['streamText', '  mock-model-id']);
-  const [cancelled, call] = runs.sort((one, other) => (one.dotted_order < other.dotted_order ? -1 : 1));
+  const [cancelled, call] = runs.toSorted((one, other) => (one.dotted_order < other.dotted_order ? -1 : 1));
   expect(cancelled?.extra?.metadata?.end_reason).toBe('cancelled');
   expect(cancelled?.outputs?.text).toMatch(/^(la ){1,10}$/);
   expect(call?.extra?.metadata).not.toHaveProperty('end_reason');
