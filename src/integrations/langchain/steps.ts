@@ -104,12 +104,14 @@ export function takeModelStep(
   sink: RunSink,
 ): Step | undefined {
   const above = (globalThis as LangChainGlobals)[STORAGE] === undefined ? undefined : around?.dottedOrder;
+  let texts: readonly string[] | undefined;
   for (const step of [...steps.values()].flat()) {
     const { run, isRequested } = step;
     if (isRequested || run.sink !== sink || step.model !== model) continue;
     if (above !== undefined && !run.dottedOrder.startsWith(`${above}.`)) continue;
     step.lastText ??= requestTexts(run.inputs).at(-1) ?? '';
-    if (step.lastText !== '' && !requestTexts(inputs).includes(step.lastText)) continue;
+    texts ??= requestTexts(inputs);
+    if (step.lastText !== '' && !texts.includes(step.lastText)) continue;
     step.isRequested = true;
     return step;
   }
