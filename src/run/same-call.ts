@@ -30,6 +30,8 @@ export const CALL_TYPES: readonly string[] = ['llm', 'embedding', 'retriever', '
 
 /** Maximum number of calls with the same request that are compared, because all pairs are compared. */
 const GROUP_MAX = 200;
+/** Maximum number of further records of a call, one within the other. */
+const RECORDS_MAX = 16;
 /** Maximum number of levels between two records of a call. */
 const LEVELS_MAX = 64;
 
@@ -59,8 +61,9 @@ export function sameCalls(runs: readonly CallRecord[]): ReadonlyMap<string, stri
   // The result must not depend on the order of arrival.
   calls.sort((a, b) => a.startUs - b.startUs || (a.id < b.id ? -1 : 1));
   const add = (inner: CallRecord, outer: CallRecord | undefined): void => {
-    const isCycle = outer !== undefined && chainOf(outer.id, outers).includes(inner.id);
-    if (outer !== undefined && !isCycle && !outers.has(inner.id)) outers.set(inner.id, outer.id);
+    if (outer === undefined || outers.has(inner.id)) return;
+    const chain = chainOf(outer.id, outers);
+    if (chain.length <= RECORDS_MAX && !chain.includes(inner.id)) outers.set(inner.id, outer.id);
   };
   const byId = new Map(runs.map((run) => [run.id, run]));
   for (const group of groupsBy(calls, ({ responseId }) => responseId)) {
@@ -84,10 +87,12 @@ export function isRepeated(
   return chainOf(id, outers).slice(1).some(hasUsage);
 }
 
-/** Returns an id, its outer id, and so on. */
+/** Returns an id, its outer id, and so on. Stops after `RECORDS_MAX` outer ids, so that long chains cost little. */
 function chainOf(id: string, outers: ReadonlyMap<string, string>): string[] {
   const chain: string[] = [];
-  for (let at: string | undefined = id; at !== undefined; at = outers.get(at)) chain.push(at);
+  for (let at: string | undefined = id; at !== undefined && chain.length <= RECORDS_MAX; at = outers.get(at)) {
+    chain.push(at);
+  }
   return chain;
 }
 
@@ -115,6 +120,7 @@ function containing(
   byId: ReadonlyMap<string, CallRecord>,
 ): CallRecord | undefined {
   const candidates = group.filter((other) => contains(other, call));
+  if (candidates.length > RECORDS_MAX) return undefined;
   const [outer, ...others] = candidates.filter((one) => !candidates.some((other) => isBelow(other, one, byId)));
   if (outer === undefined || others.length > 0) return undefined;
   const rivals = group.filter((other) => other !== call && other.source === call.source && contains(outer, other));

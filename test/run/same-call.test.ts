@@ -123,6 +123,22 @@ it('each of 200 parallel calls that two sources record keeps its own partner, in
   );
 });
 
+it('20,000 calls in a trace are compared in a moment, however they are nested', () => {
+  const source = (at: number) => (at % 2 === 0 ? 'langfuse' : 'fetch');
+  const below = Array.from({ length: 20_000 }, (_, at) =>
+    call(`${at}`, source(at), at, 100_000 - at, { parentId: `${at - 1}` }),
+  );
+  const within = Array.from({ length: 20_000 }, (_, at) =>
+    call(`${at}`, source(at), at, 100_000 - at, { request: `question ${Math.floor(at / 200)}` }),
+  );
+  const startMs = performance.now();
+  const outers = sameCalls(below);
+  // A call has at most 17 records, so 20,000 nested records are 1,177 calls.
+  expect(below.filter(({ id }) => !isRepeated(id, outers, () => true)).length).toBe(1_177);
+  sameCalls(within);
+  expect(performance.now() - startMs).toBeLessThan(2_000);
+});
+
 it('the usage of attempts counts only if no outer run has usage', () => {
   const outers = new Map([
     ['b', 'a'],
