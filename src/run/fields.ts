@@ -130,12 +130,15 @@ export function cost(value: unknown): number | undefined {
 
 /** Returns the valid token counts and costs of a usage object or of its details. `read` converts each value first. */
 export function validUsage(given: object, read: (value: unknown) => unknown, areCosts?: boolean): UsageMetadata {
-  const entries = Object.entries(given).map(([key, value]) => {
+  const usage: UsageMetadata = {};
+  for (const [key, value] of Object.entries(given)) {
     const isCost = areCosts ?? key.includes('cost');
-    if (!isFields(value)) return [key, (isCost ? cost : tokenCount)(read(value))];
-    return [key, areCosts === undefined ? definedOrNone(validUsage(value, read, isCost)) : undefined];
-  });
-  return defined(Object.fromEntries(entries));
+    const details =
+      isFields(value) && areCosts === undefined ? definedOrNone(validUsage(value, read, isCost)) : undefined;
+    const valid = isFields(value) ? details : (isCost ? cost : tokenCount)(read(value));
+    if (valid !== undefined) Reflect.set(usage, key, valid);
+  }
+  return usage;
 }
 
 /** OpenAI service tiers with separate token prices. */
