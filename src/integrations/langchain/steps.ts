@@ -1,5 +1,7 @@
 import { guard } from '../../base/guard.ts';
 import { shared } from '../../base/shared.ts';
+import { parsedJson } from '../../payload/fields.ts';
+import { encodePayload } from '../../payload/serialize.ts';
 import { addStepSource, type RunContext } from '../../run/context.ts';
 import type { Run } from '../../run/run.ts';
 import { requestTexts } from '../../run/same-call.ts';
@@ -110,7 +112,7 @@ export function takeModelStep(
     if (isRequested || run.sink !== sink || step.model !== model) continue;
     if (above !== undefined && !run.dottedOrder.startsWith(`${above}.`)) continue;
     step.lastText ??= requestTexts(run.inputs).at(-1) ?? '';
-    texts ??= requestTexts(inputs);
+    texts ??= requestTexts(parsedJson(encodePayload('inputs', inputs, sink.capture).json));
     if (step.lastText !== '' && !texts.includes(step.lastText)) continue;
     step.isRequested = true;
     return step;
