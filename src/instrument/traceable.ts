@@ -1,6 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, reportFailure } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
+import { fieldsOf, textOf } from '../payload/fields.ts';
 import type { EncodedPayload } from '../payload/serialize.ts';
 import { types } from '../platform/node.ts';
 import {
@@ -202,7 +203,7 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
     const description = isKept && called.describe !== undefined ? describeCall(called, args) : undefined;
     if (isKept && called.describe !== undefined && description === undefined) return undefined;
     const plan = description?.hiding === undefined ? called : called.with(description.hiding);
-    const call = description && callOf(plan);
+    const call = description && callOf(plan, description);
     const recorded = call && recordedCall(call, parent, sink, description.inputs);
     if (recorded !== undefined && recorded.completion === undefined) return undefined;
     const completion = recorded?.completion;
@@ -215,8 +216,9 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
   }
 }
 
-function callOf(plan: Plan): Call | undefined {
-  return plan.source === undefined ? undefined : { type: plan.runType ?? 'chain', name: plan.name, source: plan };
+function callOf(plan: Plan, { metadata }: CallDescription): Call | undefined {
+  if (plan.source === undefined) return undefined;
+  return { type: plan.runType ?? 'chain', name: textOf(fieldsOf(metadata).ls_model_name) ?? plan.name, source: plan };
 }
 
 function start({ plan, parent, sink, sampling, inputs, description, completion }: PreparedRun): Run | undefined {
@@ -224,7 +226,7 @@ function start({ plan, parent, sink, sampling, inputs, description, completion }
     const name = description?.name;
     const options = name === undefined ? plan : plan.with({ name });
     const run = new Run(options, parent, sink, inputs, sampling, completion);
-    if (description !== undefined) addDescription(run, plan, description, callOf(plan));
+    if (description !== undefined) addDescription(run, plan, description, callOf(plan, description));
     run.started();
     return run;
   } catch (thrown) {

@@ -2,7 +2,7 @@
 export interface Call {
   /** The run type. Only records of the same type can be of the same call. */
   readonly type: string;
-  /** The name of the run. Only tools are compared by name. */
+  /** The name of a tool, or the model that a wrapper calls. Only tools and nested wrappers are compared by name. */
   readonly name: string;
   /**
    * Identifies the source of the record: a name, or the traced method in this process. Undefined if the application
@@ -44,7 +44,8 @@ export const SOURCES = 'recorded_by';
 /** Returns whether a record that began inside an open record is of the same call. */
 export function isSameCall(outer: Call, inner: Call): boolean {
   if (outer.type !== inner.type || outer.source === inner.source) return false;
-  return outer.type !== 'tool' || outer.name === inner.name;
+  const areWrappers = typeof outer.source === 'object' && typeof inner.source === 'object';
+  return (outer.type !== 'tool' && !areWrappers) || outer.name === inner.name;
 }
 
 /**

@@ -217,6 +217,21 @@ test.each<Row>([
     ['generateText (chain)', '  gpt (llm)', 'streamText (chain)', '  gpt (llm)'],
   ],
   [
+    'a model that calls another traced model',
+    async ({ chat }) => {
+      const guard = wrapModel(chat('guard'));
+      const middleware: ai.LanguageModelMiddleware = {
+        specificationVersion: 'v3',
+        wrapGenerate: async ({ doGenerate, params }) => {
+          await guard.doGenerate(params);
+          return doGenerate();
+        },
+      };
+      await sdk.generateText({ model: ai.wrapLanguageModel({ model: chat('gpt'), middleware }), prompt: 'Rain?' });
+    },
+    ['generateText (chain)', '  gpt (llm)', '    guard (llm)'],
+  ],
+  [
     'a model that is given by name',
     async ({ chat }) => {
       const holder = globalThis as { AI_SDK_DEFAULT_PROVIDER?: unknown };
