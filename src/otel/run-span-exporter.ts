@@ -4,13 +4,12 @@ import { type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { type Call, isSameCall } from '../run/same-call.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { observeActiveSpan, recordedRun } from './live/active-spans.ts';
-import { atEnd, FlushTime, resourcesSettled, watchForEnd } from './live/flushing.ts';
+import { FlushTime, resourcesSettled, unwatchEnd, watchForEnd } from './live/flushing.ts';
 import { spanCall } from './live/span-call.ts';
 import { SkippedSpan, type SpanEntry } from './live/span-entry.ts';
 import type { SpanKey } from './live/span-registry.ts';
 import { SpanRun, startSpanRun } from './live/span-run.ts';
 import { idsOf, type WaitingSpan, WaitingSpans } from './live/waiting-spans.ts';
-import { spanToOpenRun } from './mapping/span-to-run.ts';
 import { processorChecks, type RunSpanProcessorOptions } from './run-span-processor.ts';
 import { isExported } from './span-filter.ts';
 import type { ExportResultLike, SpanContextLike, SpanExporterLike, SpanLike } from './span-like.ts';
@@ -92,7 +91,7 @@ export class RunSpanExporter implements SpanExporterLike {
    */
   shutdown(): Promise<void> {
     this.#shutdown ??= this.#close();
-    atEnd.delete(this.#giveUpAll);
+    unwatchEnd(this.#giveUpAll);
     return this.#shutdown;
   }
 
@@ -142,9 +141,8 @@ export class RunSpanExporter implements SpanExporterLike {
     const ids = span.spanContext();
     const start = { ids, parentIds: parentIdsOf(span), parent, sink, project, hiding: this.#options };
     const isSame = above instanceof SpanRun && above.sink === sink && isCallOf(above.endedCall, span);
-    // The parent is already on its way, so content that it lacks would be lost with the span.
-    const isMissing = isSame && !above.hasInputs && spanToOpenRun(span, sink.capture).inputs !== undefined;
-    const isRun = isExported(span, shouldExport) && (!isSame || isMissing);
+    // The parent is already on its way, so data that it lacks would be lost with the span.
+    const isRun = isExported(span, shouldExport) && !(isSame && above.hasPartsOf(span));
     const entry = isRun ? startSpanRun(span, start) : new SkippedSpan(ids, parent);
     this.#latest.set(idsOf(span), entry);
     for (const oldest of this.#latest.keys()) {

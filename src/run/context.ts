@@ -60,6 +60,7 @@ export interface RunOwner {
 export interface Completion extends Capturing {
   /** The context of the completed run. */
   readonly context: RunContext;
+  readonly parentRunId: string | undefined;
   start(run: EncodedRun): boolean;
   end(run: EncodedRun): void;
 }

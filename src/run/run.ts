@@ -86,7 +86,7 @@ export class Run implements HookedRun {
     this.id = completion?.context.id ?? record.id;
     this.traceId = completion?.context.traceId ?? record.traceId;
     this.dottedOrder = completion?.context.dottedOrder ?? record.dottedOrder;
-    this.parentRunId = record.parentRunId;
+    this.parentRunId = completion === undefined ? record.parentRunId : completion.parentRunId;
     this.runType = record.runType;
     this.sink = sink;
     this.#record = record;

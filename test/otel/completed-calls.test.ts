@@ -7,6 +7,7 @@ import type { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import fc from 'fast-check';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { wrapAnthropic } from '#src/anthropic.ts';
+import { withContext } from '#src/index.ts';
 import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { RunSpanProcessor } from '#src/otel.ts';
 import type { RunRecord } from '#src/run/record.ts';
@@ -104,6 +105,13 @@ describe('content that the user has turned off', () => {
       expect(tokensOf(recorder)).toEqual([8]);
     },
   );
+
+  test("of the AI SDK's telemetry, which records content by default, is not recorded with a tracer of the application", async () => {
+    const { provider, recorder } = recording();
+    const attributes = { 'ai.operationId': 'ai.generateText.doGenerate' };
+    await called(provider.getTracer('app'), attributes, () => plainClient().messages.create(question));
+    expect(JSON.stringify(recorder.runs)).not.toContain('raining');
+  });
 
   test('by a wrong option of the processor is not recorded', async () => {
     const processors = [new RunSpanProcessor({ hideInputs: true } as object)];
@@ -244,6 +252,54 @@ describe('a span that ends before the body of its response', () => {
   });
 });
 
+test('is delivered when the provider is shut down, even after many later spans', async () => {
+  const { tracer, provider, recorder } = recording();
+  await called(tracer, {}, () => plainClient().messages.create({ ...question, stream: true }));
+  for (let count = 0; count < 300; count++) tracer.startSpan('later').end();
+  await provider.shutdown();
+  const [run] = recorder.runs.filter(({ run_type }) => run_type === 'llm');
+  expect(run).toMatchObject({ inputs, end_time: expect.any(String) });
+});
+
+describe('the run of a span that its instrumentation never ends', () => {
+  const endings: [string, (provider: BasicTracerProvider) => unknown][] = [
+    ['when the process is about to end', () => process.emit('beforeExit', 0)],
+    ['when the provider is shut down', (provider) => provider.shutdown()],
+  ];
+
+  test.each(endings)('ends %s with the error of the request', async (_, end) => {
+    const { tracer, provider, recorder } = recording();
+    const client = makeClient(model(), { openTelemetry: false, maxRetries: 0 });
+    const failed = tracer.startActiveSpan('chat small', { attributes: chat }, () =>
+      client.messages.create({ ...question, model: 'fail-400' }).catch((error: Error) => error.constructor.name),
+    );
+    expect(await failed).toBe('BadRequestError');
+    expect(recorder.runs).toMatchObject([{ name: 'chat small' }]);
+    expect(recorder.runs[0]?.end_time).toBeUndefined();
+    await end(provider);
+    expect(recorder.runs).toMatchObject([
+      { inputs, error: expect.stringContaining('400'), end_time: expect.any(String) },
+    ]);
+    expect(metadataOf(recorder.runs[0]).end_reason).toBeUndefined();
+  });
+
+  test.each(endings)('ends %s with the answer', async (_, end) => {
+    const { tracer, provider, recorder } = recording();
+    await tracer.startActiveSpan('chat small', { attributes: chat }, () => plainClient().messages.create(question));
+    await end(provider);
+    expect(recorder.runs).toMatchObject([{ inputs, outputs: { role: 'assistant' }, end_time: expect.any(String) }]);
+    expect(metadataOf(recorder.runs[0]).end_reason).toBeUndefined();
+  });
+});
+
+test("a client's timeout is a failure, although the client aborts its request", async () => {
+  const { tracer, recorder } = recording();
+  const client = makeClient(model(), { openTelemetry: false, timeout: 20, maxRetries: 0 });
+  await called(tracer, {}, () => client.messages.create({ ...question, model: 'hang' }));
+  expect(recorder.runs).toMatchObject([{ error: expect.stringContaining('Request timed out.') }]);
+  expect(metadataOf(recorder.runs[0]).end_reason).toBeUndefined();
+});
+
 test('a span inside a span of another instrumentation completes the run of the outer span', async () => {
   const { tracer, provider, recorder } = recording();
   const content = {
@@ -303,6 +359,14 @@ describe('a span that is not active during the request', () => {
       span.end();
     });
     expect(tree(recorder)).toEqual(['answer', '  OpenAI.chat', '  anthropic.messages']);
+  });
+
+  test('does not record an equal call of another user', async () => {
+    const { provider, recorder } = recording();
+    const span = withContext({ userId: 'alice' }, () => observed(provider, 'Hi'));
+    await withContext({ userId: 'bob' }, () => plainClient().messages.create(ask('Hi')));
+    span.end();
+    expect(recorder.runs.map((run) => metadataOf(run).user_id)).toEqual(['alice', 'bob']);
   });
 
   test('does not record an equal call after it, or of another trace while two are open', async () => {

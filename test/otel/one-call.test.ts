@@ -262,6 +262,18 @@ describe('two spans of model calls', () => {
     expect(tree(recorder)).toEqual(['outer', '  POST']);
   });
 
+  test('become two runs if the inner one is exported after it has ended and has tokens that the outer one lacks', async () => {
+    const memory = new InMemorySpanExporter();
+    const { tracer, provider, recorder } = setUp({ processors: [new SimpleSpanProcessor(memory)] });
+    await inSpan(provider.getTracer('openinference'), 'outer', async (outer) => {
+      outer.setAttributes({ 'openinference.span.kind': 'LLM', 'input.value': 'Hi' });
+      tracer.startSpan('inner', { attributes: { ...chat, 'gen_ai.usage.input_tokens': 3 } }).end();
+    });
+    await new Promise((resolve) => new RunSpanExporter().export(memory.getFinishedSpans(), resolve));
+    expect(tree(recorder)).toEqual(['outer', '  inner']);
+    expect(tokensOf(recorder)).toEqual([3]);
+  });
+
   test('become two runs if they are of one instrumentation, such as the requests of embedMany', async () => {
     const { tracer, recorder } = setUp();
     const embeddings = { 'gen_ai.operation.name': 'embeddings', 'gen_ai.request.model': 'small' };

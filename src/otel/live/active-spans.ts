@@ -47,18 +47,20 @@ const source: SpanSource = {
     for (const registry of registries) registry.replace(span as Span, run);
   },
   callBeside(call, parent, sink, inputs) {
+    const isAlone = parent?.id === undefined;
     const open = registries.flatMap((registry) => registry.openRuns);
     const beside = open.filter(
       (run) => run.sink === sink && isBelow(run.context, parent) && run.call && isSameCall(run.call, call),
     );
     if (beside.length === 0) return undefined;
+    // Without a common parent, equal requests may be of different users.
+    if (isAlone && beside.some(({ context }) => context.fields !== parent?.fields)) return undefined;
     // Encoded as the inputs of the spans are, so that secrets and limits do not make a difference.
     const request = requestKey(parsedJson(encodePayload('inputs', inputs, sink.capture).json));
     if (request === undefined) return undefined;
     const equal = beside.filter((run) => run.request === request);
     const innermost = equal.filter((run) => !equal.some(({ context }) => isBelow(context, run.context)));
-    // Without a common parent, equal requests may be of different users.
-    if (innermost.length > 1 && parent?.id === undefined) return undefined;
+    if (isAlone && innermost.length > 1) return undefined;
     return innermost.find(({ completion }) => !completion.isOpen)?.completion;
   },
 };
@@ -79,7 +81,6 @@ export function detach(registry: SpanRegistry): void {
   registries = registries.filter((other) => other !== registry);
   detached.push(registry);
   if (detached.length > DETACHED_MAX) detached.shift();
-  if (registries.length === 0) setSpanSource(undefined);
 }
 
 function isBelow({ dottedOrder }: RunContext, above: RunContext | undefined): boolean {

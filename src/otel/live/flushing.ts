@@ -78,7 +78,7 @@ async function settledOrLate(resource: ResourceLike): Promise<void> {
 }
 
 /** Callbacks that record ended spans whose runs are still waiting. Called when the process is about to end. */
-export const atEnd: Set<() => void> = new Set();
+const atEnd: Set<() => void> = new Set();
 
 /** Calls `callback` when the event loop is empty. No span can end and no response can be read after that. */
 export function watchForEnd(callback: () => void): void {
@@ -86,6 +86,10 @@ export function watchForEnd(callback: () => void): void {
   atEnd.add(callback);
   process.off('beforeExit', endAllWaiting);
   process.on('beforeExit', endAllWaiting);
+}
+
+export function unwatchEnd(callback: () => void): void {
+  atEnd.delete(callback);
 }
 
 function endAllWaiting(): void {

@@ -28,8 +28,15 @@ const TOOL_NAMES: readonly string[] = ['gen_ai.tool.name', 'ai.toolCall.name', '
 /** Matches the instrumentation scopes in Anthropic's SDK. */
 const SDK_SCOPE = /^com\.anthropic\.sdk\b/;
 
-/** Matches scopes that record requests and responses by default. If they record none, the user has turned that off. */
-const WITH_CONTENT = /^(ai|gen_ai|langfuse-sdk|langsmith)$|^@(ai-sdk|arizeai|langfuse|traceloop)\//;
+/** Attributes and scopes that record requests and responses by default. If they record none, the user has turned that off. */
+const WITH_CONTENT: readonly string[] = [
+  'ai.operationId',
+  'openinference.span.kind',
+  'traceloop.span.kind',
+  'llm.request.type',
+  'langfuse.observation.type',
+];
+const SCOPES_WITH_CONTENT = /^(ai|gen_ai|langfuse-sdk|langsmith)$|^@(ai-sdk|arizeai|langfuse|traceloop)\//;
 
 /** Returns the call that a span records. Pass `knownType` if the run type is already known. */
 export function spanCall(span: SpanLike, knownType?: string): Call | undefined {
@@ -61,7 +68,8 @@ export function isCallUnknown(span: SpanLike, parent: RunContext | undefined, si
 export function isContentRefused(span: SpanLike): boolean {
   const scope = scopeOf(span) ?? '';
   const captured = env('OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT')?.toLowerCase();
-  if (WITH_CONTENT.test(scope) || parseFlag(captured) === false || captured === 'no_content') return true;
+  if (SCOPES_WITH_CONTENT.test(scope) || WITH_CONTENT.some((key) => span.attributes[key] !== undefined)) return true;
+  if (parseFlag(captured) === false || captured === 'no_content') return true;
   const mode = SDK_SCOPE.test(scope) ? env('ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE') : undefined;
   return mode !== undefined && mode.toLowerCase() !== 'content';
 }

@@ -5,6 +5,10 @@ import { SOURCES } from '../../run/same-call.ts';
 import type { CapturePolicy } from '../../run/sink.ts';
 
 const USAGE = 'usage_metadata';
+const END_REASON = 'end_reason';
+
+/** Matches the errors of clients' timeouts, for example `client_timeout_error` and `Request timed out.` */
+const TIMEOUT = /time[d_ -]*out/i;
 
 /**
  * Completes the run of a span with what other sources record of the same call. Several records are attempts of the call,
@@ -12,16 +16,32 @@ const USAGE = 'usage_metadata';
  */
 export class SpanCompletion implements Completion {
   readonly context: RunContext;
+  readonly parentRunId: string | undefined;
   readonly capture: CapturePolicy;
   readonly #settled: () => void;
-  readonly #records: EncodedRun[] = [];
+  /** The record that started last. */
+  #last: EncodedRun | undefined;
+  /** The record that last ended without an error. */
+  #best: EncodedRun | undefined;
+  #usage: Fields | undefined;
+  readonly #sources = new Set<string>();
   #open = 0;
 
   /** Calls `settled` whenever no record is open any more. */
-  constructor(context: RunContext, capture: CapturePolicy, settled: () => void) {
+  constructor(
+    { context, parentRunId }: Pick<Completion, 'context' | 'parentRunId'>,
+    capture: CapturePolicy,
+    settled: () => void,
+  ) {
     this.context = context;
+    this.parentRunId = parentRunId;
     this.capture = { ...capture, hooks: undefined };
     this.#settled = settled;
+  }
+
+  /** Whether the record that started last has failed. */
+  get isFailed(): boolean {
+    return this.#last?.error !== undefined;
   }
 
   /** Whether a record of the call has started and not ended. */
@@ -30,13 +50,17 @@ export class SpanCompletion implements Completion {
   }
 
   start(record: EncodedRun): boolean {
-    this.#records.push(record);
+    this.#last = record;
     this.#open++;
     return true;
   }
 
-  end(): void {
+  end(record: EncodedRun): void {
     this.#open--;
+    if (record.error === undefined) this.#best = record;
+    const usage = usageOf(record);
+    if (usage !== undefined) this.#usage = this.#usage === undefined ? usage : sumOfCounts(this.#usage, usage);
+    for (const source of sourcesOf(record)) this.#sources.add(source);
     if (!this.isOpen) this.#settled();
   }
 
@@ -46,11 +70,10 @@ export class SpanCompletion implements Completion {
    * the span has ended before the last attempt, and thus does not know the attempt's end.
    */
   complete(run: EncodedRun, source: string | undefined, hasInputs: boolean, isLate: boolean): void {
-    const last = this.#records.at(-1);
+    const last = this.#last;
     if (last === undefined) return;
-    const best = this.#records.findLast(({ error }) => error === undefined) ?? last;
-    const counts = this.#records.map(usageOf).filter((found) => found !== undefined);
-    const usage = usageOf(run) ?? (counts.length === 0 ? undefined : counts.reduce(sumOfCounts));
+    const best = this.#best ?? last;
+    const usage = usageOf(run) ?? this.#usage;
     const hasOutputs = hasContent(run.outputs);
     if (!hasInputs) run.inputs = best.inputs;
     if (!hasOutputs || usageOf(run) === undefined) {
@@ -60,10 +83,13 @@ export class SpanCompletion implements Completion {
     }
     addAttachments(run, best, !hasInputs || !hasOutputs);
     run.events = withEarliestToken(run.events, best.events);
-    if (isLate || run.error !== undefined) run.error = moreDetailed(run.error, last.error);
+    // Clients abort a request that takes too long. The request then looks cancelled.
+    const isTimeout = TIMEOUT.test(run.error ?? '');
+    if (isLate || run.error !== undefined) run.error = moreDetailed(run.error, best.error);
     if (isLate && last.endTime !== undefined && last.endTime > (run.endTime ?? '')) run.endTime = last.endTime;
-    const sources = this.#records.flatMap(sourcesOf);
     const metadata = new Map([...(best.metadata ?? []), ...(run.metadata ?? [])]);
+    if (isTimeout && run.metadata?.has(END_REASON) !== true) metadata.delete(END_REASON);
+    const sources = [...this.#sources, ...sourcesOf(last)];
     metadata.set(SOURCES, JSON.stringify([...new Set(source === undefined ? sources : [source, ...sources])]));
     if (usage !== undefined) metadata.set(USAGE, JSON.stringify(usage));
     run.metadata = metadata;

@@ -81,7 +81,12 @@ export class SpanRegistry {
   /** Removes ended spans whenever the list has doubled. Removing each span at its end would be slower. */
   #removeEnded(): void {
     const latestAt = this.#latest.length - LATEST_MIN;
-    this.#latest = this.#latest.filter(({ isOpen }, at) => isOpen || at >= latestAt).slice(-OPEN_MAX);
+    this.#latest = this.#latest
+      .filter((entry, at) => {
+        const run = entry instanceof LateEntry ? entry.known : entry;
+        return entry.isOpen || at >= latestAt || (run instanceof SpanRun && run.isWaiting);
+      })
+      .slice(-OPEN_MAX);
     this.#lengthMax = 2 * Math.max(LATEST_MIN, this.#latest.length);
   }
 }

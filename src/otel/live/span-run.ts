@@ -34,10 +34,13 @@ import {
   spanToRun,
 } from '../mapping/span-to-run.ts';
 import type { ResourceLike, SpanContextLike, SpanLike } from '../span-like.ts';
-import { atEnd, resourceWait, watchForEnd } from './flushing.ts';
+import { resourceWait, unwatchEnd, watchForEnd } from './flushing.ts';
 import { isContentRefused, scopeOf, spanCall } from './span-call.ts';
 import { SpanCompletion } from './span-completion.ts';
 import { SkippedSpan, SpanEntry } from './span-entry.ts';
+
+/** Time to wait for the end of a span whose request has failed, because its client may repeat the request. In milliseconds. */
+const UNENDED_MS = 60_000;
 
 /** Data that is known when the run of a span starts. */
 export interface SpanStart {
@@ -88,12 +91,16 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   #hasUsageBelow = false;
   /** The call that the ended span recorded. Only set by `RunSpanExporter`, which compares nested spans. */
   endedCall: Call | undefined;
-  /** Whether the ended span had inputs. */
-  hasInputs = false;
+  /** Whether the ended span had inputs, outputs and usage. */
+  #parts: readonly boolean[] = [];
+  readonly parentRunId: string | undefined;
   readonly #target: Pick<RunSink, 'start' | 'end'>;
   #completion: SpanCompletion | undefined;
   /** Ends the run of an ended span. Undefined unless the span has ended before the records that complete its run. */
   #finish: (() => void) | undefined;
+  /** Ends the run of a span that has not ended, once all records of its call have ended. */
+  #endUnended: (() => void) | undefined;
+  #waiting: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(span: SpanLike, { ids, parentIds, parent, sink, project, hiding, completion }: SpanStart) {
@@ -120,6 +127,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     this.#record = record;
     this.#span = span;
     record.source = this;
+    this.parentRunId = completion === undefined ? record.parentRunId : completion.parentRunId;
     const isAccepted = this.#target.start(record);
     if (!isAccepted) this.#release(record);
     const status = isAccepted ? 'kept' : 'refused';
@@ -139,13 +147,18 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   }
 
   get completion(): SpanCompletion {
-    this.#completion ??= new SpanCompletion(this.context, this.#captureOfOthers(), () => this.#finish?.());
+    this.#completion ??= new SpanCompletion(this, this.#captureOfOthers(), () => this.#settled());
     return this.#completion;
   }
 
   /** Whether the span has ended, even if its run is still open. */
   get isEnded(): boolean {
     return this.#record === undefined || this.#finish !== undefined;
+  }
+
+  /** Whether the ended span's run waits for the end of a response. */
+  get isWaiting(): boolean {
+    return this.#finish !== undefined;
   }
 
   /** The fingerprint of the request in the attributes of the open span. */
@@ -161,7 +174,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
 
   /** Adds messages from a log record by attribute name. Returns false if the span has ended. */
   addMessages(values: Attributes): boolean {
-    if (this.#record === undefined) return this.context.refused;
+    if (this.isEnded) return this.context.refused;
     const isHidden = hiddenNames(this.#capture);
     const shown = Object.entries(values).filter(([name]) => isHidden?.(name) !== true);
     if (shown.length === 0) return true;
@@ -172,9 +185,15 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
 
   /** Stores the attributes of an exception that was emitted as a log record. Returns false if the span has ended. */
   addException(attributes: Attributes): boolean {
-    if (this.#record === undefined) return this.context.refused;
+    if (this.isEnded) return this.context.refused;
     this.#exception = exceptionFields(attributes);
     return true;
+  }
+
+  /** Returns whether this ended span has inputs, outputs and usage if another ended span has them. */
+  hasPartsOf(span: SpanLike): boolean {
+    const others = partsOf(spanToRun(span, this.#capture, { startUs: this.#startUs, parentIds: undefined }));
+    return others.every((isPresent, at) => !isPresent || this.#parts[at] === true);
   }
 
   describe(): void {
@@ -196,7 +215,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
    * Records the end of the span and returns the run type. Returns undefined if the run has already ended or the sink no
    * longer waits for its end.
    */
-  end(span: SpanLike, interruption?: string): string | undefined {
+  end(span: SpanLike, interruption?: string, isUnended = false): string | undefined {
     const record = this.#record;
     if (record === undefined || this.#finish !== undefined) return undefined;
     const parent = this.#parent;
@@ -221,13 +240,15 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
       // The sink may have stopped waiting for the end of the run.
       if (record.endTime !== undefined) return;
       this.#fill(record, fields);
-      completion?.complete(record, scopeOf(span), this.hasInputs, isLate);
+      completion?.complete(record, scopeOf(span), fields.inputs !== undefined, isLate);
       if (interruption !== undefined) this.#markInterrupted(record, interruption);
       this.#deliver(record, span.resource);
     };
-    this.hasInputs = fields.inputs !== undefined;
-    if (completion?.isOpen === true && interruption === undefined) this.#wait(() => finish(true));
-    else finish(false);
+    this.#parts = partsOf(fields);
+    if (completion?.isOpen === true && interruption === undefined) {
+      this.#finish = () => finish(true);
+      this.#wait(this.#finish, this.#capture.streamIdleMs);
+    } else finish(isUnended);
     return fields.runType;
   }
 
@@ -240,6 +261,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
       this.#finish();
       return;
     }
+    this.#endUnended?.();
     const span = this.#openSpan;
     if (span !== undefined) {
       this.end(span, reason);
@@ -253,11 +275,37 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     this.#target.end(record);
   }
 
-  /** Waits until the response has been read. At the latest, the run ends after `streamIdleMs` or with the process. */
-  #wait(finish: () => void): void {
-    this.#finish = finish;
-    this.#timer = setTimer(finish, Math.min(DELAY_MAX_MS, this.#capture.streamIdleMs)).unref();
+  /**
+   * Called when no record of the call is open any more. Some instrumentations never end the span of a call that fails or
+   * is aborted, so the run then ends with what the records contain.
+   */
+  #settled(): void {
+    if (this.#finish !== undefined) {
+      this.#finish();
+      return;
+    }
+    const span = this.#openSpan;
+    if (span === undefined) return;
+    this.#endUnended = () => {
+      if (this.#completion?.isOpen === false) this.end(span, undefined, true);
+    };
+    const { streamIdleMs } = this.#capture;
+    this.#wait(this.#endUnended, this.#completion?.isFailed ? Math.min(UNENDED_MS, streamIdleMs) : streamIdleMs);
+  }
+
+  /** Calls `finish` after a time or when the process is about to end, unless the run has ended before. */
+  #wait(finish: () => void, afterMs: number): void {
+    this.#stopWaiting();
+    this.#waiting = finish;
+    this.#timer = setTimer(finish, Math.min(DELAY_MAX_MS, afterMs)).unref();
     watchForEnd(finish);
+  }
+
+  #stopWaiting(): void {
+    if (this.#waiting === undefined) return;
+    clearTimer(this.#timer);
+    unwatchEnd(this.#waiting);
+    this.#waiting = undefined;
   }
 
   #captureOfOthers(): CapturePolicy {
@@ -271,11 +319,9 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     this.#record = undefined;
     this.#span = undefined;
     this.#parent = undefined;
-    if (this.#finish !== undefined) {
-      clearTimer(this.#timer);
-      atEnd.delete(this.#finish);
-    }
+    this.#stopWaiting();
     this.#finish = undefined;
+    this.#endUnended = undefined;
     this.#completion = undefined;
     this.#logMessages = undefined;
   }
@@ -335,4 +381,8 @@ function isSamePayload(one: EncodedPayload, other: EncodedPayload): boolean {
     // Attachments of spans are never `Blob` objects.
     return bytes instanceof Uint8Array && before instanceof Uint8Array && Buffer.compare(bytes, before) === 0;
   });
+}
+
+function partsOf({ inputs, outputs, hasUsage }: SpanFields): readonly boolean[] {
+  return [inputs !== undefined, outputs !== undefined, hasUsage];
 }
