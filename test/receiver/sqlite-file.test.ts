@@ -305,6 +305,7 @@ test('a store of an earlier build opens and counts as before, and its new traces
   for (const column of ['call', 'same_call', 'is_repeated']) file.exec(`ALTER TABLE runs DROP COLUMN ${column}`);
   file.exec('ALTER TABLE traces DROP COLUMN sources');
   file.close();
+  expect(() => openToRead(engine, path)).toThrow('open it for writing once to upgrade it');
 
   const store = await openLocalStore(path);
   const minute = { startedFrom: '2026-11-20T07:00:00Z', startedBefore: '2026-11-20T07:01:00Z', buckets: 1 };

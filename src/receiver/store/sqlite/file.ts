@@ -102,11 +102,16 @@ export function openToWrite(engine: Engine, path: string): OpenFile {
 
 /** Adds the columns that a file of an earlier build does not have. */
 function upgradeColumns(connection: SqliteConnection): void {
+  if (!hasCallColumns(connection)) connection.exec(`BEGIN IMMEDIATE; ${CALL_COLUMNS}; COMMIT`);
+}
+
+function hasCallColumns(connection: SqliteConnection): boolean {
   try {
     connection.exec('SELECT sources FROM traces LIMIT 0');
+    return true;
   } catch (error) {
     if (isOfTheFile(error)) throw error;
-    connection.exec(`BEGIN IMMEDIATE; ${CALL_COLUMNS}; COMMIT`);
+    return false;
   }
 }
 
@@ -141,8 +146,9 @@ export function openToRead(engine: Engine, path: string): SqliteConnection {
       (connection) => {
         connection.exec(READER_PRAGMAS);
         const version = checkedVersion(connection, path);
-        if (version === FORMAT_VERSION) return;
-        const message = `The store ${path} has format version ${version}, and this version of runspan reads ${FORMAT_VERSION}: open it for writing once to upgrade it, for example with \`runspan dev\``;
+        if (version === FORMAT_VERSION && hasCallColumns(connection)) return;
+        const found = `${version === FORMAT_VERSION ? 'an early form of ' : ''}format version ${version}`;
+        const message = `The store ${path} has ${found}, and this version of runspan reads ${FORMAT_VERSION}: open it for writing once to upgrade it, for example with \`runspan dev\``;
         throw new RunspanError('RUNSPAN_STORE_INVALID', message);
       },
       { readOnly: true },
