@@ -113,7 +113,7 @@ export class Plan implements StartOptions {
    * must not be traced. May throw.
    */
   describe?: (args: unknown[]) => CallDescription | undefined;
-  /** Name of the integration, if the function calls a model or is a tool. If another source records the call, no run starts. */
+  /** Name of the integration, if the function calls a model or is a tool. A call that another source records is not sent twice. */
   source?: string;
   /** Integrations use `complete` instead of `outputs`. Receives the result of a call and ends the run. May throw. */
   complete?: (run: Run, value: unknown) => void;

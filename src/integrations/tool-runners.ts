@@ -5,9 +5,6 @@ import { type Method, replaceOwn } from '../instrument/results/observer.ts';
 import { disguised, traceable, tracedBy } from '../instrument/traceable.ts';
 import { copyWith, type Fields, fieldsOf, isPlainObject, listOf, textOf } from '../payload/fields.ts';
 
-/** Options for the runs of a tool runner. */
-export type RunnerOptions = Partial<PlanOptions>;
-
 /**
  * Parameters whose tools are traced. If `runspan/register` and a wrapper trace the same tool runner, only the one that is
  * called first records it.
@@ -15,7 +12,7 @@ export type RunnerOptions = Partial<PlanOptions>;
 const recorded: WeakSet<object> = shared('toolRunners', () => new WeakSet());
 
 /** Traces `runTools` of the `openai` package. The runner that it returns calls `_runTools` later. */
-export function tracedRunTools(runTools: Method, options: RunnerOptions): Method {
+export function tracedRunTools(runTools: Method, options: Partial<PlanOptions>): Method {
   return disguised(function (this: unknown, ...args: unknown[]): unknown {
     const runner = Reflect.apply(runTools, this, args);
     replaceOwn(runner as object, '_runTools', (method) => tracedOpenAILoop(method, options));
@@ -27,7 +24,7 @@ export function tracedRunTools(runTools: Method, options: RunnerOptions): Method
  * Traces the method `_runTools` of a runner. Its promise settles when the runner ends. Model calls and tool calls become
  * child runs.
  */
-export function tracedOpenAILoop(runTools: Method, options: RunnerOptions = {}): Method {
+export function tracedOpenAILoop(runTools: Method, options: Partial<PlanOptions> = {}): Method {
   return disguised(function (this: unknown, client: unknown, params: unknown, ...rest: unknown[]): unknown {
     if (recorded.has(params as object)) return Reflect.apply(runTools, this, [client, params, ...rest]);
     const { messages } = fieldsOf(this);
@@ -46,7 +43,7 @@ export function tracedOpenAILoop(runTools: Method, options: RunnerOptions = {}):
  * Traces `toolRunner` of Anthropic's beta API. The runner calls the model and the tools while the application iterates
  * over the runner.
  */
-export function tracedToolRunner(toolRunner: Method, options: RunnerOptions = {}): Method {
+export function tracedToolRunner(toolRunner: Method, options: Partial<PlanOptions> = {}): Method {
   return disguised(function (this: unknown, body: unknown, ...rest: unknown[]): unknown {
     if (recorded.has(body as object)) return Reflect.apply(toolRunner, this, [body, ...rest]);
     const params = withTracedTools(body, (tool) => withTraced(tool, 'run', tool.name));

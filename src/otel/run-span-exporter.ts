@@ -1,7 +1,7 @@
 import { guard } from '../base/guard.ts';
 import { SPAN_RECORDER } from '../base/shared.ts';
 import { type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
-import { type Call, isSameCall } from '../run/same-call.ts';
+import { isSameCall } from '../run/same-call.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { observeActiveSpan, recordedRun } from './live/active-spans.ts';
 import { FlushTime, resourcesSettled, unwatchEnd, watchForEnd } from './live/flushing.ts';
@@ -140,7 +140,7 @@ export class RunSpanExporter implements SpanExporterLike {
     const parent = above?.context;
     const ids = span.spanContext();
     const start = { ids, parentIds: parentIdsOf(span), parent, sink, project, hiding: this.#options };
-    const isSame = above instanceof SpanRun && above.sink === sink && isCallOf(above.endedCall, span);
+    const isSame = above instanceof SpanRun && above.sink === sink && isSameCall(above.endedCall, spanCall(span));
     // The parent is already on its way, so data that it lacks would be lost with the span.
     const isRun = isExported(span, shouldExport) && !(isSame && above.hasPartsOf(span));
     const entry = isRun ? startSpanRun(span, start) : new SkippedSpan(ids, parent);
@@ -185,11 +185,6 @@ export class RunSpanExporter implements SpanExporterLike {
       return thrown instanceof Error ? thrown : new Error('not delivered');
     }
   }
-}
-
-function isCallOf(outer: Call | undefined, span: SpanLike): boolean {
-  const inner = outer && spanCall(span);
-  return inner !== undefined && isSameCall(outer as Call, inner);
 }
 
 function counted(runs: number): string {

@@ -180,8 +180,12 @@ export function inheritedFrom(parent: RunContext | undefined, sink: RunSink | un
 
 /** Returns the call that the enclosing run records, if that run has the same sink. */
 export function enclosingCall(parent: RunContext | undefined, sink: RunSink): Call | undefined {
+  return ownerWith(sink, parent)?.call;
+}
+
+function ownerWith(sink: RunSink, parent: RunContext | undefined): RunOwner | undefined {
   const owner = parent && ownerOf(parent);
-  return owner?.sink === sink ? owner.call : undefined;
+  return owner?.sink === sink ? owner : undefined;
 }
 
 /** Another source already records a call. */
@@ -200,10 +204,8 @@ export function recordedCall(
   sink: RunSink,
   inputs?: object,
 ): RecordedCall | undefined {
-  const owner = parent && ownerOf(parent);
-  if (owner?.sink === sink && owner.call !== undefined && isSameCall(owner.call, call)) {
-    return { completion: owner.completion };
-  }
+  const owner = ownerWith(sink, parent);
+  if (owner !== undefined && isSameCall(owner.call, call)) return { completion: owner.completion };
   if (parent?.sampled === false || inputs === undefined) return undefined;
   const completion = sources.spans?.callBeside?.(call, parent, sink, inputs);
   return completion && { completion };

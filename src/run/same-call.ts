@@ -42,8 +42,8 @@ export const RESPONSE_ID = 'response_id';
 export const SOURCES = 'recorded_by';
 
 /** Returns whether a record that began inside an open record is of the same call. */
-export function isSameCall(outer: Call, inner: Call): boolean {
-  if (outer.type !== inner.type || outer.source === inner.source) return false;
+export function isSameCall(outer: Call | undefined, inner: Call | undefined): boolean {
+  if (outer === undefined || outer.type !== inner?.type || outer.source === inner.source) return false;
   const areWrappers = typeof outer.source === 'object' && typeof inner.source === 'object';
   return (outer.type !== 'tool' && !areWrappers) || outer.name === inner.name;
 }

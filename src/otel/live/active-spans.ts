@@ -50,7 +50,7 @@ const source: SpanSource = {
     const isAlone = parent?.id === undefined;
     const open = registries.flatMap((registry) => registry.openRuns);
     const beside = open.filter(
-      (run) => run.sink === sink && isBelow(run.context, parent) && run.call && isSameCall(run.call, call),
+      (run) => run.sink === sink && isBelow(run.context, parent) && isSameCall(run.call, call),
     );
     if (beside.length === 0) return undefined;
     // Without a common parent, equal requests may be of different users.
