@@ -112,14 +112,8 @@ export function drawTree(runs: readonly RunOutline[], options: TreeOptions): str
 
 /** Maps each further record of a call to the outermost record. */
 function repeatsIn(runs: readonly RunOutline[]): ReadonlyMap<string, string> {
-  const outers = new Map(runs.map(({ id, same_call_as }) => [id, same_call_as]));
-  const repeats = new Map<string, string>();
-  for (const { id } of runs) {
-    let outer = id;
-    for (let next = outers.get(id); next !== undefined && outers.has(next); next = outers.get(next)) outer = next;
-    if (outer !== id) repeats.set(id, outer);
-  }
-  return repeats;
+  const ids = new Set(runs.map(({ id }) => id));
+  return new Map(runs.flatMap(({ id, same_call_as: outer = '' }) => (ids.has(outer) ? [[id, outer]] : [])));
 }
 
 /** Cuts tree glyphs on the left, so that they fill at most half of the line. */

@@ -93,7 +93,7 @@ describe('a trace is drawn', () => {
       makeRun('1.1', 'chat', { run_type: 'llm' }),
       makeRun('1.1.1', 'POST'),
       { ...makeRun('1.1.1.1', 'openai'), ...sameAs('1.1') },
-      { ...makeRun('1.1.1.1.1', 'fetch'), ...sameAs('1.1.1.1') },
+      { ...makeRun('1.1.1.1.1', 'fetch'), ...sameAs('1.1') },
       makeRun('1.1.1.1.1.1', 'log'),
       { ...makeRun('1.2', 'beside'), ...sameAs('1.1') },
       { ...makeRun('1.3', 'other'), ...sameAs('elsewhere') },

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { RunOutline } from '#src/receiver/domain/run-view.ts';
-import { countedUsages, type RunTree, recordsIn, shareOf, treeOf } from '#src/viewer/trace/run-tree.ts';
+import { type RunTree, recordsIn, shareOf, treeOf } from '#src/viewer/trace/run-tree.ts';
 
 /** Runs by id and parent: `b<a` is a run `b` below `a`. */
 const runs = (text: string): RunOutline[] =>
@@ -33,34 +33,13 @@ test('a tree of no runs is empty', () => {
   expect(treeOf([])).toMatchObject({ branches: [], startMs: 0, endMs: 0 });
 });
 
-test('usage counts for model calls, and for other runs without usage below them', () => {
-  const tokens = { a: 9, b: 1, d: 3, e: 4 };
-  const used = runs('a b<a c<a d<c e<d').map((one) => {
-    const total_tokens = tokens[one.id as keyof typeof tokens];
-    const run_type = 'de'.includes(one.id) ? 'llm' : 'chain';
-    return { ...one, run_type, ...(total_tokens === undefined ? {} : { usage: { total_tokens } }) };
-  });
-  expect(countedUsages(treeOf(used)).map(({ total_tokens }) => total_tokens)).toEqual([1, 3, 4]);
-});
-
-test('further records of a call count only if no record further out has usage', () => {
-  const outers: Record<string, string> = { b: 'a', c: 'b', d: 'a', e: 'missing' };
-  const used = runs('a b<a c<b d e').map((one) => {
-    const sameCall = outers[one.id] && { same_call_as: outers[one.id] ?? '' };
-    return {
-      ...one,
-      ...sameCall,
-      run_type: 'llm',
-      ...(one.id !== 'a' && { usage: { total_tokens: one.id.charCodeAt(0) } }),
-    };
-  });
-  const tree = treeOf(used);
-  expect(countedUsages(tree).map(({ total_tokens }) => String.fromCharCode(total_tokens ?? 0))).toEqual([
-    'b',
-    'd',
-    'e',
-  ]);
-  expect([...recordsIn(tree)]).toEqual([['a', 3]]);
+test('each call has a number of further records, at its outermost record', () => {
+  const outers: Record<string, string> = { b: 'a', c: 'a', d: 'a', e: 'missing' };
+  const calls = runs('a b<a c<b d e').map((one) => ({
+    ...one,
+    ...(outers[one.id] && { same_call_as: outers[one.id] }),
+  }));
+  expect([...recordsIn(treeOf(calls as RunOutline[]))]).toEqual([['a', 3]]);
 });
 
 test('the time range has microseconds', () => {

@@ -162,9 +162,10 @@ export class MemoryTrace {
       }
     }
     this.#repeatedCalls = repeatedCallsIn(this.runs, (run) => this.#countsAlone(run));
-    for (const { id, summary } of this.#repeatedCalls.size === 0 ? [] : this.runs) {
-      const outerId = this.#repeatedCalls.get(id)?.outerId;
-      if (outerId !== undefined) summary.same_call_as = outerId;
+    for (const run of this.runs) {
+      const outerId = this.#repeatedCalls.get(run.id)?.outerId;
+      if (outerId !== undefined) run.summary.same_call_as = outerId;
+      if (run.summary.usage !== undefined && this.countedUsage(run) === undefined) run.summary.usage_counts = false;
     }
   }
 

@@ -35,7 +35,7 @@ export function requestOf({ run_type: type, inputs }: RunFields): string | undef
 
 /** A further record of a call that another run records. */
 export interface RepeatedCall {
-  /** Id of the next run further out that records the call. */
+  /** Id of the outermost run that records the call. */
   readonly outerId: string;
   /** Whether the run's usage does not count, because another record further out has the usage of the call. */
   readonly isUsageRepeated: boolean;
@@ -52,7 +52,21 @@ export function repeatedCallsIn<Run extends CallRecord>(
   const outers = sameCalls(runs);
   const counting = new Set(outers.size === 0 ? [] : runs.filter(countsAlone).map(({ id }) => id));
   const hasUsage = (id: string): boolean => counting.has(id);
+  const outermost = new Map(outers);
   return new Map(
-    [...outers].map(([id, outerId]) => [id, { outerId, isUsageRepeated: isRepeated(id, outers, hasUsage) }]),
+    [...outers.keys()].map((id) => [
+      id,
+      { outerId: outermostOf(id, outermost), isUsageRepeated: isRepeated(id, outers, hasUsage) },
+    ]),
   );
+}
+
+/** Returns the last run of a chain. Shortens the chains in `outers`, so that long chains cost little. */
+function outermostOf(id: string, outers: Map<string, string>): string {
+  let at = id;
+  for (let next = outers.get(at); next !== undefined; next = outers.get(at)) {
+    outers.set(at, outers.get(next) ?? next);
+    at = next;
+  }
+  return at;
 }

@@ -67,10 +67,12 @@ export interface RunOutline {
   /** Time at which the first token of a streamed response arrived. */
   first_token_time?: string;
   /**
-   * Id of the next run further out that records the same call. This run is then not a model call of its own: its error
-   * does not count, and its usage counts only if no record further out has usage.
+   * Id of the outermost run that records the same call. This run is then not a model call of its own, and its error does
+   * not count.
    */
   same_call_as?: string;
+  /** `false` if the usage does not count, because the usage of another run contains or repeats it. Otherwise absent. */
+  usage_counts?: false;
 }
 
 /** A run as it appears in a list. */

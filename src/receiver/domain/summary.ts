@@ -97,6 +97,7 @@ export function outlineOf(summary: RunSummary): RunOutline {
   set(outline, 'usage', usage && { ...usage });
   set(outline, 'first_token_time', summary.first_token_time);
   set(outline, 'same_call_as', summary.same_call_as);
+  set(outline, 'usage_counts', summary.usage_counts);
   return outline;
 }
 

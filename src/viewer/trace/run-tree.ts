@@ -1,4 +1,4 @@
-import type { RunOutline, Usage } from '../../receiver/domain/run-view.ts';
+import type { RunOutline } from '../../receiver/domain/run-view.ts';
 import { millisecondsAt, useNow } from '../elements/figures.ts';
 
 /** A run in the tree of a trace. */
@@ -79,44 +79,14 @@ export function treeOf(runs: readonly RunOutline[]): RunTree {
   return { branches, indexOf, ...rangeOf(branches) };
 }
 
-/** Returns the runs further out that record the same call as a run, the outermost last. */
-export function outerRecords({ branches, indexOf }: RunTree, run: RunOutline): RunOutline[] {
-  const outers: RunOutline[] = [];
-  for (let next = run.same_call_as; next !== undefined; next = outers.at(-1)?.same_call_as) {
-    const outer = branches[indexOf.get(next) ?? -1]?.run;
-    if (outer === undefined) break;
-    outers.push(outer);
-  }
-  return outers;
-}
-
 /** Returns the number of further records of each call, by the id of the outermost record. */
-export function recordsIn(tree: RunTree): Map<string, number> {
+export function recordsIn({ branches, indexOf }: RunTree): Map<string, number> {
   const records = new Map<string, number>();
-  for (const { run } of tree.branches) {
-    const outer = outerRecords(tree, run).at(-1)?.id;
-    if (outer !== undefined) records.set(outer, (records.get(outer) ?? 0) + 1);
+  for (const { run } of branches) {
+    const outer = run.same_call_as;
+    if (outer !== undefined && indexOf.has(outer)) records.set(outer, (records.get(outer) ?? 0) + 1);
   }
   return records;
-}
-
-/**
- * Returns the usages that count towards totals. As in the receiver, runs that are not model calls count only if no
- * nested run has usage, and further records of a call count only if no record further out has usage.
- */
-export function countedUsages(tree: RunTree): Usage[] {
-  const { branches } = tree;
-  // Number of branches with usage before each index.
-  const before = [0];
-  for (const { run } of branches) before.push((before.at(-1) ?? 0) + +(run.usage !== undefined));
-  const counting = branches.filter(({ run: { run_type, usage }, end }, index) => {
-    const isModelCall = run_type === 'llm' || run_type === 'embedding';
-    return usage !== undefined && (isModelCall || before[end] === before[index + 1]);
-  });
-  const runs = new Set(counting.map(({ run }) => run));
-  return [...runs].flatMap((run) =>
-    outerRecords(tree, run).some((outer) => runs.has(outer)) ? [] : (run.usage ?? []),
-  );
 }
 
 /**

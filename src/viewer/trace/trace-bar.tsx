@@ -9,7 +9,7 @@ import { cost, count, duration, exact, latencyOf, plural } from '../elements/fig
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { visible } from '../elements/visible-text.ts';
-import { countedUsages, type RunTree, useAxis } from './run-tree.ts';
+import { type RunTree, useAxis } from './run-tree.ts';
 import type { TraceModel } from './trace-model.ts';
 
 /** Labels of the link that closes the trace, by view. */
@@ -104,7 +104,7 @@ function TraceFigures({ tree }: { tree: RunTree }): JSX.Element {
   const { branches } = tree;
   const root = branches[0]?.run;
   const { tokens, dollars } = useMemo(() => {
-    const usages = countedUsages(tree);
+    const usages = tree.branches.flatMap(({ run }) => (run.usage_counts === false ? [] : (run.usage ?? [])));
     const sum = (field: 'total_tokens' | 'total_cost') => usages.reduce((all, usage) => all + (usage[field] ?? 0), 0);
     return { tokens: sum('total_tokens'), dollars: sum('total_cost') };
   }, [tree]);

@@ -4,7 +4,7 @@ import type { RunOutline } from '../../receiver/domain/run-view.ts';
 import { ApiError, api } from '../data/api.ts';
 import { changesOf, LiveValue } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
-import { openBranches, outerRecords, type RunTree, recordsIn, treeOf, withAncestors, type Zoom } from './run-tree.ts';
+import { openBranches, type RunTree, recordsIn, treeOf, withAncestors, type Zoom } from './run-tree.ts';
 
 /** Maximum number of runs in the result of a payload search. */
 const FOUND_MAX = 1_000;
@@ -144,11 +144,8 @@ export class TraceModel {
 
   /** Returns whether a run is a further record of a call that is hidden. The selected run is shown. */
   #isFolded(index: number): boolean {
-    const tree = this.tree.value;
-    const run = tree.branches[index]?.run;
-    if (run?.same_call_as === undefined) return false;
-    const outer = outerRecords(tree, run).at(-1);
-    return outer !== undefined && !this.unfolded.value.has(outer.id) && run.id !== this.selected.value;
+    const { id, same_call_as: outer = '' } = this.tree.value.branches[index]?.run ?? {};
+    return this.records.value.has(outer) && !this.unfolded.value.has(outer) && id !== this.selected.value;
   }
 
   #indicesOf(matches: (run: RunOutline) => boolean): number[] {

@@ -1,6 +1,7 @@
 import { ranged } from '../../filter/match.ts';
 import type { RunFields, RunOperation, Store } from '../store.ts';
 import {
+  countedTokens,
   equal,
   id,
   listed,
@@ -45,7 +46,7 @@ interface Expected {
   readonly tokens: number;
   readonly calls: number;
   readonly errors?: number;
-  /** The numbers of the further records of a call, each with the number of the next record further out. */
+  /** The numbers of the further records of a call, each with the number of the outermost record. */
   readonly same: Readonly<Record<number, number>>;
 }
 
@@ -136,7 +137,7 @@ const CALLS: [string, RunOperation[][], Expected][] = [
   [
     'three records, each below the other',
     [[call(4, 'fetch', { ms: 2_000, below: 3, tokens: 10 }), inner], [call(2, 'langchain', { ms: 30_000 })]],
-    { tokens: 10, calls: 1, same: { 3: 2, 4: 3 } },
+    { tokens: 10, calls: 1, same: { 3: 2, 4: 2 } },
   ],
   [
     'a tool with usage below another record of it',
@@ -165,6 +166,7 @@ async function check(store: Store, { tokens, calls, errors = 0, same }: Expected
     other ? [[numberOf(run), numberOf(other)]] : [],
   );
   equal(Object.fromEntries(outlines), same);
+  equal(await countedTokens(store, trace), tokens);
   const { items } = await store.traces(SCOPE, ranged({ limit: 100 }));
   const totals = items.find(({ trace_id }) => trace_id === id(trace))?.trace;
   matches(totals, { runs: runs.length, errors });

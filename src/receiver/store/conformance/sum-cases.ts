@@ -4,6 +4,7 @@ import { ranged } from '../../filter/match.ts';
 import type { RunOperation, Scope, Store, StoreChange } from '../store.ts';
 import {
   applyEach,
+  countedTokens,
   equal,
   feedback,
   id,
@@ -90,6 +91,7 @@ const statistics: StoreCase[] = [
       [tokens],
     );
     equal((await statisticsOf(store)).total.usage?.total_tokens, tokens);
+    equal(await countedTokens(store, 1), tokens);
   }),
   {
     title: 'Statistics of no runs are empty',

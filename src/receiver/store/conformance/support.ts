@@ -89,6 +89,12 @@ export async function outlined(store: Store, number: number, scope: Scope = SCOP
   return (await store.outline(scope, id(number))).map((text) => JSON.parse(text));
 }
 
+/** Adds up the tokens in a trace whose outlines do not have `usage_counts: false`. */
+export async function countedTokens(store: Store, number: number): Promise<number> {
+  const counted = (await outlined(store, number)).filter((run) => run.usage_counts !== false);
+  return counted.reduce((sum, { usage }) => sum + (usage?.total_tokens ?? 0), 0);
+}
+
 export async function numbersOf(store: Store, query: RunQuery = {}): Promise<number[]> {
   return (await runsOf(store, query)).map((run) => numberOf(run.id));
 }

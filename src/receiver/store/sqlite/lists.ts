@@ -5,7 +5,7 @@ import { factsIn, outlineOf, type PayloadFacts, previewsIn, summaryOf } from '..
 import type { RunFields } from '../store.ts';
 import { idText, type SqliteConnection, type SqlValue } from './database.ts';
 import { readPayload } from './payloads.ts';
-import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
+import { countedUsageIn, fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 
 /** An SQL condition on the table `runs`, with parameter values. */
 export interface Condition {
@@ -121,5 +121,6 @@ function summaryWith(row: SelectedRun, { outputs_usage: _, ...facts }: PayloadFa
   ) as RunSummary; // Listed runs are visible.
   const usage = usageIn(row);
   const sameCall = row.same_call && { same_call_as: idText(row.same_call) };
-  return { ...summary, ...(usage && { usage }), ...sameCall };
+  const isUncounted = usage !== undefined && countedUsageIn(row) === undefined;
+  return { ...summary, ...(usage && { usage }), ...sameCall, ...(isUncounted && { usage_counts: false }) };
 }

@@ -26,7 +26,7 @@ export type RunRow = {
   readonly below: number;
   /** `CallEvidence` as JSON, or null if the run has no evidence. */
   readonly call: string | null;
-  /** Id of the next run further out that records the same call, or null if there is none. */
+  /** Id of the outermost run that records the same call, or null if this run is the outermost. */
   readonly same_call: Uint8Array | null;
   /** 1 if the usage does not count, because another run has the usage of the same call, otherwise 0. */
   readonly is_repeated: number;

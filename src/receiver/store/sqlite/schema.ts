@@ -145,7 +145,7 @@ export const SCHEMA: string = `
     below INTEGER NOT NULL DEFAULT 0,
     -- JSON: the source, the response id and the request's fingerprint of a call.
     call TEXT,
-    -- The next run further out that records the same call, and whether the usage of this run does not count.
+    -- The outermost run that records the same call, and whether the usage of this run does not count.
     same_call BLOB,
     is_repeated INTEGER NOT NULL DEFAULT 0,
     start_us INTEGER,
