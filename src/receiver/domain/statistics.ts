@@ -40,20 +40,35 @@ export interface Counted {
   readonly modelCalls: Counts | undefined;
 }
 
-/**
- * Returns what runs with the same start time, status and type add to statistics. Further records of a call add no model
- * calls and no errors.
- */
+/** What a run is counted as. */
+export interface RunKind {
+  readonly isError: boolean;
+  readonly isPending: boolean;
+  readonly isRoot: boolean;
+  readonly isModelCall: boolean;
+}
+
+/** Returns what a run is counted as. A further record of a call is neither an error nor a model call. */
+export function kindOf(status: RunStatus | null, type: string | null, isRoot: boolean, isRepeat: boolean): RunKind {
+  return {
+    isError: status === 'error' && !isRepeat,
+    isPending: status === 'pending',
+    isRoot,
+    isModelCall: MODEL_TYPES.includes(type ?? '') && !isRepeat,
+  };
+}
+
+/** Returns what runs with the same start time and kind add to statistics. */
 export function countedOf(
   startUs: number,
   runs: number,
-  { status, runType, isRoot, isRepeat }: { status: RunStatus; runType: string; isRoot: boolean; isRepeat?: boolean },
+  { isError, isPending, isRoot, isModelCall }: RunKind,
   usage: UsageSums,
   latencies: Latencies,
 ): Counted {
-  const all = { runs, errors: status === 'error' && !isRepeat ? runs : 0, latencies };
-  const modelCalls = MODEL_TYPES.includes(runType) && !isRepeat ? all : undefined;
-  return { startUs, pending: status === 'pending' ? runs : 0, usage, all, roots: isRoot ? all : undefined, modelCalls };
+  const all = { runs, errors: isError ? runs : 0, latencies };
+  const [roots, modelCalls] = [isRoot, isModelCall].map((counts) => (counts ? all : undefined));
+  return { startUs, pending: isPending ? runs : 0, usage, all, roots, modelCalls };
 }
 
 /** Calculates statistics from the runs that match a query. The runs may be in any order. */
@@ -70,9 +85,8 @@ export function statisticsOf(
   const tally = new StatisticsTally(query, runs.length === 0 ? undefined : { firstUs, lastUs });
   for (const run of runs) {
     const { startUs, latencyUs, usage, summary, trace } = run;
-    const { status, run_type: runType } = summary;
-    const isRepeat = summary.same_call_as !== undefined;
-    const kind = { status, runType, isRoot: summary === trace.root?.summary, isRepeat };
+    const { status, run_type, same_call_as } = summary;
+    const kind = kindOf(status, run_type, summary === trace.root?.summary, same_call_as !== undefined);
     const counted = countedOf(startUs, 1, kind, usageSumsOf(usage), latenciesOf(latencyUs));
     const groups = groupsOf(groupBy, run);
     tally.add(counted);

@@ -1,15 +1,16 @@
 import type { MemoryTrace, TracedRun } from '../../domain/assemble.ts';
 import { LATENCY_BUCKETS, latencyBucketOf } from '../../domain/latencies.ts';
-import type { RunStatus, Usage } from '../../domain/run-view.ts';
-import { MODEL_TYPES, USAGE_KEYS } from '../../domain/summary.ts';
+import type { Usage } from '../../domain/run-view.ts';
+import { kindOf, type RunKind } from '../../domain/statistics.ts';
+import { USAGE_KEYS } from '../../domain/summary.ts';
 import { errorText, metadataTextOf, projectOf } from '../../filter/match.ts';
 import type { InsertRow } from './connection.ts';
 import type { Group } from './groups.ts';
 import { dayOfMs } from './messages.ts';
 
-/** The statuses that statistics distinguish. The code of a status is its index. Other statuses count as success. */
-const STATUSES: readonly RunStatus[] = ['success', 'error', 'pending'];
-/** A run's kind is a number: its status code, with `ROOT` added for a root run and `MODEL_CALL` for a model call. */
+/** A run's kind is stored as the sum of these numbers. */
+const ERROR = 1;
+const PENDING = 2;
 const ROOT = 4;
 const MODEL_CALL = 8;
 export const KINDS = 16;
@@ -18,22 +19,18 @@ export const LATENCIES: number = LATENCY_BUCKETS + 1;
 /** Number of possible values of the column `figures_code`. */
 export const FIGURES_CODES: number = KINDS * LATENCIES;
 
-/**
- * Encodes a run's kind and latency as one number, so that statistics group runs by one column instead of four. A further
- * record of a call is neither a model call nor an error.
- */
+/** Encodes a run's kind and latency as one number, so that statistics group runs by one column instead of four. */
 function figuresCode({ summary, latencyUs }: TracedRun, isRoot: boolean): number {
-  const { status, run_type, same_call_as } = summary;
-  const isRepeat = same_call_as !== undefined;
-  const statusCode = isRepeat && status === 'error' ? 0 : Math.max(0, STATUSES.indexOf(status));
-  const kind = statusCode + (isRoot ? ROOT : 0) + (MODEL_TYPES.includes(run_type) && !isRepeat ? MODEL_CALL : 0);
-  return kind * LATENCIES + (latencyUs === undefined ? 0 : latencyBucketOf(latencyUs) + 1);
+  const kind = kindOf(summary.status, summary.run_type, isRoot, summary.same_call_as !== undefined);
+  const status = kind.isError ? ERROR : kind.isPending ? PENDING : 0;
+  const code = status + (isRoot ? ROOT : 0) + (kind.isModelCall ? MODEL_CALL : 0);
+  return code * LATENCIES + (latencyUs === undefined ? 0 : latencyBucketOf(latencyUs) + 1);
 }
 
-/** Decodes a kind. Returns a status and a run type that statistics count in the same way. */
-export function runKindOf(kind: number): { status: RunStatus; runType: string; isRoot: boolean } {
-  const [runType = ''] = (kind & MODEL_CALL) === 0 ? [] : MODEL_TYPES;
-  return { status: STATUSES[kind % ROOT] ?? 'success', runType, isRoot: (kind & ROOT) !== 0 };
+/** Decodes a kind. */
+export function runKindOf(code: number): RunKind {
+  const has = (part: number): boolean => (code & part) !== 0;
+  return { isError: has(ERROR), isPending: has(PENDING), isRoot: has(ROOT), isModelCall: has(MODEL_CALL) };
 }
 
 /**

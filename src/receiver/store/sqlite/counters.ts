@@ -1,7 +1,7 @@
 import { compactLatencies, type Latencies, latenciesOf } from '../../domain/latencies.ts';
 import type { Usage } from '../../domain/run-view.ts';
-import { addUsage as addSums, usageSumsOf } from '../../domain/statistics.ts';
-import { MODEL_TYPES, USAGE_KEYS } from '../../domain/summary.ts';
+import { addUsage as addSums, kindOf, usageSumsOf } from '../../domain/statistics.ts';
+import { USAGE_KEYS } from '../../domain/summary.ts';
 import { isOfTheFile, type SqliteConnection, type SqlValue } from './database.ts';
 import { countedUsageIn, type RunRow } from './run-row.ts';
 import { COUNTER_TABLES } from './schema.ts';
@@ -158,32 +158,15 @@ class CounterChanges {
     const minute = Math.floor(startUs / MINUTE_US);
     const usage = usageSumsOf(countedUsageIn(run));
     const latency = latenciesOf(endUs === null ? undefined : Math.max(0, endUs - startUs), sign);
-    const key = [
-      tenant,
-      PERIODS[0] ?? 1,
-      minute,
-      project,
-      name,
-      run_type,
-      model ?? '',
-      status,
-      is_root + (isRepeat ? REPEAT : 0),
-    ];
+    const rootKey = is_root + (isRepeat ? REPEAT : 0);
+    const key = [tenant, PERIODS[0] ?? 1, minute, project, name, run_type, model ?? '', status, rootKey];
     this.#add(COUNTERS, key, [1, ...usage], [latency], sign);
     if (user === null) return;
     const start = Math.floor(minute / USER_PERIOD) * USER_PERIOD;
-    const isError = +(status === 'error' && !isRepeat);
-    const isModelCall = +(MODEL_TYPES.includes(run_type ?? '') && !isRepeat);
-    const counts = [
-      1,
-      isError,
-      +(status === 'pending'),
-      is_root,
-      is_root * isError,
-      isModelCall,
-      isModelCall * isError,
-    ];
-    const latencies = [latency, is_root === 1 ? latency : '', isModelCall === 1 ? latency : ''];
+    const kind = kindOf(status, run_type, is_root === 1, isRepeat);
+    const [isError, isModelCall] = [+kind.isError, +kind.isModelCall];
+    const counts = [1, isError, +kind.isPending, is_root, is_root * isError, isModelCall, isModelCall * isError];
+    const latencies = [latency, kind.isRoot ? latency : '', kind.isModelCall ? latency : ''];
     this.#add(USER_COUNTERS, [tenant, start, user, project], [...counts, ...usage], latencies, sign);
   }
 

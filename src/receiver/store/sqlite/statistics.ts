@@ -2,7 +2,14 @@ import { latenciesOf } from '../../domain/latencies.ts';
 import type { GroupKey, Ranged, Statistics, StatisticsQuery, TimeRange } from '../../domain/query.ts';
 import { metadataKeyOf } from '../../domain/query-keys.ts';
 import type { RunStatus } from '../../domain/run-view.ts';
-import { countedOf, type FeedbackSums, groupsInJson, StatisticsTally, usageSumsOf } from '../../domain/statistics.ts';
+import {
+  countedOf,
+  type FeedbackSums,
+  groupsInJson,
+  kindOf,
+  StatisticsTally,
+  usageSumsOf,
+} from '../../domain/statistics.ts';
 import type { StartRange } from '../../domain/time-buckets.ts';
 import type { Comparison, FilterNode } from '../../filter/filter.ts';
 import type { RunFilter } from '../../filter/match.ts';
@@ -212,8 +219,7 @@ class CounterReader {
       ...this.#condition.values,
     );
     for (const row of rows) {
-      const [isRoot, isRepeat] = [row.is_root % REPEAT === 1, row.is_root >= REPEAT];
-      const kind = { status: row.status, runType: row.run_type, isRoot, isRepeat };
+      const kind = kindOf(row.status, row.run_type, row.is_root % REPEAT === 1, row.is_root >= REPEAT);
       const counted = countedOf(row.start * MINUTE_US, row.runs, kind, usageSumsOf(row), row.latencies);
       tally.add(counted);
       if (row.grp !== '' || (groupBy !== undefined && groupBy !== 'model')) tally.addToGroups([row.grp], counted);
@@ -300,8 +306,7 @@ function scan(
   for (const row of rows) {
     const latencyUs = row.end_us === null ? undefined : Math.max(0, row.end_us - row.start_us);
     const usage = row.counts === 1 ? usageIn(row) : undefined;
-    const [isRoot, isRepeat] = [row.is_root === 1, row.is_repeat === 1];
-    const kind = { status: row.status, runType: row.run_type, isRoot, isRepeat };
+    const kind = kindOf(row.status, row.run_type, row.is_root === 1, row.is_repeat === 1);
     const counted = countedOf(row.start_us, 1, kind, usageSumsOf(usage), latenciesOf(latencyUs));
     if (isTotal) tally.add(counted);
     if (row.grp !== null) tally.addToGroups(groupsOf(row.grp), counted);
