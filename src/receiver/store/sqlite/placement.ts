@@ -1,12 +1,11 @@
 import { CALL_TYPES } from '../../../run/same-call.ts';
 import type { Prices } from '../../domain/prices.ts';
-import { type CallEvidence, repeatedCallsIn } from '../../domain/repeated-calls.ts';
 import type { Usage } from '../../domain/run-view.ts';
 import { sumOfUsage, USAGE_KEYS } from '../../domain/summary.ts';
+import { changedCalls } from './call-comparison.ts';
 import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import {
-  COUNTS_ALONE,
   COUNTS_USAGE,
   countedUsageIn,
   evidenceIn,
@@ -264,26 +263,13 @@ export class Placement {
 
   /** Finds the runs in a trace that record the same call as another run. The runs must be written first. */
   #compareCalls({ n: trace, hasSeveralSources }: StoredTrace): void {
-    if (!hasSeveralSources) return;
-    const rows: CallRow[] = JSON.parse(this.#connection.one<{ rows: string }>(CALLS, trace)?.rows ?? '[]');
-    const runs = rows.map(([id, parentId, name, type, startUs, endUs, evidence, countsAlone]) => {
-      const { source, responseId, request } = evidence ?? NO_EVIDENCE;
-      return { id, parentId, name, type, startUs, endUs: endUs ?? undefined, source, responseId, request, countsAlone };
-    });
-    const repeated = repeatedCallsIn(runs, ({ countsAlone }) => countsAlone === 1);
-    for (const [id, , , , , , , , sameCall, isRepeated] of rows) {
-      const { outerId = '', isUsageRepeated = false } = repeated.get(id) ?? {};
-      const isSame = sameCall === outerId && isRepeated === +isUsageRepeated;
-      const run = isSame ? undefined : this.find(textOfHex(id));
+    for (const [id, repeated] of hasSeveralSources ? changedCalls(this.#connection, trace) : []) {
+      const run = this.find(id);
       if (run === undefined) continue;
-      run.repeated = outerId === '' ? undefined : { outerId: textOfHex(outerId), isUsageRepeated };
+      run.repeated = repeated;
       this.#write(run);
     }
   }
-}
-
-function textOfHex(hex: string): string {
-  return idText(Buffer.from(hex, 'hex'));
 }
 
 const BY_ID = `${SELECT_RUNS} WHERE runs.tenant = ? AND runs.id = ?`;
@@ -292,19 +278,6 @@ const WAITING = 'SELECT id FROM runs WHERE tenant = ? AND waits_for IN (SELECT u
 const UNNAMED = 'SELECT id FROM runs WHERE trace = ? AND is_named = 0 AND parent IS NOT NULL';
 const USAGE_OF_RUNS = `SELECT id, parent, below, start_us IS NOT NULL AND
   coalesce(input_tokens, output_tokens, total_tokens, total_cost) IS NOT NULL AS has FROM runs WHERE trace = ?`;
-/**
- * Selects the runs of a trace as one JSON text, because reading each row would take three times as long. Ids are hex
- * digits, or empty if there is none.
- */
-const CALLS = `SELECT json_group_array(json_array(hex(id), hex(parent), name, run_type, start_us, end_us, json(call),
-  ${COUNTS_ALONE} AND coalesce(input_tokens, output_tokens, total_tokens, total_cost) IS NOT NULL,
-  hex(same_call), is_repeated)) AS rows FROM runs WHERE trace = ? AND start_us IS NOT NULL`;
-type CallRow = readonly [
-  ...[id: string, parentId: string, name: string, type: string, startUs: number, endUs: number | null],
-  ...[evidence: CallEvidence | null, countsAlone: 0 | 1, sameCall: string, isRepeated: 0 | 1],
-];
-const NO_EVIDENCE: CallEvidence = { source: undefined, responseId: undefined, request: undefined };
-
 /** Columns of the table `traces` that are derived from runs. */
 type TraceRow = {
   readonly n: number;
