@@ -38,7 +38,7 @@ export interface Stats {
   dropped: number;
   /** Number of dropped runs for each reason. */
   droppedByReason: Record<DropReason, number>;
-  /** Number of runs left out by sampling. These runs are not included in `created`. */
+  /** Number of runs left out by sampling, not included in `created`. A call that two sources see counts twice. */
   sampledOut: number;
   /** Number of requests of each kind, including retries. */
   requests: { multipart: number; simple: number };
