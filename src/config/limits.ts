@@ -49,7 +49,7 @@ export interface Limits {
   openRunAgeMs: number;
   /**
    * Maximum time between two reads from a traced stream, generator or lazy thenable, in milliseconds. After this time,
-   * the run ends as interrupted.
+   * the run ends as interrupted. Also the maximum time to wait for the end of an OpenTelemetry span whose call has ended.
    */
   streamIdleMs: number;
   /** Maximum time to open a connection, in milliseconds. */

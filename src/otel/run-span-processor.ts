@@ -183,7 +183,8 @@ export class RunSpanProcessor implements SpanProcessorLike {
 
   async #close(): Promise<void> {
     detach(this.#spans);
-    for (const entry of [...this.#spans.entries()]) {
+    // Inner spans first, because their runs may complete those of outer spans.
+    for (const entry of [...this.#spans.entries()].reverse()) {
       if (entry instanceof SpanRun) guard('RunSpanProcessor.shutdown', () => entry.interrupt(SHUT_DOWN));
     }
     const flushed = this.#flush(this.#flushTime.lastMs);

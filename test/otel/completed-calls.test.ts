@@ -221,6 +221,19 @@ describe('a span that ends before the body of its response', () => {
     expect(recorder.runs[0]?.error).toBeDefined();
   });
 
+  test('has a run with the error of the last body, even if an earlier request succeeded', async () => {
+    const { tracer, recorder } = recording();
+    let stream: AsyncIterable<unknown> | undefined;
+    await called(tracer, {}, async () => {
+      await plainClient().messages.create(question);
+      stream = await plainClient().messages.create({ ...streamed, model: 'fail-mid-stream' });
+    });
+    await expect(async () => {
+      for await (const _ of stream ?? []);
+    }).rejects.toThrow();
+    expect(recorder.runs).toMatchObject([{ error: expect.stringContaining('overloaded_error') }]);
+  });
+
   test('has a run that ends after `streamIdleMs` if the request gets no response', async () => {
     const { tracer, asked } = noting({ streamIdleMs: 20 });
     onTestFinished(recordFetch());
@@ -289,6 +302,31 @@ describe('the run of a span that its instrumentation never ends', () => {
     await end(provider);
     expect(recorder.runs).toMatchObject([{ inputs, outputs: { role: 'assistant' }, end_time: expect.any(String) }]);
     expect(metadataOf(recorder.runs[0]).end_reason).toBeUndefined();
+  });
+
+  test.each(endings)('ends %s, even inside a span of another instrumentation', async (_, end) => {
+    const { tracer, provider, recorder } = recording();
+    await tracer.startActiveSpan('chat small', { attributes: chat }, () =>
+      provider
+        .getTracer('inner')
+        .startActiveSpan('inner', { attributes: chat }, () => plainClient().messages.create(question)),
+    );
+    await end(provider);
+    expect(recorder.runs).toMatchObject([{ name: 'chat small', inputs, outputs: { role: 'assistant' } }]);
+    expect(metadataOf(recorder.runs[0])).toMatchObject({ recorded_by: ['test', 'inner', 'fetch'] });
+  });
+
+  test('ends after `streamIdleMs`, and a later retry has no content if the user has turned off content', async () => {
+    const { tracer, asked, runs } = noting({ streamIdleMs: 5 });
+    onTestFinished(recordFetch());
+    const attributes = { ...chat, 'openinference.span.kind': 'LLM' };
+    await tracer.startActiveSpan('chat small', { attributes }, async () => {
+      await plainClient().messages.create(question);
+      await vi.waitFor(() => expect(asked).toEqual(['start chat small', 'end chat small']));
+      await plainClient().messages.create(question);
+    });
+    expect(asked).toHaveLength(2);
+    expect(JSON.stringify(runs.map((run) => [run.inputs, run.outputs, run.endTime]))).not.toContain('raining');
   });
 });
 
@@ -361,6 +399,21 @@ describe('a span that is not active during the request', () => {
     expect(tree(recorder)).toEqual(['answer', '  OpenAI.chat', '  anthropic.messages']);
   });
 
+  test('does not record the call of the next span, although it never ends', async () => {
+    const { tracer, provider, recorder } = recording();
+    await inSpan(tracer, 'answer', async () => {
+      observed(provider, 'Hi');
+      const client = makeClient(model(), { openTelemetry: false, maxRetries: 0 });
+      await client.messages.create({ ...ask('Hi'), model: 'fail-400' }).catch(() => {});
+      await observedCall(provider, 'Hi');
+    });
+    await provider.shutdown();
+    const [failed, answered] = recorder.runs.filter(({ run_type }) => run_type === 'llm');
+    expect(failed?.error).toContain('400');
+    expect(answered?.error).toBeUndefined();
+    expect(tokensOf(recorder)).toHaveLength(1);
+  });
+
   test('does not record an equal call of another user', async () => {
     const { provider, recorder } = recording();
     const span = withContext({ userId: 'alice' }, () => observed(provider, 'Hi'));
@@ -380,6 +433,21 @@ describe('a span that is not active during the request', () => {
     expect(tree(recorder).filter((name) => name === 'anthropic.messages')).toHaveLength(2);
   });
 });
+
+test.each([5, null, true, { a: 1 }, 'me', [7]])(
+  'metadata with %j as `recorded_by` does not disturb the application',
+  async (given) => {
+    const { tracer, recorder } = recording();
+    const client = wrapAnthropic(plainClient(), { metadata: { recorded_by: given } });
+    const answer = await tracer.startActiveSpan('chat small', { attributes: chat }, async (span) => {
+      const message = await client.messages.create(question);
+      span.end();
+      return message;
+    });
+    expect(answer).toMatchObject({ role: 'assistant' });
+    expect(recorder.runs).toMatchObject([{ inputs, outputs: { role: 'assistant' }, end_time: expect.any(String) }]);
+  },
+);
 
 test('each of 200 parallel agents that two sources record keeps its own call', async () => {
   const { tracer, provider, recorder } = recording();

@@ -61,7 +61,9 @@ const source: SpanSource = {
     const equal = beside.filter((run) => run.request === request);
     const innermost = equal.filter((run) => !equal.some(({ context }) => isBelow(context, run.context)));
     if (isAlone && innermost.length > 1) return undefined;
-    return innermost.find(({ completion }) => !completion.isOpen)?.completion;
+    const free = innermost.map(({ completion }) => completion).filter(({ isOpen }) => !isOpen);
+    // A span whose instrumentation never ends it must not take the record of the next call.
+    return free.find(({ isEmpty }) => isEmpty) ?? free[0];
   },
 };
 

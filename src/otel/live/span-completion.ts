@@ -24,6 +24,8 @@ export class SpanCompletion implements Completion {
   /** The record that last ended without an error. */
   #best: EncodedRun | undefined;
   #usage: Fields | undefined;
+  /** The latest end of a record. */
+  #endTime = '';
   readonly #sources = new Set<string>();
   #open = 0;
 
@@ -39,9 +41,9 @@ export class SpanCompletion implements Completion {
     this.#settled = settled;
   }
 
-  /** Whether the record that started last has failed. */
-  get isFailed(): boolean {
-    return this.#last?.error !== undefined;
+  /** Whether no other source has recorded the call. */
+  get isEmpty(): boolean {
+    return this.#last === undefined;
   }
 
   /** Whether a record of the call has started and not ended. */
@@ -58,6 +60,7 @@ export class SpanCompletion implements Completion {
   end(record: EncodedRun): void {
     this.#open--;
     if (record.error === undefined) this.#best = record;
+    if (record.endTime !== undefined && record.endTime > this.#endTime) this.#endTime = record.endTime;
     const usage = usageOf(record);
     if (usage !== undefined) this.#usage = this.#usage === undefined ? usage : sumOfCounts(this.#usage, usage);
     for (const source of sourcesOf(record)) this.#sources.add(source);
@@ -85,8 +88,8 @@ export class SpanCompletion implements Completion {
     run.events = withEarliestToken(run.events, best.events);
     // Clients abort a request that takes too long. The request then looks cancelled.
     const isTimeout = TIMEOUT.test(run.error ?? '');
-    if (isLate || run.error !== undefined) run.error = moreDetailed(run.error, best.error);
-    if (isLate && last.endTime !== undefined && last.endTime > (run.endTime ?? '')) run.endTime = last.endTime;
+    if (isLate || run.error !== undefined) run.error = moreDetailed(run.error, (isLate ? last : best).error);
+    if (isLate && this.#endTime > (run.endTime ?? '')) run.endTime = this.#endTime;
     const metadata = new Map([...(best.metadata ?? []), ...(run.metadata ?? [])]);
     if (isTimeout && run.metadata?.has(END_REASON) !== true) metadata.delete(END_REASON);
     const sources = [...this.#sources, ...sourcesOf(last)];
@@ -127,8 +130,8 @@ function withEarliestToken(own: string | undefined, other: string | undefined): 
 }
 
 function sourcesOf({ metadata }: EncodedRun): readonly string[] {
-  const listed = metadata?.get(SOURCES);
-  if (listed !== undefined) return parsedJson(listed) as string[];
+  const listed = parsedJson(metadata?.get(SOURCES) ?? 'null');
+  if (Array.isArray(listed)) return listed.filter((source) => typeof source === 'string');
   const scope = textOf(fieldsOf(fieldsIn(metadata?.get('otel')).scope).name);
   return scope === undefined ? [] : [scope];
 }

@@ -39,9 +39,6 @@ import { isContentRefused, scopeOf, spanCall } from './span-call.ts';
 import { SpanCompletion } from './span-completion.ts';
 import { SkippedSpan, SpanEntry } from './span-entry.ts';
 
-/** Time to wait for the end of a span whose request has failed, because its client may repeat the request. In milliseconds. */
-const UNENDED_MS = 60_000;
-
 /** Data that is known when the run of a span starts. */
 export interface SpanStart {
   readonly ids: SpanContextLike;
@@ -80,7 +77,10 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly #capture: CapturePolicy;
   /** The encoded run. Undefined if the run has ended or the sink has refused the run. */
   #record: EncodedRun | undefined;
-  /** A `WeakRef` once the start is sent, so that a span that never ends does not stay in memory. */
+  /**
+   * A `WeakRef` once the start is sent, so that a span that never ends does not stay in memory. A span whose run others
+   * complete stays until the run ends.
+   */
   #span: SpanLike | WeakRef<SpanLike> | undefined;
   #sentInputs: EncodedPayload | undefined;
   #logMessages: LogMessages | undefined;
@@ -100,6 +100,8 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   #finish: (() => void) | undefined;
   /** Ends the run of a span that has not ended, once all records of its call have ended. */
   #endUnended: (() => void) | undefined;
+  /** The span without content whose run has ended first. A later retry inside the span must not be a run with content. */
+  #refusing: SpanLike | undefined;
   #waiting: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -142,11 +144,12 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
 
   /** Determined on each access, because some instrumentations set attributes only after the start. */
   get call(): Call | undefined {
-    const span = this.isEnded ? undefined : this.#openSpan;
+    const span = this.isEnded ? this.#refusing : this.#openSpan;
     return span && spanCall(span);
   }
 
   get completion(): SpanCompletion {
+    if (this.#record !== undefined) this.#span = this.#openSpan;
     this.#completion ??= new SpanCompletion(this, this.#captureOfOthers(), () => this.#settled());
     return this.#completion;
   }
@@ -204,7 +207,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     record.name = shownName(name, this.#capture.payload);
     record.runType = runType;
     record.metadata = new Map(record.metadata).set('otel', openOriginJson(this.ids, this.#parentIds));
-    this.#span = new WeakRef(span);
+    if (this.#completion === undefined) this.#span = new WeakRef(span);
     if (inputs === undefined) return;
     record.inputs = inputs.json;
     record.attachments = inputs.attachments?.slice();
@@ -239,9 +242,12 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
       this.#release(record);
       // The sink may have stopped waiting for the end of the run.
       if (record.endTime !== undefined) return;
-      this.#fill(record, fields);
-      completion?.complete(record, scopeOf(span), fields.inputs !== undefined, isLate);
-      if (interruption !== undefined) this.#markInterrupted(record, interruption);
+      // Also called by timers and by the application's own calls, which must not fail.
+      guard(OPERATION, () => {
+        this.#fill(record, fields);
+        completion?.complete(record, scopeOf(span), fields.inputs !== undefined, isLate);
+        if (interruption !== undefined) this.#markInterrupted(record, interruption);
+      });
       this.#deliver(record, span.resource);
     };
     this.#parts = partsOf(fields);
@@ -287,10 +293,11 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     const span = this.#openSpan;
     if (span === undefined) return;
     this.#endUnended = () => {
-      if (this.#completion?.isOpen === false) this.end(span, undefined, true);
+      if (this.#completion?.isOpen !== false) return;
+      this.end(span, undefined, true);
+      if (isContentRefused(span)) this.#refusing = span;
     };
-    const { streamIdleMs } = this.#capture;
-    this.#wait(this.#endUnended, this.#completion?.isFailed ? Math.min(UNENDED_MS, streamIdleMs) : streamIdleMs);
+    this.#wait(this.#endUnended, this.#capture.streamIdleMs);
   }
 
   /** Calls `finish` after a time or when the process is about to end, unless the run has ended before. */
