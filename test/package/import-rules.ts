@@ -64,7 +64,6 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'register.ts': ['register', ROOT],
   'clients.ts': ['base', 'platform', 'config', 'clients'],
   'receiver.ts': ['base', 'platform', 'config', 'run', 'receiver', ROOT],
-  'store-testing.ts': ['base', 'platform', 'config', 'run', 'receiver'],
   'testing.ts': ['base', 'platform', 'config', 'payload', 'run', 'testing', ROOT],
 };
 

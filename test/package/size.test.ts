@@ -8,7 +8,7 @@ import { filesUnder, read } from './repository.ts';
 
 /** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
-  '.': [14, 499],
+  '.': [13, 465],
   base: [12, 462],
   cli: [40, 4_795],
   clients: [52, 7_661],
@@ -22,7 +22,7 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   otel: [39, 5_517],
   payload: [15, 2_683],
   platform: [9, 416],
-  receiver: [126, 19_258],
+  receiver: [116, 17_215],
   register: [11, 810],
   run: [17, 3_104],
   testing: [8, 1_123],

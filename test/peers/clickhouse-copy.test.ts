@@ -2,8 +2,8 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { ALL_TIMES } from '#src/receiver/filter/match.ts';
 import { sql } from '#src/receiver/store/clickhouse/connection.ts';
-import { feedback, id, patch, post, SCOPE, simple } from '#src/receiver/store/conformance/support.ts';
 import type { Scope } from '#src/receiver.ts';
+import { feedback, id, patch, post, SCOPE, simple } from '../receiver/conformance/support.ts';
 import { openLocalStore, storePath } from '../receiver/local-store.ts';
 import { runRunspan } from '../support/program.ts';
 import { startDatabase } from './clickhouse/database.ts';

@@ -5,8 +5,8 @@ import { ALL_TIMES } from '#src/receiver/filter/match.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { sql } from '#src/receiver/store/clickhouse/connection.ts';
 import { expire } from '#src/receiver/store/clickhouse/retention.ts';
-import { removalCases } from '#src/receiver/store/conformance/removal-cases.ts';
-import { id, post, SCOPE, simple } from '#src/receiver/store/conformance/support.ts';
+import { removalCases } from '../receiver/conformance/removal-cases.ts';
+import { id, post, SCOPE, simple } from '../receiver/conformance/support.ts';
 import { startDatabase } from './clickhouse/database.ts';
 import { openStore as openTestStore, settling } from './clickhouse/stores.ts';
 

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { ranged } from '#src/receiver/filter/match.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { ClickHouseKeys } from '#src/receiver/store/clickhouse/keys.ts';
-import { feedback, id, post, second } from '#src/receiver/store/conformance/support.ts';
 import type { RunOperation, Store, StoreChange } from '#src/receiver/store/store.ts';
 import { MemoryStore, type StatisticsQuery } from '#src/receiver.ts';
+import { feedback, id, post, second } from '../receiver/conformance/support.ts';
 import { startDatabase } from './clickhouse/database.ts';
 
 const { url, db, stop } = await startDatabase();

@@ -2,10 +2,10 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import type { FilterNode } from '#src/receiver/filter/filter.ts';
 import { ranged } from '#src/receiver/filter/match.ts';
-import { queryCases } from '#src/receiver/store/conformance/query-cases.ts';
-import { feedback, id, post, SCOPE, second } from '#src/receiver/store/conformance/support.ts';
 import { MemoryStore } from '#src/receiver/store/memory-store.ts';
 import type { Store } from '#src/receiver.ts';
+import { queryCases } from '../receiver/conformance/query-cases.ts';
+import { feedback, id, post, SCOPE, second } from '../receiver/conformance/support.ts';
 import { startDatabase } from './clickhouse/database.ts';
 import { openStore, settling } from './clickhouse/stores.ts';
 

@@ -3,13 +3,13 @@ import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { ranged } from '#src/receiver/filter/match.ts';
 import { sql, string } from '#src/receiver/store/clickhouse/connection.ts';
 import { statements } from '#src/receiver/store/clickhouse/schema.ts';
-import { queryCases } from '#src/receiver/store/conformance/query-cases.ts';
-import { removalCases } from '#src/receiver/store/conformance/removal-cases.ts';
-import { id, patch, SCOPE, second, simple } from '#src/receiver/store/conformance/support.ts';
 import { MemoryStore } from '#src/receiver/store/memory-store.ts';
 import type { RunFields, Store } from '#src/receiver.ts';
-import { storeCases } from '#src/store-testing.ts';
 import { randomFrom } from '../faults/random.ts';
+import { queryCases } from '../receiver/conformance/query-cases.ts';
+import { removalCases } from '../receiver/conformance/removal-cases.ts';
+import { storeCases } from '../receiver/conformance/store-cases.ts';
+import { id, patch, SCOPE, second, simple } from '../receiver/conformance/support.ts';
 import { startDatabase } from './clickhouse/database.ts';
 import { openStore, settling } from './clickhouse/stores.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { id, post, second } from '#src/receiver/store/conformance/support.ts';
 import { DEFAULT_SCOPE, MemoryStore, type Page, type Receiver } from '#src/receiver.ts';
+import { id, post, second } from './conformance/support.ts';
 import { CHILD, call, END, makeChild, makeRun, part, ROOT, START, sendJson, sendParts, start } from './wire.ts';
 
 /** A receiver that holds a trace of two runs. */

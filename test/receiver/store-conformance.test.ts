@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { STORE_METHODS } from '#src/receiver/store/store.ts';
 import { DEFAULT_SCOPE, MemoryStore, type Scope, type Store } from '#src/receiver.ts';
-import { storeCases } from '#src/store-testing.ts';
+import { storeCases } from './conformance/store-cases.ts';
 import { openLocalStore } from './local-store.ts';
 
 describe.each<[string, () => Promise<Store>]>([

@@ -7,7 +7,7 @@ expect.extend(matchers);
 
 const greet = traceable(async (name) => ({ text: `Hello ${name}` }), { name: 'greet' });
 
-test.each(['ai', 'anthropic', 'clients', 'langchain', 'langsmith', 'openai', 'otel', 'store-testing'])(
+test.each(['ai', 'anthropic', 'clients', 'langchain', 'langsmith', 'openai', 'otel'])(
   'requires runspan/%s',
   (entry) => {
     expect(Object.keys(require(`runspan/${entry}`))).not.toEqual([]);

@@ -6,10 +6,9 @@ import * as langchain from 'runspan/langchain';
 import * as openai from 'runspan/openai';
 import * as otel from 'runspan/otel';
 import * as receiver from 'runspan/receiver';
-import * as storeTesting from 'runspan/store-testing';
 import { recordRuns } from 'runspan/testing';
 
-const entries = { ai, anthropic, clients, langchain, openai, otel, receiver, storeTesting };
+const entries = { ai, anthropic, clients, langchain, openai, otel, receiver };
 
 const double = traceable((value: number) => value * 2, { name: 'double', runType: 'tool' });
 const recorder = recordRuns();

@@ -1,5 +1,5 @@
 import { rejects } from 'node:assert/strict';
-import type { RunFields, RunOperation, Store } from '../store.ts';
+import type { RunFields, RunOperation, Store } from '#src/receiver/store/store.ts';
 import {
   applyEach,
   equal,

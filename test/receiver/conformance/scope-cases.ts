@@ -1,6 +1,6 @@
 import { notDeepStrictEqual } from 'node:assert/strict';
-import { ALL_TIMES, ranged } from '../../filter/match.ts';
-import type { Scope, Store } from '../store.ts';
+import { ALL_TIMES, ranged } from '#src/receiver/filter/match.ts';
+import type { Scope, Store } from '#src/receiver/store/store.ts';
 import { equal, feedback, id, post, runsOf, SCOPE, type StoreCase, second, statisticsOf, table } from './support.ts';
 
 /** The number of a run, and the time at which its tokens were revoked. */

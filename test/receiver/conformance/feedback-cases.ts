@@ -1,4 +1,4 @@
-import { ranged } from '../../filter/match.ts';
+import { ranged } from '#src/receiver/filter/match.ts';
 import { equal, feedback, id, post, SCOPE, type StoreCase, second, simple } from './support.ts';
 
 export const feedbackCases: readonly StoreCase[] = [

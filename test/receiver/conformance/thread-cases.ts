@@ -1,5 +1,5 @@
-import { ranged } from '../../filter/match.ts';
-import type { RunOperation, Scope, Store } from '../store.ts';
+import { ranged } from '#src/receiver/filter/match.ts';
+import type { RunOperation, Scope, Store } from '#src/receiver/store/store.ts';
 import { equal, feedback, id, patch, post, SCOPE, type StoreCase, second, simple, table } from './support.ts';
 
 /** Returns a turn: a root run in a thread. */

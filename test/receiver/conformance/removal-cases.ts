@@ -1,5 +1,5 @@
-import { ALL_TIMES, ranged } from '../../filter/match.ts';
-import type { RemovalTarget, Scope, Store } from '../store.ts';
+import { ALL_TIMES, ranged } from '#src/receiver/filter/match.ts';
+import type { RemovalTarget, Scope, Store } from '#src/receiver/store/store.ts';
 import {
   equal,
   feedback,

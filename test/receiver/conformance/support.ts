@@ -1,9 +1,9 @@
 import { deepStrictEqual } from 'node:assert/strict';
-import type { Feedback } from '../../domain/feedback.ts';
-import type { ListQuery, RunQuery, StatisticsQuery } from '../../domain/query.ts';
-import type { RunOutline, StoredRun } from '../../domain/run-view.ts';
-import { ranged } from '../../filter/match.ts';
-import { DEFAULT_SCOPE, type RunFields, type RunOperation, type Scope, type Store } from '../store.ts';
+import type { Feedback } from '#src/receiver/domain/feedback.ts';
+import type { ListQuery, RunQuery, StatisticsQuery } from '#src/receiver/domain/query.ts';
+import type { RunOutline, StoredRun } from '#src/receiver/domain/run-view.ts';
+import { ranged } from '#src/receiver/filter/match.ts';
+import { DEFAULT_SCOPE, type RunFields, type RunOperation, type Scope, type Store } from '#src/receiver/store/store.ts';
 
 /** A rule that every store must follow. */
 export interface StoreCase {

@@ -1,5 +1,5 @@
-import { ranged } from '../../filter/match.ts';
-import type { RunFields, RunOperation, Store } from '../store.ts';
+import { ranged } from '#src/receiver/filter/match.ts';
+import type { RunFields, RunOperation, Store } from '#src/receiver/store/store.ts';
 import {
   countedTokens,
   equal,

@@ -1,7 +1,7 @@
 import { rejects } from 'node:assert/strict';
-import type { RunQuery, SuggestionQuery } from '../../domain/query.ts';
-import { ALL_TIMES, ranged } from '../../filter/match.ts';
-import type { RunOperation, Store } from '../store.ts';
+import type { RunQuery, SuggestionQuery } from '#src/receiver/domain/query.ts';
+import { ALL_TIMES, ranged } from '#src/receiver/filter/match.ts';
+import type { RunOperation, Store } from '#src/receiver/store/store.ts';
 import {
   equal,
   feedback,

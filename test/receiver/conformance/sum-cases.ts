@@ -1,7 +1,7 @@
 import { ok } from 'node:assert/strict';
-import type { GroupKey } from '../../domain/query.ts';
-import { ranged } from '../../filter/match.ts';
-import type { RunOperation, Scope, Store, StoreChange } from '../store.ts';
+import type { GroupKey } from '#src/receiver/domain/query.ts';
+import { ranged } from '#src/receiver/filter/match.ts';
+import type { RunOperation, Scope, Store, StoreChange } from '#src/receiver/store/store.ts';
 import {
   applyEach,
   countedTokens,
