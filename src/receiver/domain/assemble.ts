@@ -6,6 +6,7 @@ import type { RemovalTarget, RunFields, RunOperation, Scope } from '../store/sto
 import type { Feedback, FeedbackFigures } from './feedback.ts';
 import { grouped } from './grouped.ts';
 import { type Prices, withCost } from './prices.ts';
+import { NOTHING, type Selection, subtreeIn } from './removal.ts';
 import { callEvidenceOf, type RepeatedCall, repeatedCallsIn } from './repeated-calls.ts';
 import {
   type AttachmentInfo,
@@ -30,8 +31,6 @@ export class MemoryRun {
   facts: PayloadFacts = {};
   spans: SpanKeys = spanKeysOf({});
   sizeBytes = 0;
-  /** The trace in which the run stays, although the runs above it have been removed. */
-  keptTraceId: string | undefined;
   // Posts and patches are stored separately, because a late post must not replace the fields of a patch.
   #posted: RunFields = {};
   #patched: RunFields = {};
@@ -61,6 +60,11 @@ export class MemoryRun {
   get keys(): string[] {
     const { span } = this.spans;
     return span === undefined ? [this.id] : [this.id, span];
+  }
+
+  /** Whether a message names a parent, which may not have arrived. */
+  get namesParent(): boolean {
+    return (this.fields.parent_run_id ?? this.spans.parentSpan) !== undefined;
   }
 
   payload(field: PayloadField): string | undefined {
@@ -110,8 +114,7 @@ export class Places {
 
   /**
    * Returns the trace id of a run. If the run has no `trace_id`, returns the `trace_id` of the closest ancestor that
-   * has one. If no ancestor has a `trace_id`, returns the id of the topmost ancestor, or the trace in which this ancestor
-   * stays.
+   * has one. If no ancestor has a `trace_id`, returns the id of the topmost ancestor.
    */
   traceIdOf(run: MemoryRun): string {
     const path = new Set<MemoryRun>();
@@ -119,7 +122,7 @@ export class Places {
       if (above.fields.trace_id !== undefined) return above.fields.trace_id;
       path.add(above);
       const parent = this.#runs.get(this.parentIdOf(above) ?? '');
-      if (parent === undefined || path.has(parent)) return above.keptTraceId ?? above.id;
+      if (parent === undefined || path.has(parent)) return above.id;
       above = parent;
     }
   }
@@ -179,31 +182,21 @@ export class MemoryTrace {
     return usage !== undefined && countsUsage(run_type, this.#idsAboveUsage.has(id));
   }
 
-  /** Returns the runs that a call of `remove` deletes. */
-  selected({ project }: Scope, { kind, id }: RemovalTarget): readonly MemoryRun[] {
-    const projects = [project, kind === 'project' ? id : undefined].filter((name) => name !== undefined);
-    const inside = this.runs.filter(({ summary }) => projects.every((name) => isOfProject(summary, name)));
-    // If all visible runs are in the project, the runs that are not visible yet are as well.
-    const isWhole = projects.length === 0 || (inside.length > 0 && inside.length === this.runs.length);
-    const allowed = isWhole ? this.members : inside.map(({ run }) => run);
+  /** Returns the runs that a call of `remove` deletes, which may be none. See `RemovalTarget`. */
+  selected(scope: Scope, { kind, id }: RemovalTarget): Selection<MemoryRun> {
+    const { members, root, runs } = this;
+    const isRootIn = (project: string): boolean => root !== undefined && isOfProject(root.summary, project);
     const isTarget: Readonly<Record<RemovalTarget['kind'], () => boolean>> = {
-      run: () => (projects.length === 0 ? this.members : inside).some((run) => run.id === id),
+      run: () => scope.project === undefined || runs.some((run) => run.id === id && isInScope(scope, run)),
       trace: () => this.id === id,
-      thread: () => inside.some(({ summary }) => summary.thread === id),
-      user: () => inside.some(({ summary }) => summary.user === id),
-      project: () => true,
+      thread: () => runs.some(({ summary }) => summary.thread === id),
+      user: () => runs.some(({ summary }) => summary.user === id),
+      project: () => isRootIn(id),
     };
-    if (!isTarget[kind]()) return [];
-    return kind === 'run' ? allowed.filter((run) => this.#isBelow(run.id, id)) : allowed;
-  }
-
-  #isBelow(runId: string, aboveId: string): boolean {
-    const seen = new Set<string>();
-    for (let at: string | undefined = runId; at !== undefined && !seen.has(at); at = this.#parentIds.get(at)) {
-      if (at === aboveId) return true;
-      seen.add(at);
-    }
-    return false;
+    if ((scope.project !== undefined && !isRootIn(scope.project)) || !isTarget[kind]()) return NOTHING;
+    return kind === 'run'
+      ? subtreeIn(members, (run) => this.#parentIds.get(run.id), id)
+      : { runs: members, isTrace: true };
   }
 
   totals(): TraceSummary['trace'] {

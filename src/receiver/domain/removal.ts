@@ -1,26 +1,53 @@
+import { grouped } from './grouped.ts';
+
+/** The runs of a trace that a call of `remove` deletes. */
+export interface Selection<Run> {
+  readonly runs: readonly Run[];
+  /** Whether the trace is removed, so that its later runs are ignored as well. */
+  readonly isTrace: boolean;
+}
+
+export const NOTHING: Selection<never> = { runs: [], isTrace: false };
+
+/**
+ * Selects a run and its descendants among the runs of a trace. If these are all runs that have arrived, the trace is
+ * removed, unless the run names a parent, because the runs above it may arrive later.
+ */
+export function subtreeIn<Run extends { readonly id: string; readonly namesParent: boolean }>(
+  runs: readonly Run[],
+  parentIdOf: (run: Run) => string | undefined,
+  id: string,
+): Selection<Run> {
+  const children = grouped(runs, parentIdOf);
+  // A set, because the parents of runs may form a cycle.
+  const found = new Set(runs.filter((run) => run.id === id));
+  for (const run of found) for (const child of children.get(run.id) ?? []) found.add(child);
+  const [top] = found;
+  return { runs: [...found], isTrace: found.size === runs.length && top?.namesParent === false };
+}
+
 /** Ids of removed runs and traces. */
 export class RemovedIds {
   readonly traces: Set<string> = new Set();
-  /** Maps the id of a removed run to whether later descendants of the run are removed as well. */
-  readonly runs: Map<string, boolean> = new Map();
+  readonly runs: Set<string> = new Set();
 
   /**
-   * Returns whether the message belongs to a removed run or trace. `isStored` is true if the run is stored. A stored run
-   * may be below a removed run if the two runs are in different projects.
+   * Returns whether the message belongs to a removed run or trace, or to a new run below a removed run. `isStored` is true
+   * if the run is stored. A stored run may be below a removed run of another trace.
    */
   refuses(id: string, traceId: string | undefined, parentId: string | undefined, isStored: boolean): boolean {
     if (this.runs.has(id)) return true;
-    const isBelow = !isStored && this.runs.get(parentId ?? '') === true;
+    const isBelow = !isStored && this.runs.has(parentId ?? '');
     const isRefused = isBelow || this.traces.has(traceId ?? '');
     // Later messages may contain neither the trace id nor the parent.
-    if (isRefused && !isStored) this.runs.set(id, true);
+    if (isRefused && !isStored) this.runs.add(id);
     return isRefused;
   }
 
   /** Deletes the oldest ids above `max`. */
   limit(max: number): void {
     for (const ids of [this.runs, this.traces]) {
-      for (const id of ids.keys()) {
+      for (const id of ids) {
         if (ids.size <= max) break;
         ids.delete(id);
       }

@@ -319,32 +319,31 @@ export class MemoryStore implements Store {
   }
 
   async removable(scope: Scope, target: RemovalTarget): Promise<Removal> {
-    const selected = this.#traces(scope).map((trace) => trace.selected(scope, target).length);
-    return { runs: selected.reduce((sum, runs) => sum + runs, 0), traces: selected.filter((runs) => runs > 0).length };
+    const counts = this.#traces(scope).map((trace) => trace.selected(scope, target).runs.length);
+    return { runs: counts.reduce((sum, runs) => sum + runs, 0), traces: counts.filter((runs) => runs > 0).length };
   }
 
   async remove(scope: Scope, target: RemovalTarget): Promise<Removal> {
     const { runs, changed, removed } = this.#tenant(scope);
     const touched = new Set<string>();
-    const ids = new Set<string>();
+    const emptied: string[] = [];
+    const runsBefore = runs.size;
     for (const trace of this.#traces(scope)) {
       const selected = trace.selected(scope, target);
-      if (selected.length === 0) continue;
+      if (selected.runs.length === 0) continue;
       touched.add(trace.id);
-      const isWhole = selected.length === trace.members.length;
-      if (isWhole) removed.traces.add(trace.id);
-      const isOfProject = scope.project !== undefined || target.kind === 'project';
-      for (const { id } of selected) {
-        ids.add(id);
-        removed.runs.set(id, isWhole || !isOfProject);
+      if (selected.runs.length === trace.members.length) emptied.push(trace.id);
+      if (selected.isTrace) removed.traces.add(trace.id);
+      for (const { id } of selected.runs) {
+        removed.runs.add(id);
+        runs.delete(id);
       }
-      for (const run of trace.members) run.keptTraceId = trace.id;
     }
     removed.limit(REMOVED_MAX);
-    for (const id of ids) runs.delete(id);
+    const removal = { runs: runsBefore - runs.size, traces: touched.size };
     this.#report(scope, touched);
-    for (const id of touched) if (removed.traces.has(id)) changed.delete(id);
-    return { runs: ids.size, traces: touched.size };
+    for (const id of emptied) changed.delete(id);
+    return removal;
   }
 
   #tenant({ tenant: name }: Scope): Tenant {

@@ -220,9 +220,10 @@ export interface TokenStore {
  * - `run`: the run and its descendants in the same trace.
  * - `trace`: all runs in the trace.
  * - `thread`, `user`: all runs in each trace in which a run has this thread or user.
- * - `project`: the runs in the project. Runs of other projects in the same traces stay.
+ * - `project`: all runs in each trace whose root run is in the project.
  *
- * If the scope has a project, only runs in this project are removed.
+ * If the scope has a project, runs are removed only from traces whose root run is in this project. The target `run` must
+ * then be in this project too.
  */
 export interface RemovalTarget {
   readonly kind: 'run' | 'trace' | 'thread' | 'user' | 'project';
@@ -241,9 +242,9 @@ export interface RemovalStore {
   removable(scope: Scope, target: RemovalTarget): Promise<Removal>;
   /**
    * Deletes runs with their payloads, attachments and feedback. When the promise resolves, no query
-   * returns the data. For at least 30 days, `apply` then ignores messages for the deleted runs, for runs in completely
-   * deleted traces, and for new runs below a deleted run. If the process ends before the promise resolves, some of the
-   * runs may remain.
+   * returns the data. For at least 30 days, `apply` then ignores messages for the deleted runs, for runs in deleted
+   * traces, and for new runs below a deleted run. If the process ends before the promise resolves, some of the runs may
+   * remain.
    */
   remove(scope: Scope, target: RemovalTarget): Promise<Removal>;
 }

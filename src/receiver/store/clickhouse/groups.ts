@@ -5,7 +5,10 @@ import { type ClickHouse, sql, string, uuids } from './connection.ts';
 import { type LinkedGroups, readLinks } from './links.ts';
 import { MESSAGE_COLUMNS, type MessageRow, runOf, TOMBSTONE } from './messages.ts';
 
-/** A tombstone deletes one run, a run with all its descendants (including those that arrive later), or a trace. */
+/**
+ * A tombstone deletes a run with all its descendants, including those that arrive later, or a trace. A tombstone of the
+ * kind `run`, from an earlier build, deletes one run.
+ */
 export type TombstoneKind = 'run' | 'subtree' | 'trace';
 
 /** The runs of linked groups, merged from all stored messages. */
@@ -49,10 +52,10 @@ function byArrival(a: MessageRow, b: MessageRow): number {
 /** Builds a group from its messages. The rows must be sorted by arrival. */
 function groupOf({ grps, linkedUs }: LinkedGroups, rows: readonly MessageRow[], prices: Prices): Group {
   const messages = new Map<string, MessageRow[]>();
-  const tombstones: Tombstones = { traces: new Set(), runs: new Map() };
+  const tombstones: Tombstones = { run: new Set(), subtree: new Set(), trace: new Set() };
   for (const row of rows) {
     const own = messages.get(row.id) ?? [];
-    if (row.kind === TOMBSTONE) addTombstone(tombstones, row.id, JSON.parse(row.fields).kind);
+    if (row.kind === TOMBSTONE) tombstones[JSON.parse(row.fields).kind as TombstoneKind].add(row.id);
     // A message can be stored twice: in two linked groups, or in two rows that ClickHouse has not merged yet.
     else if (!own.some(({ kind, digest }) => kind === row.kind && digest === row.digest)) {
       messages.set(row.id, [...own, row]);
@@ -75,33 +78,21 @@ function groupOf({ grps, linkedUs }: LinkedGroups, rows: readonly MessageRow[], 
   };
 }
 
-/** Deleted traces and deleted runs. They are kept apart because a trace and its root run may have the same id. */
-interface Tombstones {
-  readonly traces: Set<string>;
-  /**
-   * Keyed by run id. The value is true if all descendants of the run are deleted too, including those that arrive
-   * later.
-   */
-  readonly runs: Map<string, boolean>;
-}
-
-function addTombstone({ traces, runs }: Tombstones, id: string, kind: TombstoneKind): void {
-  if (kind === 'trace') traces.add(id);
-  else runs.set(id, runs.get(id) || kind === 'subtree');
-}
+/** Ids of deleted runs and traces by kind, because a trace and its root run may have the same id. */
+type Tombstones = Readonly<Record<TombstoneKind, Set<string>>>;
 
 /** Returns true if the run, its trace or a run above it was deleted. */
 function isDeleted(
   run: MemoryRun,
   runs: ReadonlyMap<string, MemoryRun>,
   places: Places,
-  { traces, runs: deleted }: Tombstones,
+  tombstones: Tombstones,
 ): boolean {
-  if (traces.size === 0 && deleted.size === 0) return false;
-  if (deleted.has(run.id) || traces.has(places.traceIdOf(run))) return true;
+  if (tombstones.run.has(run.id) || tombstones.trace.has(places.traceIdOf(run))) return true;
+  if (tombstones.subtree.size === 0) return false;
   const path = new Set<string>();
-  for (let id = places.parentIdOf(run); id !== undefined && !path.has(id); ) {
-    if (deleted.get(id)) return true;
+  for (let id: string | undefined = run.id; id !== undefined && !path.has(id); ) {
+    if (tombstones.subtree.has(id)) return true;
     path.add(id);
     const above = runs.get(id);
     id = above && places.parentIdOf(above);

@@ -1,12 +1,11 @@
 import type { MemoryRun, MemoryTrace } from '../../domain/assemble.ts';
-import { Places } from '../../domain/assemble.ts';
 import type { Prices } from '../../domain/prices.ts';
+import type { Selection } from '../../domain/removal.ts';
 import type { Removal, RemovalTarget, Scope } from '../store.ts';
 import { allOf, insideOf } from './conditions.ts';
 import { type ClickHouse, type InsertRow, inParts, type Sql, sql, string, uuid } from './connection.ts';
-import { type Group, readGroups, type TombstoneKind } from './groups.ts';
-import { dayOfMs, insertRowOf, TOMBSTONE } from './messages.ts';
-import { readPlaces } from './places.ts';
+import { readGroups, type TombstoneKind } from './groups.ts';
+import { dayOfMs, TOMBSTONE } from './messages.ts';
 import { groupsOfRun, groupsOfTrace } from './reads.ts';
 
 /** Number of group ids per query. */
@@ -32,13 +31,9 @@ export async function readRemovable(
   prices: Prices,
 ): Promise<Removal> {
   let [runs, traces] = [0, 0];
-  for await (const grps of groupsOfTarget(db, scope, target)) {
-    for await (const groups of inParts(grps, (part) => readGroups(db, scope.tenant, part, prices))) {
-      for (const selection of groups.flatMap((group) => selectionsIn(group, scope, target))) {
-        runs += selection.runs.length;
-        traces += 1;
-      }
-    }
+  for await (const selections of selectionsOf(db, scope, target, prices)) {
+    runs += countOf(selections);
+    traces += selections.length;
   }
   return { runs, traces };
 }
@@ -52,46 +47,56 @@ export async function removeRuns(
   { nowUs, derive, onRemoved }: RemovalSteps,
 ): Promise<Removal> {
   const { tenant } = scope;
-  const isOfProject = scope.project !== undefined || target.kind === 'project';
   const day = dayOfMs(Date.now());
   let [runs, traces] = [0, 0];
-  for await (const grps of groupsOfTarget(db, scope, target)) {
-    for await (const groups of inParts(grps, (part) => readGroups(db, tenant, part, prices))) {
-      const selections = groups.flatMap((group) => selectionsIn(group, scope, target));
-      if (selections.length === 0) continue;
-      const tombstones = selections.flatMap((selection) => tombstonesOf(tenant, day, selection, isOfProject, nowUs()));
-      await db.insert('messages', [...tombstones, ...(await keepingRows(db, tenant, selections, nowUs()))]);
-      await derive(tenant, [...new Set(selections.flatMap((selection) => selection.grps))]);
-      await onRemoved(
-        tenant,
-        selections.flatMap(({ trace, isWhole }) => (isWhole ? [trace.id] : [])),
-      );
-      for (const selection of selections) runs += selection.runs.length;
-      traces += selections.length;
-    }
+  for await (const selections of selectionsOf(db, scope, target, prices)) {
+    const tombstones = selections.flatMap((selection) => tombstonesOf(tenant, day, selection, nowUs()));
+    await db.insert('messages', tombstones);
+    await derive(tenant, [...new Set(selections.flatMap((selection) => selection.grps))]);
+    const emptied = selections.filter((selection) => selection.runs.length === selection.trace.members.length);
+    await onRemoved(
+      tenant,
+      emptied.map(({ trace }) => trace.id),
+    );
+    runs += countOf(selections);
+    traces += selections.length;
   }
   return { runs, traces };
 }
 
 /** The removed runs of a trace. */
-interface Selection {
+interface TraceSelection extends Selection<MemoryRun> {
   readonly grps: readonly string[];
   readonly trace: MemoryTrace;
-  readonly runs: readonly MemoryRun[];
-  /** True if these are all the runs of the trace. */
-  readonly isWhole: boolean;
 }
 
-function selectionsIn({ grps, traces }: Group, scope: Scope, target: RemovalTarget): Selection[] {
-  return traces.flatMap((trace) => {
-    const runs = trace.selected(scope, target);
-    return runs.length === 0 ? [] : [{ grps, trace, runs, isWhole: runs.length === trace.members.length }];
-  });
+function countOf(selections: readonly TraceSelection[]): number {
+  return selections.reduce((sum, { runs }) => sum + runs.length, 0);
+}
+
+/** Yields the runs of the target in steps. */
+async function* selectionsOf(
+  db: ClickHouse,
+  scope: Scope,
+  target: RemovalTarget,
+  prices: Prices,
+): AsyncGenerator<TraceSelection[]> {
+  for await (const grps of groupsOfTarget(db, scope, target)) {
+    for await (const groups of inParts(grps, (part) => readGroups(db, scope.tenant, part, prices))) {
+      const selections = groups.flatMap((group) =>
+        group.traces.map((trace) => ({ ...trace.selected(scope, target), grps: group.grps, trace })),
+      );
+      yield selections.filter(({ runs }) => runs.length > 0);
+    }
+  }
 }
 
 /** Yields the ids of groups that contain runs of the target. */
-async function* groupsOfTarget(db: ClickHouse, scope: Scope, { kind, id }: RemovalTarget): AsyncGenerator<string[]> {
-  const { tenant, project } = scope;
+async function* groupsOfTarget(
+  db: ClickHouse,
+  { tenant }: Scope,
+  { kind, id }: RemovalTarget,
+): AsyncGenerator<string[]> {
   if (kind === 'trace') {
     yield await groupsOfTrace(db, tenant, id);
     return;
@@ -100,9 +105,9 @@ async function* groupsOfTarget(db: ClickHouse, scope: Scope, { kind, id }: Remov
     yield await groupsOfRun(db, tenant, id);
     return;
   }
-  const projects = [project, kind === 'project' ? id : undefined].filter((name) => name !== undefined);
-  const ofTarget = kind === 'project' ? [] : [sql(`${kind} = ?`, string(id))];
-  const condition = allOf([insideOf(tenant, { projects }), ...ofTarget]);
+  const projects = kind === 'project' ? [id] : [];
+  const ofTarget = kind === 'project' ? sql('is_root = 1') : sql(`${kind} = ?`, string(id));
+  const condition = allOf([insideOf(tenant, { projects }), ofTarget]);
   let page: readonly string[] = [];
   do {
     page = await pageOfGroups(db, condition, page.at(-1));
@@ -122,8 +127,7 @@ async function pageOfGroups(db: ClickHouse, condition: Sql, after: string | unde
 function tombstonesOf(
   tenant: string,
   day: string,
-  { grps, trace, runs, isWhole }: Selection,
-  isOfProject: boolean,
+  { grps, trace, runs, isTrace }: TraceSelection,
   receivedUs: number,
 ): InsertRow[] {
   const tombstone = (group: string, id: string, kind: TombstoneKind): InsertRow => ({
@@ -135,36 +139,12 @@ function tombstonesOf(
     received_us: receivedUs,
     fields: JSON.stringify({ kind }),
   });
-  const kind = isWhole || !isOfProject ? 'subtree' : 'run';
   // Later messages with this trace id are stored in the group of the same id.
-  const groups = isWhole ? new Set([...grps, trace.id]) : [];
+  const groups = isTrace ? new Set([...grps, trace.id]) : [];
   return [
-    ...runs.flatMap((run) => grps.map((grp) => tombstone(grp, run.id, kind))),
+    ...runs.flatMap((run) => grps.map((grp) => tombstone(grp, run.id, 'subtree'))),
     ...[...groups].map((group) => tombstone(group, trace.id, 'trace')),
   ];
-}
-
-/** Returns patches that set the trace id of kept runs, if only their removed parents connected them to the trace. */
-async function keepingRows(
-  db: ClickHouse,
-  tenant: string,
-  selections: readonly Selection[],
-  receivedUs: number,
-): Promise<InsertRow[]> {
-  const leaving = new Map(selections.flatMap(({ trace, runs }) => leavingIds(trace, runs).map((id) => [id, trace.id])));
-  if (leaving.size === 0) return [];
-  const places = await readPlaces(db, tenant, [...leaving.keys()]);
-  return [...places].map(([id, place]) => {
-    const fields = { trace_id: leaving.get(id) ?? id };
-    return insertRowOf({ tenant, id, kind: 'patch', fields, texts: {} }, place, receivedUs);
-  });
-}
-
-function leavingIds(trace: MemoryTrace, removed: readonly MemoryRun[]): string[] {
-  const removedIds = new Set(removed.map(({ id }) => id));
-  const left = new Map(trace.members.filter(({ id }) => !removedIds.has(id)).map((run) => [run.id, run]));
-  const places = new Places(left);
-  return [...left.values()].filter((run) => places.traceIdOf(run) !== trace.id).map(({ id }) => id);
 }
 
 /**

@@ -89,7 +89,7 @@ export class Placement {
   /** Recalculates a trace from which runs were moved by SQL statements. */
   recount(traceId: string): void {
     const trace = this.trace(traceId);
-    trace.recount(this.#connection);
+    trace.isStale = true;
     this.#recountUsage(trace);
     this.#compareCalls(trace);
   }
@@ -300,8 +300,8 @@ class StoredTrace {
   /** Sources of the calls in the trace. Undefined if an earlier build has created the trace. */
   readonly #sources: Set<string | null> | undefined;
   #usage: Usage | undefined;
-  /** Whether the end time and the usage must be recalculated from all runs. */
-  #isStale = false;
+  /** Whether the totals must be recalculated from all runs. */
+  isStale = false;
 
   /** Reads a trace. Creates the trace if it does not exist. */
   static open(connection: SqliteConnection, tenant: number, id: string): StoredTrace {
@@ -338,17 +338,11 @@ class StoredTrace {
       this.#sources?.add(evidenceIn(after).source ?? null);
     }
     const [endBefore, endAfter] = [before?.end_us ?? 0, after?.end_us ?? 0];
-    if (endBefore > endAfter) this.#isStale = true;
+    if (endBefore > endAfter) this.isStale = true;
     if (endAfter > 0) sums.end_us = Math.max(sums.end_us ?? 0, endAfter);
     const [usageBefore, usageAfter] = [before && countedUsageIn(before), after && countedUsageIn(after)];
     if (usageBefore === undefined) this.#usage = sumOfUsage(this.#usage, usageAfter);
-    else if (USAGE_KEYS.some((key) => usageBefore[key] !== usageAfter?.[key])) this.#isStale = true;
-  }
-
-  /** Recalculates the totals from the stored runs. */
-  recount(connection: SqliteConnection): void {
-    Object.assign(this.#row, connection.one(COUNTS, this.n));
-    this.#isStale = true;
+    else if (USAGE_KEYS.some((key) => usageBefore[key] !== usageAfter?.[key])) this.isStale = true;
   }
 
   /** Writes the trace, or deletes a trace without runs. The runs must be written first. */
@@ -359,9 +353,10 @@ class StoredTrace {
       connection.run('DELETE FROM traces WHERE n = ?', n);
       return;
     }
-    if (this.#isStale) {
-      this.#row.end_us = connection.one<{ end_us: number | null }>(LAST_END, n)?.end_us ?? null;
-      this.#usage = usageIn(connection.one(USAGE_SUMS, n) ?? {});
+    if (this.isStale) {
+      const totals = connection.one<Readonly<Record<string, number | null>>>(TOTALS, n);
+      Object.assign(this.#row, totals);
+      this.#usage = usageIn(totals ?? {});
     }
     if (root !== this.#row.root) placement.setRoot(this.#row.root, n, 0);
     placement.setRoot(root, n, 1);
@@ -393,8 +388,7 @@ const UPDATE_TRACE = `UPDATE traces SET seq = ?, changed_ms = ?, root = ?, runs 
 const OWN_ROOT = `SELECT runs.n AS n FROM traces JOIN runs ON runs.tenant = traces.tenant AND runs.id = traces.id
   WHERE traces.n = ?1 AND traces.id = ?2 AND runs.trace = ?1 AND start_us IS NOT NULL`;
 const FIRST_ROOT = 'SELECT n FROM runs WHERE trace = ? AND start_us IS NOT NULL ORDER BY start_us, n LIMIT 1';
-const COUNTS = `SELECT count(*) AS runs, coalesce(sum(status = 'pending'), 0) AS pending,
-  coalesce(sum(status = 'error' AND same_call IS NULL), 0) AS errors FROM runs WHERE trace = ? AND start_us IS NOT NULL`;
-const LAST_END = 'SELECT max(end_us) AS end_us FROM runs WHERE trace = ?';
-const USAGE_SUMS = `SELECT ${USAGE_KEYS.map((key) => `sum(${key}) AS ${key}`).join(', ')}
-  FROM runs WHERE trace = ? AND start_us IS NOT NULL AND ${COUNTS_USAGE}`;
+const TOTALS = `SELECT count(*) AS runs, coalesce(sum(status = 'pending'), 0) AS pending,
+    coalesce(sum(status = 'error' AND same_call IS NULL), 0) AS errors, max(end_us) AS end_us,
+    ${USAGE_KEYS.map((key) => `sum(${key}) FILTER (WHERE ${COUNTS_USAGE}) AS ${key}`).join(', ')}
+  FROM runs WHERE trace = ? AND start_us IS NOT NULL`;

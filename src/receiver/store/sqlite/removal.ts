@@ -1,48 +1,58 @@
 import { randomBytes } from 'node:crypto';
-import { grouped } from '../../domain/grouped.ts';
+import { subtreeIn } from '../../domain/removal.ts';
 import type { Removal, RemovalTarget, Scope } from '../store.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import { all, type Condition, ofProject } from './lists.ts';
 import type { Placement } from './placement.ts';
-import { EVICTED, REMOVED, REMOVED_ALONE } from './schema.ts';
+import { EVICTED, REMOVED } from './schema.ts';
 
 /** The runs of a trace that a call removes. */
 interface Selected {
   readonly runs: number;
-  /** Keys of the runs, or undefined if all runs in the trace are removed. */
+  /** Keys of the runs, or undefined if the trace is removed. */
   readonly keys: readonly number[] | undefined;
 }
 
 /** Maximum number of matching runs to read in one step. */
 const STEP_RUNS = 500;
 
-/** Finds the runs that a call of `remove` selects. */
+/** Finds the runs that a call of `remove` selects. See `RemovalTarget`. */
 export class RemovalSearch {
+  readonly tenant: number;
   readonly #connection: SqliteConnection;
-  readonly #tenant: number;
   readonly #target: RemovalTarget;
-  readonly #ofProjects: Condition | undefined;
+  readonly #condition: Condition;
 
   constructor(connection: SqliteConnection, tenant: number, { project }: Scope, target: RemovalTarget) {
+    this.tenant = tenant;
     this.#connection = connection;
-    this.#tenant = tenant;
     this.#target = target;
-    const projects = [project, target.kind === 'project' ? target.id : undefined].filter((name) => name !== undefined);
-    const conditions = projects.map((name) => ofProject(connection, tenant, name));
-    this.#ofProjects = conditions.length === 0 ? undefined : all([VISIBLE, ...conditions]);
-  }
-
-  /** Whether only the runs of a project are selected. */
-  get isOfProject(): boolean {
-    return this.#ofProjects !== undefined;
+    this.#condition = all([this.#ofTarget(), ...(project === undefined ? [] : this.#inProject(project))]);
   }
 
   /** Returns the keys of traces with selected runs, limited to about `limit` runs with keys up to `last`. */
   traces(last: number = Number.MAX_SAFE_INTEGER, limit = -1): number[] {
-    const { sql, values } = all([...(this.#ofProjects === undefined ? [] : [this.#ofProjects]), this.#ofTarget()]);
+    const { sql, values } = this.#condition;
     const select = `SELECT DISTINCT trace AS n FROM
       (SELECT trace FROM runs WHERE +n <= ? AND ${this.#target.kind === 'trace' ? '+' : ''}tenant = ? AND ${sql} LIMIT ?)`;
-    return this.#connection.all<{ n: number }>(select, last, this.#tenant, ...values, limit).map(({ n }) => n);
+    return this.#connection.all<{ n: number }>(select, last, this.tenant, ...values, limit).map(({ n }) => n);
+  }
+
+  /** Returns the selected runs of a trace that `traces` has found. */
+  runsIn(trace: number): Selected {
+    if (this.#target.kind !== 'run') return { runs: this.#connection.number(COUNT, trace), keys: undefined };
+    const rows = this.#connection.all<{ n: number; id: Uint8Array; parent: Uint8Array | null; namesParent: 0 | 1 }>(
+      LINKS,
+      trace,
+    );
+    const links = rows.map(({ n, id, parent, namesParent }) => ({
+      n,
+      id: idText(id),
+      parentId: parent === null ? undefined : idText(parent),
+      namesParent: namesParent === 1,
+    }));
+    const { runs, isTrace } = subtreeIn(links, ({ parentId }) => parentId, this.#target.id);
+    return { runs: runs.length, keys: isTrace ? undefined : runs.map(({ n }) => n) };
   }
 
   #ofTarget(): Condition {
@@ -51,44 +61,20 @@ export class RemovalSearch {
       case 'run':
         return { sql: 'id = ?', values: [idBytes(id)] };
       case 'trace':
-        return { sql: OF_TRACE, values: [this.#tenant, idBytes(id)] };
+        return { sql: OF_TRACE, values: [this.tenant, idBytes(id)] };
       case 'thread':
       case 'user':
         return { sql: `${kind} = ?`, values: [id] };
       case 'project':
-        return VISIBLE;
+        return all([{ sql: 'is_root = 1', values: [] }, ofProject(this.#connection, this.tenant, id)]);
     }
   }
 
-  /** Returns the selected runs of a trace. */
-  runsIn(trace: number): Selected {
-    const count = this.#connection.number('SELECT count(*) FROM runs WHERE trace = ?', trace);
-    // If all visible runs are in the project, the runs that are not visible yet are as well.
-    let keys = this.#target.kind === 'run' ? this.#subtree(trace) : undefined;
-    if (this.#ofProjects !== undefined) {
-      const { sql, values } = this.#ofProjects;
-      const select = 'SELECT n FROM runs WHERE trace = ? AND';
-      const outside = this.#connection.number(
-        `${select} start_us IS NOT NULL AND (${sql}) IS NOT TRUE LIMIT 1`,
-        trace,
-        ...values,
-      );
-      if (outside > 0) {
-        const inside = this.#connection.all<{ n: number }>(`${select} ${sql}`, trace, ...values).map(({ n }) => n);
-        const own = new Set(keys ?? inside);
-        keys = inside.filter((n) => own.has(n));
-      }
-    }
-    return keys === undefined || keys.length === count ? { runs: count, keys: undefined } : { runs: keys.length, keys };
-  }
-
-  /** Returns the keys of the run and its descendants in the trace. */
-  #subtree(trace: number): number[] {
-    const rows = this.#connection.all<{ n: number; id: Uint8Array; parent: Uint8Array | null }>(LINKS, trace);
-    const children = grouped(rows, ({ parent }) => (parent === null ? '' : idText(parent)));
-    const found = rows.filter(({ id }) => idText(id) === this.#target.id);
-    for (const { id } of found) found.push(...(children.get(idText(id)) ?? []));
-    return found.map(({ n }) => n);
+  /** Returns conditions on the project of the root run, and of the run itself if it is the target. */
+  #inProject(project: string): Condition[] {
+    const { sql, values } = ofProject(this.#connection, this.tenant, project, 'roots');
+    const ofRoot = { sql: `EXISTS (${ROOT} AND (${sql}))`, values };
+    return this.#target.kind === 'run' ? [ofRoot, ofProject(this.#connection, this.tenant, project)] : [ofRoot];
   }
 }
 
@@ -119,54 +105,43 @@ export function markRemoved(
 ): Marked {
   const untilMs = performance.now() + limitMs;
   const traceIds: string[] = [];
-  let [runs, hasFound] = [0, false];
-  for (const trace of search.traces(last, STEP_RUNS)) {
-    if (hasFound && performance.now() > untilMs) break;
+  let runs = 0;
+  // Until they are deleted, lists may show runs of a trace whose root, and so its project, is already deleted.
+  connection.run('UPDATE traces SET seq = ? WHERE seq = ? AND tenant = ?', REMOVED, EVICTED, search.tenant);
+  const found = search.traces(last, STEP_RUNS);
+  for (const trace of found) {
+    if (traceIds.length > 0 && performance.now() > untilMs) break;
+    const row = connection.one<{ id: Uint8Array; seq: number; root: number | null }>(TRACE, trace);
+    // The runs of a trace that is already being deleted are counted once.
+    if (row === undefined || row.seq < 0) continue;
     const selected = search.runsIn(trace);
-    const row = connection.one<RemovedTrace>(TRACE, trace);
-    if (selected.runs === 0 || row === undefined) continue;
-    hasFound = true;
-    if (row.seq < 0) {
-      // The trace is already being deleted, perhaps to stay within the limits.
-      connection.run('UPDATE traces SET seq = ? WHERE n = ? AND seq = ?', REMOVED, trace, EVICTED);
-      continue;
-    }
     // A root that stays becomes the root again when the placement writes the trace.
     placement.counters.setRoot(row.root, trace, 0);
     if (selected.keys === undefined) {
-      connection.run('INSERT OR IGNORE INTO removed (tenant, id, kind) VALUES (?, ?, 2)', row.tenant, row.id);
+      connection.run('INSERT OR IGNORE INTO removed (tenant, id, kind) VALUES (?, ?, 2)', search.tenant, row.id);
       connection.run('UPDATE traces SET seq = ?, id = ? WHERE n = ?', REMOVED, randomBytes(16), trace);
     } else {
-      moveOut(connection, row.tenant, selected.keys, search.isOfProject ? REMOVED_ALONE : REMOVED);
+      moveOut(connection, search.tenant, selected.keys);
       placement.recount(idText(row.id));
     }
     runs += selected.runs;
     traceIds.push(idText(row.id));
   }
-  return { runs, traces: traceIds.length, traceIds, hasFound };
-}
-
-interface RemovedTrace {
-  readonly id: Uint8Array;
-  readonly seq: number;
-  readonly tenant: number;
-  readonly root: number | null;
+  return { runs, traces: traceIds.length, traceIds, hasFound: found.length > 0 };
 }
 
 /** Moves runs to a new trace that is being deleted. */
-function moveOut(connection: SqliteConnection, tenant: number, keys: readonly number[], seq: number): void {
-  const trace = connection.insert(INSERT_REMOVED_TRACE, tenant, randomBytes(16), seq);
+function moveOut(connection: SqliteConnection, tenant: number, keys: readonly number[]): void {
+  const trace = connection.insert(INSERT_REMOVED_TRACE, tenant, randomBytes(16));
   const json = JSON.stringify(keys);
-  connection.run(KEEP_IDS, seq, json);
   connection.run('UPDATE runs SET trace = ? WHERE n IN (SELECT value FROM json_each(?))', trace, json);
   connection.run('UPDATE feedback SET trace = ? WHERE run IN (SELECT value FROM json_each(?))', trace, json);
 }
 
-const VISIBLE: Condition = { sql: 'start_us IS NOT NULL', values: [] };
 const OF_TRACE = 'trace = (SELECT n FROM traces WHERE tenant = ? AND id = ?)';
-const LINKS = 'SELECT n, id, CASE WHEN waits_for IS NULL THEN parent END AS parent FROM runs WHERE trace = ?';
-const TRACE = 'SELECT id, seq, tenant, root FROM traces WHERE n = ?';
-const INSERT_REMOVED_TRACE =
-  'INSERT INTO traces (tenant, id, seq, changed_ms, runs, pending, errors) VALUES (?, ?, ?, 0, 0, 0, 0)';
-const KEEP_IDS = `INSERT OR IGNORE INTO removed (tenant, id, kind) SELECT tenant, id, ? = ${REMOVED}
-  FROM runs WHERE n IN (SELECT value FROM json_each(?))`;
+const ROOT = 'SELECT 1 FROM traces JOIN runs AS roots ON roots.n = traces.root WHERE traces.n = runs.trace';
+const COUNT = 'SELECT count(*) FROM runs WHERE trace = ?';
+const LINKS = `SELECT n, id, parent, parent IS NOT NULL OR waits_for IS NOT NULL AS namesParent
+  FROM runs WHERE trace = ?`;
+const TRACE = 'SELECT id, seq, root FROM traces WHERE n = ?';
+const INSERT_REMOVED_TRACE = `INSERT INTO traces (tenant, id, seq, changed_ms, runs, pending, errors) VALUES (?, ?, ${REMOVED}, 0, 0, 0, 0)`;

@@ -8,15 +8,14 @@ export const FORMAT_VERSION = 2;
 
 /**
  * Values of `traces.seq` while the runs of a trace are being deleted. `EVICTED`: to stay within the limits. `REMOVED`: by
- * a call of `remove`. `REMOVED_ALONE`: by a call of `remove` that keeps descendants of these runs.
+ * a call of `remove`. A file of an earlier build may contain -3, which also means a call of `remove`.
  */
 export const EVICTED: number = -1;
 export const REMOVED: number = -2;
-export const REMOVED_ALONE: number = -3;
 
 /** Creates the table of removed ids. Files from earlier versions of runspan do not contain it. */
 export const REMOVED_TABLE = `
-  -- Messages with these ids are ignored. The kind is 0 for a run, 1 for a run with its descendants, and 2 for a trace.
+  -- Messages with these ids are ignored. The kind is 1 for a run and 2 for a trace. Earlier builds also stored 0 for a run.
   CREATE TABLE IF NOT EXISTS removed (
     n INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL,

@@ -16,7 +16,7 @@ import {
   storedFields,
   usageIn,
 } from './run-row.ts';
-import { EVICTED, REMOVED } from './schema.ts';
+import { EVICTED } from './schema.ts';
 
 type Details = Pick<SelectedRun, 'fields' | 'facts' | 'patched'>;
 
@@ -184,7 +184,7 @@ export function deleteRun(connection: SqliteConnection, counters: Counters, n: n
 }
 
 const KEEP_ID = `INSERT OR IGNORE INTO removed (tenant, id, kind)
-  SELECT runs.tenant, runs.id, traces.seq = ${REMOVED} FROM runs CROSS JOIN traces ON traces.n = runs.trace
+  SELECT runs.tenant, runs.id, 1 FROM runs CROSS JOIN traces ON traces.n = runs.trace
   WHERE runs.n = ? AND traces.seq < ${EVICTED}`;
 const DELETE_TAG = 'DELETE FROM tags WHERE tenant = ? AND tag = ? AND n = ?';
 

@@ -8,7 +8,7 @@ import { idBytes, idText, type SqliteConnection } from './database.ts';
 import type { EncodedOperation } from './payloads.ts';
 import { Placement } from './placement.ts';
 import { type Marked, markRemoved, RemovalSearch } from './removal.ts';
-import { EVICTED, REMOVED } from './schema.ts';
+import { EVICTED } from './schema.ts';
 import type { SqliteRun } from './sqlite-run.ts';
 
 /** Writes to the store in the caller's transaction. */
@@ -106,8 +106,7 @@ export class SqliteWriter {
     const json = JSON.stringify([...new Set(ids)].map((id) => id.replaceAll('-', '')));
     const removed = new RemovedIds();
     for (const { id, kind } of this.#connection.all<{ id: Uint8Array; kind: number }>(REMOVED_AMONG, tenantN, json)) {
-      if (kind === 2) removed.traces.add(idText(id));
-      else removed.runs.set(idText(id), kind === 1);
+      (kind === 2 ? removed.traces : removed.runs).add(idText(id));
     }
     if (removed.runs.size + removed.traces.size === 0) return operations;
     const known = removed.runs.size;
@@ -118,7 +117,7 @@ export class SqliteWriter {
       if (!isRefused) created.add(id);
       return !isRefused;
     });
-    for (const id of [...removed.runs.keys()].slice(known)) this.#connection.run(REMOVE_ID, tenantN, idBytes(id));
+    for (const id of [...removed.runs].slice(known)) this.#connection.run(REMOVE_ID, tenantN, idBytes(id));
     return accepted;
   }
 
@@ -149,7 +148,7 @@ const REMOVE_ID = 'INSERT OR IGNORE INTO removed (tenant, id, kind) VALUES (?, ?
 /** Includes runs that are still being deleted. */
 const REMOVED_AMONG = `WITH ids AS (SELECT unhex(value) AS id FROM json_each(?2))
   SELECT id, kind FROM removed WHERE tenant = ?1 AND id IN ids
-  UNION ALL SELECT runs.id, traces.seq = ${REMOVED} FROM runs CROSS JOIN traces ON traces.n = runs.trace
+  UNION ALL SELECT runs.id, 1 FROM runs CROSS JOIN traces ON traces.n = runs.trace
   WHERE runs.tenant = ?1 AND runs.id IN ids AND traces.seq < ${EVICTED}`;
 
 /** `coalesce` is needed because Node 22 binds empty bytes as NULL. */
