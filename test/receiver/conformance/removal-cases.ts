@@ -21,16 +21,20 @@ import {
 const USAGE = { usage: { input_tokens: 2, total_cost: 1 } };
 const ATTACHMENT = { name: 'a', bytes: new Uint8Array([1]), mimeType: 'x/y' };
 const OTHER = { tenant: 'other' };
+const BANK = id(900);
 
-/** Runs 1 to 4 form a trace of two projects, 5 and 6 a trace of the project `bank`, and 7 a trace of its own. */
+/**
+ * Runs 1 to 4 form a trace whose root is in the project `shop`, 5 and 6 a trace whose root is in `bank`, and 7 a trace of
+ * its own. Runs 4 and 6 are in the other project.
+ */
 const OPERATIONS = [
-  post(1, { ms: 5, extra: { metadata: { thread_id: 't', user_id: 'ada' } } }),
+  post(1, { ms: 5, outputs: USAGE, extra: { metadata: { thread_id: 't', user_id: 'ada' } } }),
   post(2, { parent: 1, ms: 1, inputs: { text: 'zebra' }, tags: ['red'] }),
   { ...post(3, { parent: 1, parent_run_id: id(2), run_type: 'llm', outputs: USAGE }), attachments: [ATTACHMENT] },
-  post(4, { parent: 1, session_name: 'bank', error: 'Error: no' }),
-  post(5, { session_name: 'bank', extra: { metadata: { thread_id: 't', user_id: 'bob' } } }),
-  post(6, { parent: 5, session_name: 'bank', run_type: 'llm', outputs: USAGE }),
-  post(7, { session_name: 'shop', extra: { metadata: { user_id: 'ada' } } }),
+  post(4, { parent: 1, session_name: 'bank', session_id: BANK, error: 'Error: no' }),
+  post(5, { session_name: 'bank', session_id: BANK, extra: { metadata: { thread_id: 't' } } }),
+  post(6, { parent: 5, run_type: 'llm', outputs: USAGE, extra: { metadata: { user_id: 'bob' } } }),
+  post(7, { extra: { metadata: { user_id: 'ada' } } }),
 ];
 const TRACES: Readonly<Record<number, readonly number[]>> = { 1: [1, 2, 3, 4], 5: [5, 6] };
 const ALL = [1, 2, 3, 4, 5, 6, 7];
@@ -69,15 +73,19 @@ async function answersOf(store: Store, scope: Scope = SCOPE): Promise<unknown> {
 type Row = [title: string, target: RemovalTarget, kept: readonly number[], traces: number, project?: string];
 
 const ROWS: readonly Row[] = [
-  ['a run and its descendants', { kind: 'run', id: id(2) }, [1, 4, 5, 6, 7], 1],
+  ['a run and its descendants', { kind: 'run', id: id(2) }, [1, 4, 5, 6, 7], 1, 'shop'],
   ['a root run and its trace', { kind: 'run', id: id(5) }, [1, 2, 3, 4, 7], 1],
   ['a trace', { kind: 'trace', id: id(1) }, [5, 6, 7], 1],
   ['the traces of a thread', { kind: 'thread', id: 't' }, [7], 2],
-  ['the traces of a user', { kind: 'user', id: 'ada' }, [5, 6], 2],
-  ['the runs of a project', { kind: 'project', id: 'bank' }, [1, 2, 3, 7], 2],
-  ['a trace, but only the runs in the project of the scope', { kind: 'trace', id: id(1) }, [4, 5, 6, 7], 1, 'shop'],
+  ['the traces in which a run has the user', { kind: 'user', id: 'bob' }, [1, 2, 3, 4, 7], 1],
+  ['the traces whose root is in the project', { kind: 'project', id: 'shop' }, [5, 6], 2],
+  ['the traces whose root is in the project with the id', { kind: 'project', id: BANK }, [1, 2, 3, 4, 7], 1],
+  ['only traces whose root is in the project of the scope', { kind: 'thread', id: 't' }, [5, 6, 7], 1, 'shop'],
   ['nothing for an unknown id', { kind: 'trace', id: id(2) }, ALL, 0],
-  ['nothing outside the project of the scope', { kind: 'user', id: 'bob' }, ALL, 0, 'shop'],
+  ['nothing in a trace whose root is in another project', { kind: 'user', id: 'bob' }, ALL, 0, 'shop'],
+  ['nothing for a run of such a trace', { kind: 'run', id: id(6) }, ALL, 0, 'shop'],
+  ['nothing for a run outside the project of the scope', { kind: 'run', id: id(4) }, ALL, 0, 'shop'],
+  ['nothing in another project than that of the scope', { kind: 'project', id: 'shop' }, ALL, 0, 'bank'],
 ];
 
 export const removalCases: readonly StoreCase[] = [
@@ -130,27 +138,26 @@ export const removalCases: readonly StoreCase[] = [
     },
   },
   {
-    title: 'New runs of another project below a removed run are stored',
+    title: 'If the only run that has arrived is removed, the rest of its trace is stored',
     run: async (store) => {
-      await fill(store);
-      await store.remove(SCOPE, { kind: 'project', id: 'shop' });
-      await store.apply(SCOPE, [post(12, { parent: 1, session_name: 'bank' }), post(3, { parent: 1 })]);
-      equal(
-        (await numbersOf(store)).sort((a, b) => a - b),
-        [4, 5, 6, 12],
-      );
+      await store.apply(SCOPE, [post(2, { parent: 1 })]);
+      equal(await store.remove(SCOPE, { kind: 'run', id: id(2) }), { runs: 1, traces: 1 });
+      await store.apply(SCOPE, [post(1), post(2, { parent: 1 }), post(3, { parent: 1, parent_run_id: id(2) })]);
+      equal(await numbersOf(store), [1]);
+      await store.apply(SCOPE, [simple(12, { parent: 11 }), simple(13, { parent: 12 })]);
+      equal(await store.remove(SCOPE, { kind: 'run', id: id(12) }), { runs: 2, traces: 1 });
+      await store.apply(SCOPE, [simple(11), simple(14, { parent: 13 }), simple(12, { parent: 11 })]);
+      equal(await traced(store), [11, 1]);
     },
   },
   {
-    title: 'Runs without a trace id stay in their trace when the runs above them are removed',
+    title: 'Until the root of a trace arrives, the project of the first run decides whether the trace is removed',
     run: async (store) => {
-      await store.apply(SCOPE, [simple(1), simple(2, { parent: 1, session_name: 'bank' }), simple(3, { parent: 2 })]);
-      await store.remove(SCOPE, { kind: 'project', id: 'shop' });
-      await store.apply(SCOPE, [simple(4, { parent: 2, session_name: 'bank' })]);
-      equal(
-        (await outlined(store, 1)).map((run) => run.id),
-        [id(2), id(4)],
-      );
+      await store.apply(SCOPE, [post(3, { parent: 1 }), post(2, { parent: 1, session_name: 'bank' })]);
+      equal(await store.remove(SCOPE, { kind: 'project', id: 'shop' }), { runs: 0, traces: 0 });
+      equal(await store.remove(SCOPE, { kind: 'project', id: 'bank' }), { runs: 2, traces: 1 });
+      await store.apply(SCOPE, [post(1), post(4, { parent: 1 })]);
+      equal(await numbersOf(store), []);
     },
   },
   {
