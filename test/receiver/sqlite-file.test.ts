@@ -324,6 +324,51 @@ test('a store of an earlier build opens and counts as before, and its new traces
   ]);
 });
 
+test('a store of an earlier build keeps the runs below its removed runs, and does not restore the removed runs', async () => {
+  const path = storePath();
+  const id = (digit: number) => `0193b3a0-0000-7000-8000-00000000000${digit}`;
+  const run = (at: number, parent?: number, trace_id?: string): RunOperation => ({
+    kind: 'post',
+    id: id(at),
+    fields: {
+      name: 'run',
+      run_type: 'chain',
+      ...(trace_id !== undefined && { trace_id }),
+      ...(parent !== undefined && { parent_run_id: id(parent) }),
+      start_time: `2026-11-20T07:00:0${at}.000000Z`,
+    },
+    attachments: [],
+  });
+  const runs = [run(1, undefined, id(1)), run(2, 1, id(1)), run(3, 2, id(1)), run(4), run(5, 4)];
+  const first = await openLocalStore(path);
+  await first.apply(DEFAULT_SCOPE, runs);
+  await first.close();
+  // The process ended while it deleted run 2 without run 3, and the whole trace of run 4.
+  const file = new SqliteConnection(engine, path);
+  file.exec(`
+    INSERT INTO traces (n, tenant, id, seq, changed_ms, runs, pending, errors) VALUES (9, 1, x'09', -3, 0, 0, 0, 0);
+    INSERT INTO removed (tenant, id, kind) SELECT tenant, id, 0 FROM runs WHERE n = 2;
+    UPDATE runs SET trace = 9 WHERE n = 2;
+    INSERT INTO removed (tenant, id, kind) SELECT tenant, id, 2 FROM traces WHERE id = (SELECT id FROM runs WHERE n = 4);
+    UPDATE traces SET seq = -2, id = x'08' WHERE id = (SELECT id FROM runs WHERE n = 4)`);
+  file.close();
+
+  const store = await openLocalStore(path);
+  const shown = async () => {
+    const { items } = await store.list(DEFAULT_SCOPE, ranged({ order: 'ascending' }));
+    return items.map((item) => [Number(item.id.at(-1)), item.trace_id === id(1), ...(item.tags ?? [])]);
+  };
+  const kept = [
+    [1, true],
+    [3, true],
+  ];
+  await expect.poll(shown).toEqual(kept);
+  await store.apply(DEFAULT_SCOPE, [...runs, run(6, 2, id(1)), run(7, 4), run(8, 5)]);
+  expect(await shown()).toEqual(kept);
+  await store.apply(DEFAULT_SCOPE, [{ ...run(3, 2, id(1)), kind: 'patch' }, run(9, 3, id(1))]);
+  expect(await shown()).toEqual([...kept, [9, true]]);
+});
+
 describe('a store of an earlier version', () => {
   /** Writes the store file of version 0.1.0, as the process that wrote it left it. */
   function earlier(): string {

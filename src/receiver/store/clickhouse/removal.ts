@@ -4,7 +4,7 @@ import type { Selection } from '../../domain/removal.ts';
 import type { Removal, RemovalTarget, Scope } from '../store.ts';
 import { allOf, insideOf } from './conditions.ts';
 import { type ClickHouse, type InsertRow, inParts, type Sql, sql, string, uuid } from './connection.ts';
-import { readGroups, type TombstoneKind } from './groups.ts';
+import { type Group, readGroups, type TombstoneKind } from './groups.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
 import { groupsOfRun, groupsOfTrace } from './reads.ts';
 
@@ -29,11 +29,16 @@ export async function readRemovable(
   scope: Scope,
   target: RemovalTarget,
   prices: Prices,
+  remove?: (selections: readonly TraceSelection[]) => Promise<void>,
 ): Promise<Removal> {
   let [runs, traces] = [0, 0];
-  for await (const selections of selectionsOf(db, scope, target, prices)) {
-    runs += countOf(selections);
-    traces += selections.length;
+  for await (const grps of groupsOfTarget(db, scope, target)) {
+    for await (const groups of inParts(grps, (part) => readGroups(db, scope.tenant, part, prices))) {
+      const selections = groups.flatMap((group) => selectionsIn(group, scope, target));
+      await remove?.(selections);
+      for (const selection of selections) runs += selection.runs.length;
+      traces += selections.length;
+    }
   }
   return { runs, traces };
 }
@@ -48,20 +53,16 @@ export async function removeRuns(
 ): Promise<Removal> {
   const { tenant } = scope;
   const day = dayOfMs(Date.now());
-  let [runs, traces] = [0, 0];
-  for await (const selections of selectionsOf(db, scope, target, prices)) {
+  return await readRemovable(db, scope, target, prices, async (selections) => {
     const tombstones = selections.flatMap((selection) => tombstonesOf(tenant, day, selection, nowUs()));
     await db.insert('messages', tombstones);
-    await derive(tenant, [...new Set(selections.flatMap((selection) => selection.grps))]);
-    const emptied = selections.filter((selection) => selection.runs.length === selection.trace.members.length);
+    await derive(tenant, [...new Set(selections.flatMap(({ grps }) => grps))]);
+    const emptied = selections.filter(({ runs, trace }) => runs.length === trace.members.length);
     await onRemoved(
       tenant,
       emptied.map(({ trace }) => trace.id),
     );
-    runs += countOf(selections);
-    traces += selections.length;
-  }
-  return { runs, traces };
+  });
 }
 
 /** The removed runs of a trace. */
@@ -70,25 +71,9 @@ interface TraceSelection extends Selection<MemoryRun> {
   readonly trace: MemoryTrace;
 }
 
-function countOf(selections: readonly TraceSelection[]): number {
-  return selections.reduce((sum, { runs }) => sum + runs.length, 0);
-}
-
-/** Yields the runs of the target in steps. */
-async function* selectionsOf(
-  db: ClickHouse,
-  scope: Scope,
-  target: RemovalTarget,
-  prices: Prices,
-): AsyncGenerator<TraceSelection[]> {
-  for await (const grps of groupsOfTarget(db, scope, target)) {
-    for await (const groups of inParts(grps, (part) => readGroups(db, scope.tenant, part, prices))) {
-      const selections = groups.flatMap((group) =>
-        group.traces.map((trace) => ({ ...trace.selected(scope, target), grps: group.grps, trace })),
-      );
-      yield selections.filter(({ runs }) => runs.length > 0);
-    }
-  }
+function selectionsIn({ grps, traces }: Group, scope: Scope, target: RemovalTarget): TraceSelection[] {
+  const selections = traces.map((trace) => ({ ...trace.selected(scope, target), grps, trace }));
+  return selections.filter(({ runs }) => runs.length > 0);
 }
 
 /** Yields the ids of groups that contain runs of the target. */

@@ -22,6 +22,7 @@ import {
   CALL_COLUMNS,
   FORMAT_VERSION,
   REMOVED_TABLE,
+  REMOVED_UPGRADE,
   SCHEMA,
   THREAD_INDEXES,
   TOKEN_TABLES,
@@ -87,6 +88,7 @@ export function openToWrite(engine: Engine, path: string): OpenFile {
       else if (headerVersion(engine, path) !== FORMAT_VERSION) upgradeFile(engine, path);
       const prepare = (connection: SqliteConnection): void => {
         connection.exec(`${WRITER_PRAGMAS}; ${KEYS_TABLE}; ${REMOVED_TABLE}; ${THREAD_INDEXES}; ${TOKEN_TABLES}`);
+        connection.exec(REMOVED_UPGRADE);
         upgradeColumns(connection);
         upgradeCounters(connection);
       };

@@ -112,7 +112,7 @@ export function markRemoved(
   for (const trace of found) {
     if (traceIds.length > 0 && performance.now() > untilMs) break;
     const row = connection.one<{ id: Uint8Array; seq: number; root: number | null }>(TRACE, trace);
-    // The runs of a trace that is already being deleted are counted once.
+    // The runs of a trace that is already being deleted do not count.
     if (row === undefined || row.seq < 0) continue;
     const selected = search.runsIn(trace);
     // A root that stays becomes the root again when the placement writes the trace.
@@ -120,8 +120,9 @@ export function markRemoved(
     if (selected.keys === undefined) {
       connection.run('INSERT OR IGNORE INTO removed (tenant, id, kind) VALUES (?, ?, 2)', search.tenant, row.id);
       connection.run('UPDATE traces SET seq = ?, id = ? WHERE n = ?', REMOVED, randomBytes(16), trace);
+      connection.run(KEEP_IDS, trace);
     } else {
-      moveOut(connection, search.tenant, selected.keys);
+      connection.run(KEEP_IDS, moveOut(connection, search.tenant, selected.keys));
       placement.recount(idText(row.id));
     }
     runs += selected.runs;
@@ -130,12 +131,13 @@ export function markRemoved(
   return { runs, traces: traceIds.length, traceIds, hasFound: found.length > 0 };
 }
 
-/** Moves runs to a new trace that is being deleted. */
-function moveOut(connection: SqliteConnection, tenant: number, keys: readonly number[]): void {
+/** Moves runs to a new trace that is being deleted, and returns its key. */
+function moveOut(connection: SqliteConnection, tenant: number, keys: readonly number[]): number {
   const trace = connection.insert(INSERT_REMOVED_TRACE, tenant, randomBytes(16));
   const json = JSON.stringify(keys);
   connection.run('UPDATE runs SET trace = ? WHERE n IN (SELECT value FROM json_each(?))', trace, json);
   connection.run('UPDATE feedback SET trace = ? WHERE run IN (SELECT value FROM json_each(?))', trace, json);
+  return trace;
 }
 
 const OF_TRACE = 'trace = (SELECT n FROM traces WHERE tenant = ? AND id = ?)';
@@ -145,3 +147,5 @@ const LINKS = `SELECT n, id, parent, parent IS NOT NULL OR waits_for IS NOT NULL
   FROM runs WHERE trace = ?`;
 const TRACE = 'SELECT id, seq, root FROM traces WHERE n = ?';
 const INSERT_REMOVED_TRACE = `INSERT INTO traces (tenant, id, seq, changed_ms, runs, pending, errors) VALUES (?, ?, ${REMOVED}, 0, 0, 0, 0)`;
+/** Keeps the ids of the runs of a trace, because a message may contain no trace id. */
+const KEEP_IDS = 'INSERT OR IGNORE INTO removed (tenant, id, kind) SELECT tenant, id, 1 FROM runs WHERE trace = ?';

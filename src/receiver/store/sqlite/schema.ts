@@ -25,6 +25,11 @@ export const REMOVED_TABLE = `
     UNIQUE (tenant, id, kind)
   )`;
 
+/** Keeps the ids of runs whose removal an earlier build began. Earlier builds kept an id when they deleted the run. */
+export const REMOVED_UPGRADE: string = `
+  INSERT OR IGNORE INTO removed (tenant, id, kind)
+    SELECT runs.tenant, runs.id, 1 FROM traces JOIN runs ON runs.trace = traces.n WHERE traces.seq < ${EVICTED}`;
+
 /** Creates the indexes of threads. Files from earlier versions of runspan do not contain them. */
 export const THREAD_INDEXES = `
   CREATE INDEX IF NOT EXISTS roots_by_thread ON runs (tenant, thread, start_us) WHERE is_root = 1 AND thread IS NOT NULL;

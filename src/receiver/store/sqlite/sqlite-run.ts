@@ -16,7 +16,6 @@ import {
   storedFields,
   usageIn,
 } from './run-row.ts';
-import { EVICTED } from './schema.ts';
 
 type Details = Pick<SelectedRun, 'fields' | 'facts' | 'patched'>;
 
@@ -167,12 +166,11 @@ export class SqliteRun {
   }
 }
 
-/** Deletes a run with all its data, and subtracts the run from the counters. Keeps the id of a removed run. */
+/** Deletes a run with all its data, and subtracts the run from the counters. */
 export function deleteRun(connection: SqliteConnection, counters: Counters, n: number): void {
   const row = connection.one<RunRow>('SELECT * FROM runs WHERE n = ?', n);
   if (row === undefined) return;
   counters.add(row, -1);
-  connection.run(KEEP_ID, n);
   const details = connection.one<{ fields: string }>('SELECT fields FROM details WHERE n = ?', n);
   const { tags = [] }: SmallFields = JSON.parse(details?.fields ?? '{}');
   for (const tag of tags) connection.run(DELETE_TAG, row.tenant, tag, n);
@@ -183,9 +181,6 @@ export function deleteRun(connection: SqliteConnection, counters: Counters, n: n
   connection.run('INSERT OR IGNORE INTO unindexed VALUES (?)', n);
 }
 
-const KEEP_ID = `INSERT OR IGNORE INTO removed (tenant, id, kind)
-  SELECT runs.tenant, runs.id, 1 FROM runs CROSS JOIN traces ON traces.n = runs.trace
-  WHERE runs.n = ? AND traces.seq < ${EVICTED}`;
 const DELETE_TAG = 'DELETE FROM tags WHERE tenant = ? AND tag = ? AND n = ?';
 
 const INSERT_RUN = `INSERT INTO runs (${RUN_COLUMNS.join(', ')}) VALUES (${RUN_COLUMNS.map(() => '?').join(', ')})`;

@@ -8,7 +8,6 @@ import { idBytes, idText, type SqliteConnection } from './database.ts';
 import type { EncodedOperation } from './payloads.ts';
 import { Placement } from './placement.ts';
 import { type Marked, markRemoved, RemovalSearch } from './removal.ts';
-import { EVICTED } from './schema.ts';
 import type { SqliteRun } from './sqlite-run.ts';
 
 /** Writes to the store in the caller's transaction. */
@@ -145,11 +144,8 @@ const REVOKE = `INSERT INTO revoked_tokens VALUES (?, ?, ?)
 const REPLACE_FEEDBACK = 'INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?)';
 
 const REMOVE_ID = 'INSERT OR IGNORE INTO removed (tenant, id, kind) VALUES (?, ?, 1)';
-/** Includes runs that are still being deleted. */
-const REMOVED_AMONG = `WITH ids AS (SELECT unhex(value) AS id FROM json_each(?2))
-  SELECT id, kind FROM removed WHERE tenant = ?1 AND id IN ids
-  UNION ALL SELECT runs.id, 1 FROM runs CROSS JOIN traces ON traces.n = runs.trace
-  WHERE runs.tenant = ?1 AND runs.id IN ids AND traces.seq < ${EVICTED}`;
+const REMOVED_AMONG = `SELECT id, kind FROM removed
+  WHERE tenant = ? AND id IN (SELECT unhex(value) FROM json_each(?))`;
 
 /** `coalesce` is needed because Node 22 binds empty bytes as NULL. */
 const ATTACH = `INSERT INTO attachments (run, name, mime_type, size, bytes) VALUES (?, ?, ?, ?, coalesce(?, x''))
