@@ -5,8 +5,9 @@ import { counted } from '../terminal-text.ts';
 import { receiverAt } from './run-source.ts';
 
 const HELP = `
-A run is deleted with its descendants. With a thread or a user, all traces are deleted in which a
-run has this thread or user. The receiver ignores messages for deleted runs for 30 days.
+A run is deleted with its descendants. Threads and users are deleted with all traces in which a run
+has this thread or user, and projects with all traces whose root run is in the project. The receiver
+ignores messages for deleted runs for 30 days.
 
 Exit code:
   0; 1 if nothing is found, there is no receiver, or --yes is missing; 2 for invalid arguments`;
