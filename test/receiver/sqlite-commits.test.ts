@@ -260,3 +260,12 @@ describe('the limits', () => {
     expect(connection.one('PRAGMA integrity_check')).toEqual({ integrity_check: 'ok' });
   });
 });
+
+test('a removal also waits for a trace whose deletion began before, because its project is unknown without its root', async () => {
+  const { apply, commits, connection } = await make();
+  await apply(...Array.from({ length: 8_000 }, (_, at) => post(at, { trace_id: id(0), session_name: 'bank' })));
+  await vi.waitFor(() => expect(counts(connection)).toMatchObject({ unindexed: 0 }), 20_000);
+  connection.exec("DELETE FROM runs WHERE is_root = 1; UPDATE traces SET seq = -1, id = x'09'");
+  expect(await commits.remove(DEFAULT_SCOPE, { kind: 'project', id: 'bank' })).toEqual({ runs: 0, traces: 0 });
+  expect(counts(connection)).toMatchObject({ runs: 0, traces: 0 });
+});
