@@ -14,7 +14,7 @@ import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
 import zlib from 'node:zlib';
-import { DEFAULT_SCOPE, ranged, SqliteStore } from 'runspan/receiver';
+import { DEFAULT_SCOPE, parsedQuery, SqliteStore } from 'runspan/receiver';
 import { ClickHouseStore } from '../node_modules/.cache/modules/receiver/store/clickhouse/clickhouse-store.js';
 import { ClickHouse, sql } from '../node_modules/.cache/modules/receiver/store/clickhouse/connection.js';
 import { migrate } from '../node_modules/.cache/modules/receiver/store/clickhouse/schema.js';
@@ -164,11 +164,11 @@ async function zstdBytes(sampled) {
 
 async function ask(...stores) {
   const traceId = idOf(0, runs);
-  const week = { startedFrom: iso(startOf(0, runs)), startedBefore: iso(startOf(0, runs) + WEEK_MS) };
+  const week = { filter: `since:${iso(startOf(0, runs))} before:${iso(startOf(0, runs) + WEEK_MS)}` };
   await storeLargeTrace(stores);
-  const traces = (query) => (store) => store.traces(DEFAULT_SCOPE, ranged(query));
-  const list = (query) => (store) => store.list(DEFAULT_SCOPE, ranged(query));
-  const statistics = (query) => (store) => store.statistics(DEFAULT_SCOPE, ranged({ ...week, ...query }));
+  const traces = (query) => (store) => store.traces(DEFAULT_SCOPE, parsedQuery(query));
+  const list = (query) => (store) => store.list(DEFAULT_SCOPE, parsedQuery(query));
+  const statistics = (query) => (store) => store.statistics(DEFAULT_SCOPE, parsedQuery({ ...week, ...query }));
   const questions = {
     'list of traces': traces({}),
     'list of runs': list({}),
@@ -177,14 +177,14 @@ async function ask(...stores) {
     'runs with a common tag': list({ filter: 'tag:agent' }),
     'runs with a rare tag': list({ filter: 'tag:rare' }),
     'runs with a value of metadata': list({ filter: `meta.request=${requestOf(2)}` }),
-    'runs that failed': list({ status: 'error' }),
+    'runs that failed': list({ filter: 'status:error' }),
     'slowest runs': list({ sort: 'latency' }),
-    threads: (store) => store.threads(DEFAULT_SCOPE, ranged({})),
+    threads: (store) => store.threads(DEFAULT_SCOPE, parsedQuery({})),
     'statistics of a week': statistics({}),
     'statistics of a week by user': statistics({ groupBy: 'user' }),
     'a trace': (store) => store.outline(DEFAULT_SCOPE, traceId),
     'a trace of 2,000 runs': (store) => store.outline(DEFAULT_SCOPE, LARGE_TRACE),
-    'a rare word': list({ text: RARE_WORD }),
+    'a rare word': list({ filter: RARE_WORD }),
   };
   const rows = [];
   for (const [title, question] of Object.entries(questions)) {

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { parseArgs } from 'node:util';
-import { DEFAULT_SCOPE, MemoryStore, ranged, SqliteStore } from 'runspan/receiver';
+import { DEFAULT_SCOPE, MemoryStore, parsedQuery, SqliteStore } from 'runspan/receiver';
 import { loadEngine } from '../node_modules/.cache/modules/receiver/store/sqlite/database.js';
 import { openToRead } from '../node_modules/.cache/modules/receiver/store/sqlite/file.js';
 import { describeMachine } from './machine.mjs';
@@ -161,16 +161,16 @@ async function indexed(file) {
 
 async function ask(store, { runs }) {
   const last = runs - RUNS_PER_TRACE;
-  const traces = (query) => store.traces(DEFAULT_SCOPE, ranged(query));
-  const list = (query) => store.list(DEFAULT_SCOPE, ranged(query));
-  const statistics = (query) => store.statistics(DEFAULT_SCOPE, ranged(query));
+  const traces = (query) => store.traces(DEFAULT_SCOPE, parsedQuery(query));
+  const list = (query) => store.list(DEFAULT_SCOPE, parsedQuery(query));
+  const statistics = (query) => store.statistics(DEFAULT_SCOPE, parsedQuery(query));
   const page = await traces({});
   const questions = {
     'list of traces, first page': () => traces({}),
     'list of traces, next page': () => traces({ cursor: page.next }),
     'list of traces of a project': () => traces({ project: 'project 1' }),
-    'list of runs of a model': () => list({ model: 'gpt-x' }),
-    'list of runs that failed': () => list({ status: 'error' }),
+    'list of runs of a model': () => list({ filter: 'model:gpt-x' }),
+    'list of runs that failed': () => list({ filter: 'status:error' }),
     'list of traces of a user': () => traces({ filter: 'user:user-7' }),
     'list of traces of a thread': () => traces({ filter: `thread:${threadOf(0)}` }),
     'list of runs with a rare tag': () => list({ filter: 'tag:rare' }),
@@ -178,22 +178,22 @@ async function ask(store, { runs }) {
     'list of runs with a rare value of metadata': () => list({ filter: `meta.request=${requestOf(2)}` }),
     'list of runs with a common value of metadata': () => list({ filter: 'meta.environment=production' }),
     'list of runs with a value of metadata that none has': () => list({ filter: 'meta.environment=staging' }),
-    'list of threads': () => store.threads(DEFAULT_SCOPE, ranged({})),
-    'list of threads of a user': () => store.threads(DEFAULT_SCOPE, ranged({ filter: 'user:user-7' })),
+    'list of threads': () => store.threads(DEFAULT_SCOPE, parsedQuery({})),
+    'list of threads of a user': () => store.threads(DEFAULT_SCOPE, parsedQuery({ filter: 'user:user-7' })),
     'list of runs, slowest first': () => list({ sort: 'latency' }),
     'a trace without payloads': () => store.outline(DEFAULT_SCOPE, idOf(last)),
     'a trace of 2,000 runs without payloads': () => store.outline(DEFAULT_SCOPE, idOf(LARGE_TRACE)),
-    'a trace with payloads': () => allOf(store.runs(DEFAULT_SCOPE, ranged({ traceId: idOf(last) }))),
+    'a trace with payloads': () => allOf(store.runs(DEFAULT_SCOPE, parsedQuery({ traceId: idOf(last) }))),
     'a payload': () => store.payload(DEFAULT_SCOPE, idOf(last), 'inputs'),
-    'search: a rare word': () => list({ text: RARE_WORD }),
-    'search: a word that most have': () => list({ text: COMMON_WORD }),
-    'search: traces, a rare word': () => traces({ text: RARE_WORD }),
+    'search: a rare word': () => list({ filter: RARE_WORD }),
+    'search: a word that most have': () => list({ filter: COMMON_WORD }),
+    'search: traces, a rare word': () => traces({ filter: RARE_WORD }),
     'percentiles of all runs': () => statistics({}),
     'figures by user': () => statistics({ groupBy: 'user' }),
     'figures by user of the last 5 %': () =>
-      statistics({ groupBy: 'user', startedFrom: startOf(Math.floor(runs * 0.95)) }),
+      statistics({ groupBy: 'user', filter: `since:${startOf(Math.floor(runs * 0.95))}` }),
     'figures by model with a series': () => statistics({ groupBy: 'model', series: 8 }),
-    'percentiles of the last 5 %': () => statistics({ startedFrom: startOf(Math.floor(runs * 0.95)) }),
+    'percentiles of the last 5 %': () => statistics({ filter: `since:${startOf(Math.floor(runs * 0.95))}` }),
   };
   const rows = [];
   for (const [title, question] of Object.entries(questions)) {

@@ -18,23 +18,8 @@ export type {
   Usage,
 } from './receiver/domain/run-view.ts';
 export type { Search } from './receiver/domain/search-words.ts';
-export {
-  outlineOf,
-  type PayloadFacts,
-  payloadFacts,
-  type SmallFields,
-  summaryOf,
-} from './receiver/domain/summary.ts';
-export { ordersOf, type SpanKeys, spanKeysOf, type TreeNode } from './receiver/domain/tree.ts';
 export type * from './receiver/filter/filter.ts';
-export {
-  ALL_TIMES,
-  type FilteredRun,
-  filterOf,
-  isAmong,
-  type RunFilter,
-  ranged,
-} from './receiver/filter/match.ts';
+export { ALL_TIMES, type Parsed, parsedQuery, type RunFilter } from './receiver/filter/run-filter.ts';
 export type { ReceiverFailure, ReceiverFaults } from './receiver/http/faults.ts';
 export { createReceiver, type Receiver, type ReceiverOptions } from './receiver/receiver.ts';
 export { ClickHouseStore, type ClickHouseStoreOptions } from './receiver/store/clickhouse/clickhouse-store.ts';

@@ -69,7 +69,7 @@ describe('a store file written by 0.1.0', () => {
   it('contains usage, feedback and attachments that queries find', async () => {
     const { url } = await openFixture();
     const ask = async (path: string) => (await fetch(url + path)).json();
-    const { items } = (await ask('/query/traces?name=agent')) as { items: { trace_id: string; id: string }[] };
+    const { items } = (await ask('/query/traces?filter=name:agent')) as { items: { trace_id: string; id: string }[] };
     expect(items).toMatchObject([{ trace: { runs: 3, errors: 1, usage: { total_tokens: 14 } } }]);
     const simple = '0199c0de-0000-7000-8000-0000000000aa';
     expect(await ask(`/feedback?run=${simple}`)).toMatchObject([

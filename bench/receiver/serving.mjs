@@ -1,7 +1,7 @@
 // Runs a receiver in its own process: serving.mjs <ClickHouse URL or file> [simple]. Sends its URL to the parent process. On the
 // message `settle`, waits until lists and searches show all stored runs. On `reset` and `count`, counts what the receiver took. On
 // `end`, closes the store. With `simple`, the receiver has no multipart route.
-import { createReceiver, DEFAULT_SCOPE, ranged, SqliteStore } from 'runspan/receiver';
+import { createReceiver, DEFAULT_SCOPE, parsedQuery, SqliteStore } from 'runspan/receiver';
 import { ClickHouseStore } from '../../node_modules/.cache/modules/receiver/store/clickhouse/clickhouse-store.js';
 import { Intake } from './intake.mjs';
 
@@ -10,7 +10,7 @@ const isFile = !location.startsWith('http');
 const store = isFile
   ? await SqliteStore.open(location, { maxBytes: 1e15, maxAgeMs: 1e12 })
   : await ClickHouseStore.open(location, { maxAgeMs: 1e12 });
-const totals = async () => (await store.statistics(DEFAULT_SCOPE, ranged({}))).total;
+const totals = async () => (await store.statistics(DEFAULT_SCOPE, parsedQuery({}))).total;
 const intake = new Intake(store, totals, mode === 'simple');
 const receiver = await createReceiver({ store });
 process.on('message', async (message) => {

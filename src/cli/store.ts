@@ -3,7 +3,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { visible } from '../base/text.ts';
 import { env } from '../config/environment.ts';
 import { copyRuns } from '../receiver/api/store-copy.ts';
-import { ALL_TIMES } from '../receiver/filter/match.ts';
+import { ALL_RUNS } from '../receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '../receiver/store/clickhouse/clickhouse-store.ts';
 import { ClickHouse } from '../receiver/store/clickhouse/connection.ts';
 import { migrate, statements } from '../receiver/store/clickhouse/schema.ts';
@@ -131,7 +131,7 @@ async function copyTenants(
       stderr.write(`runspan: copied ${counted(copied, 'run')} of ${visible(tenant)}\n`);
     });
     if (to instanceof ClickHouseStore) await to.settled();
-    const { total } = await to.statistics(scope, { range: ALL_TIMES });
+    const { total } = await to.statistics(scope, { filter: ALL_RUNS });
     const what = [counted(runs, 'run'), counted(traces, 'trace'), `${feedback} feedback`].join(', ');
     stdout.write(`${visible(tenant)}: copied ${what}; <to> has ${counted(total.runs, 'run')}\n`);
     isComplete &&= total.runs >= runs;

@@ -8,7 +8,7 @@ import { exportTrace } from '../receiver/api/trace-export.ts';
 import { checkedPrices, type Prices } from '../receiver/domain/prices.ts';
 import type { ListQuery, Page } from '../receiver/domain/query.ts';
 import type { PayloadField, RunDetails, RunOutline, RunSummary, TraceSummary } from '../receiver/domain/run-view.ts';
-import { ranged } from '../receiver/filter/match.ts';
+import { parsedQuery } from '../receiver/filter/run-filter.ts';
 import { MemoryStore } from '../receiver/store/memory-store.ts';
 import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE } from '../receiver/store/store.ts';
@@ -53,8 +53,8 @@ export interface RunSource {
 
 export function sourceOf(store: SqliteStore): RunSource {
   return {
-    traces: (query) => store.traces(DEFAULT_SCOPE, ranged(query)),
-    list: (query) => store.list(DEFAULT_SCOPE, ranged(query)),
+    traces: (query) => store.traces(DEFAULT_SCOPE, parsedQuery(query)),
+    list: (query) => store.list(DEFAULT_SCOPE, parsedQuery(query)),
     outline: async (traceId) => (await store.outline(DEFAULT_SCOPE, traceId)).map((text) => JSON.parse(text)),
     details: (runId) => store.details(DEFAULT_SCOPE, runId),
     payload: (runId, field) => store.payload(DEFAULT_SCOPE, runId, field),

@@ -12,7 +12,7 @@ import {
 import { checkedQuery, checkedTraceId } from './api/run-query.ts';
 import type { RunQuery } from './domain/query.ts';
 import type { StoredRun } from './domain/run-view.ts';
-import { ranged } from './filter/match.ts';
+import { type Parsed, parsedQuery } from './filter/run-filter.ts';
 import { Access } from './http/access.ts';
 import { Faults, type ReceiverFaults } from './http/faults.ts';
 import { FixedKeys } from './http/keyring.ts';
@@ -118,7 +118,7 @@ export async function receiverWith(
   return {
     url: server.url,
     runs: async (query = {}) => runsOf(store, checkedQuery(query)),
-    trace: async (traceId) => runsOf(store, { traceId: checkedTraceId(traceId) }),
+    trace: async (traceId) => runsOf(store, parsedQuery({ traceId: checkedTraceId(traceId) })),
     setFaults: (given) => faults.set(given),
     close: () => server.close(),
   };
@@ -135,9 +135,9 @@ export function startServer(
   return listen(createRoutes(options), host.replace(/^\[(.*)\]$/, '$1'), port, limits);
 }
 
-async function runsOf(store: Store, query: RunQuery): Promise<StoredRun[]> {
+async function runsOf(store: Store, query: Parsed<RunQuery>): Promise<StoredRun[]> {
   const runs: StoredRun[] = [];
-  for await (const text of store.runs(DEFAULT_SCOPE, ranged(query))) runs.push(JSON.parse(text));
+  for await (const text of store.runs(DEFAULT_SCOPE, query)) runs.push(JSON.parse(text));
   return runs;
 }
 

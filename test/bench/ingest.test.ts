@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createReceiver, DEFAULT_SCOPE, MemoryStore, ranged } from '#src/receiver.ts';
+import { createReceiver, DEFAULT_SCOPE, MemoryStore, parsedQuery } from '#src/receiver.ts';
 import { complaintOf } from '../../bench/complaint.mjs';
 import { intakeFigures } from '../../bench/ingest.mjs';
 import { Intake } from '../../bench/receiver/intake.mjs';
@@ -15,7 +15,7 @@ type Send = (method: string, path: string, record: object) => Promise<{ status: 
 /** Returns what the receiver counts while `work` sends requests. An earlier run does not count. */
 async function countOf(work: (send: Send) => Promise<unknown>, isSimple = false) {
   const store = new MemoryStore();
-  const totals = async () => (await store.statistics(DEFAULT_SCOPE, ranged({}))).total;
+  const totals = async () => (await store.statistics(DEFAULT_SCOPE, parsedQuery({}))).total;
   const intake = new Intake(store, totals, isSimple);
   const receiver = await createReceiver({ store });
   const send: Send = async (method, path, record) => {

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_SCOPE, ranged } from '#src/receiver.ts';
+import { DEFAULT_SCOPE, parsedQuery } from '#src/receiver.ts';
 import { expectWhole, sendRequest } from '../receiver/killed-store.ts';
 import { openLocalStore, storePath } from '../receiver/local-store.ts';
 import { runRunspan, startNode } from '../support/program.ts';
@@ -38,7 +38,7 @@ describe('runspan backup', () => {
     expect(await runRunspan(['backup', copy, '--store', path])).toMatchObject({ code: 0 });
     const opened = await openLocalStore(copy);
     expect(await opened.payload(DEFAULT_SCOPE, id, 'inputs')).toBe('{"a":1}');
-    expect((await opened.list(DEFAULT_SCOPE, ranged({ text: 'answer' }))).items).toHaveLength(1);
+    expect((await opened.list(DEFAULT_SCOPE, parsedQuery({ filter: 'answer' }))).items).toHaveLength(1);
   });
 
   it('exits with 1, reports the cause and leaves no file behind if the copy cannot be made', async () => {

@@ -339,7 +339,9 @@ it('the runs of other programs stay open when the command ends, and a later end 
   expect(await ended).toMatchObject({ code: 0, stderr: '' });
 
   const store = await openLocalStore(path);
-  const [own, other] = await Promise.all(['own', 'other'].map(async (name) => (await runsIn(store, { name }))[0]));
+  const [own, other] = await Promise.all(
+    ['own', 'other'].map(async (name) => (await runsIn(store, { filter: `name:${name}` }))[0]),
+  );
   expect(own).toMatchObject({
     end_time: expect.any(String),
     error: 'Interrupted: the program ended before the run did',
@@ -351,7 +353,7 @@ it('the runs of other programs stay open when the command ends, and a later end 
   const body = JSON.stringify({ end_time: '2030-01-01T00:00:00Z' });
   const headers = { 'content-type': 'application/json' };
   await fetch(`${receiver.url}/runs/${own?.id}`, { method: 'PATCH', headers, body });
-  const [later] = await runsIn(store, { name: 'own' });
+  const [later] = await runsIn(store, { filter: 'name:own' });
   expect(later).toMatchObject({ end_time: '2030-01-01T00:00:00.000000Z' });
   expect(later).not.toHaveProperty('error');
 });

@@ -113,16 +113,17 @@ describe('runspan traces', () => {
   it.each<[string, string]>([
     ['', 'traces?limit=20'],
     ['--limit 1000', 'traces?limit=1000'],
-    ['--project a --name b', 'traces?project=a&name=b&limit=20'],
-    ['--tag x --tag y --text=new', 'traces?tag=x&tag=y&text=new&limit=20'],
+    ['--project a --name b', 'traces?project=a&filter=name%3Ab&limit=20'],
+    ['--tag x --tag y --text=new', 'traces?filter=tag%3Ax+tag%3Ay+%22new%22&limit=20'],
+    ['--text=status:error', 'traces?filter=%22status%3Aerror%22&limit=20'],
     ['--status success', 'traces?filter=status%3Asuccess&limit=20'],
     ['--status error --status pending', 'traces?filter=any%28status%3Aerror%2Cpending%29&limit=20'],
     ['--type llm --model a,b', 'traces?filter=any%28type%3Allm+model%3A%22a%2Cb%22%29&limit=20'],
-    ['user:ada OR cost>1 late --text=new', 'traces?filter=user%3Aada+OR+cost%3E1&text=late+new&limit=20'],
-    ['since:2026-01-31T09:00Z', 'traces?started_from=2026-01-31T09%3A00%3A00.000Z&limit=20'],
-    ['--since 2026-01-31', `traces?started_from=${local(31, 0)}&limit=20`],
-    ['--since 2026-01-31T09:00', `traces?started_from=${local(31, 9)}&limit=20`],
-    ['--since 2026-11-20T00:00:00Z', 'traces?started_from=2026-11-20T00%3A00%3A00.000Z&limit=20'],
+    ['user:ada OR cost>1 late --text=new', 'traces?filter=user%3Aada+OR+cost%3E1+late+%22new%22&limit=20'],
+    ['since:2026-01-31T09:00Z', 'traces?filter=since%3A2026-01-31T09%3A00%3A00.000Z&limit=20'],
+    ['--since 2026-01-31', `traces?filter=since%3A${local(31, 0)}&limit=20`],
+    ['--since 2026-01-31T09:00', `traces?filter=since%3A${local(31, 9)}&limit=20`],
+    ['--since 2026-11-20T00:00:00Z', 'traces?filter=since%3A2026-11-20T00%3A00%3A00.000Z&limit=20'],
   ])('sends the filters %s to the receiver', async (line, query) => {
     const paths: string[] = [];
     const { url } = await serve((request, response) => {
@@ -147,7 +148,7 @@ describe('runspan traces', () => {
   ])('filters by an age of %s', async (age, seconds) => {
     let from = '';
     const { url } = await serve((request, response) => {
-      from = new URL(request.url ?? '', 'http://x').searchParams.get('started_from') ?? '';
+      from = new URL(request.url ?? '', 'http://x').searchParams.get('filter')?.replace('since:', '') ?? '';
       response.end('{"items":[]}');
     });
     await runMain(['traces', '--url', url, '--since', age]);

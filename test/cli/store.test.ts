@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { copyRuns } from '#src/receiver/api/store-copy.ts';
-import { DEFAULT_SCOPE, MemoryStore, ranged, type Store } from '#src/receiver.ts';
+import { DEFAULT_SCOPE, MemoryStore, parsedQuery, type Store } from '#src/receiver.ts';
 import { openLocalStore, storePath } from '../receiver/local-store.ts';
 import { runRunspan } from '../support/program.ts';
 
@@ -39,12 +39,12 @@ async function fill(store: Store, count: number): Promise<void> {
 /** All data of a store. */
 async function dataOf(store: Store): Promise<unknown> {
   const runs: unknown[] = [];
-  for await (const text of store.runs(ACME, ranged({}))) runs.push(JSON.parse(text));
+  for await (const text of store.runs(ACME, parsedQuery({}))) runs.push(JSON.parse(text));
   return {
     runs,
     feedback: await store.feedback(ACME, ids(1)),
     attachment: await store.attachment(ACME, ids(1), 'a'),
-    traces: await store.traces(ACME, ranged({})),
+    traces: await store.traces(ACME, parsedQuery({})),
   };
 }
 
@@ -99,7 +99,7 @@ describe('runspan store copy', () => {
     expect(await copy.payload({ tenant: 'exact' }, ids(6), 'inputs')).toBe(exact);
     expect(await copy.tokenSecrets()).toEqual([{ secret: 'secret', createdMs: 1 }]);
     expect(await copy.tokensRevokedMs(ACME, [ids(1)])).toBe(7);
-    expect((await copy.list(DEFAULT_SCOPE, ranged({}))).items.map(({ name }) => name)).toEqual(['old']);
+    expect((await copy.list(DEFAULT_SCOPE, parsedQuery({}))).items.map(({ name }) => name)).toEqual(['old']);
   });
 
   it('fails if the other store lacks runs because they were deleted in it', async () => {

@@ -198,7 +198,7 @@ describe('the end of a span', () => {
     first.setAttribute('output.value', 'ho').end();
     await provider.forceFlush();
     await exporter.close();
-    const [run] = await receiver.runs({ name: 'first' });
+    const [run] = await receiver.runs({ filter: 'name:first' });
     expect(run).toMatchObject({ inputs: { input: 'hi' }, outputs: { output: 'ho' }, error: '' });
     expect(exporter.stats()).toMatchObject({ created: 2, sent: 2, dropped: 0 });
   });

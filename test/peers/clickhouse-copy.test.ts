@@ -1,6 +1,6 @@
 // `runspan store copy` from and to ClickHouse, which runs inside another process (see clickhouse/shim.mjs).
 import { expect, onTestFinished, test } from 'vitest';
-import { ALL_TIMES } from '#src/receiver/filter/match.ts';
+import { ALL_RUNS } from '#src/receiver/filter/run-filter.ts';
 import { sql } from '#src/receiver/store/clickhouse/connection.ts';
 import type { Scope } from '#src/receiver.ts';
 import { feedback, id, patch, post, SCOPE, simple } from '../receiver/conformance/support.ts';
@@ -22,7 +22,7 @@ async function contentOf(path: string): Promise<unknown> {
   const store = await openLocalStore(path);
   const runs = async (scope: Scope): Promise<unknown[]> => {
     const all: unknown[] = [];
-    for await (const text of store.runs(scope, { range: ALL_TIMES })) all.push(JSON.parse(text));
+    for await (const text of store.runs(scope, { filter: ALL_RUNS })) all.push(JSON.parse(text));
     return all;
   };
   const content = {

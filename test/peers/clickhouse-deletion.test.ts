@@ -1,7 +1,7 @@
 // What a store in ClickHouse deletes, with a ClickHouse that runs inside another process (see clickhouse/shim.mjs).
 import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Ages } from '#src/receiver/domain/ages.ts';
-import { ALL_TIMES } from '#src/receiver/filter/match.ts';
+import { ALL_RUNS } from '#src/receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { sql } from '#src/receiver/store/clickhouse/connection.ts';
 import { expire } from '#src/receiver/store/clickhouse/retention.ts';
@@ -88,7 +88,7 @@ describe('a removal in ClickHouse', () => {
     await store.settled();
     const removed = { runs: 4_000, traces: 4_000 };
     expect(await store.remove(SCOPE, { kind: 'project', id: 'shop' })).toEqual(removed);
-    for await (const text of store.runs(SCOPE, { range: ALL_TIMES })) expect.unreachable(text);
+    for await (const text of store.runs(SCOPE, { filter: ALL_RUNS })) expect.unreachable(text);
   });
 });
 
@@ -115,7 +115,7 @@ describe('the maximum age of traces in ClickHouse', () => {
     const rows = { messages: kept.length, runs: kept.length, attachments: 3 * kept.length };
     await expect.poll(rowCounts).toMatchObject(rows);
     const found: string[] = [];
-    for await (const text of store.runs(SCOPE, { range: ALL_TIMES })) found.push(JSON.parse(text).id);
+    for await (const text of store.runs(SCOPE, { filter: ALL_RUNS })) found.push(JSON.parse(text).id);
     expect(found.sort()).toEqual(kept.map(id));
   });
 

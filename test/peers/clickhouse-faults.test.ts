@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, afterEach, expect, onTestFinished, test } from 'vitest';
 import { createExporter, startRun } from '#src/index.ts';
-import { ranged } from '#src/receiver/filter/match.ts';
+import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import type { Store } from '#src/receiver/store/store.ts';
 import { MemoryStore, type Receiver } from '#src/receiver.ts';
@@ -154,7 +154,7 @@ test('Traces are listed, exported and deleted in parts if ClickHouse refuses to 
   await store.apply(TENANT, [simple(60, { session_name: 'large' }), simple(61, { session_name: 'large' })]);
   await store.settled();
   const inProject = { project: 'large' };
-  expect((await store.list(TENANT, ranged(inProject))).items).toHaveLength(2);
+  expect((await store.list(TENANT, parsedQuery(inProject))).items).toHaveLength(2);
   await refuseOnce();
   expect(await runsOf(store, inProject, TENANT)).toHaveLength(2);
   await refuseOnce();
@@ -197,7 +197,7 @@ test('A store works again after ClickHouse has refused connections', async () =>
   proxy.close();
   for (const socket of sockets) socket.destroy();
   await once(proxy, 'close');
-  const failure = () => store.list(tenant, ranged({})).catch((error: Error) => error.message);
+  const failure = () => store.list(tenant, parsedQuery({})).catch((error: Error) => error.message);
   // The client may not have noticed yet that its idle connections are closed.
   await expect.poll(failure).toContain('ECONNREFUSED');
   await expect(store.apply(tenant, [post(61)])).rejects.toMatchObject({ reason: 'unavailable' });
@@ -217,7 +217,7 @@ test('A store closes while ClickHouse does not respond, and rejects the operatio
   );
   await store.close();
   await Promise.all(applied);
-  await expect(store.list({ tenant: 'closed' }, ranged({}))).rejects.toMatchObject(closed);
+  await expect(store.list({ tenant: 'closed' }, parsedQuery({}))).rejects.toMatchObject(closed);
 });
 
 test('A receiver is alive but not ready while ClickHouse is away or does not respond', async () => {
@@ -234,14 +234,14 @@ test('A receiver is alive but not ready while ClickHouse is away or does not res
 
 /** Returns what queries return about all runs. */
 function answers(store: Store): Promise<unknown> {
-  const all = ranged({});
+  const all = parsedQuery({});
   return Promise.all([
     runsOf(store, {}, TENANT),
     store.list(TENANT, all),
     store.traces(TENANT, all),
     store.threads(TENANT, all),
-    store.statistics(TENANT, ranged({ groupBy: 'user' })),
-    store.list(TENANT, ranged({ text: 'word' })),
+    store.statistics(TENANT, parsedQuery({ groupBy: 'user' })),
+    store.list(TENANT, parsedQuery({ filter: 'word' })),
     ...[1, 4, 7, 11].map((number) => store.outline(TENANT, id(number))),
   ]);
 }

@@ -1,6 +1,6 @@
 // Statistics, keys and changes of stores in ClickHouse, which runs inside another process (see clickhouse/shim.mjs).
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { ranged } from '#src/receiver/filter/match.ts';
+import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { ClickHouseKeys } from '#src/receiver/store/clickhouse/keys.ts';
 import type { RunOperation, Store, StoreChange } from '#src/receiver/store/store.ts';
@@ -68,23 +68,25 @@ describe('statistics in ClickHouse', () => {
     {},
     { groupBy: 'model', series: 2 },
     { groupBy: 'run_type', series: 2, buckets: 500 },
-    { groupBy: 'project', startedFrom: second(20) },
-    { groupBy: 'status', startedBefore: second(200), buckets: 1 },
-    { groupBy: 'thread', startedFrom: second(10), startedBefore: second(90.5) },
+    { groupBy: 'project', filter: `since:${second(20)}` },
+    { groupBy: 'status', filter: `before:${second(200)}`, buckets: 1 },
+    { groupBy: 'thread', filter: `since:${second(10)} before:${second(90.5)}` },
     { groupBy: 'user', groups: 1, series: 1 },
     { groupBy: 'tag', filter: 'feedback."key 1"' },
     { groupBy: 'tag', groups: 1, series: 3, buckets: 7 },
     { groupBy: 'meta.plan', series: 20 },
-    { groupBy: 'meta.plan', startedFrom: second(1_000) },
+    { groupBy: 'meta.plan', filter: `since:${second(1_000)}` },
     { groupBy: 'meta.none', project: 'other' },
-    { groupBy: 'user', name: 'a' },
+    { groupBy: 'user', filter: 'name:a' },
     { groupBy: 'name', filter: 'user:ada tag:x any(type:llm)' },
   ];
 
   test.each(queries.map((query) => [JSON.stringify(query), query] as const))(
     'equal those of a MemoryStore: %s',
     async (_text, query) => {
-      expect(await store.statistics(scope, ranged(query))).toEqual(await memory.statistics(scope, ranged(query)));
+      expect(await store.statistics(scope, parsedQuery(query))).toEqual(
+        await memory.statistics(scope, parsedQuery(query)),
+      );
     },
   );
 });

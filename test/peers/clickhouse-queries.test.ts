@@ -1,7 +1,8 @@
 // Queries of the store in ClickHouse, with a ClickHouse that runs inside another process (see clickhouse/shim.mjs).
 import { afterAll, describe, expect, test } from 'vitest';
+import { parseSearch } from '#src/receiver/domain/search-words.ts';
 import type { FilterNode } from '#src/receiver/filter/filter.ts';
-import { ranged } from '#src/receiver/filter/match.ts';
+import { ALL_RUNS, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { MemoryStore } from '#src/receiver/store/memory-store.ts';
 import type { Store } from '#src/receiver.ts';
 import { queryCases } from '../receiver/conformance/query-cases.ts';
@@ -80,12 +81,13 @@ test('Filters and searches with special characters match the same runs as in mem
   }
   const found = (query: Parameters<Store['list']>[1]): Promise<string[][]> =>
     Promise.all(stores.map(async (store) => (await store.list(SCOPE, query)).items.map((run) => run.id)));
-  const { range } = ranged({ startedFrom: second(0) });
+  const { range } = parsedQuery({ filter: `since:${second(0)}` }).filter;
   for (const text of SPECIAL.filter((one) => one.isWellFormed())) {
-    const queries = [{ text }, { text: `"${text}"` }, ...filtersFor(text).map((node) => ({ conditions: [node] }))];
+    const words = [text, `"${text}"`].map((one) => ({ search: parseSearch(one) }));
+    const queries = [...words, ...filtersFor(text).map((node) => ({ conditions: [node] }))];
     await Promise.all(
       queries.map(async (query) => {
-        const [expected, actual] = await found({ range, ...query });
+        const [expected, actual] = await found({ filter: { ...ALL_RUNS, range, ...query } });
         expect(actual, JSON.stringify(query).slice(0, 200)).toEqual(expected);
       }),
     );

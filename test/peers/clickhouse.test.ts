@@ -1,6 +1,6 @@
 // The store in ClickHouse, with a ClickHouse that runs inside another process (see clickhouse/shim.mjs).
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
-import { ranged } from '#src/receiver/filter/match.ts';
+import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { sql, string } from '#src/receiver/store/clickhouse/connection.ts';
 import { statements } from '#src/receiver/store/clickhouse/schema.ts';
 import { MemoryStore } from '#src/receiver/store/memory-store.ts';
@@ -47,13 +47,13 @@ test('runs of more months than ClickHouse accepts in one insert are stored', asy
   });
   await store.apply(SCOPE, months);
   await store.settled();
-  const { total } = await store.statistics(SCOPE, ranged({}));
+  const { total } = await store.statistics(SCOPE, parsedQuery({}));
   expect(total.runs).toBe(120);
 });
 
 /** Returns what queries return about the trace of run 1 and all runs. */
 async function answers(store: Store): Promise<unknown> {
-  const query = ranged({});
+  const query = parsedQuery({});
   const all: unknown[] = [];
   for await (const text of store.runs(SCOPE, query)) all.push(JSON.parse(text));
   return {

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { filterFields, parseFilter } from '#src/receiver/filter/parser.ts';
+import { absoluteText, parseFilter } from '#src/receiver/filter/parser.ts';
+import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
+import { isoTimestamp } from '#src/run/time.ts';
 import { read } from '../package/repository.ts';
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00.000Z');
@@ -17,7 +19,7 @@ test('the documentation contains only valid conditions', () => {
     const terms = parseFilter(text, NOW_MS);
     expect([text, terms.flatMap(({ problem }) => problem ?? [])]).toEqual([text, []]);
     // Only the examples of search words contain search words.
-    if (!text.startsWith('refund ')) expect(terms.map(({ field }) => field)).not.toContain('text');
+    if (!text.startsWith('refund ')) expect(terms.map(({ kind }) => kind)).not.toContain('words');
   }
 });
 
@@ -49,11 +51,18 @@ test.each(['(', '-(', 'NOT ', '"', ' OR', 'any(', '*,', '\\"', 'meta.', 'AND ', 
 );
 
 test('repeated times limit the range further, and search words are joined', () => {
-  const text = 'since:2h a since:1h before:2026-11-20T12:00Z "b c" before:2026-11-19T00:00Z name:x status:pending';
-  expect(filterFields(text, NOW_MS)).toEqual({
-    startedFrom: '2026-11-20T11:00:00.000Z',
-    startedBefore: '2026-11-19T00:00:00.000Z',
-    text: 'a "b c"',
-    filter: 'name:x status:pending',
-  });
+  const text =
+    'since:2026-11-20T10:00Z a since:2026-11-20T11:00Z "b c" before:2026-11-20T12:00Z name:x before:2026-11-21';
+  const { range, search, conditions } = parsedQuery({ filter: text }).filter;
+  expect(isoTimestamp(range.fromUs)).toBe('2026-11-20T11:00:00.000000Z');
+  expect(isoTimestamp(range.beforeUs)).toBe('2026-11-20T12:00:00.000000Z');
+  expect(search).toEqual({ prefixes: ['a'], phrases: [['b', 'c']] });
+  expect(conditions).toEqual([{ field: 'name', values: [{ kind: 'equal', text: 'x' }] }]);
+});
+
+test('the absolute text of a filter has neither relative times nor invalid conditions', () => {
+  const text = 'since:2h a latency>soon "b c" before:15m name:x';
+  expect(absoluteText(parseFilter(text, NOW_MS))).toBe(
+    'since:2026-11-20T10:00:00.000Z a "b c" before:2026-11-20T11:45:00.000Z name:x',
+  );
 });

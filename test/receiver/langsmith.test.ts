@@ -26,7 +26,7 @@ describe.each(['', '/api/v1'])('a program that uses langsmith (path: %j)', (path
     const receiver = await start({ store });
     expect(await runProgram(receiver, path)).toBe('');
 
-    const [byHand] = await receiver.runs({ name: 'by hand' });
+    const [byHand] = await receiver.runs({ filter: 'name:"by hand"' });
     expect(byHand).toMatchObject({
       inputs: { a: 1 },
       outputs: { b: 2 },
@@ -34,7 +34,7 @@ describe.each(['', '/api/v1'])('a program that uses langsmith (path: %j)', (path
       end_time: '2026-11-20T07:22:41.000000Z',
     });
 
-    const [root] = await receiver.runs({ name: 'answer' });
+    const [root] = await receiver.runs({ filter: 'name:answer' });
     const runs = await receiver.trace(root?.id ?? '');
     expect(runs.map(({ name }) => name)).toEqual(['answer', 'search', 'call', 'fail']);
     for (const run of runs) {

@@ -66,7 +66,7 @@ test.each([
 });
 
 test('a list of traces is exported as CSV with the totals of each trace', async () => {
-  const [, header, line, end] = (await exported('?format=csv&list=traces&tag=prod')).split('\n');
+  const [, header, line, end] = (await exported('?format=csv&list=traces&filter=tag:prod')).split('\n');
   expect(header).toBe(`${HEADER},runs,errors,feedback\r`);
   expect(line).toMatch(/,'\+49,t-1,3,4,7,0\.001,,/);
   expect(line?.endsWith(`,${idOf(1)},${idOf(1)},2,1,liked: 0.5\r`)).toBe(true);
@@ -74,7 +74,7 @@ test('a list of traces is exported as CSV with the totals of each trace', async 
 });
 
 test('a list of traces is exported as JSON lines with all runs of the traces', async () => {
-  const [head, ...lines] = (await exported('?list=traces&tag=prod')).trimEnd().split('\n');
+  const [head, ...lines] = (await exported('?list=traces&filter=tag:prod')).trimEnd().split('\n');
   expect(head).toBe('application/jsonl attachment; filename="traces.jsonl"');
   expect(lines.map((line) => JSON.parse(line).id)).toEqual([idOf(1), idOf(2)]);
 });

@@ -9,7 +9,7 @@ import { type ReaderCalls, SqliteStore, type WriterCalls } from '#src/receiver/s
 import type { ConnectionOptions, Thread } from '#src/receiver/store/sqlite/thread.ts';
 import { openHandler } from '#src/receiver/store/sqlite/worker.ts';
 import { Subscribers } from '#src/receiver/store/subscribers.ts';
-import { DEFAULT_SCOPE, type RunQuery, ranged, type Store, type StoredRun } from '#src/receiver.ts';
+import { DEFAULT_SCOPE, parsedQuery, type RunQuery, type Store, type StoredRun } from '#src/receiver.ts';
 
 export const LIMITS = { maxAgeMs: 365 * 24 * 3_600_000, projectMaxAgeMs: {}, maxBytes: 2 ** 40, prices: {} };
 
@@ -42,7 +42,7 @@ export async function openLocalStore(given = storePath(), limits = LIMITS): Prom
 /** Returns the runs that match a query. */
 export async function runsIn(store: Store, query: RunQuery = {}, scope = DEFAULT_SCOPE): Promise<StoredRun[]> {
   const runs: StoredRun[] = [];
-  for await (const text of store.runs(scope, ranged(query))) runs.push(JSON.parse(text));
+  for await (const text of store.runs(scope, parsedQuery(query))) runs.push(JSON.parse(text));
   return runs;
 }
 

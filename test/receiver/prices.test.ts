@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { checkedPrices, withCost } from '#src/receiver/domain/prices.ts';
-import { DEFAULT_SCOPE, MemoryStore, type RunSummary, ranged, type Usage } from '#src/receiver.ts';
+import { DEFAULT_SCOPE, MemoryStore, parsedQuery, type RunSummary, type Usage } from '#src/receiver.ts';
 import { LIMITS, openLocalStore } from './local-store.ts';
 
 const prices = { 'gpt-x': { input: 2.5, output: 10 }, 'gpt-x-mini': { input: 1, output: 2 } };
@@ -62,8 +62,8 @@ test('a memory store adds up what its runs cost', async () => {
   await store.apply(DEFAULT_SCOPE, [
     { kind: 'post', id: '00000000-0000-7000-8000-000000000001', fields, attachments: [] },
   ]);
-  expect((await store.statistics(DEFAULT_SCOPE, ranged({}))).total.usage?.total_cost).toBe(2.5);
-  expect((await store.traces(DEFAULT_SCOPE, ranged({}))).items[0]?.trace.usage?.total_cost).toBe(2.5);
+  expect((await store.statistics(DEFAULT_SCOPE, parsedQuery({}))).total.usage?.total_cost).toBe(2.5);
+  expect((await store.traces(DEFAULT_SCOPE, parsedQuery({}))).items[0]?.trace.usage?.total_cost).toBe(2.5);
 });
 
 test('numbers that cannot be token counts or costs are not added up', async () => {
@@ -76,7 +76,7 @@ test('numbers that cannot be token counts or costs are not added up', async () =
         { kind: 'post', id, fields: { ...fields, outputs: { usage_metadata } }, attachments: [] },
       ]);
     }
-    const { usage } = (await store.statistics(DEFAULT_SCOPE, ranged({}))).total;
+    const { usage } = (await store.statistics(DEFAULT_SCOPE, parsedQuery({}))).total;
     expect(usage).toEqual({ input_tokens: 8, total_tokens: 8, total_cost: 6 });
   }
 });
@@ -97,6 +97,6 @@ test.each<[string, object, number]>([
       { kind: 'post', id, fields: { ...fields, outputs: { usage_metadata } }, attachments: [] },
     ]);
     const usage = { input_tokens: 1_000_000, output_tokens: 0, total_tokens: 1_000_000, total_cost: cost };
-    expect((await store.traces(DEFAULT_SCOPE, ranged({}))).items[0]?.usage).toEqual(usage);
+    expect((await store.traces(DEFAULT_SCOPE, parsedQuery({}))).items[0]?.usage).toEqual(usage);
   }
 });

@@ -60,7 +60,7 @@ async function startReceiver(path: string): Promise<Started & { readonly url: st
 }
 
 async function idsIn(url: string): Promise<string[]> {
-  const { items } = (await (await fetch(`${url}/query/runs?text=secret&limit=1000`)).json()) as {
+  const { items } = (await (await fetch(`${url}/query/runs?filter=secret&limit=1000`)).json()) as {
     items: { id: string }[];
   };
   return items.map(({ id }) => id);

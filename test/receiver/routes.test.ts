@@ -172,7 +172,7 @@ describe('content types', () => {
     const body = JSON.stringify({ ...makeRun({ name: 'grün' }), inputs: {} });
     const headers = { 'content-type': 'Application/JSON; charset=utf-8' };
     expect((await call(`${receiver.url}/runs`, 'POST', body, headers)).status).toBe(202);
-    expect(await receiver.runs({ name: 'grün' })).toHaveLength(1);
+    expect(await receiver.runs({ filter: 'name:grün' })).toHaveLength(1);
   });
 });
 

@@ -6,7 +6,7 @@ import { loadEngine } from '#src/receiver/store/sqlite/database.ts';
 import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
 import { SqliteReader } from '#src/receiver/store/sqlite/reader.ts';
-import { DEFAULT_SCOPE, type RunOperation, ranged, type StatisticsQuery } from '#src/receiver.ts';
+import { DEFAULT_SCOPE, parsedQuery, type RunOperation, type StatisticsQuery } from '#src/receiver.ts';
 import { isoTimestamp } from '#src/run/time.ts';
 import { LIMITS, storePath } from './local-store.ts';
 
@@ -23,7 +23,7 @@ async function open(nowMs: () => number) {
     lock.release();
   });
   const reader = new SqliteReader(connection, () => undefined);
-  const statistics = (query: StatisticsQuery) => reader.statistics(DEFAULT_SCOPE, ranged(query));
+  const statistics = (query: StatisticsQuery) => reader.statistics(DEFAULT_SCOPE, parsedQuery(query));
   return { commits, connection, statistics };
 }
 
@@ -62,17 +62,15 @@ const QUERIES: readonly StatisticsQuery[] = [
   {},
   { buckets: 7, groupBy: 'model', series: 2 },
   { buckets: 12, groupBy: 'user', series: 1 },
-  { groupBy: 'user', project: 'default', startedFrom: isoTimestamp((FIRST_MS + 50_123) * 1_000) },
-  { groupBy: 'user', runType: 'llm' },
+  { groupBy: 'user', project: 'default', filter: `since:${isoTimestamp((FIRST_MS + 50_123) * 1_000)}` },
+  { groupBy: 'user', filter: 'type:llm' },
   { filter: 'is:root OR name:b', groupBy: 'run_type' },
   { filter: '-is:root model:*' },
-  { name: 'a', groupBy: 'status' },
-  { runType: 'llm', startedFrom: isoTimestamp((FIRST_MS + 50_123) * 1_000) },
+  { groupBy: 'status', filter: 'name:a' },
+  { filter: `type:llm since:${isoTimestamp((FIRST_MS + 50_123) * 1_000)}` },
   {
-    status: ['error', 'pending'],
-    startedFrom: isoTimestamp((FIRST_MS + 3_600_001) * 1_000),
-    startedBefore: isoTimestamp((FIRST_MS + 2 * DAY_MS + 61_001) * 1_000),
     buckets: 48,
+    filter: `status:error,pending since:${isoTimestamp((FIRST_MS + 3_600_001) * 1_000)} before:${isoTimestamp((FIRST_MS + 2 * DAY_MS + 61_001) * 1_000)}`,
   },
 ];
 
@@ -84,7 +82,7 @@ test('statistics from counters equal a scan of the runs, after late patches, dup
       const { commits, connection, statistics } = await open(() => nowMs);
       const compare = () => {
         for (const query of QUERIES) {
-          expect(statistics(query)).toEqual(statistics({ ...query, metadata: { scanned: 'yes' } }));
+          expect(statistics(query)).toEqual(statistics({ ...query, filter: `${query.filter ?? ''} meta.scanned=yes` }));
         }
       };
       const apply = (call: readonly RunOperation[]) => commits.apply(DEFAULT_SCOPE, call.map(encodedOperation));
@@ -135,7 +133,7 @@ test('the time buckets of many runs are at least a minute long', async () => {
   const countsOf = (query: StatisticsQuery) => statistics(query).buckets.map(({ runs }) => runs);
   expect(countsOf({})).toEqual([5_900, 6_000, 6_000, 6_000, 1_100]);
   const startedBefore = isoTimestamp((FIRST_MS + 60_000) * 1_000);
-  expect(countsOf({ startedBefore, buckets: 6 })).toEqual([900, 1_000, 1_000, 1_000, 1_000, 1_000]);
+  expect(countsOf({ buckets: 6, filter: `before:${startedBefore}` })).toEqual([900, 1_000, 1_000, 1_000, 1_000, 1_000]);
 });
 
 test('percentiles are right when the latencies of thousands of runs change', async () => {

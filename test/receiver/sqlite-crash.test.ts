@@ -49,13 +49,13 @@ function locksOf(pid: number | undefined, path: string): string[] {
 }
 
 const PROGRAM = `
-  import { DEFAULT_SCOPE, ranged, SqliteStore } from 'runspan/receiver';
+  import { DEFAULT_SCOPE, parsedQuery, SqliteStore } from 'runspan/receiver';
   const store = await SqliteStore.open(process.argv[1]);
   store.subscribe(DEFAULT_SCOPE, ({ traceIds }) => console.log('changed', traceIds.length));
   const fields = { name: 'a', run_type: 'chain', start_time: '2026-11-20T07:00:00.000000Z', inputs: { a: 'zebra' } };
   const id = '00000000-0000-7000-8000-000000000001';
   await store.apply(DEFAULT_SCOPE, [{ kind: 'post', id, fields, attachments: [] }]);
-  console.log((await store.list(DEFAULT_SCOPE, ranged({ text: 'zebra' }))).items.length, (await store.statistics(DEFAULT_SCOPE, ranged({}))).total.runs);
+  console.log((await store.list(DEFAULT_SCOPE, parsedQuery({ text: 'zebra' }))).items.length, (await store.statistics(DEFAULT_SCOPE, parsedQuery({}))).total.runs);
 `;
 
 test('a program with an open store ends by itself, with or without closing it, and prints nothing else', async () => {
@@ -70,7 +70,7 @@ test('a store that is opened by a symbolic link stays the same for all threads i
   const path = storePath();
   const program = `
     import { renameSync, symlinkSync } from 'node:fs';
-    import { DEFAULT_SCOPE, ranged, SqliteStore } from 'runspan/receiver';
+    import { DEFAULT_SCOPE, parsedQuery, SqliteStore } from 'runspan/receiver';
     const [, path] = process.argv;
     await (await SqliteStore.open(path + '-other')).close();
     symlinkSync(path, path + '-link');
@@ -80,7 +80,7 @@ test('a store that is opened by a symbolic link stays the same for all threads i
     await store.apply(DEFAULT_SCOPE, [{ kind: 'post', id, fields, attachments: [] }]);
     symlinkSync(path + '-other', path + '-new');
     renameSync(path + '-new', path + '-link');
-    console.log((await store.statistics(DEFAULT_SCOPE, ranged({}))).total.runs);
+    console.log((await store.statistics(DEFAULT_SCOPE, parsedQuery({}))).total.runs);
   `;
   expect(await runNode(['--input-type=module', '-e', program, path])).toMatchObject({ stdout: '1\n', stderr: '' });
 });
@@ -88,11 +88,11 @@ test('a store that is opened by a symbolic link stays the same for all threads i
 test('a program learns which process has its file open', async () => {
   const path = storePath();
   const program = `
-    import { DEFAULT_SCOPE, ranged, SqliteStore } from 'runspan/receiver';
+    import { DEFAULT_SCOPE, parsedQuery, SqliteStore } from 'runspan/receiver';
     const store = await SqliteStore.open(process.argv[1]);
     await store.setAddress('http://127.0.0.1:4777');
     const reading = await SqliteStore.open(process.argv[1], { readOnly: true });
-    console.log((await reading.owner()).pid === process.pid, (await store.list(DEFAULT_SCOPE, ranged({}))).items.length);
+    console.log((await reading.owner()).pid === process.pid, (await store.list(DEFAULT_SCOPE, parsedQuery({}))).items.length);
     const isRefused = await reading.apply(DEFAULT_SCOPE, []).catch(({ message }) => message.includes('open read-only'));
     await SqliteStore.open(process.argv[1]).catch(({ code, message }) => console.log(isRefused, code, message.includes(':4777')));
     await reading.close();

@@ -19,7 +19,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
 import { currentOwner, openToRead, openToWrite, setOwner } from '#src/receiver/store/sqlite/file.ts';
 import { FORMAT_VERSION } from '#src/receiver/store/sqlite/schema.ts';
-import { DEFAULT_SCOPE, type RunOperation, ranged } from '#src/receiver.ts';
+import { DEFAULT_SCOPE, parsedQuery, type RunOperation } from '#src/receiver.ts';
 import { openLocalStore, storePath } from './local-store.ts';
 
 const engine = await loadEngine();
@@ -308,9 +308,9 @@ test('a store of an earlier build opens and counts as before, and its new traces
   expect(() => openToRead(engine, path)).toThrow('open it for writing once to upgrade it');
 
   const store = await openLocalStore(path);
-  const minute = { startedFrom: '2026-11-20T07:00:00Z', startedBefore: '2026-11-20T07:01:00Z', buckets: 1 };
+  const minute = { filter: 'since:2026-11-20T07:00:00Z before:2026-11-20T07:01:00Z', buckets: 1 };
   const counted = async (groupBy: 'name' | 'tag') => {
-    const { usage, model_calls } = (await store.statistics(DEFAULT_SCOPE, ranged({ ...minute, groupBy }))).total;
+    const { usage, model_calls } = (await store.statistics(DEFAULT_SCOPE, parsedQuery({ ...minute, groupBy }))).total;
     return [usage?.total_tokens, model_calls.runs];
   };
   expect([await counted('name'), await counted('tag')]).toEqual([
@@ -355,7 +355,7 @@ test('a store of an earlier build keeps the runs below its removed runs, and doe
 
   const store = await openLocalStore(path);
   const shown = async () => {
-    const { items } = await store.list(DEFAULT_SCOPE, ranged({ order: 'ascending' }));
+    const { items } = await store.list(DEFAULT_SCOPE, parsedQuery({ order: 'ascending' }));
     return items.map((item) => [Number(item.id.at(-1)), item.trace_id === id(1), ...(item.tags ?? [])]);
   };
   const kept = [

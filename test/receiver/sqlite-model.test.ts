@@ -5,10 +5,10 @@ import {
   type Feedback,
   type ListQuery,
   MemoryStore,
+  parsedQuery,
   type RemovalTarget,
   type RunFields,
   type RunOperation,
-  ranged,
   type Scope,
   type StatisticsQuery,
   type Store,
@@ -184,20 +184,20 @@ async function answersOf(store: Store, scope: Scope, texts: readonly string[]): 
   const filters = [
     { project: 'shop' },
     { project: 'desk' },
-    { status: ['error', 'pending'] as const },
-    { model: 'ada' },
-    { tag: 'apple' },
-    { metadata: { user_id: '7' } },
-    { metadata: { user_id: 'ada' } },
-    { metadata: { user_id: null } },
-    { latencyMsMin: 1_000 },
-    { tokensMin: 1 },
+    { filter: 'status:error,pending' },
+    { filter: 'model:ada' },
+    { filter: 'tag:apple' },
+    { filter: 'meta.user_id=7' },
+    { filter: 'meta.user_id=ada' },
+    { filter: 'meta.user_id' },
+    { filter: 'latency>=1s' },
+    { filter: 'tokens>=1' },
   ];
   const words = ['apple', 'apfel', 'app', '"apple pie"', '東', 'a_b', 'x'.repeat(64), `"${'x'.repeat(70)} y"`, 'nul'];
-  const traces = (query: ListQuery) => store.traces(scope, ranged({ ...all, ...query }));
-  const threads = (query: ListQuery) => store.threads(scope, ranged({ ...all, ...query }));
-  const list = (query: ListQuery) => store.list(scope, ranged({ ...all, ...query }));
-  const statistics = (query: StatisticsQuery) => store.statistics(scope, ranged(query));
+  const traces = (query: ListQuery) => store.traces(scope, parsedQuery({ ...all, ...query }));
+  const threads = (query: ListQuery) => store.threads(scope, parsedQuery({ ...all, ...query }));
+  const list = (query: ListQuery) => store.list(scope, parsedQuery({ ...all, ...query }));
+  const statistics = (query: StatisticsQuery) => store.statistics(scope, parsedQuery(query));
   const ofEach = <Answer>(ask: (id: string) => Promise<Answer>) => Promise.all(IDS.map(ask));
   const answers = {
     runs: await runsIn(store, {}, scope),
@@ -206,27 +206,27 @@ async function answersOf(store: Store, scope: Scope, texts: readonly string[]): 
     byTokens: await traces({ sort: 'tokens', order: 'ascending' }),
     filtered: await Promise.all(filters.map(list)),
     filteredTraces: await Promise.all(filters.map(traces)),
-    threads: await Promise.all([{}, { thread: 'ada' }, ...filters].map(threads)),
+    threads: await Promise.all([{}, { filter: 'thread:ada' }, ...filters].map(threads)),
     selectedThreads: await Promise.all(texts.map((filter) => threads({ filter }))),
-    foundThreads: await Promise.all(words.map((text) => threads({ text }))),
+    foundThreads: await Promise.all(words.map((text) => threads({ filter: text }))),
     selected: await Promise.all(texts.map((filter) => list({ filter }))),
     selectedTraces: await Promise.all(texts.map((filter) => traces({ filter }))),
     selectedFigures: await Promise.all(texts.map((filter) => statistics({ filter, buckets: 1 }))),
-    found: await Promise.all(words.map((text) => list({ text, sort: 'latency' }))),
-    foundTraces: await Promise.all(words.map((text) => traces({ text }))),
+    found: await Promise.all(words.map((text) => list({ sort: 'latency', filter: text }))),
+    foundTraces: await Promise.all(words.map((text) => traces({ filter: text }))),
     outlines: await ofEach((id) => store.outline(scope, id)),
     details: await ofEach((id) => store.details(scope, id)),
     outputs: await ofEach((id) => store.payload(scope, id, 'outputs')),
     attachments: await ofEach((id) => store.attachment(scope, id, 'a')),
     statistics: await statistics({ buckets: 3 }),
-    byModel: await statistics({ groupBy: 'model', startedFrom: '2026-11-20T07:00:03Z' }),
+    byModel: await statistics({ groupBy: 'model', filter: 'since:2026-11-20T07:00:03Z' }),
     ofProject: await statistics({ groupBy: 'status', project: 'shop' }),
     grouped: await Promise.all(
       (['thread', 'user', 'tag', 'meta.user_id'] as const).map((groupBy) =>
         statistics({ groupBy, buckets: 2, series: 1 }),
       ),
     ),
-    ofUser: await statistics({ metadata: { user_id: 'ada' } }),
+    ofUser: await statistics({ filter: 'meta.user_id=ada' }),
     feedback: (await ofEach((id) => store.feedback(scope, id))).map((given) =>
       given.map(({ run_id, id }) => [run_id, id]).sort(),
     ),
@@ -301,15 +301,15 @@ function aSecond(second: number): string {
 
 /** All answers that depend on which runs record the same call. */
 async function callsOf(store: Store, scope: Scope) {
-  const hour = { startedFrom: aSecond(0), startedBefore: aSecond(3_600), buckets: 1 };
+  const hour = { filter: `since:${aSecond(0)} before:${aSecond(3_600)}`, buckets: 1 };
   const groups = ['run_type', 'status', 'user', 'meta.user_id'] as const;
   const statistics = [{}, hour].flatMap((range) => groups.map((groupBy) => ({ ...range, groupBy })));
   const answers = {
-    lists: (await store.list(scope, ranged({ limit: 100 }))).items,
-    traces: (await store.traces(scope, ranged({ limit: 100 }))).items,
+    lists: (await store.list(scope, parsedQuery({ limit: 100 }))).items,
+    traces: (await store.traces(scope, parsedQuery({ limit: 100 }))).items,
     outlines: await Promise.all(IDS.map((id) => store.outline(scope, id))),
-    statistics: await Promise.all(statistics.map((query) => store.statistics(scope, ranged(query)))),
-    roots: await store.statistics(scope, ranged({ ...hour, filter: 'is:root', groupBy: 'name' })),
+    statistics: await Promise.all(statistics.map((query) => store.statistics(scope, parsedQuery(query)))),
+    roots: await store.statistics(scope, parsedQuery({ ...hour, filter: `${hour.filter} is:root`, groupBy: 'name' })),
   };
   return JSON.parse(JSON.stringify(answers)) as typeof answers;
 }

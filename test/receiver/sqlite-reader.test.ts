@@ -6,7 +6,7 @@ import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
 import { SqliteReader } from '#src/receiver/store/sqlite/reader.ts';
 import { SqliteWriter } from '#src/receiver/store/sqlite/writer.ts';
-import { DEFAULT_SCOPE, ranged } from '#src/receiver.ts';
+import { DEFAULT_SCOPE, parsedQuery } from '#src/receiver.ts';
 import { storePath } from './local-store.ts';
 
 const ID = '00000000-0000-7000-8000-000000000001';
@@ -43,7 +43,7 @@ function plansOf(connection: SqliteConnection, ask: () => unknown): string[] {
   );
 }
 
-const page = (query: ListQuery) => ranged({ cursor: cursorOf({ value: 1, n: 1 }), ...query });
+const page = (query: ListQuery) => parsedQuery({ cursor: cursorOf({ value: 1, n: 1 }), ...query });
 
 describe('a query', () => {
   test.each<[string, (reader: SqliteReader) => unknown, string | undefined]>([
@@ -54,24 +54,24 @@ describe('a query', () => {
       'runs_by_start',
     ],
     ['the runs of a project', (reader) => reader.list(DEFAULT_SCOPE, page({ project: 'a' })), 'runs_by_project'],
-    ['the runs of a name', (reader) => reader.list(DEFAULT_SCOPE, page({ name: 'a' })), 'runs_by_name'],
-    ['the runs of a model', (reader) => reader.list(DEFAULT_SCOPE, page({ model: 'a' })), 'runs_by_model'],
-    ['the runs that failed', (reader) => reader.list(DEFAULT_SCOPE, page({ status: 'error' })), 'runs_by_failure'],
+    ['the runs of a name', (reader) => reader.list(DEFAULT_SCOPE, page({ filter: 'name:a' })), 'runs_by_name'],
+    ['the runs of a model', (reader) => reader.list(DEFAULT_SCOPE, page({ filter: 'model:a' })), 'runs_by_model'],
+    [
+      'the runs that failed',
+      (reader) => reader.list(DEFAULT_SCOPE, page({ filter: 'status:error' })),
+      'runs_by_failure',
+    ],
     [
       'the runs of a thread',
-      (reader) => reader.list(DEFAULT_SCOPE, page({ metadata: { thread_id: 'a' } })),
+      (reader) => reader.list(DEFAULT_SCOPE, page({ filter: 'meta.thread_id=a' })),
       'runs_by_thread',
     ],
-    [
-      'the runs of a user',
-      (reader) => reader.list(DEFAULT_SCOPE, page({ metadata: { user_id: 'a' } })),
-      'runs_by_user',
-    ],
+    ['the runs of a user', (reader) => reader.list(DEFAULT_SCOPE, page({ filter: 'meta.user_id=a' })), 'runs_by_user'],
     ['a list of traces', (reader) => reader.traces(DEFAULT_SCOPE, page({})), 'roots_by_start'],
     ['the traces of a project', (reader) => reader.traces(DEFAULT_SCOPE, page({ project: 'a' })), 'roots_by_project'],
-    ['the traces of a name', (reader) => reader.traces(DEFAULT_SCOPE, page({ name: 'a' })), 'roots_by_name'],
+    ['the traces of a name', (reader) => reader.traces(DEFAULT_SCOPE, page({ filter: 'name:a' })), 'roots_by_name'],
     ['the outline of a trace', (reader) => reader.outline(DEFAULT_SCOPE, ID), 'runs_by_trace'],
-    ['a trace', (reader) => reader.runKeys(DEFAULT_SCOPE, ranged({ traceId: ID })), 'runs_by_trace'],
+    ['a trace', (reader) => reader.runKeys(DEFAULT_SCOPE, parsedQuery({ traceId: ID })), 'runs_by_trace'],
     ['a run', (reader) => reader.details(DEFAULT_SCOPE, ID), undefined],
     ['a payload', (reader) => reader.payload(DEFAULT_SCOPE, ID, 'inputs'), undefined],
     ['changes', (reader) => reader.changes(DEFAULT_SCOPE, '0', 10), undefined],

@@ -6,7 +6,7 @@ import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
 import { type ReaderCalls, SqliteStore, type WriterCalls } from '#src/receiver/store/sqlite/sqlite-store.ts';
 import type { Thread } from '#src/receiver/store/sqlite/thread.ts';
 import { Subscribers } from '#src/receiver/store/subscribers.ts';
-import { DEFAULT_SCOPE, type ListQuery, type RunOperation, ranged } from '#src/receiver.ts';
+import { DEFAULT_SCOPE, type ListQuery, parsedQuery, type RunOperation } from '#src/receiver.ts';
 import { LIMITS, openLocalStore, runsIn, storePath } from './local-store.ts';
 
 const ID = '00000000-0000-7000-8000-000000000001';
@@ -35,8 +35,8 @@ function make(write: () => Promise<unknown>, subscribers = new Subscribers('the 
   return { asked, store: new SqliteStore('runs.db', links, subscribers) };
 }
 
-const list = (store: SqliteStore, query: ListQuery = {}) => store.list(DEFAULT_SCOPE, ranged(query));
-const traces = (store: SqliteStore, query: ListQuery = {}) => store.traces(DEFAULT_SCOPE, ranged(query));
+const list = (store: SqliteStore, query: ListQuery = {}) => store.list(DEFAULT_SCOPE, parsedQuery(query));
+const traces = (store: SqliteStore, query: ListQuery = {}) => store.traces(DEFAULT_SCOPE, parsedQuery(query));
 
 function linesOf(): string[] {
   const lines: string[] = [];
@@ -68,7 +68,7 @@ describe('a store on disk', () => {
     await store.close();
     const again = await openLocalStore(path);
     expect([await runsIn(again), await traces(again), await again.changes(DEFAULT_SCOPE, '0', 10)]).toEqual(before);
-    expect((await list(again, { text: 'zeb' })).items).toHaveLength(1);
+    expect((await list(again, { filter: 'zeb' })).items).toHaveLength(1);
     await again.apply(DEFAULT_SCOPE, [post()]);
     expect((await again.changes(DEFAULT_SCOPE, '1', 10)).cursor).toBe('2');
   });
@@ -89,7 +89,7 @@ describe('a store on disk', () => {
     const costs = async (store: SqliteStore) => [
       (await list(store, {})).items[0]?.usage?.total_cost,
       (await traces(store, {})).items[0]?.trace.usage?.total_cost,
-      (await store.statistics(DEFAULT_SCOPE, ranged({}))).total.usage?.total_cost,
+      (await store.statistics(DEFAULT_SCOPE, parsedQuery({}))).total.usage?.total_cost,
     ];
     for (const [price, told] of [
       [undefined, undefined],
@@ -123,11 +123,11 @@ describe('a store on disk', () => {
 
   test('reads lists that an index has in order in the fast reader, and other lists in the slow one', async () => {
     const { asked, store } = make(async () => {});
-    await traces(store, { project: 'a', status: 'error', limit: 5 });
-    await traces(store, { project: 'a', text: 'b' });
+    await traces(store, { project: 'a', limit: 5, filter: 'status:error' });
+    await traces(store, { project: 'a', filter: 'b' });
     await list(store, { sort: 'latency' });
     await list(store, { sort: 'latency', traceId: ID });
-    await list(store, { tag: 'a' });
+    await list(store, { filter: 'tag:a' });
     expect(asked).toEqual([
       'reader traces',
       'slow reader traces',
@@ -139,7 +139,7 @@ describe('a store on disk', () => {
 
   test('closes its readers first, and its writer once', async () => {
     const { asked, store } = make(async () => {});
-    await list(store, { text: 'a' });
+    await list(store, { filter: 'a' });
     await Promise.all([store.close(), store.close()]);
     expect(asked.slice(1)).toEqual(['reader close', 'slow reader close', 'writer close']);
   });
@@ -149,14 +149,14 @@ describe('a store on disk', () => {
     const store = await openLocalStore(path);
     await store.apply(DEFAULT_SCOPE, [post('zebra')]);
     renameSync(path, `${path}-moved`);
-    await expect(list(store, { text: 'zebra' })).rejects.toThrow(`There is no store at ${path}`);
+    await expect(list(store, { filter: 'zebra' })).rejects.toThrow(`There is no store at ${path}`);
     renameSync(`${path}-moved`, path);
-    expect((await list(store, { text: 'zebra' })).items).toHaveLength(1);
+    expect((await list(store, { filter: 'zebra' })).items).toHaveLength(1);
     await store.close();
 
     const broken = await openLocalStore(path);
     renameSync(path, `${path}-moved`);
-    const failed = list(broken, { text: 'zebra' }).catch(({ code }) => code);
+    const failed = list(broken, { filter: 'zebra' }).catch(({ code }) => code);
     await broken.close();
     expect(await failed).toBe('RUNSPAN_STORE_FAILED');
     renameSync(`${path}-moved`, path);

@@ -148,8 +148,8 @@ test('the runs that match a filter are exported as JSON lines, and imported into
     .map((line) => JSON.parse(line));
   expect(runs.map(({ id }) => id)).toEqual([ROOT, CHILD]);
   expect(runs[1].feedback).toMatchObject([{ run_id: CHILD, key: 'liked', score: 1 }]);
-  expect(await exported(from, '?run_type=llm')).toBe(`${text.split('\n')[1]}\n`);
-  expect(await exported(from, '?name=none')).toBe('');
+  expect(await exported(from, '?filter=type:llm')).toBe(`${text.split('\n')[1]}\n`);
+  expect(await exported(from, '?filter=name:none')).toBe('');
 
   const headers = { 'content-type': 'application/x-ndjson' };
   const body = `\r\n${text.trimEnd().replaceAll('\n', '\r\n')}`;

@@ -3,7 +3,7 @@ import { visible, visibleJson } from '../../base/text.ts';
 import { defined } from '../../payload/fields.ts';
 import type { ListQuery } from '../../receiver/domain/query.ts';
 import { RUN_STATUSES, type TraceSummary } from '../../receiver/domain/run-view.ts';
-import { condition, filterFields, filterProblem } from '../../receiver/filter/parser.ts';
+import { absoluteText, condition, parseFilter, problemIn } from '../../receiver/filter/parser.ts';
 import { toIsoTime } from '../../receiver/filter/values.ts';
 import { type CommandContext, collect, collectFrom, UsageError, wholeNumber } from '../command-line.ts';
 import type { RunSource } from '../stores.ts';
@@ -49,13 +49,12 @@ export function define(command: Command, { stdout }: CommandContext): void {
   )
     .addHelpText('after', HELP)
     .action(async (filter, options) => {
-      const { project, name, tag, since, limit, json } = options;
-      const conditions = [...filter, ...conditionsOf(options)].join(' ');
-      const problem = filterProblem(conditions);
+      const { project, limit, json } = options;
+      const given = [...filter, ...conditionsOf(options)].join(' ');
+      const terms = parseFilter(given, Date.now());
+      const problem = problemIn(terms);
       if (problem !== undefined) throw new UsageError(`invalid filter: ${visible(problem)}`);
-      const { text: words, startedFrom, ...others } = filterFields(conditions, Date.now());
-      const text = [words, options.text].filter(Boolean).join(' ') || undefined;
-      const query = defined({ project, name, tag, ...others, text, startedFrom: since ?? startedFrom, limit });
+      const query = defined({ project, filter: absoluteText(terms) || undefined, limit });
       await withSource(options, async (source) => {
         stdout.write(await listTraces(source, query, json === true, treeOptionsFor(stdout)));
       });
@@ -68,21 +67,37 @@ function startTime(text: string): string {
   throw new InvalidArgumentError('Expected 15m, 2h, 7d, 2026-01-31 or 2026-01-31T09:00, for example.');
 }
 
-interface RunOptions {
+interface FilterOptions {
+  readonly name?: string | undefined;
   readonly status?: readonly string[] | undefined;
   readonly type?: string | undefined;
   readonly model?: string | undefined;
+  readonly tag?: readonly string[] | undefined;
+  readonly text?: string | undefined;
+  readonly since?: string | undefined;
 }
 
-/** Returns the conditions of the options that may match any run of the trace. */
-function conditionsOf({ status, type, model }: RunOptions): string[] {
-  const conditions = Object.entries(defined({ status, type, model })).map(([key, value]) =>
+/** Converts the options to conditions of the filter language. */
+function conditionsOf({ name, status, type, model, tag = [], text = '', since }: FilterOptions): string[] {
+  const ofRun = Object.entries(defined({ status, type, model })).map(([key, value]) =>
     condition(key, ...[value].flat()),
   );
   // Almost every trace contains a successful run. If no run type or model is given, a filter for `success` applies only
   // to the root.
   const isOfRoot = type === undefined && model === undefined && (status?.includes('success') ?? true);
-  return isOfRoot ? conditions : [`any(${conditions.join(' ')})`];
+  return [
+    ...(name === undefined ? [] : [condition('name', name)]),
+    ...tag.map((one) => condition('tag', one)),
+    ...(isOfRoot ? ofRun : [`any(${ofRun.join(' ')})`]),
+    ...(since === undefined ? [] : [`since:${since}`]),
+    ...wordsOf(text),
+  ];
+}
+
+/** Returns search words in quotes, so that none of them is a condition. Pieces with an odd index were in quotes. */
+function wordsOf(text: string): string[] {
+  const pieces = text.split('"').flatMap((piece, at) => (at % 2 === 1 ? [piece] : piece.split(/\s+/)));
+  return pieces.filter((piece) => piece.trim() !== '').map((piece) => `"${piece.replaceAll('\\', ' ')}"`);
 }
 
 async function listTraces(source: RunSource, query: ListQuery, isJson: boolean, options: TreeOptions): Promise<string> {

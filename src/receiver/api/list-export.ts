@@ -1,6 +1,7 @@
-import type { ExportQuery, Ranged, RunQuery } from '../domain/query.ts';
+import type { ExportQuery, RunQuery } from '../domain/query.ts';
 import type { RunSummary, TraceSummary } from '../domain/run-view.ts';
-import { ALL_TIMES, projectOf, timesOf } from '../filter/match.ts';
+import { projectOf, timesOf } from '../filter/match.ts';
+import { type Parsed, parsedQuery } from '../filter/run-filter.ts';
 import type { Scope, Store } from '../store/store.ts';
 import { exportedLines } from './trace-export.ts';
 
@@ -11,7 +12,7 @@ import { exportedLines } from './trace-export.ts';
 export function exported(
   store: Store,
   scope: Scope,
-  { list = 'runs', format, ...query }: Ranged<ExportQuery>,
+  { list = 'runs', format, ...query }: Parsed<ExportQuery>,
 ): AsyncIterable<string> {
   if (format === 'csv') return csvOf(list, pagesOf(store, scope, list, query));
   return list === 'runs' ? exportedLines(store, scope, query) : linesOfTraces(store, scope, query);
@@ -26,7 +27,7 @@ async function* pagesOf(
   store: Store,
   scope: Scope,
   list: 'runs' | 'traces',
-  { limit = Number.POSITIVE_INFINITY, ...query }: Ranged<RunQuery>,
+  { limit = Number.POSITIVE_INFINITY, ...query }: Parsed<RunQuery>,
 ): AsyncGenerator<readonly Item[]> {
   let cursor: string | undefined;
   for (let left = limit; left > 0; left -= PAGE_ITEMS) {
@@ -38,9 +39,9 @@ async function* pagesOf(
   }
 }
 
-async function* linesOfTraces(store: Store, scope: Scope, query: Ranged<RunQuery>): AsyncGenerator<string> {
+async function* linesOfTraces(store: Store, scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
   for await (const traces of pagesOf(store, scope, 'traces', query)) {
-    for (const { trace_id: traceId } of traces) yield* exportedLines(store, scope, { traceId, range: ALL_TIMES });
+    for (const { trace_id: traceId } of traces) yield* exportedLines(store, scope, parsedQuery({ traceId }));
   }
 }
 

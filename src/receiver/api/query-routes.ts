@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { messageOf } from '../../base/text.ts';
 import type { Page, ThreadTurns } from '../domain/query.ts';
 import { PAYLOAD_FIELDS } from '../domain/run-view.ts';
-import { ALL_TIMES, ranged } from '../filter/match.ts';
+import { ALL_TIMES, equal } from '../filter/run-filter.ts';
 import { changeStream } from '../http/change-stream.ts';
 import { HttpError } from '../http/http-error.ts';
 import { jsonPieces } from '../http/json-pieces.ts';
@@ -34,12 +34,12 @@ export const queryRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/query/traces',
-    handle: ({ store, scope, search }) => pageResponse(store.traces(scope, ranged(readListQuery(search)))),
+    handle: ({ store, scope, search }) => pageResponse(store.traces(scope, readListQuery(search))),
   },
   {
     method: 'GET',
     path: '/query/threads',
-    handle: ({ store, scope, search }) => pageResponse(store.threads(scope, ranged(readThreadQuery(search)))),
+    handle: ({ store, scope, search }) => pageResponse(store.threads(scope, readThreadQuery(search))),
   },
   {
     method: 'GET',
@@ -49,7 +49,7 @@ export const queryRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/query/runs',
-    handle: ({ store, scope, search }) => pageResponse(store.list(scope, ranged(readListQuery(search)))),
+    handle: ({ store, scope, search }) => pageResponse(store.list(scope, readListQuery(search))),
   },
   {
     method: 'GET',
@@ -82,7 +82,7 @@ export const queryRoutes: readonly Route[] = [
     method: 'GET',
     path: '/query/export',
     handle: ({ store, scope, search }) => {
-      const query = ranged(readExportQuery(search));
+      const query = readExportQuery(search);
       const { list = 'runs', format = 'jsonl' } = query;
       const headers = {
         'content-type': format === 'csv' ? 'text/csv; charset=utf-8; header=present' : 'application/jsonl',
@@ -127,7 +127,7 @@ export const queryRoutes: readonly Route[] = [
     path: '/query/statistics',
     handle: async ({ store, scope, search }) => ({
       status: 200,
-      body: await store.statistics(scope, ranged(readStatisticsQuery(search))),
+      body: await store.statistics(scope, readStatisticsQuery(search)),
     }),
   },
   {
@@ -176,10 +176,10 @@ function countStream(streams: Set<Socket>, socket: Socket): void {
 /** Returns the summary of a thread, and a page of its turns. */
 async function turnsOf({ store, scope, search, parameters: { id: thread = '' } }: Call): Promise<ThreadTurns> {
   const query = readTurnQuery(search);
-  const threadQuery = { thread, ...(query.project !== undefined && { project: query.project }) };
+  const filter = { ...query.filter, conditions: [equal('thread', thread)] };
   const [threads, turns] = await Promise.all([
-    store.threads(scope, ranged(threadQuery)),
-    store.traces(scope, ranged({ thread, order: 'ascending', ...query })),
+    store.threads(scope, { filter }),
+    store.traces(scope, { order: 'ascending', ...query, filter }),
   ]);
   const [summary] = threads.items;
   if (summary === undefined) throw unknown('thread', thread);

@@ -1,8 +1,7 @@
 import * as v from 'valibot';
 import { RunspanError } from '../../base/errors.ts';
 import { shown } from '../../base/text.ts';
-import { type Check, type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../../config/checker.ts';
-import { parseIsoTimestamp } from '../../run/time.ts';
+import { type Check, type Checks, checkedOptions, WHOLE_FROM_1, wholeFrom } from '../../config/checker.ts';
 import type {
   ExportQuery,
   ListQuery,
@@ -13,61 +12,21 @@ import type {
   ThreadQuery,
 } from '../domain/query.ts';
 import { GROUP_KEYS, isGroupKey, metadataKeyOf, SORT_KEYS, SUGGESTION_FIELDS } from '../domain/query-keys.ts';
-import { RUN_STATUSES } from '../domain/run-view.ts';
-import { filterProblem } from '../filter/parser.ts';
+import { type Parsed, parsedQuery } from '../filter/run-filter.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import { parseUuid, uuid } from '../http/run-fields.ts';
 import { checkKnownParameters, jsonObject, validated } from '../http/validation.ts';
 
-/** Maximum number of statuses in a query. The same limit applies to tags and to metadata keys. */
-const CONDITIONS_MAX = 20;
-
 const TEXT: Check = ['a string', (value) => typeof value === 'string'];
-const TIME: Check = [
-  'an ISO 8601 time',
-  (value) => typeof value === 'string' && parseIsoTimestamp(value) !== undefined,
-];
-const AMOUNT: Check = ['a number from 0', (value) => typeof value === 'number' && value >= 0];
 
 function oneOf(values: readonly string[]): Check {
   return [values.join(', '), (value) => values.includes(value as string)];
 }
 
-function some([expected, holds]: Check): Check {
-  return [
-    `${expected}, or an array of up to ${CONDITIONS_MAX} such values`,
-    (value) => (Array.isArray(value) ? value.length <= CONDITIONS_MAX && value.every(holds) : holds(value)),
-  ];
-}
-
 const FILTER_CHECKS: Checks<Omit<RunQuery, 'limit'>> = {
   project: TEXT,
   traceId: ['a UUID', (value) => uuidOf(value) !== undefined],
-  name: TEXT,
-  runType: TEXT,
-  model: TEXT,
-  thread: TEXT,
-  status: some(oneOf(RUN_STATUSES)),
-  tag: some(TEXT),
-  metadata: [
-    `an object of up to ${CONDITIONS_MAX} strings or nulls`,
-    (value) =>
-      isObject(value) &&
-      Object.keys(value).length <= CONDITIONS_MAX &&
-      Object.values(value).every((text) => text === null || typeof text === 'string'),
-  ],
-  startedFrom: TIME,
-  startedBefore: TIME,
-  latencyMsMin: AMOUNT,
-  latencyMsMax: AMOUNT,
-  tokensMin: AMOUNT,
-  tokensMax: AMOUNT,
-  text: TEXT,
-  filter: [
-    'a valid filter',
-    (value) => typeof value === 'string' && filterProblem(value) === undefined,
-    (value) => (typeof value === 'string' ? `${shown(value)}: ${filterProblem(value)}` : shown(value)),
-  ],
+  filter: TEXT,
 };
 
 const RUN_CHECKS: Checks<RunQuery> = { ...FILTER_CHECKS, limit: WHOLE_FROM_1 };
@@ -111,33 +70,33 @@ const SUGGESTION_CHECKS: Checks<SuggestionQuery> = {
   project,
 };
 
-/** Validates a query. If a field is invalid, throws a RunspanError that names the field. */
-export function checkedQuery(query: RunQuery): RunQuery {
+/** Validates and parses a query. If a field is invalid, throws a RunspanError that names the field. */
+export function checkedQuery(query: RunQuery): Parsed<RunQuery> {
   return spelled(checkedOptions('the query', query, RUN_CHECKS));
 }
 
 /** Reads a list query from URL parameters. Throws an HTTP 422 error if a parameter is invalid. */
-export function readListQuery(search: URLSearchParams): ListQuery {
-  return spelled(readParameters(search, LIST_CHECKS));
+export function readListQuery(search: URLSearchParams): Parsed<ListQuery> {
+  return readQuery(search, LIST_CHECKS);
 }
 
-export function readThreadQuery(search: URLSearchParams): ThreadQuery {
-  return readParameters(search, THREAD_CHECKS);
+export function readThreadQuery(search: URLSearchParams): Parsed<ThreadQuery> {
+  return readQuery(search, THREAD_CHECKS);
 }
 
 /** Selects one page of the turns of a thread. */
 type TurnQuery = Pick<ListQuery, 'project' | 'order' | 'cursor' | 'limit'>;
 
-export function readTurnQuery(search: URLSearchParams): TurnQuery {
-  return readParameters(search, TURN_CHECKS);
+export function readTurnQuery(search: URLSearchParams): Parsed<TurnQuery> {
+  return readQuery(search, TURN_CHECKS);
 }
 
-export function readExportQuery(search: URLSearchParams): ExportQuery {
-  return spelled(readParameters(search, EXPORT_CHECKS));
+export function readExportQuery(search: URLSearchParams): Parsed<ExportQuery> {
+  return readQuery(search, EXPORT_CHECKS);
 }
 
-export function readStatisticsQuery(search: URLSearchParams): StatisticsQuery {
-  return spelled(readParameters(search, STATISTICS_CHECKS));
+export function readStatisticsQuery(search: URLSearchParams): Parsed<StatisticsQuery> {
+  return readQuery(search, STATISTICS_CHECKS);
 }
 
 export function readSuggestionQuery(search: URLSearchParams): SuggestionQuery {
@@ -153,9 +112,9 @@ const RUNS_MAX = 100;
  * Reads the body of `POST /runs/query`. Only `{ "trace": id, "limit": count }` is supported. The trace id is required,
  * so a client can read only traces whose id it knows.
  */
-export function readRunQuery(body: unknown): RunQuery {
+export function readRunQuery(body: unknown): Parsed<RunQuery> {
   const { trace: traceId, limit } = validated(bodySchema, jsonObject(body), ['body']);
-  return { traceId, limit: Math.min(limit, RUNS_MAX) };
+  return parsedQuery({ traceId, limit: Math.min(limit, RUNS_MAX) });
 }
 
 const [COUNT, isCount] = WHOLE_FROM_1;
@@ -171,31 +130,28 @@ export function checkedTraceId(traceId: unknown): string {
   throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`traceId\` to be a UUID, got ${shown(traceId)}`);
 }
 
-function spelled<Query extends { traceId?: string }>(query: Query): Query {
-  return query.traceId === undefined ? query : { ...query, traceId: checkedTraceId(query.traceId) };
+/** Writes the trace id in lower case with hyphens, and parses the query. */
+function spelled<Query extends RunQuery>(query: Query): Parsed<Query> {
+  return parsedQuery(query.traceId === undefined ? query : { ...query, traceId: checkedTraceId(query.traceId) });
+}
+
+function readQuery<Query extends RunQuery>(search: URLSearchParams, checks: Checks<Query>): Parsed<Query> {
+  const query = readParameters(search, checks);
+  try {
+    return spelled(query);
+  } catch (error) {
+    if (!(error instanceof RunspanError)) throw error;
+    throw new HttpError(422, [{ loc: ['query', 'filter'], msg: error.message, type: 'value' }]);
+  }
 }
 
 function uuidOf(value: unknown): string | undefined {
   return typeof value === 'string' ? parseUuid(value, true) : undefined;
 }
 
-/** URL parameters that may be repeated. */
-const REPEATABLE: readonly string[] = ['status', 'tag', 'metadata'];
-const NUMBERS: readonly string[] = [
-  'latencyMsMin',
-  'latencyMsMax',
-  'tokensMin',
-  'tokensMax',
-  'limit',
-  'groups',
-  'buckets',
-  'series',
-];
+const NUMBERS: readonly string[] = ['limit', 'groups', 'buckets', 'series'];
 
-/**
- * Reads query fields from URL parameters with snake-case names. The `metadata` parameter has the form `key=value`, or
- * `key` to match any value.
- */
+/** Reads query fields from URL parameters with snake-case names. */
 function readParameters<Query extends object>(search: URLSearchParams, checks: Checks<Query>): Query {
   const issues = new ValidationIssues();
   const query: Record<string, unknown> = {};
@@ -203,37 +159,19 @@ function readParameters<Query extends object>(search: URLSearchParams, checks: C
   for (const field of Object.keys(checks)) {
     const parameter = snakeCase(field);
     const loc = ['query', parameter];
-    const given = search.getAll(parameter);
-    if (given.length === 0) continue;
-    if (given.length > 1 && !REPEATABLE.includes(field)) {
-      issues.add(loc, 'repeated', `Expected \`${parameter}\` once, got ${given.length} values`);
+    const [text, ...others] = search.getAll(parameter);
+    if (text === undefined) continue;
+    if (others.length > 0) {
+      issues.add(loc, 'repeated', `Expected \`${parameter}\` once, got ${others.length + 1} values`);
       continue;
     }
-    const value = givenValue(field, given);
-    const [expected, holds, show] = checks[field as keyof Query];
+    const value = NUMBERS.includes(field) ? (text.trim() === '' ? Number.NaN : Number(text)) : text;
+    const [expected, holds] = checks[field as keyof Query];
     if (holds(value)) query[field] = value;
-    else {
-      const got = typeof show === 'function' ? show(value) : shown(given.join(', '));
-      issues.add(loc, 'value', `Expected \`${parameter}\` to be ${expected}, got ${got}`);
-    }
+    else issues.add(loc, 'value', `Expected \`${parameter}\` to be ${expected}, got ${shown(text)}`);
   }
   issues.throwIfAny();
   return query as Query;
-}
-
-function givenValue(field: string, given: readonly string[]): unknown {
-  const [first = ''] = given;
-  if (field === 'metadata') {
-    return Object.fromEntries(
-      given.map((text) => {
-        const at = text.indexOf('=');
-        return at === -1 ? [text, null] : [text.slice(0, at), text.slice(at + 1)];
-      }),
-    );
-  }
-  if (REPEATABLE.includes(field)) return given;
-  if (!NUMBERS.includes(field)) return first;
-  return first.trim() === '' ? Number.NaN : Number(first);
 }
 
 function snakeCase(field: string): string {

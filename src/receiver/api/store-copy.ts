@@ -1,5 +1,5 @@
 import { PAYLOAD_FIELDS, type StoredRun } from '../domain/run-view.ts';
-import { ALL_TIMES } from '../filter/match.ts';
+import { ALL_RUNS } from '../filter/run-filter.ts';
 import type { RunOperation, Scope, Store } from '../store/store.ts';
 import { withoutDerivedPlace } from './trace-import.ts';
 
@@ -49,7 +49,7 @@ export async function copyRuns(
     report(counts.runs);
     [batch, length, complete] = [[], 0, []];
   };
-  for await (const text of from.runs(scope, { range: ALL_TIMES })) {
+  for await (const text of from.runs(scope, { filter: ALL_RUNS })) {
     const { attachments: infos = [], ...run } = JSON.parse(text) as StoredRun;
     if (lastTraceId !== undefined && run.trace_id !== lastTraceId) complete.push(lastTraceId);
     lastTraceId = run.trace_id;

@@ -1,8 +1,8 @@
 import type { Attachment } from '../../run/record.ts';
 import type { Feedback } from '../domain/feedback.ts';
-import type { Ranged, RunQuery } from '../domain/query.ts';
+import type { RunQuery } from '../domain/query.ts';
 import type { StoredRun } from '../domain/run-view.ts';
-import { ALL_TIMES } from '../filter/match.ts';
+import { type Parsed, parsedQuery } from '../filter/run-filter.ts';
 import { jsonPieces } from '../http/json-pieces.ts';
 import type { Scope, Store } from '../store/store.ts';
 
@@ -18,7 +18,7 @@ export async function exportPieces(
   scope: Scope,
   traceId: string,
 ): Promise<AsyncIterable<string> | undefined> {
-  const runs = store.runs(scope, { traceId, range: ALL_TIMES })[Symbol.asyncIterator]();
+  const runs = store.runs(scope, parsedQuery({ traceId }))[Symbol.asyncIterator]();
   const [first, feedback] = await Promise.all([runs.next(), store.feedback(scope, traceId)]);
   if (first.done === true) return undefined;
   const head = { format: FORMAT, version: VERSION, feedback };
@@ -34,7 +34,7 @@ export async function exportTrace(store: Store, scope: Scope, traceId: string): 
 }
 
 /** Yields each run that matches the query as a line of JSON, with its attachments in base64 and its feedback. */
-export async function* exportedLines(store: Store, scope: Scope, query: Ranged<RunQuery>): AsyncGenerator<string> {
+export async function* exportedLines(store: Store, scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
   const runs = store.runs(scope, query)[Symbol.asyncIterator]();
   let [traceId, given]: [string, Feedback[]] = ['', []];
   for await (const text of exportedRuns(store, scope, await runs.next(), runs)) {

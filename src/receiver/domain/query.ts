@@ -1,45 +1,25 @@
-import type { FilterNode, TextField } from '../filter/filter.ts';
+import type { TextField } from '../filter/filter.ts';
 import type { FeedbackFigures } from './feedback.ts';
-import type { RunStatus, ThreadSummary, TraceSummary, Usage } from './run-view.ts';
+import type { ThreadSummary, TraceSummary, Usage } from './run-view.ts';
+
+/**
+ * Limits a call to one tenant, and optionally to one project. The same id in two tenants identifies two different runs.
+ * `ChangeFeed` and `TokenStore` ignore the project.
+ */
+export interface Scope {
+  readonly tenant: string;
+  /** Name or id of a project. Queries return only runs in this project. Writes ignore the project. */
+  readonly project?: string;
+}
 
 /** Selects the runs that match all given fields. */
 export interface RunQuery {
   /** Name or id of the project. */
   project?: string;
   traceId?: string;
-  /** Exact name of the run. */
-  name?: string;
-  runType?: string;
-  model?: string;
-  /** Id of the thread: `thread_id`, `session_id` or `conversation_id` in `extra.metadata`. */
-  thread?: string;
-  /** Matches runs that have any of these statuses. */
-  status?: RunStatus | readonly RunStatus[];
-  /** Matches runs that have all of these tags. */
-  tag?: string | readonly string[];
   /**
-   * Matches runs whose `extra.metadata` contains these keys and values. Values other than strings are compared as JSON
-   * text. `null` matches any value.
-   */
-  metadata?: Readonly<Record<string, string | null>>;
-  /** Earliest start time, inclusive, as an ISO 8601 timestamp. */
-  startedFrom?: string;
-  /** Latest start time, exclusive, as an ISO 8601 timestamp. */
-  startedBefore?: string;
-  /** Minimum latency in milliseconds, inclusive. Pending runs have no latency and do not match. */
-  latencyMsMin?: number;
-  latencyMsMax?: number;
-  /** Minimum total number of tokens, inclusive. In a list of traces, the minimum applies to all tokens in the trace. */
-  tokensMin?: number;
-  tokensMax?: number;
-  /**
-   * Words to search for in the run's name, error, inputs, outputs, tags and metadata values. A search word also matches
-   * longer words that start with it. Case and accents are ignored. Words in double quotes must be adjacent.
-   */
-  text?: string;
-  /**
-   * A filter in the filter language, for example `status:error latency>2s`. The runs must match the filter and all
-   * other fields. In a list of traces, the conditions apply to the root run.
+   * A filter in the filter language, for example `status:error latency>2s since:1h refund`. In a list of traces, the
+   * conditions apply to the root run, and the search words to any run.
    */
   filter?: string;
   /** Maximum number of runs to return. */
@@ -75,16 +55,6 @@ export interface TimeRange {
   readonly fromUs: number;
   readonly beforeUs: number;
 }
-
-/** A query with an explicit time range and with a parsed filter, as created by `ranged`. */
-export type Ranged<Query extends RunQuery | ListQuery | StatisticsQuery> = Omit<
-  Query,
-  'startedFrom' | 'startedBefore' | 'filter'
-> & {
-  readonly range: TimeRange;
-  /** Conditions of `filter`. All of them must match. */
-  readonly conditions?: readonly FilterNode[];
-};
 
 /**
  * The value by which a list is sorted. Runs without the sort value come last in either order. In a list of traces,

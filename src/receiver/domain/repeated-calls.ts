@@ -8,7 +8,7 @@ import {
   SOURCES,
   sameCalls,
 } from '../../run/same-call.ts';
-import type { RunFields } from '../store/store.ts';
+import type { RunFields } from './run-message.ts';
 
 /** The evidence about a call that is in the run's own messages. */
 export type CallEvidence = Pick<CallRecord, 'source' | 'responseId' | 'request'>;

@@ -2,11 +2,11 @@ import { isoTimestamp } from '../../run/time.ts';
 import { type FilteredRun, metadataTextOf, projectOf } from '../filter/match.ts';
 import type { FeedbackFigures } from './feedback.ts';
 import { type Latencies, latenciesOf, percentilesOf } from './latencies.ts';
-import type { Figures, GroupFigures, GroupKey, Ranged, RunFigures, Statistics, StatisticsQuery } from './query.ts';
+import type { Figures, GroupFigures, GroupKey, RunFigures, Statistics } from './query.ts';
 import { metadataKeyOf } from './query-keys.ts';
 import type { RunStatus, Usage } from './run-view.ts';
 import { MODEL_TYPES, USAGE_KEYS } from './summary.ts';
-import { type StartRange, type TimeBuckets, timeBucketsOf } from './time-buckets.ts';
+import { type StartRange, type StatisticsPlan, type TimeBuckets, timeBucketsOf } from './time-buckets.ts';
 
 /** Default of `StatisticsQuery.groups`. */
 export const GROUPS = 50;
@@ -74,7 +74,7 @@ export function countedOf(
 /** Calculates statistics from the runs that match a query. The runs may be in any order. */
 export function statisticsOf(
   runs: readonly (FilteredRun & { readonly usage: Usage | undefined })[],
-  query: Ranged<StatisticsQuery>,
+  query: StatisticsPlan,
 ): Statistics {
   let [firstUs, lastUs] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for (const { startUs } of runs) {
@@ -144,7 +144,7 @@ export class StatisticsTally {
   readonly #groups = new Map<string, GroupTally>();
   readonly #buckets: FiguresTally[];
 
-  constructor(query: Ranged<StatisticsQuery>, range: StartRange | undefined) {
+  constructor(query: StatisticsPlan, range: StartRange | undefined) {
     this.#groupsMax = query.groups ?? GROUPS;
     this.#series = query.series ?? 0;
     this.#time = timeBucketsOf(query, range);

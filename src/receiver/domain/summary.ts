@@ -1,9 +1,9 @@
 import { cut } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
-import type { RunFields } from '../store/store.ts';
 import { previewOf } from './preview.ts';
 import { requestOf } from './repeated-calls.ts';
+import type { RunFields } from './run-message.ts';
 import type { PayloadField, RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
 
 /** Metadata about a run's payloads, for lists and statistics. */

@@ -1,4 +1,4 @@
-import type { Ranged, StatisticsQuery } from './query.ts';
+import type { StatisticsQuery, TimeRange } from './query.ts';
 
 const BUCKETS = 60;
 
@@ -51,14 +51,20 @@ function indexOf(startUs: number, stepUs: number): number {
   return Math.floor(startUs / stepUs);
 }
 
+/** How to calculate statistics: a query whose filter is parsed. */
+export type StatisticsPlan = Pick<StatisticsQuery, 'groupBy' | 'groups' | 'buckets' | 'series'> & {
+  readonly filter: { readonly range: TimeRange };
+};
+
 /**
  * Returns the time buckets for a query. If the query has no start or end time, the start of the first or last run is
  * used.
  */
 export function timeBucketsOf(
-  { buckets = BUCKETS, range: { fromUs, beforeUs } }: Ranged<StatisticsQuery>,
+  { buckets = BUCKETS, filter }: StatisticsPlan,
   range: StartRange | undefined,
 ): TimeBuckets | undefined {
+  const { fromUs, beforeUs } = filter.range;
   const from = Number.isFinite(fromUs) ? fromUs : range?.firstUs;
   const to = Number.isFinite(beforeUs) ? beforeUs : range?.lastUs;
   return from === undefined || to === undefined ? undefined : new TimeBuckets(from, Math.max(from, to), buckets);

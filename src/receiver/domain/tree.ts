@@ -1,6 +1,6 @@
 import { isObject } from '../../config/checker.ts';
 import { dottedOrder, parseIsoTimestamp } from '../../run/time.ts';
-import type { RunFields } from '../store/store.ts';
+import type { RunFields } from './run-message.ts';
 
 /**
  * Maximum number of levels in a derived `dotted_order`. A more deeply nested run becomes a sibling of its ancestor at

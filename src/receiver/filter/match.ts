@@ -1,23 +1,10 @@
-import { RunspanError } from '../../base/errors.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import type { Feedback } from '../domain/feedback.ts';
-import type { ListQuery, Ranged, RunQuery, SortKey, StatisticsQuery, TimeRange } from '../domain/query.ts';
+import type { SortKey } from '../domain/query.ts';
+import type { RunFields } from '../domain/run-message.ts';
 import type { RunSummary, Usage } from '../domain/run-view.ts';
-import { parseSearch, type Search } from '../domain/search-words.ts';
-import type { RunFields, Scope } from '../store/store.ts';
-import type { AmountField, Bound, Comparison, FilterNode, TextField, TextPattern } from './filter.ts';
-import { type FilterTerm, parseFilter } from './parser.ts';
-
-/** A parsed query. A run must match all parts of the filter. */
-export interface RunFilter {
-  /**
-   * Projects from the scope and from the query. A run's project must equal each of these projects, by name or by id.
-   */
-  readonly projects: readonly string[];
-  readonly range: TimeRange;
-  readonly conditions: readonly FilterNode[];
-  readonly search: Search | undefined;
-}
+import type { Bound, Comparison, FilterNode, TextPattern } from './filter.ts';
+import type { RunFilter } from './run-filter.ts';
 
 /** Properties of a run that filters compare. */
 export interface FilteredRun {
@@ -37,66 +24,6 @@ export function timesOf(run: Pick<RunSummary, 'start_time' | 'end_time'>): Pick<
   const startUs = parseIsoTimestamp(start_time) ?? 0;
   const endUs = end_time === undefined ? undefined : parseIsoTimestamp(end_time);
   return { startUs, latencyUs: endUs === undefined ? undefined : Math.max(0, endUs - startUs) };
-}
-
-/** The time range that contains all runs. */
-export const ALL_TIMES: TimeRange = { fromUs: Number.NEGATIVE_INFINITY, beforeUs: Number.POSITIVE_INFINITY };
-
-/**
- * Parses the filter of a query, and replaces its start times with an explicit time range. Throws
- * `RUNSPAN_INVALID_OPTION` if the filter is invalid.
- */
-export function ranged<Query extends RunQuery | ListQuery | StatisticsQuery>(query: Query): Ranged<Query> {
-  const { startedFrom = '', startedBefore = '', filter = '', ...others } = query;
-  const terms = parseFilter(filter, Date.now());
-  const problem = terms.find((term) => term.problem !== undefined)?.problem;
-  if (problem !== undefined) {
-    throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`filter\` to be a valid filter: ${problem}`);
-  }
-  const valuesOf = (field: FilterTerm['field']) =>
-    terms.filter((term) => term.field === field).map(({ value }) => value);
-  const times = (given: readonly string[]) => given.map(parseIsoTimestamp).filter((us) => us !== undefined);
-  const range = {
-    fromUs: Math.max(ALL_TIMES.fromUs, ...times([startedFrom, ...valuesOf('startedFrom')])),
-    beforeUs: Math.min(ALL_TIMES.beforeUs, ...times([startedBefore, ...valuesOf('startedBefore')])),
-  };
-  const conditions = terms.flatMap(({ node }) => node ?? []);
-  const text = [query.text ?? '', ...valuesOf('text')].join(' ').trim();
-  return { ...others, range, ...(conditions.length > 0 && { conditions }), ...(text !== '' && { text }) };
-}
-
-/** Creates a filter from the scope and the query. */
-export function filterOf({ project: own }: Scope, query: Ranged<Omit<RunQuery, 'limit'>>): RunFilter {
-  const { project, name, runType, model, status, tag, metadata = {}, latencyMsMin, latencyMsMax, text = '' } = query;
-  const conditions = [
-    ...equal('name', name),
-    ...equal('type', runType),
-    ...equal('model', model),
-    ...equal('trace', query.traceId),
-    ...equal('thread', query.thread),
-    ...equal('status', status),
-    ...(tag === undefined ? [] : listOf(tag)).flatMap((one) => equal('tag', one)),
-    ...Object.entries(metadata).map(([key, value]) =>
-      value === null ? { field: 'meta' as const, key } : { field: 'meta' as const, key, values: [equalTo(value)] },
-    ),
-    ...within('latency', latencyMsMin, latencyMsMax, 1_000),
-    ...within('tokens', query.tokensMin, query.tokensMax, 1),
-    ...(query.conditions ?? []),
-  ];
-  const projects = conditions.flatMap((node) => singleValueOf(node, 'project') ?? []);
-  return {
-    projects: [own, project, ...projects].filter((one) => one !== undefined),
-    range: query.range,
-    conditions: conditions.filter((node) => singleValueOf(node, 'project') === undefined),
-    search: parseSearch(text),
-  };
-}
-
-/** Returns the value if the condition compares the field with exactly one value. */
-export function singleValueOf(node: FilterNode, field: TextField): string | undefined {
-  if (!('field' in node) || node.field !== field || node.values?.length !== 1) return undefined;
-  const [{ kind, text } = equalTo('')] = node.values;
-  return kind === 'equal' ? text : undefined;
 }
 
 /**
@@ -248,24 +175,4 @@ export function metadataText(value: unknown): string {
 
 export function metadataTextOf(metadata: FilteredRun['metadata'], key: string): string | undefined {
   return metadata !== undefined && Object.hasOwn(metadata, key) ? metadataText(metadata[key]) : undefined;
-}
-
-function equal(field: TextField, value: string | readonly string[] | undefined): Comparison[] {
-  return value === undefined ? [] : [{ field, values: listOf(value).map(equalTo) }];
-}
-
-function equalTo(text: string): TextPattern {
-  return { kind: 'equal', text };
-}
-
-function within(field: AmountField, min: number | undefined, max: number | undefined, unit: number): Comparison[] {
-  const bounds = [
-    ...(min === undefined ? [] : [{ operator: '>=' as const, amount: min * unit }]),
-    ...(max === undefined ? [] : [{ operator: '<=' as const, amount: max * unit }]),
-  ];
-  return bounds.length === 0 ? [] : [{ field, bounds }];
-}
-
-function listOf<Item>(value: Item | readonly Item[]): readonly Item[] {
-  return Array.isArray(value) ? value : [value as Item];
 }

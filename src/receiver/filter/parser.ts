@@ -10,17 +10,16 @@ const DEPTH_MAX = 10;
 
 export const STATUSES: readonly string[] = ['error', 'pending', 'success', 'cancelled', 'interrupted', 'incomplete'];
 
-/** A condition at the top level of a filter. */
+/** A condition, search words or a time at the top level of a filter. */
 export interface FilterTerm {
-  /** Text of the condition, with a closing quote if the quote is missing. */
+  /** Text of the term, with a closing quote if the quote is missing. */
   readonly text: string;
-  /** The field of `RunQuery` with the same effect. */
-  readonly field: 'filter' | 'text' | 'startedFrom' | 'startedBefore';
-  /** Value of the field: the text of a condition, search words, or an ISO 8601 timestamp. */
+  readonly kind: 'condition' | 'words' | 'since' | 'before';
+  /** The search words, or the time as an ISO 8601 timestamp. Empty for a condition. */
   readonly value: string;
-  /** The parsed condition. Present if `field` is `filter` and the condition is valid. */
+  /** The parsed condition. Present if `kind` is `condition` and the condition is valid. */
   readonly node?: FilterNode;
-  /** Why the condition is invalid. */
+  /** Why the term is invalid. */
   readonly problem?: string;
 }
 
@@ -30,31 +29,22 @@ export interface FilterTerm {
  */
 export function parseFilter(text: string, nowMs: number): FilterTerm[] {
   if (text.length <= LENGTH_MAX) return new FilterParser(text, nowMs).terms();
-  return [{ text, field: 'filter', value: text, problem: `a filter has at most ${LENGTH_MAX} characters` }];
+  return [{ text, kind: 'condition', value: '', problem: `a filter has at most ${LENGTH_MAX} characters` }];
 }
 
-/** Returns why a filter text is invalid, or undefined if the text is valid. */
-export function filterProblem(text: string): string | undefined {
-  return parseFilter(text, 0).find(({ problem }) => problem !== undefined)?.problem;
+/** Returns why a filter is invalid, or undefined if it is valid. */
+export function problemIn(terms: readonly FilterTerm[]): string | undefined {
+  return terms.find(({ problem }) => problem !== undefined)?.problem;
 }
-
-/** The fields of a query that have the same effect as a filter text. */
-export type FilterFields = { [Field in FilterTerm['field']]?: string };
 
 /**
- * Converts a filter text to fields of a query. Relative and local times become absolute times. Invalid conditions are
- * ignored.
+ * Returns the text of a filter without its invalid terms, and with absolute times instead of relative and local times,
+ * so that the filter selects the same runs later and elsewhere.
  */
-export function filterFields(text: string, nowMs: number): FilterFields {
-  const fields: FilterFields = {};
-  for (const { field, value, problem } of parseFilter(text, nowMs)) {
-    const before = fields[field];
-    if (problem !== undefined) continue;
-    if (before === undefined) fields[field] = value;
-    else if (field === 'filter' || field === 'text') fields[field] = `${before} ${value}`;
-    else if (field === 'startedFrom' ? value > before : value < before) fields[field] = value;
-  }
-  return fields;
+export function absoluteText(terms: readonly FilterTerm[]): string {
+  const isTime = ({ kind }: FilterTerm) => kind === 'since' || kind === 'before';
+  const valid = terms.filter(({ problem }) => problem === undefined);
+  return valid.map((term) => (isTime(term) ? `${term.kind}:${term.value}` : term.text)).join(' ');
 }
 
 /** Returns a condition that matches any of the values. */
@@ -68,9 +58,7 @@ export function quoted(text: string): string {
 }
 
 /** Search words or a time, which are valid only at the top level. */
-type TopLevel = Pick<FilterTerm, 'value'> & { readonly field: Exclude<FilterTerm['field'], 'filter'> };
-
-const TIMES: Readonly<Record<string, TopLevel['field']>> = { since: 'startedFrom', before: 'startedBefore' };
+type TopLevel = Pick<FilterTerm, 'value'> & { readonly kind: Exclude<FilterTerm['kind'], 'condition'> };
 
 const SPACES = /(?:\s|AND(?=[\s()]|$))+/y;
 const OR = /\s+OR(?=[\s()]|$)/y;
@@ -123,8 +111,8 @@ class FilterParser {
     this.#isQuoteOpen = false;
     const item = this.#alternatives();
     const text = this.#text.slice(start, this.#at) + (this.#isQuoteOpen ? '"' : '');
-    if (this.#problem !== undefined) return { text, field: 'filter', value: text, problem: this.#problem };
-    return isTopLevel(item) ? { text, ...item } : { text, field: 'filter', value: text, node: item };
+    if (this.#problem !== undefined) return { text, kind: 'condition', value: '', problem: this.#problem };
+    return isTopLevel(item) ? { text, ...item } : { text, kind: 'condition', value: '', node: item };
   }
 
   #alternatives(): FilterNode | TopLevel {
@@ -190,7 +178,7 @@ class FilterParser {
 
   #nested(item: FilterNode | TopLevel): FilterNode {
     if (!isTopLevel(item)) return item;
-    const what = item.field === 'text' ? 'search words' : 'since: and before:';
+    const what = item.kind === 'words' ? 'search words' : 'since: and before:';
     return this.#fail(`${what} cannot be used with OR, NOT, any() or parentheses`);
   }
 
@@ -203,7 +191,7 @@ class FilterParser {
       this.#isQuoteOpen = false;
     }
     if (this.#quoted() === undefined) this.#bare();
-    return { field: 'text', value: this.#text.slice(start, this.#at) + (this.#isQuoteOpen ? '"' : '') };
+    return { kind: 'words', value: this.#text.slice(start, this.#at) + (this.#isQuoteOpen ? '"' : '') };
   }
 
   /** Parses a condition on metadata or feedback. Returns undefined if there is none. */
@@ -231,10 +219,10 @@ class FilterParser {
       return this.#counted({ field, bounds: this.#bounds(label, operator, ...AMOUNTS[field]) });
     }
     if (operator !== ':') return undefined;
-    if (Object.hasOwn(TIMES, key)) {
+    if (key === 'since' || key === 'before') {
       const value = toIsoTime(this.#quoted() ?? this.#bare(), this.#nowMs);
       if (value === undefined) return this.#fail(`${label} expects ${TIME}`);
-      return { field: TIMES[key] as TopLevel['field'], value };
+      return { kind: key, value };
     }
     if (key === 'is')
       return this.#bare() === 'root' ? this.#counted({ field: 'root' }) : this.#fail('is: expects root');

@@ -2,7 +2,6 @@ import { shown } from '../../base/text.ts';
 import { version } from '../../base/version.ts';
 import { addFeedbackBatch } from '../api/add-feedback.ts';
 import { readRunQuery } from '../api/run-query.ts';
-import { ranged } from '../filter/match.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import { jsonPieces } from '../http/json-pieces.ts';
 import { checkProject, inProject } from '../http/project-scope.ts';
@@ -99,7 +98,7 @@ async function postBatch(call: Call): Promise<RouteResponse> {
 }
 
 async function queryRuns(call: Call): Promise<RouteResponse> {
-  const query = ranged(readRunQuery(await readJson(call)));
+  const query = readRunQuery(await readJson(call));
   return { status: 200, content: () => jsonPieces({}, 'runs', call.store.runs(call.scope, query)) };
 }
 

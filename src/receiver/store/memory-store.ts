@@ -15,7 +15,6 @@ import { checkedPrices, type Prices } from '../domain/prices.ts';
 import type {
   ListQuery,
   Page,
-  Ranged,
   RunQuery,
   Statistics,
   StatisticsQuery,
@@ -38,7 +37,8 @@ import { statisticsOf } from '../domain/statistics.ts';
 import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from '../domain/suggestions.ts';
 import { outlineOf } from '../domain/summary.ts';
 import { inOrder } from '../domain/tree.ts';
-import { ALL_TIMES, filterOf, isAmong, isInside, projectOf, type RunFilter, sortValueOf } from '../filter/match.ts';
+import { isAmong, isInside, projectOf, sortValueOf } from '../filter/match.ts';
+import { ALL_RUNS, inProject, type Parsed, type RunFilter, valueIn, within } from '../filter/run-filter.ts';
 import {
   type Changes,
   type Removal,
@@ -151,7 +151,7 @@ export class MemoryStore implements Store {
     this.#report(scope, touched);
   }
 
-  async *runs(scope: Scope, query: Ranged<RunQuery>): AsyncGenerator<string> {
+  async *runs(scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
     const found = new Set(await this.#found(scope, query));
     const traces = [...new Set([...found].map(({ trace }) => trace))].map((trace) => inOrder(trace.runs));
     traces.sort(([a], [b]) => ((a?.order ?? '') < (b?.order ?? '') ? -1 : 1));
@@ -173,7 +173,7 @@ export class MemoryStore implements Store {
   }
 
   async projects(scope: Scope, range: TimeRange): Promise<ProjectSummary[]> {
-    const filter = filterOf(scope, { range });
+    const filter = within(scope, { ...ALL_RUNS, range });
     const roots = this.#traces(scope).flatMap(({ root }) =>
       root !== undefined && isAmong(filter, root, undefined) ? [root.summary] : [],
     );
@@ -183,8 +183,8 @@ export class MemoryStore implements Store {
     });
   }
 
-  async traces(scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>> {
-    const filter = filterOf(scope, query);
+  async traces(scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {
+    const filter = within(scope, query.filter);
     const found: (TracedRun & { readonly totals: TraceSummary['trace'] })[] = [];
     for (const trace of this.#traces(scope)) {
       const totals = trace.totals();
@@ -197,12 +197,9 @@ export class MemoryStore implements Store {
     return structuredClone({ ...page, items });
   }
 
-  async threads(scope: Scope, query: Ranged<ThreadQuery>): Promise<Page<ThreadSummary>> {
-    const filter = filterOf(scope, query);
-    const inside = filterOf(scope, {
-      range: ALL_TIMES,
-      ...(query.project !== undefined && { project: query.project }),
-    });
+  async threads(scope: Scope, query: Parsed<ThreadQuery>): Promise<Page<ThreadSummary>> {
+    const filter = within(scope, query.filter);
+    const inside = within(scope, { ...ALL_RUNS, projects: query.filter.projects });
     const roots = this.#traces(scope).flatMap(({ root }) => (root && isAmong(inside, root, undefined) ? [root] : []));
     const latest = new Map<string, TracedRun>();
     for (const root of roots.toSorted(compareStarts)) {
@@ -220,7 +217,7 @@ export class MemoryStore implements Store {
     return structuredClone({ ...page, items });
   }
 
-  async list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>> {
+  async list(scope: Scope, query: Parsed<ListQuery>): Promise<Page<RunSummary>> {
     const { sort = 'start_time' } = query;
     const found = await this.#found(scope, query);
     const page = pageOf(found, (run) => ({ value: sortValueOf(sort, run, run.summary.usage), n: run.run.n }), query);
@@ -252,14 +249,14 @@ export class MemoryStore implements Store {
     return this.#find(scope, runId)?.run.payload(field);
   }
 
-  async statistics(scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics> {
+  async statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics> {
     const found = await this.#found(scope, query);
     const runs = found.map((run) => ({ ...run, usage: run.trace.countedUsage(run) }));
     return statisticsOf(runs, query);
   }
 
   async suggestions(scope: Scope, { field, text = '', project }: SuggestionQuery): Promise<Suggestion[]> {
-    const runs = await this.#found(scope, { range: ALL_TIMES, ...(project !== undefined && { project }) });
+    const runs = await this.#found(scope, { filter: inProject(project) });
     const latest = runs.toSorted((a, b) => compareStarts(b, a)).slice(0, SUGGESTED_RUNS_MAX);
     return suggestionsOf(
       latest.map((run) => suggestedValues(field, run)),
@@ -367,10 +364,10 @@ export class MemoryStore implements Store {
   }
 
   /** Returns the visible runs that match a query. */
-  async #found(scope: Scope, query: Ranged<RunQuery>): Promise<TracedRun[]> {
-    const filter = filterOf(scope, query);
+  async #found(scope: Scope, query: Parsed<RunQuery>): Promise<TracedRun[]> {
+    const filter = within(scope, query.filter);
     const found: TracedRun[] = [];
-    for (const run of this.#traces(scope, query.traceId).flatMap(({ runs }) => runs)) {
+    for (const run of this.#traces(scope, valueIn(filter, 'trace')).flatMap(({ runs }) => runs)) {
       if (!isAmong(filter, run, run.summary.usage)) continue;
       if (await this.#hasWords([run], filter)) found.push(run);
     }

@@ -1,10 +1,10 @@
-import type { Attachment, RunRecord } from '../../run/record.ts';
+import type { Attachment } from '../../run/record.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import type {
   ListQuery,
   Page,
-  Ranged,
   RunQuery,
+  Scope,
   Statistics,
   StatisticsQuery,
   Suggestion,
@@ -12,6 +12,7 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../domain/query.ts';
+import type { RunOperation } from '../domain/run-message.ts';
 import type {
   PayloadField,
   ProjectSummary,
@@ -20,38 +21,13 @@ import type {
   ThreadSummary,
   TraceSummary,
 } from '../domain/run-view.ts';
+import type { Parsed } from '../filter/run-filter.ts';
 
-/**
- * Limits a call to one tenant, and optionally to one project. The same id in two tenants identifies two different runs.
- * `ChangeFeed` and `TokenStore` ignore the project.
- */
-export interface Scope {
-  readonly tenant: string;
-  /** Name or id of a project. Queries return only runs in this project. Writes ignore the project. */
-  readonly project?: string;
-}
+export type { Scope } from '../domain/query.ts';
+export type { RunFields, RunOperation } from '../domain/run-message.ts';
 
 /** Scope for a receiver without tenants. */
 export const DEFAULT_SCOPE: Scope = { tenant: 'default' };
-
-/**
- * Validated fields of a run. Ids are in lower case with hyphens. Times are ISO 8601 timestamps in UTC with
- * microseconds.
- */
-export type RunFields = Partial<Omit<RunRecord, 'id'>>;
-
-/**
- * A message that creates or updates a run. If `fields` contains a `dotted_order`, `fields` also contains the matching
- * `trace_id` and `parent_run_id`.
- */
-export interface RunOperation {
-  readonly kind: 'post' | 'patch';
-  readonly id: string;
-  readonly fields: RunFields;
-  /** JSON text of the payloads in `fields`, so that the store does not have to serialize them. */
-  readonly texts?: Readonly<Partial<Record<PayloadField, string>>>;
-  readonly attachments: readonly Attachment[];
-}
 
 /** A change to one or more traces, including their deletion. */
 export interface StoreChange {
@@ -136,22 +112,22 @@ export interface QueryStore {
    * Yields each matching run with its payloads, as the JSON text of a `StoredRun`. Runs are grouped by trace, parents
    * before children.
    */
-  runs(scope: Scope, query: Ranged<RunQuery>): AsyncIterable<string>;
+  runs(scope: Scope, query: Parsed<RunQuery>): AsyncIterable<string>;
   attachment(scope: Scope, runId: string, name: string): Promise<Attachment | undefined>;
   /** Returns the projects that have traces within the range, sorted by name. */
   projects(scope: Scope, range: TimeRange): Promise<ProjectSummary[]>;
   /**
-   * Returns the traces whose root run matches the query. Only the search `text` may match any run in the trace. Each
+   * Returns the traces whose root run matches the query. Only the search words may occur in any run of the trace. Each
    * store defines its own cursor format. Rejects with `RUNSPAN_INVALID_OPTION` if the cursor is invalid.
    */
-  traces(scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>>;
+  traces(scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>>;
   /**
    * Returns the threads in which at least one root run matches the query, in descending order of the latest matching
    * root run. The figures of a thread cover all its turns in the query's project, including turns that do not match.
    */
-  threads(scope: Scope, query: Ranged<ThreadQuery>): Promise<Page<ThreadSummary>>;
+  threads(scope: Scope, query: Parsed<ThreadQuery>): Promise<Page<ThreadSummary>>;
   /** Returns the runs that match the query, including nested runs. */
-  list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>>;
+  list(scope: Scope, query: Parsed<ListQuery>): Promise<Page<RunSummary>>;
   /**
    * Returns all runs in a trace without their payloads, parents before children. Each run is the JSON text of a
    * `RunOutline`. Returns an empty list if the trace is unknown.
@@ -160,7 +136,7 @@ export interface QueryStore {
   details(scope: Scope, runId: string): Promise<RunDetails | undefined>;
   /** Returns a payload of a run as JSON text, or undefined if the run has no such payload. */
   payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined>;
-  statistics(scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics>;
+  statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics>;
   /**
    * Returns up to 20 values of a field with the number of runs that have the value, most frequent first. Counts only
    * the latest 2,000 runs.

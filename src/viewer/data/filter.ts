@@ -1,4 +1,4 @@
-import { type FilterTerm, filterFields, parseFilter, quoted, STATUSES } from '../../receiver/filter/parser.ts';
+import { absoluteText, type FilterTerm, parseFilter, quoted, STATUSES } from '../../receiver/filter/parser.ts';
 import type { Address } from './address.ts';
 
 export { condition, quoted } from '../../receiver/filter/parser.ts';
@@ -63,19 +63,15 @@ export function withoutTerms(filter: string, isRemoved: (term: FilterTerm) => bo
 
 /** Converts the filter and the project to query parameters. Relative times are relative to `nowMs`. */
 export function queryOf({ filter, project }: Pick<Address, 'filter' | 'project'>, nowMs: number): URLSearchParams {
-  const { startedFrom: started_from, startedBefore: started_before, ...fields } = filterFields(filter, nowMs);
-  const query = new URLSearchParams({
-    ...fields,
-    ...(started_from && { started_from }),
-    ...(started_before && { started_before }),
-  });
+  const absolute = absoluteText(parseFilter(filter, nowMs));
+  const query = new URLSearchParams(absolute === '' ? {} : { filter: absolute });
   if (project !== undefined) query.set('project', project);
   return query;
 }
 
 /** Returns what a condition is about. In a filter, a condition replaces an earlier condition with the same slot. */
-function slotOf({ text, field, node }: FilterTerm): string {
-  if (field.startsWith('started')) return field;
+function slotOf({ text, kind, node }: FilterTerm): string {
+  if (kind === 'since' || kind === 'before') return kind;
   if (node === undefined || !('field' in node) || node.field === 'tag') return text;
   const direction = node.bounds?.map(({ operator }) => operator.charAt(0)).join('') ?? '';
   return `${node.field}.${node.key} ${direction}`;

@@ -1,4 +1,4 @@
-import { ranged } from '#src/receiver/filter/match.ts';
+import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { RunFields, RunOperation, Store } from '#src/receiver/store/store.ts';
 import {
   countedTokens,
@@ -119,18 +119,18 @@ const CALLS: [string, RunOperation[][], Expected][] = [
 ];
 
 async function check(store: Store, { tokens, calls, errors = 0, same }: Expected, trace = 1): Promise<void> {
-  const { items: runs } = await store.list(SCOPE, ranged({ limit: 100, traceId: id(trace) }));
+  const { items: runs } = await store.list(SCOPE, parsedQuery({ limit: 100, traceId: id(trace) }));
   for (const shown of [runs, await outlined(store, trace)]) {
     const inner = shown.flatMap(({ id, same_call_as: outer }) => (outer ? [[numberOf(id), numberOf(outer)]] : []));
     equal(Object.fromEntries(inner), same);
   }
   equal(await countedTokens(store, trace), tokens);
-  const { items } = await store.traces(SCOPE, ranged({ limit: 100 }));
+  const { items } = await store.traces(SCOPE, parsedQuery({ limit: 100 }));
   const totals = items.find(({ trace_id }) => trace_id === id(trace))?.trace;
   matches(totals, { runs: runs.length, errors });
   equal(totals?.usage?.total_tokens, tokens);
   // A scan of runs, and the totals of whole periods.
-  const hour = { startedFrom: '2026-11-20T07:00:00Z', startedBefore: '2026-11-20T08:00:00Z', buckets: 1 };
+  const hour = { filter: 'since:2026-11-20T07:00:00Z before:2026-11-20T08:00:00Z', buckets: 1 };
   for (const groupBy of ['user', 'meta.user_id'] as const) {
     const { total, groups } = await statisticsOf(store, { ...hour, groupBy, project: 'shop' });
     matches(total, {

@@ -1,4 +1,4 @@
-import { ranged } from '#src/receiver/filter/match.ts';
+import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { equal, feedback, id, post, SCOPE, type StoreCase, second, simple } from './support.ts';
 
 export const feedbackCases: readonly StoreCase[] = [
@@ -50,7 +50,7 @@ export const feedbackCases: readonly StoreCase[] = [
       await store.apply(SCOPE, [simple(1)]);
       await store.addFeedback(SCOPE, feedback(1));
       const liked = { key: 'liked', count: 2, average_score: 0.5 };
-      const { items } = await store.traces(SCOPE, ranged({}));
+      const { items } = await store.traces(SCOPE, parsedQuery({}));
       equal(
         items.map(({ trace }) => trace.feedback),
         [[{ key: 'comment', count: 1 }, liked]],

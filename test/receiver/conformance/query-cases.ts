@@ -1,6 +1,6 @@
 import { rejects } from 'node:assert/strict';
 import type { RunQuery, SuggestionQuery } from '#src/receiver/domain/query.ts';
-import { ALL_TIMES, ranged } from '#src/receiver/filter/match.ts';
+import { ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { RunOperation, Store } from '#src/receiver/store/store.ts';
 import {
   equal,
@@ -46,45 +46,45 @@ const filters: StoreCase[] = [
       ['nothing', {}, [1, 2, 3, 4, 5, 6, 7]],
       ['project', { project: 'other' }, [3]],
       ['trace', { traceId: id(1) }, [1, 2]],
-      ['name', { name: 'model' }, [2]],
-      ['type', { runType: 'llm' }, [2]],
-      ['model', { model: 'gpt-x' }, [2]],
-      ['status pending', { status: 'pending' }, [4]],
-      ['status success', { status: 'success' }, [1, 2]],
-      ['status error', { status: 'error' }, [3]],
-      ['status cancelled', { status: 'cancelled' }, [5]],
-      ['status interrupted', { status: 'interrupted' }, [6]],
-      ['status incomplete', { status: 'incomplete' }, [7]],
-      ['one of several statuses', { status: ['error', 'pending'] }, [3, 4]],
-      ['tag', { tag: 'prod' }, [1, 3]],
-      ['each of several tags', { tag: ['prod', 'eu'] }, [1]],
-      ['metadata key', { metadata: { user_id: null } }, [2]],
-      ['metadata value', { metadata: { user_id: 'ada' } }, [2]],
-      ['each of several metadata values', { metadata: { user_id: 'ada', shard: '8' } }, []],
-      ['start, included', { startedFrom: second(6) }, [6, 7]],
-      ['start before, excluded', { startedBefore: second(2) }, [1]],
-      ['minimum latency, included', { latencyMsMin: 100 }, [1, 3]],
-      ['maximum latency, included', { latencyMsMax: 50 }, [2, 5, 6, 7]],
-      ['minimum tokens, included', { tokensMin: 10 }, [2]],
-      ['maximum tokens, if they have tokens', { tokensMax: 10 }, [2]],
-      ['several conditions', { project: 'shop', status: 'success', runType: 'chain' }, [1]],
+      ['name', { filter: 'name:model' }, [2]],
+      ['type', { filter: 'type:llm' }, [2]],
+      ['model', { filter: 'model:gpt-x' }, [2]],
+      ['status pending', { filter: 'status:pending' }, [4]],
+      ['status success', { filter: 'status:success' }, [1, 2]],
+      ['status error', { filter: 'status:error' }, [3]],
+      ['status cancelled', { filter: 'status:cancelled' }, [5]],
+      ['status interrupted', { filter: 'status:interrupted' }, [6]],
+      ['status incomplete', { filter: 'status:incomplete' }, [7]],
+      ['one of several statuses', { filter: 'status:error,pending' }, [3, 4]],
+      ['tag', { filter: 'tag:prod' }, [1, 3]],
+      ['each of several tags', { filter: 'tag:prod tag:eu' }, [1]],
+      ['metadata key', { filter: 'meta.user_id' }, [2]],
+      ['metadata value', { filter: 'meta.user_id=ada' }, [2]],
+      ['each of several metadata values', { filter: 'meta.user_id=ada meta.shard=8' }, []],
+      ['start, included', { filter: `since:${second(6)}` }, [6, 7]],
+      ['start before, excluded', { filter: `before:${second(2)}` }, [1]],
+      ['minimum latency, included', { filter: 'latency>=100ms' }, [1, 3]],
+      ['maximum latency, included', { filter: 'latency<=50ms' }, [2, 5, 6, 7]],
+      ['minimum tokens, included', { filter: 'tokens>=10' }, [2]],
+      ['maximum tokens, if they have tokens', { filter: 'tokens<=10' }, [2]],
+      ['several conditions', { project: 'shop', filter: 'status:success type:chain' }, [1]],
       ['limit', { limit: 2 }, [1, 2]],
-      ['a word of the inputs', { text: 'parcel' }, [1]],
-      ['the beginning of a word', { text: 'parc' }, [1]],
-      ['the end of a word, not', { text: 'arcel' }, []],
-      ['words in any case', { text: 'PARCEL where' }, [1]],
-      ['a word of the outputs', { text: 'way' }, [2]],
-      ['a word of the name', { text: 'model' }, [2]],
-      ['a word of the error', { text: 'money' }, [3]],
-      ['a word of a tag', { text: 'eu' }, [1]],
-      ['a word of a metadata value', { text: 'ada' }, [2]],
-      ['a word of a key, not', { text: 'question' }, []],
-      ['all words', { text: 'way ada' }, [2]],
-      ['some of the words, not', { text: 'way parcel' }, []],
-      ['a phrase', { text: '"my parcel"' }, [1]],
-      ['words apart from each other, not', { text: '"where parcel"' }, []],
-      ['a phrase over two texts, not', { text: '"prod eu"' }, []],
-      ['text without words', { text: '?!' }, [1, 2, 3, 4, 5, 6, 7]],
+      ['a word of the inputs', { filter: 'parcel' }, [1]],
+      ['the beginning of a word', { filter: 'parc' }, [1]],
+      ['the end of a word, not', { filter: 'arcel' }, []],
+      ['words in any case', { filter: 'PARCEL where' }, [1]],
+      ['a word of the outputs', { filter: 'way' }, [2]],
+      ['a word of the name', { filter: 'model' }, [2]],
+      ['a word of the error', { filter: 'money' }, [3]],
+      ['a word of a tag', { filter: 'eu' }, [1]],
+      ['a word of a metadata value', { filter: 'ada' }, [2]],
+      ['a word of a key, not', { filter: 'question' }, []],
+      ['all words', { filter: 'way ada' }, [2]],
+      ['some of the words, not', { filter: 'way parcel' }, []],
+      ['a phrase', { filter: '"my parcel"' }, [1]],
+      ['words apart from each other, not', { filter: '"where parcel"' }, []],
+      ['a phrase over two texts, not', { filter: '"prod eu"' }, []],
+      ['text without words', { filter: '?!' }, [1, 2, 3, 4, 5, 6, 7]],
     ],
     async (store, [, query, expected]) => {
       await store.apply(SCOPE, FILTERED);
@@ -107,9 +107,9 @@ const filters: StoreCase[] = [
     title: 'Runs are found by text with and without accents, and in scripts without spaces',
     run: async (store) => {
       await store.apply(SCOPE, [post(8, { inputs: { a: 'Crème brûlée', b: '東京タワーに行く' } })]);
-      equal(await listed(store, { text: 'creme BRÛLÉE' }), [8]);
-      equal(await listed(store, { text: '"東京タワー"' }), [8]);
-      equal(await listed(store, { text: '"京東"' }), []);
+      equal(await listed(store, { filter: 'creme BRÛLÉE' }), [8]);
+      equal(await listed(store, { filter: '"東京タワー"' }), [8]);
+      equal(await listed(store, { filter: '"京東"' }), []);
     },
   },
   {
@@ -118,7 +118,7 @@ const filters: StoreCase[] = [
       const [inputs, outputs] = [{ text: 'Caf\u00e9' }, { text: 'C:\\users' }];
       const texts = { inputs: '{"text":"Caf\\u00e9"}', outputs: '{"text":"C:\\\\users"}' };
       await store.apply(SCOPE, [{ ...post(1, { inputs, outputs }), texts }]);
-      equal(await listed(store, { text: 'cafe users' }), [1]);
+      equal(await listed(store, { filter: 'cafe users' }), [1]);
       const texted = await Promise.all(
         (['inputs', 'outputs'] as const).map((field) => store.payload(SCOPE, id(1), field)),
       );
@@ -132,9 +132,9 @@ const filters: StoreCase[] = [
     title: 'Runs are found by their current text',
     run: async (store) => {
       await store.apply(SCOPE, [post(4), patch(4, { outputs: { text: 'zebra' } })]);
-      equal(await listed(store, { text: 'zebra' }), [4]);
+      equal(await listed(store, { filter: 'zebra' }), [4]);
       await store.apply(SCOPE, [patch(4, { outputs: { text: 'horse' } })]);
-      equal([await listed(store, { text: 'zebra' }), await listed(store, { text: 'horse' })], [[], [4]]);
+      equal([await listed(store, { filter: 'zebra' }), await listed(store, { filter: 'horse' })], [[], [4]]);
     },
   },
 ];
@@ -270,7 +270,7 @@ const languages: StoreCase[] = [
           listed(store, { filter, order: 'ascending' }),
           traced(store, { filter, order: 'ascending' }),
           numbersOf(store, { filter }),
-          store.statistics(SCOPE, ranged({ filter })),
+          store.statistics(SCOPE, parsedQuery({ filter })),
         ]);
         equal(found, runs, `runs with ${filter}`);
         equal(foundRoots, roots, `traces with ${filter}`);
@@ -305,14 +305,14 @@ const languages: StoreCase[] = [
     title: 'A filter combines with the other fields of a query, and selects runs only within the project of a scope',
     run: async (store) => {
       await applyFiltered(store);
-      equal(await listed(store, { filter: 'type:llm OR user:ada', status: 'success', latencyMsMin: 1_000 }), [11]);
-      equal(await listed(store, { filter: 'zu', text: 'spät' }), [13]);
-      equal(await listed(store, { filter: `since:${second(12)}`, startedBefore: second(13) }), [12]);
+      equal(await listed(store, { filter: 'type:llm OR user:ada status:success latency>=1000ms' }), [11]);
+      equal(await listed(store, { filter: 'zu spät' }), [13]);
+      equal(await listed(store, { filter: `since:${second(12)} before:${second(13)}` }), [12]);
       equal(await listed(store, { filter: 'project:other', project: 'shop' }), []);
       await store.apply(SCOPE, [post(16, { parent: 11, session_name: 'other', name: 'elsewhere' })]);
       const inShop = { ...SCOPE, project: 'shop' };
       for (const filter of ['any(name:elsewhere)', 'elsewhere']) {
-        equal((await store.traces(inShop, ranged({ filter }))).items, []);
+        equal((await store.traces(inShop, parsedQuery({ filter }))).items, []);
         equal(await traced(store, { filter }), [11]);
       }
     },
@@ -338,7 +338,7 @@ const pages: StoreCase[] = [
         extra: { invocation_params: { model: 'm1' } },
       };
       await store.apply(SCOPE, [post(1, { ...fields, ms: 1_500 })]);
-      const { items } = await store.list(SCOPE, ranged({}));
+      const { items } = await store.list(SCOPE, parsedQuery({}));
       matches(items, [
         {
           id: id(1),
@@ -364,7 +364,7 @@ const pages: StoreCase[] = [
     title: 'A list has the beginning of a large payload',
     run: async (store) => {
       await store.apply(SCOPE, [post(1, { inputs: { text: 'word '.repeat(1_000) } })]);
-      const { items } = await store.list(SCOPE, ranged({}));
+      const { items } = await store.list(SCOPE, parsedQuery({}));
       const [{ inputs_preview: preview = '' } = {}] = items;
       equal([preview.startsWith('word word'), preview.length < 250], [true, true]);
     },
@@ -380,7 +380,7 @@ const pages: StoreCase[] = [
         start_time: second(1),
         session_name: 'shop',
       };
-      equal((await store.list(SCOPE, ranged({}))).items, [{ id: id(1), trace_id: id(1), ...known }]);
+      equal((await store.list(SCOPE, parsedQuery({}))).items, [{ id: id(1), trace_id: id(1), ...known }]);
     },
   },
   ...table<[string, { sort?: 'latency' | 'tokens' | 'cost'; order?: 'ascending' }, number[]]>(
@@ -407,7 +407,7 @@ const pages: StoreCase[] = [
       equal(await traced(store, query), expected);
       const found: number[] = [];
       for (let cursor: string | undefined = '', at = 0; cursor !== undefined && at < 10; at += 1) {
-        const page = await store.list(SCOPE, ranged({ ...query, limit: 1, ...(cursor === '' ? {} : { cursor }) }));
+        const page = await store.list(SCOPE, parsedQuery({ ...query, limit: 1, ...(cursor === '' ? {} : { cursor }) }));
         found.push(...page.items.map((run) => Number(run.id.slice(-1))));
         cursor = page.next;
       }
@@ -418,8 +418,8 @@ const pages: StoreCase[] = [
     title: 'An invalid cursor is rejected',
     run: async (store) => {
       const error = { code: 'RUNSPAN_INVALID_OPTION' };
-      await rejects(store.list(SCOPE, ranged({ cursor: 'x' })), error);
-      await rejects(store.traces(SCOPE, ranged({ cursor: 'x' })), error);
+      await rejects(store.list(SCOPE, parsedQuery({ cursor: 'x' })), error);
+      await rejects(store.traces(SCOPE, parsedQuery({ cursor: 'x' })), error);
     },
   },
 ];
@@ -440,7 +440,7 @@ const traces: StoreCase[] = [
         post(3, { parent: 1, ...call(6), error: 'Error: x' }),
         post(4, { parent: 1 }),
       ]);
-      const { items } = await store.traces(SCOPE, ranged({}));
+      const { items } = await store.traces(SCOPE, parsedQuery({}));
       matches(items, [{ id: id(1), name: 'run 1', status: 'success' }]);
       const usage = { input_tokens: 11, output_tokens: 2, total_tokens: 13 };
       equal(items[0]?.trace, { runs: 4, pending: 1, errors: 1, end_time: second(21), usage });
@@ -449,7 +449,7 @@ const traces: StoreCase[] = [
   {
     title: 'A trace is listed by its first run until its root arrives',
     run: async (store) => {
-      const named = async () => (await store.traces(SCOPE, ranged({}))).items;
+      const named = async () => (await store.traces(SCOPE, parsedQuery({}))).items;
       await store.apply(SCOPE, [post(3, { parent: 1 }), post(2, { parent: 1 })]);
       matches(await named(), [{ id: id(2), trace_id: id(1), trace: { runs: 2 } }]);
       await store.apply(SCOPE, [post(1)]);
@@ -461,11 +461,11 @@ const traces: StoreCase[] = [
     run: async (store) => {
       await store.apply(SCOPE, [post(1, { ms: 10 }), post(2, { parent: 1, ...call(5) }), post(3, call(2))]);
       equal(await traced(store), [3, 1]);
-      equal(await traced(store, { runType: 'llm' }), [3]);
-      equal(await traced(store, { tokensMin: 6 }), [1]);
+      equal(await traced(store, { filter: 'type:llm' }), [3]);
+      equal(await traced(store, { filter: 'tokens>=6' }), [1]);
       equal(await traced(store, { sort: 'tokens' }), [1, 3]);
-      equal(await traced(store, { text: 'answer run', status: 'success' }), [3, 1]);
-      equal(await traced(store, { text: 'answer', name: 'run 1' }), [1]);
+      equal(await traced(store, { filter: 'answer run status:success' }), [3, 1]);
+      equal(await traced(store, { filter: 'answer name:"run 1"' }), [1]);
       equal(await traced(store, { limit: 1 }), [3]);
     },
   },

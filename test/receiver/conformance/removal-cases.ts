@@ -1,4 +1,4 @@
-import { ALL_TIMES, ranged } from '#src/receiver/filter/match.ts';
+import { ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { RemovalTarget, Scope, Store } from '#src/receiver/store/store.ts';
 import {
   equal,
@@ -56,10 +56,10 @@ async function answersOf(store: Store, scope: Scope = SCOPE): Promise<unknown> {
     Promise.all(numbers.map((number) => ask(id(number))));
   return await Promise.all([
     runsOf(store, {}, scope),
-    store.list(scope, ranged(query)),
-    store.traces(scope, ranged(query)),
-    store.list(scope, ranged({ text: 'zebra' })),
-    store.list(scope, ranged({ tag: 'red' })),
+    store.list(scope, parsedQuery(query)),
+    store.traces(scope, parsedQuery(query)),
+    store.list(scope, parsedQuery({ filter: 'zebra' })),
+    store.list(scope, parsedQuery({ filter: 'tag:red' })),
     store.projects(scope, ALL_TIMES),
     statisticsOf(store, { groupBy: 'run_type' }, scope),
     numbered([1, 5, 7], (traceId) => store.outline(scope, traceId)),
@@ -134,7 +134,7 @@ export const removalCases: readonly StoreCase[] = [
       equal(await traced(store, { order: 'ascending' }), [1, 7]);
       await store.apply(SCOPE, [post(16, { extra: { metadata: { user_id: 'bob' } } }), post(17, { parent: 1 })]);
       equal((await outlined(store, 1)).length, 3);
-      equal(await traced(store, { metadata: { user_id: 'bob' } }), [16]);
+      equal(await traced(store, { filter: 'meta.user_id=bob' }), [16]);
     },
   },
   {

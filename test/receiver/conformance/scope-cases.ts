@@ -1,5 +1,5 @@
 import { notDeepStrictEqual } from 'node:assert/strict';
-import { ALL_TIMES, ranged } from '#src/receiver/filter/match.ts';
+import { ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Scope, Store } from '#src/receiver/store/store.ts';
 import { equal, feedback, id, post, runsOf, SCOPE, type StoreCase, second, statisticsOf, table } from './support.ts';
 
@@ -29,9 +29,9 @@ const RUN_READS: Readonly<Record<string, Read>> = {
   runs: (store, scope) => runsOf(store, {}, scope),
   attachment: (store, scope) => store.attachment(scope, id(1), 'a'),
   projects: (store, scope) => store.projects(scope, ALL_TIMES),
-  traces: (store, scope) => store.traces(scope, ranged({})),
-  threads: (store, scope) => store.threads(scope, ranged({})),
-  list: (store, scope) => store.list(scope, ranged({})),
+  traces: (store, scope) => store.traces(scope, parsedQuery({})),
+  threads: (store, scope) => store.threads(scope, parsedQuery({})),
+  list: (store, scope) => store.list(scope, parsedQuery({})),
   outline: (store, scope) => store.outline(scope, id(1)),
   details: (store, scope) => store.details(scope, id(1)),
   payload: (store, scope) => store.payload(scope, id(1), 'inputs'),
@@ -92,7 +92,7 @@ export const scopeCases: readonly StoreCase[] = [
     title: 'A query for a project outside the scope finds nothing',
     run: async (store) => {
       await store.apply(SCOPE, [post(1), post(2, { session_name: 'other' })]);
-      const [scope, query] = [{ ...SCOPE, project: 'other' }, ranged({ project: 'shop' })];
+      const [scope, query] = [{ ...SCOPE, project: 'other' }, parsedQuery({ project: 'shop' })];
       equal([(await store.list(scope, query)).items, (await store.traces(scope, query)).items], [[], []]);
       equal((await store.statistics(scope, query)).total.runs, 0);
     },
@@ -101,8 +101,8 @@ export const scopeCases: readonly StoreCase[] = [
     title: 'Projects are limited to traces that start in the range',
     run: async (store) => {
       await store.apply(SCOPE, [post(1), post(2), post(3), post(4, { session_name: 'later' })]);
-      const { range } = ranged({ startedFrom: second(2), startedBefore: second(3) });
-      equal(await store.projects(SCOPE, range), [{ name: 'shop', traces: 1, last_start_time: second(2) }]);
+      const { filter } = parsedQuery({ filter: `since:${second(2)} before:${second(3)}` });
+      equal(await store.projects(SCOPE, filter.range), [{ name: 'shop', traces: 1, last_start_time: second(2) }]);
     },
   },
   {
@@ -113,7 +113,7 @@ export const scopeCases: readonly StoreCase[] = [
         Array.from({ length: 1_001 }, (_, at) => post(at)),
       );
       for (const limit of [undefined, 1_000]) {
-        const query = ranged(limit === undefined ? {} : { limit });
+        const query = parsedQuery(limit === undefined ? {} : { limit });
         for (const page of [await store.list(SCOPE, query), await store.traces(SCOPE, query)]) {
           equal([page.items.length, typeof page.next], [limit ?? 50, 'string']);
         }

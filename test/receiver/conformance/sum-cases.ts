@@ -1,6 +1,6 @@
 import { ok } from 'node:assert/strict';
 import type { GroupKey } from '#src/receiver/domain/query.ts';
-import { ranged } from '#src/receiver/filter/match.ts';
+import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { RunOperation, Scope, Store, StoreChange } from '#src/receiver/store/store.ts';
 import {
   applyEach,
@@ -85,7 +85,7 @@ const within = (actual: number | undefined, expected: number): void =>
 const statistics: StoreCase[] = [
   ...table('Totals and statistics count the usage once', USAGE, async (store, [, requests, tokens]) => {
     for (const request of requests) await store.apply(SCOPE, request);
-    const { items } = await store.traces(SCOPE, ranged({ tokensMin: 1 }));
+    const { items } = await store.traces(SCOPE, parsedQuery({ filter: 'tokens>=1' }));
     equal(
       items.map(({ trace }) => trace.usage?.total_tokens),
       [tokens],
@@ -171,7 +171,7 @@ const statistics: StoreCase[] = [
       ];
       for (const [groupBy, expected] of groups) equal(await groupsOf(store, { groupBy }), expected, groupBy);
       equal((await statisticsOf(store, { groupBy: 'user' })).total.runs, 4);
-      const ofTag = await statisticsOf(store, { groupBy: 'user', tag: 'x' });
+      const ofTag = await statisticsOf(store, { groupBy: 'user', filter: 'tag:x' });
       matches(ofTag.groups, [{ group: 'ada', runs: 1, pending: 0 }]);
       within(ofTag.groups[0]?.latency_ms?.p50, 10);
     },
@@ -224,7 +224,7 @@ const statistics: StoreCase[] = [
       matches(groups, [{ group: 'a', feedback: total.feedback }, { group: 'b' }]);
       equal(groups[1]?.feedback, undefined);
       const feedbackOnX = [{ key: 'liked', count: 1, average_score: 1 }];
-      const byTag = await statisticsOf(store, { groupBy: 'tag', tag: 'x' });
+      const byTag = await statisticsOf(store, { groupBy: 'tag', filter: 'tag:x' });
       for (const figures of [byTag.total, ...byTag.groups]) equal(figures.feedback, feedbackOnX);
     },
   },
@@ -266,7 +266,7 @@ const statistics: StoreCase[] = [
           [18, 1],
         ].map(([at = 0, runs]) => [second(at), runs]),
       );
-      const some = await statisticsOf(store, { startedFrom: second(8), startedBefore: second(12), buckets: 2 });
+      const some = await statisticsOf(store, { buckets: 2, filter: `since:${second(8)} before:${second(12)}` });
       equal([some.from, some.to], [second(8), second(12)]);
       equal(bucketsOf(some), [
         [second(8), 0],
@@ -293,8 +293,8 @@ const statistics: StoreCase[] = [
         others.map(([, runs]) => runs),
         [1, 0, 0, 0, 1, 0, 0, 0, 1],
       );
-      const range = { startedFrom: second(91), startedBefore: second(9.9 * 3_600 + 90) };
-      equal((await statisticsOf(store, { ...range, buckets: 12 })).total.runs, 3);
+      const filter = `since:${second(91)} before:${second(9.9 * 3_600 + 90)}`;
+      equal((await statisticsOf(store, { filter, buckets: 12 })).total.runs, 3);
     },
   },
   {

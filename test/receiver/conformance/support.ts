@@ -2,7 +2,7 @@ import { deepStrictEqual } from 'node:assert/strict';
 import type { Feedback } from '#src/receiver/domain/feedback.ts';
 import type { ListQuery, RunQuery, StatisticsQuery } from '#src/receiver/domain/query.ts';
 import type { RunOutline, StoredRun } from '#src/receiver/domain/run-view.ts';
-import { ranged } from '#src/receiver/filter/match.ts';
+import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { DEFAULT_SCOPE, type RunFields, type RunOperation, type Scope, type Store } from '#src/receiver/store/store.ts';
 
 /** A rule that every store must follow. */
@@ -81,7 +81,7 @@ export async function applyEach(store: Store, operations: readonly RunOperation[
 
 export async function runsOf(store: Store, query: RunQuery = {}, scope: Scope = SCOPE): Promise<StoredRun[]> {
   const runs: StoredRun[] = [];
-  for await (const text of store.runs(scope, ranged(query))) runs.push(JSON.parse(text));
+  for await (const text of store.runs(scope, parsedQuery(query))) runs.push(JSON.parse(text));
   return runs;
 }
 
@@ -100,11 +100,11 @@ export async function numbersOf(store: Store, query: RunQuery = {}): Promise<num
 }
 
 export async function listed(store: Store, query: ListQuery = {}): Promise<number[]> {
-  return (await store.list(SCOPE, ranged(query))).items.map((run) => numberOf(run.id));
+  return (await store.list(SCOPE, parsedQuery(query))).items.map((run) => numberOf(run.id));
 }
 
 export async function traced(store: Store, query: ListQuery = {}): Promise<number[]> {
-  return (await store.traces(SCOPE, ranged(query))).items.map((run) => numberOf(run.id));
+  return (await store.traces(SCOPE, parsedQuery(query))).items.map((run) => numberOf(run.id));
 }
 
 export function statisticsOf(
@@ -112,7 +112,7 @@ export function statisticsOf(
   query: StatisticsQuery = {},
   scope: Scope = SCOPE,
 ): ReturnType<Store['statistics']> {
-  return store.statistics(scope, ranged(query));
+  return store.statistics(scope, parsedQuery(query));
 }
 
 /** Asserts that two values serialize to the same JSON. */

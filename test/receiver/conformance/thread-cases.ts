@@ -1,4 +1,5 @@
-import { ranged } from '#src/receiver/filter/match.ts';
+import type { ThreadQuery } from '#src/receiver/domain/query.ts';
+import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { RunOperation, Scope, Store } from '#src/receiver/store/store.ts';
 import { equal, feedback, id, patch, post, SCOPE, type StoreCase, second, simple, table } from './support.ts';
 
@@ -7,12 +8,8 @@ function turn(number: number, thread: unknown, options: Parameters<typeof post>[
   return post(number, { ...options, extra: { metadata: { thread_id: thread, ...options.extra?.metadata } } });
 }
 
-async function threads(
-  store: Store,
-  query: Parameters<typeof ranged>[0] = {},
-  scope: Scope = SCOPE,
-): Promise<string[]> {
-  return (await store.threads(scope, ranged(query))).items.map(({ thread }) => thread);
+async function threads(store: Store, query: ThreadQuery = {}, scope: Scope = SCOPE): Promise<string[]> {
+  return (await store.threads(scope, parsedQuery(query))).items.map(({ thread }) => thread);
 }
 
 /** Runs in the order of their start times: a b a c a, and a run without a thread. */
@@ -26,19 +23,19 @@ const SOME = [
 ];
 
 /** Title, query and threads. */
-const LISTS: [string, Parameters<typeof ranged>[0], string[]][] = [
+const LISTS: [string, ThreadQuery, string[]][] = [
   ['the thread with the latest turn first', {}, ['a', 'c', 'b']],
-  ['by name', { name: 'ask' }, ['a']],
-  ['by status', { status: ['error', 'success'] }, ['c', 'a']],
-  ['by tag', { tag: 'x' }, ['a']],
-  ['by thread', { thread: 'b' }, ['b']],
+  ['by name', { filter: 'name:ask' }, ['a']],
+  ['by status', { filter: 'status:error,success' }, ['c', 'a']],
+  ['by tag', { filter: 'tag:x' }, ['a']],
+  ['by thread', { filter: 'thread:b' }, ['b']],
   ['by project', { project: 'shop' }, ['a', 'c']],
-  ['by latency', { latencyMsMax: 20 }, ['c']],
-  ['by words', { text: 'why' }, ['a']],
-  ['by time', { startedFrom: second(2), startedBefore: second(5) }, ['c', 'a', 'b']],
+  ['by latency', { filter: 'latency<=20ms' }, ['c']],
+  ['by words', { filter: 'why' }, ['a']],
+  ['by time', { filter: `since:${second(2)} before:${second(5)}` }, ['c', 'a', 'b']],
   ['by a filter on the root run', { filter: 'thread:a OR -project:shop' }, ['a', 'b']],
   ['by a filter on any run', { filter: 'any(status:error)' }, ['c']],
-  ['no match', { name: 'none' }, []],
+  ['no match', { filter: 'name:none' }, []],
 ];
 
 export const threadCases: readonly StoreCase[] = [
@@ -59,7 +56,7 @@ export const threadCases: readonly StoreCase[] = [
       ]);
       await store.addFeedback(SCOPE, feedback(1, { id: id(901), score: 1 }));
       await store.addFeedback(SCOPE, feedback(3, { id: id(902), score: 0 }));
-      const { items } = await store.threads(SCOPE, ranged({ status: 'error' }));
+      const { items } = await store.threads(SCOPE, parsedQuery({ filter: 'status:error' }));
       equal(items, [
         {
           thread: 'a',
@@ -76,7 +73,7 @@ export const threadCases: readonly StoreCase[] = [
           outputs_preview: 'last',
         },
       ]);
-      const { items: pending } = await store.threads(SCOPE, ranged({ thread: 'b' }));
+      const { items: pending } = await store.threads(SCOPE, parsedQuery({ filter: 'thread:b' }));
       equal(pending, [
         { thread: 'b', project: 'shop', turns: 1, errors: 0, start_time: second(5), last_start_time: second(5) },
       ]);
@@ -87,7 +84,7 @@ export const threadCases: readonly StoreCase[] = [
     run: async (store) => {
       await store.apply(SCOPE, [turn(1, 'a'), turn(2, 'a', { session_name: 'lab' }), turn(3, 'b')]);
       const figures = async (scope: Scope, project?: string) =>
-        (await store.threads(scope, ranged(project === undefined ? {} : { project }))).items.map(
+        (await store.threads(scope, parsedQuery(project === undefined ? {} : { project }))).items.map(
           ({ thread, project: own, turns }) => [thread, own, turns],
         );
       equal(await figures(SCOPE), [
@@ -125,7 +122,7 @@ export const threadCases: readonly StoreCase[] = [
       await store.apply(SCOPE, runs);
       const found: string[] = [];
       for (let cursor: string | undefined; ; ) {
-        const page = await store.threads(SCOPE, ranged({ limit: 4, ...(cursor !== undefined && { cursor }) }));
+        const page = await store.threads(SCOPE, parsedQuery({ limit: 4, ...(cursor !== undefined && { cursor }) }));
         found.push(...page.items.map(({ thread }) => thread));
         cursor = page.next;
         if (cursor === undefined) break;
@@ -135,7 +132,7 @@ export const threadCases: readonly StoreCase[] = [
         found,
         [39, 38, 37, 36, 35, 34, 33, 32, 31].map((at) => `t${(at * 7) % 9}`),
       );
-      const { items } = await store.traces(SCOPE, ranged({ thread: 't0', order: 'ascending' }));
+      const { items } = await store.traces(SCOPE, parsedQuery({ order: 'ascending', filter: 'thread:t0' }));
       equal(
         items.map((item) => item.id),
         [1, 10, 19, 28, 37].map(id),

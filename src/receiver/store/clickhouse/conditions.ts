@@ -1,6 +1,6 @@
 import type { TimeRange } from '../../domain/query.ts';
 import type { AmountField, Bound, Comparison, FilterNode, TextPattern } from '../../filter/filter.ts';
-import type { RunFilter } from '../../filter/match.ts';
+import type { RunFilter } from '../../filter/run-filter.ts';
 import { float, integer, joined, type Param, type Sql, sql, string, uuids } from './connection.ts';
 
 /** Conditions on tokens and costs apply either to the run itself or to its trace's totals. */

@@ -3,11 +3,11 @@ import { figuresOf } from '../../domain/assemble.ts';
 import { cursorOf, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { grouped } from '../../domain/grouped.ts';
-import type { ListQuery, Page, Ranged, SortKey, Suggestion, SuggestionQuery, TimeRange } from '../../domain/query.ts';
+import type { ListQuery, Page, SortKey, Suggestion, SuggestionQuery, TimeRange } from '../../domain/query.ts';
 import { metadataKeyOf } from '../../domain/query-keys.ts';
 import type { ProjectSummary, RunSummary, TraceSummary } from '../../domain/run-view.ts';
 import { SUGGESTED_RUNS_MAX, suggestionsOf } from '../../domain/suggestions.ts';
-import { ALL_TIMES, filterOf } from '../../filter/match.ts';
+import { ALL_RUNS, inProject, type Parsed, within } from '../../filter/run-filter.ts';
 import type { Scope } from '../store.ts';
 import { allOf, conditionOf, directionOf, rangeConditions } from './conditions.ts';
 import { type ClickHouse, float, integer, integers, type Sql, sql, string, uuids } from './connection.ts';
@@ -28,7 +28,7 @@ interface ListedRow {
   readonly totals: string;
 }
 
-export async function list(db: ClickHouse, scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>> {
+export async function list(db: ClickHouse, scope: Scope, query: Parsed<ListQuery>): Promise<Page<RunSummary>> {
   const { rows, next } = await pageOfRows(db, scope, query, 'runs');
   return { items: rows.map(summaryOf), ...next };
 }
@@ -37,7 +37,7 @@ function summaryOf({ id, trace, summary }: ListedRow): RunSummary {
   return { id, trace_id: trace, ...JSON.parse(summary) };
 }
 
-export async function traces(db: ClickHouse, scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>> {
+export async function traces(db: ClickHouse, scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {
   const { rows, next } = await pageOfRows(db, scope, query, 'traces');
   const feedback = await feedbackByTrace(
     db,
@@ -53,7 +53,7 @@ export async function traces(db: ClickHouse, scope: Scope, query: Ranged<ListQue
 }
 
 export async function projects(db: ClickHouse, scope: Scope, range: TimeRange): Promise<ProjectSummary[]> {
-  const { sql: where, params } = conditionOf(scope.tenant, filterOf(scope, { range }));
+  const { sql: where, params } = conditionOf(scope.tenant, within(scope, { ...ALL_RUNS, range }));
   const rows = await db.rows<{ project: string; traces: number; last_us: number }>({
     sql: `SELECT project, count() AS traces, max(start_us) AS last_us FROM runs FINAL
       WHERE ${where} AND is_root = 1 GROUP BY project`,
@@ -73,7 +73,7 @@ export async function suggestions(
   scope: Scope,
   { field, text = '', project }: SuggestionQuery,
 ): Promise<Suggestion[]> {
-  const filter = filterOf(scope, { range: ALL_TIMES, ...(project !== undefined && { project }) });
+  const filter = within(scope, inProject(project));
   const { sql: selected, params } = suggestedColumn(field);
   const rows = await firstRows(db, scope.tenant, filter.range, true, SUGGESTED_RUNS_MAX, async (range, limit) => {
     const where = conditionOf(scope.tenant, { ...filter, range });
@@ -122,7 +122,7 @@ async function feedbackKeys(
 async function pageOfRows(
   db: ClickHouse,
   scope: Scope,
-  query: Ranged<ListQuery>,
+  query: Parsed<ListQuery>,
   listed: 'runs' | 'traces',
 ): Promise<{ rows: readonly ListedRow[]; next: { next?: string } }> {
   const { limit = PAGE_ITEMS } = query;
@@ -136,13 +136,13 @@ async function pageOfRows(
 async function firstListed(
   db: ClickHouse,
   scope: Scope,
-  query: Ranged<ListQuery>,
+  query: Parsed<ListQuery>,
   listed: 'runs' | 'traces',
   limit: number,
 ): Promise<ListedRow[]> {
   const { tenant } = scope;
   const { sort = 'start_time', order = 'descending', cursor } = query;
-  const filter = filterOf(scope, query);
+  const filter = within(scope, query.filter);
   const [isByStart, isDescending, column] = [sort === 'start_time', order === 'descending', sortColumn(sort, listed)];
   const after = cursor === undefined ? [] : [following(positionOf(cursor), column, isDescending)];
   const isRoot = listed === 'traces' ? [sql('is_root = 1')] : [];

@@ -2,11 +2,11 @@ import type { Attachment } from '../../../run/record.ts';
 import { isInScope, type TracedRun } from '../../domain/assemble.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import type { Prices } from '../../domain/prices.ts';
-import type { Ranged, RunQuery } from '../../domain/query.ts';
+import type { RunQuery } from '../../domain/query.ts';
 import { PAYLOAD_FIELDS, type PayloadField, type RunDetails } from '../../domain/run-view.ts';
 import { outlineOf } from '../../domain/summary.ts';
 import { inOrder } from '../../domain/tree.ts';
-import { filterOf } from '../../filter/match.ts';
+import { type Parsed, within } from '../../filter/run-filter.ts';
 import type { Scope } from '../store.ts';
 import { attachmentInfos, readAttachment } from './attachments.ts';
 import { allOf, conditionOf } from './conditions.ts';
@@ -168,10 +168,10 @@ interface MatchingTrace {
 export async function* readRuns(
   db: ClickHouse,
   scope: Scope,
-  query: Ranged<RunQuery>,
+  query: Parsed<RunQuery>,
   prices: Prices,
 ): AsyncGenerator<string> {
-  const filter = filterOf(scope, query);
+  const filter = within(scope, query.filter);
   const search = await searchConditions(db, scope.tenant, filter, 'runs');
   const condition = allOf([conditionOf(scope.tenant, filter), ...search]);
   let left = query.limit ?? Number.POSITIVE_INFINITY;

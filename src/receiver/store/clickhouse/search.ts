@@ -1,6 +1,6 @@
 import type { TimeRange } from '../../domain/query.ts';
 import { isFound, runWords, type Search } from '../../domain/search-words.ts';
-import type { RunFilter } from '../../filter/match.ts';
+import type { RunFilter } from '../../filter/run-filter.ts';
 import { StoreError } from '../store.ts';
 import { allOf, anyOf, conditionOf, directionOf, insideOf } from './conditions.ts';
 import { type ClickHouse, inParts, integer, integers, joined, type Sql, sql, string, uuids } from './connection.ts';

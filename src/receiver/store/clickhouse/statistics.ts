@@ -1,5 +1,5 @@
 import { type Latencies, latenciesOfCounts } from '../../domain/latencies.ts';
-import type { GroupKey, Ranged, Statistics, StatisticsQuery } from '../../domain/query.ts';
+import type { GroupKey, Statistics, StatisticsQuery, TimeRange } from '../../domain/query.ts';
 import { metadataKeyOf } from '../../domain/query-keys.ts';
 import type { Usage } from '../../domain/run-view.ts';
 import {
@@ -12,7 +12,7 @@ import {
 } from '../../domain/statistics.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
 import { type StartRange, type TimeBuckets, timeBucketsOf } from '../../domain/time-buckets.ts';
-import { filterOf } from '../../filter/match.ts';
+import { type Parsed, within } from '../../filter/run-filter.ts';
 import type { Scope } from '../store.ts';
 import { allOf, conditionOf } from './conditions.ts';
 import { type ClickHouse, integer, type Sql, sql, string, strings } from './connection.ts';
@@ -20,16 +20,16 @@ import { FIGURES_CODES, KINDS, LATENCIES, runKindOf } from './run-row.ts';
 import { searchConditions } from './search.ts';
 
 /** See `QueryStore.statistics`. ClickHouse counts runs by group, time bucket, kind and latency bucket. */
-export async function statistics(db: ClickHouse, scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics> {
+export async function statistics(db: ClickHouse, scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics> {
   const { tenant } = scope;
-  const filter = filterOf(scope, query);
+  const filter = within(scope, query.filter);
   const search = await searchConditions(db, tenant, filter, 'runs');
-  const starts = await startRangeOf(db, query, allOf([conditionOf(tenant, filter), ...search]));
+  const starts = await startRangeOf(db, filter.range, allOf([conditionOf(tenant, filter), ...search]));
   const tally = new StatisticsTally(query, starts);
   const time = timeBucketsOf(query, starts);
   if (time === undefined) return tally.statistics();
   // Omits runs that arrived after the first query.
-  const range = { fromUs: time.fromUs, beforeUs: Math.min(query.range.beforeUs, time.toUs + 1) };
+  const range = { fromUs: time.fromUs, beforeUs: Math.min(filter.range.beforeUs, time.toUs + 1) };
   const conditions = allOf([conditionOf(tenant, { ...filter, range }), ...search]);
   const { groupBy = 'name', groups = GROUPS, series = 0 } = query;
   const grouping = groupingOf(groupBy);
@@ -50,7 +50,7 @@ export async function statistics(db: ClickHouse, scope: Scope, query: Ranged<Sta
 /** Returns the first and last start times of the runs, or undefined if the query's time range already has both ends. */
 async function startRangeOf(
   db: ClickHouse,
-  { range: { fromUs, beforeUs } }: Ranged<StatisticsQuery>,
+  { fromUs, beforeUs }: TimeRange,
   conditions: Sql,
 ): Promise<StartRange | undefined> {
   if (Number.isFinite(fromUs) && Number.isFinite(beforeUs)) return undefined;

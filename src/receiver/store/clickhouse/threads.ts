@@ -1,10 +1,10 @@
 import { figuresOf } from '../../domain/assemble.ts';
 import { cursorOf, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
-import type { Page, Ranged, ThreadQuery } from '../../domain/query.ts';
+import type { Page, ThreadQuery } from '../../domain/query.ts';
 import type { RunStatus, RunSummary, ThreadSummary, Usage } from '../../domain/run-view.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
 import { type Turn, threadSummaryOf } from '../../domain/thread-summary.ts';
-import { ALL_TIMES, filterOf } from '../../filter/match.ts';
+import { ALL_RUNS, type Parsed, within } from '../../filter/run-filter.ts';
 import type { Scope } from '../store.ts';
 import { allOf, conditionOf } from './conditions.ts';
 import { type ClickHouse, integer, integers, type Sql, sql, string, strings, uuids } from './connection.ts';
@@ -30,11 +30,11 @@ type TurnRow = {
   readonly user: string | null;
 } & { readonly [Key in keyof Usage as `trace_${Key}`]-?: number | null };
 
-export async function threads(db: ClickHouse, scope: Scope, query: Ranged<ThreadQuery>): Promise<Page<ThreadSummary>> {
-  const { limit = PAGE_ITEMS, project } = query;
+export async function threads(db: ClickHouse, scope: Scope, query: Parsed<ThreadQuery>): Promise<Page<ThreadSummary>> {
+  const { limit = PAGE_ITEMS } = query;
   const found = await latestTurns(db, scope, query, limit + 1);
   const shown = found.slice(0, limit);
-  const inProject = filterOf(scope, { range: ALL_TIMES, ...(project !== undefined && { project }) });
+  const inProject = within(scope, { ...ALL_RUNS, projects: query.filter.projects });
   const names = shown.map(({ thread }) => thread);
   const items = await summaries(db, scope.tenant, names, conditionOf(scope.tenant, inProject));
   const last = shown.at(-1);
@@ -49,10 +49,10 @@ export async function threads(db: ClickHouse, scope: Scope, query: Ranged<Thread
 async function latestTurns(
   db: ClickHouse,
   scope: Scope,
-  { cursor, ...query }: Ranged<ThreadQuery>,
+  { cursor, ...query }: Parsed<ThreadQuery>,
   limit: number,
 ): Promise<LatestRow[]> {
-  const filter = filterOf(scope, query);
+  const filter = within(scope, query.filter);
   const after = cursor === undefined ? undefined : following(cursor);
   const latestUs = cursor === undefined ? undefined : (positionOf(cursor).value ?? undefined);
   let rows: LatestRow[] = [];

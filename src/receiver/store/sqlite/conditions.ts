@@ -1,7 +1,8 @@
 import type { Feedback } from '../../domain/feedback.ts';
 import type { SmallFields } from '../../domain/summary.ts';
 import type { Bound, Comparison, FilterNode, TextPattern } from '../../filter/filter.ts';
-import { errorText, hasValue, isMatchingFeedback, metadataTextOf, type RunFilter } from '../../filter/match.ts';
+import { errorText, hasValue, isMatchingFeedback, metadataTextOf } from '../../filter/match.ts';
+import type { RunFilter } from '../../filter/run-filter.ts';
 import { idBytes, type SqliteConnection, type SqlValue } from './database.ts';
 import { all, type Condition, latencyUs, ofProject } from './lists.ts';
 import { RARE_MAX, type SqliteSearch } from './search.ts';

@@ -1,7 +1,8 @@
 import { cursorOf, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
-import type { ListQuery, Page, Ranged, SortKey } from '../../domain/query.ts';
+import type { ListQuery, Page, SortKey } from '../../domain/query.ts';
 import type { RunOutline, RunSummary } from '../../domain/run-view.ts';
 import { factsIn, outlineOf, type PayloadFacts, previewsIn, summaryOf } from '../../domain/summary.ts';
+import type { Parsed } from '../../filter/run-filter.ts';
 import type { RunFields } from '../store.ts';
 import { idText, type SqliteConnection, type SqlValue } from './database.ts';
 import { readPayload } from './payloads.ts';
@@ -61,7 +62,7 @@ export const TRACE_SORTS: Readonly<Record<SortKey, string>> = {
 /** Reads a page of rows. First selects and sorts only the keys, then reads the other columns. */
 export function rowsOfPage(
   connection: SqliteConnection,
-  { sort = 'start_time', order = 'descending', cursor, limit = PAGE_ITEMS }: Ranged<ListQuery>,
+  { sort = 'start_time', order = 'descending', cursor, limit = PAGE_ITEMS }: Parsed<ListQuery>,
   from: string,
   conditions: readonly Condition[],
   sorts: Readonly<Record<SortKey, string>>,

@@ -4,7 +4,6 @@ import type { Feedback } from '../../domain/feedback.ts';
 import type {
   ListQuery,
   Page,
-  Ranged,
   RunQuery,
   Statistics,
   StatisticsQuery,
@@ -24,7 +23,7 @@ import {
   type TraceSummary,
 } from '../../domain/run-view.ts';
 import { derivedOrder, inOrder, startUsOf, type TreeNode } from '../../domain/tree.ts';
-import { ALL_TIMES, filterOf, type RunFilter, singleValueOf } from '../../filter/match.ts';
+import { ALL_RUNS, equal, inProject, type Parsed, type RunFilter, valueIn, within } from '../../filter/run-filter.ts';
 import type { StoredKey } from '../key-store.ts';
 import type { Changes, Removal, RemovalTarget, RevokedToken, Scope, TokenSecret } from '../store.ts';
 import { defineFilterFunctions, SqlFilter } from './conditions.ts';
@@ -69,8 +68,8 @@ export class SqliteReader {
   }
 
   /** Returns the keys of matching runs, grouped by trace, parents before children. */
-  runKeys(scope: Scope, query: Ranged<RunQuery>): RunKey[] {
-    const { sql, values } = all(this.#conditionsOf(this.#tenant(scope), filterOf(scope, query)));
+  runKeys(scope: Scope, query: Parsed<RunQuery>): RunKey[] {
+    const { sql, values } = all(this.#conditionsOf(this.#tenant(scope), within(scope, query.filter)));
     const select = `SELECT n, trace FROM runs WHERE ${sql}`;
     const rows = this.#connection.all<{ n: number; trace: number }>(select, ...values);
     const found = new Set(rows.map(({ n }) => n));
@@ -112,7 +111,7 @@ export class SqliteReader {
   }
 
   projects(scope: Scope, range: TimeRange): ProjectSummary[] {
-    const { sql, values } = all(this.#conditionsOf(this.#tenant(scope), filterOf(scope, { range })));
+    const { sql, values } = all(this.#conditionsOf(this.#tenant(scope), within(scope, { ...ALL_RUNS, range })));
     const rows = this.#connection.all<{ project: string; traces: number; last_us: number }>(
       `SELECT project, count(*) AS traces, max(start_us) AS last_us FROM runs WHERE is_root = 1 AND ${sql} GROUP BY project`,
       ...values,
@@ -122,9 +121,9 @@ export class SqliteReader {
       .sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  traces(scope: Scope, query: Ranged<ListQuery>): Page<TraceSummary> {
+  traces(scope: Scope, query: Parsed<ListQuery>): Page<TraceSummary> {
     const tenant = this.#tenant(scope);
-    const filter = filterOf(scope, query);
+    const filter = within(scope, query.filter);
     const conditions = this.#rootConditions(tenant, filter);
     const from = `runs ${this.#rootIndex(tenant, filter, query)} JOIN traces ON traces.n = runs.trace`;
     const { items, ...page } = rowsOfPage(this.#connection, query, from, conditions, TRACE_SORTS);
@@ -132,25 +131,30 @@ export class SqliteReader {
     return { items: traces, ...page };
   }
 
-  threads(scope: Scope, query: Ranged<ThreadQuery>): Page<ThreadSummary> {
+  threads(scope: Scope, query: Parsed<ThreadQuery>): Page<ThreadSummary> {
     const tenant = this.#tenant(scope);
-    const { project } = query;
-    return threadsIn(this.#connection, query, this.#rootConditions(tenant, filterOf(scope, query)), (thread) => {
-      const turns = filterOf(scope, { thread, range: ALL_TIMES, ...(project !== undefined && { project }) });
+    return threadsIn(this.#connection, query, this.#rootConditions(tenant, within(scope, query.filter)), (thread) => {
+      const turns = within(scope, {
+        ...ALL_RUNS,
+        projects: query.filter.projects,
+        conditions: [equal('thread', thread)],
+      });
       const inTenant = { sql: 'runs.tenant = ?', values: [tenant] };
       return threadSummaryIn(this.#connection, thread, [inTenant, ...this.#rootConditions(tenant, turns)]);
     });
   }
 
-  list(scope: Scope, query: Ranged<ListQuery>): Page<RunSummary> {
-    const conditions = this.#conditionsOf(this.#tenant(scope), filterOf(scope, query));
+  list(scope: Scope, query: Parsed<ListQuery>): Page<RunSummary> {
+    const conditions = this.#conditionsOf(this.#tenant(scope), within(scope, query.filter));
     const { items, ...page } = rowsOfPage(this.#connection, query, 'runs', conditions, RUN_SORTS);
     return { items: items.map((row) => summaryIn(this.#connection, row)), ...page };
   }
 
   outline(scope: Scope, traceId: string): string[] {
     const tenant = this.#tenant(scope);
-    const { sql, values } = all(this.#conditionsOf(tenant, filterOf(scope, { traceId, range: ALL_TIMES })));
+    const { sql, values } = all(
+      this.#conditionsOf(tenant, within(scope, { ...ALL_RUNS, conditions: [equal('trace', traceId)] })),
+    );
     const outlines = new Map<number, string>();
     for (const row of this.#connection.each<SelectedRun>(`${SELECT_RUNS} WHERE ${sql}`, ...values)) {
       outlines.set(row.n, JSON.stringify(outlineIn(row)));
@@ -180,16 +184,16 @@ export class SqliteReader {
     return run && readPayload(this.#connection, run.n, field);
   }
 
-  statistics(scope: Scope, query: Ranged<StatisticsQuery>): Statistics {
+  statistics(scope: Scope, query: Parsed<StatisticsQuery>): Statistics {
     const tenant = this.#tenant(scope);
-    const filter = filterOf(scope, query);
+    const filter = within(scope, query.filter);
     const isId = filter.projects.some((project) => isSessionId(this.#connection, tenant, project));
     const conditionsFor = (range: TimeRange) => all(this.#conditionsOf(tenant, { ...filter, range }));
     return statisticsIn(this.#connection, tenant, filter, query, isId, conditionsFor);
   }
 
   suggestions(scope: Scope, { project, ...query }: SuggestionQuery): Suggestion[] {
-    const filter = filterOf(scope, { range: ALL_TIMES, ...(project !== undefined && { project }) });
+    const filter = within(scope, inProject(project));
     return suggestionsIn(this.#connection, query, all(this.#conditionsOf(this.#tenant(scope), filter)));
   }
 
@@ -209,7 +213,7 @@ export class SqliteReader {
 
   feedback(scope: Scope, traceId: string): Feedback[] {
     const tenant = this.#tenant(scope);
-    const { sql, values } = all(this.#conditionsOf(tenant, filterOf(scope, { range: ALL_TIMES })));
+    const { sql, values } = all(this.#conditionsOf(tenant, within(scope, ALL_RUNS)));
     const condition = `feedback.trace = ? AND ${sql} ORDER BY created_at, feedback.n`;
     return this.#feedbackWhere(condition, this.#trace(tenant, traceId) ?? -1, ...values);
   }
@@ -280,11 +284,11 @@ export class SqliteReader {
    * Returns an SQL clause that makes SQLite use an index on root runs. Without the clause, the query planner might use
    * an index on all runs.
    */
-  #rootIndex(tenant: number, filter: RunFilter, { sort = 'start_time' }: Ranged<ListQuery>): string {
+  #rootIndex(tenant: number, filter: RunFilter, { sort = 'start_time' }: Parsed<ListQuery>): string {
     const { projects, conditions, search } = filter;
     const isPlain = conditions.every((node) => 'field' in node && WITHOUT_INDEX.includes(node.field));
     if (!isPlain || search !== undefined || sort !== 'start_time') return '';
-    if (conditions.some((node) => singleValueOf(node, 'name') !== undefined)) return 'INDEXED BY roots_by_name';
+    if (valueIn(filter, 'name') !== undefined) return 'INDEXED BY roots_by_name';
     const [project] = projects;
     if (project === undefined || isSessionId(this.#connection, tenant, project)) return '';
     return 'INDEXED BY roots_by_project';

@@ -14,17 +14,9 @@ import {
 } from '../../../config/checker.ts';
 import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
 import { checkedPrices, type Prices } from '../../domain/prices.ts';
-import type {
-  ListQuery,
-  Page,
-  Ranged,
-  RunQuery,
-  Statistics,
-  StatisticsQuery,
-  ThreadQuery,
-} from '../../domain/query.ts';
+import type { ListQuery, Page, RunQuery, Statistics, StatisticsQuery, ThreadQuery } from '../../domain/query.ts';
 import type { RunSummary, ThreadSummary, TraceSummary } from '../../domain/run-view.ts';
-import { singleValueOf } from '../../filter/match.ts';
+import { type Parsed, singleValueOf, valueIn } from '../../filter/run-filter.ts';
 import type { KeyStore } from '../key-store.ts';
 import {
   type Removal,
@@ -219,7 +211,7 @@ export class SqliteStore implements Store {
     }
   }
 
-  async *runs(scope: Scope, query: Ranged<RunQuery>): AsyncGenerator<string> {
+  async *runs(scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
     const reader = await this.#readerOf(query);
     const keys = await reader.call('runKeys', scope, query);
     for (let at = 0; at < keys.length; at += RUNS_AT_ONCE) {
@@ -227,19 +219,19 @@ export class SqliteStore implements Store {
     }
   }
 
-  async traces(scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>> {
+  async traces(scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {
     return (await this.#readerOf(query)).call('traces', scope, query);
   }
 
-  async threads(scope: Scope, query: Ranged<ThreadQuery>): Promise<Page<ThreadSummary>> {
+  async threads(scope: Scope, query: Parsed<ThreadQuery>): Promise<Page<ThreadSummary>> {
     return (await this.#readerOf(query)).call('threads', scope, query);
   }
 
-  async list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>> {
+  async list(scope: Scope, query: Parsed<ListQuery>): Promise<Page<RunSummary>> {
     return (await this.#readerOf(query)).call('list', scope, query);
   }
 
-  async statistics(scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics> {
+  async statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics> {
     return (await this.#openSlowReader()).call('statistics', scope, query);
   }
 
@@ -315,13 +307,15 @@ export class SqliteStore implements Store {
     };
   }
 
-  async #readerOf(query: Ranged<RunQuery & ListQuery>): Promise<Thread<ReaderCalls>> {
-    const { conditions = [] } = query;
+  async #readerOf(query: Parsed<RunQuery & ListQuery>): Promise<Thread<ReaderCalls>> {
+    const { conditions, search } = query.filter;
     const isQuick =
-      Object.entries(query).every(([key, value]) => value === undefined || QUICK.includes(key)) &&
+      search === undefined &&
       conditions.every((node) => QUICK_FIELDS.some((field) => singleValueOf(node, field) !== undefined));
     const isOrdered = query.sort === undefined || query.sort === 'start_time';
-    return query.traceId !== undefined || (isQuick && isOrdered) ? this.#threads.reader : this.#openSlowReader();
+    return valueIn(query.filter, 'trace') !== undefined || (isQuick && isOrdered)
+      ? this.#threads.reader
+      : this.#openSlowReader();
   }
 
   #openSlowReader(): Promise<Thread<ReaderCalls>> {
@@ -356,4 +350,3 @@ function ownOwner(): StoreOwner {
  * Query fields for which an index returns runs in chronological order. A query with other fields may scan many runs.
  */
 const QUICK_FIELDS = ['project', 'name', 'model', 'status', 'thread', 'user', 'trace', 'run'] as const;
-const QUICK: readonly string[] = [...QUICK_FIELDS, 'conditions', 'range', 'sort', 'order', 'cursor', 'limit'];

@@ -1,5 +1,5 @@
 import { latenciesOf } from '../../domain/latencies.ts';
-import type { GroupKey, Ranged, Statistics, StatisticsQuery, TimeRange } from '../../domain/query.ts';
+import type { GroupKey, Statistics, StatisticsQuery, TimeRange } from '../../domain/query.ts';
 import { metadataKeyOf } from '../../domain/query-keys.ts';
 import type { RunStatus } from '../../domain/run-view.ts';
 import {
@@ -12,7 +12,7 @@ import {
 } from '../../domain/statistics.ts';
 import type { StartRange } from '../../domain/time-buckets.ts';
 import type { Comparison, FilterNode } from '../../filter/filter.ts';
-import type { RunFilter } from '../../filter/match.ts';
+import type { Parsed, RunFilter } from '../../filter/run-filter.ts';
 import { conditionOf, ofText } from './conditions.ts';
 import {
   COUNTERS,
@@ -56,7 +56,7 @@ export function statisticsIn(
   connection: SqliteConnection,
   tenant: number,
   filter: RunFilter,
-  query: Ranged<StatisticsQuery>,
+  query: Parsed<StatisticsQuery>,
   isProjectId: boolean,
   conditionsFor: (range: TimeRange) => Condition,
 ): Statistics {

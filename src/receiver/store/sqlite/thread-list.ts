@@ -1,7 +1,8 @@
 import type { FeedbackFigures } from '../../domain/feedback.ts';
-import type { Page, Ranged, ThreadQuery } from '../../domain/query.ts';
+import type { Page, ThreadQuery } from '../../domain/query.ts';
 import type { RunStatus, RunSummary, ThreadSummary } from '../../domain/run-view.ts';
 import { type Turn, threadSummaryOf } from '../../domain/thread-summary.ts';
+import type { Parsed, RunFilter } from '../../filter/run-filter.ts';
 import type { Row, SqliteConnection } from './database.ts';
 import { all, type Condition, RUN_SORTS, rowsOfPage, summaryIn } from './lists.ts';
 import { SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
@@ -12,7 +13,7 @@ import { SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
  */
 export function threadsIn(
   connection: SqliteConnection,
-  query: Ranged<ThreadQuery>,
+  query: Parsed<ThreadQuery>,
   conditions: readonly Condition[],
   summaryOf: (thread: string) => ThreadSummary,
 ): Page<ThreadSummary> {
@@ -22,7 +23,7 @@ export function threadsIn(
     WHERE runs.tenant = latest.tenant AND runs.thread = latest.thread
       AND (runs.start_us, runs.n) > (latest.start_us, latest.n) AND ${sql}`;
   // Without the clause, the query planner might read all root runs, including those without a thread.
-  const index = Object.keys(query).every((key) => PLAIN.includes(key)) ? 'INDEXED BY threads_by_start' : '';
+  const index = isPlain(query.filter) ? 'INDEXED BY threads_by_start' : '';
   const { items, ...page } = rowsOfPage(
     connection,
     query,
@@ -33,8 +34,10 @@ export function threadsIn(
   return { items: items.map(({ thread }) => summaryOf(thread ?? '')), ...page };
 }
 
-/** Fields of a query that selects all threads. */
-const PLAIN: readonly string[] = ['range', 'cursor', 'limit'];
+/** Returns whether a filter selects all threads of a time range. */
+function isPlain({ projects, conditions, search }: RunFilter): boolean {
+  return projects.length + conditions.length === 0 && search === undefined;
+}
 
 interface TurnRow extends Row {
   n: number;

@@ -1,0 +1,87 @@
+import { RunspanError } from '../../base/errors.ts';
+import { shown } from '../../base/text.ts';
+import { parseIsoTimestamp } from '../../run/time.ts';
+import type { ListQuery, RunQuery, Scope, StatisticsQuery, TimeRange } from '../domain/query.ts';
+import { parseSearch, type Search } from '../domain/search-words.ts';
+import type { Comparison, FilterNode, TextField } from './filter.ts';
+import { type FilterTerm, parseFilter, problemIn } from './parser.ts';
+
+/** A parsed filter. A run must match all parts. */
+export interface RunFilter {
+  /** Names or ids of projects. A run must be in each of them. */
+  readonly projects: readonly string[];
+  readonly range: TimeRange;
+  readonly conditions: readonly FilterNode[];
+  readonly search: Search | undefined;
+}
+
+/** The time range that contains all runs. */
+export const ALL_TIMES: TimeRange = { fromUs: Number.NEGATIVE_INFINITY, beforeUs: Number.POSITIVE_INFINITY };
+
+/** The filter that matches all runs. */
+export const ALL_RUNS: RunFilter = { projects: [], range: ALL_TIMES, conditions: [], search: undefined };
+
+/** A query in which one filter replaces the project, the trace id and the text of the filter. */
+export type Parsed<Query extends RunQuery | ListQuery | StatisticsQuery> = Omit<
+  Query,
+  'project' | 'traceId' | 'filter'
+> & {
+  readonly filter: RunFilter;
+};
+
+/** Parses the filter of a query. Throws `RUNSPAN_INVALID_OPTION` if the filter is invalid. */
+export function parsedQuery<Query extends RunQuery | ListQuery | StatisticsQuery>(query: Query): Parsed<Query> {
+  const { project, traceId, filter = '', ...others } = query;
+  const terms = parseFilter(filter, Date.now());
+  const problem = problemIn(terms);
+  if (problem !== undefined) {
+    throw new RunspanError(
+      'RUNSPAN_INVALID_OPTION',
+      `Expected \`filter\` to be a valid filter, got ${shown(filter)}: ${problem}`,
+    );
+  }
+  const valuesOf = (kind: FilterTerm['kind']) => terms.filter((term) => term.kind === kind).map(({ value }) => value);
+  const times = (kind: FilterTerm['kind']) => valuesOf(kind).flatMap((time) => parseIsoTimestamp(time) ?? []);
+  const nodes = terms.flatMap(({ node }) => node ?? []);
+  const own = traceId === undefined ? nodes : [equal('trace', traceId), ...nodes];
+  const projects = nodes.flatMap((node) => singleValueOf(node, 'project') ?? []);
+  return {
+    ...others,
+    filter: {
+      projects: project === undefined ? projects : [project, ...projects],
+      range: {
+        fromUs: Math.max(ALL_TIMES.fromUs, ...times('since')),
+        beforeUs: Math.min(ALL_TIMES.beforeUs, ...times('before')),
+      },
+      conditions: own.filter((node) => singleValueOf(node, 'project') === undefined),
+      search: parseSearch(valuesOf('words').join(' ')),
+    },
+  };
+}
+
+/** Returns the filter that matches all runs of a project, or of all projects if none is given. */
+export function inProject(project: string | undefined): RunFilter {
+  return project === undefined ? ALL_RUNS : { ...ALL_RUNS, projects: [project] };
+}
+
+/** Adds the project of a scope to a filter. */
+export function within({ project }: Scope, filter: RunFilter): RunFilter {
+  return project === undefined ? filter : { ...filter, projects: [project, ...filter.projects] };
+}
+
+/** Returns a condition that a field has a value. */
+export function equal(field: TextField, text: string): Comparison {
+  return { field, values: [{ kind: 'equal', text }] };
+}
+
+/** Returns the value if the condition compares the field with exactly one value. */
+export function singleValueOf(node: FilterNode, field: TextField): string | undefined {
+  if (!('field' in node) || node.field !== field || node.values?.length !== 1) return undefined;
+  const [value] = node.values;
+  return value?.kind === 'equal' ? value.text : undefined;
+}
+
+/** Returns the only value of a field that a filter allows, if there is one. */
+export function valueIn({ conditions }: RunFilter, field: TextField): string | undefined {
+  return conditions.map((node) => singleValueOf(node, field)).find((value) => value !== undefined);
+}
