@@ -24,8 +24,8 @@ async function make(texts: readonly string[], isIndexed: boolean, rareMax?: numb
   while (isIndexed && index.waiting > 0) index.step(1_000);
   const search = new SqliteSearch(connection, rareMax);
   return (text: string): number[] => {
-    const { sql, values } = search.condition(parseSearch(text) as Search);
-    return connection.all<{ n: number }>(`SELECT n FROM runs WHERE ${sql} ORDER BY n`, ...values).map(({ n }) => n - 1);
+    const { sql, params } = search.condition(parseSearch(text) as Search);
+    return connection.all<{ n: number }>(`SELECT n FROM runs WHERE ${sql} ORDER BY n`, ...params).map(({ n }) => n - 1);
   };
 }
 

@@ -3,6 +3,7 @@ import type { ClickHouseClient } from '@clickhouse/client';
 import { RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
 import { grouped } from '../../domain/grouped.ts';
+import type { Sql as SqlOf } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
 
 /** A query parameter with its ClickHouse type. */
@@ -11,11 +12,7 @@ export interface Param {
   readonly value: unknown;
 }
 
-/** SQL text in which each `?` stands for the next parameter. Values from users are always parameters. */
-export interface Sql {
-  readonly sql: string;
-  readonly params: readonly Param[];
-}
+export type Sql = SqlOf<Param>;
 
 /** A row to insert, keyed by column name. */
 export type InsertRow = Readonly<Record<string, unknown>>;
@@ -141,10 +138,6 @@ export class ClickHouse {
 /** Combines SQL text with the values of its `?` placeholders. */
 export function sql(text: string, ...params: readonly Param[]): Sql {
   return { sql: text, params };
-}
-
-export function joined(parts: readonly Sql[], separator: string): Sql {
-  return { sql: parts.map((part) => part.sql).join(separator), params: parts.flatMap(({ params }) => params) };
 }
 
 export const string = (value: string): Param => ({ type: 'String', value });

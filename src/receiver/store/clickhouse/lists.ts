@@ -8,8 +8,9 @@ import { metadataKeyOf } from '../../domain/query-keys.ts';
 import type { ProjectSummary, RunSummary, TraceSummary } from '../../domain/run-view.ts';
 import { SUGGESTED_RUNS_MAX, suggestionsOf } from '../../domain/suggestions.ts';
 import { ALL_RUNS, inProject, type Parsed, within } from '../../filter/run-filter.ts';
+import { all } from '../../filter/sql.ts';
 import type { Scope } from '../store.ts';
-import { allOf, conditionOf, directionOf, rangeConditions } from './conditions.ts';
+import { conditionOf, directionOf, rangeConditions } from './conditions.ts';
 import { type ClickHouse, float, integer, integers, type Sql, sql, string, uuids } from './connection.ts';
 import { feedbackIn } from './reads.ts';
 import { searchConditions } from './search.ts';
@@ -148,9 +149,9 @@ async function firstListed(
   const isRoot = listed === 'traces' ? [sql('is_root = 1')] : [];
   const read = async (range: TimeRange, rowsMax: number): Promise<ListedRow[]> => {
     const inRange = { ...filter, range };
-    const needed = { isDescending, limit: rowsMax, condition: allOf(after) };
+    const needed = { isDescending, limit: rowsMax, condition: all(after) };
     const found = await searchConditions(db, tenant, inRange, listed, isByStart ? needed : undefined);
-    const condition = allOf([
+    const condition = all([
       conditionOf(tenant, inRange, listed === 'traces' ? 'trace' : 'run'),
       ...after,
       ...isRoot,
@@ -195,7 +196,7 @@ async function firstMatching(db: ClickHouse, condition: Sql, sorting: Sorting): 
     if (found.length === 0) return [];
     const last = found[versions - 1];
     const beyond = last === undefined ? sql('0') : following(last, column, isDescending);
-    const candidates = allOf([
+    const candidates = all([
       sql('start_us IN (?)', integers([...new Set(found.map(({ start_us }) => start_us))])),
       condition,
       sql(`NOT (${beyond.sql})`, ...beyond.params),
@@ -284,7 +285,7 @@ export async function windows(
   startUs?: number,
 ): Promise<TimeRange[]> {
   if (startUs !== undefined) return windowsOf(range, startUs, isDescending);
-  const { sql: where, params } = allOf([sql('tenant = ?', string(tenant)), ...rangeConditions(range)]);
+  const { sql: where, params } = all([sql('tenant = ?', string(tenant)), ...rangeConditions(range)]);
   const [first] = await db.rows<{ start_us: number }>({
     sql: `SELECT start_us FROM runs WHERE is_deleted = 0 AND ${where} ORDER BY start_us ${directionOf(isDescending)} LIMIT 1`,
     params,

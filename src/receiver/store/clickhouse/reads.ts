@@ -7,9 +7,10 @@ import { PAYLOAD_FIELDS, type PayloadField, type RunDetails } from '../../domain
 import { outlineOf } from '../../domain/summary.ts';
 import { inOrder } from '../../domain/tree.ts';
 import { type Parsed, within } from '../../filter/run-filter.ts';
+import { all } from '../../filter/sql.ts';
 import type { Scope } from '../store.ts';
 import { attachmentInfos, readAttachment } from './attachments.ts';
-import { allOf, conditionOf } from './conditions.ts';
+import { conditionOf } from './conditions.ts';
 import { type ClickHouse, inParts, integer, type Sql, sql, string, uuid, uuids } from './connection.ts';
 import { type Group, readGroups } from './groups.ts';
 import { type PayloadRow, payloadsIn, readMessages } from './messages.ts';
@@ -173,7 +174,7 @@ export async function* readRuns(
 ): AsyncGenerator<string> {
   const filter = within(scope, query.filter);
   const search = await searchConditions(db, scope.tenant, filter, 'runs');
-  const condition = allOf([conditionOf(scope.tenant, filter), ...search]);
+  const condition = all([conditionOf(scope.tenant, filter), ...search]);
   let left = query.limit ?? Number.POSITIVE_INFINITY;
   let page: readonly MatchingTrace[] = [];
   do {

@@ -1,8 +1,9 @@
 import type { MemoryRun, MemoryTrace } from '../../domain/assemble.ts';
 import type { Prices } from '../../domain/prices.ts';
 import type { Selection } from '../../domain/removal.ts';
+import { all } from '../../filter/sql.ts';
 import type { Removal, RemovalTarget, Scope } from '../store.ts';
-import { allOf, insideOf } from './conditions.ts';
+import { insideOf } from './conditions.ts';
 import { type ClickHouse, type InsertRow, inParts, type Sql, sql, string, uuid } from './connection.ts';
 import { type Group, readGroups, type TombstoneKind } from './groups.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
@@ -92,7 +93,7 @@ async function* groupsOfTarget(
   }
   const projects = kind === 'project' ? [id] : [];
   const ofTarget = kind === 'project' ? sql('is_root = 1') : sql(`${kind} = ?`, string(id));
-  const condition = allOf([insideOf(tenant, { projects }), ofTarget]);
+  const condition = all([insideOf(tenant, { projects }), ofTarget]);
   let page: readonly string[] = [];
   do {
     page = await pageOfGroups(db, condition, page.at(-1));
@@ -101,7 +102,7 @@ async function* groupsOfTarget(
 }
 
 async function pageOfGroups(db: ClickHouse, condition: Sql, after: string | undefined): Promise<string[]> {
-  const { sql: where, params } = allOf([condition, ...(after === undefined ? [] : [sql('grps[1] > ?', uuid(after))])]);
+  const { sql: where, params } = all([condition, ...(after === undefined ? [] : [sql('grps[1] > ?', uuid(after))])]);
   const rows = await db.rows<{ grp: string }>({
     sql: `SELECT DISTINCT grps[1] AS grp FROM runs FINAL WHERE ${where} ORDER BY grp LIMIT ${PAGE_GROUPS}`,
     params,

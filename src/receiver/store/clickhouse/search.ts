@@ -1,9 +1,10 @@
 import type { TimeRange } from '../../domain/query.ts';
 import { isFound, runWords, type Search } from '../../domain/search-words.ts';
 import type { RunFilter } from '../../filter/run-filter.ts';
+import { all, any, joined } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
-import { allOf, anyOf, conditionOf, directionOf, insideOf } from './conditions.ts';
-import { type ClickHouse, inParts, integer, integers, joined, type Sql, sql, string, uuids } from './connection.ts';
+import { conditionOf, directionOf, insideOf } from './conditions.ts';
+import { type ClickHouse, inParts, integer, integers, type Sql, sql, string, uuids } from './connection.ts';
 import { MESSAGE_COLUMNS, payloadsIn, readMessages, runOf, TOMBSTONE, type WholeMessageRow } from './messages.ts';
 import { SEARCHED_TEXT } from './schema.ts';
 
@@ -55,7 +56,7 @@ export async function searchConditions(
   const key = list === 'traces' ? 'trace' : 'id';
   const { sql: messages, params } = candidateMessages(tenant, search, filter.range);
   const usage = list === 'traces' ? 'trace' : 'run';
-  const where = allOf([conditionOf(tenant, filter, usage), ...(needed === undefined ? [] : [needed.condition])]);
+  const where = all([conditionOf(tenant, filter, usage), ...(needed === undefined ? [] : [needed.condition])]);
   const direction = directionOf(needed?.isDescending ?? true);
   const inside = insideOf(tenant, filter);
   const candidates = await db.rows<Candidate>(
@@ -100,10 +101,10 @@ function candidateMessages(tenant: string, { prefixes, phrases }: Search, { from
     // Short words exclude few runs, because most texts contain them.
     .filter(({ length }, at) => at === 0 || length >= SELECTING_LENGTH_MIN)
     .map((word) => sql(`${SEARCHED_TEXT} LIKE ?`, string(`%${word}%`)));
-  const where = allOf([
+  const where = all([
     sql(`tenant = ? AND kind < ${TOMBSTONE}`, string(tenant)),
     ...(Number.isFinite(fromUs) ? [sql('received_us >= ?', integer(fromUs - EARLY_US))] : []),
-    ...(selecting.length === 0 ? [] : [anyOf(selecting)]),
+    ...(selecting.length === 0 ? [] : [any(selecting)]),
   ]);
   // The words of a search may be spread over several messages of a run.
   const inRun = selecting.map((one) => ({ sql: `max(${one.sql})`, params: one.params }));

@@ -13,8 +13,9 @@ import {
 import { USAGE_KEYS } from '../../domain/summary.ts';
 import { type StartRange, type TimeBuckets, timeBucketsOf } from '../../domain/time-buckets.ts';
 import { type Parsed, within } from '../../filter/run-filter.ts';
+import { all } from '../../filter/sql.ts';
 import type { Scope } from '../store.ts';
-import { allOf, conditionOf } from './conditions.ts';
+import { conditionOf } from './conditions.ts';
 import { type ClickHouse, integer, type Sql, sql, string, strings } from './connection.ts';
 import { FIGURES_CODES, KINDS, LATENCIES, runKindOf } from './run-row.ts';
 import { searchConditions } from './search.ts';
@@ -24,13 +25,13 @@ export async function statistics(db: ClickHouse, scope: Scope, query: Parsed<Sta
   const { tenant } = scope;
   const filter = within(scope, query.filter);
   const search = await searchConditions(db, tenant, filter, 'runs');
-  const starts = await startRangeOf(db, filter.range, allOf([conditionOf(tenant, filter), ...search]));
+  const starts = await startRangeOf(db, filter.range, all([conditionOf(tenant, filter), ...search]));
   const tally = new StatisticsTally(query, starts);
   const time = timeBucketsOf(query, starts);
   if (time === undefined) return tally.statistics();
   // Omits runs that arrived after the first query.
   const range = { fromUs: time.fromUs, beforeUs: Math.min(filter.range.beforeUs, time.toUs + 1) };
-  const conditions = allOf([conditionOf(tenant, { ...filter, range }), ...search]);
+  const conditions = all([conditionOf(tenant, { ...filter, range }), ...search]);
   const { groupBy = 'name', groups = GROUPS, series = 0 } = query;
   const grouping = groupingOf(groupBy);
   const names = await largestGroups(db, conditions, grouping, groups);

@@ -5,8 +5,9 @@ import type { RunStatus, RunSummary, ThreadSummary, Usage } from '../../domain/r
 import { USAGE_KEYS } from '../../domain/summary.ts';
 import { type Turn, threadSummaryOf } from '../../domain/thread-summary.ts';
 import { ALL_RUNS, type Parsed, within } from '../../filter/run-filter.ts';
+import { all } from '../../filter/sql.ts';
 import type { Scope } from '../store.ts';
-import { allOf, conditionOf } from './conditions.ts';
+import { conditionOf } from './conditions.ts';
 import { type ClickHouse, integer, integers, type Sql, sql, string, strings, uuids } from './connection.ts';
 import { feedbackByTrace, windows } from './lists.ts';
 import { searchConditions } from './search.ts';
@@ -58,7 +59,7 @@ async function latestTurns(
   let rows: LatestRow[] = [];
   for (const { fromUs } of await windows(db, scope.tenant, filter.range, true, latestUs)) {
     const inWindow = { ...filter, range: { ...filter.range, fromUs } };
-    const { sql: where, params } = allOf([
+    const { sql: where, params } = all([
       conditionOf(scope.tenant, inWindow, 'trace'),
       sql('is_root = 1 AND thread IS NOT NULL'),
       ...(await searchConditions(db, scope.tenant, inWindow, 'traces')),
@@ -87,8 +88,8 @@ async function summaries(
   condition: Sql,
 ): Promise<ThreadSummary[]> {
   if (names.length === 0) return [];
-  const inThreads = allOf([condition, sql('is_root = 1 AND thread IN (?)', strings(names))]);
-  const { sql: where, params } = allOf([startingWith(tenant, inThreads), inThreads]);
+  const inThreads = all([condition, sql('is_root = 1 AND thread IN (?)', strings(names))]);
+  const { sql: where, params } = all([startingWith(tenant, inThreads), inThreads]);
   const rows = await db.rows<TurnRow>({
     sql: `SELECT id, grps, trace, thread, start_us, latency_us, status, project, user,
       ${USAGE_KEYS.map((key) => `trace_${key}`).join(', ')} FROM runs FINAL

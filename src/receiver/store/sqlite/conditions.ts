@@ -1,19 +1,14 @@
 import type { Feedback } from '../../domain/feedback.ts';
 import type { SmallFields } from '../../domain/summary.ts';
-import type { Bound, Comparison, FilterNode, TextPattern } from '../../filter/filter.ts';
+import type { Comparison, FilterNode, TextPattern } from '../../filter/filter.ts';
 import { errorText, hasValue, isMatchingFeedback, metadataTextOf } from '../../filter/match.ts';
 import type { RunFilter } from '../../filter/run-filter.ts';
+import { all, COLUMNS, conditionOf, type Dialect, isUsage, marks, ofText, within } from '../../filter/sql.ts';
 import { idBytes, type SqliteConnection, type SqlValue } from './database.ts';
-import { all, type Condition, latencyUs, ofProject } from './lists.ts';
+import { type Condition, latencyUs, ofProject } from './lists.ts';
 import { RARE_MAX, type SqliteSearch } from './search.ts';
 
-/** Aliases of the tables that a condition refers to: `runs`, and the table with the tokens and costs. */
-interface Tables {
-  readonly runs: string;
-  readonly usage: string;
-}
-
-/** Translates a filter to SQL. Values from the filter are always passed as parameters. */
+/** Translates a filter to SQL. */
 export class SqlFilter {
   readonly #connection: SqliteConnection;
   readonly #search: SqliteSearch;
@@ -31,58 +26,62 @@ export class SqlFilter {
   conditions(usage: 'runs' | 'traces' = 'runs'): Condition[] {
     const { range, conditions } = this.#filter;
     const isBounded = Number.isFinite(range.fromUs) || Number.isFinite(range.beforeUs);
-    const selected = conditions.map((node) => this.#node(node, { runs: 'runs', usage }));
+    const selected = conditions.map((node) => conditionOf(node, this.#dialect('runs', usage)));
     const isSelective = selected.some((condition) => condition.isSelective);
     return [
       // The plus sign prevents SQLite from using indexes that begin with the tenant.
-      { sql: isSelective ? '+runs.tenant = ?' : 'runs.tenant = ?', values: [this.#tenant] },
+      { sql: isSelective ? '+runs.tenant = ?' : 'runs.tenant = ?', params: [this.#tenant] },
       // With a range, this condition would make SQLite prefer the index on the start to the index on the user.
       ...(isBounded ? this.#projects('runs') : this.inside('runs')),
-      ...(Number.isFinite(range.fromUs) ? [{ sql: 'runs.start_us >= ?', values: [range.fromUs] }] : []),
-      ...(Number.isFinite(range.beforeUs) ? [{ sql: 'runs.start_us < ?', values: [range.beforeUs] }] : []),
+      ...(Number.isFinite(range.fromUs) ? [{ sql: 'runs.start_us >= ?', params: [range.fromUs] }] : []),
+      ...(Number.isFinite(range.beforeUs) ? [{ sql: 'runs.start_us < ?', params: [range.beforeUs] }] : []),
       ...selected,
     ];
   }
 
   /** Selects the visible runs in the projects of the filter. */
   inside(runs: string): Condition[] {
-    return [{ sql: `${runs}.start_us IS NOT NULL`, values: [] }, ...this.#projects(runs)];
+    return [{ sql: `${runs}.start_us IS NOT NULL`, params: [] }, ...this.#projects(runs)];
   }
 
   #projects(runs: string): Condition[] {
     return this.#filter.projects.map((project) => ofProject(this.#connection, this.#tenant, project, runs));
   }
 
-  #node(node: FilterNode, tables: Tables): Condition {
-    return conditionOf(node, (leaf) => ('anyRun' in leaf ? this.#anyRun(leaf.anyRun) : this.#comparison(leaf, tables)));
+  /** Returns the dialect for conditions on the tables with these aliases. `usage` is the table with the tokens and costs. */
+  #dialect(runs: string, usage: string): Dialect<SqlValue> {
+    return {
+      ...SPELLING,
+      column: (field) => {
+        if (field === 'latency') return latencyUs(runs);
+        const table = isUsage(field) ? usage : runs;
+        return `${table}.${COLUMNS[field] ?? field}`;
+      },
+      own: (comparison) => this.#own(comparison, runs),
+      anyRun: (node) => this.#anyRun(node),
+    };
   }
 
   #anyRun(node: FilterNode): Condition {
-    const { sql, values } = all([...this.inside('others'), this.#node(node, { runs: 'others', usage: 'others' })]);
+    const { sql, params } = all([...this.inside('others'), conditionOf(node, this.#dialect('others', 'others'))]);
     const found = {
       sql: `SELECT others.trace FROM runs AS others WHERE others.tenant = ? AND ${sql}`,
-      values: [this.#tenant, ...values],
+      params: [this.#tenant, ...params],
     };
     const isSelective = this.#isRare(found);
-    if (isSelective) return { sql: `runs.trace IN (${found.sql})`, values: found.values, isSelective };
-    return { sql: `EXISTS (SELECT 1 FROM runs AS others WHERE others.trace = runs.trace AND ${sql})`, values };
+    if (isSelective) return { sql: `runs.trace IN (${found.sql})`, params: found.params, isSelective };
+    return { sql: `EXISTS (SELECT 1 FROM runs AS others WHERE others.trace = runs.trace AND ${sql})`, params };
   }
 
-  #comparison(comparison: Comparison, { runs, usage }: Tables): Condition {
-    const { field, bounds = [], values = [] } = comparison;
+  #own(comparison: Comparison, runs: string): Condition | undefined {
+    const { field, values = [] } = comparison;
     switch (field) {
-      case 'root':
-        return { sql: `${runs}.is_root = 1`, values: [] };
-      case 'latency':
-        return within(latencyUs(runs), bounds);
       case 'run':
-        return { sql: `${runs}.id IN (${marks(values)})`, values: ids(values) };
+        return { sql: `${runs}.id IN (${marks(values)})`, params: ids(values) };
       case 'trace': {
         const traces = `SELECT n FROM traces WHERE tenant = ? AND id IN (${marks(values)})`;
-        return { sql: `${runs}.trace IN (${traces})`, values: [this.#tenant, ...ids(values)], isSelective: true };
+        return { sql: `${runs}.trace IN (${traces})`, params: [this.#tenant, ...ids(values)], isSelective: true };
       }
-      case 'project':
-        return any([ofText(`${runs}.project`, values), ofText(`${runs}.session_id`, values)]);
       case 'status':
         return ofStatus(`${runs}.status`, values);
       case 'tag':
@@ -92,30 +91,23 @@ export class SqlFilter {
       case 'error': {
         // If a run has an error, its status is never `success`.
         const sql = `${runs}.status <> 'success' AND ${hasDetails(runs, MATCHES_FIELDS)}`;
-        return { sql, values: [JSON.stringify(comparison)] };
+        return { sql, params: [JSON.stringify(comparison)] };
       }
       case 'meta':
         return this.#metadata(comparison, runs);
-      case 'name':
-      case 'model':
-      case 'thread':
-      case 'user':
-        return ofText(`${runs}.${field}`, values);
-      case 'type':
-        return ofText(`${runs}.run_type`, values);
       default:
-        return within(`${usage}.${USAGE_COLUMNS[field]}`, bounds);
+        return undefined;
     }
   }
 
   #tag(patterns: readonly TextPattern[], runs: string): Condition {
-    const { sql, values } = all([{ sql: 'tenant = ?', values: [this.#tenant] }, ofText('tag', patterns)]);
-    const found = { sql: `SELECT n FROM tags WHERE ${sql}`, values };
+    const { sql, params } = all([{ sql: 'tenant = ?', params: [this.#tenant] }, ofText('tag', patterns, SPELLING)]);
+    const found = { sql: `SELECT n FROM tags WHERE ${sql}`, params };
     // The table has an index on the tag and the run, but no index on the run alone.
     const isSelective = this.#isRare(found);
     const isSelected = isSelective || patterns.some(({ kind }) => kind !== 'equal');
     const condition = isSelected ? `${runs}.n IN (${found.sql})` : `EXISTS (${found.sql} AND n = ${runs}.n)`;
-    return { sql: condition, values, isSelective };
+    return { sql: condition, params, isSelective };
   }
 
   #metadata(comparison: Comparison, runs: string): Condition {
@@ -124,13 +116,13 @@ export class SqlFilter {
     const column = METADATA_COLUMNS.get(key);
     const conditions: Condition[] = [];
     if (text !== undefined && column !== undefined && isOnlyText(text)) {
-      conditions.push({ sql: `${runs}.${column} = ?`, values: [text] });
+      conditions.push({ sql: `${runs}.${column} = ?`, params: [text] });
     } else {
       const found = patterns.map((pattern) => this.#candidates(pattern));
       if (found.length > 0 && found.every((runsFound) => runsFound !== undefined)) {
         conditions.push({
           sql: `${runs}.n IN (SELECT value FROM json_each(?))`,
-          values: [JSON.stringify(found.flat())],
+          params: [JSON.stringify(found.flat())],
         });
       }
     }
@@ -140,7 +132,7 @@ export class SqlFilter {
     const needles = [JSON.stringify(key), ...(text === undefined ? [] : [text, JSON.stringify(text)])];
     const sql = hasDetails(runs, [...checks, MATCHES_FIELDS].join(' AND '));
     const isSelective = conditions.length > 0 && column === undefined;
-    return { ...all([...conditions, { sql, values: [...needles, JSON.stringify(comparison)] }]), isSelective };
+    return { ...all([...conditions, { sql, params: [...needles, JSON.stringify(comparison)] }]), isSelective };
   }
 
   /** Returns the runs that may have this metadata value. Returns undefined if there are many, or if they are unknown. */
@@ -150,8 +142,8 @@ export class SqlFilter {
   }
 
   /** Returns whether few rows match. If many rows match, SQLite checks each run in the order of the list. */
-  #isRare({ sql, values }: Condition): boolean {
-    const count = this.#connection.number(`SELECT count(*) FROM (${sql} LIMIT ?)`, ...values, RARE_MAX + 1);
+  #isRare({ sql, params }: Condition): boolean {
+    const count = this.#connection.number(`SELECT count(*) FROM (${sql} LIMIT ?)`, ...params, RARE_MAX + 1);
     return count <= RARE_MAX;
   }
 }
@@ -175,64 +167,32 @@ const METADATA_COLUMNS: ReadonlyMap<string, string> = new Map([
   ['thread_id', 'thread'],
   ['user_id', 'user'],
 ]);
-const USAGE_COLUMNS = {
-  tokens: 'total_tokens',
-  input_tokens: 'input_tokens',
-  output_tokens: 'output_tokens',
-  cost: 'total_cost',
-} as const;
 
-/** Translates a tree of conditions. `leaf` translates the conditions that contain no other conditions. */
-export function conditionOf(
-  node: FilterNode,
-  leaf: (node: Comparison | Extract<FilterNode, { anyRun: unknown }>) => Condition,
-): Condition {
-  if ('all' in node) return all(node.all.map((one) => conditionOf(one, leaf)));
-  if ('some' in node) return any(node.some.map((one) => conditionOf(one, leaf)));
-  if (!('not' in node)) return leaf(node);
-  const { sql, values } = conditionOf(node.not, leaf);
-  // A comparison with a missing value is null, which does not match.
-  return { sql: `(${sql}) IS NOT TRUE`, values };
-}
-
-/** Combines conditions with OR. */
-function any(conditions: readonly Condition[]): Condition {
-  return {
-    sql: conditions.map(({ sql }) => `(${sql})`).join(' OR '),
-    values: conditions.flatMap(({ values }) => values),
-  };
-}
-
-/** Returns a condition on a text column that is null if the run has no value. */
-export function ofText(column: string, patterns: readonly TextPattern[]): Condition {
-  const equal = patterns.filter(({ kind }) => kind === 'equal').map(({ text }) => text);
-  const others = patterns.filter(({ kind }) => kind !== 'equal');
-  const among = { sql: equal.length === 1 ? `${column} = ?` : `${column} IN (${marks(equal)})`, values: equal };
-  return any([
-    ...(equal.length > 0 || others.length === 0 ? [among] : []),
-    ...others.map((pattern) => ({ sql: `${column} GLOB ?`, values: [globOf(pattern)] })),
-  ]);
-}
+/** Spells values and parts of texts. `GLOB` distinguishes upper and lower case. */
+export const SPELLING: Pick<Dialect<SqlValue>, 'param' | 'part'> = {
+  param: (value) => value,
+  part: (column, { kind, text }) => {
+    const escaped = text.replace(/[*?[]/g, '[$&]');
+    const glob = `${kind === 'prefix' ? '' : '*'}${escaped}${kind === 'suffix' ? '' : '*'}`;
+    return { sql: `${column} GLOB ?`, params: [glob] };
+  },
+};
 
 /** Repeats the condition of the partial index, so that SQLite uses the partial index. */
 function ofStatus(column: string, patterns: readonly TextPattern[]): Condition {
-  const { sql, values } = ofText(column, patterns);
+  const { sql, params } = ofText(column, patterns, SPELLING);
   const isFailure = patterns.every(({ kind, text }) => kind === 'equal' && text !== 'success');
-  return { sql: isFailure ? `(${sql}) AND ${column} <> 'success'` : sql, values };
+  return { sql: isFailure ? `(${sql}) AND ${column} <> 'success'` : sql, params };
 }
 
 function ofFeedback(comparison: Comparison, runs: string): Condition {
   const { key = '', values: patterns, bounds = [] } = comparison;
-  const { sql, values } = all([
-    { sql: 'key = ?', values: [key] },
-    ...(bounds.length === 0 ? [] : [within('score', bounds)]),
-    ...(patterns === undefined ? [] : [{ sql: 'feedback_matches(json, ?)', values: [JSON.stringify(comparison)] }]),
+  const { sql, params } = all([
+    { sql: 'key = ?', params: [key] },
+    within('score', bounds, SPELLING),
+    ...(patterns === undefined ? [] : [{ sql: 'feedback_matches(json, ?)', params: [JSON.stringify(comparison)] }]),
   ]);
-  return { sql: `${runs}.n IN (SELECT run FROM feedback WHERE ${sql})`, values };
-}
-
-function within(column: string, bounds: readonly Bound[]): Condition {
-  return all(bounds.map(({ operator, amount }) => ({ sql: `${column} ${operator} ?`, values: [amount] })));
+  return { sql: `${runs}.n IN (SELECT run FROM feedback WHERE ${sql})`, params };
 }
 
 function hasDetails(runs: string, condition: string): string {
@@ -242,15 +202,6 @@ function hasDetails(runs: string, condition: string): string {
 /** Returns whether only text can have this text as its value. Other values are compared as JSON text. */
 function isOnlyText(text: string): boolean {
   return !/^(?:[-\d[{"]|null$|true$|false$)/.test(text);
-}
-
-function globOf({ kind, text }: TextPattern): string {
-  const escaped = text.replace(/[*?[]/g, '[$&]');
-  return `${kind === 'prefix' ? '' : '*'}${escaped}${kind === 'suffix' ? '' : '*'}`;
-}
-
-function marks(values: readonly unknown[]): string {
-  return values.map(() => '?').join(', ');
 }
 
 function ids(values: readonly TextPattern[]): SqlValue[] {

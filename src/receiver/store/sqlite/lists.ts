@@ -3,26 +3,14 @@ import type { ListQuery, Page, SortKey } from '../../domain/query.ts';
 import type { RunOutline, RunSummary } from '../../domain/run-view.ts';
 import { factsIn, outlineOf, type PayloadFacts, previewsIn, summaryOf } from '../../domain/summary.ts';
 import type { Parsed } from '../../filter/run-filter.ts';
+import { all, type Sql } from '../../filter/sql.ts';
 import type { RunFields } from '../store.ts';
 import { idText, type SqliteConnection, type SqlValue } from './database.ts';
 import { readPayload } from './payloads.ts';
 import { countedUsageIn, fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 
-/** An SQL condition on the table `runs`, with parameter values. */
-export interface Condition {
-  readonly sql: string;
-  readonly values: readonly SqlValue[];
-  /** Whether the condition selects few rows by an index, so that no index on another column is better. */
-  readonly isSelective?: boolean;
-}
-
-/** Combines conditions with AND. */
-export function all(conditions: readonly Condition[]): Condition {
-  return {
-    sql: conditions.map(({ sql }) => `(${sql})`).join(' AND '),
-    values: conditions.flatMap(({ values }) => values),
-  };
-}
+/** An SQL condition on the table `runs`. */
+export type Condition = Sql<SqlValue>;
 
 /** Compares `session_id` only if the project is an id, because SQLite uses no index for a condition on two columns. */
 export function ofProject(
@@ -32,8 +20,8 @@ export function ofProject(
   runs: string = 'runs',
 ): Condition {
   return isSessionId(connection, tenant, project)
-    ? { sql: `${runs}.project = ? OR ${runs}.session_id = ?`, values: [project, project] }
-    : { sql: `${runs}.project = ?`, values: [project] };
+    ? { sql: `${runs}.project = ? OR ${runs}.session_id = ?`, params: [project, project] }
+    : { sql: `${runs}.project = ?`, params: [project] };
 }
 
 /** Returns whether the text is the project id of any run. */
@@ -69,12 +57,12 @@ export function rowsOfPage(
 ): Page<SelectedRun> {
   const value = sorts[sort];
   const direction = order === 'descending' ? 'DESC' : 'ASC';
-  const { sql, values } = all(cursor === undefined ? conditions : [...conditions, following(cursor, value, order)]);
+  const { sql, params } = all(cursor === undefined ? conditions : [...conditions, following(cursor, value, order)]);
   // The start time of a visible run is never null. Without `IS NULL`, the index returns the rows in order.
   const orderBy = `${sort === 'start_time' ? '' : `${value} IS NULL, `}${value} ${direction}, runs.n ${direction}`;
   const keys = connection.all<{ n: number; value: number | null }>(
     `SELECT runs.n AS n, ${value} AS value FROM ${from} WHERE ${sql} ORDER BY ${orderBy} LIMIT ?`,
-    ...values,
+    ...params,
     limit + 1,
   );
   const shown = keys.slice(0, limit);
@@ -86,9 +74,9 @@ export function rowsOfPage(
 function following(cursor: string, column: string, order: ListQuery['order']): Condition {
   const { value, n } = positionOf(cursor);
   const sign = order === 'descending' ? '<' : '>';
-  if (value === null) return { sql: `${column} IS NULL AND runs.n ${sign} ?`, values: [n] };
+  if (value === null) return { sql: `${column} IS NULL AND runs.n ${sign} ?`, params: [n] };
   const sql = `(${column}, runs.n) ${sign} (?, ?)`;
-  return { sql: column === RUN_SORTS.start_time ? sql : `${sql} OR ${column} IS NULL`, values: [value, n] };
+  return { sql: column === RUN_SORTS.start_time ? sql : `${sql} OR ${column} IS NULL`, params: [value, n] };
 }
 
 /**

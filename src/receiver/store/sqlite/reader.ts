@@ -24,13 +24,14 @@ import {
 } from '../../domain/run-view.ts';
 import { derivedOrder, inOrder, startUsOf, type TreeNode } from '../../domain/tree.ts';
 import { ALL_RUNS, equal, inProject, type Parsed, type RunFilter, valueIn, within } from '../../filter/run-filter.ts';
+import { all } from '../../filter/sql.ts';
 import type { StoredKey } from '../key-store.ts';
 import type { Changes, Removal, RemovalTarget, RevokedToken, Scope, TokenSecret } from '../store.ts';
 import { defineFilterFunctions, SqlFilter } from './conditions.ts';
 import { idBytes, idText, type Row, type SqliteConnection, type SqlValue } from './database.ts';
 import { copyTo, type StoreOwner } from './file.ts';
 import { SqliteKeys } from './keys.ts';
-import { all, type Condition, isSessionId, outlineIn, RUN_SORTS, rowsOfPage, summaryIn, TRACE_SORTS } from './lists.ts';
+import { type Condition, isSessionId, outlineIn, RUN_SORTS, rowsOfPage, summaryIn, TRACE_SORTS } from './lists.ts';
 import { payloadSizes, readPayload } from './payloads.ts';
 import { countRemovable, RemovalSearch } from './removal.ts';
 import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
@@ -69,9 +70,9 @@ export class SqliteReader {
 
   /** Returns the keys of matching runs, grouped by trace, parents before children. */
   runKeys(scope: Scope, query: Parsed<RunQuery>): RunKey[] {
-    const { sql, values } = all(this.#conditionsOf(this.#tenant(scope), within(scope, query.filter)));
+    const { sql, params } = all(this.#conditionsOf(this.#tenant(scope), within(scope, query.filter)));
     const select = `SELECT n, trace FROM runs WHERE ${sql}`;
-    const rows = this.#connection.all<{ n: number; trace: number }>(select, ...values);
+    const rows = this.#connection.all<{ n: number; trace: number }>(select, ...params);
     const found = new Set(rows.map(({ n }) => n));
     const traces = [...new Set(rows.map(({ trace }) => trace))].map((trace) =>
       inOrder(this.#nodes(trace)).filter(({ run }) => found.has(run.n)),
@@ -111,10 +112,10 @@ export class SqliteReader {
   }
 
   projects(scope: Scope, range: TimeRange): ProjectSummary[] {
-    const { sql, values } = all(this.#conditionsOf(this.#tenant(scope), within(scope, { ...ALL_RUNS, range })));
+    const { sql, params } = all(this.#conditionsOf(this.#tenant(scope), within(scope, { ...ALL_RUNS, range })));
     const rows = this.#connection.all<{ project: string; traces: number; last_us: number }>(
       `SELECT project, count(*) AS traces, max(start_us) AS last_us FROM runs WHERE is_root = 1 AND ${sql} GROUP BY project`,
-      ...values,
+      ...params,
     );
     return rows
       .map(({ project, traces, last_us }) => ({ name: project, traces, last_start_time: isoTimestamp(last_us) }))
@@ -139,7 +140,7 @@ export class SqliteReader {
         projects: query.filter.projects,
         conditions: [equal('thread', thread)],
       });
-      const inTenant = { sql: 'runs.tenant = ?', values: [tenant] };
+      const inTenant = { sql: 'runs.tenant = ?', params: [tenant] };
       return threadSummaryIn(this.#connection, thread, [inTenant, ...this.#rootConditions(tenant, turns)]);
     });
   }
@@ -152,11 +153,11 @@ export class SqliteReader {
 
   outline(scope: Scope, traceId: string): string[] {
     const tenant = this.#tenant(scope);
-    const { sql, values } = all(
+    const { sql, params } = all(
       this.#conditionsOf(tenant, within(scope, { ...ALL_RUNS, conditions: [equal('trace', traceId)] })),
     );
     const outlines = new Map<number, string>();
-    for (const row of this.#connection.each<SelectedRun>(`${SELECT_RUNS} WHERE ${sql}`, ...values)) {
+    for (const row of this.#connection.each<SelectedRun>(`${SELECT_RUNS} WHERE ${sql}`, ...params)) {
       outlines.set(row.n, JSON.stringify(outlineIn(row)));
     }
     const nodes = outlines.size === 0 ? [] : this.#nodes(this.#trace(tenant, traceId) ?? -1);
@@ -213,9 +214,9 @@ export class SqliteReader {
 
   feedback(scope: Scope, traceId: string): Feedback[] {
     const tenant = this.#tenant(scope);
-    const { sql, values } = all(this.#conditionsOf(tenant, within(scope, ALL_RUNS)));
+    const { sql, params } = all(this.#conditionsOf(tenant, within(scope, ALL_RUNS)));
     const condition = `feedback.trace = ? AND ${sql} ORDER BY created_at, feedback.n`;
-    return this.#feedbackWhere(condition, this.#trace(tenant, traceId) ?? -1, ...values);
+    return this.#feedbackWhere(condition, this.#trace(tenant, traceId) ?? -1, ...params);
   }
 
   tokenSecrets(): TokenSecret[] {
@@ -274,10 +275,10 @@ export class SqliteReader {
   /** Returns conditions for root runs. The search words may occur in any run of the trace. */
   #rootConditions(tenant: number, filter: RunFilter): Condition[] {
     const sqlFilter = new SqlFilter(this.#connection, this.#search, tenant, filter);
-    const conditions = [{ sql: 'runs.is_root = 1', values: [] }, ...sqlFilter.conditions('traces')];
+    const conditions = [{ sql: 'runs.is_root = 1', params: [] }, ...sqlFilter.conditions('traces')];
     if (filter.search === undefined) return conditions;
-    const { sql, values } = all([...sqlFilter.inside('runs'), this.#search.condition(filter.search)]);
-    return [...conditions, { sql: `runs.trace IN (SELECT runs.trace FROM runs WHERE ${sql})`, values }];
+    const { sql, params } = all([...sqlFilter.inside('runs'), this.#search.condition(filter.search)]);
+    return [...conditions, { sql: `runs.trace IN (SELECT runs.trace FROM runs WHERE ${sql})`, params }];
   }
 
   /**
@@ -320,7 +321,7 @@ export class SqliteReader {
   #totals(trace: number): TraceSummary['trace'] {
     const row = this.#connection.one<Row>('SELECT * FROM traces WHERE n = ?', trace) ?? {};
     const usage = usageIn(row);
-    const feedback = feedbackFiguresIn(this.#connection, { sql: 'feedback.trace = ?', values: [trace] });
+    const feedback = feedbackFiguresIn(this.#connection, { sql: 'feedback.trace = ?', params: [trace] });
     return {
       runs: row.runs as number,
       pending: row.pending as number,
@@ -337,9 +338,9 @@ export class SqliteReader {
     return attachments.length === 0 ? {} : { attachments };
   }
 
-  #feedbackWhere(condition: string, ...values: SqlValue[]): Feedback[] {
+  #feedbackWhere(condition: string, ...params: SqlValue[]): Feedback[] {
     const sql = `SELECT json FROM feedback CROSS JOIN runs ON runs.n = feedback.run WHERE ${condition}`;
-    const rows = this.#connection.all<{ json: string }>(sql, ...values);
+    const rows = this.#connection.all<{ json: string }>(sql, ...params);
     return rows.map(({ json }) => JSON.parse(json));
   }
 }

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { subtreeIn } from '../../domain/removal.ts';
+import { all } from '../../filter/sql.ts';
 import type { Removal, RemovalTarget, Scope } from '../store.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
-import { all, type Condition, ofProject } from './lists.ts';
+import { type Condition, ofProject } from './lists.ts';
 import type { Placement } from './placement.ts';
 import { EVICTED, REMOVED } from './schema.ts';
 
@@ -32,10 +33,10 @@ export class RemovalSearch {
 
   /** Returns the keys of traces with selected runs, limited to about `limit` runs with keys up to `last`. */
   traces(last: number = Number.MAX_SAFE_INTEGER, limit = -1): number[] {
-    const { sql, values } = this.#condition;
+    const { sql, params } = this.#condition;
     const select = `SELECT DISTINCT trace AS n FROM
       (SELECT trace FROM runs WHERE +n <= ? AND ${this.#target.kind === 'trace' ? '+' : ''}tenant = ? AND ${sql} LIMIT ?)`;
-    return this.#connection.all<{ n: number }>(select, last, this.tenant, ...values, limit).map(({ n }) => n);
+    return this.#connection.all<{ n: number }>(select, last, this.tenant, ...params, limit).map(({ n }) => n);
   }
 
   /** Returns the selected runs of a trace that `traces` has found. */
@@ -59,21 +60,21 @@ export class RemovalSearch {
     const { kind, id } = this.#target;
     switch (kind) {
       case 'run':
-        return { sql: 'id = ?', values: [idBytes(id)] };
+        return { sql: 'id = ?', params: [idBytes(id)] };
       case 'trace':
-        return { sql: OF_TRACE, values: [this.tenant, idBytes(id)] };
+        return { sql: OF_TRACE, params: [this.tenant, idBytes(id)] };
       case 'thread':
       case 'user':
-        return { sql: `${kind} = ?`, values: [id] };
+        return { sql: `${kind} = ?`, params: [id] };
       case 'project':
-        return all([{ sql: 'is_root = 1', values: [] }, ofProject(this.#connection, this.tenant, id)]);
+        return all([{ sql: 'is_root = 1', params: [] }, ofProject(this.#connection, this.tenant, id)]);
     }
   }
 
   /** Returns conditions on the project of the root run, and of the run itself if it is the target. */
   #inProject(project: string): Condition[] {
-    const { sql, values } = ofProject(this.#connection, this.tenant, project, 'roots');
-    const ofRoot = { sql: `EXISTS (${ROOT} AND (${sql}))`, values };
+    const { sql, params } = ofProject(this.#connection, this.tenant, project, 'roots');
+    const ofRoot = { sql: `EXISTS (${ROOT} AND (${sql}))`, params };
     return this.#target.kind === 'run' ? [ofRoot, ofProject(this.#connection, this.tenant, project)] : [ofRoot];
   }
 }

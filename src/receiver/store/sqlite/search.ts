@@ -43,10 +43,10 @@ export class SqliteSearch {
       const checked = search.phrases.length === 0 ? '' : ' AND has_phrases(runs.n)';
       const sql = `(runs.n IN (SELECT rowid FROM words WHERE words MATCH ?) AND runs.n NOT IN unindexed${checked})
         OR runs.n IN (SELECT value FROM json_each(?))`;
-      return { sql, values: [query, JSON.stringify(fresh)] };
+      return { sql, params: [query, JSON.stringify(fresh)] };
     }
     const found = search.phrases.length === 0 ? indexed : indexed.filter((n) => this.#isFound(n));
-    return { sql: 'runs.n IN (SELECT value FROM json_each(?))', values: [JSON.stringify([...fresh, ...found])] };
+    return { sql: 'runs.n IN (SELECT value FROM json_each(?))', params: [JSON.stringify([...fresh, ...found])] };
   }
 
   /**

@@ -13,7 +13,8 @@ import {
 import type { StartRange } from '../../domain/time-buckets.ts';
 import type { Comparison, FilterNode } from '../../filter/filter.ts';
 import type { Parsed, RunFilter } from '../../filter/run-filter.ts';
-import { conditionOf, ofText } from './conditions.ts';
+import { all, conditionOf, type Dialect } from '../../filter/sql.ts';
+import { SPELLING } from './conditions.ts';
 import {
   COUNTERS,
   MINUTE_US,
@@ -24,8 +25,8 @@ import {
   USER_PERIOD,
   type UserSumsRow,
 } from './counters.ts';
-import type { Row, SqliteConnection } from './database.ts';
-import { all, type Condition } from './lists.ts';
+import type { Row, SqliteConnection, SqlValue } from './database.ts';
+import type { Condition } from './lists.ts';
 import { COUNTS_USAGE, usageIn } from './run-row.ts';
 
 const LONGEST = PERIODS.at(-1) ?? 1;
@@ -128,6 +129,14 @@ const COUNTED_COLUMNS: Readonly<Partial<Record<Comparison['field'], string>>> = 
   root: `(is_root % ${REPEAT})`,
 };
 
+/** Compares the columns of counters. `isCounted` admits no other conditions. */
+const COUNTER_DIALECT: Dialect<SqlValue> = {
+  ...SPELLING,
+  column: (field) => COUNTED_COLUMNS[field as Comparison['field']] ?? 'NULL',
+  own: () => undefined,
+  anyRun: () => ({ sql: 'NULL', params: [] }),
+};
+
 /** Divides a range into as few periods as possible. The period lengths must be sorted, longest first. */
 function segmentsOf(range: TimeRange, periods: readonly number[]): Segment[] {
   const shortest = periods.at(-1) ?? 1;
@@ -163,15 +172,9 @@ class CounterReader {
     this.#connection = connection;
     const { projects, conditions } = filter;
     this.#condition = all([
-      { sql: 'tenant = ?', values: [tenant] },
-      ...projects.map((project) => ({ sql: 'project = ?', values: [project] })),
-      ...conditions.map((node) =>
-        conditionOf(node, (leaf) => {
-          const { field = 'name', values = [] } = leaf as Partial<Comparison>;
-          const column = COUNTED_COLUMNS[field] ?? '';
-          return field === 'root' ? { sql: `${column} = 1`, values: [] } : ofText(column, values);
-        }),
-      ),
+      { sql: 'tenant = ?', params: [tenant] },
+      ...projects.map((project) => ({ sql: 'project = ?', params: [project] })),
+      ...conditions.map((node) => conditionOf(node, COUNTER_DIALECT)),
     ]);
   }
 
@@ -189,7 +192,7 @@ class CounterReader {
         LONGEST,
         from,
         before,
-        ...this.#condition.values,
+        ...this.#condition.params,
       )?.start;
     const [first, last] = [start('ASC'), start('DESC')];
     if (first === undefined || last === undefined) return undefined;
@@ -205,7 +208,7 @@ class CounterReader {
       `SELECT coalesce(sum(runs), 0) FROM counters WHERE period = 1 AND start BETWEEN ? AND ? AND ${this.#condition.sql}`,
       first,
       last,
-      ...this.#condition.values,
+      ...this.#condition.params,
     );
   }
 
@@ -216,7 +219,7 @@ class CounterReader {
       period,
       from,
       before,
-      ...this.#condition.values,
+      ...this.#condition.params,
     );
     for (const row of rows) {
       const kind = kindOf(row.status, row.run_type, row.is_root % REPEAT === 1, row.is_root >= REPEAT);
@@ -228,21 +231,21 @@ class CounterReader {
 
   /** Adds the users with the most runs to their groups, but not to the totals. */
   addUsers({ from, before }: Periods, tally: StatisticsTally, hasSeries: boolean): void {
-    const condition = all([{ sql: 'start >= ? AND start < ?', values: [from, before] }, this.#condition]);
+    const condition = all([{ sql: 'start >= ? AND start < ?', params: [from, before] }, this.#condition]);
     const counts = this.#connection.all<{ user: string; runs: number }>(
       `SELECT user, sum(runs) AS runs FROM user_counters WHERE ${condition.sql} GROUP BY user`,
-      ...condition.values,
+      ...condition.params,
     );
     // Reading all figures only of the largest groups takes a third of the time.
     const users = tally.largestGroups(new Map(counts.map(({ user, runs }) => [user, runs])));
-    const { sql, values } = all([
+    const { sql, params } = all([
       condition,
-      { sql: 'user IN (SELECT value FROM json_each(?))', values: [JSON.stringify(users)] },
+      { sql: 'user IN (SELECT value FROM json_each(?))', params: [JSON.stringify(users)] },
     ]);
     const rows = this.#connection.each<UserSumsRow & { start: number; user: string }>(
       `SELECT ${hasSeries ? 'start' : 'min(start)'} AS start, user, ${USER_COUNTERS.totals} FROM user_counters
         WHERE ${sql} GROUP BY ${hasSeries ? '1, 2' : '2'}`,
-      ...values,
+      ...params,
     );
     for (const row of rows) {
       tally.addToGroups([row.user], {
@@ -269,11 +272,11 @@ type CounterRow = SumsRow & {
  * Returns the first and the last start time of all matching runs. The query sorts by start time, so SQLite can stop at
  * the first match.
  */
-function startRangeOf(connection: SqliteConnection, { sql, values }: Condition): StartRange | undefined {
+function startRangeOf(connection: SqliteConnection, { sql, params }: Condition): StartRange | undefined {
   const startUs = (order: 'ASC' | 'DESC'): number | undefined =>
     connection.one<{ start_us: number }>(
       `SELECT start_us FROM runs WHERE ${sql} ORDER BY start_us ${order} LIMIT 1`,
-      ...values,
+      ...params,
     )?.start_us;
   const firstUs = startUs('ASC');
   return firstUs === undefined ? undefined : { firstUs, lastUs: startUs('DESC') ?? firstUs };
@@ -293,7 +296,7 @@ interface ScannedRow extends Row {
 /** Adds runs to their groups, and to the totals unless `isTotal` is false. */
 function scan(
   connection: SqliteConnection,
-  { sql, values }: Condition,
+  { sql, params }: Condition,
   tally: StatisticsTally,
   { column, groupsOf }: Grouping = NO_GROUPS,
   isTotal = true,
@@ -301,7 +304,7 @@ function scan(
   const rows = connection.each<ScannedRow>(
     `SELECT start_us, end_us, status, run_type, is_root, same_call IS NOT NULL AS is_repeat, ${column} AS grp,
       ${COUNTS_USAGE} AS counts, input_tokens, output_tokens, total_tokens, total_cost FROM runs WHERE ${sql}`,
-    ...values,
+    ...params,
   );
   for (const row of rows) {
     const latencyUs = row.end_us === null ? undefined : Math.max(0, row.end_us - row.start_us);
@@ -316,7 +319,7 @@ function scan(
 /** Adds the feedback on runs. Starts with the feedback or the runs, depending on which are fewer. */
 function addFeedback(
   connection: SqliteConnection,
-  { sql, values }: Condition,
+  { sql, params }: Condition,
   tally: StatisticsTally,
   { column, groupsOf }: Grouping,
 ): void {
@@ -326,7 +329,7 @@ function addFeedback(
   const rows = connection.each<FeedbackSums & { key: string; grp: string | null }>(
     `SELECT feedback.key AS key, ${column} AS grp, count(*) AS count, count(score) AS scores, total(score) AS sum
       FROM ${tables} ON feedback.run = runs.n WHERE ${sql} GROUP BY 1, 2`,
-    ...values,
+    ...params,
   );
   for (const { key, grp, ...sums } of rows) tally.addFeedback(grp === null ? [] : groupsOf(grp), key, sums);
 }

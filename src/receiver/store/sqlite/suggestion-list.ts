@@ -8,7 +8,7 @@ import { fieldsOf, type SelectedRun } from './run-row.ts';
 export function suggestionsIn(
   connection: SqliteConnection,
   { field, text = '' }: SuggestionQuery,
-  { sql, values }: Condition,
+  { sql, params }: Condition,
 ): Suggestion[] {
   const column = field === 'type' ? 'run_type' : field;
   const valuesOf = (row: SelectedRun & Row): readonly (string | undefined)[] => {
@@ -18,7 +18,7 @@ export function suggestionsIn(
     return field === 'tag' ? tags : suggestedMetadata(field, extra?.metadata);
   };
   const latest = `SELECT n FROM runs WHERE ${sql} ORDER BY start_us DESC, n DESC LIMIT ${SUGGESTED_RUNS_MAX}`;
-  const rows = connection.each<SelectedRun & Row>(`${SELECT} WHERE n IN (${latest})`, ...values);
+  const rows = connection.each<SelectedRun & Row>(`${SELECT} WHERE n IN (${latest})`, ...params);
   return suggestionsOf(Array.from(rows, valuesOf), text);
 }
 

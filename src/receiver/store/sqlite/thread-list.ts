@@ -3,8 +3,9 @@ import type { Page, ThreadQuery } from '../../domain/query.ts';
 import type { RunStatus, RunSummary, ThreadSummary } from '../../domain/run-view.ts';
 import { type Turn, threadSummaryOf } from '../../domain/thread-summary.ts';
 import type { Parsed, RunFilter } from '../../filter/run-filter.ts';
+import { all } from '../../filter/sql.ts';
 import type { Row, SqliteConnection } from './database.ts';
-import { all, type Condition, RUN_SORTS, rowsOfPage, summaryIn } from './lists.ts';
+import { type Condition, RUN_SORTS, rowsOfPage, summaryIn } from './lists.ts';
 import { SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 
 /**
@@ -17,7 +18,7 @@ export function threadsIn(
   conditions: readonly Condition[],
   summaryOf: (thread: string) => ThreadSummary,
 ): Page<ThreadSummary> {
-  const { sql, values } = all(conditions);
+  const { sql, params } = all(conditions);
   // The index begins with the tenant, which the conditions may hide from the query planner.
   const later = `SELECT 1 FROM runs INDEXED BY roots_by_thread JOIN traces ON traces.n = runs.trace
     WHERE runs.tenant = latest.tenant AND runs.thread = latest.thread
@@ -28,7 +29,7 @@ export function threadsIn(
     connection,
     query,
     `runs ${index} JOIN traces ON traces.n = runs.trace JOIN runs AS latest ON latest.n = runs.n`,
-    [...conditions, { sql: 'runs.thread IS NOT NULL', values: [] }, { sql: `NOT EXISTS (${later})`, values }],
+    [...conditions, { sql: 'runs.thread IS NOT NULL', params: [] }, { sql: `NOT EXISTS (${later})`, params }],
     RUN_SORTS,
   );
   return { items: items.map(({ thread }) => summaryOf(thread ?? '')), ...page };
@@ -54,13 +55,13 @@ export function threadSummaryIn(
   thread: string,
   conditions: readonly Condition[],
 ): ThreadSummary {
-  const { sql, values } = all(conditions);
+  const { sql, params } = all(conditions);
   const rows = connection.all<TurnRow>(
     `SELECT runs.n AS n, runs.start_us AS start_us, runs.end_us AS end_us, status, project, user,
       traces.input_tokens, traces.output_tokens, traces.total_tokens, traces.total_cost
       FROM runs INDEXED BY roots_by_thread JOIN traces ON traces.n = runs.trace WHERE ${sql}
       ORDER BY runs.start_us, runs.n`,
-    ...values,
+    ...params,
   );
   const summary = (row: TurnRow | undefined): RunSummary | undefined => {
     const run = row && connection.one<SelectedRun>(`${SELECT_RUNS} WHERE runs.n = ?`, row.n);
@@ -70,7 +71,7 @@ export function threadSummaryIn(
   return threadSummaryOf(thread, rows.map(turnOf) as [Turn, ...Turn[]], {
     inputs: summary(rows[0])?.inputs_preview,
     outputs: summary(rows.at(-1))?.outputs_preview,
-    feedback: feedbackFiguresIn(connection, { sql: `feedback.trace IN (${traces})`, values }),
+    feedback: feedbackFiguresIn(connection, { sql: `feedback.trace IN (${traces})`, params }),
   });
 }
 
@@ -81,12 +82,12 @@ function turnOf(row: TurnRow): Turn {
 }
 
 /** Returns the figures of feedback on visible runs. */
-export function feedbackFiguresIn(connection: SqliteConnection, { sql, values }: Condition): FeedbackFigures[] {
+export function feedbackFiguresIn(connection: SqliteConnection, { sql, params }: Condition): FeedbackFigures[] {
   return connection
     .all<{ key: string; count: number; score: number | null }>(
       `SELECT key, count(*) AS count, avg(score) AS score FROM feedback JOIN runs ON runs.n = feedback.run
         WHERE ${sql} AND runs.start_us IS NOT NULL GROUP BY key ORDER BY key`,
-      ...values,
+      ...params,
     )
     .map(({ key, count, score }) => ({ key, count, ...(score !== null && { average_score: score }) }));
 }
