@@ -9,6 +9,7 @@ import {
   TRUE_OR_FALSE,
   wholeFrom,
 } from '../config/checker.ts';
+import { receiverRoutes } from './all-routes.ts';
 import { checkedQuery, checkedTraceId } from './api/run-query.ts';
 import type { RunQuery } from './domain/query.ts';
 import type { StoredRun } from './domain/run-view.ts';
@@ -16,7 +17,7 @@ import { type Parsed, parsedQuery } from './filter/run-filter.ts';
 import { Access } from './http/access.ts';
 import { Faults, type ReceiverFaults } from './http/faults.ts';
 import { FixedKeys } from './http/keyring.ts';
-import { createRoutes, type RoutesOptions } from './http/routes.ts';
+import type { RoutesOptions } from './http/routes.ts';
 import { listen } from './http/server.ts';
 import { MemoryStore } from './store/memory-store.ts';
 import { DEFAULT_SCOPE, STORE_METHODS, type Store } from './store/store.ts';
@@ -132,7 +133,7 @@ export function startServer(
   limits?: { readonly closeMs: number },
 ): ReturnType<typeof listen> {
   // Node expects an IPv6 address without brackets.
-  return listen(createRoutes(options), host.replace(/^\[(.*)\]$/, '$1'), port, limits);
+  return listen(receiverRoutes(options), host.replace(/^\[(.*)\]$/, '$1'), port, limits);
 }
 
 async function runsOf(store: Store, query: Parsed<RunQuery>): Promise<StoredRun[]> {

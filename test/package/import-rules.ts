@@ -99,11 +99,6 @@ export const UPWARD: Readonly<Record<string, string>> = {
   'receiver/domain/query.ts → receiver/filter': 'a query is a project, a trace, a filter, a limit and a cursor',
   'receiver/domain/statistics.ts → receiver/filter': 'the filter language is translated once, for statistics too',
   'receiver/domain/suggestions.ts → receiver/filter': 'the filter language is translated once, for suggestions too',
-  'receiver/http/route.ts → receiver/api': 'the server takes its routes as an option',
-  'receiver/http/routes.ts → receiver/api': 'the server takes its routes as an option',
-  'receiver/http/routes.ts → receiver/ingest': 'the server takes its routes as an option',
-  'receiver/ingest/ingest-routes.ts → receiver/api': 'ingestion writes feedback through the domain',
-  'receiver/ingest/multipart-batch.ts → receiver/api': 'ingestion writes feedback through the domain',
 };
 
 /** Further rules if only a part of a folder may be imported. */

@@ -4,9 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
+import { receiverRoutes } from '#src/receiver/all-routes.ts';
 import { Access } from '#src/receiver/http/access.ts';
 import { Faults } from '#src/receiver/http/faults.ts';
-import { createRoutes } from '#src/receiver/http/routes.ts';
 import { listen } from '#src/receiver/http/server.ts';
 import { createReceiver, MemoryStore, type Receiver } from '#src/receiver.ts';
 import { call, makeRun, ROOT, raw, sendJson, start } from './wire.ts';
@@ -61,7 +61,7 @@ describe('the time limit of a request', () => {
 
   async function startLimited(): Promise<string> {
     const access = new Access({ host: '127.0.0.1' });
-    const routes = createRoutes({ store: new MemoryStore(), strict: false, faults: new Faults(), access });
+    const routes = receiverRoutes({ store: new MemoryStore(), strict: false, faults: new Faults(), access });
     const { url, close } = await listen(routes, '127.0.0.1', 0, { requestTimeoutMs: LIMIT_MS });
     onTestFinished(close);
     return url;

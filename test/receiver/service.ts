@@ -1,8 +1,8 @@
 import { onTestFinished } from 'vitest';
+import { receiverRoutes } from '#src/receiver/all-routes.ts';
 import { Access, type AccessRules } from '#src/receiver/http/access.ts';
 import { Faults } from '#src/receiver/http/faults.ts';
 import { StoredKeys } from '#src/receiver/http/keyring.ts';
-import { createRoutes } from '#src/receiver/http/routes.ts';
 import { RunLimits } from '#src/receiver/http/run-limits.ts';
 import { listen } from '#src/receiver/http/server.ts';
 import { newKey, type StoredKey } from '#src/receiver/store/key-store.ts';
@@ -29,7 +29,7 @@ export async function startService(rules: Partial<AccessRules> = {}, runsPerMinu
   const access = new Access({ host: '127.0.0.1', keys: new StoredKeys(store, () => ['acme', 'bolt']), ...rules });
   const limits = new RunLimits(() => runsPerMinute);
   const status = () => store.status();
-  const routes = createRoutes({ store, strict: false, faults: new Faults(), access, limits, status });
+  const routes = receiverRoutes({ store, strict: false, faults: new Faults(), access, limits, status });
   const server = await listen(routes, '127.0.0.1', 0);
   onTestFinished(async () => {
     await server.close();

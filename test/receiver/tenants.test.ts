@@ -1,7 +1,7 @@
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
+import { ROUTES } from '#src/receiver/all-routes.ts';
 import type { Route } from '#src/receiver/http/route.ts';
-import { ROUTES } from '#src/receiver/http/routes.ts';
 import { PERMISSIONS, type Permission } from '#src/receiver/store/key-store.ts';
 import { type Service, startService } from './service.ts';
 import { BOUNDARY, multipart, part, START } from './wire.ts';

@@ -1,11 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 import type { Feedback, FeedbackToken } from '../domain/feedback.ts';
-import { HttpError } from '../http/http-error.ts';
-import { checkProject } from '../http/project-scope.ts';
-import { type Call, type Route, type RouteResponse, readJson } from '../http/route.ts';
-import { uuid } from '../http/run-fields.ts';
-import { parsed, refuseUnknownParameters, validated } from '../http/validation.ts';
-import { addFeedback } from './add-feedback.ts';
 import {
   FEEDBACK_BYTES_MAX,
   feedbackOf,
@@ -14,7 +8,13 @@ import {
   readFeedbackInput,
   readFeedbackQuery,
   readTokens,
-} from './feedback-fields.ts';
+} from '../http/feedback-fields.ts';
+import { HttpError } from '../http/http-error.ts';
+import { checkProject } from '../http/project-scope.ts';
+import { type Call, type Route, type RouteResponse, readJson } from '../http/route.ts';
+import { uuid } from '../http/run-fields.ts';
+import { parsed, refuseUnknownParameters, validated } from '../http/validation.ts';
+import { addFeedback } from '../store/add-feedback.ts';
 
 const PAGE_ITEMS = 100;
 const PAGE_ITEMS_MAX = 1_000;

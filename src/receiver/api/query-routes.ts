@@ -6,7 +6,7 @@ import { ALL_TIMES, equal } from '../filter/run-filter.ts';
 import { changeStream } from '../http/change-stream.ts';
 import { HttpError } from '../http/http-error.ts';
 import { jsonPieces } from '../http/json-pieces.ts';
-import { type Call, idOf, type Route, type RouteResponse } from '../http/route.ts';
+import { type Call, idOf, type Route, type RouteResponse, readJson } from '../http/route.ts';
 import { refuseUnknownParameters } from '../http/validation.ts';
 import { postFeedback } from './feedback-routes.ts';
 import { exported } from './list-export.ts';
@@ -14,6 +14,7 @@ import { perfettoEvents } from './perfetto.ts';
 import {
   readExportQuery,
   readListQuery,
+  readRunQuery,
   readStatisticsQuery,
   readSuggestionQuery,
   readThreadQuery,
@@ -21,6 +22,18 @@ import {
 } from './run-query.ts';
 import { exportPieces } from './trace-export.ts';
 import { importTrace } from './trace-import.ts';
+
+/** The HTTP route that LangSmith clients use to read the runs of a trace. */
+export const runQueryRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/runs/query',
+    handle: async (call) => {
+      const query = readRunQuery(await readJson(call));
+      return { status: 200, content: () => jsonPieces({}, 'runs', call.store.runs(call.scope, query)) };
+    },
+  },
+];
 
 export const queryRoutes: readonly Route[] = [
   {

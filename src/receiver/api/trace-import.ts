@@ -3,6 +3,7 @@ import { shown } from '../../base/text.ts';
 import type { Attachment } from '../../run/record.ts';
 import { parseDottedOrder, parseIsoTimestamp } from '../../run/time.ts';
 import type { Feedback } from '../domain/feedback.ts';
+import { readFeedback } from '../http/feedback-fields.ts';
 import { HttpError, type Location, ValidationIssues } from '../http/http-error.ts';
 import { JsonReader } from '../http/json.ts';
 import { decompressed } from '../http/request-body.ts';
@@ -12,7 +13,6 @@ import { ingest } from '../ingest/ingest-routes.ts';
 import { readRun } from '../ingest/run-message.ts';
 import type { RunOperation } from '../store/store.ts';
 import { ExportReader, notAnExport } from './export-reader.ts';
-import { readFeedback } from './feedback-fields.ts';
 import { LineReader } from './line-reader.ts';
 import { FORMAT, VERSION } from './trace-export.ts';
 

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { TokenSigner } from '../api/token-signer.ts';
 import type { Permission } from '../store/key-store.ts';
 import type { RunOperation, Scope, Store, StoreStatus } from '../store/store.ts';
 import type { Access, Admission } from './access.ts';
@@ -11,6 +10,7 @@ import type { Metrics } from './metrics.ts';
 import type { RequestBodies } from './request-body.ts';
 import { uuid } from './run-fields.ts';
 import type { RunLimits } from './run-limits.ts';
+import type { TokenSigner } from './token-signer.ts';
 import { validated } from './validation.ts';
 
 /** An HTTP response. Contains either `body`, which is sent as JSON, or `content` in another format. */

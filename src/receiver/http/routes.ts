@@ -1,18 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { attachmentRoutes } from '../api/attachment-routes.ts';
-import { feedbackRoutes, tokenRoutes } from '../api/feedback-routes.ts';
-import { queryRoutes } from '../api/query-routes.ts';
-import { removalRoutes } from '../api/removal-routes.ts';
-import { TokenSigner } from '../api/token-signer.ts';
-import { fieldRoutes, interfaceRoutes } from '../ingest/ingest-routes.ts';
-import { otlpRoutes } from '../ingest/otlp-routes.ts';
 import { HttpError, toHttpError } from './http-error.ts';
 import { Metrics } from './metrics.ts';
-import { pageRoutes } from './page-routes.ts';
 import { RequestBodies } from './request-body.ts';
 import type { Call, Route, RouteResponse } from './route.ts';
-import { serviceRoutes } from './service-routes.ts';
+import { TokenSigner } from './token-signer.ts';
 
 /** Responds to a request, or throws an HttpError. */
 export type Routes = (request: IncomingMessage, liftTimeout: () => void) => Promise<RouteResponse>;
@@ -28,25 +20,15 @@ export interface RoutesOptions
   readonly metrics?: Metrics;
 }
 
-/** Routes that strict mode hides. */
-const OTHERS: readonly Route[] = [...fieldRoutes, ...feedbackRoutes, ...otlpRoutes];
-
-/** All routes of a receiver. */
-export const ROUTES: readonly Route[] = [
-  ...interfaceRoutes,
-  ...tokenRoutes,
-  ...OTHERS,
-  ...queryRoutes,
-  ...removalRoutes,
-  ...attachmentRoutes,
-  ...serviceRoutes,
-  ...pageRoutes,
-];
-
-export function createRoutes({ store, metrics = new Metrics(), ...options }: RoutesOptions): Routes {
+/** Returns a function that responds to requests. `others` are the routes that strict mode hides. */
+export function createRoutes(
+  routes: readonly Route[],
+  others: readonly Route[],
+  { store, metrics = new Metrics(), ...options }: RoutesOptions,
+): Routes {
   const { strict, access } = options;
-  const endpoints = endpointsOf(ROUTES);
-  const hidden = new Set(strict ? OTHERS : []);
+  const endpoints = endpointsOf(routes);
+  const hidden = new Set(strict ? others : []);
   const prefix = strict ? PREFIXED : `${PREFIX}/`;
   const context = {
     ...options,

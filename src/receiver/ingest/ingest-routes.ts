@@ -1,12 +1,10 @@
 import { shown } from '../../base/text.ts';
 import { version } from '../../base/version.ts';
-import { addFeedbackBatch } from '../api/add-feedback.ts';
-import { readRunQuery } from '../api/run-query.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
-import { jsonPieces } from '../http/json-pieces.ts';
 import { checkProject, inProject } from '../http/project-scope.ts';
 import { type Call, idOf, type Route, type RouteResponse, readJson } from '../http/route.ts';
 import { jsonObject } from '../http/validation.ts';
+import { addFeedbackBatch } from '../store/add-feedback.ts';
 import type { RunOperation } from '../store/store.ts';
 import { boundaryOf, parseMultipart } from './multipart.ts';
 import { type Batch, readBatch } from './multipart-batch.ts';
@@ -23,7 +21,6 @@ export const interfaceRoutes: readonly Route[] = [
 /** Additional HTTP routes that LangSmith clients use to send runs. */
 export const fieldRoutes: readonly Route[] = [
   { method: 'POST', path: '/runs/batch', admission: 'write', handle: postBatch },
-  { method: 'POST', path: '/runs/query', handle: queryRuns },
 ];
 
 /** Response to `GET /info`, which tells clients the batch limits. */
@@ -95,11 +92,6 @@ async function postBatch(call: Call): Promise<RouteResponse> {
   issues.throwIfAny();
   await ingest(call, operations);
   return { status: 202, body: { accepted: operations.length } };
-}
-
-async function queryRuns(call: Call): Promise<RouteResponse> {
-  const query = readRunQuery(await readJson(call));
-  return { status: 200, content: () => jsonPieces({}, 'runs', call.store.runs(call.scope, query)) };
 }
 
 function recordsIn(batch: Record<string, unknown>, kind: 'post' | 'patch'): readonly unknown[] {

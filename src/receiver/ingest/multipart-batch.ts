@@ -1,9 +1,9 @@
 import { cut } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
 import type { Attachment } from '../../run/record.ts';
-import { FEEDBACK_BYTES_MAX, readFeedback } from '../api/feedback-fields.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import { PAYLOAD_FIELDS } from '../domain/run-view.ts';
+import { FEEDBACK_BYTES_MAX, readFeedback } from '../http/feedback-fields.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import { type Json, JsonReader } from '../http/json.ts';
 import { parseUuid } from '../http/run-fields.ts';

@@ -3,9 +3,9 @@ import * as v from 'valibot';
 import { isObject } from '../../config/checker.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
 import type { Feedback, FeedbackToken } from '../domain/feedback.ts';
-import { HttpError, type Location, ValidationIssues } from '../http/http-error.ts';
-import { JsonReader } from '../http/json.ts';
-import { uuid } from '../http/run-fields.ts';
+import { HttpError, type Location, ValidationIssues } from './http-error.ts';
+import { JsonReader } from './json.ts';
+import { uuid } from './run-fields.ts';
 import {
   checkKnownFields,
   jsonObject,
@@ -16,7 +16,7 @@ import {
   validate,
   validated,
   withoutNulls,
-} from '../http/validation.ts';
+} from './validation.ts';
 
 /** Feedback fields that a client may set. */
 type FeedbackInput = Pick<Feedback, 'score' | 'value' | 'comment' | 'correction' | 'metadata'>;

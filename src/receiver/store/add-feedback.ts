@@ -1,7 +1,7 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { clearTimer, setTimer } from '../../platform/timers.ts';
 import type { Feedback } from '../domain/feedback.ts';
-import type { Scope, Store } from '../store/store.ts';
+import type { Scope, Store } from './store.ts';
 
 /**
  * Maximum time to wait for the run that feedback belongs to, in milliseconds. Clients send runs in batches, so a run

@@ -1,0 +1,30 @@
+import { attachmentRoutes } from './api/attachment-routes.ts';
+import { feedbackRoutes, tokenRoutes } from './api/feedback-routes.ts';
+import { queryRoutes, runQueryRoutes } from './api/query-routes.ts';
+import { removalRoutes } from './api/removal-routes.ts';
+import { pageRoutes } from './http/page-routes.ts';
+import type { Route } from './http/route.ts';
+import { createRoutes, type Routes, type RoutesOptions } from './http/routes.ts';
+import { serviceRoutes } from './http/service-routes.ts';
+import { fieldRoutes, interfaceRoutes } from './ingest/ingest-routes.ts';
+import { otlpRoutes } from './ingest/otlp-routes.ts';
+
+/** Routes that strict mode hides. */
+const OTHERS: readonly Route[] = [...fieldRoutes, ...runQueryRoutes, ...feedbackRoutes, ...otlpRoutes];
+
+/** All routes of a receiver. */
+export const ROUTES: readonly Route[] = [
+  ...interfaceRoutes,
+  ...tokenRoutes,
+  ...OTHERS,
+  ...queryRoutes,
+  ...removalRoutes,
+  ...attachmentRoutes,
+  ...serviceRoutes,
+  ...pageRoutes,
+];
+
+/** Returns a function that responds to the requests to a receiver. */
+export function receiverRoutes(options: RoutesOptions): Routes {
+  return createRoutes(ROUTES, OTHERS, options);
+}
