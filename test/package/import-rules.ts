@@ -93,12 +93,6 @@ export const UPWARD: Readonly<Record<string, string>> = {
   'config/service.ts → http': 'the sender reports what the functions for headers threw',
   'config/service.ts → payload': 'secret names and patterns are a table that headers and payloads share',
   'config/service.ts → run': 'the sender calls the functions for headers without a run',
-  'receiver/domain/assemble.ts → receiver/filter':
-    'the filter language is translated once, and assembling a run matches none',
-  'receiver/domain/assemble.ts → receiver/store': 'the types of a run are types of the domain',
-  'receiver/domain/query.ts → receiver/filter': 'a query is a project, a trace, a filter, a limit and a cursor',
-  'receiver/domain/statistics.ts → receiver/filter': 'the filter language is translated once, for statistics too',
-  'receiver/domain/suggestions.ts → receiver/filter': 'the filter language is translated once, for suggestions too',
 };
 
 /** Further rules if only a part of a folder may be imported. */

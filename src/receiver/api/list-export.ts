@@ -1,6 +1,6 @@
 import type { ExportQuery, RunQuery } from '../domain/query.ts';
+import { projectOf, timesOf } from '../domain/run-values.ts';
 import type { RunSummary, TraceSummary } from '../domain/run-view.ts';
-import { projectOf, timesOf } from '../filter/match.ts';
 import { type Parsed, parsedQuery } from '../filter/run-filter.ts';
 import type { Scope, Store } from '../store/store.ts';
 import { exportedLines } from './trace-export.ts';

@@ -1,5 +1,5 @@
+import { timesOf } from '../domain/run-values.ts';
 import type { RunOutline } from '../domain/run-view.ts';
-import { timesOf } from '../filter/match.ts';
 
 /** A run as a bar on the time axis. */
 interface Slice {

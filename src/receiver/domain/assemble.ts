@@ -1,14 +1,15 @@
 import type { Attachment } from '../../run/record.ts';
 import type { CallRecord } from '../../run/same-call.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
-import { type FilteredRun, isOfProject, projectOf, timesOf } from '../filter/match.ts';
-import type { RemovalTarget, Scope } from '../store/store.ts';
 import type { Feedback, FeedbackFigures } from './feedback.ts';
 import { grouped } from './grouped.ts';
 import { type Prices, withCost } from './prices.ts';
+import type { Scope } from './query.ts';
+import type { RemovalTarget } from './removal.ts';
 import { NOTHING, type Selection, subtreeIn } from './removal.ts';
 import { callEvidenceOf, type RepeatedCall, repeatedCallsIn } from './repeated-calls.ts';
 import type { RunFields, RunOperation } from './run-message.ts';
+import { type FilteredRun, isOfProject, projectOf, timesOf } from './run-values.ts';
 import {
   type AttachmentInfo,
   PAYLOAD_FIELDS,

@@ -1,4 +1,3 @@
-import type { TextField } from '../filter/filter.ts';
 import type { FeedbackFigures } from './feedback.ts';
 import type { ThreadSummary, TraceSummary, Usage } from './run-view.ts';
 
@@ -25,6 +24,21 @@ export interface RunQuery {
   /** Maximum number of runs to return. */
   limit?: number;
 }
+
+/** A field whose values are compared as text. `meta` is a metadata key, and `error` ignores case. */
+export type TextField =
+  | 'name'
+  | 'type'
+  | 'model'
+  | 'status'
+  | 'project'
+  | 'trace'
+  | 'run'
+  | 'thread'
+  | 'user'
+  | 'tag'
+  | 'error'
+  | 'meta';
 
 /**
  * A field whose values can be suggested: a key of the filter language, `meta` for metadata keys, `meta.KEY` for the

@@ -1,5 +1,27 @@
 import { grouped } from './grouped.ts';
 
+/**
+ * Selects the runs to remove. `id` is the id of a run, trace, thread or user, or the name or id of a project.
+ *
+ * - `run`: the run and its descendants in the same trace.
+ * - `trace`: all runs in the trace.
+ * - `thread`, `user`: all runs in each trace in which a run has this thread or user.
+ * - `project`: all runs in each trace whose root run is in the project.
+ *
+ * If the scope has a project, runs are removed only from traces whose root run is in this project. The target `run` must
+ * then be in this project too.
+ */
+export interface RemovalTarget {
+  readonly kind: 'run' | 'trace' | 'thread' | 'user' | 'project';
+  readonly id: string;
+}
+
+/** Number of removed runs, including runs that are not visible yet, and number of traces that contained these runs. */
+export interface Removal {
+  readonly runs: number;
+  readonly traces: number;
+}
+
 /** The runs of a trace that a call of `remove` deletes. */
 export interface Selection<Run> {
   readonly runs: readonly Run[];

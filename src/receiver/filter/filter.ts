@@ -1,17 +1,4 @@
-/** A field whose values are compared as text. `meta` is a metadata key, and `error` ignores case. */
-export type TextField =
-  | 'name'
-  | 'type'
-  | 'model'
-  | 'status'
-  | 'project'
-  | 'trace'
-  | 'run'
-  | 'thread'
-  | 'user'
-  | 'tag'
-  | 'error'
-  | 'meta';
+import type { TextField } from '../domain/query.ts';
 
 /** A field whose value is a number. `latency` is in microseconds. */
 export type AmountField = 'latency' | 'tokens' | 'input_tokens' | 'output_tokens' | 'cost';

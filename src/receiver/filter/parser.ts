@@ -1,4 +1,5 @@
-import type { AmountField, Bound, Comparison, FilterNode, TextField, TextPattern } from './filter.ts';
+import type { TextField } from '../domain/query.ts';
+import type { AmountField, Bound, Comparison, FilterNode, TextPattern } from './filter.ts';
 import { AMOUNTS, NUMBER, parseNumber, TEXT_FIELDS, TIME, toIsoTime } from './values.ts';
 
 /** Maximum number of characters in a filter. */

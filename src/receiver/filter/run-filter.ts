@@ -1,9 +1,9 @@
 import { RunspanError } from '../../base/errors.ts';
 import { shown } from '../../base/text.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
-import type { ListQuery, RunQuery, Scope, StatisticsQuery, TimeRange } from '../domain/query.ts';
+import type { ListQuery, RunQuery, Scope, StatisticsQuery, TextField, TimeRange } from '../domain/query.ts';
 import { parseSearch, type Search } from '../domain/search-words.ts';
-import type { Comparison, FilterNode, TextField } from './filter.ts';
+import type { Comparison, FilterNode } from './filter.ts';
 import { type FilterTerm, parseFilter, problemIn } from './parser.ts';
 
 /** A parsed filter. A run must match all parts. */

@@ -1,4 +1,5 @@
-import type { AmountField, TextField } from './filter.ts';
+import type { TextField } from '../domain/query.ts';
+import type { AmountField } from './filter.ts';
 
 /** Fields with the form `key:value` whose values are compared as text. */
 export const TEXT_FIELDS: readonly TextField[] = [

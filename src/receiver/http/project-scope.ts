@@ -1,4 +1,4 @@
-import { projectOf } from '../filter/match.ts';
+import { projectOf } from '../domain/run-values.ts';
 import type { RunOperation, Scope } from '../store/store.ts';
 import { HttpError } from './http-error.ts';
 import type { Call } from './route.ts';

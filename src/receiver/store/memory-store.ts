@@ -24,6 +24,7 @@ import type {
   TimeRange,
 } from '../domain/query.ts';
 import { RemovedIds } from '../domain/removal.ts';
+import { projectOf, sortValueOf } from '../domain/run-values.ts';
 import type {
   PayloadField,
   ProjectSummary,
@@ -37,7 +38,7 @@ import { statisticsOf } from '../domain/statistics.ts';
 import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from '../domain/suggestions.ts';
 import { outlineOf } from '../domain/summary.ts';
 import { inOrder } from '../domain/tree.ts';
-import { isAmong, isInside, projectOf, sortValueOf } from '../filter/match.ts';
+import { isAmong, isInside } from '../filter/match.ts';
 import { ALL_RUNS, inProject, type Parsed, type RunFilter, valueIn, within } from '../filter/run-filter.ts';
 import {
   type Changes,

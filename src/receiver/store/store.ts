@@ -12,6 +12,7 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../domain/query.ts';
+import type { Removal, RemovalTarget } from '../domain/removal.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import type {
   PayloadField,
@@ -24,6 +25,7 @@ import type {
 import type { Parsed } from '../filter/run-filter.ts';
 
 export type { Scope } from '../domain/query.ts';
+export type { Removal, RemovalTarget } from '../domain/removal.ts';
 export type { RunFields, RunOperation } from '../domain/run-message.ts';
 
 /** Scope for a receiver without tenants. */
@@ -188,28 +190,6 @@ export interface TokenStore {
   revokeTokens(scope: Scope, id: string, revokedMs: number): Promise<void>;
   /** Returns the latest time at which one of these tokens and runs was revoked. */
   tokensRevokedMs(scope: Scope, ids: readonly string[]): Promise<number | undefined>;
-}
-
-/**
- * Selects the runs to remove. `id` is the id of a run, trace, thread or user, or the name or id of a project.
- *
- * - `run`: the run and its descendants in the same trace.
- * - `trace`: all runs in the trace.
- * - `thread`, `user`: all runs in each trace in which a run has this thread or user.
- * - `project`: all runs in each trace whose root run is in the project.
- *
- * If the scope has a project, runs are removed only from traces whose root run is in this project. The target `run` must
- * then be in this project too.
- */
-export interface RemovalTarget {
-  readonly kind: 'run' | 'trace' | 'thread' | 'user' | 'project';
-  readonly id: string;
-}
-
-/** Number of removed runs, including runs that are not visible yet, and number of traces that contained these runs. */
-export interface Removal {
-  readonly runs: number;
-  readonly traces: number;
 }
 
 /** Removes runs. */

@@ -1,5 +1,5 @@
 import type { Feedback } from '../../domain/feedback.ts';
-import { feedbackTexts } from '../../filter/match.ts';
+import { feedbackTexts } from '../../domain/run-values.ts';
 import type { Scope } from '../store.ts';
 import { type ClickHouse, sql, string, uuid, uuids } from './connection.ts';
 import { readGroups } from './groups.ts';

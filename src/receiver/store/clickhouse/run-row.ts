@@ -1,9 +1,9 @@
 import type { MemoryTrace, TracedRun } from '../../domain/assemble.ts';
 import { LATENCY_BUCKETS, latencyBucketOf } from '../../domain/latencies.ts';
+import { errorText, metadataTextOf, projectOf } from '../../domain/run-values.ts';
 import type { Usage } from '../../domain/run-view.ts';
 import { kindOf, type RunKind } from '../../domain/statistics.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
-import { errorText, metadataTextOf, projectOf } from '../../filter/match.ts';
 import type { InsertRow } from './connection.ts';
 import type { Group } from './groups.ts';
 import { dayOfMs } from './messages.ts';

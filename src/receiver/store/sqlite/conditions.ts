@@ -1,7 +1,8 @@
 import type { Feedback } from '../../domain/feedback.ts';
+import { errorText, metadataTextOf } from '../../domain/run-values.ts';
 import type { SmallFields } from '../../domain/summary.ts';
 import type { Comparison, FilterNode, TextPattern } from '../../filter/filter.ts';
-import { errorText, hasValue, isMatchingFeedback, metadataTextOf } from '../../filter/match.ts';
+import { hasValue, isMatchingFeedback } from '../../filter/match.ts';
 import type { RunFilter } from '../../filter/run-filter.ts';
 import { all, COLUMNS, conditionOf, type Dialect, isUsage, marks, ofText, within } from '../../filter/sql.ts';
 import { idBytes, type SqliteConnection, type SqlValue } from './database.ts';

@@ -1,0 +1,101 @@
+import { parseIsoTimestamp } from '../../run/time.ts';
+import type { Feedback } from './feedback.ts';
+import type { SortKey, TextField } from './query.ts';
+import type { RunFields } from './run-message.ts';
+import type { RunSummary, Usage } from './run-view.ts';
+
+/** Properties of a run that filters compare. */
+export interface FilteredRun {
+  readonly summary: RunSummary;
+  readonly startUs: number;
+  /** Latency in microseconds. Undefined if the run has not ended. */
+  readonly latencyUs: number | undefined;
+  readonly metadata: NonNullable<RunFields['extra']>['metadata'];
+  /** The complete error. */
+  readonly error: string | undefined;
+  readonly feedback: readonly Feedback[];
+  readonly trace: { readonly root: FilteredRun | undefined; readonly runs: readonly FilteredRun[] };
+}
+
+export function timesOf(run: Pick<RunSummary, 'start_time' | 'end_time'>): Pick<FilteredRun, 'startUs' | 'latencyUs'> {
+  const { start_time, end_time } = run;
+  const startUs = parseIsoTimestamp(start_time) ?? 0;
+  const endUs = end_time === undefined ? undefined : parseIsoTimestamp(end_time);
+  return { startUs, latencyUs: endUs === undefined ? undefined : Math.max(0, endUs - startUs) };
+}
+
+/** Returns the texts of a run that a filter compares. */
+export function textsOf(
+  field: TextField,
+  key: string,
+  { summary, metadata, error }: FilteredRun,
+): readonly (string | undefined)[] {
+  switch (field) {
+    case 'type':
+      return [summary.run_type];
+    case 'project':
+      return [projectOf(summary), summary.session_id];
+    case 'trace':
+      return [summary.trace_id];
+    case 'run':
+      return [summary.id];
+    case 'tag':
+      return summary.tags ?? [];
+    case 'error':
+      return [errorText(error)];
+    case 'meta':
+      return [metadataTextOf(metadata, key)];
+    default:
+      return [summary[field]];
+  }
+}
+
+/** Returns the texts of a feedback that a filter compares. */
+export function feedbackTexts({ score, value }: Pick<Feedback, 'score' | 'value'>): string[] {
+  const number = score === undefined ? undefined : Number(score);
+  return [score, number, value].filter((one) => one !== undefined).map(metadataText);
+}
+
+/** Returns the value by which a list sorts the run, or null if the run has no such value. */
+export function sortValueOf(
+  sort: SortKey,
+  { startUs, latencyUs }: FilteredRun,
+  usage: Usage | undefined,
+): number | null {
+  switch (sort) {
+    case 'start_time':
+      return startUs;
+    case 'latency':
+      return latencyUs ?? null;
+    case 'tokens':
+      return usage?.total_tokens ?? null;
+    case 'cost':
+      return usage?.total_cost ?? null;
+  }
+}
+
+/** Default project for runs that do not specify one. */
+const DEFAULT_PROJECT = 'default';
+
+/** Returns the name of a run's project, or the project's id if the name is unknown. */
+export function projectOf({ session_name, session_id }: Pick<RunFields, 'session_name' | 'session_id'>): string {
+  return session_name ?? session_id ?? DEFAULT_PROJECT;
+}
+
+export function isOfProject(summary: RunSummary, project: string): boolean {
+  return projectOf(summary) === project || summary.session_id === project;
+}
+
+/** Returns an error in the form in which filters compare it. */
+export function errorText(error: string | undefined): string | undefined {
+  return error === '' ? undefined : error?.toLowerCase();
+}
+
+/** Returns a metadata value as filters and groups compare it. Values other than strings are converted to JSON text. */
+export function metadataText(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+export function metadataTextOf(metadata: FilteredRun['metadata'], key: string): string | undefined {
+  return metadata !== undefined && Object.hasOwn(metadata, key) ? metadataText(metadata[key]) : undefined;
+}
