@@ -10,7 +10,7 @@ import { filesUnder, read } from './repository.ts';
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [13, 465],
   base: [12, 462],
-  cli: [40, 4_804],
+  cli: [40, 4_805],
   clients: [52, 7_661],
   config: [6, 1_087],
   delivery: [31, 5_179],
