@@ -3,7 +3,7 @@ import { visible, visibleJson } from '../../base/text.ts';
 import { defined } from '../../payload/fields.ts';
 import type { ListQuery } from '../../receiver/domain/query.ts';
 import { RUN_STATUSES, type TraceSummary } from '../../receiver/domain/run-view.ts';
-import { absoluteText, condition, parseFilter, problemIn } from '../../receiver/filter/parser.ts';
+import { absoluteText, condition, parseFilter, problemIn, searchWords } from '../../receiver/filter/parser.ts';
 import { toIsoTime } from '../../receiver/filter/values.ts';
 import { type CommandContext, collect, collectFrom, UsageError, wholeNumber } from '../command-line.ts';
 import type { RunSource } from '../stores.ts';
@@ -50,7 +50,7 @@ export function define(command: Command, { stdout }: CommandContext): void {
     .addHelpText('after', HELP)
     .action(async (filter, options) => {
       const { project, limit, json } = options;
-      const given = [...filter, ...conditionsOf(options)].join(' ');
+      const given = [...filter, ...conditionsOf(options)].join(' ').trim();
       const terms = parseFilter(given, Date.now());
       const problem = problemIn(terms);
       if (problem !== undefined) throw new UsageError(`invalid filter: ${visible(problem)}`);
@@ -90,14 +90,8 @@ function conditionsOf({ name, status, type, model, tag = [], text = '', since }:
     ...tag.map((one) => condition('tag', one)),
     ...(isOfRoot ? ofRun : [`any(${ofRun.join(' ')})`]),
     ...(since === undefined ? [] : [`since:${since}`]),
-    ...wordsOf(text),
+    searchWords(text),
   ];
-}
-
-/** Returns search words in quotes, so that none of them is a condition. Pieces with an odd index were in quotes. */
-function wordsOf(text: string): string[] {
-  const pieces = text.split('"').flatMap((piece, at) => (at % 2 === 1 ? [piece] : piece.split(/\s+/)));
-  return pieces.filter((piece) => piece.trim() !== '').map((piece) => `"${piece.replaceAll('\\', ' ')}"`);
 }
 
 async function listTraces(source: RunSource, query: ListQuery, isJson: boolean, options: TreeOptions): Promise<string> {

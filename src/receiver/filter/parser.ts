@@ -53,6 +53,14 @@ export function condition(key: string, ...values: readonly string[]): string {
   return `${key}:${values.map(quoted).join(',')}`;
 }
 
+/** Returns a filter for the words of a text, none of which is then a condition. Words in double quotes stay adjacent. */
+export function searchWords(text: string): string {
+  // Pieces with an odd index were in quotes.
+  const pieces = text.split('"').flatMap((piece, at) => (at % 2 === 1 ? [piece] : piece.split(/\s+/)));
+  const words = pieces.filter((piece) => piece.trim() !== '');
+  return words.map((word) => `"${word.replaceAll('\\', ' ')}"`).join(' ');
+}
+
 /** Puts a value in quotes if the filter syntax requires it. */
 export function quoted(text: string): string {
   return /^[^\s"\\=:<>,*()]+$/.test(text) ? text : `"${text.replace(/[\\"]/g, '\\$&')}"`;

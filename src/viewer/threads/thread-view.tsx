@@ -2,6 +2,7 @@ import type { JSX } from 'preact';
 import { useRef } from 'preact/hooks';
 import type { ThreadSummary, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { api } from '../data/api.ts';
+import { condition } from '../data/filter.ts';
 import { changesOf, useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { payload } from '../data/payloads.ts';
@@ -33,7 +34,11 @@ function ThreadView({ id }: { id: string }): JSX.Element {
   const createQuery = (more: Readonly<Record<string, string>>): URLSearchParams =>
     new URLSearchParams({ ...more, ...(project !== undefined && { project }) });
   const key = `${id}\n${project}`;
-  const list = useRunList('thread', key, () => new RunList<Line>(api.traces, () => createQuery({ thread: id })));
+  const list = useRunList(
+    'thread',
+    key,
+    () => new RunList<Line>(api.traces, () => createQuery({ filter: condition('thread', id) })),
+  );
   const readSummary = async (signal: AbortSignal) =>
     (await api.thread(id, createQuery({ limit: '1' }), signal)).summary;
   const { value: summary, problem } = useLive(key, readSummary, { isStale: () => true });

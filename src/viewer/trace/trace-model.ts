@@ -1,6 +1,7 @@
 import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import type { RefObject } from 'preact';
 import type { RunOutline } from '../../receiver/domain/run-view.ts';
+import { searchWords } from '../../receiver/filter/parser.ts';
 import { ApiError, api } from '../data/api.ts';
 import { changesOf, LiveValue } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
@@ -178,7 +179,7 @@ async function readTrace(id: string, signal: AbortSignal): Promise<readonly RunO
 }
 
 async function searchPayloads(traceId: string, text: string, signal: AbortSignal): Promise<ReadonlySet<string>> {
-  const query = new URLSearchParams({ trace_id: traceId, text, limit: `${FOUND_MAX}` });
+  const query = new URLSearchParams({ trace_id: traceId, filter: searchWords(text), limit: `${FOUND_MAX}` });
   return new Set((await api.runs(query, signal)).items.map((run) => run.id));
 }
 
