@@ -44,6 +44,11 @@ const files = [
 ];
 /** Stands for the path of dist/ until the code's location is known. */
 const OF_DIST = 'dist-of-this-package:';
+/**
+ * Packages that the code loads with `require` at their first use. Both formats share one file, because these packages
+ * are large.
+ */
+const LOADED_LATE = { '@pydantic/genai-prices': 'chunks/genai-prices.cjs' };
 
 await whenChanged({ name: 'build', inputs: files, outputs: ['dist', 'node_modules/.cache/modules'] }, compile);
 
@@ -63,6 +68,7 @@ async function compile() {
     }
     writeDeclarations();
     const bundled = [
+      ...(await copyPackages()),
       ...(await joinModules()),
       ...(await joinModulesForCommonJS()),
       ...(await joinModulesForEdge()),
@@ -83,6 +89,34 @@ async function compile() {
 /** Whether the compiler reported no errors. */
 function runTsc(...options) {
   return spawnSync(process.execPath, [tsc, ...options], { cwd: root, stdio: 'inherit' }).status === 0;
+}
+
+/** Copies these packages. Returns the ids of the bundled modules. */
+async function copyPackages() {
+  const { resolve } = createRequire(import.meta.url);
+  mkdirSync(join(compiled, 'chunks'), { recursive: true });
+  for (const [name, file] of Object.entries(LOADED_LATE)) {
+    const { code } = await transformWithEsbuild(readFileSync(resolve(name), 'utf8'), file, {
+      minify: true,
+      lineLimit: 120,
+      legalComments: 'none',
+      target: 'es2022',
+      loader: 'js',
+    });
+    writeFileSync(join(compiled, file), code);
+  }
+  return Object.keys(LOADED_LATE).map((name) => resolve(name));
+}
+
+/** Loads the copies of these packages. */
+function copiesOfPackages() {
+  return {
+    name: 'copies-of-packages',
+    transform: (code) =>
+      code.replace(/(createRequire\(import\.meta\.url\)\()'([^']+)'/g, (found, call, name) =>
+        LOADED_LATE[name] === undefined ? found : `${call}'${OF_DIST}${LOADED_LATE[name]}'`,
+      ),
+  };
 }
 
 /** Returns the ids of the bundled modules. */
@@ -113,6 +147,7 @@ async function bundle(input, plugins, output) {
     external: installedPackages(),
     plugins: [
       ...plugins,
+      copiesOfPackages(),
       ownFolders(),
       nodeResolve({ rootDir: root }),
       commonjs({ include: /node_modules\/(?!\.cache)/ }),

@@ -1,10 +1,20 @@
 /** A server that stores runs and displays them on a web page. @packageDocumentation */
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { Feedback, FeedbackFigures } from './receiver/domain/feedback.ts';
-export { type Price, type Prices, withCost } from './receiver/domain/prices.ts';
+export type { PriceTable } from './receiver/domain/price-table.ts';
+export {
+  type Price,
+  type PricedRun,
+  PriceList,
+  type PriceOptions,
+  type Prices,
+  type UnpricedRun,
+  withCost,
+} from './receiver/domain/prices.ts';
 export type * from './receiver/domain/query.ts';
 export type {
   AttachmentInfo,
+  CostSource,
   PayloadField,
   ProjectSummary,
   RunDetails,
@@ -16,6 +26,7 @@ export type {
   TraceSummary,
   UnpricedUsage,
   Usage,
+  UsageDetails,
 } from './receiver/domain/run-view.ts';
 export type { Search } from './receiver/domain/search-words.ts';
 export type * from './receiver/filter/filter.ts';

@@ -9,9 +9,16 @@ import { type ReaderCalls, SqliteStore, type WriterCalls } from '#src/receiver/s
 import type { ConnectionOptions, Thread } from '#src/receiver/store/sqlite/thread.ts';
 import { openHandler } from '#src/receiver/store/sqlite/worker.ts';
 import { Subscribers } from '#src/receiver/store/subscribers.ts';
-import { DEFAULT_SCOPE, parsedQuery, type RunQuery, type Store, type StoredRun } from '#src/receiver.ts';
+import {
+  DEFAULT_SCOPE,
+  type PriceOptions,
+  parsedQuery,
+  type RunQuery,
+  type Store,
+  type StoredRun,
+} from '#src/receiver.ts';
 
-export const LIMITS = { maxAgeMs: 365 * 24 * 3_600_000, projectMaxAgeMs: {}, maxBytes: 2 ** 40, prices: {} };
+export const LIMITS = { maxAgeMs: 365 * 24 * 3_600_000, projectMaxAgeMs: {}, maxBytes: 2 ** 40 };
 
 /** Returns a path in a folder that is deleted after the test. */
 export function storePath(): string {
@@ -21,7 +28,10 @@ export function storePath(): string {
 }
 
 /** Opens a store that runs in this thread, because a worker could run only built code. */
-export async function openLocalStore(given = storePath(), limits = LIMITS): Promise<SqliteStore> {
+export async function openLocalStore(
+  given = storePath(),
+  limits: typeof LIMITS & PriceOptions = LIMITS,
+): Promise<SqliteStore> {
   const path = realPathOf(given);
   const subscribers = new Subscribers('the limits');
   const open = async <Calls>(options: ConnectionOptions): Promise<Thread<Calls>> => {

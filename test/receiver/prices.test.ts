@@ -1,19 +1,30 @@
 import { describe, expect, test } from 'vitest';
 import { checkedPrices, withCost } from '#src/receiver/domain/prices.ts';
-import { DEFAULT_SCOPE, MemoryStore, parsedQuery, type RunSummary, type Usage } from '#src/receiver.ts';
+import {
+  DEFAULT_SCOPE,
+  MemoryStore,
+  PriceList,
+  parsedQuery,
+  type RunSummary,
+  type UnpricedRun,
+  type Usage,
+} from '#src/receiver.ts';
 import { LIMITS, openLocalStore } from './local-store.ts';
 
 const prices = { 'gpt-x': { input: 2.5, output: 10 }, 'gpt-x-mini': { input: 1, output: 2 } };
 
 const costOf = (model: string | undefined, usage: Usage | undefined) =>
-  withCost({ ...(model && { model }), ...(usage && { usage }) } as RunSummary, prices).usage?.total_cost;
+  withCost(
+    { ...(model && { model }), ...(usage && { usage: { details: {}, ...usage } }) } as UnpricedRun,
+    new PriceList({ prices }),
+  ).summary.usage?.total_cost;
 
 describe('tokens of a model that has a price', () => {
   const usage = { input_tokens: 400_000, output_tokens: 100_000 };
 
   test('cost what a million of them costs, in and out by themselves', () => {
     expect(costOf('gpt-x', usage)).toBe(2);
-    expect(costOf('gpt-x', { output_tokens: 1 })).toBe(0.00001);
+    expect(costOf('gpt-x', { output_tokens: 1, total_tokens: 1 })).toBe(0.00001);
   });
 
   test('cost what the run says, where it does', () => {
@@ -86,7 +97,7 @@ test.each<[string, object, number]>([
   ['for an hour cost twice as much as others', { ephemeral_1hr_input_tokens: 400_000 }, 3.5],
   ['for five minutes cost 1.25 times as much', { ephemeral_5m_input_tokens: 400_000 }, 2.75],
   ['for no known time count as five minutes', { cache_creation: 400_000 }, 2.75],
-  ['for both, and others', { ephemeral_5m_input_tokens: 400_000, ephemeral_1hr_input_tokens: 200_000, audio: 1 }, 3.25],
+  ['for both, and others', { ephemeral_5m_input_tokens: 400_000, ephemeral_1hr_input_tokens: 200_000, text: 1 }, 3.25],
 ])('input tokens written to a cache %s', async (_, input_token_details, cost) => {
   for (const store of [new MemoryStore({ prices }), await openLocalStore(undefined, { ...LIMITS, prices })]) {
     const id = '00000000-0000-7000-8000-000000000001';

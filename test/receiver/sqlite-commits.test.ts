@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { NO_PRICES } from '#src/receiver/domain/prices.ts';
 import { SqliteCommits } from '#src/receiver/store/sqlite/commits.ts';
 import { loadEngine, type SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
 import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
@@ -39,7 +40,9 @@ const TOO_MANY = Array.from({ length: 101 }, (_, at) => ({
 async function make({ limits = LIMITS, path = storePath(), nowMs = Date.now } = {}) {
   const { connection, lock } = openToWrite(await loadEngine(), path);
   const changes: TenantChange[] = [];
-  const commits = new SqliteCommits(connection, limits, nowMs, (change) => changes.push(change));
+  const commits = new SqliteCommits(connection, { ...limits, prices: NO_PRICES }, nowMs, (change) =>
+    changes.push(change),
+  );
   onTestFinished(() => {
     commits.close();
     connection.close();

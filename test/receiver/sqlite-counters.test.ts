@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { NO_PRICES } from '#src/receiver/domain/prices.ts';
 import { SqliteCommits } from '#src/receiver/store/sqlite/commits.ts';
 import { upgradeCounters } from '#src/receiver/store/sqlite/counters.ts';
 import { loadEngine } from '#src/receiver/store/sqlite/database.ts';
@@ -16,7 +17,7 @@ const DAY_MS = 86_400_000;
 
 async function open(nowMs: () => number) {
   const { connection, lock } = openToWrite(await loadEngine(), storePath());
-  const commits = new SqliteCommits(connection, { ...LIMITS, maxAgeMs: DAY_MS }, nowMs, () => {});
+  const commits = new SqliteCommits(connection, { ...LIMITS, maxAgeMs: DAY_MS, prices: NO_PRICES }, nowMs, () => {});
   onTestFinished(() => {
     commits.close();
     connection.close();

@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { cursorOf } from '#src/receiver/domain/cursor.ts';
+import { NO_PRICES } from '#src/receiver/domain/prices.ts';
 import type { ListQuery } from '#src/receiver/domain/query.ts';
 import { loadEngine, type SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
 import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
@@ -18,7 +19,7 @@ async function make() {
     lock.release();
   });
   const fields = { name: 'a', run_type: 'llm', start_time: '2026-11-20T07:00:00.000000Z' };
-  new SqliteWriter(connection, {}, Date.now).apply('default', [
+  new SqliteWriter(connection, NO_PRICES, Date.now).apply('default', [
     encodedOperation({ kind: 'post', id: ID, fields, attachments: [] }),
   ]);
   return { connection, reader: new SqliteReader(connection, () => undefined) };

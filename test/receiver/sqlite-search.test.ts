@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { NO_PRICES } from '#src/receiver/domain/prices.ts';
 import { parseSearch, type Search } from '#src/receiver/domain/search-words.ts';
 import { loadEngine } from '#src/receiver/store/sqlite/database.ts';
 import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
@@ -19,7 +20,7 @@ async function make(texts: readonly string[], isIndexed: boolean, rareMax?: numb
   const operations = texts.map((text, index) =>
     encodedOperation({ kind: 'post', id: id(index), fields: { inputs: { text } }, attachments: [] }),
   );
-  new SqliteWriter(connection, {}, Date.now).apply('default', operations);
+  new SqliteWriter(connection, NO_PRICES, Date.now).apply('default', operations);
   const index = new SqliteIndex(connection);
   while (isIndexed && index.waiting > 0) index.step(1_000);
   const search = new SqliteSearch(connection, rareMax);

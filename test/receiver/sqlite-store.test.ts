@@ -117,7 +117,7 @@ describe('a store on disk', () => {
     await expect(open({ maxAgeMs: 0 })).rejects.toThrow('Expected `maxAgeMs` to be a whole number from 1');
     await expect(open({ prices: { m: 1 } })).rejects.toThrow('Expected the price of "m"');
     await expect(open({ readonly: true })).rejects.toThrow(
-      'Expected the options to contain only maxAgeMs, projectMaxAgeMs, maxBytes, prices, readOnly, got `readonly`',
+      'Expected the options to contain only maxAgeMs, projectMaxAgeMs, maxBytes, prices, priceTable, readOnly, got `readonly`',
     );
   });
 

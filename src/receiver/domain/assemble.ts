@@ -3,7 +3,7 @@ import type { CallRecord } from '../../run/same-call.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import type { Feedback, FeedbackFigures } from './feedback.ts';
 import { grouped } from './grouped.ts';
-import { type Prices, withCost } from './prices.ts';
+import { type PriceList, withCost } from './prices.ts';
 import type { Scope } from './query.ts';
 import type { RemovalTarget } from './removal.ts';
 import { NOTHING, type Selection, subtreeIn } from './removal.ts';
@@ -12,6 +12,7 @@ import type { RunFields, RunOperation } from './run-message.ts';
 import { type FilteredRun, isOfProject, projectOf, timesOf } from './run-values.ts';
 import {
   type AttachmentInfo,
+  type CostSource,
   PAYLOAD_FIELDS,
   type PayloadField,
   type ThreadSummary,
@@ -138,6 +139,7 @@ export class Places {
 export interface TracedRun extends TreeNode, FilteredRun, CallRecord {
   readonly run: MemoryRun;
   readonly trace: MemoryTrace;
+  readonly costSource: CostSource;
 }
 
 /** A trace. */
@@ -153,7 +155,7 @@ export class MemoryTrace {
   readonly #idsAboveUsage = new Set<string>();
   readonly #repeatedCalls: ReadonlyMap<string, RepeatedCall>;
 
-  constructor(id: string, runs: readonly MemoryRun[], places: Places, prices: Prices) {
+  constructor(id: string, runs: readonly MemoryRun[], places: Places, prices: PriceList) {
     this.id = id;
     this.members = runs;
     this.runs = runs.flatMap((run) => this.#traced(run, id, places.parentIdOf(run), prices) ?? []);
@@ -216,13 +218,14 @@ export class MemoryTrace {
     return totals;
   }
 
-  #traced(run: MemoryRun, traceId: string, parentId: string | undefined, prices: Prices): TracedRun | undefined {
+  #traced(run: MemoryRun, traceId: string, parentId: string | undefined, prices: PriceList): TracedRun | undefined {
     const { id, fields, facts } = run;
-    const summary = summaryOf(id, traceId, fields, facts);
-    if (summary === undefined) return undefined;
-    if (parentId !== undefined) summary.parent_run_id = parentId;
+    const unpriced = summaryOf(id, traceId, fields, facts);
+    if (unpriced === undefined) return undefined;
+    if (parentId !== undefined) unpriced.parent_run_id = parentId;
+    const { summary, source: costSource } = withCost(unpriced, prices);
     const { dotted_order: order, error, extra } = fields;
-    const compared = { summary: withCost(summary, prices), metadata: extra?.metadata, error, ...timesOf(summary) };
+    const compared = { summary, costSource, metadata: extra?.metadata, error, ...timesOf(summary) };
     const call = {
       type: summary.run_type,
       name: summary.name,

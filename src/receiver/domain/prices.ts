@@ -1,43 +1,189 @@
+import { createHash } from 'node:crypto';
+import type { ModelPrice } from '@pydantic/genai-prices';
 import { RunspanError } from '../../base/errors.ts';
-import { shown } from '../../base/text.ts';
+import { cut, shown } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
-import type { RunSummary, UnpricedUsage } from './run-view.ts';
+import { parseIsoTimestamp } from '../../run/time.ts';
+import { costOf, type TokenKind } from './cost.ts';
+import { checkedTable, type ListedModel, type PriceTable, TableReader } from './price-table.ts';
+import type { CostSource, RunSummary, UnpricedUsage } from './run-view.ts';
 
-/** Prices per million tokens. All prices use the same currency. */
+/**
+ * Prices per million tokens. All prices use the same currency. If a price other than `input` and `output` is absent and
+ * the table of prices contains the model, the price has the same ratio to `input` or `output` as in the table. For other
+ * models, `cache_read` is `input`, `cache_write` is 1.25 × `input`, and `cache_write_1h` is 2 × `input`.
+ */
 export interface Price {
   input: number;
   output: number;
+  /** Price of input tokens that are read from a cache. */
+  cache_read?: number;
+  /** Price of input tokens that are written to a cache for 5 minutes, or for an unknown time. */
+  cache_write?: number;
+  /** Price of input tokens that are written to a cache for 1 hour. */
+  cache_write_1h?: number;
+  /** Without a price of audio, the cost of a call with audio is unknown. The same applies to `output_audio`. */
+  input_audio?: number;
+  /** @default cache_read */
+  cache_audio_read?: number;
+  /** @default input */
+  input_image?: number;
+  /** @default cache_read */
+  cache_image_read?: number;
+  /** @default input */
+  input_video?: number;
+  /** @default output */
+  output_reasoning?: number;
+  output_audio?: number;
+  output_image?: number;
+  output_video?: number;
+  /** Prices of service tiers, by name: `flex`, `priority`, `batch`. */
+  tiers?: Readonly<Record<string, Price>>;
 }
 
 /**
- * Prices by model name. A price also applies to versions of the model. For example, the price of `gpt-x` applies to
- * `gpt-x-2026-01-31`.
+ * Prices by model name, which apply instead of those in the table of prices. A price also applies to versions of the
+ * model. For example, the price of `gpt-x` applies to `gpt-x-2026-01-31`.
  */
 export type Prices = Readonly<Record<string, Price>>;
 
-const TOKENS = 1_000_000;
-/** Matches the character between a model's name and its version. */
-const VERSION = /^[-@:]/;
+/** A run whose cost has not been calculated yet, as `summaryOf` returns it. */
+export type UnpricedRun = RunSummary & { usage?: UnpricedUsage };
 
-/** Adds the cost to a run if the run reports no cost and the price of its model is known. */
-export function withCost(summary: RunSummary & { usage?: UnpricedUsage }, prices: Prices): RunSummary {
-  const { model, usage: unpriced } = summary;
-  if (unpriced === undefined) return summary;
-  const { cache_surcharge_tokens: _, ...usage } = unpriced;
-  const price = model === undefined || usage.total_cost !== undefined ? undefined : priceOf(model, prices);
-  return { ...summary, usage: price === undefined ? usage : { ...usage, total_cost: costOf(unpriced, price) } };
+/** A run with its cost, if the cost is known. */
+export interface PricedRun {
+  readonly summary: RunSummary;
+  readonly source: CostSource;
+}
+
+/** Maximum number of models that a price list remembers. */
+const MODELS_MAX = 1_000;
+/** Length of model names, in characters, above which no price is looked up. */
+const MODEL_LENGTH_MAX = 300;
+
+/** Prices from which the costs of runs are calculated. */
+export class PriceList {
+  readonly #own: Prices;
+  /** Contains a hash of the prices, so that a cost shows whether it was calculated with the same prices. */
+  readonly #ownName: string;
+  readonly #table: TableReader;
+  /** Finding a model compares its name with hundreds of names. */
+  readonly #models = new Map<string, PricedModel | undefined>();
+
+  /** The options must be valid. */
+  constructor({ prices = {}, priceTable }: PriceOptions = {}) {
+    this.#own = prices;
+    this.#ownName = `prices ${createHash('sha256').update(JSON.stringify(prices)).digest('hex').slice(0, 8)}`;
+    this.#table = new TableReader(priceTable);
+  }
+
+  /** Returns the prices of a model. Returns undefined if there are none. */
+  find(provider: string | undefined, model: string): PricedModel | undefined {
+    const key = `${provider}\0${model}`;
+    if (this.#models.has(key)) return this.#models.get(key);
+    const own = priceOf(model, this.#own);
+    const listed = this.#table.find(provider, model);
+    const found =
+      own === undefined
+        ? listed && new PricedModel(this.#table.name, listed)
+        : new PricedModel(this.#ownName, listed, own);
+    if (this.#models.size >= MODELS_MAX) this.#models.clear();
+    this.#models.set(key, found);
+    return found;
+  }
+}
+
+/** Prices for reads that need no costs. */
+export const NO_PRICES: PriceList = new PriceList({ priceTable: { name: '', providers: [] } });
+
+/** The prices of a model: its own, or those of the table. */
+class PricedModel {
+  readonly table: string;
+  readonly #listed: ListedModel | undefined;
+  readonly #own: Price | undefined;
+
+  constructor(table: string, listed: ListedModel | undefined, own?: Price) {
+    this.table = table;
+    this.#listed = listed;
+    this.#own = own;
+  }
+
+  /** Returns the prices for a service tier. Returns undefined if there are none. */
+  pricesAt(startMs: number, tier: string | undefined): ModelPrice | undefined {
+    const own = tier === undefined ? this.#own : this.#own?.tiers?.[tier];
+    // The table has no prices of service tiers.
+    if (own === undefined)
+      return tier === undefined && this.#own === undefined ? this.#listed?.pricesAt(startMs) : undefined;
+    return completed(own, this.#listed?.pricesAt(startMs) ?? {});
+  }
+}
+
+/** Adds the cost to a run if the run reports no cost. If the cost is unknown, tells why. */
+export function withCost(run: UnpricedRun, list: PriceList): PricedRun {
+  const { usage: unpriced, ...others } = run;
+  if (unpriced === undefined) return { summary: run, source: {} };
+  const { details: _, provider: __, ...usage } = unpriced;
+  const summary = { ...others, usage };
+  if (usage.total_cost !== undefined) return { summary, source: {} };
+  const result = calculated(run, unpriced, list);
+  if (result.length === 1) return { summary, source: { no_cost: result[0] } };
+  const [total_cost, price_table] = result;
+  return { summary: { ...summary, usage: { ...usage, total_cost } }, source: { price_table } };
+}
+
+/** Returns the cost of a run and the prices from which it was calculated, or why the cost is unknown. */
+function calculated(
+  { model, start_time }: RunSummary,
+  usage: UnpricedUsage,
+  list: PriceList,
+): readonly [cost: number, table: string] | readonly [reason: string] {
+  const { details, provider } = usage;
+  if (details === undefined) return ['an earlier build of runspan stored the usage without its details'];
+  if (model === undefined) return ['no model'];
+  const name = `model ${shown(model)}${provider === undefined ? '' : ` of ${cut(provider, 80)}`}`;
+  const found = model.length > MODEL_LENGTH_MAX ? undefined : list.find(provider, model);
+  if (found === undefined) return [`no price for ${name}`];
+  const prices = found.pricesAt((parseIsoTimestamp(start_time) ?? 0) / 1_000, details.tier);
+  if (prices === undefined) return [`no price of tier ${shown(details.tier)} for ${name}`];
+  const cost = costOf(usage, prices, model);
+  return typeof cost === 'number' ? [cost, found.table] : [`${cost} for ${name}`];
+}
+
+/** Options of a store for the calculation of costs. */
+export interface PriceOptions {
+  readonly prices?: Prices | undefined;
+  readonly priceTable?: PriceTable | undefined;
+}
+
+/** Validates options. Throws a RunspanError if a price is invalid. */
+export function checkPriceOptions({ prices, priceTable }: PriceOptions): void {
+  if (prices !== undefined) checkedPrices(prices);
+  if (priceTable !== undefined) checkedTable(priceTable);
 }
 
 /** Validates prices. If a price is invalid, throws a RunspanError that names the model. */
 export function checkedPrices(given: unknown): Prices {
   if (!isObject(given)) throw invalid(`Expected \`prices\` to be an object, got ${shown(given)}`);
-  for (const [model, price] of Object.entries(given)) {
-    if (isObject(price) && isAmount(price.input) && isAmount(price.output)) continue;
-    throw invalid(
-      `Expected the price of ${shown(model)} to be an object with numbers from 0 as \`input\` and \`output\``,
-    );
-  }
+  for (const [model, price] of Object.entries(given)) checkPrice(shown(model), price);
   return given as unknown as Prices;
+}
+
+function checkPrice(model: string, price: unknown): void {
+  if (!isObject(price) || !isAmount(price.input) || !isAmount(price.output)) {
+    const expected = 'an object with numbers from 0 as `input` and `output`';
+    throw invalid(`Expected the price of ${model} to be ${expected}`);
+  }
+  for (const [field, value] of Object.entries(price)) {
+    if (field === 'tiers' && isObject(value)) {
+      for (const [tier, own] of Object.entries(value)) checkPrice(`${model} in the tier ${shown(tier)}`, own);
+    } else if (!FIELDS.includes(field as TokenKind)) {
+      throw invalid(
+        `Expected the price of ${model} to have only the fields ${FIELDS.join(', ')}, tiers: ${shown(field)}`,
+      );
+    } else if (!isAmount(value)) {
+      throw invalid(`Expected \`${field}\` in the price of ${model} to be a number from 0, got ${shown(value)}`);
+    }
+  }
 }
 
 /**
@@ -51,9 +197,39 @@ function priceOf(model: string, prices: Prices): Price | undefined {
   return longest === undefined ? undefined : prices[longest];
 }
 
-function costOf(usage: UnpricedUsage, { input, output }: Price): number {
-  const { input_tokens = 0, output_tokens = 0, cache_surcharge_tokens = 0 } = usage;
-  return ((input_tokens + cache_surcharge_tokens) * input + output_tokens * output) / TOKENS;
+/** Matches the character between a model's name and its version. */
+const VERSION = /^[-@:]/;
+
+/** Ratios of prices to the price of input, for models that the table of prices does not contain. */
+const RATIOS: Readonly<Partial<Record<TokenKind, number>>> = { cache_read: 1, cache_write: 1.25, cache_write_1h: 2 };
+
+const FIELDS: readonly TokenKind[] = [
+  ...(['input', 'output', 'cache_read', 'cache_write', 'cache_write_1h', 'input_audio', 'cache_audio_read'] as const),
+  ...(['input_image', 'cache_image_read', 'input_video', 'output_reasoning'] as const),
+  ...(['output_audio', 'output_image', 'output_video'] as const),
+];
+
+/** Returns a price with the fields of genai-prices. See `Price` for the prices that are absent. */
+function completed(own: Price, listed: ModelPrice): ModelPrice {
+  const prices: Partial<Record<TokenKind, number>> = {};
+  for (const kind of FIELDS) {
+    const side = kind.startsWith('output') ? 'output' : 'input';
+    const ratio = ratioOf(listed, kind, side) ?? RATIOS[kind];
+    const price = own[kind] ?? (ratio === undefined ? undefined : ratio * own[side]);
+    if (price !== undefined) prices[kind] = price;
+  }
+  prices.cache_audio_read ??= prices.cache_read ?? own.input;
+  prices.cache_image_read ??= prices.cache_read ?? own.input;
+  return Object.fromEntries(Object.entries(prices).map(([kind, price]) => [`${kind}_mtok`, price]));
+}
+
+function ratioOf(listed: ModelPrice, kind: TokenKind, side: 'input' | 'output'): number | undefined {
+  const [price, base] = [baseOf(listed[`${kind}_mtok`]), baseOf(listed[`${side}_mtok`])];
+  return price === undefined || base === undefined || base === 0 ? undefined : price / base;
+}
+
+function baseOf(price: ModelPrice[string]): number | undefined {
+  return typeof price === 'object' ? price.base : price;
 }
 
 function isAmount(value: unknown): boolean {

@@ -43,10 +43,48 @@ export const RUN_STATUSES: readonly RunStatus[] = [
 /** Tokens and costs. */
 export type Usage = Pick<UsageMetadata, 'input_tokens' | 'output_tokens' | 'total_tokens' | 'total_cost'>;
 
+/**
+ * Counts with their own prices. The tokens are part of `input_tokens` and `output_tokens`. A count is absent if the run
+ * does not report it.
+ */
+export interface UsageDetails {
+  /** Input tokens that were read from a cache. */
+  cache_read?: number;
+  /** Input tokens that were written to a cache, for any lifetime. */
+  cache_write?: number;
+  /** Input tokens that were written to a cache for 1 hour. They are part of `cache_write`. */
+  cache_write_1h?: number;
+  input_audio?: number;
+  /** Audio tokens that were read from a cache. They are part of `cache_read` and `input_audio`. */
+  cache_audio_read?: number;
+  input_image?: number;
+  /** Image tokens that were read from a cache. They are part of `cache_read` and `input_image`. */
+  cache_image_read?: number;
+  input_video?: number;
+  output_reasoning?: number;
+  output_audio?: number;
+  output_image?: number;
+  output_video?: number;
+  /** Number of web searches. */
+  web_searches?: number;
+  /** Service tier, speed or region with its own prices, for example `priority`. Absent for the standard price. */
+  tier?: string;
+}
+
 /** Token usage whose cost has not been calculated yet. */
 export interface UnpricedUsage extends Usage {
-  /** Surcharge for cache writes, as a number of input tokens. */
-  cache_surcharge_tokens?: number;
+  /** Absent in usage that an earlier build of runspan has stored. */
+  details?: UsageDetails;
+  /** The service that was called: `ls_provider` in the metadata. */
+  provider?: string;
+}
+
+/** Where the cost of a run comes from. Both fields are absent if the run itself reports its cost, or has no usage. */
+export interface CostSource {
+  /** Version of the prices with which the cost was calculated, for example `genai-prices 0.1.8`. */
+  price_table?: string;
+  /** Why the cost is unknown, for example `no price for model "x"`. */
+  no_cost?: string;
 }
 
 /** Short form of a run for the tree view of a trace. Fields without a value are absent. */
@@ -140,7 +178,7 @@ export interface ThreadSummary {
 }
 
 /** All fields of a run except its payloads. */
-export interface RunDetails extends RunSummary {
+export interface RunDetails extends RunSummary, CostSource {
   dotted_order: string;
   /** The complete error. The first line `Name: message` is followed by the stack and the causes. */
   error?: string;

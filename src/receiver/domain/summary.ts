@@ -4,7 +4,8 @@ import { parseIsoTimestamp } from '../../run/time.ts';
 import { previewOf } from './preview.ts';
 import { requestOf } from './repeated-calls.ts';
 import type { RunFields } from './run-message.ts';
-import type { PayloadField, RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
+import type { CostSource, PayloadField, RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
+import { metadataUsageOf, outputsUsageOf } from './usage.ts';
 
 /** Metadata about a run's payloads, for lists and statistics. */
 export interface PayloadFacts {
@@ -32,8 +33,20 @@ const ERROR_LENGTH_MAX = 200;
 /** Metadata about each of a run's payloads. */
 export type StoredFacts = { readonly [Field in PayloadField]?: PayloadFacts | undefined };
 
-export function factsIn(facts: StoredFacts): PayloadFacts {
-  return Object.assign({}, ...Object.values(facts));
+/** What a store keeps about a run, so that it can calculate the cost without the payloads. */
+export type StoredRunFacts = StoredFacts & { readonly cost?: CostSource };
+
+/**
+ * An earlier build has stored usage without the details from which a cost is calculated. Such a run keeps its cost.
+ */
+export function withStoredCost(facts: StoredFacts, cost: number | null): StoredFacts {
+  const usage = facts.outputs?.outputs_usage;
+  if (cost === null || usage === undefined || usage.details !== undefined) return facts;
+  return { ...facts, outputs: { ...facts.outputs, outputs_usage: { ...usage, total_cost: cost } } };
+}
+
+export function factsIn({ inputs, outputs, events }: StoredFacts): PayloadFacts {
+  return Object.assign({}, inputs, outputs, events);
 }
 
 /** Returns metadata about a run's payloads. */
@@ -52,7 +65,7 @@ export function factsWithoutPreviews(fields: RunFields): PayloadFacts {
   const { outputs, events } = fields;
   const facts: PayloadFacts = {};
   set(facts, 'request', requestOf(fields));
-  set(facts, 'outputs_usage', usageOf(outputs?.usage_metadata) ?? usageOf(outputs?.usage));
+  set(facts, 'outputs_usage', outputsUsageOf(outputs));
   const firstToken: unknown = events?.find(({ name }) => name === FIRST_TOKEN_EVENT)?.time;
   if (typeof firstToken === 'string' && parseIsoTimestamp(firstToken) !== undefined)
     facts.first_token_time = firstToken;
@@ -74,7 +87,7 @@ export function summaryOf(
   set(summary, 'end_time', end_time);
   set(summary, 'error', error === undefined || error === '' ? undefined : firstLine(error));
   set(summary, 'model', modelOf(fields));
-  set(summary, 'usage', outputs_usage ?? usageOf(fields.extra?.metadata?.usage_metadata));
+  set(summary, 'usage', usageOf(outputs_usage, fields.extra?.metadata));
   set(summary, 'session_name', session_name);
   set(summary, 'session_id', session_id);
   set(summary, 'thread', threadOf(fields.extra?.metadata));
@@ -156,49 +169,11 @@ function withoutInterruption<Fields extends MergedFields>(fields: Fields, other:
 
 export const USAGE_KEYS: readonly (keyof Usage)[] = ['input_tokens', 'output_tokens', 'total_tokens', 'total_cost'];
 
-/**
- * Surcharges for Anthropic's cache writes, as a factor of the input price. If the cache lifetime is unknown, a lifetime
- * of 5 minutes is assumed.
- */
-const CACHE_SURCHARGES: readonly (readonly [detail: string, factor: number])[] = [
-  ['cache_creation', 0.25],
-  ['ephemeral_5m_input_tokens', 0.25],
-  ['ephemeral_1hr_input_tokens', 1],
-  // LangChain's name for the same count.
-  ['ephemeral_1h_input_tokens', 1],
-];
-
-/** Reads token counts and costs. Also accepts OpenAI's names for token counts. */
-function usageOf(given: unknown): UnpricedUsage | undefined {
-  if (!isObject(given)) return undefined;
-  const usage: UnpricedUsage = {};
-  const input = countOf(given.input_tokens) ?? countOf(given.prompt_tokens);
-  const output = countOf(given.output_tokens) ?? countOf(given.completion_tokens);
-  set(usage, 'input_tokens', input);
-  set(usage, 'output_tokens', output);
-  set(usage, 'total_tokens', countOf(given.total_tokens) ?? sumOf(input, output));
-  set(usage, 'total_cost', costOf(given.total_cost) ?? sumOf(costOf(given.input_cost), costOf(given.output_cost)));
-  set(usage, 'cache_surcharge_tokens', surchargeOf(given.input_token_details));
-  return Object.keys(usage).length === 0 ? undefined : usage;
-}
-
-function surchargeOf(details: unknown): number | undefined {
-  if (!isObject(details)) return undefined;
-  const tokens = CACHE_SURCHARGES.reduce((sum, [key, factor]) => sum + factor * (countOf(details[key]) ?? 0), 0);
-  return tokens === 0 ? undefined : tokens;
-}
-
-/** Returns a token count. Returns undefined if the value is not a whole number from 0 to 1,000,000,000. */
-function countOf(value: unknown): number | undefined {
-  return Number.isInteger(value) && (value as number) <= 1_000_000_000 ? costOf(value) : undefined;
-}
-
-function costOf(value: unknown): number | undefined {
-  return Number.isFinite(value) && (value as number) >= 0 ? (value as number) : undefined;
-}
-
-function sumOf(a: number | undefined, b: number | undefined): number | undefined {
-  return a === undefined && b === undefined ? undefined : (a ?? 0) + (b ?? 0);
+/** Returns the usage in the outputs or in the metadata, and the service that was called. */
+function usageOf(ofOutputs: UnpricedUsage | undefined, metadata: Metadata): UnpricedUsage | undefined {
+  const usage = ofOutputs ?? metadataUsageOf(metadata);
+  const provider = metadata?.ls_provider;
+  return usage === undefined || typeof provider !== 'string' ? usage : { ...usage, provider };
 }
 
 function modelOf({ extra }: SmallFields): string | undefined {

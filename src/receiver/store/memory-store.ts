@@ -11,7 +11,8 @@ import {
 } from '../domain/assemble.ts';
 import { pageOf } from '../domain/cursor.ts';
 import type { Feedback } from '../domain/feedback.ts';
-import { checkedPrices, type Prices } from '../domain/prices.ts';
+import type { PriceTable } from '../domain/price-table.ts';
+import { checkPriceOptions, PriceList, type Prices } from '../domain/prices.ts';
 import type {
   ListQuery,
   Page,
@@ -68,10 +69,16 @@ export interface MemoryStoreOptions {
    */
   bytesMax?: number;
   /**
-   * Token prices, used to calculate the cost of runs that report no cost.
+   * Prices of models, which apply instead of those in the table of prices. They are used to calculate the cost of runs
+   * that report no cost.
    * @default none
    */
   prices?: Prices;
+  /**
+   * Table of prices, instead of the table that is part of runspan. An empty table has the providers `[]`.
+   * @default genai-prices 0.1.8
+   */
+  priceTable?: PriceTable;
 }
 
 const DEFAULTS = { runsMax: 100_000, bytesMax: 256 * 1024 * 1024 };
@@ -79,6 +86,7 @@ const CHECKS: Checks<MemoryStoreOptions> = {
   runsMax: WHOLE_FROM_1,
   bytesMax: wholeFrom(4_096),
   prices: ['an object', isObject],
+  priceTable: ['an object with `name` and `providers`', isObject],
 };
 
 /**
@@ -108,7 +116,7 @@ class Tenant {
  */
 export class MemoryStore implements Store {
   readonly #limits: typeof DEFAULTS;
-  readonly #prices: Prices;
+  readonly #prices: PriceList;
   readonly #tenants = new Map<string, Tenant>();
   readonly #tokenSecrets = new Map<string, TokenSecret>();
   readonly #subscribers = new Subscribers('runsMax and bytesMax');
@@ -117,8 +125,9 @@ export class MemoryStore implements Store {
   #turnAtMs = 0;
 
   constructor(options: MemoryStoreOptions = {}) {
-    const { prices = {}, ...limits } = checkedOptions('the options', options, CHECKS);
-    this.#prices = checkedPrices(prices);
+    const { prices, priceTable, ...limits } = checkedOptions('the options', options, CHECKS);
+    checkPriceOptions({ prices, priceTable });
+    this.#prices = new PriceList({ prices, priceTable });
     this.#limits = { ...DEFAULTS, ...limits };
   }
 
@@ -233,10 +242,11 @@ export class MemoryStore implements Store {
   async details(scope: Scope, runId: string): Promise<RunDetails | undefined> {
     const found = this.#find(scope, runId);
     if (found === undefined) return undefined;
-    const { run, summary, trace } = found;
+    const { run, summary, trace, costSource } = found;
     const { error, extra } = run.fields;
     return structuredClone({
       ...summary,
+      ...costSource,
       dotted_order: inOrder(trace.runs).find(({ run: { id } }) => id === runId)?.order ?? '',
       payload_sizes: run.payloadSizes(),
       ...(error && { error }),

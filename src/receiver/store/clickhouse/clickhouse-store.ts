@@ -11,7 +11,8 @@ import {
 import { delay, setTimer } from '../../../platform/timers.ts';
 import { type Ages, MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
 import type { Feedback } from '../../domain/feedback.ts';
-import { checkedPrices, type Prices } from '../../domain/prices.ts';
+import type { PriceTable } from '../../domain/price-table.ts';
+import { checkPriceOptions, PriceList, type PriceOptions, type Prices } from '../../domain/prices.ts';
 import type { KeyStore } from '../key-store.ts';
 import type { Removal, RemovalTarget, RevokedToken, RunOperation, Scope, Store, StoreStatus } from '../store.ts';
 import { ClickHouseChanges } from './changes.ts';
@@ -39,11 +40,17 @@ import { MessageWriter } from './writer.ts';
 /** Options for a ClickHouse store. All receivers that share a database should use the same options. */
 export interface ClickHouseStoreOptions {
   /**
-   * Token prices, used to calculate the cost of runs that report no cost. The cost is calculated when a run changes
-   * and when it is opened.
+   * Prices of models, which apply instead of those in the table of prices. They are used to calculate the cost of runs
+   * that report no cost. The cost is calculated when a run
+   * changes and when it is opened.
    * @default none
    */
   prices?: Prices;
+  /**
+   * Table of prices, instead of the table that is part of runspan. An empty table has the providers `[]`.
+   * @default genai-prices 0.1.8
+   */
+  priceTable?: PriceTable;
   /**
    * Maximum age of a trace, in milliseconds. At most once an hour, the store deletes whole days of older traces. A
    * trace belongs to the day on which it started, or on which its latest message arrived, whichever is later.
@@ -66,7 +73,7 @@ export interface ClickHouseStoreOptions {
   readOnly?: boolean;
 }
 
-const DEFAULTS: Required<ClickHouseStoreOptions> = {
+const DEFAULTS: Required<Omit<ClickHouseStoreOptions, 'priceTable'>> = {
   prices: {},
   maxAgeMs: MAX_AGE_MS,
   projectMaxAgeMs: {},
@@ -75,6 +82,7 @@ const DEFAULTS: Required<ClickHouseStoreOptions> = {
 };
 const CHECKS: Checks<ClickHouseStoreOptions> = {
   prices: ['an object', isObject],
+  priceTable: ['an object with `name` and `providers`', isObject],
   maxAgeMs: WHOLE_FROM_1,
   projectMaxAgeMs: PROJECT_AGES,
   batchDelayMs: wholeFrom(0),
@@ -102,7 +110,7 @@ export class ClickHouseStore implements Store {
   /** For inserts and derivation. */
   readonly #writing: ClickHouse;
   readonly #retention: ClickHouse;
-  readonly #prices: Prices;
+  readonly #prices: PriceList;
   readonly #writer: MessageWriter;
   readonly #changes: ClickHouseChanges;
   readonly #keys: ClickHouseKeys;
@@ -119,7 +127,7 @@ export class ClickHouseStore implements Store {
    */
   static async open(url: string, options: ClickHouseStoreOptions = {}): Promise<ClickHouseStore> {
     const checked = { ...DEFAULTS, ...checkedOptions('the options', options, CHECKS) };
-    const prices = checkedPrices(checked.prices);
+    checkPriceOptions(checked);
     const db = await ClickHouse.connect(url);
     try {
       await checkSchema(db);
@@ -128,21 +136,21 @@ export class ClickHouseStore implements Store {
       throw error;
     }
     const [writing, retention] = [await ClickHouse.connect(url), await ClickHouse.connect(url, 'retention')];
-    return new ClickHouseStore(db, writing, retention, { ...checked, prices });
+    return new ClickHouseStore(db, writing, retention, checked);
   }
 
   private constructor(
     db: ClickHouse,
     writing: ClickHouse,
     retention: ClickHouse,
-    options: Required<ClickHouseStoreOptions>,
+    options: typeof DEFAULTS & PriceOptions,
   ) {
-    const { prices, batchDelayMs, readOnly, ...ages } = options;
+    const { prices, priceTable, batchDelayMs, readOnly, ...ages } = options;
     this.#db = db;
     this.#writing = writing;
     this.#retention = retention;
     this.#ages = ages;
-    this.#prices = prices;
+    this.#prices = new PriceList({ prices, priceTable });
     this.#keys = new ClickHouseKeys(db);
     const places = new PlaceFinder(writing);
     this.#writer = new MessageWriter(writing, places, batchDelayMs, (groups) => this.#derivation.add(groups));

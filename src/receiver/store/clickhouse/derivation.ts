@@ -2,7 +2,7 @@ import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
 import { clearTimer, delay, setTimer } from '../../../platform/timers.ts';
 import { grouped } from '../../domain/grouped.ts';
-import type { Prices } from '../../domain/prices.ts';
+import type { PriceList } from '../../domain/prices.ts';
 import { type ClickHouse, inParts, integer, sql } from './connection.ts';
 import { type Group, readGroups, VERSION_US, VERSIONS_PER_US } from './groups.ts';
 import { addLinks, type Link } from './links.ts';
@@ -43,7 +43,7 @@ interface Due extends ChangedGroup {
  */
 export class Derivation {
   readonly #db: ClickHouse;
-  readonly #prices: Prices;
+  readonly #prices: PriceList;
   readonly #onChange: (tenant: string, traceIds: readonly string[]) => Promise<void>;
   readonly #nowUs: () => number;
   readonly #due = new Map<string, Due>();
@@ -57,7 +57,7 @@ export class Derivation {
 
   constructor(
     db: ClickHouse,
-    prices: Prices,
+    prices: PriceList,
     nowUs: () => number,
     onChange: (tenant: string, traceIds: readonly string[]) => Promise<void>,
   ) {

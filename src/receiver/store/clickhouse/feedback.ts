@@ -1,4 +1,5 @@
 import type { Feedback } from '../../domain/feedback.ts';
+import { NO_PRICES } from '../../domain/prices.ts';
 import { feedbackTexts } from '../../domain/run-values.ts';
 import type { Scope } from '../store.ts';
 import { type ClickHouse, sql, string, uuid, uuids } from './connection.ts';
@@ -16,7 +17,7 @@ export async function addFeedback(
   nowUs: () => number,
 ): Promise<string | undefined> {
   const { id, run_id: runId, key, score } = feedback;
-  const groups = await readGroups(db, tenant, await groupsOfRun(db, tenant, runId), {});
+  const groups = await readGroups(db, tenant, await groupsOfRun(db, tenant, runId), NO_PRICES);
   const group = groups.find(({ runs }) => runs.has(runId));
   const run = group?.runs.get(runId);
   if (group === undefined || run === undefined) return undefined;
@@ -52,7 +53,7 @@ export async function addFeedback(
 /** See `FeedbackStore.feedback`. */
 export async function readFeedback(db: ClickHouse, scope: Scope, traceId: string): Promise<Feedback[]> {
   const { tenant } = scope;
-  const groups = await readGroups(db, tenant, await groupsOfTrace(db, tenant, traceId), {});
+  const groups = await readGroups(db, tenant, await groupsOfTrace(db, tenant, traceId), NO_PRICES);
   const feedback = await feedbackIn(
     db,
     tenant,

@@ -1,6 +1,6 @@
 import { type MemoryRun, MemoryTrace, Places } from '../../domain/assemble.ts';
 import { grouped } from '../../domain/grouped.ts';
-import type { Prices } from '../../domain/prices.ts';
+import type { PriceList } from '../../domain/prices.ts';
 import { type ClickHouse, sql, string, uuids } from './connection.ts';
 import { type LinkedGroups, readLinks } from './links.ts';
 import { MESSAGE_COLUMNS, type MessageRow, runOf, TOMBSTONE } from './messages.ts';
@@ -29,7 +29,7 @@ export async function readGroups(
   db: ClickHouse,
   tenant: string,
   grps: readonly string[],
-  prices: Prices,
+  prices: PriceList,
 ): Promise<Group[]> {
   if (grps.length === 0) return [];
   const linked = await readLinks(db, tenant, grps);
@@ -50,7 +50,7 @@ function byArrival(a: MessageRow, b: MessageRow): number {
 }
 
 /** Builds a group from its messages. The rows must be sorted by arrival. */
-function groupOf({ grps, linkedUs }: LinkedGroups, rows: readonly MessageRow[], prices: Prices): Group {
+function groupOf({ grps, linkedUs }: LinkedGroups, rows: readonly MessageRow[], prices: PriceList): Group {
   const messages = new Map<string, MessageRow[]>();
   const tombstones: Tombstones = { run: new Set(), subtree: new Set(), trace: new Set() };
   for (const row of rows) {

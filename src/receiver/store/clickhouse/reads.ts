@@ -1,7 +1,7 @@
 import type { Attachment } from '../../../run/record.ts';
 import { isInScope, type TracedRun } from '../../domain/assemble.ts';
 import type { Feedback } from '../../domain/feedback.ts';
-import type { Prices } from '../../domain/prices.ts';
+import type { PriceList } from '../../domain/prices.ts';
 import type { RunQuery } from '../../domain/query.ts';
 import { PAYLOAD_FIELDS, type PayloadField, type RunDetails } from '../../domain/run-view.ts';
 import { outlineOf } from '../../domain/summary.ts';
@@ -35,7 +35,7 @@ interface FoundRun {
   readonly traced: TracedRun;
 }
 
-async function findRun(db: ClickHouse, scope: Scope, runId: string, prices: Prices): Promise<FoundRun | undefined> {
+async function findRun(db: ClickHouse, scope: Scope, runId: string, prices: PriceList): Promise<FoundRun | undefined> {
   const groups = await readGroups(db, scope.tenant, await groupsOfRun(db, scope.tenant, runId), prices);
   const found = groups.flatMap((group) =>
     group.traces.flatMap(({ runs }) => runs.map((traced): FoundRun => ({ group, traced }))),
@@ -51,7 +51,7 @@ export function visibleRuns(groups: readonly Group[], scope: Scope, traceId: str
 }
 
 /** See `QueryStore.outline`. */
-export async function readOutline(db: ClickHouse, scope: Scope, traceId: string, prices: Prices): Promise<string[]> {
+export async function readOutline(db: ClickHouse, scope: Scope, traceId: string, prices: PriceList): Promise<string[]> {
   const groups = await readGroups(db, scope.tenant, await groupsOfTrace(db, scope.tenant, traceId), prices);
   return visibleRuns(groups, scope, traceId).map(({ summary }) => JSON.stringify(outlineOf(summary)));
 }
@@ -61,11 +61,11 @@ export async function readDetails(
   db: ClickHouse,
   scope: Scope,
   runId: string,
-  prices: Prices,
+  prices: PriceList,
 ): Promise<RunDetails | undefined> {
   const found = await findRun(db, scope, runId, prices);
   if (found === undefined) return undefined;
-  const { run, summary, trace } = found.traced;
+  const { run, summary, trace, costSource } = found.traced;
   const { error, extra } = run.fields;
   const [sizes, infos, feedbackOfGroup] = await Promise.all([
     payloadSizes(db, scope.tenant, found),
@@ -76,6 +76,7 @@ export async function readDetails(
   const feedback = feedbackOfGroup.filter(({ run_id }) => run_id === runId);
   return {
     ...summary,
+    ...costSource,
     dotted_order: inOrder(trace.runs).find(({ run: { id } }) => id === runId)?.order ?? '',
     payload_sizes: sizes,
     ...(error && { error }),
@@ -122,7 +123,7 @@ export async function readPayload(
   scope: Scope,
   runId: string,
   field: PayloadField,
-  prices: Prices,
+  prices: PriceList,
 ): Promise<string | undefined> {
   const found = await findRun(db, scope, runId, prices);
   if (found === undefined) return undefined;
@@ -144,7 +145,7 @@ export async function findAttachment(
   scope: Scope,
   runId: string,
   name: string,
-  prices: Prices,
+  prices: PriceList,
 ): Promise<Attachment | undefined> {
   const found = await findRun(db, scope, runId, prices);
   return found && (await readAttachment(db, scope.tenant, runId, name));
@@ -170,7 +171,7 @@ export async function* readRuns(
   db: ClickHouse,
   scope: Scope,
   query: Parsed<RunQuery>,
-  prices: Prices,
+  prices: PriceList,
 ): AsyncGenerator<string> {
   const filter = within(scope, query.filter);
   const search = await searchConditions(db, scope.tenant, filter, 'runs');
@@ -219,7 +220,7 @@ async function runsOfTraces(
   db: ClickHouse,
   tenant: string,
   matching: readonly MatchingTrace[],
-  prices: Prices,
+  prices: PriceList,
 ): Promise<OrderedRun[]> {
   const grps = [...new Set(matching.flatMap((trace) => trace.grps))];
   const groups = await readGroups(db, tenant, grps, prices);

@@ -1,5 +1,5 @@
 import type { MemoryRun, MemoryTrace } from '../../domain/assemble.ts';
-import type { Prices } from '../../domain/prices.ts';
+import type { PriceList } from '../../domain/prices.ts';
 import type { Selection } from '../../domain/removal.ts';
 import { all } from '../../filter/sql.ts';
 import type { Removal, RemovalTarget, Scope } from '../store.ts';
@@ -29,7 +29,7 @@ export async function readRemovable(
   db: ClickHouse,
   scope: Scope,
   target: RemovalTarget,
-  prices: Prices,
+  prices: PriceList,
   remove?: (selections: readonly TraceSelection[]) => Promise<void>,
 ): Promise<Removal> {
   let [runs, traces] = [0, 0];
@@ -49,7 +49,7 @@ export async function removeRuns(
   db: ClickHouse,
   scope: Scope,
   target: RemovalTarget,
-  prices: Prices,
+  prices: PriceList,
   { nowUs, derive, onRemoved }: RemovalSteps,
 ): Promise<Removal> {
   const { tenant } = scope;

@@ -2,7 +2,7 @@ import { RunspanError } from '../../../base/errors.ts';
 import { clearTimer, setSoon, setTimer } from '../../../platform/timers.ts';
 import type { ProjectAges } from '../../domain/ages.ts';
 import type { Feedback } from '../../domain/feedback.ts';
-import type { Prices } from '../../domain/prices.ts';
+import type { PriceList } from '../../domain/prices.ts';
 import type { Removal, RemovalTarget, Scope, TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { isOfTheFile, type SqliteConnection } from './database.ts';
@@ -73,7 +73,7 @@ export class SqliteCommits {
 
   constructor(
     connection: SqliteConnection,
-    { prices, ...limits }: Retention & { readonly prices: Prices },
+    { prices, ...limits }: Retention & { readonly prices: PriceList },
     nowMs: () => number,
     report: (change: TenantChange) => void,
   ) {

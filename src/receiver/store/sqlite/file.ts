@@ -14,6 +14,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
+import { PriceList } from '../../domain/prices.ts';
 import { upgradeCounters } from './counters.ts';
 import { type Engine, isBusy, isNoDatabase, isOfTheFile, SqliteConnection, toStoreError } from './database.ts';
 import { KEYS_TABLE } from './keys.ts';
@@ -77,7 +78,7 @@ function resolvedPath(path: string): string {
  * Opens a store for writing. Creates the file if it is missing, and upgrades a file in an earlier format. Throws a
  * RunspanError and leaves the file unchanged if the file is not a store or another process has it open.
  */
-export function openToWrite(engine: Engine, path: string): OpenFile {
+export function openToWrite(engine: Engine, path: string, prices: PriceList = new PriceList()): OpenFile {
   try {
     makeFolder(dirname(path));
     headerVersion(engine, path);
@@ -85,7 +86,7 @@ export function openToWrite(engine: Engine, path: string): OpenFile {
     if (lock === undefined) throw inUse(path, ownerOf(engine, path));
     try {
       if (sizeOf(path) === 0) create(engine, path, () => {});
-      else if (headerVersion(engine, path) !== FORMAT_VERSION) upgradeFile(engine, path);
+      else if (headerVersion(engine, path) !== FORMAT_VERSION) upgradeFile(engine, path, prices);
       const prepare = (connection: SqliteConnection): void => {
         connection.exec(`${WRITER_PRAGMAS}; ${KEYS_TABLE}; ${REMOVED_TABLE}; ${THREAD_INDEXES}; ${TOKEN_TABLES}`);
         connection.exec(REMOVED_UPGRADE);
@@ -248,11 +249,11 @@ function create(engine: Engine, path: string, fill: (connection: SqliteConnectio
 }
 
 /** Replaces a store in an earlier format with a copy in the current format. */
-function upgradeFile(engine: Engine, path: string): void {
+function upgradeFile(engine: Engine, path: string, prices: PriceList): void {
   withConnection(engine, path, (earlier) => {
     // Move the WAL's content into the file, because a remaining WAL would be applied to the new file.
     earlier.exec(`PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA journal_mode = DELETE`);
-    create(engine, path, (connection) => upgrade(earlier, connection));
+    create(engine, path, (connection) => upgrade(earlier, connection, prices));
   });
 }
 

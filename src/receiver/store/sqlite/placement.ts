@@ -1,5 +1,5 @@
 import { CALL_TYPES } from '../../../run/same-call.ts';
-import type { Prices } from '../../domain/prices.ts';
+import type { PriceList } from '../../domain/prices.ts';
 import type { Usage } from '../../domain/run-view.ts';
 import { sumOfUsage, USAGE_KEYS } from '../../domain/summary.ts';
 import { changedCalls } from './call-comparison.ts';
@@ -23,7 +23,7 @@ import { deleteRun, SqliteRun } from './sqlite-run.ts';
 export class Placement {
   readonly counters: Counters;
   readonly #connection: SqliteConnection;
-  readonly #prices: Prices;
+  readonly #prices: PriceList;
   readonly #tenant: number;
   readonly #runs = new Map<string, SqliteRun>();
   readonly #spans = new Map<string, SqliteRun>();
@@ -32,7 +32,7 @@ export class Placement {
   readonly #placed = new Set<SqliteRun>();
   readonly #written = new Map<number, RunRow>();
 
-  constructor(connection: SqliteConnection, counters: Counters, prices: Prices, tenant: number) {
+  constructor(connection: SqliteConnection, counters: Counters, prices: PriceList, tenant: number) {
     this.#connection = connection;
     this.counters = counters;
     this.#prices = prices;

@@ -22,6 +22,7 @@ import {
   type ThreadSummary,
   type TraceSummary,
 } from '../../domain/run-view.ts';
+import type { StoredRunFacts } from '../../domain/summary.ts';
 import { derivedOrder, inOrder, startUsOf, type TreeNode } from '../../domain/tree.ts';
 import { ALL_RUNS, equal, inProject, type Parsed, type RunFilter, valueIn, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
@@ -168,9 +169,11 @@ export class SqliteReader {
     const row = this.#find(scope, runId);
     if (row === undefined) return undefined;
     const { error, extra } = fieldsOf(row);
+    const { cost }: StoredRunFacts = JSON.parse(row.facts ?? '{}');
     const feedback = this.#feedbackWhere('run = ? ORDER BY feedback.n', row.n);
     return {
       ...summaryIn(this.#connection, row),
+      ...cost,
       dotted_order: this.#orderOf(row),
       payload_sizes: payloadSizes(this.#connection, row.n),
       ...(error && { error }),

@@ -1,6 +1,15 @@
-import { type Prices, withCost } from '../../domain/prices.ts';
+import { type PriceList, withCost } from '../../domain/prices.ts';
 import { callEvidenceOf, type RepeatedCall } from '../../domain/repeated-calls.ts';
-import { factsIn, merged, type SmallFields, type StoredFacts, summaryOf } from '../../domain/summary.ts';
+import type { CostSource } from '../../domain/run-view.ts';
+import {
+  factsIn,
+  merged,
+  type SmallFields,
+  type StoredFacts,
+  type StoredRunFacts,
+  summaryOf,
+  withStoredCost,
+} from '../../domain/summary.ts';
 import { type SpanKeys, spanKeysOf } from '../../domain/tree.ts';
 import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
@@ -23,7 +32,7 @@ type Details = Pick<SelectedRun, 'fields' | 'facts' | 'patched'>;
 export class SqliteRun {
   readonly id: string;
   readonly #tenant: number;
-  readonly #prices: Prices;
+  readonly #prices: PriceList;
   /** Row in the table `runs`. Undefined until the run is first written. */
   row: RunRow | undefined;
   storedTraceId: string;
@@ -41,13 +50,15 @@ export class SqliteRun {
   /** Names of all fields set by patches. Fields from patches take precedence over later posts. */
   #patched: readonly string[] = [];
   #facts: StoredFacts = {};
+  /** Derived together with `#shown`. */
+  #costSource: CostSource = {};
   #payloads: EncodedPayload[] = [];
   /** Cache of the columns that are derived from the fields. Each message for the run clears the cache. */
   #shown: ShownColumns | undefined;
   #storedDetails: Details | undefined;
   #storedTags: readonly string[] = [];
 
-  constructor(id: string, tenant: number, prices: Prices) {
+  constructor(id: string, tenant: number, prices: PriceList) {
     this.id = id;
     this.traceId = id;
     this.storedTraceId = id;
@@ -55,7 +66,7 @@ export class SqliteRun {
     this.#prices = prices;
   }
 
-  static fromRow(row: SelectedRun, prices: Prices): SqliteRun {
+  static fromRow(row: SelectedRun, prices: PriceList): SqliteRun {
     const run = new SqliteRun(idText(row.id), row.tenant, prices);
     run.row = row;
     run.trace = row.trace;
@@ -70,7 +81,9 @@ export class SqliteRun {
     run.fields = fieldsOf(row);
     if (row.is_named === 1) run.fields.trace_id = run.traceId;
     run.#patched = JSON.parse(row.patched ?? '[]');
-    run.#facts = JSON.parse(row.facts ?? '{}');
+    const { cost = {}, ...facts }: StoredRunFacts = JSON.parse(row.facts ?? '{}');
+    run.#facts = withStoredCost(facts, row.total_cost);
+    run.#costSource = cost;
     run.#shown = copyShownColumns(row);
     run.#storedDetails = row;
     run.#storedTags = run.fields.tags ?? [];
@@ -92,7 +105,9 @@ export class SqliteRun {
   get shown(): ShownColumns {
     if (this.#shown !== undefined) return this.#shown;
     const summary = summaryOf(this.id, this.traceId, this.fields, factsIn(this.#facts));
-    this.#shown = shownColumns(summary && withCost(summary, this.#prices));
+    const priced = summary && withCost(summary, this.#prices);
+    this.#costSource = priced?.source ?? {};
+    this.#shown = shownColumns(priced?.summary);
     return this.#shown;
   }
 
@@ -137,7 +152,7 @@ export class SqliteRun {
     };
     const details: Details = {
       fields: storedFields(this.fields, columns.start_us !== null),
-      facts: jsonOrNull(this.#facts),
+      facts: factsJson(this.#facts, this.#costSource),
       patched: jsonOrNull(this.#patched),
     };
     const n = before?.n ?? connection.insert(INSERT_RUN, ...RUN_COLUMNS.map((column) => columns[column]));
@@ -184,6 +199,11 @@ export function deleteRun(connection: SqliteConnection, counters: Counters, n: n
 const DELETE_TAG = 'DELETE FROM tags WHERE tenant = ? AND tag = ? AND n = ?';
 
 const INSERT_RUN = `INSERT INTO runs (${RUN_COLUMNS.join(', ')}) VALUES (${RUN_COLUMNS.map(() => '?').join(', ')})`;
+
+/** Returns `StoredRunFacts` as JSON text, or null if there are none. */
+export function factsJson(facts: StoredFacts, cost: CostSource): string | null {
+  return jsonOrNull(Object.keys(cost).length === 0 ? facts : { ...facts, cost });
+}
 
 /** Returns the JSON text of a value, or null for an empty object or array. */
 function jsonOrNull(value: object): string | null {

@@ -13,7 +13,8 @@ import {
   wholeFrom,
 } from '../../../config/checker.ts';
 import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
-import { checkedPrices, type Prices } from '../../domain/prices.ts';
+import type { PriceTable } from '../../domain/price-table.ts';
+import { checkPriceOptions, type Prices } from '../../domain/prices.ts';
 import type { ListQuery, Page, RunQuery, Statistics, StatisticsQuery, ThreadQuery } from '../../domain/query.ts';
 import type { RunSummary, ThreadSummary, TraceSummary } from '../../domain/run-view.ts';
 import { type Parsed, singleValueOf, valueIn } from '../../filter/run-filter.ts';
@@ -55,10 +56,16 @@ export interface SqliteStoreOptions {
    */
   maxBytes?: number;
   /**
-   * Token prices, used to calculate the cost of runs that report no cost. The cost is calculated when a run is written.
+   * Prices of models, which apply instead of those in the table of prices. They are used to calculate the cost of runs
+   * that report no cost. The cost is calculated when a run is written.
    * @default none
    */
   prices?: Prices;
+  /**
+   * Table of prices, instead of the table that is part of runspan. An empty table has the providers `[]`.
+   * @default genai-prices 0.1.8
+   */
+  priceTable?: PriceTable;
   /**
    * Whether to open an existing file read-only. Another process may write to the file at the same time.
    * @default false
@@ -66,7 +73,7 @@ export interface SqliteStoreOptions {
   readOnly?: boolean;
 }
 
-const DEFAULTS: Required<SqliteStoreOptions> = {
+const DEFAULTS: Required<Omit<SqliteStoreOptions, 'priceTable'>> = {
   maxAgeMs: MAX_AGE_MS,
   projectMaxAgeMs: {},
   maxBytes: 4 * 1024 ** 3,
@@ -79,6 +86,7 @@ const CHECKS: Checks<SqliteStoreOptions> = {
   // The file of an empty store has 0.7 MB.
   maxBytes: wholeFrom(1024 ** 2),
   prices: ['an object', isObject],
+  priceTable: ['an object with `name` and `providers`', isObject],
   readOnly: TRUE_OR_FALSE,
 };
 
@@ -138,7 +146,7 @@ export class SqliteStore implements Store {
    */
   static async open(path: string, options: SqliteStoreOptions = {}): Promise<SqliteStore> {
     const { readOnly, ...limits } = { ...DEFAULTS, ...checkedOptions('the options', options, CHECKS) };
-    checkedPrices(limits.prices);
+    checkPriceOptions(limits);
     if (typeof path !== 'string')
       throw new RunspanError(
         'RUNSPAN_INVALID_OPTION',

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { type ErrorCode, RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
-import type { Prices } from '../../domain/prices.ts';
+import type { PriceOptions } from '../../domain/prices.ts';
 import { StoreError } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import type { StoreOwner } from './file.ts';
@@ -15,7 +15,7 @@ export interface ConnectionOptions {
   /** Path of the file, without symbolic links. */
   readonly path: string;
   /** Options for the writer thread. Undefined in a reader thread. */
-  readonly write?: Retention & { readonly prices: Prices; readonly owner: StoreOwner };
+  readonly write?: Retention & PriceOptions & { readonly owner: StoreOwner };
   /** Options for a thread that changes only keys, and does not lock the store. */
   readonly keys?: { readonly create: boolean };
 }

@@ -1,4 +1,5 @@
 import type { Feedback } from '../../domain/feedback.ts';
+import type { PriceList } from '../../domain/prices.ts';
 import type { PayloadField } from '../../domain/run-view.ts';
 import { PAYLOAD_FIELDS } from '../../domain/run-view.ts';
 import type { RunFields, RunOperation } from '../store.ts';
@@ -21,8 +22,8 @@ interface EarlierRow {
  * Copies a version 1 store to an empty store. Applies the posts of each run again, and then the patches. Traces are
  * copied in the order of their last change, which is the order in which stores delete traces.
  */
-export function upgrade(from: SqliteConnection, to: SqliteConnection): void {
-  const writer = new SqliteWriter(to, {}, Date.now);
+export function upgrade(from: SqliteConnection, to: SqliteConnection, prices: PriceList): void {
+  const writer = new SqliteWriter(to, prices, Date.now);
   const { tenant } = DEFAULT_SCOPE;
   const inTransaction = (work: () => void): void => {
     to.exec('BEGIN');

@@ -1,4 +1,5 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { PriceList } from '../../domain/prices.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { SqliteCommits } from './commits.ts';
 import { loadEngine, toStoreError } from './database.ts';
@@ -27,14 +28,15 @@ export async function openHandler(
     const reader = new SqliteReader(connection, () => currentOwner(engine, path));
     return { call: callsOf(reader, path), close: () => connection.close() };
   }
-  const { connection, lock } = openToWrite(engine, path);
+  const prices = new PriceList(write);
+  const { connection, lock } = openToWrite(engine, path, prices);
   const close = (): void => {
     connection.close();
     lock.release();
   };
   try {
     setOwner(connection, write.owner);
-    const commits = new SqliteCommits(connection, write, Date.now, report);
+    const commits = new SqliteCommits(connection, { ...write, prices }, Date.now, report);
     return {
       call: callsOf(commits, path),
       close: () => {

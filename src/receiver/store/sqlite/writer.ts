@@ -1,5 +1,5 @@
 import type { Feedback } from '../../domain/feedback.ts';
-import type { Prices } from '../../domain/prices.ts';
+import type { PriceList } from '../../domain/prices.ts';
 import { RemovedIds } from '../../domain/removal.ts';
 import { ATTACHMENTS_MAX, type RemovalTarget, type Scope, StoreError, type TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
@@ -14,10 +14,10 @@ import type { SqliteRun } from './sqlite-run.ts';
 export class SqliteWriter {
   readonly counters: Counters;
   readonly #connection: SqliteConnection;
-  readonly #prices: Prices;
+  readonly #prices: PriceList;
   readonly #nowMs: () => number;
 
-  constructor(connection: SqliteConnection, prices: Prices, nowMs: () => number) {
+  constructor(connection: SqliteConnection, prices: PriceList, nowMs: () => number) {
     this.#connection = connection;
     this.#prices = prices;
     this.#nowMs = nowMs;

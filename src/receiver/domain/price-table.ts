@@ -1,0 +1,161 @@
+import { createRequire } from 'node:module';
+import type { MatchLogic, ModelInfo, ModelPrice, Provider } from '@pydantic/genai-prices';
+import { RunspanError } from '../../base/errors.ts';
+import { messageOf, shown } from '../../base/text.ts';
+import { isObject } from '../../config/checker.ts';
+
+/** Version of the table that is part of runspan. */
+export const BUILT_IN_TABLE = 'genai-prices 0.1.8';
+
+/** A table of prices in the format of genai-prices: an array of providers with their models. */
+export interface PriceTable {
+  /** Name of the table, which is stored with each cost that is calculated from it. */
+  readonly name: string;
+  /** https://github.com/pydantic/genai-prices/blob/main/prices/new_data/v2/data.schema.json */
+  readonly providers: readonly object[];
+}
+
+/** The prices of a model at each time. */
+export interface ListedModel {
+  pricesAt(startMs: number): ModelPrice;
+}
+
+/** Finds models in a table of prices. */
+export class TableReader {
+  readonly name: string;
+  /** Undefined for the table that is part of runspan. */
+  readonly #providers: readonly Provider[] | undefined;
+
+  constructor(table: PriceTable | undefined) {
+    this.name = table?.name ?? BUILT_IN_TABLE;
+    this.#providers = table?.providers as readonly Provider[] | undefined;
+  }
+
+  /** Finds a model by the rules of genai-prices, which know dated names and aliases. Without a provider, guesses it. */
+  find(providerName: string | undefined, modelName: string): ListedModel | undefined {
+    const providerId = providerName && idOf(providerName.toLowerCase().trim());
+    const modelId = modelName
+      .toLowerCase()
+      .trim()
+      .replace(/^models\//, '');
+    const model =
+      this.#providers === undefined
+        ? library().calcPrice({}, modelId, providerId === undefined ? {} : { providerId })?.model
+        : foundIn(this.#providers, providerId, modelId);
+    return model && listed(model);
+  }
+}
+
+/** Validates a table. Throws a RunspanError that names the model or provider that is invalid. */
+export function checkedTable({ name, providers }: PriceTable): PriceTable {
+  if (typeof name !== 'string') throw invalid(`Expected the name of a table of prices to be text, got ${shown(name)}`);
+  if (!Array.isArray(providers)) throw invalid(`Expected an array of providers with prices, got ${shown(providers)}`);
+  for (const [at, provider] of providers.entries()) {
+    if (!isObject(provider) || typeof provider.id !== 'string' || !Array.isArray(provider.models)) {
+      throw invalid(`Expected provider ${at} of the prices to be an object with \`id\` and \`models\``);
+    }
+    try {
+      for (const key of ['provider_match', 'model_match']) if (provider[key] !== undefined) matches(provider[key], '');
+    } catch (error) {
+      throw invalid(`Provider ${shown(provider.id)} of the prices is invalid: ${messageOf(error)}`);
+    }
+    for (const model of provider.models) checkModel(provider.id, model);
+  }
+  return { name, providers };
+}
+
+function checkModel(providerId: string, model: unknown): void {
+  const id: unknown = isObject(model) ? model.id : undefined;
+  if (!isObject(model) || typeof id !== 'string') {
+    throw invalid(`Expected each model of the provider ${shown(providerId)} to be an object with \`id\``);
+  }
+  try {
+    matches(model.match, '');
+    const { prices } = model;
+    const all: unknown[] = Array.isArray(prices) ? prices.map((one) => isObject(one) && one.prices) : [prices];
+    if (all.length === 0 || !all.every(isObject)) throw new Error('`prices` has no object with prices');
+    // Calculating a price validates it.
+    for (const price of all) anyModel({ id, match: ANY, prices: price as ModelPrice });
+    anyModel({ ...(model as unknown as ModelInfo), match: ANY });
+  } catch (error) {
+    throw invalid(`The model ${shown(id)} of the provider ${shown(providerId)} is invalid: ${messageOf(error)}`);
+  }
+}
+
+type Library = typeof import('@pydantic/genai-prices');
+
+let loaded: Library | undefined;
+
+/** Loads the package at its first use, because loading takes 30 ms. The build puts the package into a file of its own. */
+function library(): Library {
+  loaded ??= createRequire(import.meta.url)('@pydantic/genai-prices') as Library;
+  return loaded;
+}
+
+/** Names of services that genai-prices does not know. */
+const PROVIDER_IDS: readonly (readonly [name: RegExp, id: string])[] = [
+  [/^az\.|azure/, 'azure'],
+  [/^gcp\./, 'google'],
+  [/^x_ai/, 'x-ai'],
+  [/^together/, 'together'],
+  [/^fireworks/, 'fireworks'],
+];
+
+function idOf(providerName: string): string {
+  return PROVIDER_IDS.find(([name]) => name.test(providerName))?.[1] ?? providerName;
+}
+
+function foundIn(providers: readonly Provider[], name: string | undefined, modelId: string): ModelInfo | undefined {
+  const provider =
+    name === undefined
+      ? providers.find(({ model_match }) => model_match && matches(model_match, modelId))
+      : (providers.find(({ id }) => id === name) ??
+        providers.find(({ provider_match }) => provider_match && matches(provider_match, name)));
+  const ids = provider?.fallback_model_providers ?? [];
+  const candidates = [provider, ...ids.map((id) => providers.find((one) => one.id === id))];
+  for (const one of candidates) {
+    const { fallback_model_providers: _, ...alone } = one ?? ({ models: [] as ModelInfo[] } as Provider);
+    const found = library().calcPrice({}, modelId, { provider: alone });
+    if (found) return found.model;
+  }
+  return undefined;
+}
+
+function matches(logic: unknown, text: string): boolean {
+  const { or, and, equals, starts_with, ends_with, contains, regex } = logic as Partial<Record<string, unknown>>;
+  if (Array.isArray(or)) return or.map((one) => matches(one, text)).includes(true);
+  if (Array.isArray(and)) return !and.map((one) => matches(one, text)).includes(false);
+  if (typeof equals === 'string') return text === equals.toLowerCase();
+  if (typeof starts_with === 'string') return text.startsWith(starts_with.toLowerCase());
+  if (typeof ends_with === 'string') return text.endsWith(ends_with.toLowerCase());
+  if (typeof contains === 'string') return text.includes(contains.toLowerCase());
+  if (typeof regex === 'string') return new RegExp(regex).test(text);
+  throw new Error('`match` has none of the fields or, and, equals, starts_with, ends_with, contains and regex');
+}
+
+const ANY: MatchLogic = { starts_with: '' };
+
+/** Returns the prices of a model. Throws if they are invalid. */
+function anyModel(model: ModelInfo, timestamp: Date = new Date(0)): ModelPrice {
+  const provider = { id: '', name: '', api_pattern: '', models: [model] };
+  return library().calcPrice({}, 'any', { provider, timestamp })?.model_price ?? {};
+}
+
+function listed(model: ModelInfo): ListedModel {
+  const { prices } = model;
+  if (!Array.isArray(prices)) return { pricesAt: () => prices };
+  const any: ModelInfo = { ...model, match: ANY };
+  let latest: { readonly second: number; readonly prices: ModelPrice } | undefined;
+  return {
+    pricesAt: (startMs) => {
+      // Finding the prices takes 15 µs, and runs that arrive together start at about the same time.
+      const second = Math.floor(startMs / 1_000);
+      if (latest?.second !== second) latest = { second, prices: anyModel(any, new Date(startMs)) };
+      return latest.prices;
+    },
+  };
+}
+
+function invalid(message: string): RunspanError {
+  return new RunspanError('RUNSPAN_INVALID_OPTION', message);
+}

@@ -1,0 +1,146 @@
+import { isObject } from '../../config/checker.ts';
+import type { UnpricedUsage, UsageDetails } from './run-view.ts';
+
+/** Returns the usage in a run's outputs. Also accepts the names in responses of OpenAI and Anthropic. */
+export function outputsUsageOf(outputs: Readonly<Record<string, unknown>> | undefined): UnpricedUsage | undefined {
+  if (outputs === undefined) return undefined;
+  const { usage_metadata, usage, service_tier } = outputs;
+  const response = isObject(usage) ? usage : {};
+  const { service_tier: tier, speed, inference_geo, server_tool_use: tools } = response;
+  const searches = isObject(tools) ? countOf(tools.web_search_requests) : undefined;
+  return withService(usageOf(usage_metadata) ?? usageOf(usage), [service_tier, tier, speed, inference_geo], searches);
+}
+
+/** Returns the usage in a run's metadata. */
+export function metadataUsageOf(metadata: Readonly<Record<string, unknown>> | undefined): UnpricedUsage | undefined {
+  return withService(usageOf(metadata?.usage_metadata), [metadata?.service_tier], undefined);
+}
+
+/**
+ * Service tiers, speeds and regions at the standard price. With `auto`, the service chooses the tier, which is the
+ * standard tier unless the customer has paid for another one.
+ */
+const STANDARD: ReadonlySet<unknown> = new Set([
+  '',
+  'default',
+  'standard',
+  'auto',
+  'on_demand',
+  'global',
+  'not_available',
+]);
+
+function withService(
+  usage: UnpricedUsage | undefined,
+  tiers: readonly unknown[],
+  searches: number | undefined,
+): UnpricedUsage | undefined {
+  if (usage === undefined) return undefined;
+  const details: UsageDetails = { ...usage.details };
+  const named = tiers.find((tier) => typeof tier === 'string' && !STANDARD.has(tier));
+  set(details, 'tier', details.tier ?? (named as string | undefined));
+  set(details, 'web_searches', searches || undefined);
+  return { ...usage, details };
+}
+
+/** Reads token counts and costs. */
+function usageOf(given: unknown): UnpricedUsage | undefined {
+  if (!isObject(given)) return undefined;
+  const usage: UnpricedUsage = {};
+  const details: UsageDetails = {};
+  const beside = addCacheCounts(details, given);
+  const input = countOf(given.input_tokens) ?? countOf(given.prompt_tokens);
+  const output = countOf(given.output_tokens) ?? countOf(given.completion_tokens);
+  const allInput = input === undefined ? undefined : input + beside;
+  set(usage, 'input_tokens', allInput);
+  set(usage, 'output_tokens', output);
+  set(usage, 'total_tokens', countOf(given.total_tokens) ?? sumOf(allInput, output));
+  set(usage, 'total_cost', costOf(given.total_cost) ?? sumOf(costOf(given.input_cost), costOf(given.output_cost)));
+  if (Object.keys(usage).length === 0) return undefined;
+  for (const name of INPUT_DETAILS) addDetails(details, INPUT_KINDS, given[name]);
+  for (const name of OUTPUT_DETAILS) addDetails(details, OUTPUT_KINDS, given[name]);
+  return { ...usage, details };
+}
+
+/** Adds the cached tokens of a response of Anthropic, which its input count excludes. Returns their number. */
+function addCacheCounts(details: UsageDetails, given: Readonly<Record<string, unknown>>): number {
+  const { cache_read_input_tokens, cache_creation_input_tokens, cache_creation } = given;
+  const read = countOf(cache_read_input_tokens) ?? 0;
+  const written = countOf(cache_creation_input_tokens) ?? 0;
+  add(details, 'cache_read', read);
+  add(details, 'cache_write', written);
+  if (isObject(cache_creation)) add(details, 'cache_write_1h', countOf(cache_creation.ephemeral_1h_input_tokens) ?? 0);
+  return read + written;
+}
+
+type Kind = Exclude<keyof UsageDetails, 'tier'>;
+type Kinds = ReadonlyMap<string, readonly Kind[]>;
+
+/** Names of details in runs, and in responses of OpenAI. */
+const INPUT_DETAILS: readonly string[] = ['input_token_details', 'input_tokens_details', 'prompt_tokens_details'];
+const OUTPUT_DETAILS: readonly string[] = [
+  'output_token_details',
+  'output_tokens_details',
+  'completion_tokens_details',
+];
+
+/** The counts to which a detail adds, by its name without `_tokens`. */
+const INPUT_KINDS: Kinds = new Map<string, Kind[]>([
+  ['cache_read', ['cache_read']],
+  ['cached', ['cache_read']],
+  ['cache_creation', ['cache_write']],
+  ['cache_write', ['cache_write']],
+  ['ephemeral_5m_input', ['cache_write']],
+  ['ephemeral_1hr_input', ['cache_write', 'cache_write_1h']],
+  // LangChain's name for the same count.
+  ['ephemeral_1h_input', ['cache_write', 'cache_write_1h']],
+  ['audio', ['input_audio']],
+  ['audio_cache_read', ['cache_audio_read']],
+  ['image', ['input_image']],
+  ['image_cache_read', ['cache_image_read']],
+  ['video', ['input_video']],
+]);
+const OUTPUT_KINDS: Kinds = new Map<string, Kind[]>([
+  ['reasoning', ['output_reasoning']],
+  ['audio', ['output_audio']],
+  ['image', ['output_image']],
+  ['video', ['output_video']],
+]);
+
+/** Matches the details of a service tier: `flex` for the tokens without other details, `flex_cache_read` and so on. */
+const OF_TIER = /^(flex|priority|batch)(?:_(.+))?$/;
+
+function addDetails(details: UsageDetails, kinds: Kinds, given: unknown): void {
+  if (!isObject(given)) return;
+  for (const [name, value] of Object.entries(given)) {
+    const count = countOf(value);
+    if (count === undefined) continue;
+    const [, tier, rest = ''] = OF_TIER.exec(name) ?? [];
+    if (tier !== undefined) details.tier = tier;
+    for (const kind of kinds.get((tier === undefined ? name : rest).replace(/_tokens$/, '')) ?? []) {
+      add(details, kind, count);
+    }
+  }
+}
+
+/** Omits counts of 0, except if the count tells that no cached token is of this kind. */
+function add(details: UsageDetails, kind: Kind, count: number): void {
+  if (count > 0 || /^cache_(audio|image)/.test(kind)) details[kind] = (details[kind] ?? 0) + count;
+}
+
+/** Returns a token count. Returns undefined if the value is not a whole number from 0 to 1,000,000,000. */
+function countOf(value: unknown): number | undefined {
+  return Number.isInteger(value) && (value as number) <= 1_000_000_000 ? costOf(value) : undefined;
+}
+
+function costOf(value: unknown): number | undefined {
+  return Number.isFinite(value) && (value as number) >= 0 ? (value as number) : undefined;
+}
+
+function sumOf(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined && b === undefined ? undefined : (a ?? 0) + (b ?? 0);
+}
+
+function set<Target, Key extends keyof Target>(target: Target, key: Key, value: Target[Key] | undefined): void {
+  if (value !== undefined) target[key] = value;
+}
