@@ -3,13 +3,12 @@ export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { Feedback, FeedbackFigures } from './receiver/domain/feedback.ts';
 export type { PriceTable } from './receiver/domain/price-table.ts';
 export {
+  addCost,
   type Price,
-  type PricedRun,
   PriceList,
   type PriceOptions,
   type Prices,
   type UnpricedRun,
-  withCost,
 } from './receiver/domain/prices.ts';
 export type * from './receiver/domain/query.ts';
 export type {

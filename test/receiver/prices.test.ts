@@ -1,23 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { checkedPrices, withCost } from '#src/receiver/domain/prices.ts';
-import {
-  DEFAULT_SCOPE,
-  MemoryStore,
-  PriceList,
-  parsedQuery,
-  type RunSummary,
-  type UnpricedRun,
-  type Usage,
-} from '#src/receiver.ts';
+import { addCost, checkedPrices } from '#src/receiver/domain/prices.ts';
+import { DEFAULT_SCOPE, MemoryStore, PriceList, parsedQuery, type UnpricedRun, type Usage } from '#src/receiver.ts';
 import { LIMITS, openLocalStore } from './local-store.ts';
 
 const prices = { 'gpt-x': { input: 2.5, output: 10 }, 'gpt-x-mini': { input: 1, output: 2 } };
 
-const costOf = (model: string | undefined, usage: Usage | undefined) =>
-  withCost(
-    { ...(model && { model }), ...(usage && { usage: { details: {}, ...usage } }) } as UnpricedRun,
-    new PriceList({ prices }),
-  ).summary.usage?.total_cost;
+const costOf = (model: string | undefined, usage: Usage | undefined) => {
+  const run = { ...(model && { model }), ...(usage && { usage: { details: {}, ...usage } }) } as UnpricedRun;
+  addCost(run, new PriceList({ prices }));
+  return run.usage?.total_cost;
+};
 
 describe('tokens of a model that has a price', () => {
   const usage = { input_tokens: 400_000, output_tokens: 100_000 };

@@ -3,10 +3,9 @@ import type { CallRecord } from '../../run/same-call.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import type { Feedback, FeedbackFigures } from './feedback.ts';
 import { grouped } from './grouped.ts';
-import { type PriceList, withCost } from './prices.ts';
+import { addCost, type PriceList } from './prices.ts';
 import type { Scope } from './query.ts';
-import type { RemovalTarget } from './removal.ts';
-import { NOTHING, type Selection, subtreeIn } from './removal.ts';
+import { NOTHING, type RemovalTarget, type Selection, subtreeIn } from './removal.ts';
 import { callEvidenceOf, type RepeatedCall, repeatedCallsIn } from './repeated-calls.ts';
 import type { RunFields, RunOperation } from './run-message.ts';
 import { type FilteredRun, isOfProject, projectOf, timesOf } from './run-values.ts';
@@ -220,10 +219,10 @@ export class MemoryTrace {
 
   #traced(run: MemoryRun, traceId: string, parentId: string | undefined, prices: PriceList): TracedRun | undefined {
     const { id, fields, facts } = run;
-    const unpriced = summaryOf(id, traceId, fields, facts);
-    if (unpriced === undefined) return undefined;
-    if (parentId !== undefined) unpriced.parent_run_id = parentId;
-    const { summary, source: costSource } = withCost(unpriced, prices);
+    const summary = summaryOf(id, traceId, fields, facts);
+    if (summary === undefined) return undefined;
+    if (parentId !== undefined) summary.parent_run_id = parentId;
+    const costSource = addCost(summary, prices);
     const { dotted_order: order, error, extra } = fields;
     const compared = { summary, costSource, metadata: extra?.metadata, error, ...timesOf(summary) };
     const call = {

@@ -1,9 +1,6 @@
 import type { ModelPrice } from '@pydantic/genai-prices';
 import type { UnpricedUsage, UsageDetails } from './run-view.ts';
 
-/** Tokens whose number is known, and which are in none of the other kinds. */
-type Part = readonly [kind: TokenKind, tokens: number];
-
 type DetailKind = Exclude<keyof UsageDetails, 'tier' | 'web_searches'>;
 export type TokenKind = 'input' | 'output' | DetailKind;
 
@@ -22,24 +19,13 @@ const COVERED =
 
 /** Returns the cost of a usage, or why the cost is unknown. `prices` has the fields of genai-prices. */
 export function costOf(usage: UnpricedUsage, prices: ModelPrice, model: string): number | string {
-  const { input_tokens: input = 0, details = {} } = usage;
   const problem = missingCount(usage) ?? uncovered(prices);
   if (problem !== undefined) return problem;
-  const parts = partsOf(usage, details, prices, model);
-  if (typeof parts === 'string') return parts;
-  let sum = 0;
-  for (const [kind, tokens] of parts) {
-    if (tokens < 0) return 'the token counts contradict each other';
-    if (tokens === 0) continue;
-    const price = priceAt(prices[`${kind}_mtok`], input);
-    if (price === undefined) return `no price of ${kind.replaceAll('_', ' ')} tokens`;
-    sum += tokens * price;
-  }
-  const requests = priceAt(prices.requests_kcount, input) ?? 0;
-  const searches = details.web_searches ?? 0;
-  const search = priceAt(prices.web_searches_kcount, input);
-  if (searches > 0 && search === undefined) return 'no price of web searches';
-  return sum / MILLION + (requests + searches * (search ?? 0)) / THOUSAND;
+  const bill = new Bill(prices, usage.input_tokens ?? 0);
+  addTokens(bill, usage, prices, model);
+  bill.addCount('requests_kcount', prices.requests_kcount === undefined ? 0 : 1, '');
+  bill.addCount('web_searches_kcount', usage.details?.web_searches ?? 0, 'web searches');
+  return bill.problem ?? bill.cost;
 }
 
 /** A missing count is 0 if the total is the other count, as for embeddings. */
@@ -49,62 +35,101 @@ function missingCount({ input_tokens: input, output_tokens: output, total_tokens
   return output === undefined && input !== total ? 'no output token count' : undefined;
 }
 
+/** Results of `uncovered`, because comparing all fields takes longer than calculating a cost. */
+const checked = new WeakMap<ModelPrice, string | undefined>();
+
 function uncovered(prices: ModelPrice): string | undefined {
+  if (checked.has(prices)) return checked.get(prices);
   const keys = Object.keys(prices).filter((key) => prices[key] !== undefined);
-  if (!keys.some((key) => key.endsWith('_mtok'))) return 'no price of tokens';
   const key = keys.find((one) => !COVERED.test(one));
-  return key === undefined ? undefined : `the price ${key} needs counts that runs do not have`;
+  const isOfTokens = keys.some((one) => one.endsWith('_mtok'));
+  const problem = isOfTokens ? key && `the price ${key} needs counts that runs do not have` : 'no price of tokens';
+  checked.set(prices, problem);
+  return problem;
 }
 
-/** Splits the tokens into parts with one price each. Returns a text if the size of a part is unknown. */
-function partsOf(
-  usage: UnpricedUsage,
-  details: UsageDetails,
-  prices: ModelPrice,
-  model: string,
-): readonly Part[] | string {
-  const { input_tokens: input = 0, output_tokens: output = 0, total_tokens: total } = usage;
+/** Adds up the parts of a usage that have one price each. */
+class Bill {
+  readonly #prices: ModelPrice;
+  readonly #inputTokens: number;
+  #tokens = 0;
+  #counts = 0;
+  /** Why the cost is unknown. */
+  problem: string | undefined;
+
+  constructor(prices: ModelPrice, inputTokens: number) {
+    this.#prices = prices;
+    this.#inputTokens = inputTokens;
+  }
+
+  get cost(): number {
+    return this.#tokens / MILLION + this.#counts / THOUSAND;
+  }
+
+  add(kind: TokenKind, tokens: number): void {
+    if (tokens === 0) return;
+    const price = priceAt(this.#prices[`${kind}_mtok`], this.#inputTokens);
+    if (tokens < 0) this.problem = 'the token counts contradict each other';
+    else if (price === undefined) this.problem ??= `no price of ${kind.replaceAll('_', ' ')} tokens`;
+    else this.#tokens += tokens * price;
+  }
+
+  addCount(key: string, count: number, name: string): void {
+    if (count === 0) return;
+    const price = priceAt(this.#prices[key], this.#inputTokens);
+    if (price === undefined) this.problem ??= `no price of ${name}`;
+    else this.#counts += count * price;
+  }
+}
+
+/** Splits the tokens into parts with one price each. */
+function addTokens(bill: Bill, usage: UnpricedUsage, prices: ModelPrice, model: string): void {
+  const { input_tokens: input = 0, output_tokens: output = 0, total_tokens: total, details = {} } = usage;
   const { cache_read: read = 0, cache_write: written = 0, cache_write_1h: writtenFor1h = 0 } = details;
   const reasoning = details.output_reasoning ?? 0;
   // xAI does not count reasoning as output. The total then includes the reasoning.
   const allOutput = total === input + output + reasoning ? output + reasoning : output;
-  const apart = (kind: DetailKind): number => {
-    const count = details[kind] ?? 0;
-    // A negative part makes the cost unknown.
-    if (count > (kind.startsWith('output') ? allOutput : input)) return count;
-    return isPlain(kind, prices, model) ? 0 : count;
+  const apart = (kind: DetailKind, most: number): number => {
+    const count = details[kind];
+    if (count === undefined) return 0;
+    // A count above the total makes the rest negative.
+    return count <= most && isPlain(kind, prices, model) ? 0 : count;
   };
-  const [audio, image, video] = [apart('input_audio'), apart('input_image'), apart('input_video')];
+  const [audio, image] = [apart('input_audio', input), apart('input_image', input)];
+  const video = apart('input_video', input);
   const { cache_audio_read: cachedAudio, cache_image_read: cachedImage } = details;
-  if (read > 0) {
-    if (audio > 0 && cachedAudio === undefined) return 'unknown how many of the cached tokens are audio';
-    if (image > 0 && cachedImage === undefined) return 'unknown how many of the cached tokens are images';
-    if (video > 0) return 'unknown how many of the cached tokens are video';
+  if (read > 0) bill.problem = overlap(audio, cachedAudio, 'audio') ?? overlap(image, cachedImage, 'images');
+  if (read > 0 && video > 0) bill.problem = overlap(video, undefined, 'video');
+  const readAudio = audio > 0 ? (cachedAudio ?? 0) : 0;
+  const readImage = image > 0 ? (cachedImage ?? 0) : 0;
+  bill.add('cache_audio_read', readAudio);
+  bill.add('cache_image_read', readImage);
+  bill.add('cache_read', read - readAudio - readImage);
+  bill.add('cache_write_1h', writtenFor1h);
+  bill.add('cache_write', written - writtenFor1h);
+  bill.add('input_audio', audio - readAudio);
+  bill.add('input_image', image - readImage);
+  bill.add('input_video', video);
+  bill.add('input', input - read - written - (audio - readAudio) - (image - readImage) - video);
+  let rest = allOutput;
+  for (const kind of OUTPUT_KINDS) {
+    const tokens = apart(kind, allOutput);
+    bill.add(kind, tokens);
+    rest -= tokens;
   }
-  const [readAudio, readImage] = [audio > 0 ? (cachedAudio ?? 0) : 0, image > 0 ? (cachedImage ?? 0) : 0];
-  const [newAudio, newImage] = [audio - readAudio, image - readImage];
-  const outputs = (['output_reasoning', 'output_audio', 'output_image', 'output_video'] as const).map(
-    (kind): Part => [kind, apart(kind)],
-  );
-  return [
-    ['cache_audio_read', readAudio],
-    ['cache_image_read', readImage],
-    ['cache_read', read - readAudio - readImage],
-    ['cache_write_1h', writtenFor1h],
-    ['cache_write', written - writtenFor1h],
-    ['input_audio', newAudio],
-    ['input_image', newImage],
-    ['input_video', video],
-    ['input', input - read - written - newAudio - newImage - video],
-    ...outputs,
-    ['output', outputs.reduce((rest, [, tokens]) => rest - tokens, allOutput)],
-  ];
+  bill.add('output', rest);
 }
+
+const OUTPUT_KINDS = ['output_reasoning', 'output_audio', 'output_image', 'output_video'] as const;
 
 /** Whether tokens cost as much as other tokens. An image model has only a price for images as output. */
 function isPlain(kind: DetailKind, prices: ModelPrice, model: string): boolean {
   const isOptional = PLAIN_KINDS.includes(kind) || (kind === 'output_image' && model.includes('image'));
   return isOptional && prices[`${kind}_mtok`] === undefined;
+}
+
+function overlap(tokens: number, cached: number | undefined, name: string): string | undefined {
+  return tokens > 0 && cached === undefined ? `unknown how many of the cached tokens are ${name}` : undefined;
 }
 
 /** Returns the price for a number of input tokens. If the number is above the start of a tier, the tier applies. */

@@ -17,7 +17,7 @@ export interface PriceTable {
 
 /** The prices of a model at each time. */
 export interface ListedModel {
-  pricesAt(startMs: number): ModelPrice;
+  pricesAt(startTime: string): ModelPrice;
 }
 
 /** Finds models in a table of prices. */
@@ -133,6 +133,9 @@ function matches(logic: unknown, text: string): boolean {
   throw new Error('`match` has none of the fields or, and, equals, starts_with, ends_with, contains and regex');
 }
 
+/** Length of a timestamp without the fraction of the second. */
+const SECOND_LENGTH = '2026-01-31T00:00:00'.length;
+
 const ANY: MatchLogic = { starts_with: '' };
 
 /** Returns the prices of a model. Throws if they are invalid. */
@@ -145,12 +148,14 @@ function listed(model: ModelInfo): ListedModel {
   const { prices } = model;
   if (!Array.isArray(prices)) return { pricesAt: () => prices };
   const any: ModelInfo = { ...model, match: ANY };
-  let latest: { readonly second: number; readonly prices: ModelPrice } | undefined;
+  let latest: { readonly second: string; readonly prices: ModelPrice } | undefined;
   return {
-    pricesAt: (startMs) => {
+    pricesAt: (startTime) => {
       // Finding the prices takes 15 µs, and runs that arrive together start at about the same time.
-      const second = Math.floor(startMs / 1_000);
-      if (latest?.second !== second) latest = { second, prices: anyModel(any, new Date(startMs)) };
+      const second = startTime.slice(0, SECOND_LENGTH);
+      if (latest?.second === second) return latest.prices;
+      const time = new Date(`${second}Z`);
+      latest = { second, prices: Number.isNaN(time.getTime()) ? {} : anyModel(any, time) };
       return latest.prices;
     },
   };

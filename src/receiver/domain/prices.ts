@@ -3,10 +3,10 @@ import type { ModelPrice } from '@pydantic/genai-prices';
 import { RunspanError } from '../../base/errors.ts';
 import { cut, shown } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
-import { parseIsoTimestamp } from '../../run/time.ts';
 import { costOf, type TokenKind } from './cost.ts';
 import { checkedTable, type ListedModel, type PriceTable, TableReader } from './price-table.ts';
-import type { CostSource, RunSummary, UnpricedUsage } from './run-view.ts';
+import type { CostSource, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
+import { USAGE_KEYS } from './summary.ts';
 
 /**
  * Prices per million tokens. All prices use the same currency. If a price other than `input` and `output` is absent and
@@ -49,12 +49,6 @@ export type Prices = Readonly<Record<string, Price>>;
 
 /** A run whose cost has not been calculated yet, as `summaryOf` returns it. */
 export type UnpricedRun = RunSummary & { usage?: UnpricedUsage };
-
-/** A run with its cost, if the cost is known. */
-export interface PricedRun {
-  readonly summary: RunSummary;
-  readonly source: CostSource;
-}
 
 /** Maximum number of models that a price list remembers. */
 const MODELS_MAX = 1_000;
@@ -101,6 +95,7 @@ class PricedModel {
   readonly table: string;
   readonly #listed: ListedModel | undefined;
   readonly #own: Price | undefined;
+  #latest: { readonly own: Price; readonly listed: ModelPrice | undefined; readonly prices: ModelPrice } | undefined;
 
   constructor(table: string, listed: ListedModel | undefined, own?: Price) {
     this.table = table;
@@ -109,26 +104,38 @@ class PricedModel {
   }
 
   /** Returns the prices for a service tier. Returns undefined if there are none. */
-  pricesAt(startMs: number, tier: string | undefined): ModelPrice | undefined {
-    const own = tier === undefined ? this.#own : this.#own?.tiers?.[tier];
+  pricesAt(startTime: string, tier: string | undefined): ModelPrice | undefined {
+    const listed = this.#listed?.pricesAt(startTime);
     // The table has no prices of service tiers.
-    if (own === undefined)
-      return tier === undefined && this.#own === undefined ? this.#listed?.pricesAt(startMs) : undefined;
-    return completed(own, this.#listed?.pricesAt(startMs) ?? {});
+    if (this.#own === undefined) return tier === undefined ? listed : undefined;
+    const own = tier === undefined ? this.#own : ofTier(this.#own, tier);
+    if (own === undefined) return undefined;
+    if (this.#latest?.own !== own || this.#latest.listed !== listed) {
+      this.#latest = { own, listed, prices: completed(own, listed ?? {}) };
+    }
+    return this.#latest.prices;
   }
 }
 
-/** Adds the cost to a run if the run reports no cost. If the cost is unknown, tells why. */
-export function withCost(run: UnpricedRun, list: PriceList): PricedRun {
-  const { usage: unpriced, ...others } = run;
-  if (unpriced === undefined) return { summary: run, source: {} };
-  const { details: _, provider: __, ...usage } = unpriced;
-  const summary = { ...others, usage };
-  if (usage.total_cost !== undefined) return { summary, source: {} };
+function ofTier({ tiers }: Price, tier: string): Price | undefined {
+  return tiers !== undefined && Object.hasOwn(tiers, tier) ? tiers[tier] : undefined;
+}
+
+/**
+ * Adds the cost to a run that reports none, if the cost can be calculated. Returns where the cost comes from, or why
+ * the run has none. Replaces `run.usage`, so that it contains no details.
+ */
+export function addCost(run: UnpricedRun, list: PriceList): CostSource {
+  const { usage: unpriced } = run;
+  if (unpriced === undefined) return {};
+  const usage: Usage = {};
+  for (const key of USAGE_KEYS) if (unpriced[key] !== undefined) usage[key] = unpriced[key];
+  run.usage = usage;
+  if (usage.total_cost !== undefined) return {};
   const result = calculated(run, unpriced, list);
-  if (result.length === 1) return { summary, source: { no_cost: result[0] } };
-  const [total_cost, price_table] = result;
-  return { summary: { ...summary, usage: { ...usage, total_cost } }, source: { price_table } };
+  if (result.length === 1) return { no_cost: result[0] };
+  usage.total_cost = result[0];
+  return { price_table: result[1] };
 }
 
 /** Returns the cost of a run and the prices from which it was calculated, or why the cost is unknown. */
@@ -140,13 +147,16 @@ function calculated(
   const { details, provider } = usage;
   if (details === undefined) return ['an earlier build of runspan stored the usage without its details'];
   if (model === undefined) return ['no model'];
-  const name = `model ${shown(model)}${provider === undefined ? '' : ` of ${cut(provider, 80)}`}`;
   const found = model.length > MODEL_LENGTH_MAX ? undefined : list.find(provider, model);
-  if (found === undefined) return [`no price for ${name}`];
-  const prices = found.pricesAt((parseIsoTimestamp(start_time) ?? 0) / 1_000, details.tier);
-  if (prices === undefined) return [`no price of tier ${shown(details.tier)} for ${name}`];
+  if (found === undefined) return [`no price for ${named(model, provider)}`];
+  const prices = found.pricesAt(start_time, details.tier);
+  if (prices === undefined) return [`no price of tier ${shown(details.tier)} for ${named(model, provider)}`];
   const cost = costOf(usage, prices, model);
-  return typeof cost === 'number' ? [cost, found.table] : [`${cost} for ${name}`];
+  return typeof cost === 'number' ? [cost, found.table] : [`${cost} for ${named(model, provider)}`];
+}
+
+function named(model: string, provider: string | undefined): string {
+  return `model ${shown(model)}${provider === undefined ? '' : ` of ${cut(provider, 80)}`}`;
 }
 
 /** Options of a store for the calculation of costs. */

@@ -1,4 +1,4 @@
-import { type PriceList, withCost } from '../../domain/prices.ts';
+import { addCost, type PriceList } from '../../domain/prices.ts';
 import { callEvidenceOf, type RepeatedCall } from '../../domain/repeated-calls.ts';
 import type { CostSource } from '../../domain/run-view.ts';
 import {
@@ -105,9 +105,8 @@ export class SqliteRun {
   get shown(): ShownColumns {
     if (this.#shown !== undefined) return this.#shown;
     const summary = summaryOf(this.id, this.traceId, this.fields, factsIn(this.#facts));
-    const priced = summary && withCost(summary, this.#prices);
-    this.#costSource = priced?.source ?? {};
-    this.#shown = shownColumns(priced?.summary);
+    this.#costSource = summary === undefined ? {} : addCost(summary, this.#prices);
+    this.#shown = shownColumns(summary);
     return this.#shown;
   }
 
