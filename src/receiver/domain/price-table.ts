@@ -17,6 +17,7 @@ export interface PriceTable {
 
 /** The prices of a model at each time. */
 export interface ListedModel {
+  readonly id: string;
   pricesAt(startTime: string): ModelPrice;
 }
 
@@ -145,11 +146,12 @@ function anyModel(model: ModelInfo, timestamp: Date = new Date(0)): ModelPrice {
 }
 
 function listed(model: ModelInfo): ListedModel {
-  const { prices } = model;
-  if (!Array.isArray(prices)) return { pricesAt: () => prices };
+  const { id, prices } = model;
+  if (!Array.isArray(prices)) return { id, pricesAt: () => prices };
   const any: ModelInfo = { ...model, match: ANY };
   let latest: { readonly second: string; readonly prices: ModelPrice } | undefined;
   return {
+    id,
     pricesAt: (startTime) => {
       // Finding the prices takes 15 µs, and runs that arrive together start at about the same time.
       const second = startTime.slice(0, SECOND_LENGTH);

@@ -75,8 +75,8 @@ export class PriceList {
   find(provider: string | undefined, model: string): PricedModel | undefined {
     const key = `${provider}\0${model}`;
     if (this.#models.has(key)) return this.#models.get(key);
-    const own = priceOf(model, this.#own);
     const listed = this.#table.find(provider, model);
+    const own = this.#ownPriceOf(provider, model, listed);
     const found =
       own === undefined
         ? listed && new PricedModel(this.#table.name, listed)
@@ -85,7 +85,27 @@ export class PriceList {
     this.#models.set(key, found);
     return found;
   }
+
+  /**
+   * Returns the configured price of a model. If the full model name has no price, uses the longest name that is
+   * followed by a version, unless the table contains another model with the full name.
+   */
+  #ownPriceOf(provider: string | undefined, model: string, listed: ListedModel | undefined): Price | undefined {
+    if (Object.hasOwn(this.#own, model)) return this.#own[model];
+    const names = Object.keys(this.#own).filter(
+      (name) => model.startsWith(name) && VERSION.test(model.slice(name.length)),
+    );
+    const [longest] = names.sort((a, b) => b.length - a.length);
+    if (longest === undefined) return undefined;
+    const other = this.#table.find(provider, longest);
+    const isOther = listed !== undefined && other !== undefined && listed.id !== other.id;
+    return isOther && !DATE.test(model.slice(longest.length)) ? undefined : this.#own[longest];
+  }
 }
+
+/** Matches the character between a model's name and its version. */
+const VERSION = /^[-@:]/;
+const DATE = /^.20\d\d-?\d\d-?\d\d$/;
 
 /** Prices for reads that need no costs. */
 export const NO_PRICES: PriceList = new PriceList({ priceTable: { name: '', providers: [] } });
@@ -195,20 +215,6 @@ function checkPrice(model: string, price: unknown): void {
     }
   }
 }
-
-/**
- * Returns the price of a model. If the full model name has no price, uses the longest listed name that is followed by a
- * version.
- */
-function priceOf(model: string, prices: Prices): Price | undefined {
-  if (Object.hasOwn(prices, model)) return prices[model];
-  const names = Object.keys(prices).filter((name) => model.startsWith(name) && VERSION.test(model.slice(name.length)));
-  const [longest] = names.sort((a, b) => b.length - a.length);
-  return longest === undefined ? undefined : prices[longest];
-}
-
-/** Matches the character between a model's name and its version. */
-const VERSION = /^[-@:]/;
 
 /** Ratios of prices to the price of input, for models that the table of prices does not contain. */
 const RATIOS: Readonly<Partial<Record<TokenKind, number>>> = { cache_read: 1, cache_write: 1.25, cache_write_1h: 2 };
