@@ -2,16 +2,21 @@ import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { visible } from '../base/text.ts';
 import { env } from '../config/environment.ts';
+import { delay } from '../platform/timers.ts';
 import { copyRuns } from '../receiver/api/store-copy.ts';
+import type { PriceOptions } from '../receiver/domain/prices.ts';
 import { ALL_RUNS } from '../receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '../receiver/store/clickhouse/clickhouse-store.ts';
 import { ClickHouse } from '../receiver/store/clickhouse/connection.ts';
 import { migrate, statements } from '../receiver/store/clickhouse/schema.ts';
 import { realPathOf } from '../receiver/store/sqlite/file.ts';
+import type { SqliteRepricing } from '../receiver/store/sqlite/repricing.ts';
 import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
+import { WorkerThread } from '../receiver/store/sqlite/thread.ts';
 import { type CommandContext, CommandFailure, UsageError } from './command-line.ts';
+import { readConfig } from './serve/config.ts';
 import { withKeys } from './serve/keys.ts';
-import { isUrl, openToRead, readPrices } from './stores.ts';
+import { isUrl, openToRead, PRICES_OPTION, readPrices, storeFile } from './stores.ts';
 import { counted } from './terminal-text.ts';
 
 const HELP = `
@@ -24,6 +29,13 @@ Exit code:
   0 on success; 1 if a store cannot be opened or lacks some of the runs after the copy; 2 for invalid
   arguments`;
 
+const REPRICE_HELP = `
+Changes the costs of runs that report no cost, in lists, traces and statistics too. Give the same prices
+to the receiver that uses the store, because it calculates the costs of new and changed runs.
+
+Exit code:
+  0 on success; 1 if the prices are invalid or the file cannot be opened; 2 for invalid arguments`;
+
 const MIGRATE_HELP = `
 The URL names the HTTP interface and the database, for example
 "https://runspan:secret@clickhouse.example.com:8443/runspan". Special characters in the password must be
@@ -33,22 +45,32 @@ each upgrade of runspan.
 Exit code:
   0 on success; 1 if ClickHouse cannot be reached or refuses a statement; 2 for invalid arguments`;
 
+/** Maximum number of reasons that are printed. */
+const REASONS_MAX = 20;
 /** Interval between progress lines, in milliseconds. */
 const PROGRESS_MS = 5_000;
 /** A copy deletes no traces. The receiver that uses the store enforces its own limits later. */
 const NO_LIMITS = { maxAgeMs: Number.MAX_SAFE_INTEGER };
 
 export function define(command: Command, context: CommandContext): void {
-  command.description('Copies runs between stores, and prepares ClickHouse databases.');
+  command.description('Copies runs between stores, calculates costs again, and prepares ClickHouse databases.');
   command
     .command('copy')
     .description('Copy all runs of a store to another store. A missing store file is created.')
     .argument('<from>', 'store to read. Receivers may be using it')
     .argument('<to>', 'store to write. Receivers may be using a ClickHouse database, but not a store file')
     .option('--keys', 'copy the keys too')
-    .option('--prices <file>', 'JSON file with token prices, to calculate the cost of runs that report no cost')
+    .option('--prices <file>', PRICES_OPTION)
     .addHelpText('after', HELP)
     .action((from, to, options) => copy(locationOf(from), locationOf(to), options, context));
+  command
+    .command('reprice')
+    .description('Calculate the costs of stored runs again, with other prices.')
+    .argument('[file]', 'store file. A receiver may be using it (default: RUNSPAN_STORE, otherwise ~/.runspan/runs.db)')
+    .option('--prices <file>', PRICES_OPTION)
+    .option('--config <file>', 'use the `prices` in this configuration of a receiver')
+    .addHelpText('after', REPRICE_HELP)
+    .action((file, options) => reprice(file, options, context));
   command
     .command('migrate')
     .description('Create or update the tables of a store in ClickHouse.')
@@ -79,6 +101,49 @@ async function migrateStore(
   stdout.write(count === 0 ? 'the tables are up to date\n' : `applied ${counted(count, 'migration')}\n`);
 }
 
+/** Functions that run in a worker thread. */
+type RepricingCalls = Pick<SqliteRepricing, 'step'>;
+
+async function reprice(
+  named: string | undefined,
+  { prices, config }: { prices?: string; config?: string },
+  { stdout }: CommandContext,
+): Promise<void> {
+  const file = storeFile(named);
+  if (file === undefined) throw new UsageError('expected a store file: RUNSPAN_STORE is `memory`');
+  const configured = config === undefined ? undefined : readConfig(config).prices;
+  const options: PriceOptions = {
+    ...(configured !== undefined && { prices: configured }),
+    ...(prices !== undefined && readPrices(prices)),
+  };
+  // If the thread fails, the pending call rejects.
+  const ignore = (): void => {};
+  const path = realPathOf(resolve(file));
+  const thread = await WorkerThread.open<RepricingCalls>({ path, reprice: options }, ignore, ignore);
+  const total = { runs: 0, changed: 0 };
+  const unknown = new Map<string, number>();
+  try {
+    for (let last = 0, isDone = false; !isDone; ) {
+      const startMs = performance.now();
+      const step = await thread.call('step', last);
+      ({ last, isDone } = step);
+      total.runs += step.runs;
+      total.changed += step.changed;
+      for (const [reason, runs] of Object.entries(step.unknown)) unknown.set(reason, (unknown.get(reason) ?? 0) + runs);
+      // Otherwise a receiver that writes to the file would find it locked most of the time.
+      if (!isDone) await delay(performance.now() - startMs, undefined);
+    }
+  } finally {
+    await thread.close();
+  }
+  stdout.write(`calculated the costs of ${counted(total.runs, 'run')}; ${total.changed} changed\n`);
+  const reasons = [...unknown].sort(([, a], [, b]) => b - a);
+  for (const [reason, runs] of reasons.slice(0, REASONS_MAX)) {
+    stdout.write(`${counted(runs, 'run')} without a cost: ${visible(reason)}\n`);
+  }
+  if (reasons.length > REASONS_MAX) stdout.write(`… and ${reasons.length - REASONS_MAX} other reasons\n`);
+}
+
 /** Returns the URL, or the path of the file. */
 function locationOf(store: string): string {
   return isUrl(store) ? store : realPathOf(resolve(store));
@@ -91,7 +156,7 @@ async function copy(
   context: CommandContext,
 ): Promise<void> {
   if (fromLocation === toLocation) throw new UsageError('expected <from> and <to> to be two stores');
-  const options = { ...NO_LIMITS, ...(prices !== undefined && { prices: readPrices(prices) }) };
+  const options = { ...NO_LIMITS, ...(prices !== undefined && readPrices(prices)) };
   const from = await (isUrl(fromLocation)
     ? ClickHouseStore.open(fromLocation, { readOnly: true })
     : openToRead(fromLocation));

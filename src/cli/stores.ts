@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { RunspanError } from '../base/errors.ts';
 import { messageOf, visible } from '../base/text.ts';
 import { env } from '../config/environment.ts';
 import { exportTrace } from '../receiver/api/trace-export.ts';
-import { checkedPrices, type Prices } from '../receiver/domain/prices.ts';
+import { hashOf, type PriceTable } from '../receiver/domain/price-table.ts';
+import { checkPriceOptions, type Prices } from '../receiver/domain/prices.ts';
 import type { ListQuery, Page } from '../receiver/domain/query.ts';
 import type { PayloadField, RunDetails, RunOutline, RunSummary, TraceSummary } from '../receiver/domain/run-view.ts';
 import { parsedQuery } from '../receiver/filter/run-filter.ts';
@@ -81,22 +82,36 @@ export async function openStore(
   const { store: named = env('RUNSPAN_STORE'), maxAge, maxSize } = options;
   const prices = options.prices === undefined ? {} : readPrices(options.prices);
   try {
-    if (file === undefined) return new MemoryStore({ prices });
+    if (file === undefined) return new MemoryStore(prices);
     return await SqliteStore.open(file, {
-      prices,
+      ...prices,
       ...(maxAge && { maxAgeMs: maxAge }),
       ...(maxSize && { maxBytes: maxSize }),
     });
   } catch (error) {
     if (!(error instanceof RunspanError) || error.code !== 'RUNSPAN_SQLITE_MISSING' || named !== undefined) throw error;
     log(`runs are kept in memory only: ${error.message}`);
-    return new MemoryStore({ prices });
+    return new MemoryStore(prices);
   }
 }
 
-export function readPrices(file: string): Prices {
+/** Description of the option `--prices`. */
+export const PRICES_OPTION =
+  'JSON file with prices for runs that report no cost: a table as of genai-prices, or { "a-model": { "input": 2.5, "output": 10 } } per million tokens (default: built-in table)';
+
+/**
+ * Reads a file with prices: a table of prices in the format of genai-prices, which is an array, or prices by model name,
+ * which apply instead of those in the built-in table.
+ */
+export function readPrices(file: string): { readonly prices: Prices } | { readonly priceTable: PriceTable } {
   try {
-    return checkedPrices(JSON.parse(readFileSync(file, 'utf8')));
+    const text = readFileSync(file, 'utf8');
+    const given: unknown = JSON.parse(text);
+    const options = Array.isArray(given)
+      ? { priceTable: { name: `${basename(file)} ${hashOf(text)}`, providers: given } }
+      : { prices: given as Prices };
+    checkPriceOptions(options);
+    return options;
   } catch (error) {
     throw new CommandFailure(`cannot use the prices of ${visible(file)}: ${messageOf(error)}`);
   }

@@ -195,6 +195,7 @@ describe('runspan show', () => {
         'took     12 ms',
         'model    m',
         'tokens   7 tokens',
+        'cost     unknown: no price for model "m"',
         '\nerror\nError: no\n  at pay',
         '\nmetadata\n{\n  "ls_model_name": "m"\n}',
         '\ninputs\n{}',

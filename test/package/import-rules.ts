@@ -112,6 +112,7 @@ const BUNDLED: Readonly<Record<string, readonly string[]>> = {
   '@commander-js/extra-typings': ['cli'],
   '@noble/hashes': ['platform'],
   '@preact/signals': ['viewer'],
+  '@pydantic/genai-prices': ['receiver'],
   diff: ['viewer'],
   'form-data-encoder': ['delivery'],
   'highlight.js': ['viewer'],

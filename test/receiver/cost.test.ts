@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { BUILT_IN_TABLE } from '#src/receiver/domain/price-table.ts';
-import { addCost, PriceList, type PriceOptions, payloadFacts, type RunFields, summaryOf } from '#src/receiver.ts';
+import { payloadFacts, summaryOf } from '#src/receiver/domain/summary.ts';
+import { addCost, PriceList, type PriceOptions, type RunFields } from '#src/receiver.ts';
 import { root } from '../support/folders.ts';
 
 const NOON = '2026-11-20T12:00:00.000000Z';

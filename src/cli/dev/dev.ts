@@ -20,7 +20,7 @@ import {
   wholeNumber,
   withCommandNames,
 } from '../command-line.ts';
-import { DEFAULT_PORT, openStore, storeFile } from '../stores.ts';
+import { DEFAULT_PORT, openStore, PRICES_OPTION, storeFile } from '../stores.ts';
 import { drawTree, treeOptionsFor } from '../tree.ts';
 import { type ChildCommand, childCommand, runChild } from './child.ts';
 import { withSpool } from './child-spool.ts';
@@ -64,10 +64,7 @@ function withOptions(command: Command) {
     .addOption(new Option('--memory', 'store the runs in memory until the receiver ends').conflicts('store'))
     .option('--max-age <time>', 'delete traces idle for this long, e.g. 12h (default: 30d)', duration)
     .option('--max-size <size>', 'delete the oldest traces beyond this size, e.g. 500mb (default: 4gb)', size)
-    .option(
-      '--prices <file>',
-      'prices of models per million tokens, for runs without a cost: { "a-model": { "input": 2.5, "output": 10 } }',
-    )
+    .option('--prices <file>', PRICES_OPTION)
     .option('--strict', 'reject requests that deviate from the documented interface')
     .option('--json', 'print each trace as one line of JSON, and the output of the command on standard error')
     .addOption(

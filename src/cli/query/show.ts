@@ -102,6 +102,7 @@ async function runText(view: View, run: RunDetails): Promise<string> {
     ['took', durationOf(run)],
     ['model', run.model],
     ['tokens', tokensText(run)],
+    ['cost', costText(run)],
     ['tags', run.tags?.join(', ')],
   ];
   const lines = facts.flatMap(([label, text]) =>
@@ -109,6 +110,18 @@ async function runText(view: View, run: RunDetails): Promise<string> {
   );
   const head = [paint('name', visible(run.name)), ...lines].join('\n');
   return [head, ...(await contentsOf(view, run))].join('\n\n');
+}
+
+const DOLLARS = new Intl.NumberFormat('en-US', {
+  style: 'currency',
+  currency: 'USD',
+  maximumSignificantDigits: 4,
+});
+
+function costText({ usage, price_table: table, no_cost: reason }: RunDetails): string | undefined {
+  const cost = usage?.total_cost;
+  if (cost === undefined) return reason && `unknown: ${reason}`;
+  return `${DOLLARS.format(cost)} (${table === undefined ? 'reported by the run' : `by ${table}`})`;
 }
 
 /** Maximum number of characters printed per payload without `--full`. */

@@ -15,7 +15,7 @@ import type { KeyStore } from '../../receiver/store/key-store.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import type { Store, StoreStatus } from '../../receiver/store/store.ts';
 import { type CommandContext, CommandFailure, type Ending, UsageError, untilStopped } from '../command-line.ts';
-import { isUrl } from '../stores.ts';
+import { isUrl, PRICES_OPTION, readPrices } from '../stores.ts';
 import { type Config, type ProxyConfig, readConfig } from './config.ts';
 
 const HELP = `
@@ -34,6 +34,7 @@ export function define(command: Command, context: CommandContext): void {
     .description('Starts a receiver for a team, with tenants and keys from a configuration file.')
     .option('--config <file>', `configuration (default: ${CONFIG_FILE})`, CONFIG_FILE)
     .option('--store <location>', 'file or ClickHouse URL that stores the runs (default: `store` in the configuration)')
+    .option('--prices <file>', PRICES_OPTION)
     .addHelpText('after', HELP)
     .action(async (options) => context.endAs(await serve(options, context)));
 }
@@ -52,12 +53,13 @@ interface ServiceStore extends Store, KeyStore {
   close(): Promise<void>;
 }
 
-async function openStore(location: string, config: Config): Promise<ServiceStore> {
+async function openStore(location: string, config: Config, priceFile: string | undefined): Promise<ServiceStore> {
   const { maxAge, maxSize, prices } = config;
   const options = {
     projectMaxAgeMs: projectAgesOf(config),
     ...(maxAge !== undefined && { maxAgeMs: maxAge }),
     ...(prices !== undefined && { prices }),
+    ...(priceFile !== undefined && readPrices(priceFile)),
   };
   if (!isUrl(location)) {
     return await SqliteStore.open(location, { ...options, ...(maxSize !== undefined && { maxBytes: maxSize }) });
@@ -76,7 +78,7 @@ const CHECK_INTERVAL_MS = 1_000;
 const FIXED_FIELDS = ['host', 'port', 'store', 'maxAge', 'maxSize', 'prices'] as const;
 
 async function serve(
-  given: { readonly config: string; readonly store?: string | undefined },
+  given: { readonly config: string; readonly store?: string | undefined; readonly prices?: string | undefined },
   { stdout }: CommandContext,
 ): Promise<Ending> {
   const started = readConfig(given.config);
@@ -88,7 +90,7 @@ async function serve(
   diagnostics.setLog((level, message) => log(level, message));
   const { host, port } = started;
   const location = storeOf(config, given.store);
-  const store = await openStore(location, config);
+  const store = await openStore(location, config, given.prices);
   try {
     const keys = new StoredKeys(store, () => Object.keys(config.tenants));
     const access = new Access(rulesOf(config, keys));

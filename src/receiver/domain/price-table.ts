@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import type { MatchLogic, ModelInfo, ModelPrice, Provider } from '@pydantic/genai-prices';
 import { RunspanError } from '../../base/errors.ts';
@@ -81,6 +82,11 @@ function checkModel(providerId: string, model: unknown): void {
   } catch (error) {
     throw invalid(`The model ${shown(id)} of the provider ${shown(providerId)} is invalid: ${messageOf(error)}`);
   }
+}
+
+/** Returns the first digits of a hash, which tell the versions of a table apart. */
+export function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 8);
 }
 
 type Library = typeof import('@pydantic/genai-prices');

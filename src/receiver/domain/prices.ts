@@ -1,10 +1,9 @@
-import { createHash } from 'node:crypto';
 import type { ModelPrice } from '@pydantic/genai-prices';
 import { RunspanError } from '../../base/errors.ts';
 import { cut, shown } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
 import { costOf, type TokenKind } from './cost.ts';
-import { checkedTable, type ListedModel, type PriceTable, TableReader } from './price-table.ts';
+import { checkedTable, hashOf, type ListedModel, type PriceTable, TableReader } from './price-table.ts';
 import type { CostSource, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
 import { USAGE_KEYS } from './summary.ts';
 
@@ -67,7 +66,7 @@ export class PriceList {
   /** The options must be valid. */
   constructor({ prices = {}, priceTable }: PriceOptions = {}) {
     this.#own = prices;
-    this.#ownName = `prices ${createHash('sha256').update(JSON.stringify(prices)).digest('hex').slice(0, 8)}`;
+    this.#ownName = `prices ${hashOf(JSON.stringify(prices))}`;
     this.#table = new TableReader(priceTable);
   }
 

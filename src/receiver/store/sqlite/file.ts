@@ -162,10 +162,10 @@ export function openToRead(engine: Engine, path: string): SqliteConnection {
 }
 
 /**
- * Opens a store to change its keys, even while another process has the store open for writing. The connection must not
- * write to other tables. If `create` is set, creates a missing store.
+ * Opens a store to change its keys or its costs, even while another process has the store open for writing. Each change
+ * must be a short transaction. If `create` is set, creates a missing store.
  */
-export function openToChangeKeys(engine: Engine, path: string, create: boolean): SqliteConnection {
+export function openBeside(engine: Engine, path: string, create: boolean): SqliteConnection {
   if (create && sizeOf(path) === 0) {
     const { connection, lock } = openToWrite(engine, path);
     connection.close();

@@ -16,6 +16,8 @@ export interface ConnectionOptions {
   readonly path: string;
   /** Options for the writer thread. Undefined in a reader thread. */
   readonly write?: Retention & PriceOptions & { readonly owner: StoreOwner };
+  /** Options for a thread that only calculates the costs of stored runs, and does not lock the store. */
+  readonly reprice?: PriceOptions;
   /** Options for a thread that changes only keys, and does not lock the store. */
   readonly keys?: { readonly create: boolean };
 }

@@ -3,9 +3,10 @@ import { PriceList } from '../../domain/prices.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { SqliteCommits } from './commits.ts';
 import { loadEngine, toStoreError } from './database.ts';
-import { clearOwner, currentOwner, openToChangeKeys, openToRead, openToWrite, setOwner } from './file.ts';
+import { clearOwner, currentOwner, openBeside, openToRead, openToWrite, setOwner } from './file.ts';
 import { SqliteKeys } from './keys.ts';
 import { SqliteReader } from './reader.ts';
+import { SqliteRepricing } from './repricing.ts';
 import { type ConnectionOptions, type Request, type Response, STORE_THREAD, sentError } from './thread.ts';
 
 /** Executes calls in a thread. */
@@ -15,13 +16,18 @@ interface CallHandler {
 }
 
 export async function openHandler(
-  { path, write, keys }: ConnectionOptions,
+  { path, write, reprice, keys }: ConnectionOptions,
   report: (change: TenantChange) => void,
 ): Promise<CallHandler> {
   const engine = await loadEngine();
   if (keys !== undefined) {
-    const connection = openToChangeKeys(engine, path, keys.create);
+    const connection = openBeside(engine, path, keys.create);
     return { call: callsOf(new SqliteKeys(connection), path), close: () => connection.close() };
+  }
+  if (reprice !== undefined) {
+    const connection = openBeside(engine, path, false);
+    const repricing = new SqliteRepricing(connection, new PriceList(reprice));
+    return { call: callsOf(repricing, path), close: () => connection.close() };
   }
   if (write === undefined) {
     const connection = openToRead(engine, path);
@@ -51,7 +57,10 @@ export async function openHandler(
   }
 }
 
-function callsOf(target: SqliteCommits | SqliteReader | SqliteKeys, path: string): CallHandler['call'] {
+function callsOf(
+  target: SqliteCommits | SqliteReader | SqliteRepricing | SqliteKeys,
+  path: string,
+): CallHandler['call'] {
   const methods = target as unknown as Readonly<Record<string, (...args: readonly unknown[]) => unknown>>;
   return async (name, args) => {
     try {

@@ -1,0 +1,103 @@
+import { addCost, type PriceList } from '../../domain/prices.ts';
+import { factsIn, type StoredFacts, type StoredRunFacts, summaryOf } from '../../domain/summary.ts';
+import { outputsUsageOf } from '../../domain/usage.ts';
+import { Counters } from './counters.ts';
+import { idText, type SqliteConnection } from './database.ts';
+import { readPayload } from './payloads.ts';
+import { COUNTS_USAGE, fieldsOf, SELECT_RUNS, type SelectedRun } from './run-row.ts';
+import { factsJson } from './sqlite-run.ts';
+
+/** Duration of a transaction, in milliseconds. A receiver that writes to the same file waits for this long. */
+const STEP_MS = 20;
+/** Number of runs to read at once. */
+const BATCH = 100;
+
+/** Numbers of runs so far, and where the next step continues. */
+export interface Repriced {
+  /** Key of the last run that was read. */
+  readonly last: number;
+  /** Number of runs with usage that report no cost. */
+  readonly runs: number;
+  /** Number of runs whose cost has changed. */
+  readonly changed: number;
+  /** Number of runs by the reason why their cost is unknown. */
+  readonly unknown: Readonly<Record<string, number>>;
+  readonly isDone: boolean;
+}
+
+/** Calculates the costs of stored runs again, in short transactions beside a receiver that writes to the file. */
+export class SqliteRepricing {
+  readonly #connection: SqliteConnection;
+  readonly #counters: Counters;
+  readonly #prices: PriceList;
+
+  constructor(connection: SqliteConnection, prices: PriceList) {
+    this.#connection = connection;
+    this.#counters = new Counters(connection);
+    this.#prices = prices;
+  }
+
+  /** Calculates the costs of the runs after `last` for about `STEP_MS`. */
+  step(last: number): Repriced {
+    const untilMs = performance.now() + STEP_MS;
+    const unknown: Unknown = {};
+    const traces = new Set<number>();
+    const done = { last, runs: 0, changed: 0, unknown, isDone: false };
+    this.#connection.exec('BEGIN IMMEDIATE');
+    try {
+      while (!done.isDone && performance.now() < untilMs) {
+        const rows = this.#connection.all<SelectedRun>(WITH_USAGE, done.last, BATCH);
+        done.isDone = rows.length < BATCH;
+        for (const row of rows) {
+          done.last = row.n;
+          this.#reprice(row, traces, done);
+        }
+      }
+      for (const trace of traces) this.#connection.run(SUM_COSTS, trace);
+      this.#counters.flush();
+      this.#connection.exec('COMMIT');
+    } catch (error) {
+      this.#connection.exec('ROLLBACK');
+      throw error;
+    }
+    return done;
+  }
+
+  #reprice(row: SelectedRun, traces: Set<number>, done: { runs: number; changed: number; unknown: Unknown }): void {
+    const facts = this.#factsOf(row);
+    const summary = summaryOf(idText(row.id), idText(row.trace_id), fieldsOf(row), factsIn(facts));
+    if (summary === undefined) return;
+    const source = addCost(summary, this.#prices);
+    const { price_table, no_cost } = source;
+    if (price_table !== undefined || no_cost !== undefined) done.runs += 1;
+    if (no_cost !== undefined) done.unknown[no_cost] = (done.unknown[no_cost] ?? 0) + 1;
+    const json = factsJson(facts, source);
+    if (json !== row.facts) this.#connection.run('UPDATE details SET facts = ? WHERE n = ?', json, row.n);
+    const total_cost = summary.usage?.total_cost ?? null;
+    if (total_cost === row.total_cost) return;
+    done.changed += 1;
+    this.#connection.run('UPDATE runs SET total_cost = ? WHERE n = ?', total_cost, row.n);
+    this.#counters.add(row, -1);
+    this.#counters.add({ ...row, total_cost }, 1);
+    traces.add(row.trace);
+  }
+
+  /** Returns the facts of a run. Reads usage again that an earlier build has stored without its details. */
+  #factsOf({ n, facts }: SelectedRun): StoredFacts {
+    const { cost: _, ...stored }: StoredRunFacts = JSON.parse(facts ?? '{}');
+    const { outputs } = stored;
+    if (outputs?.outputs_usage === undefined || outputs.outputs_usage.details !== undefined) return stored;
+    const text = readPayload(this.#connection, n, 'outputs');
+    const usage = text === undefined ? undefined : outputsUsageOf(JSON.parse(text));
+    return usage === undefined ? stored : { ...stored, outputs: { ...outputs, outputs_usage: usage } };
+  }
+}
+
+type Unknown = Record<string, number>;
+
+const WITH_USAGE = `${SELECT_RUNS} WHERE runs.n > ? AND start_us IS NOT NULL
+  AND coalesce(input_tokens, output_tokens, total_tokens) IS NOT NULL ORDER BY runs.n LIMIT ?`;
+/** Leaves the time of the last change, by which traces expire. */
+const SUM_COSTS = `UPDATE traces SET total_cost = (
+    SELECT sum(total_cost) FROM runs WHERE trace = traces.n AND start_us IS NOT NULL AND ${COUNTS_USAGE}
+  ) WHERE n = ?`;
