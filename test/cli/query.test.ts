@@ -208,6 +208,21 @@ describe('runspan show', () => {
     expect(stdout).toContain('feedback\nliked: score 1, good\nuser_score: withdrawn\nfixed: correction "better"');
   });
 
+  it.each([
+    [{ input_tokens: 1_000, output_tokens: 100 }, '$0.00225 (by genai-prices 0.1.8)'],
+    [{ input_tokens: 1_000, output_tokens: 100, total_cost: 12.3456 }, '$12.35 (reported by the run)'],
+    [{ input_tokens: 1_000, output_tokens: 100, total_cost: 0 }, '$0 (reported by the run)'],
+    [{ total_tokens: 1_000 }, 'unknown: no input and output token counts for model "gpt-5" of openai'],
+  ])('prints the cost of a call, and where it comes from: %j', async (usage_metadata, cost) => {
+    const store = new MemoryStore();
+    const metadata = { ls_provider: 'openai', ls_model_name: 'gpt-5' };
+    const call = { run_type: 'llm', extra: { metadata }, outputs: { usage_metadata } };
+    await store.apply(DEFAULT_SCOPE, [run(1, call), run(2, { below: 1, ...call })]);
+    const { url } = await start({ store });
+    expect((await runMain(['show', id(2), '--url', url])).stdout).toContain(`\ncost     ${cost}\n`);
+    expect((await runMain(['show', id(1), '--url', url])).stdout).toContain(`\n\ncost\n${cost}\n\n`);
+  });
+
   it('prints a trace that can be imported, or a run with its payloads, with --json', async () => {
     expect(JSON.parse((await ask('show', id(1), '--json')).stdout)).toMatchObject({
       format: 'runspan-trace',

@@ -1,7 +1,9 @@
+import { writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { copyRuns } from '#src/receiver/api/store-copy.ts';
 import { DEFAULT_SCOPE, MemoryStore, parsedQuery, type Store } from '#src/receiver.ts';
-import { openLocalStore, storePath } from '../receiver/local-store.ts';
+import { LIMITS, openLocalStore, storePath } from '../receiver/local-store.ts';
 import { runRunspan } from '../support/program.ts';
 
 const ids = (number: number): string => `0193b3a0-0000-7000-8000-${number.toString(16).padStart(12, '0')}`;
@@ -161,5 +163,65 @@ describe('a command that accepts a ClickHouse database', () => {
       expect(stderr).toContain('expected the URL of a ClickHouse database, for example');
       expect(stderr).not.toContain('secret');
     }
+  });
+});
+
+describe('runspan store reprice', () => {
+  /** A store with one call of GPT-5 that was stored without prices. */
+  async function unpriced(): Promise<string> {
+    const path = storePath();
+    const store = await openLocalStore(path, { ...LIMITS, priceTable: { name: 'none', providers: [] } });
+    const metadata = { ls_provider: 'openai', ls_model_name: 'gpt-5' };
+    const outputs = { usage_metadata: { input_tokens: 1_000, output_tokens: 100 } };
+    const fields = { name: 'call', run_type: 'llm', start_time: START, extra: { metadata }, outputs };
+    await store.apply(DEFAULT_SCOPE, [{ kind: 'post', id: ids(1), fields, attachments: [] }]);
+    await store.close();
+    return path;
+  }
+
+  /** Writes a file beside the store. */
+  function fileBeside(path: string, name: string, content: unknown): string {
+    const file = join(dirname(path), name);
+    writeFileSync(file, JSON.stringify(content));
+    return file;
+  }
+
+  it('uses the built-in table, a table in a file, or prices by model', async () => {
+    const path = await unpriced();
+    const table = [
+      {
+        id: 'openai',
+        models: [{ id: 'gpt-5', match: { equals: 'gpt-5' }, prices: { input_mtok: 1_000, output_mtok: 0 } }],
+      },
+    ];
+    const changed = { code: 0, stderr: '', stdout: 'calculated the costs of 1 run; 1 changed\n' };
+    expect(await runRunspan(['store', 'reprice', path])).toMatchObject(changed);
+    const file = fileBeside(path, 'table.json', table);
+    expect(await runRunspan(['store', 'reprice', path, '--prices', file])).toMatchObject(changed);
+    const own = fileBeside(path, 'own.json', { 'gpt-5': { input: 1, output: 1 } });
+    expect(await runRunspan(['store', 'reprice', path, '--prices', own])).toMatchObject(changed);
+    const config = fileBeside(path, 'runspan.json', {
+      tenants: { a: {} },
+      prices: { 'gpt-5': { input: 2, output: 1 } },
+    });
+    expect(await runRunspan(['store', 'reprice', path, '--config', config])).toMatchObject(changed);
+    const none = fileBeside(path, 'none.json', []);
+    expect(await runRunspan(['store', 'reprice', path, '--prices', none])).toMatchObject({
+      stdout: `${changed.stdout}1 run without a cost: no price for model "gpt-5" of openai\n`,
+    });
+  });
+
+  it('rejects invalid prices and a missing file', async () => {
+    const path = await unpriced();
+    const wrong = fileBeside(path, 'wrong.json', { 'gpt-5': { input: 1 } });
+    expect(await runRunspan(['store', 'reprice', path, '--prices', wrong])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`cannot use the prices of ${wrong}: Expected the price of "gpt-5"`),
+    });
+    const missing = `${path}-missing`;
+    expect(await runRunspan(['store', 'reprice', missing])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('There is no store at'),
+    });
   });
 });

@@ -78,7 +78,7 @@ describe('a memory store', () => {
     [{ runsMax: 0 }, 'Expected `runsMax` to be a whole number from 1, got the number 0'],
     [{ bytesMax: Number.NaN }, 'Expected `bytesMax` to be a whole number from 4096, got the number NaN'],
     [{ bytesMax: 4_095 }, 'Expected `bytesMax` to be a whole number from 4096, got the number 4095'],
-    [{ bytesmax: 1 }, 'Expected the options to contain only runsMax, bytesMax, prices, got `bytesmax`'],
+    [{ bytesmax: 1 }, 'Expected the options to contain only runsMax, bytesMax, prices, priceTable, got `bytesmax`'],
     [{ runsMax: '5' }, 'Expected `runsMax` to be a whole number from 1, got "5"'],
     [null, 'Expected the options to be an object, got null'],
     [[], 'Expected the options to be an object, got an array'],

@@ -51,7 +51,9 @@ async function textOf(view: View, id: string | undefined): Promise<string> {
   const root = await source.details((outline.find((run) => run.id === wanted) ?? outline[0])?.id ?? wanted);
   const head = paint('detail', `trace ${wanted}, started ${timeText(root?.start_time ?? '')}`);
   const contents = root === undefined ? [] : await contentsOf(view, root);
-  return `${[head, drawTree(outline, view), ...contents].join('\n\n')}\n`;
+  const cost = root && costText(root);
+  const costs = cost === undefined ? [] : [`${paint('type', 'cost')}\n${visible(cost)}`];
+  return `${[head, drawTree(outline, view), ...costs, ...contents].join('\n\n')}\n`;
 }
 
 async function jsonOf(source: RunSource, id: string | undefined): Promise<string> {

@@ -96,7 +96,7 @@ export class SqliteRepricing {
 type Unknown = Record<string, number>;
 
 const WITH_USAGE = `${SELECT_RUNS} WHERE runs.n > ? AND start_us IS NOT NULL
-  AND coalesce(input_tokens, output_tokens, total_tokens) IS NOT NULL ORDER BY runs.n LIMIT ?`;
+  AND coalesce(runs.input_tokens, runs.output_tokens, runs.total_tokens) IS NOT NULL ORDER BY runs.n LIMIT ?`;
 /** Leaves the time of the last change, by which traces expire. */
 const SUM_COSTS = `UPDATE traces SET total_cost = (
     SELECT sum(total_cost) FROM runs WHERE trace = traces.n AND start_us IS NOT NULL AND ${COUNTS_USAGE}
