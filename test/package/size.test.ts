@@ -8,9 +8,9 @@ import { filesUnder, read } from './repository.ts';
 
 /** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
-  '.': [13, 465],
+  '.': [13, 473],
   base: [12, 462],
-  cli: [40, 4_805],
+  cli: [40, 4_883],
   clients: [52, 7_661],
   config: [6, 1_087],
   delivery: [31, 5_179],
@@ -22,7 +22,7 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   otel: [39, 5_517],
   payload: [15, 2_683],
   platform: [9, 416],
-  receiver: [121, 17_100],
+  receiver: [120, 18_033],
   register: [11, 810],
   run: [17, 3_104],
   testing: [8, 1_123],
@@ -34,7 +34,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 207,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 3_545,
+  dist: 3_950,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

@@ -1,8 +1,16 @@
-import type { ModelPrice } from '@pydantic/genai-prices';
 import type { UnpricedUsage, UsageDetails } from './run-view.ts';
 
 type DetailKind = Exclude<keyof UsageDetails, 'tier' | 'web_searches'>;
 export type TokenKind = 'input' | 'output' | DetailKind;
+
+/** Prices of a model with the fields of genai-prices, for example `input_mtok` for a million input tokens. */
+export type ModelPrices = Readonly<Record<string, number | TieredPrice | undefined>>;
+
+/** A price that depends on the number of input tokens. */
+interface TieredPrice {
+  readonly base: number;
+  readonly tiers: readonly { readonly start: number; readonly price: number }[];
+}
 
 const MILLION = 1_000_000;
 const THOUSAND = 1_000;
@@ -17,8 +25,8 @@ const PLAIN_KINDS: readonly TokenKind[] = ['input_image', 'input_video', 'output
 const COVERED =
   /^(?:(?:input|output|cache_read|cache_write|cache_write_1h|(?:input|output)_(?:audio|image|video)|cache_(?:audio|image)_read|output_reasoning)_mtok|(?:requests|web_searches|storage_searches)_kcount)$/;
 
-/** Returns the cost of a usage, or why the cost is unknown. `prices` has the fields of genai-prices. */
-export function costOf(usage: UnpricedUsage, prices: ModelPrice, model: string): number | string {
+/** Returns the cost of a usage, or why the cost is unknown. */
+export function costOf(usage: UnpricedUsage, prices: ModelPrices, model: string): number | string {
   const problem = missingCount(usage) ?? uncovered(prices);
   if (problem !== undefined) return problem;
   const bill = new Bill(prices, usage.input_tokens ?? 0);
@@ -36,9 +44,9 @@ function missingCount({ input_tokens: input, output_tokens: output, total_tokens
 }
 
 /** Results of `uncovered`, because comparing all fields takes longer than calculating a cost. */
-const checked = new WeakMap<ModelPrice, string | undefined>();
+const checked = new WeakMap<ModelPrices, string | undefined>();
 
-function uncovered(prices: ModelPrice): string | undefined {
+function uncovered(prices: ModelPrices): string | undefined {
   if (checked.has(prices)) return checked.get(prices);
   const keys = Object.keys(prices).filter((key) => prices[key] !== undefined);
   const key = keys.find((one) => !COVERED.test(one));
@@ -50,14 +58,14 @@ function uncovered(prices: ModelPrice): string | undefined {
 
 /** Adds up the parts of a usage that have one price each. */
 class Bill {
-  readonly #prices: ModelPrice;
+  readonly #prices: ModelPrices;
   readonly #inputTokens: number;
   #tokens = 0;
   #counts = 0;
   /** Why the cost is unknown. */
   problem: string | undefined;
 
-  constructor(prices: ModelPrice, inputTokens: number) {
+  constructor(prices: ModelPrices, inputTokens: number) {
     this.#prices = prices;
     this.#inputTokens = inputTokens;
   }
@@ -83,7 +91,7 @@ class Bill {
 }
 
 /** Splits the tokens into parts with one price each. */
-function addTokens(bill: Bill, usage: UnpricedUsage, prices: ModelPrice, model: string): void {
+function addTokens(bill: Bill, usage: UnpricedUsage, prices: ModelPrices, model: string): void {
   const { input_tokens: input = 0, output_tokens: output = 0, total_tokens: total, details = {} } = usage;
   const { cache_read: read = 0, cache_write: written = 0, cache_write_1h: writtenFor1h = 0 } = details;
   const reasoning = details.output_reasoning ?? 0;
@@ -123,7 +131,7 @@ function addTokens(bill: Bill, usage: UnpricedUsage, prices: ModelPrice, model: 
 const OUTPUT_KINDS = ['output_reasoning', 'output_audio', 'output_image', 'output_video'] as const;
 
 /** Whether tokens cost as much as other tokens. An image model has only a price for images as output. */
-function isPlain(kind: DetailKind, prices: ModelPrice, model: string): boolean {
+function isPlain(kind: DetailKind, prices: ModelPrices, model: string): boolean {
   const isOptional = PLAIN_KINDS.includes(kind) || (kind === 'output_image' && model.includes('image'));
   return isOptional && prices[`${kind}_mtok`] === undefined;
 }
@@ -133,7 +141,7 @@ function overlap(tokens: number, cached: number | undefined, name: string): stri
 }
 
 /** Returns the price for a number of input tokens. If the number is above the start of a tier, the tier applies. */
-function priceAt(price: ModelPrice[string], inputTokens: number): number | undefined {
+function priceAt(price: ModelPrices[string], inputTokens: number): number | undefined {
   if (typeof price !== 'object') return price;
   let found = { start: Number.NEGATIVE_INFINITY, price: price.base };
   for (const tier of price.tiers) if (inputTokens > tier.start && tier.start > found.start) found = tier;

@@ -4,6 +4,7 @@ import type { MatchLogic, ModelInfo, ModelPrice, Provider } from '@pydantic/gena
 import { RunspanError } from '../../base/errors.ts';
 import { messageOf, shown } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
+import type { ModelPrices } from './cost.ts';
 
 /** Version of the table that is part of runspan. */
 export const BUILT_IN_TABLE = 'genai-prices 0.1.8';
@@ -19,7 +20,7 @@ export interface PriceTable {
 /** The prices of a model at each time. */
 export interface ListedModel {
   readonly id: string;
-  pricesAt(startTime: string): ModelPrice;
+  pricesAt(startTime: string): ModelPrices;
 }
 
 /** Finds models in a table of prices. */
@@ -146,7 +147,7 @@ const SECOND_LENGTH = '2026-01-31T00:00:00'.length;
 const ANY: MatchLogic = { starts_with: '' };
 
 /** Returns the prices of a model. Throws if they are invalid. */
-function anyModel(model: ModelInfo, timestamp: Date = new Date(0)): ModelPrice {
+function anyModel(model: ModelInfo, timestamp: Date = new Date(0)): ModelPrices {
   const provider = { id: '', name: '', api_pattern: '', models: [model] };
   return library().calcPrice({}, 'any', { provider, timestamp })?.model_price ?? {};
 }
@@ -155,7 +156,7 @@ function listed(model: ModelInfo): ListedModel {
   const { id, prices } = model;
   if (!Array.isArray(prices)) return { id, pricesAt: () => prices };
   const any: ModelInfo = { ...model, match: ANY };
-  let latest: { readonly second: string; readonly prices: ModelPrice } | undefined;
+  let latest: { readonly second: string; readonly prices: ModelPrices } | undefined;
   return {
     id,
     pricesAt: (startTime) => {

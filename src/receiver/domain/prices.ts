@@ -1,8 +1,7 @@
-import type { ModelPrice } from '@pydantic/genai-prices';
 import { RunspanError } from '../../base/errors.ts';
 import { cut, shown } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
-import { costOf, type TokenKind } from './cost.ts';
+import { costOf, type ModelPrices, type TokenKind } from './cost.ts';
 import { checkedTable, hashOf, type ListedModel, type PriceTable, TableReader } from './price-table.ts';
 import type { CostSource, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
 import { USAGE_KEYS } from './summary.ts';
@@ -63,14 +62,16 @@ export class PriceList {
   /** Finding a model compares its name with hundreds of names. */
   readonly #models = new Map<string, PricedModel | undefined>();
 
-  /** The options must be valid. */
-  constructor({ prices = {}, priceTable }: PriceOptions = {}) {
+  /** Throws a RunspanError if a price is invalid. */
+  constructor(options: PriceOptions = {}) {
+    checkPriceOptions(options);
+    const { prices = {}, priceTable } = options;
     this.#own = prices;
     this.#ownName = `prices ${hashOf(JSON.stringify(prices))}`;
     this.#table = new TableReader(priceTable);
   }
 
-  /** Returns the prices of a model. Returns undefined if there are none. */
+  /** @internal Returns the prices of a model. Returns undefined if there are none. */
   find(provider: string | undefined, model: string): PricedModel | undefined {
     const key = `${provider}\0${model}`;
     if (this.#models.has(key)) return this.#models.get(key);
@@ -114,7 +115,7 @@ class PricedModel {
   readonly table: string;
   readonly #listed: ListedModel | undefined;
   readonly #own: Price | undefined;
-  #latest: { readonly own: Price; readonly listed: ModelPrice | undefined; readonly prices: ModelPrice } | undefined;
+  #latest: { readonly own: Price; readonly listed: ModelPrices | undefined; readonly prices: ModelPrices } | undefined;
 
   constructor(table: string, listed: ListedModel | undefined, own?: Price) {
     this.table = table;
@@ -123,7 +124,7 @@ class PricedModel {
   }
 
   /** Returns the prices for a service tier. Returns undefined if there are none. */
-  pricesAt(startTime: string, tier: string | undefined): ModelPrice | undefined {
+  pricesAt(startTime: string, tier: string | undefined): ModelPrices | undefined {
     const listed = this.#listed?.pricesAt(startTime);
     // The table has no prices of service tiers.
     if (this.#own === undefined) return tier === undefined ? listed : undefined;
@@ -178,10 +179,22 @@ function named(model: string, provider: string | undefined): string {
   return `model ${shown(model)}${provider === undefined ? '' : ` of ${cut(provider, 80)}`}`;
 }
 
-/** Options of a store for the calculation of costs. */
+/**
+ * Prices with which a store calculates the cost of runs that report none. `MemoryStore` calculates a cost whenever it
+ * reads a run, `SqliteStore` when it writes a run, and `ClickHouseStore` when a run changes and when it is opened.
+ */
 export interface PriceOptions {
-  readonly prices?: Prices | undefined;
-  readonly priceTable?: PriceTable | undefined;
+  /**
+   * Prices of models, which apply instead of those in the table.
+   * @default none
+   */
+  prices?: Prices;
+  /**
+   * Table of prices, instead of the table that is part of runspan. With `{ name: 'none', providers: [] }`, only
+   * `prices` are used.
+   * @default genai-prices 0.1.8
+   */
+  priceTable?: PriceTable;
 }
 
 /** Validates options. Throws a RunspanError if a price is invalid. */
@@ -225,7 +238,7 @@ const FIELDS: readonly TokenKind[] = [
 ];
 
 /** Returns a price with the fields of genai-prices. See `Price` for the prices that are absent. */
-function completed(own: Price, listed: ModelPrice): ModelPrice {
+function completed(own: Price, listed: ModelPrices): ModelPrices {
   const prices: Partial<Record<TokenKind, number>> = {};
   for (const kind of FIELDS) {
     const side = kind.startsWith('output') ? 'output' : 'input';
@@ -238,12 +251,12 @@ function completed(own: Price, listed: ModelPrice): ModelPrice {
   return Object.fromEntries(Object.entries(prices).map(([kind, price]) => [`${kind}_mtok`, price]));
 }
 
-function ratioOf(listed: ModelPrice, kind: TokenKind, side: 'input' | 'output'): number | undefined {
+function ratioOf(listed: ModelPrices, kind: TokenKind, side: 'input' | 'output'): number | undefined {
   const [price, base] = [baseOf(listed[`${kind}_mtok`]), baseOf(listed[`${side}_mtok`])];
   return price === undefined || base === undefined || base === 0 ? undefined : price / base;
 }
 
-function baseOf(price: ModelPrice[string]): number | undefined {
+function baseOf(price: ModelPrices[string]): number | undefined {
   return typeof price === 'object' ? price.base : price;
 }
 

@@ -11,8 +11,7 @@ import {
 } from '../domain/assemble.ts';
 import { pageOf } from '../domain/cursor.ts';
 import type { Feedback } from '../domain/feedback.ts';
-import type { PriceTable } from '../domain/price-table.ts';
-import { checkPriceOptions, PriceList, type Prices } from '../domain/prices.ts';
+import { PriceList, type PriceOptions } from '../domain/prices.ts';
 import type {
   ListQuery,
   Page,
@@ -55,7 +54,7 @@ import {
 import { Subscribers } from './subscribers.ts';
 
 /** Limits for a memory store. Above a limit, the store deletes whole traces, oldest first. */
-export interface MemoryStoreOptions {
+export interface MemoryStoreOptions extends PriceOptions {
   /**
    * Maximum number of runs, including runs that are not visible yet.
    * @default 100000
@@ -68,17 +67,6 @@ export interface MemoryStoreOptions {
    * @default 268435456 (256 MiB)
    */
   bytesMax?: number;
-  /**
-   * Prices of models, which apply instead of those in the table of prices. They are used to calculate the cost of runs
-   * that report no cost.
-   * @default none
-   */
-  prices?: Prices;
-  /**
-   * Table of prices, instead of the table that is part of runspan. An empty table has the providers `[]`.
-   * @default genai-prices 0.1.8
-   */
-  priceTable?: PriceTable;
 }
 
 const DEFAULTS = { runsMax: 100_000, bytesMax: 256 * 1024 * 1024 };
@@ -125,10 +113,9 @@ export class MemoryStore implements Store {
   #turnAtMs = 0;
 
   constructor(options: MemoryStoreOptions = {}) {
-    const { prices, priceTable, ...limits } = checkedOptions('the options', options, CHECKS);
-    checkPriceOptions({ prices, priceTable });
-    this.#prices = new PriceList({ prices, priceTable });
-    this.#limits = { ...DEFAULTS, ...limits };
+    const checked = checkedOptions('the options', options, CHECKS);
+    this.#prices = new PriceList(checked);
+    this.#limits = { ...DEFAULTS, ...checked };
   }
 
   async apply(scope: Scope, messages: readonly RunOperation[]): Promise<void> {

@@ -11,8 +11,7 @@ import {
 import { delay, setTimer } from '../../../platform/timers.ts';
 import { type Ages, MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
 import type { Feedback } from '../../domain/feedback.ts';
-import type { PriceTable } from '../../domain/price-table.ts';
-import { checkPriceOptions, PriceList, type PriceOptions, type Prices } from '../../domain/prices.ts';
+import { checkPriceOptions, PriceList, type PriceOptions } from '../../domain/prices.ts';
 import type { KeyStore } from '../key-store.ts';
 import type { Removal, RemovalTarget, RevokedToken, RunOperation, Scope, Store, StoreStatus } from '../store.ts';
 import { ClickHouseChanges } from './changes.ts';
@@ -38,19 +37,7 @@ import { threads } from './threads.ts';
 import { MessageWriter } from './writer.ts';
 
 /** Options for a ClickHouse store. All receivers that share a database should use the same options. */
-export interface ClickHouseStoreOptions {
-  /**
-   * Prices of models, which apply instead of those in the table of prices. They are used to calculate the cost of runs
-   * that report no cost. The cost is calculated when a run
-   * changes and when it is opened.
-   * @default none
-   */
-  prices?: Prices;
-  /**
-   * Table of prices, instead of the table that is part of runspan. An empty table has the providers `[]`.
-   * @default genai-prices 0.1.8
-   */
-  priceTable?: PriceTable;
+export interface ClickHouseStoreOptions extends PriceOptions {
   /**
    * Maximum age of a trace, in milliseconds. At most once an hour, the store deletes whole days of older traces. A
    * trace belongs to the day on which it started, or on which its latest message arrived, whichever is later.
@@ -73,8 +60,7 @@ export interface ClickHouseStoreOptions {
   readOnly?: boolean;
 }
 
-const DEFAULTS: Required<Omit<ClickHouseStoreOptions, 'priceTable'>> = {
-  prices: {},
+const DEFAULTS: Required<Omit<ClickHouseStoreOptions, keyof PriceOptions>> = {
   maxAgeMs: MAX_AGE_MS,
   projectMaxAgeMs: {},
   batchDelayMs: 200,
@@ -145,12 +131,12 @@ export class ClickHouseStore implements Store {
     retention: ClickHouse,
     options: typeof DEFAULTS & PriceOptions,
   ) {
-    const { prices, priceTable, batchDelayMs, readOnly, ...ages } = options;
+    const { batchDelayMs, readOnly, ...ages } = options;
     this.#db = db;
     this.#writing = writing;
     this.#retention = retention;
     this.#ages = ages;
-    this.#prices = new PriceList({ prices, priceTable });
+    this.#prices = new PriceList(options);
     this.#keys = new ClickHouseKeys(db);
     const places = new PlaceFinder(writing);
     this.#writer = new MessageWriter(writing, places, batchDelayMs, (groups) => this.#derivation.add(groups));

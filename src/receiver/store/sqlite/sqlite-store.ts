@@ -13,8 +13,7 @@ import {
   wholeFrom,
 } from '../../../config/checker.ts';
 import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
-import type { PriceTable } from '../../domain/price-table.ts';
-import { checkPriceOptions, type Prices } from '../../domain/prices.ts';
+import { checkPriceOptions, type PriceOptions } from '../../domain/prices.ts';
 import type { ListQuery, Page, RunQuery, Statistics, StatisticsQuery, ThreadQuery } from '../../domain/query.ts';
 import type { RunSummary, ThreadSummary, TraceSummary } from '../../domain/run-view.ts';
 import { type Parsed, singleValueOf, valueIn } from '../../filter/run-filter.ts';
@@ -37,7 +36,7 @@ import type { SqliteReader } from './reader.ts';
 import { type ArgumentsOf, type ResultOf, type Thread, WorkerThread } from './thread.ts';
 
 /** Options for a store on disk. Above a limit, the store deletes whole traces, least recently changed first. */
-export interface SqliteStoreOptions {
+export interface SqliteStoreOptions extends PriceOptions {
   /**
    * Maximum age of a trace since its last change, in milliseconds. Older traces are deleted.
    * @default 2592000000 (30 days)
@@ -56,28 +55,16 @@ export interface SqliteStoreOptions {
    */
   maxBytes?: number;
   /**
-   * Prices of models, which apply instead of those in the table of prices. They are used to calculate the cost of runs
-   * that report no cost. The cost is calculated when a run is written.
-   * @default none
-   */
-  prices?: Prices;
-  /**
-   * Table of prices, instead of the table that is part of runspan. An empty table has the providers `[]`.
-   * @default genai-prices 0.1.8
-   */
-  priceTable?: PriceTable;
-  /**
    * Whether to open an existing file read-only. Another process may write to the file at the same time.
    * @default false
    */
   readOnly?: boolean;
 }
 
-const DEFAULTS: Required<Omit<SqliteStoreOptions, 'priceTable'>> = {
+const DEFAULTS: Required<Omit<SqliteStoreOptions, keyof PriceOptions>> = {
   maxAgeMs: MAX_AGE_MS,
   projectMaxAgeMs: {},
   maxBytes: 4 * 1024 ** 3,
-  prices: {},
   readOnly: false,
 };
 const CHECKS: Checks<SqliteStoreOptions> = {
