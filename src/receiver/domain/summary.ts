@@ -5,7 +5,7 @@ import { previewOf } from './preview.ts';
 import { requestOf } from './repeated-calls.ts';
 import type { RunFields } from './run-message.ts';
 import type { CostSource, PayloadField, RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
-import { metadataUsageOf, outputsUsageOf } from './usage.ts';
+import { outputsUsageOf, tierOf, usageIn } from './usage.ts';
 
 /** Metadata about a run's payloads, for lists and statistics. */
 export interface PayloadFacts {
@@ -169,11 +169,17 @@ function withoutInterruption<Fields extends MergedFields>(fields: Fields, other:
 
 export const USAGE_KEYS: readonly (keyof Usage)[] = ['input_tokens', 'output_tokens', 'total_tokens', 'total_cost'];
 
-/** Returns the usage in the outputs or in the metadata, and the service that was called. */
+/** Returns the usage in the outputs or in the metadata, with the service and the service tier in the metadata. */
 function usageOf(ofOutputs: UnpricedUsage | undefined, metadata: Metadata): UnpricedUsage | undefined {
-  const usage = ofOutputs ?? metadataUsageOf(metadata);
-  const provider = metadata?.ls_provider;
-  return usage === undefined || typeof provider !== 'string' ? usage : { ...usage, provider };
+  const usage = ofOutputs ?? usageIn(metadata?.usage_metadata);
+  if (usage === undefined || metadata === undefined) return usage;
+  const { ls_provider: provider, service_tier } = metadata;
+  const tier = tierOf(service_tier);
+  return {
+    ...usage,
+    ...(typeof provider === 'string' && { provider }),
+    ...(tier !== undefined && usage.details !== undefined && { details: { tier, ...usage.details } }),
+  };
 }
 
 function modelOf({ extra }: SmallFields): string | undefined {

@@ -4,50 +4,35 @@ import type { UnpricedUsage, UsageDetails } from './run-view.ts';
 /** Returns the usage in a run's outputs. Also accepts the names in responses of OpenAI and Anthropic. */
 export function outputsUsageOf(outputs: Readonly<Record<string, unknown>> | undefined): UnpricedUsage | undefined {
   if (outputs === undefined) return undefined;
-  const { usage_metadata, usage, service_tier } = outputs;
-  const response = isObject(usage) ? usage : {};
-  const { service_tier: tier, speed, inference_geo, server_tool_use: tools } = response;
-  const searches = isObject(tools) ? countOf(tools.web_search_requests) : undefined;
-  return withService(usageOf(usage_metadata) ?? usageOf(usage), [service_tier, tier, speed, inference_geo], searches);
-}
-
-/** Returns the usage in a run's metadata. */
-export function metadataUsageOf(metadata: Readonly<Record<string, unknown>> | undefined): UnpricedUsage | undefined {
-  return withService(usageOf(metadata?.usage_metadata), [metadata?.service_tier], undefined);
-}
-
-/**
- * Service tiers, speeds and regions at the standard price. With `auto`, the service chooses the tier, which is the
- * standard tier unless the customer has paid for another one.
- */
-const STANDARD: ReadonlySet<unknown> = new Set([
-  '',
-  'default',
-  'standard',
-  'auto',
-  'on_demand',
-  'global',
-  'not_available',
-]);
-
-function withService(
-  usage: UnpricedUsage | undefined,
-  tiers: readonly unknown[],
-  searches: number | undefined,
-): UnpricedUsage | undefined {
+  const { usage_metadata, usage: given, service_tier } = outputs;
+  const usage = usageIn(usage_metadata) ?? usageIn(given);
   if (usage === undefined) return undefined;
+  const response = isObject(given) ? given : {};
+  const { service_tier: tier, speed, inference_geo, server_tool_use: tools } = response;
   const details: UsageDetails = { ...usage.details };
-  const named = tiers.find((tier) => typeof tier === 'string' && !STANDARD.has(tier));
-  set(details, 'tier', details.tier ?? (named as string | undefined));
-  set(details, 'web_searches', searches || undefined);
+  set(details, 'tier', details.tier ?? tierOf(service_tier, tier, speed, inference_geo));
+  add(details, 'web_searches', isObject(tools) ? (countOf(tools.web_search_requests) ?? 0) : 0);
   return { ...usage, details };
 }
 
+/** Service tiers, speeds and regions at the standard price. `auto` is the standard tier for most customers. */
+const STANDARD: ReadonlySet<string> = new Set([
+  ...['', 'auto', 'default', 'standard', 'on_demand'],
+  ...['global', 'not_available'],
+]);
+
+/** Returns the first service tier, speed or region with its own prices. */
+export function tierOf(...given: readonly unknown[]): string | undefined {
+  return given.find((tier): tier is string => typeof tier === 'string' && !STANDARD.has(tier));
+}
+
 /** Reads token counts and costs. */
-function usageOf(given: unknown): UnpricedUsage | undefined {
+export function usageIn(given: unknown): UnpricedUsage | undefined {
   if (!isObject(given)) return undefined;
   const usage: UnpricedUsage = {};
   const details: UsageDetails = {};
+  for (const name of INPUT_DETAILS) addDetails(details, INPUT_KINDS, given[name]);
+  for (const name of OUTPUT_DETAILS) addDetails(details, OUTPUT_KINDS, given[name]);
   const beside = addCacheCounts(details, given);
   const input = countOf(given.input_tokens) ?? countOf(given.prompt_tokens);
   const output = countOf(given.output_tokens) ?? countOf(given.completion_tokens);
@@ -56,21 +41,26 @@ function usageOf(given: unknown): UnpricedUsage | undefined {
   set(usage, 'output_tokens', output);
   set(usage, 'total_tokens', countOf(given.total_tokens) ?? sumOf(allInput, output));
   set(usage, 'total_cost', costOf(given.total_cost) ?? sumOf(costOf(given.input_cost), costOf(given.output_cost)));
-  if (Object.keys(usage).length === 0) return undefined;
-  for (const name of INPUT_DETAILS) addDetails(details, INPUT_KINDS, given[name]);
-  for (const name of OUTPUT_DETAILS) addDetails(details, OUTPUT_KINDS, given[name]);
-  return { ...usage, details };
+  return Object.keys(usage).length === 0 ? undefined : { ...usage, details };
 }
 
-/** Adds the cached tokens of a response of Anthropic, which its input count excludes. Returns their number. */
+/**
+ * Adds the cached tokens of a response of Anthropic, unless the details contain them. Returns the number of tokens that
+ * the input count excludes. Gateways report the same counts beside `prompt_tokens`, which includes them.
+ */
 function addCacheCounts(details: UsageDetails, given: Readonly<Record<string, unknown>>): number {
   const { cache_read_input_tokens, cache_creation_input_tokens, cache_creation } = given;
+  const isIncluded = given.input_tokens === undefined || INPUT_DETAILS.some((name) => isObject(given[name]));
   const read = countOf(cache_read_input_tokens) ?? 0;
   const written = countOf(cache_creation_input_tokens) ?? 0;
-  add(details, 'cache_read', read);
-  add(details, 'cache_write', written);
-  if (isObject(cache_creation)) add(details, 'cache_write_1h', countOf(cache_creation.ephemeral_1h_input_tokens) ?? 0);
-  return read + written;
+  if (details.cache_read === undefined) add(details, 'cache_read', read);
+  if (details.cache_write === undefined) {
+    add(details, 'cache_write', written);
+    if (isObject(cache_creation)) {
+      add(details, 'cache_write_1h', countOf(cache_creation.ephemeral_1h_input_tokens) ?? 0);
+    }
+  }
+  return isIncluded ? 0 : read + written;
 }
 
 type Kind = Exclude<keyof UsageDetails, 'tier'>;
