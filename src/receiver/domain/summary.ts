@@ -174,12 +174,9 @@ function usageOf(ofOutputs: UnpricedUsage | undefined, metadata: Metadata): Unpr
   const usage = ofOutputs ?? usageIn(metadata?.usage_metadata);
   if (usage === undefined || metadata === undefined) return usage;
   const { ls_provider: provider, service_tier } = metadata;
-  const tier = tierOf(service_tier);
-  return {
-    ...usage,
-    ...(typeof provider === 'string' && { provider }),
-    ...(tier !== undefined && usage.details !== undefined && { details: { tier, ...usage.details } }),
-  };
+  const tier = service_tier === undefined ? undefined : tierOf(service_tier);
+  const named = typeof provider === 'string' ? { ...usage, provider } : usage;
+  return tier === undefined || usage.details === undefined ? named : { ...named, details: { tier, ...usage.details } };
 }
 
 function modelOf({ extra }: SmallFields): string | undefined {

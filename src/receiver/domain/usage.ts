@@ -7,12 +7,13 @@ export function outputsUsageOf(outputs: Readonly<Record<string, unknown>> | unde
   const { usage_metadata, usage: given, service_tier } = outputs;
   const usage = usageIn(usage_metadata) ?? usageIn(given);
   if (usage === undefined) return undefined;
-  const response = isObject(given) ? given : {};
-  const { service_tier: tier, speed, inference_geo, server_tool_use: tools } = response;
-  const details: UsageDetails = { ...usage.details };
-  set(details, 'tier', details.tier ?? tierOf(service_tier, tier, speed, inference_geo));
-  add(details, 'web_searches', isObject(tools) ? (countOf(tools.web_search_requests) ?? 0) : 0);
-  return { ...usage, details };
+  const { details = {} } = usage;
+  if (service_tier !== undefined) set(details, 'tier', details.tier ?? tierOf(service_tier));
+  if (!isObject(given)) return usage;
+  const { service_tier: tier, speed, inference_geo, server_tool_use: tools } = given;
+  set(details, 'tier', details.tier ?? tierOf(tier, speed, inference_geo));
+  if (isObject(tools)) add(details, 'web_searches', countOf(tools.web_search_requests) ?? 0);
+  return usage;
 }
 
 /** Service tiers, speeds and regions at the standard price. `auto` is the standard tier for most customers. */
@@ -41,7 +42,9 @@ export function usageIn(given: unknown): UnpricedUsage | undefined {
   set(usage, 'output_tokens', output);
   set(usage, 'total_tokens', countOf(given.total_tokens) ?? sumOf(allInput, output));
   set(usage, 'total_cost', costOf(given.total_cost) ?? sumOf(costOf(given.input_cost), costOf(given.output_cost)));
-  return Object.keys(usage).length === 0 ? undefined : { ...usage, details };
+  if (Object.keys(usage).length === 0) return undefined;
+  usage.details = details;
+  return usage;
 }
 
 /**
@@ -105,12 +108,15 @@ function addDetails(details: UsageDetails, kinds: Kinds, given: unknown): void {
   for (const [name, value] of Object.entries(given)) {
     const count = countOf(value);
     if (count === undefined) continue;
-    const [, tier, rest = ''] = OF_TIER.exec(name) ?? [];
-    if (tier !== undefined) details.tier = tier;
-    for (const kind of kinds.get((tier === undefined ? name : rest).replace(/_tokens$/, '')) ?? []) {
-      add(details, kind, count);
-    }
+    for (const kind of kinds.get(name) ?? kindsOfOther(details, kinds, name)) add(details, kind, count);
   }
+}
+
+/** Returns the counts for a name with the prefix of a tier, or with the suffix of a response. Also sets the tier. */
+function kindsOfOther(details: UsageDetails, kinds: Kinds, name: string): readonly Kind[] {
+  const [, tier, rest = ''] = OF_TIER.exec(name) ?? [];
+  if (tier !== undefined) details.tier = tier;
+  return kinds.get((tier === undefined ? name : rest).replace(/_tokens$/, '')) ?? [];
 }
 
 /** Omits counts of 0, except if the count tells that no cached token is of this kind. */
