@@ -198,6 +198,18 @@ describe('the configuration', () => {
     [{ ...acme, publicUrl: 'https://a.example/runs' }, 'expected `publicUrl` to be a URL without path, for example'],
     [{ ...acme, prices: { m: { input: 'x' } } }, 'expected `prices` to be an object with prices ('],
     [
+      { ...acme, prices: { m: { input: 1, output: 2, cached: 0.1 } } },
+      'Expected the price of "m" to have only the fields input, output, cache_read,',
+    ],
+    [
+      { ...acme, prices: { m: { input: 1, output: 2, cache_read: -1 } } },
+      'Expected `cache_read` in the price of "m" to be',
+    ],
+    [
+      { ...acme, prices: { m: { input: 1, output: 2, tiers: { flex: { input: 1 } } } } },
+      'Expected the price of "m" in the tier "flex" to be an object',
+    ],
+    [
       { ...acme, proxies: [{ ...proxy, addresses: ['10.0.0.0/33'] }] },
       'expected `proxies.0.addresses.0` to be an address or a range,',
     ],
@@ -245,6 +257,11 @@ describe('invalid arguments', () => {
       "required option '--scope <scope>' not specified",
     ],
     [['keys', 'list', '--config', 'CONFIG/runspan.json'], 1, 'There is no store at '],
+    [
+      ['serve', '--config', 'CONFIG/runspan.json', '--prices', 'CONFIG/runspan.json'],
+      1,
+      'Expected the price of "port" to be an object with numbers from 0 as `input` and `output`',
+    ],
   ])('%j', async (args, expected, message) => {
     const folder = join(configFile(small), '..');
     writeFileSync(join(folder, 'no-store.json'), JSON.stringify(acme));

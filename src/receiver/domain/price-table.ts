@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import type { MatchLogic, ModelInfo, ModelPrice, Provider } from '@pydantic/genai-prices';
+import { diagnostics } from '../../base/diagnostics.ts';
 import { RunspanError } from '../../base/errors.ts';
 import { messageOf, shown } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
@@ -41,11 +42,17 @@ export class TableReader {
       .toLowerCase()
       .trim()
       .replace(/^models\//, '');
-    const model =
-      this.#providers === undefined
-        ? library().calcPrice({}, modelId, providerId === undefined ? {} : { providerId })?.model
-        : foundIn(this.#providers, providerId, modelId);
-    return model && listed(model);
+    try {
+      const model =
+        this.#providers === undefined
+          ? library().calcPrice({}, modelId, providerId === undefined ? {} : { providerId })?.model
+          : foundIn(this.#providers, providerId, modelId);
+      return model && listed(model);
+    } catch (error) {
+      // The file of the package may be missing if an application is bundled. Runs must still be stored.
+      diagnostics.warnOnce('price table', `the receiver calculates no costs: ${messageOf(error)}`);
+      return undefined;
+    }
   }
 }
 
