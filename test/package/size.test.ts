@@ -10,7 +10,7 @@ import { filesUnder, read } from './repository.ts';
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [13, 473],
   base: [12, 462],
-  cli: [40, 4_883],
+  cli: [40, 4_893],
   clients: [52, 7_661],
   config: [6, 1_087],
   delivery: [31, 5_179],
@@ -22,11 +22,11 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   otel: [39, 5_517],
   payload: [15, 2_683],
   platform: [9, 416],
-  receiver: [120, 18_039],
+  receiver: [125, 17_931],
   register: [11, 810],
   run: [17, 3_104],
   testing: [8, 1_123],
-  viewer: [72, 7_027],
+  viewer: [72, 6_996],
 };
 
 /** Thousands of bytes, rounded up. */
