@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { createRequire } from 'node:module';
 import type { MatchLogic, ModelInfo, ModelPrice, Provider } from '@pydantic/genai-prices';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { RunspanError } from '../../base/errors.ts';
 import { messageOf, shown } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
+import { nodeModule } from '../../platform/node.ts';
 import type { ModelPrices } from './cost.ts';
 
 /** Version of the table that is part of runspan. */
@@ -103,6 +103,7 @@ let loaded: Library | undefined;
 
 /** Loads the package at its first use, because loading takes 30 ms. The build puts the package into a file of its own. */
 function library(): Library {
+  const { createRequire } = nodeModule('node:module');
   loaded ??= createRequire(import.meta.url)('@pydantic/genai-prices') as Library;
   return loaded;
 }
