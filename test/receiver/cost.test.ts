@@ -228,6 +228,9 @@ test('a cost that the run reports wins, and has no table', () => {
   const usage = { ...counts(1_000, 100), total_cost: 0.5 };
   expect(priced({ provider: 'openai', model: 'gpt-5', usage })).toEqual({ cost: 0.5 });
   expect(priced({ model: 'unknown', usage })).toEqual({ cost: 0.5 });
+  // The cost of one side is not the cost of the run.
+  const part = { ...counts(1_000, 100), input_cost: 0.25 };
+  expect(priced({ provider: 'openai', model: 'gpt-5', usage: part }).cost).toBeCloseTo(0.00225, 12);
   const parts = { ...counts(1_000, 100), input_cost: 0.25, output_cost: 0.5 };
   expect(priced({ provider: 'openai', model: 'gpt-5', usage: parts })).toEqual({ cost: 0.75 });
 });
@@ -239,6 +242,12 @@ describe('a call without a certain price has no cost', () => {
 
   test.each<[call: Call, reason: string]>([
     [{ usage }, 'no model'],
+    [{ ...gpt, usage: { ...usage, input_tokens: 10.5 } }, 'not a whole number'],
+    [{ ...gpt, usage: { ...usage, input_tokens: '10' } as never }, 'not a whole number'],
+    [{ ...gpt, usage: { ...usage, output_tokens: 2e9 } }, 'not a whole number'],
+    [{ ...gpt, usage: counts(1_000, 100, { cache_read: -5 }) }, 'not a whole number'],
+    [{ ...gpt, usage: { ...usage, total_tokens: 5_000 } }, 'the total token count differs'],
+    [{ ...gpt, usage: { input_tokens: 1_000 } }, 'no output token count'],
     [{ model: 'my-model', usage }, 'no price for model "my-model"'],
     [{ provider: 'ollama', model: 'gpt-5', usage }, 'no price for model "gpt-5" of ollama'],
     [{ provider: 'openai', model: 'ft:gpt-4.1-2025-04-14:me::1', usage }, 'no price for model "ft:gpt-4.1'],

@@ -60,7 +60,7 @@ test('a memory store adds up what its runs cost', async () => {
     run_type: 'llm',
     start_time: '2026-11-20T07:22:40.000000Z',
     extra: { metadata: { ls_model_name: 'gpt-x' } },
-    outputs: { usage_metadata: { input_tokens: 1_000_000 } },
+    outputs: { usage_metadata: { input_tokens: 1_000_000, output_tokens: 0 } },
   };
   await store.apply(DEFAULT_SCOPE, [
     { kind: 'post', id: '00000000-0000-7000-8000-000000000001', fields, attachments: [] },

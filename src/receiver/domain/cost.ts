@@ -1,6 +1,6 @@
 import type { UnpricedUsage, UsageDetails } from './run-view.ts';
 
-type DetailKind = Exclude<keyof UsageDetails, 'tier' | 'web_searches'>;
+type DetailKind = Exclude<keyof UsageDetails, 'tier' | 'web_searches' | 'is_invalid'>;
 export type TokenKind = 'input' | 'output' | DetailKind;
 
 /** Prices of a model with the fields of genai-prices, for example `input_mtok` for a million input tokens. */
@@ -27,7 +27,7 @@ const COVERED =
 
 /** Returns the cost of a usage, or why the cost is unknown. */
 export function costOf(usage: UnpricedUsage, prices: ModelPrices, model: string): number | string {
-  const problem = missingCount(usage) ?? uncovered(prices);
+  const problem = missingCount(usage, prices) ?? uncovered(prices);
   if (problem !== undefined) return problem;
   const bill = new Bill(prices, usage.input_tokens ?? 0);
   addTokens(bill, usage, prices, model);
@@ -36,11 +36,16 @@ export function costOf(usage: UnpricedUsage, prices: ModelPrices, model: string)
   return bill.problem ?? bill.cost;
 }
 
-/** A missing count is 0 if the total is the other count, as for embeddings. */
-function missingCount({ input_tokens: input, output_tokens: output, total_tokens: total }: UnpricedUsage) {
+/** A missing count is 0 if the total is the other count. A missing output count is 0 if output costs nothing, as for embeddings. */
+function missingCount(usage: UnpricedUsage, { output_mtok: outputPrice = 0 }: ModelPrices): string | undefined {
+  const { input_tokens: input, output_tokens: output, total_tokens: total, details } = usage;
+  if (details?.is_invalid === true) return 'a token count is not a whole number from 0 to 1,000,000,000';
   if (input === undefined && output === undefined) return 'no input and output token counts';
   if (input === undefined && output !== total) return 'no input token count';
-  return output === undefined && input !== total ? 'no output token count' : undefined;
+  if (output === undefined && (input !== total || outputPrice !== 0)) return 'no output token count';
+  const counted = (input ?? 0) + (output ?? 0);
+  const isComplete = total === undefined || total === counted || total === counted + (details?.output_reasoning ?? 0);
+  return isComplete ? undefined : 'the total token count differs from the sum of the counts';
 }
 
 /** Results of `uncovered`, because comparing all fields takes longer than calculating a cost. */

@@ -69,6 +69,8 @@ export interface UsageDetails {
   web_searches?: number;
   /** Service tier, speed or region with its own prices, for example `priority`. Absent for the standard price. */
   tier?: string;
+  /** Set if a count is not a whole number from 0 to 1,000,000,000. */
+  is_invalid?: true;
 }
 
 /** Token usage whose cost has not been calculated yet. */

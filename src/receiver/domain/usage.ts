@@ -27,6 +27,10 @@ export function tierOf(...given: readonly unknown[]): string | undefined {
   return given.find((tier): tier is string => typeof tier === 'string' && !STANDARD.has(tier));
 }
 
+const COUNTS: readonly string[] = [
+  ...['input_tokens', 'prompt_tokens', 'output_tokens', 'completion_tokens', 'total_tokens'],
+];
+
 /** Reads token counts and costs. */
 export function usageIn(given: unknown): UnpricedUsage | undefined {
   if (!isObject(given)) return undefined;
@@ -35,13 +39,14 @@ export function usageIn(given: unknown): UnpricedUsage | undefined {
   for (const name of INPUT_DETAILS) addDetails(details, INPUT_KINDS, given[name]);
   for (const name of OUTPUT_DETAILS) addDetails(details, OUTPUT_KINDS, given[name]);
   const beside = addCacheCounts(details, given);
+  if (COUNTS.some((name) => isInvalid(given[name]))) details.is_invalid = true;
   const input = countOf(given.input_tokens) ?? countOf(given.prompt_tokens);
   const output = countOf(given.output_tokens) ?? countOf(given.completion_tokens);
   const allInput = input === undefined ? undefined : input + beside;
   set(usage, 'input_tokens', allInput);
   set(usage, 'output_tokens', output);
   set(usage, 'total_tokens', countOf(given.total_tokens) ?? sumOf(allInput, output));
-  set(usage, 'total_cost', costOf(given.total_cost) ?? sumOf(costOf(given.input_cost), costOf(given.output_cost)));
+  set(usage, 'total_cost', costOf(given.total_cost) ?? bothOf(costOf(given.input_cost), costOf(given.output_cost)));
   if (Object.keys(usage).length === 0) return undefined;
   usage.details = details;
   return usage;
@@ -66,7 +71,7 @@ function addCacheCounts(details: UsageDetails, given: Readonly<Record<string, un
   return isIncluded ? 0 : read + written;
 }
 
-type Kind = Exclude<keyof UsageDetails, 'tier'>;
+type Kind = Exclude<keyof UsageDetails, 'tier' | 'is_invalid'>;
 type Kinds = ReadonlyMap<string, readonly Kind[]>;
 
 /** Names of details in runs, and in responses of OpenAI. */
@@ -105,11 +110,21 @@ const OF_TIER = /^(flex|priority|batch)(?:_(.+))?$/;
 
 function addDetails(details: UsageDetails, kinds: Kinds, given: unknown): void {
   if (!isObject(given)) return;
+  const isSplit = isSplitOfWrites(given);
   for (const [name, value] of Object.entries(given)) {
+    if (isSplit && name === 'cache_creation') continue;
     const count = countOf(value);
+    if (typeof value === 'number' && isInvalid(value)) details.is_invalid = true;
     if (count === undefined) continue;
     for (const kind of kinds.get(name) ?? kindsOfOther(details, kinds, name)) add(details, kind, count);
   }
+}
+
+/** Returns whether the writes for 5 minutes and for 1 hour add up to the other count of writes. */
+function isSplitOfWrites(given: Readonly<Record<string, unknown>>): boolean {
+  const parts = ['ephemeral_5m_input_tokens', 'ephemeral_1hr_input_tokens', 'ephemeral_1h_input_tokens'];
+  const sum = parts.reduce((total, name) => total + (countOf(given[name]) ?? 0), 0);
+  return sum > 0 && sum === countOf(given.cache_creation);
 }
 
 /** Returns the counts for a name with the prefix of a tier, or with the suffix of a response. Also sets the tier. */
@@ -129,8 +144,18 @@ function countOf(value: unknown): number | undefined {
   return Number.isInteger(value) && (value as number) <= 1_000_000_000 ? costOf(value) : undefined;
 }
 
+/** Returns whether a value is given as a count, but is none. */
+function isInvalid(value: unknown): boolean {
+  return value !== undefined && value !== null && countOf(value) === undefined;
+}
+
 function costOf(value: unknown): number | undefined {
   return Number.isFinite(value) && (value as number) >= 0 ? (value as number) : undefined;
+}
+
+/** A cost of only the input, or only the output, is not the cost of the run. */
+function bothOf(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? undefined : a + b;
 }
 
 function sumOf(a: number | undefined, b: number | undefined): number | undefined {
