@@ -34,6 +34,8 @@ test.each([
   ['tokens:..', 'tokens: expects a number: 1000'],
   ['feedback.liked>good', 'feedback.liked> expects a number: 0.5'],
   ['meta.n>5', 'meta.n expects = or :'],
+  ['user!=ada', 'user!= is no comparison of user; for "not", use -user:'],
+  ['name>a', 'name> is no comparison of name; for "not", use -name:'],
   ['since:2026-02-30', 'since: expects a time: 15m, 1h, 7d, 2026-01-31, 2026-01-31T09:00'],
   ['since:yesterday', 'since: expects a time: 15m, 1h, 7d, 2026-01-31, 2026-01-31T09:00'],
   ['status:', 'status: expects a value'],
