@@ -8,7 +8,7 @@ import type { Scope } from './query.ts';
 import { NOTHING, type RemovalTarget, type Selection, subtreeIn } from './removal.ts';
 import { callEvidenceOf, type RepeatedCall, repeatedCallsIn } from './repeated-calls.ts';
 import type { RunFields, RunOperation } from './run-message.ts';
-import { type FilteredRun, isOfProject, projectOf, timesOf } from './run-values.ts';
+import { comparable, type FilteredRun, isOfProject, projectOf, timesOf } from './run-values.ts';
 import {
   type AttachmentInfo,
   type CostSource,
@@ -186,7 +186,8 @@ export class MemoryTrace {
   }
 
   /** Returns the runs that a call of `remove` deletes, which may be none. See `RemovalTarget`. */
-  selected(scope: Scope, { kind, id }: RemovalTarget): Selection<MemoryRun> {
+  selected(scope: Scope, { kind, id: given }: RemovalTarget): Selection<MemoryRun> {
+    const id = comparable(given);
     const { members, root, runs } = this;
     const isRootIn = (project: string): boolean => root !== undefined && isOfProject(root.summary, project);
     const isTarget: Readonly<Record<RemovalTarget['kind'], () => boolean>> = {

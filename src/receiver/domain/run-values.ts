@@ -91,9 +91,17 @@ export function errorText(error: string | undefined): string | undefined {
   return error === '' ? undefined : error?.toLowerCase();
 }
 
+/**
+ * Returns a text as it is compared, grouped and listed. NUL and unpaired surrogates become U+FFFD, because databases cut
+ * or replace them.
+ */
+export function comparable(text: string): string {
+  return text.isWellFormed() && !text.includes('\0') ? text : text.toWellFormed().replaceAll('\0', '\ufffd');
+}
+
 /** Returns a metadata value as filters and groups compare it. Values other than strings are converted to JSON text. */
-export function metadataText(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
+function metadataText(value: unknown): string {
+  return comparable(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
 export function metadataTextOf(metadata: FilteredRun['metadata'], key: string): string | undefined {

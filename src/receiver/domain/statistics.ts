@@ -3,7 +3,7 @@ import type { FeedbackFigures } from './feedback.ts';
 import { type Latencies, latenciesOf, percentilesOf } from './latencies.ts';
 import type { Figures, GroupFigures, GroupKey, RunFigures, Statistics } from './query.ts';
 import { metadataKeyOf } from './query-keys.ts';
-import { type FilteredRun, metadataTextOf, projectOf } from './run-values.ts';
+import { comparable, type FilteredRun, metadataTextOf, projectOf } from './run-values.ts';
 import type { RunStatus, Usage } from './run-view.ts';
 import { MODEL_TYPES, USAGE_KEYS } from './summary.ts';
 import { type StartRange, type StatisticsPlan, type TimeBuckets, timeBucketsOf } from './time-buckets.ts';
@@ -119,7 +119,7 @@ function groupsOf(groupBy: GroupKey, { summary, metadata }: FilteredRun): readon
 export function groupsInJson(groupBy: GroupKey, json: readonly string[] | FilteredRun['metadata']): readonly string[] {
   if (json === undefined) return [];
   const key = metadataKeyOf(groupBy);
-  if (key === undefined) return [...new Set(json as readonly string[])];
+  if (key === undefined) return [...new Set((json as readonly string[]).map(comparable))];
   return known(metadataTextOf(json as FilteredRun['metadata'], key));
 }
 

@@ -4,6 +4,7 @@ import { parseIsoTimestamp } from '../../run/time.ts';
 import { previewOf } from './preview.ts';
 import { requestOf } from './repeated-calls.ts';
 import type { RunFields } from './run-message.ts';
+import { comparable } from './run-values.ts';
 import type { CostSource, PayloadField, RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
 import { outputsUsageOf, tierOf, usageIn } from './usage.ts';
 
@@ -82,17 +83,19 @@ export function summaryOf(
   const { name, run_type, start_time, parent_run_id, end_time, error, session_name, session_id, tags } = fields;
   if (name === undefined || run_type === undefined || start_time === undefined) return undefined;
   const { outputs_usage, request: _, ...shown } = facts;
-  const summary: RunSummary = { id, trace_id: traceId, name, run_type, status: statusOf(fields), start_time, ...shown };
+  const [shownName, type] = [comparable(name), comparable(run_type)];
+  const status = statusOf(fields);
+  const summary: RunSummary = { id, trace_id: traceId, name: shownName, run_type: type, status, start_time, ...shown };
   set(summary, 'parent_run_id', parent_run_id);
   set(summary, 'end_time', end_time);
   set(summary, 'error', error === undefined || error === '' ? undefined : firstLine(error));
-  set(summary, 'model', modelOf(fields));
+  setText(summary, 'model', modelOf(fields));
   set(summary, 'usage', usageOf(outputs_usage, fields.extra?.metadata));
-  set(summary, 'session_name', session_name);
+  setText(summary, 'session_name', session_name);
   set(summary, 'session_id', session_id);
-  set(summary, 'thread', threadOf(fields.extra?.metadata));
-  set(summary, 'user', userOf(fields.extra?.metadata));
-  set(summary, 'tags', tags);
+  setText(summary, 'thread', threadOf(fields.extra?.metadata));
+  setText(summary, 'user', userOf(fields.extra?.metadata));
+  set(summary, 'tags', tags?.map(comparable));
   return summary;
 }
 
@@ -213,6 +216,12 @@ function firstLine(error: string): string {
     .trimStart()
     .split(/\r?\n|\r/, 1);
   return cut(line, ERROR_LENGTH_MAX);
+}
+
+type TextKey = 'model' | 'session_name' | 'thread' | 'user';
+
+function setText(summary: RunSummary, key: TextKey, value: string | undefined): void {
+  if (value !== undefined) summary[key] = comparable(value);
 }
 
 function set<Target, Key extends keyof Target>(target: Target, key: Key, value: Target[Key] | undefined): void {

@@ -1,4 +1,5 @@
 import type { TextField } from '../domain/query.ts';
+import { comparable } from '../domain/run-values.ts';
 import type { AmountField, Bound, Comparison, FilterNode, TextPattern } from './filter.ts';
 import { AMOUNTS, NUMBER, parseNumber, TEXT_FIELDS, TIME, toIsoTime } from './values.ts';
 
@@ -84,7 +85,7 @@ const QUOTED = /"((?:[^"\\]|\\.)*)("?)/sy;
 const MAP = /(meta|feedback)\./y;
 const MAP_KEY = /[^\s=:"()<>,]+/y;
 const MAP_OPERATOR = /[<>]=?|[:=]/y;
-const FIELD = /([a-z_]+)(:|[<>]=?)/y;
+const FIELD = /([a-z_]+)([:=]|!=|[<>]=?)/y;
 const BOUNDARY = /(?=[\s)]|$)/y;
 
 /** Recursive-descent parser. `OR` binds more tightly than the space between two conditions. */
@@ -101,7 +102,7 @@ class FilterParser {
   #isInAnyRun = false;
 
   constructor(text: string, nowMs: number) {
-    this.#text = text;
+    this.#text = comparable(text);
     this.#nowMs = nowMs;
   }
 
@@ -219,15 +220,18 @@ class FilterParser {
     return this.#counted({ field, key, values: this.#patterns(label) });
   }
 
-  /** Parses `key:value` or `key>value`. Returns undefined if the key is unknown. */
+  /** Parses `key:value`, `key=value` or `key>value`. Returns undefined if the key is unknown. */
   #fieldCondition(): FilterNode | TopLevel | undefined {
     const [label, key = '', operator = ''] = this.#eat(FIELD) ?? [];
     if (label === undefined) return undefined;
-    if (Object.hasOwn(AMOUNTS, key)) {
+    const isEqual = operator === ':' || operator === '=';
+    if (Object.hasOwn(AMOUNTS, key) && operator !== '!=') {
       const field = key as AmountField;
-      return this.#counted({ field, bounds: this.#bounds(label, operator, ...AMOUNTS[field]) });
+      return this.#counted({ field, bounds: this.#bounds(label, isEqual ? ':' : operator, ...AMOUNTS[field]) });
     }
-    if (operator !== ':') return undefined;
+    const isKnown = [...TEXT_FIELDS, ...Object.keys(AMOUNTS), 'since', 'before', 'is'].includes(key);
+    if (!isEqual)
+      return isKnown ? this.#fail(`${label} is no comparison of ${key}; for "not", use -${key}:`) : undefined;
     if (key === 'since' || key === 'before') {
       const value = toIsoTime(this.#quoted() ?? this.#bare(), this.#nowMs);
       if (value === undefined) return this.#fail(`${label} expects ${TIME}`);

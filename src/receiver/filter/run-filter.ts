@@ -2,6 +2,7 @@ import { RunspanError } from '../../base/errors.ts';
 import { shown } from '../../base/text.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import type { ListQuery, RunQuery, Scope, StatisticsQuery, TextField, TimeRange } from '../domain/query.ts';
+import { comparable } from '../domain/run-values.ts';
 import { parseSearch, type Search } from '../domain/search-words.ts';
 import type { Comparison, FilterNode } from './filter.ts';
 import { type FilterTerm, parseFilter, problemIn } from './parser.ts';
@@ -48,7 +49,7 @@ export function parsedQuery<Query extends RunQuery | ListQuery | StatisticsQuery
   return {
     ...others,
     filter: {
-      projects: project === undefined ? projects : [project, ...projects],
+      projects: project === undefined ? projects : [comparable(project), ...projects],
       range: {
         fromUs: Math.max(ALL_TIMES.fromUs, ...times('since')),
         beforeUs: Math.min(ALL_TIMES.beforeUs, ...times('before')),
@@ -71,7 +72,7 @@ export function within({ project }: Scope, filter: RunFilter): RunFilter {
 
 /** Returns a condition that a field has a value. */
 export function equal(field: TextField, text: string): Comparison {
-  return { field, values: [{ kind: 'equal', text }] };
+  return { field, values: [{ kind: 'equal', text: comparable(text) }] };
 }
 
 /** Returns the value if the condition compares the field with exactly one value. */

@@ -104,6 +104,27 @@ const filters: StoreCase[] = [
     },
   },
   {
+    title: 'Texts with characters that databases cut or replace stay apart, also when runs are removed',
+    run: async (store) => {
+      const users = ['nul', 'nul\0one', 'nul\0two', 'half \ud83d'];
+      await store.apply(
+        SCOPE,
+        users.map((user_id, at) =>
+          post(at + 1, { name: `n${user_id}`, tags: [user_id], extra: { metadata: { user_id, thread_id: user_id } } }),
+        ),
+      );
+      for (const [at, user] of users.entries()) {
+        for (const key of ['user:', 'thread:', 'tag:', 'meta.user_id=', 'name:n']) {
+          const filter = key === 'name:n' ? `name:"n${user}"` : `${key}"${user}"`;
+          equal(await listed(store, { filter }), [at + 1], JSON.stringify(filter));
+        }
+      }
+      equal(await store.remove(SCOPE, { kind: 'user', id: 'nul\0one' }), { runs: 1, traces: 1 });
+      equal(await store.remove(SCOPE, { kind: 'thread', id: 'half \ud83d' }), { runs: 1, traces: 1 });
+      equal(await listed(store, { order: 'ascending' }), [1, 3]);
+    },
+  },
+  {
     title: 'Runs are found by text with and without accents, and in scripts without spaces',
     run: async (store) => {
       await store.apply(SCOPE, [post(8, { inputs: { a: 'Crème brûlée', b: '東京タワーに行く' } })]);

@@ -1,6 +1,7 @@
 import type { MemoryRun, MemoryTrace } from '../../domain/assemble.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import type { Selection } from '../../domain/removal.ts';
+import { comparable } from '../../domain/run-values.ts';
 import { all } from '../../filter/sql.ts';
 import type { Removal, RemovalTarget, Scope } from '../store.ts';
 import { insideOf } from './conditions.ts';
@@ -91,8 +92,8 @@ async function* groupsOfTarget(
     yield await groupsOfRun(db, tenant, id);
     return;
   }
-  const projects = kind === 'project' ? [id] : [];
-  const ofTarget = kind === 'project' ? sql('is_root = 1') : sql(`${kind} = ?`, string(id));
+  const projects = kind === 'project' ? [comparable(id)] : [];
+  const ofTarget = kind === 'project' ? sql('is_root = 1') : sql(`${kind} = ?`, string(comparable(id)));
   const condition = all([insideOf(tenant, { projects }), ofTarget]);
   let page: readonly string[] = [];
   do {

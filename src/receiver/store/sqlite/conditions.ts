@@ -128,9 +128,10 @@ export class SqlFilter {
       }
     }
     // For speed, search the JSON text for the key and the value before parsing it. In JSON, strings have quotes and other
-    // values do not.
-    const checks = ['instr(fields, ?)', ...(text === undefined ? [] : ['(instr(fields, ?) OR instr(fields, ?))'])];
-    const needles = [JSON.stringify(key), ...(text === undefined ? [] : [text, JSON.stringify(text)])];
+    // values do not. A text with U+FFFD may have another form in the JSON, see `comparable`.
+    const found = text === undefined || text.includes('\ufffd') ? [] : [text, JSON.stringify(text)];
+    const checks = ['instr(fields, ?)', ...(found.length === 0 ? [] : ['(instr(fields, ?) OR instr(fields, ?))'])];
+    const needles = [JSON.stringify(key), ...found];
     const sql = hasDetails(runs, [...checks, MATCHES_FIELDS].join(' AND '));
     const isSelective = conditions.length > 0 && column === undefined;
     return { ...all([...conditions, { sql, params: [...needles, JSON.stringify(comparison)] }]), isSelective };

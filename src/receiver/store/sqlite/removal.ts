@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { subtreeIn } from '../../domain/removal.ts';
+import { comparable } from '../../domain/run-values.ts';
 import { all } from '../../filter/sql.ts';
 import type { Removal, RemovalTarget, Scope } from '../store.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
@@ -57,7 +58,8 @@ export class RemovalSearch {
   }
 
   #ofTarget(): Condition {
-    const { kind, id } = this.#target;
+    const { kind } = this.#target;
+    const id = comparable(this.#target.id);
     switch (kind) {
       case 'run':
         return { sql: 'id = ?', params: [idBytes(id)] };

@@ -1,5 +1,6 @@
 import { addCost, type PriceList } from '../../domain/prices.ts';
 import { callEvidenceOf, type RepeatedCall } from '../../domain/repeated-calls.ts';
+import { comparable } from '../../domain/run-values.ts';
 import type { CostSource } from '../../domain/run-view.ts';
 import {
   factsIn,
@@ -86,7 +87,7 @@ export class SqliteRun {
     run.#costSource = cost;
     run.#shown = copyShownColumns(row);
     run.#storedDetails = row;
-    run.#storedTags = run.fields.tags ?? [];
+    run.#storedTags = tagsOf(run.fields);
     return run;
   }
 
@@ -172,7 +173,7 @@ export class SqliteRun {
   }
 
   #writeTags(connection: SqliteConnection, { n, tenant }: RunRow): void {
-    const { tags = [] } = this.fields;
+    const tags = tagsOf(this.fields);
     if (JSON.stringify(tags) === JSON.stringify(this.#storedTags)) return;
     for (const tag of this.#storedTags) connection.run(DELETE_TAG, tenant, tag, n);
     for (const tag of tags) connection.run('INSERT OR IGNORE INTO tags VALUES (?, ?, ?)', tenant, tag, n);
@@ -186,7 +187,7 @@ export function deleteRun(connection: SqliteConnection, counters: Counters, n: n
   if (row === undefined) return;
   counters.add(row, -1);
   const details = connection.one<{ fields: string }>('SELECT fields FROM details WHERE n = ?', n);
-  const { tags = [] }: SmallFields = JSON.parse(details?.fields ?? '{}');
+  const tags = tagsOf(JSON.parse(details?.fields ?? '{}'));
   for (const tag of tags) connection.run(DELETE_TAG, row.tenant, tag, n);
   connection.run('DELETE FROM payloads WHERE n >= ? AND n < ?', n * 4, n * 4 + 4);
   for (const table of ['attachments', 'feedback']) connection.run(`DELETE FROM ${table} WHERE run = ?`, n);
@@ -231,4 +232,8 @@ function withoutNames({ extra, ...fields }: SmallFields, names: ReadonlySet<stri
   const { metadata, ...others } = extra;
   const restOfMetadata = metadata && { metadata: rest('metadata/', metadata) };
   return { ...rest('', fields), extra: { ...rest('extra/', others), ...restOfMetadata } };
+}
+
+function tagsOf({ tags = [] }: SmallFields): readonly string[] {
+  return tags.map(comparable);
 }

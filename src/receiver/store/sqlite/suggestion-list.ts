@@ -1,4 +1,5 @@
 import type { Suggestion, SuggestionQuery } from '../../domain/query.ts';
+import { comparable } from '../../domain/run-values.ts';
 import { SUGGESTED_RUNS_MAX, suggestedMetadata, suggestionsOf } from '../../domain/suggestions.ts';
 import type { Row, SqliteConnection } from './database.ts';
 import type { Condition } from './lists.ts';
@@ -15,7 +16,7 @@ export function suggestionsIn(
     if (column in row) return [(row[column] ?? undefined) as string | undefined];
     if (field === 'feedback') return connection.all<{ key: string }>(KEYS, row.n).map(({ key }) => key);
     const { tags = [], extra } = fieldsOf(row);
-    return field === 'tag' ? tags : suggestedMetadata(field, extra?.metadata);
+    return field === 'tag' ? tags.map(comparable) : suggestedMetadata(field, extra?.metadata);
   };
   const latest = `SELECT n FROM runs WHERE ${sql} ORDER BY start_us DESC, n DESC LIMIT ${SUGGESTED_RUNS_MAX}`;
   const rows = connection.each<SelectedRun & Row>(`${SELECT} WHERE n IN (${latest})`, ...params);
