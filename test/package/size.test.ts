@@ -22,7 +22,7 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   otel: [39, 5_517],
   payload: [15, 2_683],
   platform: [9, 416],
-  receiver: [125, 17_997],
+  receiver: [127, 18_319],
   register: [11, 810],
   run: [17, 3_104],
   testing: [8, 1_123],
@@ -34,7 +34,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 207,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 3_955,
+  dist: 3_960,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

@@ -78,6 +78,7 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
   'DELETE /query/projects/:id': { path: '/query/projects/shop?confirm=shop', status: 404 },
   'POST /query/import': { path: '/query/import', body: exported, status: 200, projectStatus: 403 },
   'GET /query/runs/:id': { path: `/query/runs/${RUN}`, status: 404 },
+  'GET /query/runs/:id/cache': { path: `/query/runs/${RUN}/cache`, status: 404 },
   'GET /query/runs/:id/:field': { path: `/query/runs/${RUN}/inputs`, status: 404 },
   'POST /query/feedback': {
     path: '/query/feedback',

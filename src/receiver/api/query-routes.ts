@@ -8,6 +8,7 @@ import { HttpError } from '../http/http-error.ts';
 import { jsonPieces } from '../http/json-pieces.ts';
 import { type Call, idOf, type Route, type RouteResponse, readJson } from '../http/route.ts';
 import { refuseUnknownParameters } from '../http/validation.ts';
+import { cacheComparison } from './cache-comparison.ts';
 import { postFeedback } from './feedback-routes.ts';
 import { exported } from './list-export.ts';
 import { perfettoEvents } from './perfetto.ts';
@@ -118,6 +119,16 @@ export const queryRoutes: readonly Route[] = [
       const run = await call.store.details(call.scope, id);
       if (run === undefined) throw unknown('run', id);
       return { status: 200, body: run };
+    },
+  },
+  {
+    method: 'GET',
+    path: '/query/runs/:id/cache',
+    handle: async (call) => {
+      const id = idOf(call);
+      const body = await cacheComparison(call, id);
+      if (body === undefined) throw unknown('run', id);
+      return { status: 200, body };
     },
   },
   {

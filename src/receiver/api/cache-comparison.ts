@@ -1,0 +1,114 @@
+import { parseIsoTimestamp } from '../../run/time.ts';
+import {
+  type CacheComparison,
+  type CommonPrefix,
+  cachedTokensOf,
+  commonPrefix,
+  describeDifference,
+} from '../domain/cache-miss.ts';
+import { callEvidenceOf } from '../domain/repeated-calls.ts';
+import { projectOf } from '../domain/run-values.ts';
+import type { RunDetails, RunSummary } from '../domain/run-view.ts';
+import { ALL_RUNS, equal } from '../filter/run-filter.ts';
+import type { QueryStore, Scope } from '../store/store.ts';
+
+/** Time for which providers keep a prompt in their cache by default. */
+const CACHE_US = 5 * 60_000_000;
+/** Most providers do not cache shorter prompts. */
+const TOKENS_MIN = 1_024;
+/** Share of a prompt that counts as the whole prompt, because providers cache blocks of tokens. */
+const SERVED_SHARE = 0.8;
+/** Maximum number of calls that are listed and compared, and maximum size of the payloads that are read. */
+const LISTED_MAX = 20;
+const CALLS_MAX = 5;
+const BYTES_MAX = 10_000_000;
+
+interface Reader {
+  readonly store: QueryStore;
+  readonly scope: Scope;
+}
+
+/**
+ * Compares the prompt of a model call with the earlier prompts that the provider may still have in its cache. Of these,
+ * the prompt with the longest common beginning counts. Returns undefined if the run is unknown.
+ */
+export async function cacheComparison(reader: Reader, runId: string): Promise<CacheComparison | undefined> {
+  const run = await reader.store.details(reader.scope, runId);
+  const tokens = run?.usage?.input_tokens ?? 0;
+  if (run?.run_type !== 'llm' || run.same_call_as !== undefined || tokens === 0) return run && {};
+  const found = await longestPrefix(reader, run);
+  if (found === undefined) return {};
+  const { previous, difference } = found;
+  const comparison: CacheComparison = {
+    previous_run_id: previous.id,
+    previous_trace_id: previous.trace_id,
+    seconds_before: Math.round((startOf(run) - startOf(previous)) / 100_000) / 10,
+  };
+  const outputs = await payload(reader, run, 'outputs', BYTES_MAX);
+  const cached = cachedTokensOf(outputs ?? {}, run.extra?.metadata);
+  if (cached !== undefined) comparison.cached_share = Math.min(1, cached / tokens);
+  const isServed = (cached ?? 0) >= SERVED_SHARE * Math.min(tokens, previous.usage?.input_tokens ?? 0);
+  if (difference === undefined || isServed) return comparison;
+  return { ...comparison, difference, text: describeDifference(difference, comparison) };
+}
+
+async function longestPrefix(
+  reader: Reader,
+  run: RunDetails,
+): Promise<(CommonPrefix & { readonly previous: RunDetails }) | undefined> {
+  const inputs = await payload(reader, run, 'inputs', BYTES_MAX);
+  if (inputs === undefined) return undefined;
+  let bytes = run.payload_sizes.inputs ?? 0;
+  let longest: Awaited<ReturnType<typeof longestPrefix>>;
+  for (const { id } of await earlierCalls(reader, run)) {
+    const previous = await reader.store.details(reader.scope, id);
+    // Each source records requests in its own format.
+    if (previous === undefined || sourceOf(previous) !== sourceOf(run)) continue;
+    const earlier = await payload(reader, previous, 'inputs', BYTES_MAX - bytes);
+    if (earlier === undefined) continue;
+    bytes += previous.payload_sizes.inputs ?? 0;
+    const found = commonPrefix({ inputs: earlier, extra: previous.extra }, { inputs, extra: run.extra });
+    if (found !== undefined && found.length > (longest?.length ?? -1)) longest = { ...found, previous };
+    if (found !== undefined && found.difference === undefined) break;
+  }
+  return longest;
+}
+
+/** Returns calls of the same thread and model that ended before the run started, latest first. */
+async function earlierCalls({ store, scope }: Reader, run: RunDetails): Promise<RunSummary[]> {
+  const { model, thread, trace_id } = run;
+  if (model === undefined) return [];
+  const group = thread === undefined ? equal('trace', trace_id) : equal('thread', thread);
+  const filter = {
+    ...ALL_RUNS,
+    projects: [projectOf(run)],
+    range: { fromUs: startOf(run) - CACHE_US, beforeUs: startOf(run) },
+    conditions: [equal('type', 'llm'), equal('model', model), group],
+  };
+  const { items } = await store.list(scope, { filter, limit: LISTED_MAX });
+  const isCandidate = ({ end_time = '', usage, same_call_as }: RunSummary): boolean =>
+    (parseIsoTimestamp(end_time) ?? Number.POSITIVE_INFINITY) <= startOf(run) &&
+    same_call_as === undefined &&
+    (usage?.input_tokens ?? 0) >= TOKENS_MIN;
+  return items.filter(isCandidate).slice(0, CALLS_MAX);
+}
+
+/** Reads a payload. Returns undefined if the run has no such payload, or if the payload is too large. */
+async function payload(
+  { store, scope }: Reader,
+  { id, payload_sizes }: RunDetails,
+  field: 'inputs' | 'outputs',
+  bytesMax: number,
+): Promise<Record<string, unknown> | undefined> {
+  if ((payload_sizes[field] ?? Number.POSITIVE_INFINITY) > bytesMax) return undefined;
+  const json = await store.payload(scope, id, field);
+  return json === undefined ? undefined : JSON.parse(json);
+}
+
+function sourceOf(run: RunDetails): string | object | undefined {
+  return callEvidenceOf(run, undefined).source;
+}
+
+function startOf({ start_time }: RunSummary): number {
+  return parseIsoTimestamp(start_time) ?? 0;
+}
