@@ -4,7 +4,9 @@ import { basename, join } from 'node:path';
 import { RunspanError } from '../base/errors.ts';
 import { messageOf, visible } from '../base/text.ts';
 import { env } from '../config/environment.ts';
+import { cacheComparison } from '../receiver/api/cache-comparison.ts';
 import { exportTrace } from '../receiver/api/trace-export.ts';
+import type { CacheComparison } from '../receiver/domain/cache-miss.ts';
 import { hashOf, type PriceTable } from '../receiver/domain/price-table.ts';
 import { checkPriceOptions, type Prices } from '../receiver/domain/prices.ts';
 import type { ListQuery, Page } from '../receiver/domain/query.ts';
@@ -48,6 +50,7 @@ export interface RunSource {
   outline(traceId: string): Promise<RunOutline[]>;
   details(runId: string): Promise<RunDetails | undefined>;
   payload(runId: string, field: PayloadField): Promise<string | undefined>;
+  cache(runId: string): Promise<CacheComparison | undefined>;
   /** Exports a trace as JSON text, which a receiver can import. */
   exported(traceId: string): Promise<string | undefined>;
 }
@@ -59,6 +62,7 @@ export function sourceOf(store: SqliteStore): RunSource {
     outline: async (traceId) => (await store.outline(DEFAULT_SCOPE, traceId)).map((text) => JSON.parse(text)),
     details: (runId) => store.details(DEFAULT_SCOPE, runId),
     payload: (runId, field) => store.payload(DEFAULT_SCOPE, runId, field),
+    cache: (runId) => cacheComparison({ store, scope: DEFAULT_SCOPE }, runId),
     exported: (traceId) => exportTrace(store, DEFAULT_SCOPE, traceId),
   };
 }

@@ -223,6 +223,22 @@ describe('runspan show', () => {
     expect((await runMain(['show', id(1), '--url', url])).stdout).toContain(`\n\ncost\n${cost}\n\n`);
   });
 
+  it('prints where the prompt of a call differs from that of an earlier call', async () => {
+    const call = (content: string) => ({
+      run_type: 'llm',
+      inputs: { messages: [{ role: 'user', content }] },
+      outputs: { usage_metadata: { input_tokens: 2_000, output_tokens: 1, input_token_details: { cache_read: 0 } } },
+      extra: { metadata: { ls_model_name: 'gpt-5', thread_id: 't' } },
+    });
+    const store = new MemoryStore();
+    await store.apply(DEFAULT_SCOPE, [run(1, call('Why?')), run(2, { below: 1, ...call('Who?') })]);
+    const { url } = await start({ store });
+    expect((await runMain(['show', id(2), '--url', url])).stdout).toContain(
+      '\ncache    The prompt differs from that of the call 1 s earlier from message 1 (user) on: "Why?" became "Who?". ' +
+        "The equal beginning is 50 % of the earlier prompt's text. 0 % of the input tokens were read from the cache.\n",
+    );
+  });
+
   it('prints a trace that can be imported, or a run with its payloads, with --json', async () => {
     expect(JSON.parse((await ask('show', id(1), '--json')).stdout)).toMatchObject({
       format: 'runspan-trace',

@@ -86,6 +86,8 @@ class ReceiverSource implements RunSource {
 
   payload: RunSource['payload'] = (runId, field) => this.#text(`runs/${runId}/${field}`);
 
+  cache: RunSource['cache'] = (runId) => this.#json(`runs/${runId}/cache`);
+
   exported: RunSource['exported'] = (traceId) => this.#text(`traces/${traceId}/export`);
 
   /** Deletes runs, or only counts them. Returns undefined if there are no such runs. */

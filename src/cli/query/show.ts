@@ -93,7 +93,8 @@ async function completeId(source: RunSource, id: string | undefined): Promise<st
 }
 
 async function runText(view: View, run: RunDetails): Promise<string> {
-  const { paint } = view;
+  const { paint, source } = view;
+  const cache = run.run_type === 'llm' ? await source.cache(run.id) : undefined;
   const facts: [string, string | undefined][] = [
     ['run', run.id],
     ['trace', run.trace_id],
@@ -105,6 +106,7 @@ async function runText(view: View, run: RunDetails): Promise<string> {
     ['model', run.model],
     ['tokens', tokensText(run)],
     ['cost', costText(run)],
+    ['cache', cache?.text],
     ['tags', run.tags?.join(', ')],
   ];
   const lines = facts.flatMap(([label, text]) =>
