@@ -291,3 +291,24 @@ test('a drag on a chart selects its time range, a double click removes it, and t
   await page.locator('.chart tbody button').first().click();
   await expect.poll(total).toBe('5');
 });
+
+test('the panel of a model call tells where its prompt differs from that of an earlier call', async () => {
+  const call = (content: string) => ({
+    parent: 1,
+    run_type: 'llm',
+    ms: 5,
+    inputs: { messages: [{ role: 'user', content }] },
+    outputs: { usage_metadata: { input_tokens: 2_000, output_tokens: 1, input_token_details: { cache_read: 0 } } },
+    extra: { metadata: { ls_model_name: 'gpt-5', thread_id: 't' } },
+  });
+  const runs = [run(1, { ms: 9_000 }), run(2, { ...call('Why?'), at: 10 }), run(3, { ...call('W\u202e?'), at: 5_010 })];
+  const { page } = await openPage(runs, { path: `${TRACE}&run=${idOf(3)}` });
+  const note = page.getByText('The prompt differs from that of the call 5 s earlier from message 1 (user) on');
+  await note.waitFor();
+  expect(await note.textContent()).toContain('"Why?" became "W\\u202e?"');
+  await note.getByRole('link', { name: 'Compare' }).click();
+  await page.getByRole('region', { name: 'Comparison of two runs' }).waitFor();
+  await page.goBack();
+  await note.getByRole('link', { name: 'Earlier call' }).click();
+  await page.getByRole('article', { name: 'Run run 2' }).waitFor();
+});

@@ -1,4 +1,5 @@
 import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals';
+import type { CacheComparison } from '../../receiver/domain/cache-miss.ts';
 import type { Feedback } from '../../receiver/domain/feedback.ts';
 import type { Page, Statistics, Suggestion, ThreadTurns } from '../../receiver/domain/query.ts';
 import type {
@@ -51,6 +52,8 @@ export const api = {
   run: (id: string, signal?: AbortSignal): Promise<RunDetails> => get(`/query/runs/${encodeURIComponent(id)}`, signal),
   payload: (id: string, field: PayloadField, signal?: AbortSignal): Promise<unknown> =>
     get(payloadUrl(id, field), signal),
+  cache: (id: string, signal?: AbortSignal): Promise<CacheComparison> =>
+    get(`/query/runs/${encodeURIComponent(id)}/cache`, signal),
   statistics: (query: URLSearchParams, signal?: AbortSignal): Promise<Statistics> =>
     get(`/query/statistics?${query}`, signal),
   suggestions: (query: URLSearchParams): Promise<{ items: Suggestion[] }> => get(`/query/suggestions?${query}`),

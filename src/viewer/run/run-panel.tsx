@@ -16,6 +16,7 @@ import { Attachment } from '../payload/conversation-view.tsx';
 import { JsonTree } from '../payload/json-tree.tsx';
 import { fieldsOf, listOf, textOf } from '../payload/message.ts';
 import type { TraceModel } from '../trace/trace-model.ts';
+import { CacheNote } from './cache-note.tsx';
 import { FeedbackSection } from './feedback-section.tsx';
 import { PayloadSection, toggleMarkdown } from './payload-section.tsx';
 import { RunFacts, RunMetadata } from './run-facts.tsx';
@@ -69,6 +70,7 @@ function RunContent({ run, reload }: { run: RunDetails; reload: () => void }): J
   return (
     <>
       <RunFacts run={run} />
+      <CacheNote run={run} />
       {run.error !== undefined && <RunError error={run.error} />}
       <PayloadSection run={run} field="inputs" />
       <PayloadSection run={run} field="outputs" />
