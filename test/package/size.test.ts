@@ -10,7 +10,7 @@ import { filesUnder, read } from './repository.ts';
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [13, 473],
   base: [12, 462],
-  cli: [40, 4_893],
+  cli: [40, 4_901],
   clients: [52, 7_661],
   config: [6, 1_087],
   delivery: [31, 5_179],
@@ -26,7 +26,7 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   register: [11, 810],
   run: [17, 3_104],
   testing: [8, 1_123],
-  viewer: [72, 6_996],
+  viewer: [73, 7_022],
 };
 
 /** Thousands of bytes, rounded up. */
