@@ -2,14 +2,14 @@
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { sql, string } from '#src/receiver/store/clickhouse/connection.ts';
-import { statements } from '#src/receiver/store/clickhouse/schema.ts';
+import { migrate, statements } from '#src/receiver/store/clickhouse/schema.ts';
 import { MemoryStore } from '#src/receiver/store/memory-store.ts';
 import type { RunFields, Store } from '#src/receiver.ts';
 import { randomFrom } from '../faults/random.ts';
 import { queryCases } from '../receiver/conformance/query-cases.ts';
 import { removalCases } from '../receiver/conformance/removal-cases.ts';
 import { storeCases } from '../receiver/conformance/store-cases.ts';
-import { id, patch, SCOPE, second, simple } from '../receiver/conformance/support.ts';
+import { id, patch, post, SCOPE, second, simple } from '../receiver/conformance/support.ts';
 import { startDatabase } from './clickhouse/database.ts';
 import { openStore, settling } from './clickhouse/stores.ts';
 
@@ -27,16 +27,35 @@ describe('a store in ClickHouse', () => {
   });
 });
 
-test('ClickHouse can parse the statements for a cluster, and each creates a replicated table on all servers', async () => {
+test('ClickHouse can parse the statements for a cluster, and each creates or changes a replicated table on all servers', async () => {
   const all = statements("eu 'west'");
-  expect(all.at(-1)).toBe('INSERT INTO migrations (version) VALUES (1)');
-  const created = all.slice(0, -1);
-  expect(created.length).toBeGreaterThan(10);
-  for (const statement of created) {
+  expect(all.filter((text) => text.startsWith('INSERT'))).toEqual([
+    'INSERT INTO migrations (version) VALUES (1)',
+    'INSERT INTO migrations (version) VALUES (2)',
+  ]);
+  const changes = all.filter((text) => !text.startsWith('INSERT'));
+  expect(changes.length).toBeGreaterThan(10);
+  for (const statement of changes) {
     const [row] = await db.rows<{ text: string }>(sql('SELECT formatQuery(?) AS text', string(statement)));
-    expect(row?.text).toMatch(/^CREATE TABLE (IF NOT EXISTS )?\w+ ON CLUSTER `eu 'west'`\s/);
-    expect(row?.text).toMatch(/ENGINE = Replicated\w*MergeTree/);
+    expect(row?.text).toMatch(/^(CREATE|ALTER) TABLE (IF NOT EXISTS )?\w+ ON CLUSTER `eu 'west'`\s/);
+    if (statement.startsWith('CREATE')) expect(row?.text).toMatch(/ENGINE = Replicated\w*MergeTree/);
   }
+});
+
+test('a database of an earlier schema is refused until it is migrated, and keeps its runs', async () => {
+  const call = (number: number) =>
+    post(number, { outputs: { usage_metadata: { input_tokens: 10, input_token_details: { cache_read: 9 } } } });
+  const before = settling(await openStore(url));
+  await before.apply(SCOPE, [call(1)]);
+  const added = ['cached_tokens', 'cache_savings'].flatMap((key) => ['', 'counted_', 'trace_'].map((of) => of + key));
+  await db.command(sql(`ALTER TABLE runs ${added.map((column) => `DROP COLUMN ${column}`).join(', ')}`));
+  await db.command(sql('ALTER TABLE migrations DELETE WHERE version = 2 SETTINGS mutations_sync = 2'));
+  await expect(openStore(url)).rejects.toThrow('run `runspan store migrate`');
+  expect(await migrate(db)).toBe(1);
+  const after = settling(await openStore(url));
+  await after.apply(SCOPE, [call(2)]);
+  const { total } = await after.statistics(SCOPE, parsedQuery({}));
+  expect(total).toMatchObject({ runs: 2, usage: { input_tokens: 20, cached_tokens: 9 } });
 });
 
 test('runs of more months than ClickHouse accepts in one insert are stored', async () => {

@@ -19,8 +19,8 @@ interface Call {
   at?: string;
 }
 
-/** Returns the cost of a call, or why it is unknown, as a store calculates it from the fields of a run. */
-function priced({ provider, model, usage, outputs, metadata, at = NOON }: Call, options?: PriceOptions) {
+/** Returns the usage of a call, and where its cost comes from, as a store calculates it from the fields of a run. */
+function stored({ provider, model, usage, outputs, metadata, at = NOON }: Call, options?: PriceOptions) {
   const names = { ...(provider && { ls_provider: provider }), ...(model && { ls_model_name: model }) };
   const fields: RunFields = {
     name: 'call',
@@ -31,8 +31,14 @@ function priced({ provider, model, usage, outputs, metadata, at = NOON }: Call, 
   };
   const run = summaryOf('id', 'trace', fields, payloadFacts(fields));
   if (run === undefined) throw new Error('the run is not visible');
-  const { price_table: table, no_cost: reason } = addCost(run, new PriceList(options));
-  return { cost: run.usage?.total_cost, table, reason };
+  const source = addCost(run, new PriceList(options));
+  return { usage: run.usage, source };
+}
+
+/** Returns the cost of a call, or why it is unknown. */
+function priced(call: Call, options?: PriceOptions) {
+  const { usage, source } = stored(call, options);
+  return { cost: usage?.total_cost, table: source.price_table, reason: source.no_cost };
 }
 
 /** Usage whose total is the sum. `input` and `output` are the details. */
@@ -359,6 +365,58 @@ describe('the usage of a response that a run contains as it came', () => {
     const found = cost('claude-opus-5', 'anthropic', usage);
     expect(found).toMatchObject({ input_tokens: 10_500, total_tokens: 10_600 });
     expect(found?.total_cost).toBeCloseTo(expected / MILLION, 12);
+  });
+});
+
+describe('caching saves', () => {
+  const opus = (input: number, details: object, more: object = {}): Call => ({
+    provider: 'anthropic',
+    model: 'claude-opus-5',
+    usage: { ...counts(input, 10, details), ...more },
+  });
+  const own = (details: object): Call => ({ model: 'gpt-x', usage: counts(1_000, 100, details) });
+  const gptX = (price: object): PriceOptions => ({ prices: { 'gpt-x': { input: 2, output: 3, ...price } } });
+  const mixed = { cache_read: 4_000, ephemeral_5m_input_tokens: 3_000, ephemeral_1hr_input_tokens: 1_000 };
+  const sonnet = { model: 'claude-sonnet-4-5', usage: counts(300_000, 100, { cache_read: 250_000 }) };
+  const audio = { audio: 500, cache_read: 200, audio_cache_read: 50 };
+  const half = { input: 1, output: 2, cache_read: 0.5 };
+
+  test.each<[what: string, call: Call, options: PriceOptions | undefined, dollarsPerMillion: number | undefined]>([
+    ['what reads cost less', opus(10_000, { cache_read: 9_000 }), undefined, 9_000 * (5 - 0.5)],
+    ['what writes cost more, as a loss', opus(9_000, { cache_creation: 8_000 }), undefined, 8_000 * (5 - 6.25)],
+    ['both', opus(10_000, mixed), undefined, 4_000 * 4.5 - 3_000 * 1.25 - 1_000 * 5],
+    ['at the price of a long prompt', sonnet, undefined, 250_000 * (6 - 0.6)],
+    ['audio', own(audio), gptX({ input_audio: 10, cache_read: 1 }), 50 * (10 - 1) + 150 * (2 - 1)],
+    ['at the price of a tier', own({ flex: 600, flex_cache_read: 400 }), gptX({ tiers: { flex: half } }), 400 * 0.5],
+    [
+      'at configured prices, with the ratios of the table',
+      opus(10_000, mixed),
+      { prices: { 'claude-opus-5': { input: 10, output: 30 } } },
+      4_000 * 9 - 3_000 * 2.5 - 1_000 * 10,
+    ],
+    ['a known amount if only the price of a write is assumed', own({ cache_read: 400 }), gptX({ cache_read: 1 }), 400],
+    ['an unknown amount if the price of a read is assumed', own({ cache_read: 400 }), gptX({}), undefined],
+    [
+      'an unknown amount if the price of a write is assumed',
+      own({ cache_read: 400, cache_creation: 400 }),
+      gptX({ cache_read: 1 }),
+      undefined,
+    ],
+    ['nothing without a cache', opus(10_000, {}), undefined, undefined],
+    ['an unknown amount without a price', own({ cache_read: 400 }), undefined, undefined],
+    ['an unknown amount if the run reports its cost', opus(10_000, mixed, { total_cost: 1 }), undefined, undefined],
+  ])('%s', (_, call, options, expected) => {
+    const { usage } = stored(call, options);
+    if (expected === undefined) expect(usage).not.toHaveProperty('cache_savings');
+    else expect(usage?.cache_savings).toBeCloseTo(expected / MILLION, 12);
+  });
+
+  test('tokens that are counted also without a cost, unless they are more than the input', () => {
+    const cached = (given: object) => stored({ usage: given }).usage?.cached_tokens;
+    expect(cached(counts(1_000, 100, { cache_read: 400 }))).toBe(400);
+    expect(cached({ ...counts(1_000, 100, { cache_read: 1_000 }), total_cost: 1 })).toBe(1_000);
+    expect(cached(counts(1_000, 100, { cache_read: 1_001 }))).toBe(undefined);
+    expect(cached(counts(1_000, 100, { cache_creation: 400 }))).toBe(undefined);
   });
 });
 

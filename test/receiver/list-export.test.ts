@@ -47,7 +47,7 @@ const feedback = {
 };
 
 const HEADER =
-  'start_time,end_time,latency_ms,status,name,run_type,model,project,user,thread,input_tokens,output_tokens,total_tokens,total_cost,error,tags,inputs_preview,outputs_preview,id,trace_id';
+  'start_time,end_time,latency_ms,status,name,run_type,model,project,user,thread,input_tokens,output_tokens,total_tokens,total_cost,cached_tokens,cache_savings,error,tags,inputs_preview,outputs_preview,id,trace_id';
 
 test.each([
   ['memory', async () => new MemoryStore()],
@@ -57,9 +57,9 @@ test.each([
     [
       'text/csv; charset=utf-8; header=present attachment; filename="runs.csv"',
       `${HEADER}\r`,
-      `2026-11-20T07:00:00.003000Z,,,pending,open,chain,,lab,,,,,,,,,,,${idOf(3)},${idOf(3)}\r`,
-      `2026-11-20T07:00:00.002000Z,2026-11-20T07:00:00.002000Z,0,error,model,llm,gpt-x,shop,,,3,4,7,0.001,Error: no,,,Because,${idOf(2)},${idOf(1)}\r`,
-      `2026-11-20T07:00:00.001000Z,2026-11-20T07:00:01.501000Z,1500,success,"'=HYPERLINK(""https://example.com"")",chain,,shop,'+49,t-1,,,,,,"prod, eu","Why, ""oh"" why?",,${idOf(1)},${idOf(1)}\r`,
+      `2026-11-20T07:00:00.003000Z,,,pending,open,chain,,lab,,,,,,,,,,,,,${idOf(3)},${idOf(3)}\r`,
+      `2026-11-20T07:00:00.002000Z,2026-11-20T07:00:00.002000Z,0,error,model,llm,gpt-x,shop,,,3,4,7,0.001,,,Error: no,,,Because,${idOf(2)},${idOf(1)}\r`,
+      `2026-11-20T07:00:00.001000Z,2026-11-20T07:00:01.501000Z,1500,success,"'=HYPERLINK(""https://example.com"")",chain,,shop,'+49,t-1,,,,,,,,"prod, eu","Why, ""oh"" why?",,${idOf(1)},${idOf(1)}\r`,
       '',
     ].join('\n'),
   );
@@ -68,7 +68,7 @@ test.each([
 test('a list of traces is exported as CSV with the totals of each trace', async () => {
   const [, header, line, end] = (await exported('?format=csv&list=traces&filter=tag:prod')).split('\n');
   expect(header).toBe(`${HEADER},runs,errors,feedback\r`);
-  expect(line).toMatch(/,'\+49,t-1,3,4,7,0\.001,,/);
+  expect(line).toMatch(/,'\+49,t-1,3,4,7,0\.001,,,,/);
   expect(line?.endsWith(`,${idOf(1)},${idOf(1)},2,1,liked: 0.5\r`)).toBe(true);
   expect(end).toBe('');
 });
@@ -91,7 +91,7 @@ test.each([
   );
   const { url } = await start({ store });
   const { body } = await request(`${url}/query/export?format=csv&list=${list}&limit=${limit}`);
-  const ids = (await body.text()).split('\r\n').map((line) => line.split(',')[18]);
+  const ids = (await body.text()).split('\r\n').map((line) => line.split(',')[20]);
   expect(new Set(ids.slice(1, -1)).size).toBe(rows);
   expect(ids[1]).toBe(idOf(1_000));
 });

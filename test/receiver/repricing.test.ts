@@ -115,6 +115,36 @@ describe('the costs of stored runs', () => {
   });
 });
 
+test('the savings of caching follow other prices, and runs of an earlier build get their cached tokens', async () => {
+  const path = storePath();
+  const first = await openLocalStore(path, { ...LIMITS, ...NO_TABLE });
+  await first.apply(DEFAULT_SCOPE, [call(1), call(2)]);
+  await first.close();
+  const columns = ['cached_tokens', 'cache_savings'];
+  const tables = ['runs', 'traces', 'counters', 'user_counters'];
+  await sqlIn(path, ...tables.flatMap((table) => columns.map((one) => `ALTER TABLE ${table} DROP COLUMN ${one}`)));
+  const store = await openLocalStore(path, { ...LIMITS, ...NO_TABLE });
+  const cached = async () => {
+    const { items } = await store.traces(DEFAULT_SCOPE, parsedQuery({ traceId: id(1) }));
+    const all = ['name', 'user', 'tag'].map((groupBy) =>
+      store.statistics(DEFAULT_SCOPE, parsedQuery({ groupBy: groupBy as 'name' })),
+    );
+    const usages = [
+      items[0]?.usage,
+      items[0]?.trace.usage,
+      ...(await Promise.all(all)).map(({ total }) => total.usage),
+    ];
+    return usages.map((usage) => [usage?.cached_tokens, usage?.cache_savings]);
+  };
+  expect(await cached()).toEqual(Array(5).fill([undefined, undefined]));
+  await reprice(path, NO_TABLE);
+  const ofTwo = Array(4).fill([1_000_000, undefined]);
+  expect(await cached()).toEqual([[500_000, undefined], ...ofTwo]);
+  // Half a million tokens cost 1 instead of 2 dollars per million.
+  expect(await reprice(path, PRICES)).toMatchObject({ changed: 2 });
+  expect(await cached()).toEqual([[500_000, 0.5], ...Array(4).fill([1_000_000, 1])]);
+});
+
 describe('runs of an earlier build, which stored no details of the usage', () => {
   const FORGET = `UPDATE details SET facts = json_remove(facts, '$.outputs.outputs_usage.details', '$.cost')`;
 

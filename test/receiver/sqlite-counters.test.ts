@@ -28,6 +28,12 @@ async function open(nowMs: () => number) {
   return { commits, connection, statistics };
 }
 
+const tokensOf = (total_tokens: number) => ({
+  input_tokens: total_tokens,
+  total_tokens,
+  input_token_details: { cache_read: Math.floor(total_tokens / 2) },
+});
+
 /** A message of one of 30 runs within three days. All runs have `scanned` in their metadata. */
 const anOperation: fc.Arbitrary<RunOperation> = fc
   .record({
@@ -50,9 +56,7 @@ const anOperation: fc.Arbitrary<RunOperation> = fc
       start_time: time(startMs),
       ...(parent < index ? { parent_run_id: id(parent) } : {}),
       ...(latencyMs === undefined ? {} : { end_time: time(startMs + latencyMs) }),
-      ...(tokens === undefined
-        ? {}
-        : { outputs: { usage_metadata: { total_tokens: tokens, total_cost: tokens / 8 } } }),
+      ...(tokens === undefined ? {} : { outputs: { usage_metadata: { ...tokensOf(tokens), total_cost: tokens / 8 } } }),
       ...(isError ? { error: 'Error: no' } : {}),
       extra: { metadata: { scanned: 'yes', user_id, ls_model_name: run_type === 'llm' ? 'gpt' : 7 } },
     };

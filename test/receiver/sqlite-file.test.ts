@@ -293,8 +293,8 @@ test('a store of an earlier build opens and counts as before, and its new traces
       trace_id: id(trace),
       ...(parent !== undefined && { parent_run_id: id(parent) }),
       start_time: `2026-11-20T07:00:0${at}.000000Z`,
-      outputs: { usage_metadata: { total_tokens: 10 } },
-      extra: { metadata: { recorded_by: [source] } },
+      outputs: { usage_metadata: { total_tokens: 10, input_tokens: 9, input_token_details: { cache_read: 8 } } },
+      extra: { metadata: { recorded_by: [source], user_id: 'ada' } },
     },
     attachments: [],
   });
@@ -304,6 +304,9 @@ test('a store of an earlier build opens and counts as before, and its new traces
   const file = new SqliteConnection(engine, path);
   for (const column of ['call', 'same_call', 'is_repeated']) file.exec(`ALTER TABLE runs DROP COLUMN ${column}`);
   file.exec('ALTER TABLE traces DROP COLUMN sources');
+  for (const table of ['runs', 'traces', 'counters', 'user_counters']) {
+    for (const column of ['cached_tokens', 'cache_savings']) file.exec(`ALTER TABLE ${table} DROP COLUMN ${column}`);
+  }
   file.close();
   expect(() => openToRead(engine, path)).toThrow('open it for writing once to upgrade it');
 
@@ -311,16 +314,16 @@ test('a store of an earlier build opens and counts as before, and its new traces
   const minute = { filter: 'since:2026-11-20T07:00:00Z before:2026-11-20T07:01:00Z', buckets: 1 };
   const counted = async (groupBy: 'name' | 'tag') => {
     const { usage, model_calls } = (await store.statistics(DEFAULT_SCOPE, parsedQuery({ ...minute, groupBy }))).total;
-    return [usage?.total_tokens, model_calls.runs];
+    return [usage?.total_tokens, usage?.cached_tokens, model_calls.runs];
   };
   expect([await counted('name'), await counted('tag')]).toEqual([
-    [20, 2],
-    [20, 2],
+    [20, undefined, 2],
+    [20, undefined, 2],
   ]);
   await store.apply(DEFAULT_SCOPE, [call(3, 1, 'openai', 2), call(5, 5, 'langchain'), call(6, 5, 'openai', 5)]);
   expect([await counted('name'), await counted('tag')]).toEqual([
-    [40, 4],
-    [40, 4],
+    [40, 16, 4],
+    [40, 16, 4],
   ]);
 });
 

@@ -35,6 +35,7 @@ const aWord = fc.constantFrom(
 );
 /** Doubles add and subtract these exactly. */
 const tokens = fc.constantFrom(0, 1, 7, 1.5, 1e12);
+const cached = { input_tokens_details: fc.record({ cached_tokens: fc.constantFrom(0, 1, 5) }) };
 
 /** Metadata of calls that several sources record. */
 const someEvidence = fc.record(
@@ -79,7 +80,10 @@ const someFields: fc.Arbitrary<RunFields> = fc.record(
       { requiredKeys: [] },
     ),
     outputs: fc.record(
-      { answer: aWord, usage: fc.record({ input_tokens: tokens, total_cost: tokens }, { requiredKeys: [] }) },
+      {
+        answer: aWord,
+        usage: fc.record({ input_tokens: tokens, total_cost: tokens, ...cached }, { requiredKeys: [] }),
+      },
       { requiredKeys: [] },
     ),
     events: fc.array(fc.record({ name: fc.constantFrom('new_token', 'other'), time: aTime }), { maxLength: 2 }),

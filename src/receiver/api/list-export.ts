@@ -46,7 +46,7 @@ async function* linesOfTraces(store: Store, scope: Scope, query: Parsed<RunQuery
 }
 
 const COLUMNS =
-  'start_time end_time latency_ms status name run_type model project user thread input_tokens output_tokens total_tokens total_cost error tags inputs_preview outputs_preview id trace_id';
+  'start_time end_time latency_ms status name run_type model project user thread input_tokens output_tokens total_tokens total_cost cached_tokens cache_savings error tags inputs_preview outputs_preview id trace_id';
 const TRACE_COLUMNS = `${COLUMNS} runs errors feedback`;
 
 /** Returns the values of the columns that differ from the fields of the item. */

@@ -36,6 +36,18 @@ export function costOf(usage: UnpricedUsage, prices: ModelPrices, model: string)
   return bill.problem ?? bill.cost;
 }
 
+/**
+ * Returns what caching saved: the cost if no input token were read from a cache or written to one, minus the cost.
+ * Returns undefined if nothing was cached, or if a price is unknown.
+ */
+export function cacheSavingsOf(usage: UnpricedUsage, prices: ModelPrices, model: string): number | undefined {
+  const { cache_read, cache_write, cache_write_1h, cache_audio_read, cache_image_read, ...details } =
+    usage.details ?? {};
+  if (cache_read === undefined && cache_write === undefined) return undefined;
+  const [cost, uncached] = [costOf(usage, prices, model), costOf({ ...usage, details }, prices, model)];
+  return typeof cost === 'number' && typeof uncached === 'number' ? uncached - cost : undefined;
+}
+
 /** A missing count is 0 if the total is the other count. A missing output count is 0 if output costs nothing, as for embeddings. */
 function missingCount(usage: UnpricedUsage, { output_mtok: outputPrice = 0 }: ModelPrices): string | undefined {
   const { input_tokens: input, output_tokens: output, total_tokens: total, details } = usage;

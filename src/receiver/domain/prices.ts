@@ -1,10 +1,11 @@
 import { RunspanError } from '../../base/errors.ts';
 import { cut, shown } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
-import { costOf, type ModelPrices, type TokenKind } from './cost.ts';
+import { cacheSavingsOf, costOf, type ModelPrices, type TokenKind } from './cost.ts';
 import { checkedTable, hashOf, type ListedModel, type PriceTable, TableReader } from './price-table.ts';
 import type { CostSource, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
 import { USAGE_KEYS } from './summary.ts';
+import { cachedTokensOf } from './usage.ts';
 
 /**
  * Prices per million tokens. All prices use the same currency. If a price other than `input` and `output` is absent and
@@ -110,12 +111,19 @@ const DATE = /^.20\d\d-?\d\d-?\d\d$/;
 /** Prices for reads that need no costs. */
 export const NO_PRICES: PriceList = new PriceList({ priceTable: { name: '', providers: [] } });
 
+/** Prices with which the cost of a run is calculated. */
+interface RunPrices {
+  readonly all: ModelPrices;
+  /** The prices without those that `RATIOS` assumes. */
+  readonly known: ModelPrices;
+}
+
 /** The prices of a model: its own, or those of the table. */
 class PricedModel {
   readonly table: string;
   readonly #listed: ListedModel | undefined;
   readonly #own: Price | undefined;
-  #latest: { readonly own: Price; readonly listed: ModelPrices | undefined; readonly prices: ModelPrices } | undefined;
+  #latest: { readonly own: Price; readonly listed: ModelPrices | undefined; readonly prices: RunPrices } | undefined;
 
   constructor(table: string, listed: ListedModel | undefined, own?: Price) {
     this.table = table;
@@ -124,14 +132,15 @@ class PricedModel {
   }
 
   /** Returns the prices for a service tier. Returns undefined if there are none. */
-  pricesAt(startTime: string, tier: string | undefined): ModelPrices | undefined {
+  pricesAt(startTime: string, tier: string | undefined): RunPrices | undefined {
     const listed = this.#listed?.pricesAt(startTime);
     // The table has no prices of service tiers.
-    if (this.#own === undefined) return tier === undefined ? listed : undefined;
+    if (this.#own === undefined) return tier === undefined && listed ? { all: listed, known: listed } : undefined;
     const own = tier === undefined ? this.#own : ofTier(this.#own, tier);
     if (own === undefined) return undefined;
     if (this.#latest?.own !== own || this.#latest.listed !== listed) {
-      this.#latest = { own, listed, prices: completed(own, listed ?? {}) };
+      const prices = { all: completed(own, RATIOS, listed), known: completed(own, {}, listed) };
+      this.#latest = { own, listed, prices };
     }
     return this.#latest.prices;
   }
@@ -151,28 +160,35 @@ export function addCost(run: UnpricedRun, list: PriceList): CostSource {
   const usage: Usage = {};
   for (const key of USAGE_KEYS) if (unpriced[key] !== undefined) usage[key] = unpriced[key];
   run.usage = usage;
+  const cached = cachedTokensOf(unpriced);
+  if (cached !== undefined) usage.cached_tokens = cached;
   if (usage.total_cost !== undefined) return {};
   const result = calculated(run, unpriced, list);
-  if (result.length === 1) return { no_cost: result[0] };
-  usage.total_cost = result[0];
-  return { price_table: result[1] };
+  if (typeof result === 'string') return { no_cost: result };
+  usage.total_cost = result.cost;
+  if (result.savings !== undefined) usage.cache_savings = result.savings;
+  return { price_table: result.table };
 }
 
-/** Returns the cost of a run and the prices from which it was calculated, or why the cost is unknown. */
-function calculated(
-  { model, start_time }: RunSummary,
-  usage: UnpricedUsage,
-  list: PriceList,
-): readonly [cost: number, table: string] | readonly [reason: string] {
+/** The cost of a run, what caching saved, and the name of the prices. */
+interface Calculated {
+  readonly cost: number;
+  readonly savings: number | undefined;
+  readonly table: string;
+}
+
+/** Returns the cost of a run, or why the cost is unknown. */
+function calculated({ model, start_time }: RunSummary, usage: UnpricedUsage, list: PriceList): Calculated | string {
   const { details, provider } = usage;
-  if (details === undefined) return ['an earlier build of runspan stored the usage without its details'];
-  if (model === undefined) return ['no model'];
+  if (details === undefined) return 'an earlier build of runspan stored the usage without its details';
+  if (model === undefined) return 'no model';
   const found = model.length > MODEL_LENGTH_MAX ? undefined : list.find(provider, model);
-  if (found === undefined) return [`no price for ${named(model, provider)}`];
+  if (found === undefined) return `no price for ${named(model, provider)}`;
   const prices = found.pricesAt(start_time, details.tier);
-  if (prices === undefined) return [`no price of tier ${shown(details.tier)} for ${named(model, provider)}`];
-  const cost = costOf(usage, prices, model);
-  return typeof cost === 'number' ? [cost, found.table] : [`${cost} for ${named(model, provider)}`];
+  if (prices === undefined) return `no price of tier ${shown(details.tier)} for ${named(model, provider)}`;
+  const cost = costOf(usage, prices.all, model);
+  if (typeof cost === 'string') return `${cost} for ${named(model, provider)}`;
+  return { cost, savings: cacheSavingsOf(usage, prices.known, model), table: found.table };
 }
 
 function named(model: string, provider: string | undefined): string {
@@ -228,8 +244,10 @@ function checkPrice(model: string, price: unknown): void {
   }
 }
 
+type Ratios = Readonly<Partial<Record<TokenKind, number>>>;
+
 /** Ratios of prices to the price of input, for models that the table of prices does not contain. */
-const RATIOS: Readonly<Partial<Record<TokenKind, number>>> = { cache_read: 1, cache_write: 1.25, cache_write_1h: 2 };
+const RATIOS: Ratios = { cache_read: 1, cache_write: 1.25, cache_write_1h: 2 };
 
 const FIELDS: readonly TokenKind[] = [
   ...(['input', 'output', 'cache_read', 'cache_write', 'cache_write_1h', 'input_audio', 'cache_audio_read'] as const),
@@ -238,17 +256,17 @@ const FIELDS: readonly TokenKind[] = [
 ];
 
 /** Returns a price with the fields of genai-prices. See `Price` for the prices that are absent. */
-function completed(own: Price, listed: ModelPrices): ModelPrices {
-  const prices: Partial<Record<TokenKind, number>> = {};
+function completed(own: Price, ratios: Ratios, listed: ModelPrices = {}): ModelPrices {
+  const prices: Partial<Record<TokenKind, number | undefined>> = {};
   for (const kind of FIELDS) {
     const side = kind.startsWith('output') ? 'output' : 'input';
-    const ratio = ratioOf(listed, kind, side) ?? RATIOS[kind];
-    const price = own[kind] ?? (ratio === undefined ? undefined : ratio * own[side]);
-    if (price !== undefined) prices[kind] = price;
+    const ratio = ratioOf(listed, kind, side) ?? ratios[kind];
+    prices[kind] = own[kind] ?? (ratio === undefined ? undefined : ratio * own[side]);
   }
-  prices.cache_audio_read ??= prices.cache_read ?? own.input;
-  prices.cache_image_read ??= prices.cache_read ?? own.input;
-  return Object.fromEntries(Object.entries(prices).map(([kind, price]) => [`${kind}_mtok`, price]));
+  prices.cache_audio_read ??= prices.cache_read;
+  prices.cache_image_read ??= prices.cache_read;
+  const given = Object.entries(prices).filter(([, price]) => price !== undefined);
+  return Object.fromEntries(given.map(([kind, price]) => [`${kind}_mtok`, price]));
 }
 
 function ratioOf(listed: ModelPrices, kind: TokenKind, side: 'input' | 'output'): number | undefined {

@@ -40,8 +40,17 @@ export const RUN_STATUSES: readonly RunStatus[] = [
   'incomplete',
 ];
 
-/** Tokens and costs. */
-export type Usage = Pick<UsageMetadata, 'input_tokens' | 'output_tokens' | 'total_tokens' | 'total_cost'>;
+/** Tokens and costs, and what caching did. */
+export interface Usage extends Pick<UsageMetadata, 'input_tokens' | 'output_tokens' | 'total_tokens' | 'total_cost'> {
+  /** Input tokens that were read from a cache. They are part of `input_tokens`. Absent if no such tokens are reported. */
+  cached_tokens?: number;
+  /**
+   * What caching saved: the cost without caching, minus `total_cost`. Negative if writing to the cache cost more than
+   * reading from it saved. Absent if nothing was cached, if the run reports its cost itself, or if a price of caching is
+   * unknown.
+   */
+  cache_savings?: number;
+}
 
 /**
  * Counts with their own prices. The tokens are part of `input_tokens` and `output_tokens`. A count is absent if the run

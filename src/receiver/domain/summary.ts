@@ -170,7 +170,14 @@ function withoutInterruption<Fields extends MergedFields>(fields: Fields, other:
   return rest as Fields;
 }
 
-export const USAGE_KEYS: readonly (keyof Usage)[] = ['input_tokens', 'output_tokens', 'total_tokens', 'total_cost'];
+export const USAGE_KEYS: readonly (keyof Usage)[] = [
+  'input_tokens',
+  'output_tokens',
+  'total_tokens',
+  'total_cost',
+  'cached_tokens',
+  'cache_savings',
+];
 
 /** Returns the usage in the outputs or in the metadata, with the service and the service tier in the metadata. */
 function usageOf(ofOutputs: UnpricedUsage | undefined, metadata: Metadata): UnpricedUsage | undefined {

@@ -1,5 +1,5 @@
 import { isObject } from '../../config/checker.ts';
-import type { UnpricedUsage, UsageDetails } from './run-view.ts';
+import type { UnpricedUsage, Usage, UsageDetails } from './run-view.ts';
 
 /** Returns the usage in a run's outputs. Also accepts the names in responses of OpenAI and Anthropic. */
 export function outputsUsageOf(outputs: Readonly<Record<string, unknown>> | undefined): UnpricedUsage | undefined {
@@ -14,6 +14,18 @@ export function outputsUsageOf(outputs: Readonly<Record<string, unknown>> | unde
   set(details, 'tier', details.tier ?? tierOf(tier, speed, inference_geo));
   if (isObject(tools)) add(details, 'web_searches', countOf(tools.web_search_requests) ?? 0);
   return usage;
+}
+
+/** Returns how many of the input tokens were read from a cache. Returns undefined if none are reported. */
+export function cachedTokensOf({ input_tokens: input = 0, details }: UnpricedUsage): number | undefined {
+  const read = details?.cache_read;
+  return read !== undefined && read <= input ? read : undefined;
+}
+
+/** Returns the share of the input tokens that were read from a cache. Returns undefined without input tokens. */
+export function cachedShareOf(usage: Usage | undefined): number | undefined {
+  const { input_tokens: input = 0, cached_tokens: cached = 0 } = usage ?? {};
+  return input === 0 ? undefined : cached / input;
 }
 
 /** Service tiers, speeds and regions at the standard price. `auto` is the standard tier for most customers. */

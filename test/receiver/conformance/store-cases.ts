@@ -1,3 +1,4 @@
+import { cacheCases } from './cache-cases.ts';
 import { callCases } from './call-cases.ts';
 import { feedbackCases } from './feedback-cases.ts';
 import { ingestCases } from './ingest-cases.ts';
@@ -17,6 +18,7 @@ export const storeCases: readonly StoreCase[] = [
   ...scopeCases,
   ...sumCases,
   ...callCases,
+  ...cacheCases,
   ...threadCases,
   ...feedbackCases,
   ...removalCases,

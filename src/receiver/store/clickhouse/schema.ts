@@ -212,6 +212,10 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     TOKEN_SECRETS,
     REVOKED_TOKENS,
   ],
+  ['cached_tokens', 'cache_savings'].map(
+    (column) => `ALTER TABLE runs {cluster} ADD COLUMN IF NOT EXISTS ${column} Nullable(Float64),
+      ADD COLUMN IF NOT EXISTS counted_${column} Float64, ADD COLUMN IF NOT EXISTS trace_${column} Nullable(Float64)`,
+  ),
 ];
 
 const MIGRATIONS_TABLE = `CREATE TABLE IF NOT EXISTS migrations {cluster} (

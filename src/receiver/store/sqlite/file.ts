@@ -15,6 +15,7 @@ import { pathToFileURL } from 'node:url';
 import { RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
 import { PriceList } from '../../domain/prices.ts';
+import { USAGE_KEYS } from '../../domain/summary.ts';
 import { upgradeCounters } from './counters.ts';
 import { type Engine, isBusy, isNoDatabase, isOfTheFile, SqliteConnection, toStoreError } from './database.ts';
 import { KEYS_TABLE } from './keys.ts';
@@ -27,6 +28,7 @@ import {
   SCHEMA,
   THREAD_INDEXES,
   TOKEN_TABLES,
+  USAGE_TABLES,
 } from './schema.ts';
 import { upgrade } from './upgrade.ts';
 
@@ -90,8 +92,9 @@ export function openToWrite(engine: Engine, path: string, prices: PriceList = ne
       const prepare = (connection: SqliteConnection): void => {
         connection.exec(`${WRITER_PRAGMAS}; ${KEYS_TABLE}; ${REMOVED_TABLE}; ${THREAD_INDEXES}; ${TOKEN_TABLES}`);
         connection.exec(REMOVED_UPGRADE);
-        upgradeColumns(connection);
+        if (!hasColumn(connection, 'traces', 'sources')) connection.exec(`BEGIN IMMEDIATE; ${CALL_COLUMNS}; COMMIT`);
         upgradeCounters(connection);
+        addUsageColumns(connection);
       };
       return { connection: connect(engine, path, prepare), lock };
     } catch (error) {
@@ -103,19 +106,29 @@ export function openToWrite(engine: Engine, path: string, prices: PriceList = ne
   }
 }
 
-/** Adds the columns that a file of an earlier build does not have. */
-function upgradeColumns(connection: SqliteConnection): void {
-  if (!hasCallColumns(connection)) connection.exec(`BEGIN IMMEDIATE; ${CALL_COLUMNS}; COMMIT`);
+/** Adds the columns that a file of an earlier build does not have. `runspan store reprice` fills them for its runs. */
+function addUsageColumns(connection: SqliteConnection): void {
+  for (const [table, type] of USAGE_TABLES) {
+    for (const column of USAGE_KEYS) {
+      if (!hasColumn(connection, table, column)) connection.exec(`ALTER TABLE ${table} ADD COLUMN ${column} ${type}`);
+    }
+  }
 }
 
-function hasCallColumns(connection: SqliteConnection): boolean {
+function hasColumn(connection: SqliteConnection, table: string, column: string): boolean {
   try {
-    connection.exec('SELECT sources FROM traces LIMIT 0');
+    connection.exec(`SELECT ${column} FROM ${table} LIMIT 0`);
     return true;
   } catch (error) {
     if (isOfTheFile(error)) throw error;
     return false;
   }
+}
+
+/** Returns whether the tables have the columns of this version. `addUsageColumns` adds the last of them. */
+function isUpgraded(connection: SqliteConnection): boolean {
+  const [[table] = ['']] = USAGE_TABLES.slice(-1);
+  return hasColumn(connection, 'traces', 'sources') && hasColumn(connection, table, USAGE_KEYS.at(-1) ?? '');
 }
 
 /**
@@ -149,7 +162,7 @@ export function openToRead(engine: Engine, path: string): SqliteConnection {
       (connection) => {
         connection.exec(READER_PRAGMAS);
         const version = checkedVersion(connection, path);
-        if (version === FORMAT_VERSION && hasCallColumns(connection)) return;
+        if (version === FORMAT_VERSION && isUpgraded(connection)) return;
         const found = `${version === FORMAT_VERSION ? 'an early form of ' : ''}format version ${version}`;
         const message = `The store ${path} has ${found}, and this version of runspan reads ${FORMAT_VERSION}: open it for writing once to upgrade it, for example with \`runspan dev\``;
         throw new RunspanError('RUNSPAN_STORE_INVALID', message);

@@ -1,10 +1,10 @@
 import { addCost, type PriceList } from '../../domain/prices.ts';
-import { factsIn, type StoredFacts, type StoredRunFacts, summaryOf } from '../../domain/summary.ts';
+import { factsIn, type StoredFacts, type StoredRunFacts, summaryOf, USAGE_KEYS } from '../../domain/summary.ts';
 import { outputsUsageOf } from '../../domain/usage.ts';
 import { Counters } from './counters.ts';
 import { idText, type SqliteConnection } from './database.ts';
 import { readPayload } from './payloads.ts';
-import { COUNTS_USAGE, fieldsOf, SELECT_RUNS, type SelectedRun } from './run-row.ts';
+import { COUNTS_USAGE, fieldsOf, SELECT_RUNS, type SelectedRun, type UsageColumns } from './run-row.ts';
 import { factsJson } from './sqlite-run.ts';
 
 /** Duration of a transaction, in milliseconds. A receiver that writes to the same file waits for this long. */
@@ -53,7 +53,7 @@ export class SqliteRepricing {
           this.#reprice(row, traces, done);
         }
       }
-      for (const trace of traces) this.#connection.run(SUM_COSTS, trace);
+      for (const trace of traces) this.#connection.run(SUM_USAGE, trace);
       this.#counters.flush();
       this.#connection.exec('COMMIT');
     } catch (error) {
@@ -73,12 +73,13 @@ export class SqliteRepricing {
     if (no_cost !== undefined) done.unknown[no_cost] = (done.unknown[no_cost] ?? 0) + 1;
     const json = factsJson(facts, source);
     if (json !== row.facts) this.#connection.run('UPDATE details SET facts = ? WHERE n = ?', json, row.n);
-    const total_cost = summary.usage?.total_cost ?? null;
-    if (total_cost === row.total_cost) return;
-    done.changed += 1;
-    this.#connection.run('UPDATE runs SET total_cost = ? WHERE n = ?', total_cost, row.n);
+    const { usage } = summary;
+    const columns = Object.fromEntries(USAGE_KEYS.map((key) => [key, usage?.[key] ?? null])) as UsageColumns;
+    if (USAGE_KEYS.every((key) => columns[key] === row[key])) return;
+    if (columns.total_cost !== row.total_cost) done.changed += 1;
+    this.#connection.update('runs', row.n, row, columns);
     this.#counters.add(row, -1);
-    this.#counters.add({ ...row, total_cost }, 1);
+    this.#counters.add({ ...row, ...columns }, 1);
     traces.add(row.trace);
   }
 
@@ -98,6 +99,7 @@ type Unknown = Record<string, number>;
 const WITH_USAGE = `${SELECT_RUNS} WHERE runs.n > ? AND start_us IS NOT NULL
   AND coalesce(runs.input_tokens, runs.output_tokens, runs.total_tokens) IS NOT NULL ORDER BY runs.n LIMIT ?`;
 /** Leaves the time of the last change, by which traces expire. */
-const SUM_COSTS = `UPDATE traces SET total_cost = (
-    SELECT sum(total_cost) FROM runs WHERE trace = traces.n AND start_us IS NOT NULL AND ${COUNTS_USAGE}
+const SUM_USAGE = `UPDATE traces SET (${USAGE_KEYS.join(', ')}) = (
+    SELECT ${USAGE_KEYS.map((key) => `sum(${key})`).join(', ')} FROM runs
+      WHERE trace = traces.n AND start_us IS NOT NULL AND ${COUNTS_USAGE}
   ) WHERE n = ?`;

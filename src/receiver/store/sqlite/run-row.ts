@@ -44,7 +44,9 @@ export type ShownColumns = {
   readonly model: string | null;
   readonly thread: string | null;
   readonly user: string | null;
-} & { readonly [Key in keyof Usage]-?: number | null };
+} & UsageColumns;
+
+export type UsageColumns = { readonly [Key in keyof Usage]-?: number | null };
 
 const SHOWN: {
   readonly [Column in keyof ShownColumns]: (run: RunSummary) => ShownColumns[Column] | undefined;
@@ -63,6 +65,8 @@ const SHOWN: {
   output_tokens: ({ usage }) => usage?.output_tokens,
   total_tokens: ({ usage }) => usage?.total_tokens,
   total_cost: ({ usage }) => usage?.total_cost,
+  cached_tokens: ({ usage }) => usage?.cached_tokens,
+  cache_savings: ({ usage }) => usage?.cache_savings,
 };
 
 const SHOWN_COLUMNS = Object.keys(SHOWN) as (keyof typeof SHOWN)[];

@@ -43,6 +43,14 @@ export const CALL_COLUMNS = `
   ALTER TABLE runs ADD COLUMN is_repeated INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE traces ADD COLUMN sources TEXT`;
 
+/** Tables with usage, and the type of its columns. Files from earlier versions of runspan lack columns of caching. */
+export const USAGE_TABLES: readonly (readonly [name: string, type: string])[] = [
+  ['runs', 'REAL'],
+  ['traces', 'REAL'],
+  ['counters', 'REAL NOT NULL DEFAULT 0'],
+  ['user_counters', 'REAL NOT NULL DEFAULT 0'],
+];
+
 /** Creates the tables of feedback tokens. Files from earlier versions of runspan contain the tokens instead. */
 export const TOKEN_TABLES = `
   DROP TABLE IF EXISTS tokens;
@@ -71,6 +79,8 @@ export const COUNTER_TABLES = `
     output_tokens REAL NOT NULL,
     total_tokens REAL NOT NULL,
     total_cost REAL NOT NULL,
+    cached_tokens REAL NOT NULL,
+    cache_savings REAL NOT NULL,
     -- Pairs of characters, as \`Latencies\` in latencies.ts.
     latencies TEXT NOT NULL,
     PRIMARY KEY (tenant, period, start, project, name, run_type, model, status, is_root)
@@ -93,6 +103,8 @@ export const COUNTER_TABLES = `
     output_tokens REAL NOT NULL,
     total_tokens REAL NOT NULL,
     total_cost REAL NOT NULL,
+    cached_tokens REAL NOT NULL,
+    cache_savings REAL NOT NULL,
     latencies TEXT NOT NULL,
     root_latencies TEXT NOT NULL,
     model_latencies TEXT NOT NULL,
@@ -126,6 +138,8 @@ export const SCHEMA: string = `
     output_tokens REAL,
     total_tokens REAL,
     total_cost REAL,
+    cached_tokens REAL,
+    cache_savings REAL,
     -- JSON: the sources of the calls. Null in traces of an earlier build, whose calls are not compared.
     sources TEXT,
     UNIQUE (tenant, id)
@@ -166,6 +180,8 @@ export const SCHEMA: string = `
     output_tokens REAL,
     total_tokens REAL,
     total_cost REAL,
+    cached_tokens REAL,
+    cache_savings REAL,
     UNIQUE (tenant, id)
   );
   CREATE INDEX runs_by_trace ON runs (trace, start_us);

@@ -10,6 +10,7 @@ import {
   StatisticsTally,
   usageSumsOf,
 } from '../../domain/statistics.ts';
+import { USAGE_KEYS } from '../../domain/summary.ts';
 import type { StartRange } from '../../domain/time-buckets.ts';
 import type { Comparison, FilterNode } from '../../filter/filter.ts';
 import type { Parsed, RunFilter } from '../../filter/run-filter.ts';
@@ -303,7 +304,7 @@ function scan(
 ): void {
   const rows = connection.each<ScannedRow>(
     `SELECT start_us, end_us, status, run_type, is_root, same_call IS NOT NULL AS is_repeat, ${column} AS grp,
-      ${COUNTS_USAGE} AS counts, input_tokens, output_tokens, total_tokens, total_cost FROM runs WHERE ${sql}`,
+      ${COUNTS_USAGE} AS counts, ${USAGE_KEYS.join(', ')} FROM runs WHERE ${sql}`,
     ...params,
   );
   for (const row of rows) {

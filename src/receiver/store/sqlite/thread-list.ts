@@ -1,6 +1,7 @@
 import type { FeedbackFigures } from '../../domain/feedback.ts';
 import type { Page, ThreadQuery } from '../../domain/query.ts';
 import type { RunStatus, RunSummary, ThreadSummary } from '../../domain/run-view.ts';
+import { USAGE_KEYS } from '../../domain/summary.ts';
 import { type Turn, threadSummaryOf } from '../../domain/thread-summary.ts';
 import type { Parsed, RunFilter } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
@@ -58,7 +59,7 @@ export function threadSummaryIn(
   const { sql, params } = all(conditions);
   const rows = connection.all<TurnRow>(
     `SELECT runs.n AS n, runs.start_us AS start_us, runs.end_us AS end_us, status, project, user,
-      traces.input_tokens, traces.output_tokens, traces.total_tokens, traces.total_cost
+      ${USAGE_KEYS.map((key) => `traces.${key}`).join(', ')}
       FROM runs INDEXED BY roots_by_thread JOIN traces ON traces.n = runs.trace WHERE ${sql}
       ORDER BY runs.start_us, runs.n`,
     ...params,

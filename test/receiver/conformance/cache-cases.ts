@@ -1,0 +1,88 @@
+import type { Usage } from '#src/receiver/domain/run-view.ts';
+import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
+import type { RunFields, RunOperation, Store } from '#src/receiver/store/store.ts';
+import { equal, patch, post, SCOPE, type StoreCase, statisticsOf } from './support.ts';
+
+const USER = { user_id: 'ada', thread_id: 't' };
+
+/**
+ * Outputs of a call of Claude Opus 5, which costs 5 dollars per million input tokens, 0.5 from a cache, 6.25 to a cache,
+ * and 25 for output.
+ */
+function usage(input_tokens: number, details: Readonly<Record<string, number>> = {}, more: object = {}): RunFields {
+  return { outputs: { usage_metadata: { input_tokens, output_tokens: 0, input_token_details: details, ...more } } };
+}
+
+/** Returns a model call in the trace of run 1. */
+function call(number: number, fields: RunFields, { model = 'claude-opus-5', source = 'openai' } = {}): RunOperation {
+  const metadata = { ls_model_name: model, ls_provider: 'anthropic', recorded_by: [source], ...USER };
+  return post(number, { parent: 1, run_type: 'llm', ms: 30_000 - number * 1_000, extra: { metadata }, ...fields });
+}
+
+/** 9,000 × 0.5 + 1,000 × 5 = 9,500 millionths of a dollar, instead of 10,000 × 5 = 50,000. */
+const READ = usage(10_000, { cache_read: 9_000 });
+/** 8,000 × 6.25 + 1,000 × 5 = 55,000 millionths of a dollar, instead of 9,000 × 5 = 45,000. */
+const WRITTEN = usage(9_000, { cache_creation: 8_000 });
+const root = post(1, { ms: 60_000, extra: { metadata: USER }, tags: ['x'], ...READ });
+
+/** Tokens, cached tokens, and cost and savings in millionths of a dollar. */
+function shown(found: Usage | undefined): (number | undefined)[] {
+  const { input_tokens, cached_tokens, total_cost, cache_savings } = found ?? {};
+  const millionths = [total_cost, cache_savings].map((dollars) => dollars && Math.round(dollars * 1e8) / 100);
+  return [input_tokens, cached_tokens, ...millionths];
+}
+
+/** Asserts the usage of the whole trace, wherever a store shows it. */
+async function checkTotals(store: Store, expected: readonly (number | undefined)[]): Promise<void> {
+  const [traces, threads, byUser, byType] = await Promise.all([
+    store.traces(SCOPE, parsedQuery({})),
+    store.threads(SCOPE, parsedQuery({})),
+    statisticsOf(store, { groupBy: 'user', buckets: 1, series: 1 }),
+    statisticsOf(store, { groupBy: 'tag', filter: 'meta.user_id' }),
+  ]);
+  equal(shown(traces.items[0]?.trace.usage), expected, 'trace');
+  equal(shown(threads.items[0]?.usage), expected, 'thread');
+  for (const figures of [byUser.total, byUser.groups[0], byUser.buckets[0], byUser.groups[0]?.buckets?.[0]]) {
+    equal(shown(figures?.usage), expected, 'statistics by user');
+  }
+  equal(shown(byType.total.usage), expected, 'statistics of a filter');
+}
+
+export const cacheCases: readonly StoreCase[] = [
+  {
+    title: 'Cached tokens, and what they saved, are counted like other usage',
+    run: async (store) => {
+      const unpriced = call(4, usage(200, { cache_read: 100 }), { model: 'a-model' });
+      const reported = call(5, usage(1_000, { cache_read: 500 }, { total_cost: 0.25 }));
+      await store.apply(SCOPE, [root, call(2, READ), call(3, WRITTEN), unpriced, reported]);
+      const { items } = await store.list(SCOPE, parsedQuery({ order: 'ascending' }));
+      equal(
+        items.map((run) => shown(run.usage)),
+        [
+          [10_000, 9_000, undefined, undefined],
+          [10_000, 9_000, 9_500, 40_500],
+          [9_000, undefined, 55_000, -10_000],
+          [200, 100, undefined, undefined],
+          [1_000, 500, 250_000, undefined],
+        ],
+      );
+      await checkTotals(store, [20_200, 9_600, 314_500, 30_500]);
+    },
+  },
+  {
+    title: 'Cached tokens follow late usage, further records of a call, and removal',
+    run: async (store) => {
+      await store.apply(SCOPE, [root, call(2, READ)]);
+      await store.apply(SCOPE, [patch(2, WRITTEN)]);
+      await checkTotals(store, [9_000, undefined, 55_000, -10_000]);
+      await store.apply(SCOPE, [patch(2, READ)]);
+      const inner = call(3, { ...READ, parent_run_id: call(2, {}).id }, { source: 'fetch' });
+      await store.apply(SCOPE, [inner, call(4, READ)]);
+      await checkTotals(store, [20_000, 18_000, 19_000, 81_000]);
+      await store.remove(SCOPE, { kind: 'run', id: inner.id });
+      await checkTotals(store, [20_000, 18_000, 19_000, 81_000]);
+      await store.remove(SCOPE, { kind: 'run', id: call(2, {}).id });
+      await checkTotals(store, [10_000, 9_000, 9_500, 40_500]);
+    },
+  },
+];
