@@ -33,6 +33,7 @@ const FILTERS = [
   'feedback.topic:refund',
   'latency:1s..2s',
   'tokens>10 input_tokens<5 output_tokens=1 cost>0.5',
+  'cached<50%',
   'is:root',
   'since:2026-11-20T07:00:00Z before:2026-11-20T08:00:00Z',
   'name:a OR -(type:llm tag:x)',

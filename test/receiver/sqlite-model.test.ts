@@ -157,7 +157,7 @@ const CONDITIONS = `name:apple name:*p* name:Ä* name:*n type:llm,chain status:e
   tag:apple tag:*ppl* tag:"東京",a_b error:NO error:* is:root
   meta.user_id meta.user_id:ada meta.user_id:7 meta.thread_id:null meta.end_reason:*l* meta.thread_id:cancelled,7
   feedback.liked feedback.liked>0 feedback.comment:true feedback.liked:1
-  latency>10s latency:..1m tokens>1 input_tokens:0..7 output_tokens>0 cost>=1.5`;
+  latency>10s latency:..1m tokens>1 input_tokens:0..7 output_tokens>0 cost>=1.5 cached<50% cached:0.5..`;
 const aCondition = fc.constantFrom(
   ...CONDITIONS.split(/\s+/),
   ...IDS.slice(0, 2).flatMap((id) => [`run:${id}`, `trace:${id}`]),

@@ -1,7 +1,7 @@
 import type { TextField } from '../domain/query.ts';
 
-/** A field whose value is a number. `latency` is in microseconds. */
-export type AmountField = 'latency' | 'tokens' | 'input_tokens' | 'output_tokens' | 'cost';
+/** A field whose value is a number. `latency` is in microseconds. `cached` is the cached share of the input tokens. */
+export type AmountField = 'latency' | 'tokens' | 'input_tokens' | 'output_tokens' | 'cost' | 'cached';
 
 /** Text that a value must equal, start with, end with or contain. Every value contains the empty text. */
 export interface TextPattern {

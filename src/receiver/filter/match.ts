@@ -2,6 +2,7 @@ import type { Feedback } from '../domain/feedback.ts';
 import type { TextField } from '../domain/query.ts';
 import { type FilteredRun, feedbackTexts, isOfProject, textsOf } from '../domain/run-values.ts';
 import type { Usage } from '../domain/run-view.ts';
+import { cachedShareOf } from '../domain/usage.ts';
 import type { Bound, Comparison, FilterNode, TextPattern } from './filter.ts';
 import type { RunFilter } from './run-filter.ts';
 
@@ -78,5 +79,6 @@ function amountOf(
 ): number | undefined {
   if (field === 'latency') return latencyUs;
   if (field === 'tokens') return usage?.total_tokens;
+  if (field === 'cached') return cachedShareOf(usage);
   return field === 'cost' ? usage?.total_cost : usage?.[field as 'input_tokens' | 'output_tokens'];
 }

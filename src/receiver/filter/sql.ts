@@ -9,7 +9,10 @@ export interface Sql<Param> {
 }
 
 /** A field whose values are in one column. */
-type ColumnField = Exclude<Comparison['field'], 'run' | 'trace' | 'tag' | 'error' | 'meta' | 'feedback'> | 'session_id';
+type ColumnField =
+  | Exclude<Comparison['field'], 'run' | 'trace' | 'tag' | 'error' | 'meta' | 'feedback' | 'cached'>
+  | 'session_id'
+  | 'cached_tokens';
 
 /** Names of columns that differ from the names of their fields. */
 export const COLUMNS: Readonly<Partial<Record<ColumnField, string>>> = {
@@ -71,9 +74,14 @@ function ofColumn<Param>({ field, values, bounds }: Comparison, dialect: Dialect
   if (field === 'project') {
     return any((['project', 'session_id'] as const).map((column) => ofText(dialect.column(column), values, dialect)));
   }
-  const column = dialect.column(field as ColumnField);
+  const column = field === 'cached' ? cachedShare(dialect) : dialect.column(field as ColumnField);
   if (field === 'root') return { sql: `${column} = 1`, params: [] };
   return bounds === undefined ? ofText(column, values, dialect) : within(column, bounds, dialect);
+}
+
+/** Returns the SQL expression for the share of cached input tokens, as `cachedShareOf`. It is null without input tokens. */
+function cachedShare<Param>({ column }: Dialect<Param>): string {
+  return `ifNull(${column('cached_tokens')}, 0) / nullIf(${column('input_tokens')}, 0)`;
 }
 
 /** Returns a condition that a text column matches any of the patterns. Without patterns, it must have a value. */

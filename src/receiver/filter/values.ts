@@ -18,6 +18,7 @@ export const TEXT_FIELDS: readonly TextField[] = [
 
 const DURATION = 'a duration: 500ms, 2s, 1m';
 const COUNT = 'a number: 1000';
+const SHARE = 'a share: 50%, 0.5';
 export const NUMBER = 'a number: 0.5';
 
 /** Fields with a number, and a description and a parser of their values. */
@@ -29,6 +30,7 @@ export const AMOUNTS: Readonly<
   input_tokens: [COUNT, parseNumber],
   output_tokens: [COUNT, parseNumber],
   cost: [NUMBER, parseNumber],
+  cached: [SHARE, parseShare],
 };
 
 export const TIME = 'a time: 15m, 1h, 7d, 2026-01-31, 2026-01-31T09:00';
@@ -37,6 +39,12 @@ const DECIMAL = /^-?\d+(?:\.\d+)?(?:e[+-]?\d{1,3})?$/i;
 
 export function parseNumber(text: string): number | undefined {
   return DECIMAL.test(text) ? Number(text) : undefined;
+}
+
+/** Parses a share from 0 to 1, or from 0 % to 100 %. */
+function parseShare(text: string): number | undefined {
+  const share = text.endsWith('%') ? Number(parseNumber(text.slice(0, -1))) / 100 : Number(parseNumber(text));
+  return share >= 0 && share <= 1 ? share : undefined;
 }
 
 const UNITS_MS: Readonly<Record<string, number>> = {

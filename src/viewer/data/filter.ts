@@ -28,6 +28,7 @@ export const KEYS: readonly FilterKey[] = [
   { key: 'latency>', about: 'longer than 500ms, 2s or 1m (< for shorter); latency:1s..5s for a range' },
   { key: 'tokens>', about: 'more than 1000 tokens (< for fewer); also input_tokens, output_tokens' },
   { key: 'cost>', about: 'more than 0.05 US dollars' },
+  { key: 'cached<', about: 'less than 50% of the input tokens were read from a cache' },
   { key: 'since:', about: 'started in the last 15m, 1h or 7d, or after 2026-01-31T09:00', values: AGES },
   { key: 'before:', about: 'started more than 1h ago, or before 2026-01-31', values: AGES },
   { key: 'project:', about: 'the project' },

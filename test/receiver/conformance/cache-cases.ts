@@ -1,7 +1,7 @@
 import type { Usage } from '#src/receiver/domain/run-view.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { RunFields, RunOperation, Store } from '#src/receiver/store/store.ts';
-import { equal, patch, post, SCOPE, type StoreCase, statisticsOf } from './support.ts';
+import { equal, listed, patch, post, SCOPE, type StoreCase, statisticsOf, traced } from './support.ts';
 
 const USER = { user_id: 'ada', thread_id: 't' };
 
@@ -67,6 +67,32 @@ export const cacheCases: readonly StoreCase[] = [
         ],
       );
       await checkTotals(store, [20_200, 9_600, 314_500, 30_500]);
+    },
+  },
+  {
+    title: 'Filters compare the share of cached input tokens, in a list of traces that of the trace',
+    run: async (store) => {
+      await store.apply(SCOPE, [
+        post(1),
+        call(2, usage(100, { cache_read: 90 })),
+        call(3, usage(100, { cache_read: 50 })),
+        call(4, usage(100)),
+        call(5, usage(0)),
+        post(6, usage(100, { cache_read: 20 })),
+      ]);
+      const expected: [filter: string, runs: number[], traces: number[]][] = [
+        ['cached<50%', [4, 6], [1, 6]],
+        ['cached>=50%', [2, 3], []],
+        ['cached:0.2..0.5', [3, 6], [1, 6]],
+        ['cached:0', [4], []],
+        ['-cached>=50%', [1, 4, 5, 6], [1, 6]],
+        ['any(cached>=0.9)', [1, 2, 3, 4, 5], [1]],
+      ];
+      for (const [filter, runs, traces] of expected) {
+        equal(await listed(store, { filter, order: 'ascending' }), runs, filter);
+        equal(await traced(store, { filter, order: 'ascending' }), traces, filter);
+        equal((await statisticsOf(store, { filter })).total.runs, runs.length, filter);
+      }
     },
   },
   {

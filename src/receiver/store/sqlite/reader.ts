@@ -349,7 +349,7 @@ export class SqliteReader {
 }
 
 /** Fields for which no index is better than an index on root runs. */
-const WITHOUT_INDEX: readonly string[] = ['name', 'type', 'status', 'latency', 'tokens', 'cost', 'root'];
+const WITHOUT_INDEX: readonly string[] = ['name', 'type', 'status', 'latency', 'tokens', 'cost', 'cached', 'root'];
 
 const BY_ID = `${SELECT_RUNS} WHERE runs.tenant = ? AND runs.id = ? AND start_us IS NOT NULL`;
 const NODES = `SELECT runs.n AS n, id, parent, start_us, fields ->> '$.dotted_order' AS own
