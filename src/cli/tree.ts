@@ -2,7 +2,8 @@ import { styleText } from 'node:util';
 import { visible } from '../base/text.ts';
 import { environmentWith, variable } from '../config/environment.ts';
 import { grouped } from '../receiver/domain/grouped.ts';
-import type { RunOutline, RunStatus } from '../receiver/domain/run-view.ts';
+import type { RunOutline, RunStatus, Usage } from '../receiver/domain/run-view.ts';
+import { cachedShareOf } from '../receiver/domain/usage.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
 import { forestOf, type Tree } from '../testing/forest.ts';
 import type { Output } from './command-line.ts';
@@ -69,7 +70,7 @@ interface Line {
 }
 
 /**
- * Draws one line per run: name, type, duration, tokens, and the first line of the error. Cancelled and interrupted runs
+ * Draws one line per run: name, type, duration, tokens, cost, cached share, and the first line of the error. Cancelled and interrupted runs
  * show their status. Each trace is drawn as a separate tree. Runs with a missing parent are marked. The line of a call
  * counts its further records, which have no lines of their own. Their child runs are drawn below the call.
  */
@@ -122,11 +123,11 @@ function shortened(glyphs: string, widthColumns: number): string {
   return glyphs.length <= columnsMax ? glyphs : `…${glyphs.slice(1 - columnsMax)}`;
 }
 
-/** Draws one run on one line. The texts in `more` come after the duration and the token counts. */
+/** Draws one run on one line. The texts in `more` come after the duration and the usage. */
 export function drawRun(run: RunOutline, more: readonly string[], { widthColumns, paint }: TreeOptions): string {
   const { error } = run;
   const type = cut(visible(run.run_type.slice(0, CHARACTERS_MAX)), NAME_COLUMNS_MIN);
-  const details = [durationOf(run), tokensText(run) ?? [], ...more].flat();
+  const details = [durationOf(run), ...usageTexts(run), ...more];
   const notice = NOTICES.includes(run.status) ? [run.status] : [];
   const facts = [type, ...details, ...notice].join(SEPARATOR);
   const failure = error === undefined ? '' : `✗ ${visible(error)}`;
@@ -163,9 +164,35 @@ function durationText(us: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
+/** Formats the usage that is known, for example `165 tokens (120 in, 45 out)`, `$0.0120` and `90 % cached`. */
+export function usageTexts({ usage }: Pick<RunOutline, 'usage'>): string[] {
+  const cost = usage?.total_cost;
+  return [tokensText({ usage }), cost === undefined ? undefined : dollarsText(cost), cachedText(usage)].flatMap(
+    (text) => text ?? [],
+  );
+}
+
+const BELOW_ONE = new Intl.NumberFormat('en-US', {
+  style: 'currency',
+  currency: 'USD',
+  minimumSignificantDigits: 3,
+  maximumSignificantDigits: 3,
+});
+
+/** Formats a cost. A cost below 1 dollar has three significant digits. */
+function dollarsText(cost: number): string {
+  return cost > 0 && cost < 1 ? BELOW_ONE.format(cost) : `$${cost.toFixed(2)}`;
+}
+
+/** Formats the cached share of the input tokens. Returns undefined if no cached tokens are reported. */
+export function cachedText(usage: Usage | undefined): string | undefined {
+  const share = usage?.cached_tokens === undefined ? undefined : cachedShareOf(usage);
+  return share === undefined ? undefined : `${Math.round(share * 100)} % cached`;
+}
+
 /** Formats the token counts that are known, for example `165 tokens (120 in, 45 out)`. */
-export function tokensText({ usage = {} }: Pick<RunOutline, 'usage'>): string | undefined {
-  const { input_tokens: input, output_tokens: output, total_tokens: total } = usage;
+export function tokensText({ usage }: { usage?: Usage | undefined }): string | undefined {
+  const { input_tokens: input, output_tokens: output, total_tokens: total } = usage ?? {};
   if (total === undefined) return undefined;
   const text = counted(total, 'token');
   if (input !== undefined && output !== undefined) return `${text} (${input} in, ${output} out)`;

@@ -239,6 +239,26 @@ describe('runspan show', () => {
     );
   });
 
+  // Claude Opus 5 costs 5 dollars per million input tokens, 0.5 from a cache and 6.25 to a cache.
+  it.each([
+    [{ cache_read: 9_000 }, '$0.00950 · 90 % cached', 'cached   90 % cached (9000 tokens), saved $0.0405'],
+    [{ cache_creation: 8_000 }, '$0.0600', 'cached   lost $0.01'],
+    [{ cache_read: 0 }, '$0.0500', undefined],
+  ])('prints what caching did, in the lists and the run: %j', async (input_token_details, inLists, inRun) => {
+    const store = new MemoryStore();
+    const usage_metadata = { input_tokens: 10_000, output_tokens: 0, input_token_details };
+    const metadata = { ls_provider: 'anthropic', ls_model_name: 'claude-opus-5' };
+    const call = { run_type: 'llm', extra: { metadata }, outputs: { usage_metadata } };
+    await store.apply(DEFAULT_SCOPE, [run(1), run(2, { below: 1, ...call })]);
+    const { url } = await start({ store });
+    const text = `10000 tokens (10000 in, 0 out) · ${inLists}\n`;
+    expect((await runMain(['traces', '--url', url])).stdout).toContain(text);
+    expect((await runMain(['show', id(1), '--url', url])).stdout).toContain(text);
+    const { stdout } = await runMain(['show', id(2), '--url', url]);
+    if (inRun === undefined) expect(stdout).not.toContain('cached');
+    else expect(stdout).toContain(`\n${inRun}\n`);
+  });
+
   it('prints a trace that can be imported, or a run with its payloads, with --json', async () => {
     expect(JSON.parse((await ask('show', id(1), '--json')).stdout)).toMatchObject({
       format: 'runspan-trace',

@@ -145,13 +145,22 @@ describe('the duration of a run', () => {
   });
 });
 
-describe('token counts', () => {
+describe('token counts, cost and cached share', () => {
   it.each<[unknown, string]>([
     [{ input_tokens: 120, output_tokens: 45, total_tokens: 165 }, ' · 165 tokens (120 in, 45 out)'],
     [{ total_tokens: 165 }, ' · 165 tokens'],
     [{ input_tokens: 120 }, ' · 120 tokens in'],
     [{ output_tokens: 0 }, ' · 0 tokens out'],
     [{ input_tokens: 1 }, ' · 1 token in'],
+    [
+      { input_tokens: 200, output_tokens: 1, total_cost: 0.012, input_token_details: { cache_read: 179 } },
+      ' · 201 tokens (200 in, 1 out) · $0.0120 · 90 % cached',
+    ],
+    [
+      { input_tokens: 2, total_cost: 12.345, input_token_details: { cache_read: 2 } },
+      ' · 2 tokens in · $12.35 · 100 % cached',
+    ],
+    [{ total_cost: 0 }, ' · $0.00'],
     [{}, ''],
   ])('of the usage %j are formatted as "%s"', (usage_metadata, text) => {
     const run = makeRun('1', 'call', { outputs: { usage_metadata } });

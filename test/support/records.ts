@@ -1,3 +1,4 @@
+import { addCost, NO_PRICES } from '#src/receiver/domain/prices.ts';
 import type { RunOutline } from '#src/receiver/domain/run-view.ts';
 import { outlineOf, payloadFacts, summaryOf } from '#src/receiver/domain/summary.ts';
 import type { RunRecord } from '#src/run/record.ts';
@@ -29,5 +30,6 @@ export function makeOpenRun(place: string, name: string, changes: Partial<RunRec
 export function outlined({ id, trace_id, ...fields }: RunRecord): RunOutline {
   const summary = summaryOf(id, trace_id, fields, payloadFacts(fields));
   if (summary === undefined) throw new Error(`run ${id} cannot be seen`);
+  addCost(summary, NO_PRICES);
   return outlineOf(summary);
 }

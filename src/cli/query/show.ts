@@ -5,8 +5,8 @@ import { PAYLOAD_FIELDS, type RunDetails } from '../../receiver/domain/run-view.
 import { canonicalId } from '../../run/time.ts';
 import { type CommandContext, CommandFailure, UsageError } from '../command-line.ts';
 import type { RunSource } from '../stores.ts';
-import { quoted, timeText, visibleLines } from '../terminal-text.ts';
-import { drawTree, durationOf, type TreeOptions, tokensText, treeOptionsFor } from '../tree.ts';
+import { counted, quoted, timeText, visibleLines } from '../terminal-text.ts';
+import { cachedText, drawTree, durationOf, type TreeOptions, tokensText, treeOptionsFor } from '../tree.ts';
 import { withSource, withSourceOptions } from './run-source.ts';
 
 const HELP = `
@@ -105,6 +105,7 @@ async function runText(view: View, run: RunDetails): Promise<string> {
     ['took', durationOf(run)],
     ['model', run.model],
     ['tokens', tokensText(run)],
+    ['cached', cacheText(run)],
     ['cost', costText(run)],
     ['cache', cache?.text],
     ['tags', run.tags?.join(', ')],
@@ -126,6 +127,14 @@ function costText({ usage, price_table: table, no_cost: reason }: RunDetails): s
   const cost = usage?.total_cost;
   if (cost === undefined) return reason && `unknown: ${reason}`;
   return `${DOLLARS.format(cost)} (${table === undefined ? 'reported by the run' : `by ${table}`})`;
+}
+
+/** Formats what caching did, for example `90 % cached (9000 tokens), saved $0.0405`. */
+function cacheText({ usage }: RunDetails): string | undefined {
+  const { cached_tokens: cached, cache_savings: savings } = usage ?? {};
+  const texts = [cached === undefined ? undefined : `${cachedText(usage)} (${counted(cached, 'token')})`];
+  if (savings !== undefined) texts.push(`${savings < 0 ? 'lost' : 'saved'} ${DOLLARS.format(Math.abs(savings))}`);
+  return texts.flatMap((text) => text ?? []).join(', ') || undefined;
 }
 
 /** Maximum number of characters printed per payload without `--full`. */

@@ -8,7 +8,7 @@ import { toIsoTime } from '../../receiver/filter/values.ts';
 import { type CommandContext, collect, collectFrom, UsageError, wholeNumber } from '../command-line.ts';
 import type { RunSource } from '../stores.ts';
 import { counted, timeText } from '../terminal-text.ts';
-import { drawRun, type TreeOptions, tokensText, treeOptionsFor } from '../tree.ts';
+import { drawRun, type TreeOptions, treeOptionsFor, usageTexts } from '../tree.ts';
 import { withSource, withSourceOptions } from './run-source.ts';
 
 const HELP = `
@@ -115,7 +115,7 @@ function lineOf(trace: TraceSummary, { widthColumns, paint }: TreeOptions): stri
     runs === 1 ? [] : counted(runs, 'run'),
     below > 0 ? `${below} failed below` : [],
     pending > 0 && trace.status !== 'pending' ? `${pending} not ended` : [],
-    trace.usage === undefined && usage !== undefined ? (tokensText({ usage }) ?? []) : [],
+    trace.usage === undefined && usage !== undefined ? usageTexts({ usage }) : [],
   ].flat();
   return paint('detail', head) + drawRun(trace, more, { widthColumns: widthColumns - head.length, paint });
 }
