@@ -79,20 +79,21 @@ test('selected columns are shown and kept, for each list', async () => {
     'Started',
     'Latency',
     'Tokens',
+    'Cached',
     'Runs',
     'Feedback',
     'User',
     'Thread',
   ];
   expect(await headers(page)).toEqual([...after, 'Tags']);
-  expect(await rows.nth(0).getByRole('gridcell').nth(9).textContent()).toBe('t-7');
-  expect(await rows.nth(1).getByRole('gridcell').nth(8).textContent()).toBe('ada');
+  expect(await rows.nth(0).getByRole('gridcell').nth(10).textContent()).toBe('t-7');
+  expect(await rows.nth(1).getByRole('gridcell').nth(9).textContent()).toBe('ada');
   await rows.nth(1).getByRole('link', { name: 'ada' }).click();
   await expect.poll(() => rows.count()).toBe(1);
   expect(filterIn(page)).toBe('user:ada');
   await go('/?view=runs');
   await rows.nth(1).waitFor();
-  expect(await headers(page)).toEqual([...before.slice(0, 7), 'Type', 'Model', 'Tags']);
+  expect(await headers(page)).toEqual([...before.slice(0, 8), 'Type', 'Model', 'Tags']);
   await go('/');
   await menu(page, 'Columns').click();
   await menu(page, 'Default columns').click();

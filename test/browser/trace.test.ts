@@ -271,6 +271,42 @@ test('statistics are grouped by user and metadata, with root runs, model calls a
   expect(new URL(page.url()).searchParams.get('q')).toBe('meta.plan=pro');
 });
 
+test('the list, the trace, the run and the statistics show the cost and what caching did, or why there is no cost', async () => {
+  const call = (ls_model_name: string, cache_read: number) => ({
+    run_type: 'llm',
+    ms: 20,
+    outputs: { usage_metadata: { input_tokens: 10_000, output_tokens: 0, input_token_details: { cache_read } } },
+    extra: { metadata: { ls_provider: 'anthropic', ls_model_name, user_id: 'ada' } },
+  });
+  const { page, rows, go, see } = await openPage([
+    run(1, { ms: 50 }),
+    run(2, { parent: 1, ...call('claude-opus-5', 9_000) }),
+    run(3, { parent: 1, ...call('my-model', 0) }),
+  ]);
+  // 9,000 × 0.5 + 1,000 × 5 = 9,500 millionths of a dollar, instead of 10,000 × 5 = 50,000.
+  const cell = (text: string) => rows.first().getByRole('gridcell', { name: text, exact: true });
+  await cell('$0.0095').waitFor();
+  expect(await cell('45 %').getAttribute('title')).toBe(
+    '20,000 input tokens\n9,000 of them read from a cache\n0 output tokens\ncost $0.0095\ncaching saved $0.041',
+  );
+  await go(`/?trace=${idOf(1)}&run=${idOf(2)}`);
+  const figures = page.locator('.figures');
+  await expect.poll(() => figures.textContent()).toMatch(/\$0\.0095.*45 % cached/);
+  const facts = page.locator('.facts').first();
+  await expect.poll(() => facts.textContent()).toMatch(/Cached90 %Cost\$0\.0095/);
+  await page.getByTitle('calculated with genai-prices').waitFor();
+  await go(`/?trace=${idOf(1)}&run=${idOf(3)}`);
+  const reason = 'no price for model "my-model" of anthropic';
+  await expect.poll(() => facts.textContent()).toContain(`Costunknown: ${reason}`);
+  await page.getByTitle(reason, { exact: true }).waitFor();
+  await go('/?view=statistics&by=model');
+  await see('Saved by caching');
+  await page.getByRole('img', { name: 'Cached input. share of input tokens: at most 45 %' }).waitFor();
+  await page.getByRole('img', { name: 'Cost by model. claude-opus-5: at most $0.0095' }).waitFor();
+  const group = page.locator('.groups tbody tr', { hasText: 'claude-opus-5' });
+  await expect.poll(() => group.textContent()).toMatch(/\$0\.009590 %\$0\.041$/);
+});
+
 test('a drag on a chart selects its time range, a double click removes it, and the table selects one bucket', async () => {
   const runs = Array.from({ length: 100 }, (_, index) => run(index + 1, { ms: 5, at: index * 60_000 }));
   const { page } = await openPage(runs, { path: '/?view=statistics' });

@@ -10,7 +10,7 @@ import { filesUnder, read } from './repository.ts';
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [13, 473],
   base: [12, 462],
-  cli: [40, 4_901],
+  cli: [40, 4_937],
   clients: [52, 7_661],
   config: [6, 1_087],
   delivery: [31, 5_179],
@@ -22,11 +22,11 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   otel: [39, 5_517],
   payload: [15, 2_683],
   platform: [9, 416],
-  receiver: [127, 18_319],
+  receiver: [127, 18_436],
   register: [11, 810],
   run: [17, 3_104],
   testing: [8, 1_123],
-  viewer: [73, 7_022],
+  viewer: [73, 7_163],
 };
 
 /** Thousands of bytes, rounded up. */

@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import type { Usage } from '../../receiver/domain/run-view.ts';
 
 /** Converts an ISO 8601 timestamp to milliseconds since 1970, with microseconds as a fraction. */
 export function millisecondsAt(iso: string): number {
@@ -32,8 +33,36 @@ export function count(value: number): string {
 /** Formats a cost in dollars. Amounts below $1 have two significant digits. */
 export function cost(value: number): string {
   if (value === 0) return '$0';
+  if (value < 0) return `-${cost(-value)}`;
   if (value >= 1) return `$${value.toFixed(2)}`;
   return `$${Number(value.toPrecision(2)).toFixed(Math.min(8, 1 - Math.floor(Math.log10(value))))}`;
+}
+
+/** Formats a share, for example `0.5 %` or `42 %`. */
+export function percent(part: number, whole: number): string {
+  const share = whole === 0 ? 0 : (part / whole) * 100;
+  return `${share === 0 || share >= 10 ? Math.round(share) : Number(share.toPrecision(2))} %`;
+}
+
+/** Formats the share of the input tokens that were read from a cache. Returns undefined if none are reported. */
+export function cachedShare(usage: Usage | undefined): string | undefined {
+  const { input_tokens = 0, cached_tokens } = usage ?? {};
+  return cached_tokens === undefined ? undefined : percent(cached_tokens, input_tokens);
+}
+
+/** Describes tokens, cost and caching in one line each, for a tooltip. */
+export function usageTitle(usage: Usage | undefined): string {
+  if (usage === undefined) return '';
+  const { input_tokens, output_tokens, total_cost, cached_tokens, cache_savings } = usage;
+  return [
+    input_tokens !== undefined && plural(input_tokens, 'input token'),
+    cached_tokens !== undefined && `${cached_tokens.toLocaleString('en')} of them read from a cache`,
+    output_tokens !== undefined && plural(output_tokens, 'output token'),
+    total_cost === undefined ? 'cost unknown' : `cost ${cost(total_cost)}`,
+    cache_savings !== undefined && `caching saved ${cost(cache_savings)}`,
+  ]
+    .filter(Boolean)
+    .join('\n');
 }
 
 export function bytes(value: number): string {

@@ -7,7 +7,18 @@ import { condition, withTerms } from '../data/filter.ts';
 import { address } from '../data/navigation.ts';
 import { columnIds } from '../data/preferences.ts';
 import { Link } from '../elements/controls.tsx';
-import { ago, cost, count, duration, exact, latencyOf, millisecondsAt, plural } from '../elements/figures.ts';
+import {
+  ago,
+  cachedShare,
+  cost,
+  count,
+  duration,
+  exact,
+  latencyOf,
+  millisecondsAt,
+  plural,
+  usageTitle,
+} from '../elements/figures.ts';
 import { StatusMark } from '../elements/icon.tsx';
 import { visible } from '../elements/visible-text.ts';
 import type { Line } from './run-list.ts';
@@ -66,8 +77,29 @@ const COLUMNS: readonly Column[] = [
   { id: 'first-token', name: 'First token', isExtra: true, class: 'number', cell: firstTokenOf },
   { id: 'input-tokens', name: 'Tokens in', isExtra: true, class: 'number', cell: usage('input_tokens', count) },
   { id: 'output-tokens', name: 'Tokens out', isExtra: true, class: 'number', cell: usage('output_tokens', count) },
-  { id: 'tokens', name: 'Tokens', class: 'number', sort: 'tokens', cell: usage('total_tokens', count) },
-  { id: 'cost', name: 'Cost', class: 'number', sort: 'cost', cell: usage('total_cost', cost) },
+  {
+    id: 'tokens',
+    name: 'Tokens',
+    class: 'number',
+    sort: 'tokens',
+    title: usageTitleOf,
+    cell: usage('total_tokens', count),
+  },
+  {
+    id: 'cost',
+    name: 'Cost',
+    class: 'number',
+    sort: 'cost',
+    title: usageTitleOf,
+    cell: usage('total_cost', cost),
+  },
+  {
+    id: 'cached',
+    name: 'Cached',
+    class: 'number',
+    title: usageTitleOf,
+    cell: (line) => cachedShare(usageOf(line)),
+  },
   { id: 'runs', name: 'Runs', list: 'traces', class: 'number', cell: runsIn },
   { id: 'type', name: 'Type', list: 'runs', class: 'number', cell: ({ run_type }) => visible(run_type) },
   { id: 'feedback', name: 'Feedback', list: 'traces', cell: ({ trace }) => feedbackChips(trace?.feedback) },
@@ -94,10 +126,19 @@ const COLUMNS: readonly Column[] = [
 ];
 
 function usage(key: keyof Usage, print: (value: number) => string): Column['cell'] {
-  return ({ trace, usage }) => {
-    const value = (trace?.usage ?? usage)?.[key];
+  return (line) => {
+    const value = usageOf(line)?.[key];
     return value !== undefined && print(value);
   };
+}
+
+function usageTitleOf(line: Line): string {
+  return usageTitle(usageOf(line));
+}
+
+/** Returns the usage of the whole trace in a list of traces, otherwise of the run. */
+function usageOf({ trace, usage }: Line): Usage | undefined {
+  return trace?.usage ?? usage;
 }
 
 function firstTokenOf({ first_token_time: time, start_time }: Line): string | undefined {

@@ -3,7 +3,17 @@ import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { condition, metadataCondition, withTerms } from '../data/filter.ts';
 import { address } from '../data/navigation.ts';
 import { type Fact, Facts, Link, Section } from '../elements/controls.tsx';
-import { cost, count, duration, exact, latencyOf, millisecondsAt, useNow } from '../elements/figures.ts';
+import {
+  cachedShare,
+  cost,
+  count,
+  duration,
+  exact,
+  latencyOf,
+  millisecondsAt,
+  usageTitle,
+  useNow,
+} from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
 import { JsonTree } from '../payload/json-tree.tsx';
 
@@ -14,7 +24,7 @@ const TICK_MS = 1_000;
 
 /** Shows the times, model, token counts, costs and tags of a run. */
 export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
-  const { start_time, first_token_time, usage, tags = [], thread, user } = run;
+  const { start_time, first_token_time, usage, tags = [], thread, user, no_cost, price_table } = run;
   const isPending = run.status === 'pending';
   const nowMs = useNow(isPending, TICK_MS);
   const { input_tokens, output_tokens = 0, total_tokens, total_cost } = usage ?? {};
@@ -32,8 +42,13 @@ export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
       name: 'First token',
       value: first_token_time && duration(millisecondsAt(first_token_time) - millisecondsAt(start_time)),
     },
-    { name: 'Tokens', value: total_tokens !== undefined && count(total_tokens) + split },
-    { name: 'Cost', value: total_cost !== undefined && cost(total_cost) },
+    { name: 'Tokens', value: total_tokens !== undefined && count(total_tokens) + split, title: usageTitle(usage) },
+    { name: 'Cached', value: cachedShare(usage), title: usageTitle(usage) },
+    {
+      name: 'Cost',
+      value: total_cost === undefined ? no_cost && `unknown: ${visible(no_cost)}` : cost(total_cost),
+      title: no_cost ?? (price_table === undefined ? 'reported by the run' : `calculated with ${price_table}`),
+    },
     { name: 'Project', value: visible(run.session_name ?? run.session_id ?? '') },
     { name: 'Thread', value: thread && <Link to={{ view: 'threads', thread }}>{visible(thread)}</Link> },
     {

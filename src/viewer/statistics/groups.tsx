@@ -6,7 +6,7 @@ import { api } from '../data/api.ts';
 import { condition, metadataCondition, withTerms } from '../data/filter.ts';
 import { address, go } from '../data/navigation.ts';
 import { Link, Toggle } from '../elements/controls.tsx';
-import { cost, count, duration, orDash } from '../elements/figures.ts';
+import { cachedShare, cost, count, duration, orDash, percent } from '../elements/figures.ts';
 import { Table, type TableColumn } from '../elements/table.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { feedbackChips } from '../list/columns.tsx';
@@ -77,6 +77,12 @@ function columnsOf({ groups, total }: Statistics, groupBy: GroupKey): TableColum
     ]),
     number('Tokens', ({ usage }) => orDash(usage?.total_tokens, count)),
     number('Cost', ({ usage }) => orDash(usage?.total_cost, cost)),
+    ...(total.usage?.cached_tokens === undefined
+      ? []
+      : [
+          number('Cached', ({ usage }) => cachedShare(usage) ?? '–'),
+          number('Saved', ({ usage }) => orDash(usage?.cache_savings, cost)),
+        ]),
     ...(groups.some(({ feedback }) => feedback !== undefined)
       ? [number('Feedback', ({ feedback }) => feedbackChips(feedback))]
       : []),
@@ -126,9 +132,4 @@ function GroupMenu({ groupBy }: { groupBy: GroupKey }): JSX.Element {
       </datalist>
     </header>
   );
-}
-
-export function percent(part: number, whole: number): string {
-  const share = whole === 0 ? 0 : (part / whole) * 100;
-  return `${share === 0 || share >= 10 ? Math.round(share) : Number(share.toPrecision(2))} %`;
 }

@@ -7,12 +7,21 @@ import { useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { withRange } from '../data/time-range.ts';
 import { type Fact, Facts, Pending, Problem } from '../elements/controls.tsx';
-import { cost, count, duration, millisecondsAt, orDash } from '../elements/figures.ts';
+import {
+  cachedShare,
+  cost,
+  count,
+  duration,
+  millisecondsAt,
+  orDash,
+  percent,
+  usageTitle,
+} from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
 import { feedbackChips } from '../list/columns.tsx';
 import { EmptyState } from '../list/empty-state.tsx';
 import { Chart, type ChartProps } from './chart.tsx';
-import { Groups, groupingOf, KINDS, type Kind, percent } from './groups.tsx';
+import { Groups, groupingOf, KINDS, type Kind } from './groups.tsx';
 
 const BUCKETS = 48;
 
@@ -54,6 +63,12 @@ function Totals({ total }: { total: Statistics['total'] }): JSX.Element {
     ]),
     { name: 'Tokens', value: orDash(usage?.total_tokens, count) },
     { name: 'Cost', value: orDash(usage?.total_cost, cost) },
+    ...(usage?.cached_tokens === undefined
+      ? []
+      : [
+          { name: 'Cached input', value: cachedShare(usage), title: usageTitle(usage) },
+          { name: 'Saved by caching', value: orDash(usage.cache_savings, cost), title: usageTitle(usage) },
+        ]),
     ...(feedback.length > 0 ? [{ name: 'Feedback', value: feedbackChips(feedback) }] : []),
   ];
   return <Facts class="totals" facts={facts} />;
@@ -114,6 +129,19 @@ function chartsOf({ buckets, groups, total, to = '' }: Statistics, groupName: st
       series: [
         { name: 'input', color: 'bar', values: values(({ usage }) => usage?.input_tokens) },
         { name: 'output', color: 'accent', values: values(({ usage }) => usage?.output_tokens) },
+      ],
+    },
+    {
+      ...shared,
+      title: 'Cached input',
+      form: 'bars',
+      print: (share) => percent(share, 1),
+      series: [
+        {
+          name: 'share of input tokens',
+          color: 'accent',
+          values: values(({ usage }) => usage?.cached_tokens && usage.cached_tokens / (usage.input_tokens ?? 1)),
+        },
       ],
     },
     {

@@ -5,7 +5,7 @@ import { api } from '../data/api.ts';
 import { condition, queryOf, withTerms } from '../data/filter.ts';
 import { address } from '../data/navigation.ts';
 import { Link, Pending, Problem } from '../elements/controls.tsx';
-import { ago, cost, count, duration, exact, millisecondsAt, orDash, useNow } from '../elements/figures.ts';
+import { ago, cachedShare, cost, count, duration, exact, millisecondsAt, orDash, useNow } from '../elements/figures.ts';
 import type { TableColumn } from '../elements/table.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { feedbackChips, previewOf, withErrors } from '../list/columns.tsx';
@@ -50,6 +50,7 @@ const COLUMNS: readonly TableColumn<ThreadLine>[] = [
   { name: 'p50', class: 'number optional', cell: ({ latency_ms }) => orDash(latency_ms?.p50, duration) },
   { name: 'Tokens', class: 'number optional', cell: ({ usage }) => orDash(usage?.total_tokens, count) },
   { name: 'Cost', class: 'number optional', cell: ({ usage }) => orDash(usage?.total_cost, cost) },
+  { name: 'Cached', class: 'number optional', cell: ({ usage }) => cachedShare(usage) ?? '–' },
   { name: 'Feedback', class: 'optional', cell: ({ feedback }) => feedbackChips(feedback) },
 ];
 

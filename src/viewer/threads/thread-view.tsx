@@ -8,7 +8,17 @@ import { address, go } from '../data/navigation.ts';
 import { payload } from '../data/payloads.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
 import { CopyButton, Link, Pending, Problem } from '../elements/controls.tsx';
-import { cost, count, duration, exact, latencyOf, plural, useNow } from '../elements/figures.ts';
+import {
+  cachedShare,
+  cost,
+  count,
+  duration,
+  exact,
+  latencyOf,
+  plural,
+  usageTitle,
+  useNow,
+} from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
 import { visible } from '../elements/visible-text.ts';
@@ -118,7 +128,8 @@ function ThreadFigures({ summary }: { summary: ThreadSummary }): JSX.Element {
           </li>
         )}
         {usage?.total_tokens !== undefined && <li>{count(usage.total_tokens)} tokens</li>}
-        {usage?.total_cost !== undefined && <li>{cost(usage.total_cost)}</li>}
+        {usage?.total_cost !== undefined && <li title={usageTitle(usage)}>{cost(usage.total_cost)}</li>}
+        {usage?.cached_tokens !== undefined && <li title={usageTitle(usage)}>{cachedShare(usage)} cached</li>}
         <li title="Start of the first turn">since {exact(start_time).slice(0, -4)}</li>
       </ul>
       {feedbackChips(feedback)}
@@ -150,7 +161,7 @@ function Turn({ turn, number }: { turn: Line; number: number }): JSX.Element {
         </Link>
         <span>{latencyOf(turn, nowMs)}</span>
         {usage?.total_tokens !== undefined && <span>{count(usage.total_tokens)} tokens</span>}
-        {usage?.total_cost !== undefined && <span>{cost(usage.total_cost)}</span>}
+        {usage?.total_cost !== undefined && <span title={usageTitle(usage)}>{cost(usage.total_cost)}</span>}
         {feedbackChips(turn.trace?.feedback)}
       </header>
       <ConversationView messages={value?.messages ?? previewed(turn)} run={value?.run ?? turn} />

@@ -6,7 +6,7 @@ import { useLive } from '../data/live-value.ts';
 import { address } from '../data/navigation.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
 import { Link, Pending, Problem } from '../elements/controls.tsx';
-import { cost, count, duration, orDash, plural } from '../elements/figures.ts';
+import { cachedShare, cost, count, duration, orDash, plural } from '../elements/figures.ts';
 import type { TableColumn } from '../elements/table.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { feedbackChips } from '../list/columns.tsx';
@@ -29,6 +29,7 @@ const COLUMNS: readonly TableColumn<GroupFigures>[] = [
   { name: 'Model calls', class: 'number optional', cell: ({ model_calls }) => model_calls.runs.toLocaleString('en') },
   { name: 'Tokens', class: 'number optional', cell: ({ usage }) => orDash(usage?.total_tokens, count) },
   { name: 'Cost', class: 'number optional', cell: ({ usage }) => orDash(usage?.total_cost, cost) },
+  { name: 'Cached', class: 'number optional', cell: ({ usage }) => cachedShare(usage) ?? '–' },
   { name: 'Feedback', class: 'optional', cell: ({ feedback }) => feedbackChips(feedback) },
   { name: 'Show', class: 'optional', cell: ({ group }) => <UserLinks user={group} /> },
 ];

@@ -1,11 +1,12 @@
 import type { JSX } from 'preact';
 import { useMemo, useRef } from 'preact/hooks';
+import type { Usage } from '../../receiver/domain/run-view.ts';
 import type { View } from '../data/address.ts';
 import { exportUrl } from '../data/api.ts';
 import { address } from '../data/navigation.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
 import { CopyButton, Link, Toggle } from '../elements/controls.tsx';
-import { cost, count, duration, exact, latencyOf, plural } from '../elements/figures.ts';
+import { cachedShare, cost, count, duration, exact, latencyOf, plural, usageTitle } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { visible } from '../elements/visible-text.ts';
@@ -103,11 +104,18 @@ function TraceFigures({ tree }: { tree: RunTree }): JSX.Element {
   const { lengthMs, nowMs } = useAxis(tree);
   const { branches } = tree;
   const root = branches[0]?.run;
-  const { tokens, dollars } = useMemo(() => {
-    const usages = tree.branches.flatMap(({ run }) => (run.usage_counts === false ? [] : (run.usage ?? [])));
-    const sum = (field: 'total_tokens' | 'total_cost') => usages.reduce((all, usage) => all + (usage[field] ?? 0), 0);
-    return { tokens: sum('total_tokens'), dollars: sum('total_cost') };
+  const usage = useMemo(() => {
+    const sums: Usage = {};
+    for (const { run } of tree.branches) {
+      if (run.usage_counts === false) continue;
+      for (const [key, amount] of Object.entries(run.usage ?? {}) as [keyof Usage, number][]) {
+        sums[key] = (sums[key] ?? 0) + amount;
+      }
+    }
+    return sums;
   }, [tree]);
+  const { total_tokens: tokens = 0, total_cost: dollars = 0 } = usage;
+  const cached = cachedShare(usage);
   const withStatus = (status: string): number => branches.filter(({ run }) => run.status === status).length;
   const errors = branches.filter(({ run }) => run.status === 'error' && run.same_call_as === undefined).length;
   const pending = withStatus('pending');
@@ -119,7 +127,8 @@ function TraceFigures({ tree }: { tree: RunTree }): JSX.Element {
       {errors > 0 && <li class="bad">{plural(errors, 'error')}</li>}
       {pending > 0 && <li>{pending} pending</li>}
       {tokens > 0 && <li>{count(tokens)} tokens</li>}
-      {dollars > 0 && <li>{cost(dollars)}</li>}
+      {dollars > 0 && <li title={usageTitle(usage)}>{cost(dollars)}</li>}
+      {cached !== undefined && <li title={usageTitle(usage)}>{cached} cached</li>}
       <li title={startTime}>{exact(startTime)}</li>
     </ul>
   );

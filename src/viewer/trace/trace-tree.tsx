@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { address } from '../data/navigation.ts';
-import { count, duration, latencyOf, millisecondsAt, plural } from '../elements/figures.ts';
+import { count, duration, latencyOf, millisecondsAt, plural, usageTitle } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
 import { Rows, scrollToRow, useRowKeys, useRowWindow } from '../elements/rows.tsx';
@@ -185,7 +185,11 @@ function TraceRow(props: { model: TraceModel; index: number; row: number; axis: 
           </span>
         )}
         {run.status !== 'success' && <StatusMark status={run.status} />}
-        {run.usage?.total_tokens !== undefined && <span class="note tokens">{count(run.usage.total_tokens)} tok</span>}
+        {run.usage?.total_tokens !== undefined && (
+          <span class="note tokens" title={usageTitle(run.usage)}>
+            {count(run.usage.total_tokens)} tok
+          </span>
+        )}
       </div>
       <div class="length number small" role="gridcell">
         {latencyOf(run, axis.nowMs)}
