@@ -25,26 +25,32 @@ const PLAIN_KINDS: readonly TokenKind[] = ['input_image', 'input_video', 'output
 const COVERED =
   /^(?:(?:input|output|cache_read|cache_write|cache_write_1h|(?:input|output)_(?:audio|image|video)|cache_(?:audio|image)_read|output_reasoning)_mtok|(?:requests|web_searches|storage_searches)_kcount)$/;
 
-/** Returns the cost of a usage, or why the cost is unknown. */
-export function costOf(usage: UnpricedUsage, prices: ModelPrices, model: string): number | string {
+/**
+ * Returns the cost of a usage, or why the cost is unknown. If `isCached` is false, the cost is that of a call that neither
+ * reads from a cache nor writes to one.
+ */
+export function costOf(usage: UnpricedUsage, prices: ModelPrices, model: string, isCached = true): number | string {
   const problem = missingCount(usage, prices) ?? uncovered(prices);
   if (problem !== undefined) return problem;
   const bill = new Bill(prices, usage.input_tokens ?? 0);
-  addTokens(bill, usage, prices, model);
+  addTokens(bill, usage, prices, model, isCached);
   bill.addCount('requests_kcount', prices.requests_kcount === undefined ? 0 : 1, '');
   bill.addCount('web_searches_kcount', usage.details?.web_searches ?? 0, 'web searches');
   return bill.problem ?? bill.cost;
 }
 
 /**
- * Returns what caching saved: the cost if no input token were read from a cache or written to one, minus the cost.
+ * Returns what caching saved: the cost without caching, minus `cost`, which `costOf` has returned for the same prices.
  * Returns undefined if nothing was cached, or if a price is unknown.
  */
-export function cacheSavingsOf(usage: UnpricedUsage, prices: ModelPrices, model: string): number | undefined {
-  const { cache_read, cache_write, cache_write_1h, cache_audio_read, cache_image_read, ...details } =
-    usage.details ?? {};
-  if (cache_read === undefined && cache_write === undefined) return undefined;
-  const [cost, uncached] = [costOf(usage, prices, model), costOf({ ...usage, details }, prices, model)];
+export function cacheSavingsOf(
+  cost: number | string,
+  usage: UnpricedUsage,
+  prices: ModelPrices,
+  model: string,
+): number | undefined {
+  if (usage.details?.cache_read === undefined && usage.details?.cache_write === undefined) return undefined;
+  const uncached = costOf(usage, prices, model, false);
   return typeof cost === 'number' && typeof uncached === 'number' ? uncached - cost : undefined;
 }
 
@@ -108,9 +114,10 @@ class Bill {
 }
 
 /** Splits the tokens into parts with one price each. */
-function addTokens(bill: Bill, usage: UnpricedUsage, prices: ModelPrices, model: string): void {
+function addTokens(bill: Bill, usage: UnpricedUsage, prices: ModelPrices, model: string, isCached: boolean): void {
   const { input_tokens: input = 0, output_tokens: output = 0, total_tokens: total, details = {} } = usage;
-  const { cache_read: read = 0, cache_write: written = 0, cache_write_1h: writtenFor1h = 0 } = details;
+  const caching = isCached ? details : NO_CACHING;
+  const { cache_read: read = 0, cache_write: written = 0, cache_write_1h: writtenFor1h = 0 } = caching;
   const reasoning = details.output_reasoning ?? 0;
   // xAI does not count reasoning as output. The total then includes the reasoning.
   const allOutput = total === input + output + reasoning ? output + reasoning : output;
@@ -122,7 +129,7 @@ function addTokens(bill: Bill, usage: UnpricedUsage, prices: ModelPrices, model:
   };
   const [audio, image] = [apart('input_audio', input), apart('input_image', input)];
   const video = apart('input_video', input);
-  const { cache_audio_read: cachedAudio, cache_image_read: cachedImage } = details;
+  const { cache_audio_read: cachedAudio, cache_image_read: cachedImage } = caching;
   if (read > 0) bill.problem = overlap(audio, cachedAudio, 'audio') ?? overlap(image, cachedImage, 'images');
   if (read > 0 && video > 0) bill.problem = overlap(video, undefined, 'video');
   const readAudio = audio > 0 ? (cachedAudio ?? 0) : 0;
@@ -144,6 +151,8 @@ function addTokens(bill: Bill, usage: UnpricedUsage, prices: ModelPrices, model:
   }
   bill.add('output', rest);
 }
+
+const NO_CACHING: UsageDetails = {};
 
 const OUTPUT_KINDS = ['output_reasoning', 'output_audio', 'output_image', 'output_video'] as const;
 

@@ -188,7 +188,8 @@ function calculated({ model, start_time }: RunSummary, usage: UnpricedUsage, lis
   if (prices === undefined) return `no price of tier ${shown(details.tier)} for ${named(model, provider)}`;
   const cost = costOf(usage, prices.all, model);
   if (typeof cost === 'string') return `${cost} for ${named(model, provider)}`;
-  return { cost, savings: cacheSavingsOf(usage, prices.known, model), table: found.table };
+  const known = prices.known === prices.all ? cost : costOf(usage, prices.known, model);
+  return { cost, savings: cacheSavingsOf(known, usage, prices.known, model), table: found.table };
 }
 
 function named(model: string, provider: string | undefined): string {

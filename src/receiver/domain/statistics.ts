@@ -14,7 +14,7 @@ export const GROUPS = 50;
 /** Total token counts and costs, in the order of `USAGE_KEYS`. */
 export type UsageSums = number[];
 
-export function usageSumsOf(usage: Usage | undefined): UsageSums {
+export function usageSumsOf(usage: { readonly [Key in keyof Usage]?: number | null } | undefined): UsageSums {
   return USAGE_KEYS.map((key) => usage?.[key] ?? 0);
 }
 

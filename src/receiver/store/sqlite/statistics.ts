@@ -28,7 +28,7 @@ import {
 } from './counters.ts';
 import type { Row, SqliteConnection, SqlValue } from './database.ts';
 import type { Condition } from './lists.ts';
-import { COUNTS_USAGE, usageIn } from './run-row.ts';
+import { COUNTS_USAGE, type UsageColumns } from './run-row.ts';
 
 const LONGEST = PERIODS.at(-1) ?? 1;
 
@@ -283,16 +283,19 @@ function startRangeOf(connection: SqliteConnection, { sql, params }: Condition):
   return firstUs === undefined ? undefined : { firstUs, lastUs: startUs('DESC') ?? firstUs };
 }
 
-interface ScannedRow extends Row {
+interface ScannedRow extends Row, UsageColumns {
   start_us: number;
   end_us: number | null;
   status: RunStatus;
   run_type: string;
-  is_root: number;
-  is_repeat: number;
   grp: string | null;
-  counts: number;
+  /** Sum of `ROOT`, `REPEATED` and `COUNTS`, because each column takes time in each row. */
+  flags: number;
 }
+
+const ROOT = 1;
+const REPEATED = 2;
+const COUNTS = 4;
 
 /** Adds runs to their groups, and to the totals unless `isTotal` is false. */
 function scan(
@@ -303,15 +306,16 @@ function scan(
   isTotal = true,
 ): void {
   const rows = connection.each<ScannedRow>(
-    `SELECT start_us, end_us, status, run_type, is_root, same_call IS NOT NULL AS is_repeat, ${column} AS grp,
-      ${COUNTS_USAGE} AS counts, ${USAGE_KEYS.join(', ')} FROM runs WHERE ${sql}`,
+    `SELECT start_us, end_us, status, run_type, ${column} AS grp,
+      is_root * ${ROOT} + (same_call IS NOT NULL) * ${REPEATED} + ${COUNTS_USAGE} * ${COUNTS} AS flags, ${USAGE_KEYS.join(', ')} FROM runs WHERE ${sql}`,
     ...params,
   );
   for (const row of rows) {
     const latencyUs = row.end_us === null ? undefined : Math.max(0, row.end_us - row.start_us);
-    const usage = row.counts === 1 ? usageIn(row) : undefined;
-    const kind = kindOf(row.status, row.run_type, row.is_root === 1, row.is_repeat === 1);
-    const counted = countedOf(row.start_us, 1, kind, usageSumsOf(usage), latenciesOf(latencyUs));
+    const has = (flag: number): boolean => (row.flags & flag) !== 0;
+    const kind = kindOf(row.status, row.run_type, has(ROOT), has(REPEATED));
+    const usage = usageSumsOf(has(COUNTS) ? row : undefined);
+    const counted = countedOf(row.start_us, 1, kind, usage, latenciesOf(latencyUs));
     if (isTotal) tally.add(counted);
     if (row.grp !== null) tally.addToGroups(groupsOf(row.grp), counted);
   }
