@@ -1,6 +1,5 @@
 /** A server that stores runs and displays them on a web page. @packageDocumentation */
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
-export type { CacheComparison, PromptDifference } from './receiver/domain/cache-miss.ts';
 export type { Feedback, FeedbackFigures } from './receiver/domain/feedback.ts';
 export type { PriceTable } from './receiver/domain/price-table.ts';
 export {
@@ -14,9 +13,11 @@ export {
 export type * from './receiver/domain/query.ts';
 export type {
   AttachmentInfo,
+  CacheComparison,
   CostSource,
   PayloadField,
   ProjectSummary,
+  PromptDifference,
   RunDetails,
   RunOutline,
   RunStatus,

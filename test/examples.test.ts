@@ -33,9 +33,9 @@ const EXAMPLES: readonly (readonly [path: string, says: RegExp, tree: readonly s
     /^The tools say: A page about tea$/m,
     [
       'answer · chain · _',
-      '├─ openai.chat.completions · llm · _ · 2 tokens (1 in, 1 out)',
+      '├─ openai.chat.completions · llm · _ · 2 tokens (1 in, 1 out) · $0.00000200',
       '├─ look_up · tool · _',
-      '└─ openai.chat.completions · llm · _ · 12 tokens (5 in, 7 out)',
+      '└─ openai.chat.completions · llm · _ · 12 tokens (5 in, 7 out) · $0.0000129 · 20 % cached',
     ],
   ],
   [
@@ -43,9 +43,9 @@ const EXAMPLES: readonly (readonly [path: string, says: RegExp, tree: readonly s
     /^The tool said: It rains in Paris$/m,
     [
       'answer · chain · _',
-      '├─ anthropic.messages · llm · _ · 8 tokens (5 in, 3 out)',
+      '├─ anthropic.messages · llm · _ · 8 tokens (5 in, 3 out) · $0.0000200',
       '├─ weather · tool · _',
-      '└─ anthropic.messages · llm · _ · 15 tokens (8 in, 7 out)',
+      '└─ anthropic.messages · llm · _ · 15 tokens (8 in, 7 out) · $0.0000430',
     ],
   ],
   [
@@ -54,11 +54,11 @@ const EXAMPLES: readonly (readonly [path: string, says: RegExp, tree: readonly s
     [
       'answer · chain · _',
       '├─ embedMany · chain · _',
-      '│  └─ text-embedding-3-small · embedding · _ · 1 token in',
+      '│  └─ text-embedding-3-small · embedding · _ · 1 token in · $0.0000000200',
       '└─ streamText · chain · _',
-      '   ├─ gpt-4.1-mini · llm · _ · 2 tokens (1 in, 1 out)',
+      '   ├─ gpt-4.1-mini · llm · _ · 2 tokens (1 in, 1 out) · $0.00000200',
       '   ├─ look_up · tool · _',
-      '   └─ gpt-4.1-mini · llm · _ · 12 tokens (5 in, 7 out)',
+      '   └─ gpt-4.1-mini · llm · _ · 12 tokens (5 in, 7 out) · $0.0000129 · 20 % cached',
     ],
   ],
   [

@@ -6,11 +6,17 @@ import { messageOf, visible } from '../base/text.ts';
 import { env } from '../config/environment.ts';
 import { cacheComparison } from '../receiver/api/cache-comparison.ts';
 import { exportTrace } from '../receiver/api/trace-export.ts';
-import type { CacheComparison } from '../receiver/domain/cache-miss.ts';
 import { hashOf, type PriceTable } from '../receiver/domain/price-table.ts';
 import { checkPriceOptions, type Prices } from '../receiver/domain/prices.ts';
 import type { ListQuery, Page } from '../receiver/domain/query.ts';
-import type { PayloadField, RunDetails, RunOutline, RunSummary, TraceSummary } from '../receiver/domain/run-view.ts';
+import type {
+  CacheComparison,
+  PayloadField,
+  RunDetails,
+  RunOutline,
+  RunSummary,
+  TraceSummary,
+} from '../receiver/domain/run-view.ts';
 import { parsedQuery } from '../receiver/filter/run-filter.ts';
 import { MemoryStore } from '../receiver/store/memory-store.ts';
 import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';

@@ -321,5 +321,9 @@ describe('runspan delete', () => {
       code: 1,
       stderr: 'runspan: the receiver has no user nobody\n',
     });
+    expect(await remove('trace', id(1).slice(-12))).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('refused the request: Expected `id` to be a UUID'),
+    });
   });
 });

@@ -10,7 +10,7 @@ import { filesUnder, read } from './repository.ts';
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [13, 473],
   base: [12, 462],
-  cli: [40, 4_937],
+  cli: [40, 4_948],
   clients: [52, 7_661],
   config: [6, 1_087],
   delivery: [31, 5_179],
@@ -22,7 +22,7 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   otel: [39, 5_517],
   payload: [15, 2_683],
   platform: [9, 416],
-  receiver: [127, 18_450],
+  receiver: [128, 18_447],
   register: [11, 810],
   run: [17, 3_104],
   testing: [8, 1_123],

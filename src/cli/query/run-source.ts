@@ -144,6 +144,11 @@ class ReceiverSource implements RunSource {
         );
       case 403:
         throw new CommandFailure(`the receiver at ${origin} denied access: ${detail ?? 'status 403'}`);
+      case 422: {
+        const [issue] = isObject(body) && Array.isArray(body.detail) ? body.detail : [];
+        if (!isObject(issue) || typeof issue.msg !== 'string') break;
+        throw new UsageError(`the receiver at ${origin} refused the request: ${visible(issue.msg)}`);
+      }
     }
     throw this.#notReceiver(`responded with status ${response.status}`);
   }

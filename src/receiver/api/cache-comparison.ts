@@ -1,14 +1,8 @@
 import { parseIsoTimestamp } from '../../run/time.ts';
-import {
-  type CacheComparison,
-  type CommonPrefix,
-  cachedTokensOf,
-  commonPrefix,
-  describeDifference,
-} from '../domain/cache-miss.ts';
+import { type CommonPrefix, cachedTokensOf, commonPrefix, describeDifference } from '../domain/cache-miss.ts';
 import { callEvidenceOf } from '../domain/repeated-calls.ts';
 import { projectOf } from '../domain/run-values.ts';
-import type { RunDetails, RunSummary } from '../domain/run-view.ts';
+import type { CacheComparison, RunDetails, RunSummary } from '../domain/run-view.ts';
 import { ALL_RUNS, equal } from '../filter/run-filter.ts';
 import type { QueryStore, Scope } from '../store/store.ts';
 

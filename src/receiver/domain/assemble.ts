@@ -1,6 +1,7 @@
 import type { Attachment } from '../../run/record.ts';
 import type { CallRecord } from '../../run/same-call.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
+import { comparable } from './comparable.ts';
 import type { Feedback, FeedbackFigures } from './feedback.ts';
 import { grouped } from './grouped.ts';
 import { addCost, type PriceList } from './prices.ts';
@@ -8,7 +9,7 @@ import type { Scope } from './query.ts';
 import { NOTHING, type RemovalTarget, type Selection, subtreeIn } from './removal.ts';
 import { callEvidenceOf, type RepeatedCall, repeatedCallsIn } from './repeated-calls.ts';
 import type { RunFields, RunOperation } from './run-message.ts';
-import { comparable, type FilteredRun, isOfProject, projectOf, timesOf } from './run-values.ts';
+import { type FilteredRun, isOfProject, projectOf, timesOf } from './run-values.ts';
 import {
   type AttachmentInfo,
   type CostSource,

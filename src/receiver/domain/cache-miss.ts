@@ -1,36 +1,8 @@
 import { isObject } from '../../config/checker.ts';
+import type { CacheComparison, PromptDifference } from './run-view.ts';
 import { outputsUsageOf, usageIn } from './usage.ts';
 
 type Fields = Record<string, unknown>;
-
-/** The first place at which the prompts of two model calls differ. */
-export interface PromptDifference {
-  /** For example `tool 2 "search"`, `the system prompt` or `message 3 (user)`. Lists count from 1. */
-  place: string;
-  /** What the earlier prompt has there. Absent if it is the same tool, or a message of the same role. */
-  earlier_place?: string;
-  /** Position of the first different character in the system prompt, from 1. */
-  character?: number;
-  /** Excerpts of both prompts. Absent if the difference is in Base64 data, or if `earlier_place` is set. */
-  before?: string;
-  after?: string;
-  /** Share of the earlier prompt's text with which both prompts begin, from 0 to 1. */
-  equal_share: number;
-}
-
-/** A model call, compared with an earlier call of the same thread. All fields are absent if there is no such call. */
-export interface CacheComparison {
-  previous_run_id?: string;
-  previous_trace_id?: string;
-  /** Seconds between the starts of both calls. */
-  seconds_before?: number;
-  /** Share of the input tokens that were read from the cache, from 0 to 1. Absent if the call does not report it. */
-  cached_share?: number;
-  /** Absent if one prompt is the beginning of the other, or if the cache served the call. */
-  difference?: PromptDifference;
-  /** The difference in sentences. */
-  text?: string;
-}
 
 /** The recorded request of a model call. */
 export interface ModelRequest {

@@ -1,4 +1,5 @@
 import { parseIsoTimestamp } from '../../run/time.ts';
+import { comparable } from './comparable.ts';
 import type { Feedback } from './feedback.ts';
 import type { SortKey, TextField } from './query.ts';
 import type { RunFields } from './run-message.ts';
@@ -89,14 +90,6 @@ export function isOfProject(summary: RunSummary, project: string): boolean {
 /** Returns an error in the form in which filters compare it. */
 export function errorText(error: string | undefined): string | undefined {
   return error === '' ? undefined : error?.toLowerCase();
-}
-
-/**
- * Returns a text as it is compared, grouped and listed. NUL and unpaired surrogates become U+FFFD, because databases cut
- * or replace them.
- */
-export function comparable(text: string): string {
-  return text.isWellFormed() && !text.includes('\0') ? text : text.toWellFormed().replaceAll('\0', '\ufffd');
 }
 
 /** Returns a metadata value as filters and groups compare it. Values other than strings are converted to JSON text. */

@@ -1,9 +1,10 @@
 import { isoTimestamp } from '../../run/time.ts';
+import { comparable } from './comparable.ts';
 import type { FeedbackFigures } from './feedback.ts';
 import { type Latencies, latenciesOf, percentilesOf } from './latencies.ts';
 import type { Figures, GroupFigures, GroupKey, RunFigures, Statistics } from './query.ts';
 import { metadataKeyOf } from './query-keys.ts';
-import { comparable, type FilteredRun, metadataTextOf, projectOf } from './run-values.ts';
+import { type FilteredRun, metadataTextOf, projectOf } from './run-values.ts';
 import type { RunStatus, Usage } from './run-view.ts';
 import { MODEL_TYPES, USAGE_KEYS } from './summary.ts';
 import { type StartRange, type StatisticsPlan, type TimeBuckets, timeBucketsOf } from './time-buckets.ts';

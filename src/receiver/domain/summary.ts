@@ -1,10 +1,10 @@
 import { cut } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
+import { comparable } from './comparable.ts';
 import { previewOf } from './preview.ts';
 import { requestOf } from './repeated-calls.ts';
 import type { RunFields } from './run-message.ts';
-import { comparable } from './run-values.ts';
 import type { CostSource, PayloadField, RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
 import { outputsUsageOf, tierOf, usageIn } from './usage.ts';
 

@@ -1,5 +1,5 @@
+import { comparable } from '../domain/comparable.ts';
 import type { TextField } from '../domain/query.ts';
-import { comparable } from '../domain/run-values.ts';
 import type { AmountField, Bound, Comparison, FilterNode, TextPattern } from './filter.ts';
 import { AMOUNTS, NUMBER, parseNumber, TEXT_FIELDS, TIME, toIsoTime } from './values.ts';
 

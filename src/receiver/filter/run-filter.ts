@@ -1,8 +1,8 @@
 import { RunspanError } from '../../base/errors.ts';
 import { shown } from '../../base/text.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
+import { comparable } from '../domain/comparable.ts';
 import type { ListQuery, RunQuery, Scope, StatisticsQuery, TextField, TimeRange } from '../domain/query.ts';
-import { comparable } from '../domain/run-values.ts';
 import { parseSearch, type Search } from '../domain/search-words.ts';
 import type { Comparison, FilterNode } from './filter.ts';
 import { type FilterTerm, parseFilter, problemIn } from './parser.ts';

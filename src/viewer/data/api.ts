@@ -1,8 +1,9 @@
 import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals';
-import type { CacheComparison } from '../../receiver/domain/cache-miss.ts';
 import type { Feedback } from '../../receiver/domain/feedback.ts';
 import type { Page, Statistics, Suggestion, ThreadTurns } from '../../receiver/domain/query.ts';
+import type { Removal, RemovalTarget } from '../../receiver/domain/removal.ts';
 import type {
+  CacheComparison,
   PayloadField,
   ProjectSummary,
   RunDetails,
@@ -11,7 +12,6 @@ import type {
   ThreadSummary,
   TraceSummary,
 } from '../../receiver/domain/run-view.ts';
-import type { Removal, RemovalTarget } from '../../receiver/store/store.ts';
 
 /** Whether the receiver requires a key that the user has not entered yet. */
 export const isLocked: Signal<boolean> = signal(false);

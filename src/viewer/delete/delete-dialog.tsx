@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
-import type { RemovalTarget } from '../../receiver/store/store.ts';
+import type { RemovalTarget } from '../../receiver/domain/removal.ts';
 import { api, problemOf } from '../data/api.ts';
 import { useLive } from '../data/live-value.ts';
 import { go } from '../data/navigation.ts';

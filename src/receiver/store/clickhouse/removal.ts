@@ -1,7 +1,7 @@
 import type { MemoryRun, MemoryTrace } from '../../domain/assemble.ts';
+import { comparable } from '../../domain/comparable.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import type { Selection } from '../../domain/removal.ts';
-import { comparable } from '../../domain/run-values.ts';
 import { all } from '../../filter/sql.ts';
 import type { Removal, RemovalTarget, Scope } from '../store.ts';
 import { insideOf } from './conditions.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import { comparable } from '../../domain/comparable.ts';
 import { subtreeIn } from '../../domain/removal.ts';
-import { comparable } from '../../domain/run-values.ts';
 import { all } from '../../filter/sql.ts';
 import type { Removal, RemovalTarget, Scope } from '../store.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';

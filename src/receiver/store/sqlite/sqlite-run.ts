@@ -1,6 +1,6 @@
+import { comparable } from '../../domain/comparable.ts';
 import { addCost, type PriceList } from '../../domain/prices.ts';
 import { callEvidenceOf, type RepeatedCall } from '../../domain/repeated-calls.ts';
-import { comparable } from '../../domain/run-values.ts';
 import type { CostSource } from '../../domain/run-view.ts';
 import {
   factsIn,

@@ -1,5 +1,5 @@
+import { comparable } from '../../domain/comparable.ts';
 import type { Suggestion, SuggestionQuery } from '../../domain/query.ts';
-import { comparable } from '../../domain/run-values.ts';
 import { SUGGESTED_RUNS_MAX, suggestedMetadata, suggestionsOf } from '../../domain/suggestions.ts';
 import type { Row, SqliteConnection } from './database.ts';
 import type { Condition } from './lists.ts';
