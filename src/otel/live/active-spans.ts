@@ -62,7 +62,7 @@ const source: SpanSource = {
     const innermost = equal.filter((run) => !equal.some(({ context }) => isBelow(context, run.context)));
     if (isAlone && innermost.length > 1) return undefined;
     const free = innermost.map(({ completion }) => completion).filter(({ isOpen }) => !isOpen);
-    // A span whose instrumentation never ends it must not take the record of the next call.
+    // Prefers a new span, because an instrumentation may never end the span of an earlier call.
     return free.find(({ isEmpty }) => isEmpty) ?? free[0];
   },
 };

@@ -96,12 +96,11 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly parentRunId: string | undefined;
   readonly #target: Pick<RunSink, 'start' | 'end'>;
   #completion: SpanCompletion | undefined;
-  /** Ends the run of an ended span. Undefined unless the span has ended before the records that complete its run. */
-  #finish: (() => void) | undefined;
-  /** Ends the run of a span that has not ended, once all records of its call have ended. */
-  #endUnended: (() => void) | undefined;
+  /** Whether the span has ended before the records that complete its run. */
+  #hasSpanEnded = false;
   /** The span without content whose run has ended first. A later retry inside the span must not be a run with content. */
   #refusing: SpanLike | undefined;
+  /** Ends the run, which waits for other records of its call or for the end of the span. */
   #waiting: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -156,12 +155,12 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
 
   /** Whether the span has ended, even if its run is still open. */
   get isEnded(): boolean {
-    return this.#record === undefined || this.#finish !== undefined;
+    return this.#record === undefined || this.#hasSpanEnded;
   }
 
   /** Whether the ended span's run waits for the end of a response. */
   get isWaiting(): boolean {
-    return this.#finish !== undefined;
+    return this.#hasSpanEnded;
   }
 
   /** The fingerprint of the request in the attributes of the open span. */
@@ -220,7 +219,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
    */
   end(span: SpanLike, interruption?: string, isUnended = false): string | undefined {
     const record = this.#record;
-    if (record === undefined || this.#finish !== undefined) return undefined;
+    if (record === undefined || this.#hasSpanEnded) return undefined;
     const parent = this.#parent;
     if (record.endTime !== undefined) {
       this.#release(record);
@@ -252,8 +251,8 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     };
     this.#parts = partsOf(fields);
     if (completion?.isOpen === true && interruption === undefined) {
-      this.#finish = () => finish(true);
-      this.#wait(this.#finish, this.#capture.streamIdleMs);
+      this.#hasSpanEnded = true;
+      this.#wait(() => finish(true));
     } else finish(isUnended);
     return fields.runType;
   }
@@ -263,11 +262,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
    * current attributes are recorded.
    */
   interrupt(reason: string): void {
-    if (this.#finish !== undefined) {
-      this.#finish();
-      return;
-    }
-    this.#endUnended?.();
+    this.#waiting?.();
     const span = this.#openSpan;
     if (span !== undefined) {
       this.end(span, reason);
@@ -286,26 +281,25 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
    * is aborted, so the run then ends with what the records contain.
    */
   #settled(): void {
-    if (this.#finish !== undefined) {
-      this.#finish();
+    if (this.#hasSpanEnded) {
+      this.#waiting?.();
       return;
     }
     const span = this.#openSpan;
     if (span === undefined) return;
-    this.#endUnended = () => {
+    this.#wait(() => {
       if (this.#completion?.isOpen !== false) return;
       this.end(span, undefined, true);
       if (isContentRefused(span)) this.#refusing = span;
-    };
-    this.#wait(this.#endUnended, this.#capture.streamIdleMs);
+    });
   }
 
-  /** Calls `finish` after a time or when the process is about to end, unless the run has ended before. */
-  #wait(finish: () => void, afterMs: number): void {
+  /** Calls `end` after `streamIdleMs` or when the process is about to end, unless the run has ended before. */
+  #wait(end: () => void): void {
     this.#stopWaiting();
-    this.#waiting = finish;
-    this.#timer = setTimer(finish, Math.min(DELAY_MAX_MS, afterMs)).unref();
-    watchForEnd(finish);
+    this.#waiting = end;
+    this.#timer = setTimer(end, Math.min(DELAY_MAX_MS, this.#capture.streamIdleMs)).unref();
+    watchForEnd(end);
   }
 
   #stopWaiting(): void {
@@ -327,8 +321,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     this.#span = undefined;
     this.#parent = undefined;
     this.#stopWaiting();
-    this.#finish = undefined;
-    this.#endUnended = undefined;
+    this.#hasSpanEnded = false;
     this.#completion = undefined;
     this.#logMessages = undefined;
   }
