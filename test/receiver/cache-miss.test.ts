@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { cachedTokensOf, commonPrefix, describeDifference } from '#src/receiver/domain/cache-miss.ts';
+import { commonPrefix, describeDifference, reportedCacheRead } from '#src/receiver/domain/cache-miss.ts';
 
 type Inputs = Record<string, unknown>;
 
@@ -214,7 +214,7 @@ test.each<[outputs: Inputs, cached: number | undefined]>([
   [{ usage: { input_tokens: 9, cache_read_input_tokens: 0, cache_creation_input_tokens: 9 } }, 0],
   [{ usage: { input_tokens: 2, cache_read_input_tokens: 7 } }, 7],
   [{}, undefined],
-])('the cached tokens of %j', (outputs, cached) => expect(cachedTokensOf(outputs)).toBe(cached));
+])('the cached tokens of %j', (outputs, cached) => expect(reportedCacheRead(outputs)).toBe(cached));
 
 test('a prompt with very deep values is compared', () => {
   const deep = (text: string) => JSON.parse(`${'{"a":'.repeat(5_000)}"${text}"${'}'.repeat(5_000)}`);

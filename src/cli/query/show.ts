@@ -117,11 +117,7 @@ async function runText(view: View, run: RunDetails): Promise<string> {
   return [head, ...(await contentsOf(view, run))].join('\n\n');
 }
 
-const DOLLARS = new Intl.NumberFormat('en-US', {
-  style: 'currency',
-  currency: 'USD',
-  maximumSignificantDigits: 4,
-});
+const DOLLARS = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', maximumSignificantDigits: 4 });
 
 function costText({ usage, price_table: table, no_cost: reason }: RunDetails): string | undefined {
   const cost = usage?.total_cost;

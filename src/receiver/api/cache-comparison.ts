@@ -1,10 +1,11 @@
 import { parseIsoTimestamp } from '../../run/time.ts';
-import { type CommonPrefix, cachedTokensOf, commonPrefix, describeDifference } from '../domain/cache-miss.ts';
+import { type CommonPrefix, commonPrefix, describeDifference, reportedCacheRead } from '../domain/cache-miss.ts';
+import type { Scope } from '../domain/query.ts';
 import { callEvidenceOf } from '../domain/repeated-calls.ts';
 import { projectOf } from '../domain/run-values.ts';
 import type { CacheComparison, RunDetails, RunSummary } from '../domain/run-view.ts';
 import { ALL_RUNS, equal } from '../filter/run-filter.ts';
-import type { QueryStore, Scope } from '../store/store.ts';
+import type { QueryStore } from '../store/store.ts';
 
 /** Time for which providers keep a prompt in their cache by default. */
 const CACHE_US = 5 * 60_000_000;
@@ -38,8 +39,9 @@ export async function cacheComparison(reader: Reader, runId: string): Promise<Ca
     previous_trace_id: previous.trace_id,
     seconds_before: Math.round((startOf(run) - startOf(previous)) / 100_000) / 10,
   };
-  const outputs = await payload(reader, run, 'outputs', BYTES_MAX);
-  const cached = cachedTokensOf(outputs ?? {}, run.extra?.metadata);
+  let cached = run.usage?.cached_tokens;
+  // The usage does not tell a count of 0 from no count.
+  cached ??= reportedCacheRead((await payload(reader, run, 'outputs', BYTES_MAX)) ?? {}, run.extra?.metadata);
   if (cached !== undefined) comparison.cached_share = Math.min(1, cached / tokens);
   const isServed = (cached ?? 0) >= SERVED_SHARE * Math.min(tokens, previous.usage?.input_tokens ?? 0);
   if (difference === undefined || isServed) return comparison;

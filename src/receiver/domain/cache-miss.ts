@@ -57,8 +57,8 @@ export function describeDifference(
   return `${head} ${equal} ${percent(cached_share)} of the input tokens were read from the cache.`;
 }
 
-/** Returns the number of input tokens that a call read from a cache. Returns undefined if the call does not report it. */
-export function cachedTokensOf(outputs: Fields, metadata: Readonly<Fields> = {}): number | undefined {
+/** Returns the number of input tokens that a call reports to have read from a cache, also if it is 0. */
+export function reportedCacheRead(outputs: Fields, metadata: Readonly<Fields> = {}): number | undefined {
   const read = (outputsUsageOf(outputs) ?? usageIn(metadata.usage_metadata))?.details?.cache_read;
   // The details do not contain a count of 0.
   const reported = JSON.stringify([outputs.usage_metadata, outputs.usage, metadata.usage_metadata]);

@@ -124,7 +124,7 @@ function addTokens(bill: Bill, usage: UnpricedUsage, prices: ModelPrices, model:
   const apart = (kind: DetailKind, most: number): number => {
     const count = details[kind];
     if (count === undefined) return 0;
-    // A count above the total makes the rest negative.
+    // A count above the total stays, so that the rest is negative and the bill reports a contradiction.
     return count <= most && isPlain(kind, prices, model) ? 0 : count;
   };
   const [audio, image] = [apart('input_audio', input), apart('input_image', input)];

@@ -46,7 +46,7 @@ export interface Price {
  */
 export type Prices = Readonly<Record<string, Price>>;
 
-/** A run whose cost has not been calculated yet, as `summaryOf` returns it. */
+/** The result of `summaryOf`: a run without a calculated cost. */
 export type UnpricedRun = RunSummary & { usage?: UnpricedUsage };
 
 /** Maximum number of models that a price list remembers. */

@@ -209,7 +209,7 @@ export interface ProjectSummary {
   last_start_time: string;
 }
 
-/** The first place at which the prompts of two model calls differ. */
+/** The first difference between the prompts of two model calls. */
 export interface PromptDifference {
   /** For example `tool 2 "search"`, `the system prompt` or `message 3 (user)`. Lists count from 1. */
   place: string;
@@ -224,7 +224,7 @@ export interface PromptDifference {
   equal_share: number;
 }
 
-/** A model call, compared with an earlier call of the same thread. All fields are absent if there is no such call. */
+/** A comparison with an earlier model call of the same thread. All fields are absent if there is no earlier call. */
 export interface CacheComparison {
   previous_run_id?: string;
   previous_trace_id?: string;

@@ -37,9 +37,7 @@ export type StoredFacts = { readonly [Field in PayloadField]?: PayloadFacts | un
 /** What a store keeps about a run, so that it can calculate the cost without the payloads. */
 export type StoredRunFacts = StoredFacts & { readonly cost?: CostSource };
 
-/**
- * An earlier build has stored usage without the details from which a cost is calculated. Such a run keeps its cost.
- */
+/** Keeps the stored cost of a run if its usage has no details. Earlier builds stored none, and a cost needs them. */
 export function withStoredCost(facts: StoredFacts, cost: number | null): StoredFacts {
   const usage = facts.outputs?.outputs_usage;
   if (cost === null || usage === undefined || usage.details !== undefined) return facts;

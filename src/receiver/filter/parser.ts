@@ -86,6 +86,7 @@ const MAP = /(meta|feedback)\./y;
 const MAP_KEY = /[^\s=:"()<>,]+/y;
 const MAP_OPERATOR = /[<>]=?|[:=]/y;
 const FIELD = /([a-z_]+)([:=]|!=|[<>]=?)/y;
+const KEYS: readonly string[] = [...TEXT_FIELDS, ...Object.keys(AMOUNTS), 'since', 'before', 'is'];
 const BOUNDARY = /(?=[\s)]|$)/y;
 
 /** Recursive-descent parser. `OR` binds more tightly than the space between two conditions. */
@@ -229,9 +230,8 @@ class FilterParser {
       const field = key as AmountField;
       return this.#counted({ field, bounds: this.#bounds(label, isEqual ? ':' : operator, ...AMOUNTS[field]) });
     }
-    const isKnown = [...TEXT_FIELDS, ...Object.keys(AMOUNTS), 'since', 'before', 'is'].includes(key);
-    if (!isEqual)
-      return isKnown ? this.#fail(`${label} is no comparison of ${key}; for "not", use -${key}:`) : undefined;
+    if (!isEqual && !KEYS.includes(key)) return undefined;
+    if (!isEqual) return this.#fail(`${label} is no comparison of ${key}; for "not", use -${key}:`);
     if (key === 'since' || key === 'before') {
       const value = toIsoTime(this.#quoted() ?? this.#bare(), this.#nowMs);
       if (value === undefined) return this.#fail(`${label} expects ${TIME}`);
