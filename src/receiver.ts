@@ -11,6 +11,8 @@ export {
   type UnpricedRun,
 } from './receiver/domain/prices.ts';
 export type * from './receiver/domain/query.ts';
+export type { Removal, RemovalTarget } from './receiver/domain/removal.ts';
+export type { RunFields, RunOperation } from './receiver/domain/run-message.ts';
 export type {
   AttachmentInfo,
   CacheComparison,
@@ -45,12 +47,7 @@ export {
   type FeedbackStore,
   type IngestStore,
   type QueryStore,
-  type Removal,
   type RemovalStore,
-  type RemovalTarget,
-  type RunFields,
-  type RunOperation,
-  type Scope,
   type Store,
   type StoreChange,
   StoreError,

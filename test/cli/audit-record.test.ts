@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { recordJson, recordLines } from '#src/cli/dev/audit.ts';
-import type { RunOperation } from '#src/receiver/store/store.ts';
+import type { RunOperation } from '#src/receiver/domain/run-message.ts';
 
 const ID = '01900000-0000-7000-8000-000000000001';
 const CONTROLS = '\u001b[2J \u009b2J \u202e \u{e0001} \u2028 \u007f';

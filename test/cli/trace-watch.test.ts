@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { TraceWatch } from '#src/cli/dev/trace-watch.ts';
+import type { RunFields } from '#src/receiver/domain/run-message.ts';
 import { MemoryStore } from '#src/receiver/store/memory-store.ts';
-import type { RunFields } from '#src/receiver/store/store.ts';
 import { DEFAULT_SCOPE } from '#src/receiver.ts';
 import { gate } from '../support/gate.ts';
 import { logLines } from '../support/log-lines.ts';

@@ -1,9 +1,10 @@
 // Statistics, keys and changes of stores in ClickHouse, which runs inside another process (see clickhouse/shim.mjs).
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { RunOperation } from '#src/receiver/domain/run-message.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { ClickHouseKeys } from '#src/receiver/store/clickhouse/keys.ts';
-import type { RunOperation, Store, StoreChange } from '#src/receiver/store/store.ts';
+import type { Store, StoreChange } from '#src/receiver/store/store.ts';
 import { MemoryStore, type StatisticsQuery } from '#src/receiver.ts';
 import { feedback, id, post, second } from '../receiver/conformance/support.ts';
 import { startDatabase } from './clickhouse/database.ts';

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import type { RunOperation } from '../../receiver/domain/run-message.ts';
 import { PROGRAM_ENDED } from '../../receiver/domain/summary.ts';
-import { DEFAULT_SCOPE, type RunOperation, type Store } from '../../receiver/store/store.ts';
+import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
 
 /** Maximum number of open runs to remember. Above this number, the oldest run stays open. */
 const OPEN_MAX = 100_000;

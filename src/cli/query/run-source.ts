@@ -5,7 +5,7 @@ import { parseJson } from '../../clients/errors.ts';
 import { isLoopback, isObject } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
 import type { ListQuery, Page } from '../../receiver/domain/query.ts';
-import type { Removal, RemovalTarget } from '../../receiver/store/store.ts';
+import type { Removal, RemovalTarget } from '../../receiver/domain/removal.ts';
 import { CommandFailure, UsageError, webAddress } from '../command-line.ts';
 import { DEFAULT_PORT, openToRead, type RunSource, sourceOf, storeFile } from '../stores.ts';
 

@@ -1,8 +1,8 @@
-import type { ExportQuery, RunQuery } from '../domain/query.ts';
+import type { ExportQuery, RunQuery, Scope } from '../domain/query.ts';
 import { projectOf, timesOf } from '../domain/run-values.ts';
 import type { RunSummary, TraceSummary } from '../domain/run-view.ts';
 import { type Parsed, parsedQuery } from '../filter/run-filter.ts';
-import type { Scope, Store } from '../store/store.ts';
+import type { Store } from '../store/store.ts';
 import { exportedLines } from './trace-export.ts';
 
 /**

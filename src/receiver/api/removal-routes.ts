@@ -1,9 +1,9 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { visible } from '../../base/text.ts';
+import type { Removal, RemovalTarget } from '../domain/removal.ts';
 import { HttpError } from '../http/http-error.ts';
 import { type Call, idOf, type Route, type RouteResponse } from '../http/route.ts';
 import { refuseUnknownParameters } from '../http/validation.ts';
-import type { Removal, RemovalTarget } from '../store/store.ts';
 
 const PATHS: readonly (readonly [path: string, kind: RemovalTarget['kind']])[] = [
   ['/query/runs/:id', 'run'],

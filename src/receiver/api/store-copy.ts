@@ -1,6 +1,8 @@
+import type { Scope } from '../domain/query.ts';
+import type { RunOperation } from '../domain/run-message.ts';
 import { PAYLOAD_FIELDS, type StoredRun } from '../domain/run-view.ts';
 import { ALL_RUNS } from '../filter/run-filter.ts';
-import type { RunOperation, Scope, Store } from '../store/store.ts';
+import type { Store } from '../store/store.ts';
 import { withoutDerivedPlace } from './trace-import.ts';
 
 /** Number of runs, and length of their JSON text, to store at once. */

@@ -1,10 +1,10 @@
 import type { Attachment } from '../../run/record.ts';
 import type { Feedback } from '../domain/feedback.ts';
-import type { RunQuery } from '../domain/query.ts';
+import type { RunQuery, Scope } from '../domain/query.ts';
 import type { StoredRun } from '../domain/run-view.ts';
 import { type Parsed, parsedQuery } from '../filter/run-filter.ts';
 import { jsonPieces } from '../http/json-pieces.ts';
-import type { Scope, Store } from '../store/store.ts';
+import type { Store } from '../store/store.ts';
 
 export const FORMAT = 'runspan-trace';
 export const VERSION = 1;

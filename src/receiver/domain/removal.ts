@@ -8,8 +8,8 @@ import { grouped } from './grouped.ts';
  * - `thread`, `user`: all runs in each trace in which a run has this thread or user.
  * - `project`: all runs in each trace whose root run is in the project.
  *
- * If the scope has a project, runs are removed only from traces whose root run is in this project. The target `run` must
- * then be in this project too.
+ * If the scope has a project, only traces whose root run is in this project lose runs. A target of the kind `run` must be
+ * in this project too.
  */
 export interface RemovalTarget {
   readonly kind: 'run' | 'trace' | 'thread' | 'user' | 'project';
@@ -41,7 +41,7 @@ export function subtreeIn<Run extends { readonly id: string; readonly namesParen
   id: string,
 ): Selection<Run> {
   const children = grouped(runs, parentIdOf);
-  // A set, because the parents of runs may form a cycle.
+  // The set ends the loop if the parents of runs form a cycle.
   const found = new Set(runs.filter((run) => run.id === id));
   for (const run of found) for (const child of children.get(run.id) ?? []) found.add(child);
   const [top] = found;

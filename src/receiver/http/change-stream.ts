@@ -1,4 +1,5 @@
-import type { ChangeFeed, Scope } from '../store/store.ts';
+import type { Scope } from '../domain/query.ts';
+import type { ChangeFeed } from '../store/store.ts';
 
 /** Time within which changes are combined into one event, in milliseconds. */
 const GATHER_MS = 100;

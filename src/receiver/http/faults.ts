@@ -1,6 +1,6 @@
 import { type Checks, checkedOptions, FUNCTION, WHOLE_FROM_1, wholeFrom } from '../../config/checker.ts';
 import { setTimer } from '../../platform/timers.ts';
-import type { RunOperation } from '../store/store.ts';
+import type { RunOperation } from '../domain/run-message.ts';
 import { HttpError, ValidationIssues } from './http-error.ts';
 
 /**

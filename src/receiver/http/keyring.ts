@@ -1,8 +1,9 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf } from '../../base/text.ts';
+import type { Scope } from '../domain/query.ts';
 import { isKey, type KeyStore, keyIdOf, type Permission, type StoredKey } from '../store/key-store.ts';
-import { DEFAULT_SCOPE, type Scope } from '../store/store.ts';
+import { DEFAULT_SCOPE } from '../store/store.ts';
 
 /** Scope and permission of a key. */
 export interface Grant {

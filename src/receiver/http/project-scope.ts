@@ -1,5 +1,6 @@
+import type { Scope } from '../domain/query.ts';
+import type { RunOperation } from '../domain/run-message.ts';
 import { projectOf } from '../domain/run-values.ts';
-import type { RunOperation, Scope } from '../store/store.ts';
 import { HttpError } from './http-error.ts';
 import type { Call } from './route.ts';
 

@@ -1,7 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Scope } from '../domain/query.ts';
+import type { RunOperation } from '../domain/run-message.ts';
 import type { Permission } from '../store/key-store.ts';
-import type { RunOperation, Scope, Store, StoreStatus } from '../store/store.ts';
+import type { Store, StoreStatus } from '../store/store.ts';
 import type { Access, Admission } from './access.ts';
 import type { Faults } from './faults.ts';
 import { HttpError } from './http-error.ts';

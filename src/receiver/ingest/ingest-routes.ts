@@ -1,11 +1,11 @@
 import { shown } from '../../base/text.ts';
 import { version } from '../../base/version.ts';
+import type { RunOperation } from '../domain/run-message.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import { checkProject, inProject } from '../http/project-scope.ts';
 import { type Call, idOf, type Route, type RouteResponse, readJson } from '../http/route.ts';
 import { jsonObject } from '../http/validation.ts';
 import { addFeedbackBatch } from '../store/add-feedback.ts';
-import type { RunOperation } from '../store/store.ts';
 import { boundaryOf, parseMultipart } from './multipart.ts';
 import { type Batch, readBatch } from './multipart-batch.ts';
 import { readRun } from './run-message.ts';

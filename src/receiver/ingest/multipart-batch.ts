@@ -2,12 +2,12 @@ import { cut } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
 import type { Attachment } from '../../run/record.ts';
 import type { Feedback } from '../domain/feedback.ts';
+import type { RunOperation } from '../domain/run-message.ts';
 import { PAYLOAD_FIELDS } from '../domain/run-view.ts';
 import { FEEDBACK_BYTES_MAX, readFeedback } from '../http/feedback-fields.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import { type Json, JsonReader } from '../http/json.ts';
 import { parseUuid } from '../http/run-fields.ts';
-import type { RunOperation } from '../store/store.ts';
 import type { Part } from './multipart.ts';
 import { readRun } from './run-message.ts';
 

@@ -1,9 +1,9 @@
 import { finishedRun } from '../../otel/mapping/finished-run.ts';
 import { setSoon } from '../../platform/timers.ts';
+import type { RunOperation } from '../domain/run-message.ts';
 import { HttpError, toHttpError } from '../http/http-error.ts';
 import { JsonReader } from '../http/json.ts';
 import type { Call, Route, RouteResponse } from '../http/route.ts';
-import type { RunOperation } from '../store/store.ts';
 import { ingest } from './ingest-routes.ts';
 import { protobufResponse, protobufStatus, readProtobufRequest } from './otlp-protobuf.ts';
 import { type OtlpSpan, readOtlpSpans } from './otlp-spans.ts';

@@ -1,9 +1,9 @@
 import * as v from 'valibot';
+import type { RunFields, RunOperation } from '../domain/run-message.ts';
 import { PAYLOAD_FIELDS } from '../domain/run-view.ts';
 import type { Location, ValidationIssues } from '../http/http-error.ts';
 import { type DottedOrder, runFields } from '../http/run-fields.ts';
 import { checkKnownFields, type Schema, validate, withoutNulls } from '../http/validation.ts';
-import type { RunFields, RunOperation } from '../store/store.ts';
 
 /** Kind of request. Each kind requires and accepts different fields of a run. */
 interface RunFormat {

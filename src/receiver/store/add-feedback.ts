@@ -1,7 +1,8 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { clearTimer, setTimer } from '../../platform/timers.ts';
 import type { Feedback } from '../domain/feedback.ts';
-import type { Scope, Store } from './store.ts';
+import type { Scope } from '../domain/query.ts';
+import type { Store } from './store.ts';
 
 /**
  * Maximum time to wait for the run that feedback belongs to, in milliseconds. Clients send runs in batches, so a run

@@ -16,6 +16,7 @@ import type {
   ListQuery,
   Page,
   RunQuery,
+  Scope,
   Statistics,
   StatisticsQuery,
   Suggestion,
@@ -23,7 +24,8 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../domain/query.ts';
-import { RemovedIds } from '../domain/removal.ts';
+import { type Removal, type RemovalTarget, RemovedIds } from '../domain/removal.ts';
+import type { RunOperation } from '../domain/run-message.ts';
 import { projectOf, sortValueOf } from '../domain/run-values.ts';
 import type {
   PayloadField,
@@ -40,17 +42,7 @@ import { outlineOf } from '../domain/summary.ts';
 import { inOrder } from '../domain/tree.ts';
 import { isAmong, isInside } from '../filter/match.ts';
 import { ALL_RUNS, inProject, type Parsed, type RunFilter, valueIn, within } from '../filter/run-filter.ts';
-import {
-  type Changes,
-  type Removal,
-  type RemovalTarget,
-  type RunOperation,
-  refuseManyAttachments,
-  type Scope,
-  type Store,
-  type StoreChange,
-  type TokenSecret,
-} from './store.ts';
+import { type Changes, refuseManyAttachments, type Store, type StoreChange, type TokenSecret } from './store.ts';
 import { Subscribers } from './subscribers.ts';
 
 /** Limits for a memory store. Above a limit, the store deletes whole traces, oldest first. */

@@ -24,10 +24,6 @@ import type {
 } from '../domain/run-view.ts';
 import type { Parsed } from '../filter/run-filter.ts';
 
-export type { Scope } from '../domain/query.ts';
-export type { Removal, RemovalTarget } from '../domain/removal.ts';
-export type { RunFields, RunOperation } from '../domain/run-message.ts';
-
 /** Scope for a receiver without tenants. */
 export const DEFAULT_SCOPE: Scope = { tenant: 'default' };
 

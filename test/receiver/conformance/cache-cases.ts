@@ -1,6 +1,7 @@
+import type { RunFields, RunOperation } from '#src/receiver/domain/run-message.ts';
 import type { Usage } from '#src/receiver/domain/run-view.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
-import type { RunFields, RunOperation, Store } from '#src/receiver/store/store.ts';
+import type { Store } from '#src/receiver/store/store.ts';
 import { equal, listed, patch, post, SCOPE, type StoreCase, statisticsOf, traced } from './support.ts';
 
 const USER = { user_id: 'ada', thread_id: 't' };

@@ -1,5 +1,6 @@
+import type { RunFields, RunOperation } from '#src/receiver/domain/run-message.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
-import type { RunFields, RunOperation, Store } from '#src/receiver/store/store.ts';
+import type { Store } from '#src/receiver/store/store.ts';
 import {
   countedTokens,
   equal,

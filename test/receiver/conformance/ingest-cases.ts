@@ -1,5 +1,6 @@
 import { rejects } from 'node:assert/strict';
-import type { RunFields, RunOperation, Store } from '#src/receiver/store/store.ts';
+import type { RunFields, RunOperation } from '#src/receiver/domain/run-message.ts';
+import type { Store } from '#src/receiver/store/store.ts';
 import {
   applyEach,
   equal,

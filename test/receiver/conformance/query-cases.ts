@@ -1,7 +1,8 @@
 import { rejects } from 'node:assert/strict';
 import type { RunQuery, SuggestionQuery } from '#src/receiver/domain/query.ts';
+import type { RunOperation } from '#src/receiver/domain/run-message.ts';
 import { ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
-import type { RunOperation, Store } from '#src/receiver/store/store.ts';
+import type { Store } from '#src/receiver/store/store.ts';
 import {
   equal,
   feedback,

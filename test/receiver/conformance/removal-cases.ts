@@ -1,5 +1,7 @@
+import type { Scope } from '#src/receiver/domain/query.ts';
+import type { RemovalTarget } from '#src/receiver/domain/removal.ts';
 import { ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
-import type { RemovalTarget, Scope, Store } from '#src/receiver/store/store.ts';
+import type { Store } from '#src/receiver/store/store.ts';
 import {
   equal,
   feedback,

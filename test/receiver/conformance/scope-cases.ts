@@ -1,6 +1,7 @@
 import { notDeepStrictEqual } from 'node:assert/strict';
+import type { Scope } from '#src/receiver/domain/query.ts';
 import { ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
-import type { Scope, Store } from '#src/receiver/store/store.ts';
+import type { Store } from '#src/receiver/store/store.ts';
 import { equal, feedback, id, post, runsOf, SCOPE, type StoreCase, second, statisticsOf, table } from './support.ts';
 
 /** The number of a run, and the time at which its tokens were revoked. */

@@ -1,7 +1,8 @@
 import { ok } from 'node:assert/strict';
-import type { GroupKey } from '#src/receiver/domain/query.ts';
+import type { GroupKey, Scope } from '#src/receiver/domain/query.ts';
+import type { RunOperation } from '#src/receiver/domain/run-message.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
-import type { RunOperation, Scope, Store, StoreChange } from '#src/receiver/store/store.ts';
+import type { Store, StoreChange } from '#src/receiver/store/store.ts';
 import {
   applyEach,
   countedTokens,

@@ -1,9 +1,10 @@
 import { deepStrictEqual } from 'node:assert/strict';
 import type { Feedback } from '#src/receiver/domain/feedback.ts';
-import type { ListQuery, RunQuery, StatisticsQuery } from '#src/receiver/domain/query.ts';
+import type { ListQuery, RunQuery, Scope, StatisticsQuery } from '#src/receiver/domain/query.ts';
+import type { RunFields, RunOperation } from '#src/receiver/domain/run-message.ts';
 import type { RunOutline, StoredRun } from '#src/receiver/domain/run-view.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
-import { DEFAULT_SCOPE, type RunFields, type RunOperation, type Scope, type Store } from '#src/receiver/store/store.ts';
+import { DEFAULT_SCOPE, type Store } from '#src/receiver/store/store.ts';
 
 /** A rule that every store must follow. */
 export interface StoreCase {

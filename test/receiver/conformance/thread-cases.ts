@@ -1,6 +1,7 @@
-import type { ThreadQuery } from '#src/receiver/domain/query.ts';
+import type { Scope, ThreadQuery } from '#src/receiver/domain/query.ts';
+import type { RunOperation } from '#src/receiver/domain/run-message.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
-import type { RunOperation, Scope, Store } from '#src/receiver/store/store.ts';
+import type { Store } from '#src/receiver/store/store.ts';
 import { equal, feedback, id, patch, post, SCOPE, type StoreCase, second, simple, table } from './support.ts';
 
 /** Returns a turn: a root run in a thread. */

@@ -1,7 +1,8 @@
 import type { Attachment } from '../../../run/record.ts';
 import { grouped } from '../../domain/grouped.ts';
+import type { RunOperation } from '../../domain/run-message.ts';
 import type { AttachmentInfo } from '../../domain/run-view.ts';
-import { type RunOperation, refuseManyAttachments } from '../store.ts';
+import { refuseManyAttachments } from '../store.ts';
 import { type ClickHouse, type InsertRow, sql, string, uuid, uuids } from './connection.ts';
 import type { Place } from './messages.ts';
 

@@ -1,7 +1,8 @@
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
 import { clearTimer, setTimer } from '../../../platform/timers.ts';
-import type { ChangeFeed, Changes, Scope, StoreChange } from '../store.ts';
+import type { Scope } from '../../domain/query.ts';
+import type { ChangeFeed, Changes, StoreChange } from '../store.ts';
 import { Subscribers } from '../subscribers.ts';
 import { type ClickHouse, integer, sql, string, strings } from './connection.ts';
 

@@ -11,9 +11,12 @@ import {
 import { delay, setTimer } from '../../../platform/timers.ts';
 import { type Ages, MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
 import type { Feedback } from '../../domain/feedback.ts';
-import { checkPriceOptions, PriceList, type PriceOptions } from '../../domain/prices.ts';
+import { PriceList, type PriceOptions } from '../../domain/prices.ts';
+import type { Scope } from '../../domain/query.ts';
+import type { Removal, RemovalTarget } from '../../domain/removal.ts';
+import type { RunOperation } from '../../domain/run-message.ts';
 import type { KeyStore } from '../key-store.ts';
-import type { Removal, RemovalTarget, RevokedToken, RunOperation, Scope, Store, StoreStatus } from '../store.ts';
+import type { RevokedToken, Store, StoreStatus } from '../store.ts';
 import { ClickHouseChanges } from './changes.ts';
 import { ClickHouse, sql } from './connection.ts';
 import { Derivation } from './derivation.ts';
@@ -113,7 +116,7 @@ export class ClickHouseStore implements Store {
    */
   static async open(url: string, options: ClickHouseStoreOptions = {}): Promise<ClickHouseStore> {
     const checked = { ...DEFAULTS, ...checkedOptions('the options', options, CHECKS) };
-    checkPriceOptions(checked);
+    const prices = new PriceList(checked);
     const db = await ClickHouse.connect(url);
     try {
       await checkSchema(db);
@@ -122,21 +125,22 @@ export class ClickHouseStore implements Store {
       throw error;
     }
     const [writing, retention] = [await ClickHouse.connect(url), await ClickHouse.connect(url, 'retention')];
-    return new ClickHouseStore(db, writing, retention, checked);
+    return new ClickHouseStore(db, writing, retention, prices, checked);
   }
 
   private constructor(
     db: ClickHouse,
     writing: ClickHouse,
     retention: ClickHouse,
-    options: typeof DEFAULTS & PriceOptions,
+    prices: PriceList,
+    options: typeof DEFAULTS,
   ) {
     const { batchDelayMs, readOnly, ...ages } = options;
     this.#db = db;
     this.#writing = writing;
     this.#retention = retention;
     this.#ages = ages;
-    this.#prices = new PriceList(options);
+    this.#prices = prices;
     this.#keys = new ClickHouseKeys(db);
     const places = new PlaceFinder(writing);
     this.#writer = new MessageWriter(writing, places, batchDelayMs, (groups) => this.#derivation.add(groups));

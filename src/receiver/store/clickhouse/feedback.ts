@@ -1,7 +1,7 @@
 import type { Feedback } from '../../domain/feedback.ts';
 import { NO_PRICES } from '../../domain/prices.ts';
+import type { Scope } from '../../domain/query.ts';
 import { feedbackTexts } from '../../domain/run-values.ts';
-import type { Scope } from '../store.ts';
 import { type ClickHouse, sql, string, uuid, uuids } from './connection.ts';
 import { readGroups } from './groups.ts';
 import { feedbackIn, groupsOfRun, groupsOfTrace, visibleRuns } from './reads.ts';

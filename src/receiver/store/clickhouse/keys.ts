@@ -1,5 +1,6 @@
+import type { Scope } from '../../domain/query.ts';
 import type { KeyStore, StoredKey } from '../key-store.ts';
-import type { RevokedToken, Scope, TokenSecret } from '../store.ts';
+import type { RevokedToken, TokenSecret } from '../store.ts';
 import { type ClickHouse, type Sql, sql, string, uuids } from './connection.ts';
 
 /** Reads and changes the API keys in the database. */

@@ -1,6 +1,7 @@
 import { parseIsoTimestamp } from '../../../run/time.ts';
 import { MemoryRun } from '../../domain/assemble.ts';
 import { grouped } from '../../domain/grouped.ts';
+import type { RunFields, RunOperation } from '../../domain/run-message.ts';
 import { PAYLOAD_FIELDS, type PayloadField } from '../../domain/run-view.ts';
 import {
   factsIn,
@@ -11,7 +12,6 @@ import {
   type StoredFacts,
 } from '../../domain/summary.ts';
 import { spanKeysOf } from '../../domain/tree.ts';
-import type { RunFields, RunOperation } from '../store.ts';
 import { type ClickHouse, type InsertRow, sql, string, uuids } from './connection.ts';
 
 /** Kinds of rows in the table `messages`. */

@@ -1,9 +1,9 @@
 import type { MemoryRun, MemoryTrace } from '../../domain/assemble.ts';
 import { comparable } from '../../domain/comparable.ts';
 import type { PriceList } from '../../domain/prices.ts';
-import type { Selection } from '../../domain/removal.ts';
+import type { Scope } from '../../domain/query.ts';
+import type { Removal, RemovalTarget, Selection } from '../../domain/removal.ts';
 import { all } from '../../filter/sql.ts';
-import type { Removal, RemovalTarget, Scope } from '../store.ts';
 import { insideOf } from './conditions.ts';
 import { type ClickHouse, type InsertRow, inParts, type Sql, sql, string, uuid } from './connection.ts';
 import { type Group, readGroups, type TombstoneKind } from './groups.ts';

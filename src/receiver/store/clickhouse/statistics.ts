@@ -1,5 +1,5 @@
 import { type Latencies, latenciesOfCounts } from '../../domain/latencies.ts';
-import type { GroupKey, Statistics, StatisticsQuery, TimeRange } from '../../domain/query.ts';
+import type { GroupKey, Scope, Statistics, StatisticsQuery, TimeRange } from '../../domain/query.ts';
 import { metadataKeyOf } from '../../domain/query-keys.ts';
 import type { Usage } from '../../domain/run-view.ts';
 import {
@@ -14,7 +14,6 @@ import { USAGE_KEYS } from '../../domain/summary.ts';
 import { type StartRange, type TimeBuckets, timeBucketsOf } from '../../domain/time-buckets.ts';
 import { type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
-import type { Scope } from '../store.ts';
 import { conditionOf } from './conditions.ts';
 import { type ClickHouse, integer, type Sql, sql, string, strings } from './connection.ts';
 import { FIGURES_CODES, KINDS, LATENCIES, runKindOf } from './run-row.ts';

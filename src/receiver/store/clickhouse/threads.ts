@@ -1,12 +1,11 @@
 import { figuresOf } from '../../domain/assemble.ts';
 import { cursorOf, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
-import type { Page, ThreadQuery } from '../../domain/query.ts';
+import type { Page, Scope, ThreadQuery } from '../../domain/query.ts';
 import type { RunStatus, RunSummary, ThreadSummary, Usage } from '../../domain/run-view.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
 import { type Turn, threadSummaryOf } from '../../domain/thread-summary.ts';
 import { ALL_RUNS, type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
-import type { Scope } from '../store.ts';
 import { conditionOf } from './conditions.ts';
 import { type ClickHouse, integer, integers, type Sql, sql, string, strings, uuids } from './connection.ts';
 import { feedbackByTrace, windows } from './lists.ts';

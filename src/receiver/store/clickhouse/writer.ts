@@ -1,5 +1,6 @@
 import { delay } from '../../../platform/timers.ts';
-import { type RunOperation, StoreError } from '../store.ts';
+import type { RunOperation } from '../../domain/run-message.ts';
+import { StoreError } from '../store.ts';
 import { attachmentRows, checkAttachments } from './attachments.ts';
 import type { ClickHouse } from './connection.ts';
 import { addTo, insertRowOf, type Message, type Place, textsOf } from './messages.ts';

@@ -11,7 +11,7 @@ interface StoredCall extends CallRecord {
 }
 
 /**
- * Compares the calls in a trace. Returns the runs whose stored result is no longer right, by id, with the new result.
+ * Compares the calls in a trace. Returns the new result of each run whose stored result is wrong, by run id.
  * The result is undefined if no other run records the same call.
  */
 export function changedCalls(connection: SqliteConnection, trace: number): Map<string, RepeatedCall | undefined> {

@@ -1,10 +1,10 @@
 import { cursorOf, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
 import type { ListQuery, Page, SortKey } from '../../domain/query.ts';
+import type { RunFields } from '../../domain/run-message.ts';
 import type { RunOutline, RunSummary } from '../../domain/run-view.ts';
 import { factsIn, outlineOf, type PayloadFacts, previewsIn, summaryOf } from '../../domain/summary.ts';
 import type { Parsed } from '../../filter/run-filter.ts';
 import { all, type Sql } from '../../filter/sql.ts';
-import type { RunFields } from '../store.ts';
 import { idText, type SqliteConnection, type SqlValue } from './database.ts';
 import { readPayload } from './payloads.ts';
 import { countedUsageIn, fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';

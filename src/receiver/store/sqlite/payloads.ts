@@ -1,8 +1,8 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { Attachment } from '../../../run/record.ts';
+import type { RunFields, RunOperation } from '../../domain/run-message.ts';
 import { PAYLOAD_FIELDS, type PayloadField } from '../../domain/run-view.ts';
 import { factsWithoutPreviews, type PayloadFacts, previewsIn } from '../../domain/summary.ts';
-import type { RunFields, RunOperation } from '../store.ts';
 import type { SqliteConnection } from './database.ts';
 
 /** Length above which payloads are compressed. */

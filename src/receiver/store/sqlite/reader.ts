@@ -5,6 +5,7 @@ import type {
   ListQuery,
   Page,
   RunQuery,
+  Scope,
   Statistics,
   StatisticsQuery,
   Suggestion,
@@ -12,6 +13,7 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../../domain/query.ts';
+import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import {
   type AttachmentInfo,
   PAYLOAD_FIELDS,
@@ -27,7 +29,7 @@ import { derivedOrder, inOrder, startUsOf, type TreeNode } from '../../domain/tr
 import { ALL_RUNS, equal, inProject, type Parsed, type RunFilter, valueIn, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import type { StoredKey } from '../key-store.ts';
-import type { Changes, Removal, RemovalTarget, RevokedToken, Scope, TokenSecret } from '../store.ts';
+import type { Changes, RevokedToken, TokenSecret } from '../store.ts';
 import { defineFilterFunctions, SqlFilter } from './conditions.ts';
 import { idBytes, idText, type Row, type SqliteConnection, type SqlValue } from './database.ts';
 import { copyTo, type StoreOwner } from './file.ts';

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { comparable } from '../../domain/comparable.ts';
-import { subtreeIn } from '../../domain/removal.ts';
+import type { Scope } from '../../domain/query.ts';
+import { type Removal, type RemovalTarget, subtreeIn } from '../../domain/removal.ts';
 import { all } from '../../filter/sql.ts';
-import type { Removal, RemovalTarget, Scope } from '../store.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import { type Condition, ofProject } from './lists.ts';
 import type { Placement } from './placement.ts';
@@ -109,13 +109,14 @@ export function markRemoved(
   const untilMs = performance.now() + limitMs;
   const traceIds: string[] = [];
   let runs = 0;
-  // Until they are deleted, lists may show runs of a trace whose root, and so its project, is already deleted.
+  // The removal also waits for traces that are being evicted. Lists may show their runs after their root, and so their
+  // project, is deleted.
   connection.run('UPDATE traces SET seq = ? WHERE seq = ? AND tenant = ?', REMOVED, EVICTED, search.tenant);
   const found = search.traces(last, STEP_RUNS);
   for (const trace of found) {
     if (traceIds.length > 0 && performance.now() > untilMs) break;
     const row = connection.one<{ id: Uint8Array; seq: number; root: number | null }>(TRACE, trace);
-    // The runs of a trace that is already being deleted do not count.
+    // Runs of a trace that is being deleted are not counted again.
     if (row === undefined || row.seq < 0) continue;
     const selected = search.runsIn(trace);
     // A root that stays becomes the root again when the placement writes the trace.

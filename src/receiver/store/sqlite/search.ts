@@ -1,5 +1,5 @@
+import type { RunFields } from '../../domain/run-message.ts';
 import { indexText, isFound, runWords, type Search, wordsOf } from '../../domain/search-words.ts';
-import type { RunFields } from '../store.ts';
 import type { SqliteConnection } from './database.ts';
 import type { Condition } from './lists.ts';
 import { readPayload } from './payloads.ts';

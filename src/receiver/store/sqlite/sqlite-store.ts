@@ -14,20 +14,13 @@ import {
 } from '../../../config/checker.ts';
 import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
 import { checkPriceOptions, type PriceOptions } from '../../domain/prices.ts';
-import type { ListQuery, Page, RunQuery, Statistics, StatisticsQuery, ThreadQuery } from '../../domain/query.ts';
+import type { ListQuery, Page, RunQuery, Scope, Statistics, StatisticsQuery, ThreadQuery } from '../../domain/query.ts';
+import type { Removal, RemovalTarget } from '../../domain/removal.ts';
+import type { RunOperation } from '../../domain/run-message.ts';
 import type { RunSummary, ThreadSummary, TraceSummary } from '../../domain/run-view.ts';
 import { type Parsed, singleValueOf, valueIn } from '../../filter/run-filter.ts';
 import type { KeyStore } from '../key-store.ts';
-import {
-  type Removal,
-  type RemovalTarget,
-  type RunOperation,
-  type Scope,
-  type Store,
-  type StoreChange,
-  StoreError,
-  type StoreStatus,
-} from '../store.ts';
+import { type Store, type StoreChange, StoreError, type StoreStatus } from '../store.ts';
 import { Subscribers, type TenantChange } from '../subscribers.ts';
 import type { SqliteCommits } from './commits.ts';
 import { realPathOf, type StoreOwner } from './file.ts';

@@ -1,8 +1,7 @@
 import type { Feedback } from '../../domain/feedback.ts';
 import type { PriceList } from '../../domain/prices.ts';
-import type { PayloadField } from '../../domain/run-view.ts';
-import { PAYLOAD_FIELDS } from '../../domain/run-view.ts';
-import type { RunFields, RunOperation } from '../store.ts';
+import type { RunFields, RunOperation } from '../../domain/run-message.ts';
+import { PAYLOAD_FIELDS, type PayloadField } from '../../domain/run-view.ts';
 import { DEFAULT_SCOPE } from '../store.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import { encodedOperation } from './payloads.ts';

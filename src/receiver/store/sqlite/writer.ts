@@ -1,7 +1,8 @@
 import type { Feedback } from '../../domain/feedback.ts';
 import type { PriceList } from '../../domain/prices.ts';
-import { RemovedIds } from '../../domain/removal.ts';
-import { ATTACHMENTS_MAX, type RemovalTarget, type Scope, StoreError, type TokenSecret } from '../store.ts';
+import type { Scope } from '../../domain/query.ts';
+import { type RemovalTarget, RemovedIds } from '../../domain/removal.ts';
+import { ATTACHMENTS_MAX, StoreError, type TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
