@@ -3,7 +3,7 @@ import { grouped } from './grouped.ts';
 /**
  * Selects the runs to remove. `id` is the id of a run, trace, thread or user, or the name or id of a project.
  *
- * - `run`: the run and its descendants in the same trace.
+ * - `run`: the run and its descendants in the same trace, except those below a run that has not arrived.
  * - `trace`: all runs in the trace.
  * - `thread`, `user`: all runs in each trace in which a run has this thread or user.
  * - `project`: all runs in each trace whose root run is in the project.
