@@ -4,7 +4,6 @@ import { visible } from '../base/text.ts';
 import { env } from '../config/environment.ts';
 import { delay } from '../platform/timers.ts';
 import { copyRuns } from '../receiver/api/store-copy.ts';
-import type { PriceOptions } from '../receiver/domain/prices.ts';
 import { ALL_RUNS } from '../receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '../receiver/store/clickhouse/clickhouse-store.ts';
 import { ClickHouse } from '../receiver/store/clickhouse/connection.ts';
@@ -111,11 +110,7 @@ async function reprice(
 ): Promise<void> {
   const file = storeFile(named);
   if (file === undefined) throw new UsageError('expected a store file: RUNSPAN_STORE is `memory`');
-  const configured = config === undefined ? undefined : readConfig(config).prices;
-  const options: PriceOptions = {
-    ...(configured !== undefined && { prices: configured }),
-    ...(prices !== undefined && readPrices(prices)),
-  };
+  const options = readPrices(prices, config === undefined ? undefined : readConfig(config).prices);
   // If the thread fails, the pending call rejects.
   const ignore = (): void => {};
   const path = realPathOf(resolve(file));
@@ -156,7 +151,7 @@ async function copy(
   context: CommandContext,
 ): Promise<void> {
   if (fromLocation === toLocation) throw new UsageError('expected <from> and <to> to be two stores');
-  const options = { ...NO_LIMITS, ...(prices !== undefined && readPrices(prices)) };
+  const options = { ...NO_LIMITS, ...readPrices(prices) };
   const from = await (isUrl(fromLocation)
     ? ClickHouseStore.open(fromLocation, { readOnly: true })
     : openToRead(fromLocation));

@@ -6,15 +6,14 @@ import { messageOf, visible } from '../base/text.ts';
 import { env } from '../config/environment.ts';
 import { cacheComparison } from '../receiver/api/cache-comparison.ts';
 import { exportTrace } from '../receiver/api/trace-export.ts';
-import { hashOf, type PriceTable } from '../receiver/domain/price-table.ts';
-import { checkPriceOptions, type Prices } from '../receiver/domain/prices.ts';
+import { hashOf } from '../receiver/domain/price-table.ts';
+import { checkPriceOptions, type PriceOptions, type Prices } from '../receiver/domain/prices.ts';
 import type { ListQuery, Page } from '../receiver/domain/query.ts';
 import type {
   CacheComparison,
   PayloadField,
   RunDetails,
   RunOutline,
-  RunSummary,
   TraceSummary,
 } from '../receiver/domain/run-view.ts';
 import { parsedQuery } from '../receiver/filter/run-filter.ts';
@@ -51,8 +50,7 @@ export function openToRead(file: string): Promise<SqliteStore> {
 
 /** Reads runs from a receiver or from a file. */
 export interface RunSource {
-  traces(query: ListQuery): Promise<Page<TraceSummary>>;
-  list(query: ListQuery): Promise<Page<RunSummary>>;
+  traces(query: Pick<ListQuery, 'project' | 'filter' | 'limit'>): Promise<Page<TraceSummary>>;
   outline(traceId: string): Promise<RunOutline[]>;
   details(runId: string): Promise<RunDetails | undefined>;
   payload(runId: string, field: PayloadField): Promise<string | undefined>;
@@ -64,7 +62,6 @@ export interface RunSource {
 export function sourceOf(store: SqliteStore): RunSource {
   return {
     traces: (query) => store.traces(DEFAULT_SCOPE, parsedQuery(query)),
-    list: (query) => store.list(DEFAULT_SCOPE, parsedQuery(query)),
     outline: async (traceId) => (await store.outline(DEFAULT_SCOPE, traceId)).map((text) => JSON.parse(text)),
     details: (runId) => store.details(DEFAULT_SCOPE, runId),
     payload: (runId, field) => store.payload(DEFAULT_SCOPE, runId, field),
@@ -90,7 +87,7 @@ export async function openStore(
   log: (line: string) => void,
 ): Promise<SqliteStore | MemoryStore> {
   const { store: named = env('RUNSPAN_STORE'), maxAge, maxSize } = options;
-  const prices = options.prices === undefined ? {} : readPrices(options.prices);
+  const prices = readPrices(options.prices);
   try {
     if (file === undefined) return new MemoryStore(prices);
     return await SqliteStore.open(file, {
@@ -113,7 +110,9 @@ export const PRICES_OPTION =
  * Reads a file with prices: a table of prices in the format of genai-prices, which is an array, or prices by model name,
  * which apply instead of those in the built-in table.
  */
-export function readPrices(file: string): { readonly prices: Prices } | { readonly priceTable: PriceTable } {
+export function readPrices(file: string | undefined, configured?: Prices): PriceOptions {
+  const own = configured && { prices: configured };
+  if (file === undefined) return { ...own };
   try {
     const text = readFileSync(file, 'utf8');
     const given: unknown = JSON.parse(text);
@@ -121,7 +120,7 @@ export function readPrices(file: string): { readonly prices: Prices } | { readon
       ? { priceTable: { name: `${basename(file)} ${hashOf(text)}`, providers: given } }
       : { prices: given as Prices };
     checkPriceOptions(options);
-    return options;
+    return { ...own, ...options };
   } catch (error) {
     throw new CommandFailure(`cannot use the prices of ${visible(file)}: ${messageOf(error)}`);
   }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
-import { MemoryRun } from '#src/receiver/domain/assemble.ts';
+import { AssembledRun } from '#src/receiver/domain/assemble.ts';
 import {
   DEFAULT_SCOPE,
   MemoryStore,
@@ -26,7 +26,7 @@ const attached = (index: number, size: number): RunOperation => ({
 });
 
 function sizeOf(operation: RunOperation): number {
-  const run = new MemoryRun(operation.id, 1);
+  const run = new AssembledRun(operation.id, 1);
   run.take(operation);
   return run.sizeBytes;
 }

@@ -4,8 +4,9 @@ import { messageOf, visible } from '../../base/text.ts';
 import { parseJson } from '../../clients/errors.ts';
 import { isLoopback, isObject } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
-import type { ListQuery, Page } from '../../receiver/domain/query.ts';
+import type { Page } from '../../receiver/domain/query.ts';
 import type { Removal, RemovalTarget } from '../../receiver/domain/removal.ts';
+import type { TraceSummary } from '../../receiver/domain/run-view.ts';
 import { CommandFailure, UsageError, webAddress } from '../command-line.ts';
 import { DEFAULT_PORT, openToRead, type RunSource, sourceOf, storeFile } from '../stores.ts';
 
@@ -75,9 +76,13 @@ class ReceiverSource implements RunSource {
     this.#apiKey = apiKey;
   }
 
-  traces: RunSource['traces'] = (query) => this.#page(`traces?${searchOf(query)}`);
-
-  list: RunSource['list'] = (query) => this.#page(`runs?${searchOf(query)}`);
+  traces: RunSource['traces'] = async (query) => {
+    const fields = Object.entries(query).map(([name, value]): [string, string] => [name, `${value}`]);
+    const page = await this.#json<Page<TraceSummary>>(`traces?${new URLSearchParams(fields)}`);
+    // A receiver never responds to a list request with status 404.
+    if (page === undefined) throw this.#notReceiver('responded with status 404');
+    return page;
+  };
 
   outline: RunSource['outline'] = async (traceId) =>
     (await this.#json<{ items: [] }>(`traces/${traceId}`))?.items ?? [];
@@ -104,13 +109,6 @@ class ReceiverSource implements RunSource {
       if (error instanceof NoReceiver) return false;
       throw error;
     }
-  }
-
-  async #page<Item>(path: string): Promise<Page<Item>> {
-    const page = await this.#json<Page<Item>>(path);
-    // A receiver never responds to a list request with status 404.
-    if (page === undefined) throw this.#notReceiver('responded with status 404');
-    return page;
   }
 
   async #json<Body>(path: string, method?: 'DELETE'): Promise<Body | undefined> {
@@ -174,14 +172,4 @@ class ReceiverSource implements RunSource {
       throw new NoReceiver(`no receiver responds at ${this.#url.origin}: ${messageOf(reason)}`);
     }
   }
-}
-
-/** Converts field names to snake case for the receiver's query parameters. */
-function searchOf(query: ListQuery): URLSearchParams {
-  const search = new URLSearchParams();
-  for (const [field, value] of Object.entries(query)) {
-    const name = field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    for (const one of Array.isArray(value) ? value : [value]) search.append(name, String(one));
-  }
-  return search;
 }

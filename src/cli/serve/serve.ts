@@ -58,8 +58,7 @@ async function openStore(location: string, config: Config, priceFile: string | u
   const options = {
     projectMaxAgeMs: projectAgesOf(config),
     ...(maxAge !== undefined && { maxAgeMs: maxAge }),
-    ...(prices !== undefined && { prices }),
-    ...(priceFile !== undefined && readPrices(priceFile)),
+    ...readPrices(priceFile, prices),
   };
   if (!isUrl(location)) {
     return await SqliteStore.open(location, { ...options, ...(maxSize !== undefined && { maxBytes: maxSize }) });

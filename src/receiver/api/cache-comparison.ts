@@ -2,7 +2,7 @@ import { parseIsoTimestamp } from '../../run/time.ts';
 import { type CommonPrefix, commonPrefix, describeDifference, reportedCacheRead } from '../domain/cache-miss.ts';
 import type { Scope } from '../domain/query.ts';
 import { callEvidenceOf } from '../domain/repeated-calls.ts';
-import { projectOf } from '../domain/run-values.ts';
+import { projectOf, timesOf } from '../domain/run-values.ts';
 import type { CacheComparison, RunDetails, RunSummary } from '../domain/run-view.ts';
 import { ALL_RUNS, equal } from '../filter/run-filter.ts';
 import type { QueryStore } from '../store/store.ts';
@@ -13,9 +13,11 @@ const CACHE_US = 5 * 60_000_000;
 const TOKENS_MIN = 1_024;
 /** Share of a prompt that counts as the whole prompt, because providers cache blocks of tokens. */
 const SERVED_SHARE = 0.8;
-/** Maximum number of calls that are listed and compared, and maximum size of the payloads that are read. */
+/** Maximum number of earlier calls that are listed. */
 const LISTED_MAX = 20;
+/** Maximum number of earlier calls that are compared. */
 const CALLS_MAX = 5;
+/** Maximum number of bytes of a payload. Larger payloads are not compared. */
 const BYTES_MAX = 10_000_000;
 
 interface Reader {
@@ -37,7 +39,7 @@ export async function cacheComparison(reader: Reader, runId: string): Promise<Ca
   const comparison: CacheComparison = {
     previous_run_id: previous.id,
     previous_trace_id: previous.trace_id,
-    seconds_before: Math.round((startOf(run) - startOf(previous)) / 100_000) / 10,
+    seconds_before: Math.round((timesOf(run).startUs - timesOf(previous).startUs) / 100_000) / 10,
   };
   let cached = run.usage?.cached_tokens;
   // The usage does not tell a count of 0 from no count.
@@ -70,20 +72,25 @@ async function longestPrefix(
   return longest;
 }
 
-/** Returns calls of the same thread and model that ended before the run started, latest first. */
+/**
+ * Returns up to 5 calls of the same project, model and thread, latest first. The calls started at most 5 minutes before
+ * the run, ended before it started, and have at least 1,024 input tokens. A run without a thread is compared with calls
+ * of its trace.
+ */
 async function earlierCalls({ store, scope }: Reader, run: RunDetails): Promise<RunSummary[]> {
   const { model, thread, trace_id } = run;
   if (model === undefined) return [];
+  const { startUs } = timesOf(run);
   const group = thread === undefined ? equal('trace', trace_id) : equal('thread', thread);
   const filter = {
     ...ALL_RUNS,
     projects: [projectOf(run)],
-    range: { fromUs: startOf(run) - CACHE_US, beforeUs: startOf(run) },
+    range: { fromUs: startUs - CACHE_US, beforeUs: startUs },
     conditions: [equal('type', 'llm'), equal('model', model), group],
   };
   const { items } = await store.list(scope, { filter, limit: LISTED_MAX });
   const isCandidate = ({ end_time = '', usage, same_call_as }: RunSummary): boolean =>
-    (parseIsoTimestamp(end_time) ?? Number.POSITIVE_INFINITY) <= startOf(run) &&
+    (parseIsoTimestamp(end_time) ?? Number.POSITIVE_INFINITY) <= startUs &&
     same_call_as === undefined &&
     (usage?.input_tokens ?? 0) >= TOKENS_MIN;
   return items.filter(isCandidate).slice(0, CALLS_MAX);
@@ -103,8 +110,4 @@ async function payload(
 
 function sourceOf(run: RunDetails): string | object | undefined {
   return callEvidenceOf(run, undefined).source;
-}
-
-function startOf({ start_time }: RunSummary): number {
-  return parseIsoTimestamp(start_time) ?? 0;
 }

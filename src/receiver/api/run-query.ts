@@ -72,7 +72,7 @@ const SUGGESTION_CHECKS: Checks<SuggestionQuery> = {
 
 /** Validates and parses a query. If a field is invalid, throws a RunspanError that names the field. */
 export function checkedQuery(query: RunQuery): Parsed<RunQuery> {
-  return spelled(checkedOptions('the query', query, RUN_CHECKS));
+  return parsedQuery(checkedOptions('the query', query, RUN_CHECKS));
 }
 
 /** Reads a list query from URL parameters. Throws an HTTP 422 error if a parameter is invalid. */
@@ -130,15 +130,10 @@ export function checkedTraceId(traceId: unknown): string {
   throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`traceId\` to be a UUID, got ${shown(traceId)}`);
 }
 
-/** Writes the trace id in lower case with hyphens, and parses the query. */
-function spelled<Query extends RunQuery>(query: Query): Parsed<Query> {
-  return parsedQuery(query.traceId === undefined ? query : { ...query, traceId: checkedTraceId(query.traceId) });
-}
-
 function readQuery<Query extends RunQuery>(search: URLSearchParams, checks: Checks<Query>): Parsed<Query> {
   const query = readParameters(search, checks);
   try {
-    return spelled(query);
+    return parsedQuery(query);
   } catch (error) {
     if (!(error instanceof RunspanError)) throw error;
     throw new HttpError(422, [{ loc: ['query', 'filter'], msg: error.message, type: 'value' }]);

@@ -24,7 +24,7 @@ import { type Turn, threadSummaryOf } from './thread-summary.ts';
 import { type SpanKeys, spanKeysOf, type TreeNode } from './tree.ts';
 
 /** A run in memory: the merged fields of its messages, and data derived from them. */
-export class MemoryRun {
+export class AssembledRun {
   readonly id: string;
   /** Sequence number of the run, in arrival order. */
   readonly n: number;
@@ -100,15 +100,15 @@ export class MemoryRun {
 
 /** Determines the parent and the trace of every run in a tenant. */
 export class Places {
-  readonly #runs: ReadonlyMap<string, MemoryRun>;
-  #bySpan: ReadonlyMap<string | undefined, MemoryRun> | undefined;
+  readonly #runs: ReadonlyMap<string, AssembledRun>;
+  #bySpan: ReadonlyMap<string | undefined, AssembledRun> | undefined;
 
-  constructor(runs: ReadonlyMap<string, MemoryRun>) {
+  constructor(runs: ReadonlyMap<string, AssembledRun>) {
     this.#runs = runs;
   }
 
   /** Returns the id of the parent run. The parent may not have arrived yet. */
-  parentIdOf({ id, fields, spans }: MemoryRun): string | undefined {
+  parentIdOf({ id, fields, spans }: AssembledRun): string | undefined {
     if (fields.parent_run_id !== undefined || spans.parentSpan === undefined) return fields.parent_run_id;
     this.#bySpan ??= new Map([...this.#runs.values()].map((run) => [run.spans.span, run]));
     const parentId = this.#bySpan.get(spans.parentSpan)?.id;
@@ -119,8 +119,8 @@ export class Places {
    * Returns the trace id of a run. If the run has no `trace_id`, returns the `trace_id` of the closest ancestor that
    * has one. If no ancestor has a `trace_id`, returns the id of the topmost ancestor.
    */
-  traceIdOf(run: MemoryRun): string {
-    const path = new Set<MemoryRun>();
+  traceIdOf(run: AssembledRun): string {
+    const path = new Set<AssembledRun>();
     for (let above = run; ; ) {
       if (above.fields.trace_id !== undefined) return above.fields.trace_id;
       path.add(above);
@@ -131,22 +131,22 @@ export class Places {
   }
 
   /** Groups runs by trace. Traces are sorted by the arrival of their first run. */
-  runsByTrace(): Map<string, MemoryRun[]> {
+  runsByTrace(): Map<string, AssembledRun[]> {
     return grouped(this.#runs.values(), (run) => this.traceIdOf(run));
   }
 }
 
 export interface TracedRun extends TreeNode, FilteredRun, CallRecord {
-  readonly run: MemoryRun;
-  readonly trace: MemoryTrace;
+  readonly run: AssembledRun;
+  readonly trace: AssembledTrace;
   readonly costSource: CostSource;
 }
 
 /** A trace. */
-export class MemoryTrace {
+export class AssembledTrace {
   readonly id: string;
   /** All runs, including those that are not visible yet. */
-  readonly members: readonly MemoryRun[];
+  readonly members: readonly AssembledRun[];
   /** The visible runs. */
   readonly runs: readonly TracedRun[];
   readonly #parentIds: ReadonlyMap<string, string | undefined>;
@@ -155,16 +155,15 @@ export class MemoryTrace {
   readonly #idsAboveUsage = new Set<string>();
   readonly #repeatedCalls: ReadonlyMap<string, RepeatedCall>;
 
-  constructor(id: string, runs: readonly MemoryRun[], places: Places, prices: PriceList) {
+  constructor(id: string, runs: readonly AssembledRun[], places: Places, prices: PriceList) {
     this.id = id;
     this.members = runs;
-    this.runs = runs.flatMap((run) => this.#traced(run, id, places.parentIdOf(run), prices) ?? []);
+    this.#parentIds = new Map(runs.map((run) => [run.id, places.parentIdOf(run)]));
+    this.runs = runs.flatMap((run) => this.#traced(run, prices) ?? []);
     this.root = this.runs.find((run) => run.id === id) ?? this.runs.toSorted((a, b) => a.startUs - b.startUs)[0];
-    const parentIds = new Map(runs.map((run) => [run.id, places.parentIdOf(run)]));
-    this.#parentIds = parentIds;
     for (const { summary, parentId } of this.runs) {
       if (summary.usage === undefined) continue;
-      for (let at = parentId; at !== undefined && !this.#idsAboveUsage.has(at); at = parentIds.get(at)) {
+      for (let at = parentId; at !== undefined && !this.#idsAboveUsage.has(at); at = this.#parentIds.get(at)) {
         this.#idsAboveUsage.add(at);
       }
     }
@@ -187,7 +186,7 @@ export class MemoryTrace {
   }
 
   /** Returns the runs that a call of `remove` deletes, which may be none. See `RemovalTarget`. */
-  selected(scope: Scope, { kind, id: given }: RemovalTarget): Selection<MemoryRun> {
+  selected(scope: Scope, { kind, id: given }: RemovalTarget): Selection<AssembledRun> {
     const id = comparable(given);
     const { members, root, runs } = this;
     const isRootIn = (project: string): boolean => root !== undefined && isOfProject(root.summary, project);
@@ -219,9 +218,10 @@ export class MemoryTrace {
     return totals;
   }
 
-  #traced(run: MemoryRun, traceId: string, parentId: string | undefined, prices: PriceList): TracedRun | undefined {
+  #traced(run: AssembledRun, prices: PriceList): TracedRun | undefined {
     const { id, fields, facts } = run;
-    const summary = summaryOf(id, traceId, fields, facts);
+    const parentId = this.#parentIds.get(id);
+    const summary = summaryOf(id, this.id, fields, facts);
     if (summary === undefined) return undefined;
     if (parentId !== undefined) summary.parent_run_id = parentId;
     const costSource = addCost(summary, prices);
@@ -247,7 +247,7 @@ export function compareStarts(a: TracedRun, b: TracedRun): number {
 }
 
 /** Adds up the turns of a thread. Each turn is a root run. */
-export function memoryThread(thread: string, roots: readonly TracedRun[]): ThreadSummary {
+export function assembledThread(thread: string, roots: readonly TracedRun[]): ThreadSummary {
   const sorted = roots.toSorted(compareStarts);
   const turns = sorted.map(({ startUs, latencyUs, summary, trace }): Turn => {
     const { status, user } = summary;

@@ -3,6 +3,13 @@ import type { UnpricedUsage, UsageDetails } from './run-view.ts';
 type DetailKind = Exclude<keyof UsageDetails, 'tier' | 'web_searches' | 'is_invalid'>;
 export type TokenKind = 'input' | 'output' | DetailKind;
 
+/** Kinds of tokens that a run's counts tell apart. */
+export const TOKEN_KINDS: readonly TokenKind[] = [
+  ...(['input', 'output', 'cache_read', 'cache_write', 'cache_write_1h', 'input_audio', 'cache_audio_read'] as const),
+  ...(['input_image', 'cache_image_read', 'input_video', 'output_reasoning'] as const),
+  ...(['output_audio', 'output_image', 'output_video'] as const),
+];
+
 /** Prices of a model with the fields of genai-prices, for example `input_mtok` for a million input tokens. */
 export type ModelPrices = Readonly<Record<string, number | TieredPrice | undefined>>;
 
@@ -22,8 +29,10 @@ const PLAIN_KINDS: readonly TokenKind[] = ['input_image', 'input_video', 'output
  * Prices that a run's counts cover, and prices for the use of tools, which a run may not report. Other prices, for
  * example per hour of audio, need counts that no run has.
  */
-const COVERED =
-  /^(?:(?:input|output|cache_read|cache_write|cache_write_1h|(?:input|output)_(?:audio|image|video)|cache_(?:audio|image)_read|output_reasoning)_mtok|(?:requests|web_searches|storage_searches)_kcount)$/;
+const COVERED: ReadonlySet<string> = new Set([
+  ...TOKEN_KINDS.map((kind) => `${kind}_mtok`),
+  ...['requests_kcount', 'web_searches_kcount', 'storage_searches_kcount'],
+]);
 
 /**
  * Returns the cost of a usage, or why the cost is unknown. If `isCached` is false, the cost is that of a call that neither
@@ -72,7 +81,7 @@ const checked = new WeakMap<ModelPrices, string | undefined>();
 function uncovered(prices: ModelPrices): string | undefined {
   if (checked.has(prices)) return checked.get(prices);
   const keys = Object.keys(prices).filter((key) => prices[key] !== undefined);
-  const key = keys.find((one) => !COVERED.test(one));
+  const key = keys.find((one) => !COVERED.has(one));
   const isOfTokens = keys.some((one) => one.endsWith('_mtok'));
   const problem = isOfTokens ? key && `the price ${key} needs counts that runs do not have` : 'no price of tokens';
   checked.set(prices, problem);

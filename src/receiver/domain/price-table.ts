@@ -178,6 +178,6 @@ function listed(model: ModelInfo): ListedModel {
   };
 }
 
-function invalid(message: string): RunspanError {
+export function invalid(message: string): RunspanError {
   return new RunspanError('RUNSPAN_INVALID_OPTION', message);
 }

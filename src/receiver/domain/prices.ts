@@ -1,8 +1,7 @@
-import { RunspanError } from '../../base/errors.ts';
 import { cut, shown } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
-import { cacheSavingsOf, costOf, type ModelPrices, type TokenKind } from './cost.ts';
-import { checkedTable, hashOf, type ListedModel, type PriceTable, TableReader } from './price-table.ts';
+import { cacheSavingsOf, costOf, type ModelPrices, TOKEN_KINDS, type TokenKind } from './cost.ts';
+import { checkedTable, hashOf, invalid, type ListedModel, type PriceTable, TableReader } from './price-table.ts';
 import type { CostSource, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
 import { USAGE_KEYS } from './summary.ts';
 import { cachedTokensOf } from './usage.ts';
@@ -198,7 +197,8 @@ function named(model: string, provider: string | undefined): string {
 
 /**
  * Prices with which a store calculates the cost of runs that report none. `MemoryStore` calculates a cost whenever it
- * reads a run, `SqliteStore` when it writes a run, and `ClickHouseStore` when a run changes and when it is opened.
+ * reads a run, `SqliteStore` when it writes a run, and `ClickHouseStore` when a run changes. `ClickHouseStore` also does so
+ * whenever it reads a single run or trace.
  */
 export interface PriceOptions {
   /**
@@ -235,9 +235,9 @@ function checkPrice(model: string, price: unknown): void {
   for (const [field, value] of Object.entries(price)) {
     if (field === 'tiers' && isObject(value)) {
       for (const [tier, own] of Object.entries(value)) checkPrice(`${model} in the tier ${shown(tier)}`, own);
-    } else if (!FIELDS.includes(field as TokenKind)) {
+    } else if (!TOKEN_KINDS.includes(field as TokenKind)) {
       throw invalid(
-        `Expected the price of ${model} to have only the fields ${FIELDS.join(', ')}, tiers: ${shown(field)}`,
+        `Expected the price of ${model} to have only the fields ${TOKEN_KINDS.join(', ')}, tiers: ${shown(field)}`,
       );
     } else if (!isAmount(value)) {
       throw invalid(`Expected \`${field}\` in the price of ${model} to be a number from 0, got ${shown(value)}`);
@@ -250,16 +250,10 @@ type Ratios = Readonly<Partial<Record<TokenKind, number>>>;
 /** Ratios of prices to the price of input, for models that the table of prices does not contain. */
 const RATIOS: Ratios = { cache_read: 1, cache_write: 1.25, cache_write_1h: 2 };
 
-const FIELDS: readonly TokenKind[] = [
-  ...(['input', 'output', 'cache_read', 'cache_write', 'cache_write_1h', 'input_audio', 'cache_audio_read'] as const),
-  ...(['input_image', 'cache_image_read', 'input_video', 'output_reasoning'] as const),
-  ...(['output_audio', 'output_image', 'output_video'] as const),
-];
-
 /** Returns a price with the fields of genai-prices. See `Price` for the prices that are absent. */
 function completed(own: Price, ratios: Ratios, listed: ModelPrices = {}): ModelPrices {
   const prices: Partial<Record<TokenKind, number | undefined>> = {};
-  for (const kind of FIELDS) {
+  for (const kind of TOKEN_KINDS) {
     const side = kind.startsWith('output') ? 'output' : 'input';
     const ratio = ratioOf(listed, kind, side) ?? ratios[kind];
     prices[kind] = own[kind] ?? (ratio === undefined ? undefined : ratio * own[side]);
@@ -281,8 +275,4 @@ function baseOf(price: ModelPrices[string]): number | undefined {
 
 function isAmount(value: unknown): boolean {
   return typeof value === 'number' && value >= 0 && Number.isFinite(value);
-}
-
-function invalid(message: string): RunspanError {
-  return new RunspanError('RUNSPAN_INVALID_OPTION', message);
 }

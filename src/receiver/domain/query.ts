@@ -7,7 +7,7 @@ import type { ThreadSummary, TraceSummary, Usage } from './run-view.ts';
  */
 export interface Scope {
   readonly tenant: string;
-  /** Name or id of a project. Queries return only runs in this project. Writes ignore the project. */
+  /** Name or id of a project. Queries return only runs in this project. `apply` and `addFeedback` ignore it. */
   readonly project?: string;
 }
 

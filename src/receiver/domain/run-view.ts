@@ -224,7 +224,10 @@ export interface PromptDifference {
   equal_share: number;
 }
 
-/** A comparison with an earlier model call of the same thread. All fields are absent if there is no earlier call. */
+/**
+ * A comparison with an earlier model call of the same thread, or of the same trace if the run has no thread. All fields
+ * are absent if there is no such call.
+ */
 export interface CacheComparison {
   previous_run_id?: string;
   previous_trace_id?: string;

@@ -1,5 +1,5 @@
 import { isObject } from '../../config/checker.ts';
-import { dottedOrder, parseIsoTimestamp } from '../../run/time.ts';
+import { dottedOrder } from '../../run/time.ts';
 import type { RunFields } from './run-message.ts';
 
 /**
@@ -90,8 +90,4 @@ export function inOrder<Run extends TreeNode>(runs: readonly Run[]): { run: Run;
   return runs
     .map((run) => ({ run, order: orders.get(run.id) ?? '' }))
     .sort((a, b) => (a.order < b.order ? -1 : a.order > b.order ? 1 : 0));
-}
-
-export function startUsOf(startTime: string | undefined): number {
-  return parseIsoTimestamp(startTime ?? '') ?? 0;
 }

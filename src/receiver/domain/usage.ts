@@ -58,7 +58,11 @@ export function usageIn(given: unknown): UnpricedUsage | undefined {
   set(usage, 'input_tokens', allInput);
   set(usage, 'output_tokens', output);
   set(usage, 'total_tokens', countOf(given.total_tokens) ?? sumOf(allInput, output));
-  set(usage, 'total_cost', costOf(given.total_cost) ?? bothOf(costOf(given.input_cost), costOf(given.output_cost)));
+  set(
+    usage,
+    'total_cost',
+    amountOf(given.total_cost) ?? bothOf(amountOf(given.input_cost), amountOf(given.output_cost)),
+  );
   if (Object.keys(usage).length === 0) return undefined;
   usage.details = details;
   return usage;
@@ -153,7 +157,7 @@ function add(details: UsageDetails, kind: Kind, count: number): void {
 
 /** Returns a token count. Returns undefined if the value is not a whole number from 0 to 1,000,000,000. */
 function countOf(value: unknown): number | undefined {
-  return Number.isInteger(value) && (value as number) <= 1_000_000_000 ? costOf(value) : undefined;
+  return Number.isInteger(value) && (value as number) <= 1_000_000_000 ? amountOf(value) : undefined;
 }
 
 /** Returns whether a value is given as a count, but is none. */
@@ -161,7 +165,7 @@ function isInvalid(value: unknown): boolean {
   return value !== undefined && value !== null && countOf(value) === undefined;
 }
 
-function costOf(value: unknown): number | undefined {
+function amountOf(value: unknown): number | undefined {
   return Number.isFinite(value) && (value as number) >= 0 ? (value as number) : undefined;
 }
 

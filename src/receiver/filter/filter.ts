@@ -18,6 +18,7 @@ export interface Bound {
 /**
  * Compares one field of a run. The run matches if one of the field's values matches any of `values`, or all of
  * `bounds`. If neither is given, the run must have a value. The value of `feedback` is the score, or the field `value`.
+ * `root` has neither: the run must be the root of its trace.
  */
 export interface Comparison {
   readonly field: TextField | AmountField | 'feedback' | 'root';
@@ -29,7 +30,7 @@ export interface Comparison {
 
 /**
  * A condition of a filter. `all`: all conditions match. `some`: at least one matches. `anyRun`: the condition matches a
- * run of the same trace.
+ * run of the same trace in the projects of the filter.
  */
 export type FilterNode =
   | { readonly all: readonly FilterNode[] }

@@ -10,26 +10,28 @@ import type { RunFilter } from './run-filter.ts';
  * Returns whether a run matches every condition of the filter except `search`. In a list of traces, `usage` is the
  * usage of the whole trace.
  */
-export function isAmong(filter: RunFilter, run: FilteredRun, usage: Usage | undefined): boolean {
+export function matchesFilter(filter: RunFilter, run: FilteredRun, usage: Usage | undefined): boolean {
   return (
-    isInside(filter, run) &&
+    isInProjects(filter, run) &&
     run.startUs >= filter.range.fromUs &&
     run.startUs < filter.range.beforeUs &&
-    filter.conditions.every((node) => isMatch(filter, node, run, usage))
+    filter.conditions.every((node) => matchesNode(filter, node, run, usage))
   );
 }
 
 /** Returns whether a run is in the projects of the filter. */
-export function isInside({ projects }: RunFilter, { summary }: FilteredRun): boolean {
+export function isInProjects({ projects }: RunFilter, { summary }: FilteredRun): boolean {
   return projects.every((project) => isOfProject(summary, project));
 }
 
-function isMatch(filter: RunFilter, node: FilterNode, run: FilteredRun, usage: Usage | undefined): boolean {
-  if ('all' in node) return node.all.every((one) => isMatch(filter, one, run, usage));
-  if ('some' in node) return node.some.some((one) => isMatch(filter, one, run, usage));
-  if ('not' in node) return !isMatch(filter, node.not, run, usage);
+function matchesNode(filter: RunFilter, node: FilterNode, run: FilteredRun, usage: Usage | undefined): boolean {
+  if ('all' in node) return node.all.every((one) => matchesNode(filter, one, run, usage));
+  if ('some' in node) return node.some.some((one) => matchesNode(filter, one, run, usage));
+  if ('not' in node) return !matchesNode(filter, node.not, run, usage);
   if ('anyRun' in node) {
-    return run.trace.runs.some((one) => isInside(filter, one) && isMatch(filter, node.anyRun, one, one.summary.usage));
+    return run.trace.runs.some(
+      (one) => isInProjects(filter, one) && matchesNode(filter, node.anyRun, one, one.summary.usage),
+    );
   }
   if (node.field === 'root') return run === run.trace.root;
   if (node.field === 'feedback') return run.feedback.some((feedback) => isMatchingFeedback(node, feedback));

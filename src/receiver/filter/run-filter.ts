@@ -1,6 +1,6 @@
 import { RunspanError } from '../../base/errors.ts';
 import { shown } from '../../base/text.ts';
-import { parseIsoTimestamp } from '../../run/time.ts';
+import { canonicalId, parseIsoTimestamp } from '../../run/time.ts';
 import { comparable } from '../domain/comparable.ts';
 import type { ListQuery, RunQuery, Scope, StatisticsQuery, TextField, TimeRange } from '../domain/query.ts';
 import { parseSearch, type Search } from '../domain/search-words.ts';
@@ -23,10 +23,7 @@ export const ALL_TIMES: TimeRange = { fromUs: Number.NEGATIVE_INFINITY, beforeUs
 export const ALL_RUNS: RunFilter = { projects: [], range: ALL_TIMES, conditions: [], search: undefined };
 
 /** A query in which one filter replaces the project, the trace id and the text of the filter. */
-export type Parsed<Query extends RunQuery | ListQuery | StatisticsQuery> = Omit<
-  Query,
-  'project' | 'traceId' | 'filter'
-> & {
+export type Parsed<Query extends RunQuery> = Omit<Query, 'project' | 'traceId' | 'filter'> & {
   readonly filter: RunFilter;
 };
 
@@ -44,7 +41,7 @@ export function parsedQuery<Query extends RunQuery | ListQuery | StatisticsQuery
   const valuesOf = (kind: FilterTerm['kind']) => terms.filter((term) => term.kind === kind).map(({ value }) => value);
   const times = (kind: FilterTerm['kind']) => valuesOf(kind).flatMap((time) => parseIsoTimestamp(time) ?? []);
   const nodes = terms.flatMap(({ node }) => node ?? []);
-  const own = traceId === undefined ? nodes : [equal('trace', traceId), ...nodes];
+  const own = traceId === undefined ? nodes : [equal('trace', canonicalId(traceId)), ...nodes];
   const projects = nodes.flatMap((node) => singleValueOf(node, 'project') ?? []);
   return {
     ...others,

@@ -6,7 +6,7 @@ import type { Call } from './route.ts';
 
 /**
  * Throws an HTTP 403 error if the key is limited to a project and one of the runs is in another project. Without this
- * check, the key could move the run to its own project. Stores check the project only when they read runs.
+ * check, the key could move the run to its own project. `Store.apply` does not check the project.
  */
 export async function checkProject({ store, scope }: Call, runIds: readonly string[]): Promise<void> {
   const { tenant, project } = scope;

@@ -1,11 +1,11 @@
 import { type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../../config/checker.ts';
 import type { Attachment } from '../../run/record.ts';
 import {
+  AssembledRun,
+  AssembledTrace,
+  assembledThread,
   compareStarts,
   isInScope,
-  MemoryRun,
-  MemoryTrace,
-  memoryThread,
   Places,
   type TracedRun,
 } from '../domain/assemble.ts';
@@ -40,7 +40,7 @@ import { statisticsOf } from '../domain/statistics.ts';
 import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from '../domain/suggestions.ts';
 import { outlineOf } from '../domain/summary.ts';
 import { inOrder } from '../domain/tree.ts';
-import { isAmong, isInside } from '../filter/match.ts';
+import { isInProjects, matchesFilter } from '../filter/match.ts';
 import { ALL_RUNS, inProject, type Parsed, type RunFilter, valueIn, within } from '../filter/run-filter.ts';
 import { type Changes, refuseManyAttachments, type Store, type StoreChange, type TokenSecret } from './store.ts';
 import { Subscribers } from './subscribers.ts';
@@ -81,7 +81,7 @@ const TURN_MS = 10;
 
 /** The runs and other data of one tenant. */
 class Tenant {
-  readonly runs = new Map<string, MemoryRun>();
+  readonly runs = new Map<string, AssembledRun>();
   /** Maps the id of a token or a run to the latest time at which the token, or the tokens of the run, were revoked. */
   readonly revokedMs = new Map<string, number>();
   /** Sequence number of the latest change to each trace. */
@@ -124,7 +124,7 @@ export class MemoryStore implements Store {
     const touched = new Set(known.map((run) => before.traceIdOf(run)));
     const keysBefore = new Set(known.flatMap(({ keys }) => keys));
     for (const operation of operations) {
-      const run = runs.get(operation.id) ?? new MemoryRun(operation.id, ++this.#lastN);
+      const run = runs.get(operation.id) ?? new AssembledRun(operation.id, ++this.#lastN);
       runs.set(run.id, run);
       run.take(operation);
     }
@@ -164,7 +164,7 @@ export class MemoryStore implements Store {
   async projects(scope: Scope, range: TimeRange): Promise<ProjectSummary[]> {
     const filter = within(scope, { ...ALL_RUNS, range });
     const roots = this.#traces(scope).flatMap(({ root }) =>
-      root !== undefined && isAmong(filter, root, undefined) ? [root.summary] : [],
+      root !== undefined && matchesFilter(filter, root, undefined) ? [root.summary] : [],
     );
     return [...new Set(roots.map(projectOf))].sort().map((name) => {
       const starts = roots.filter((root) => projectOf(root) === name).map(({ start_time }) => start_time);
@@ -177,7 +177,7 @@ export class MemoryStore implements Store {
     const found: (TracedRun & { readonly totals: TraceSummary['trace'] })[] = [];
     for (const trace of this.#traces(scope)) {
       const totals = trace.totals();
-      if (trace.root === undefined || !isAmong(filter, trace.root, totals.usage)) continue;
+      if (trace.root === undefined || !matchesFilter(filter, trace.root, totals.usage)) continue;
       if (await this.#hasWords(trace.runs, filter)) found.push({ ...trace.root, totals });
     }
     const { sort = 'start_time' } = query;
@@ -189,16 +189,18 @@ export class MemoryStore implements Store {
   async threads(scope: Scope, query: Parsed<ThreadQuery>): Promise<Page<ThreadSummary>> {
     const filter = within(scope, query.filter);
     const inside = within(scope, { ...ALL_RUNS, projects: query.filter.projects });
-    const roots = this.#traces(scope).flatMap(({ root }) => (root && isAmong(inside, root, undefined) ? [root] : []));
+    const roots = this.#traces(scope).flatMap(({ root }) =>
+      root && matchesFilter(inside, root, undefined) ? [root] : [],
+    );
     const latest = new Map<string, TracedRun>();
     for (const root of roots.toSorted(compareStarts)) {
       const { thread } = root.summary;
-      if (thread === undefined || !isAmong(filter, root, root.trace.totals().usage)) continue;
+      if (thread === undefined || !matchesFilter(filter, root, root.trace.totals().usage)) continue;
       if (await this.#hasWords(root.trace.runs, filter)) latest.set(thread, root);
     }
     const page = pageOf([...latest], ([, { startUs, run }]) => ({ value: startUs, n: run.n }), query);
     const items = page.items.map(([thread]) =>
-      memoryThread(
+      assembledThread(
         thread,
         roots.filter(({ summary }) => summary.thread === thread),
       ),
@@ -340,10 +342,10 @@ export class MemoryStore implements Store {
   }
 
   /** Returns all traces in a tenant, or only the trace `traceId` if `traceId` is set. */
-  #traces(scope: Scope, traceId?: string): MemoryTrace[] {
+  #traces(scope: Scope, traceId?: string): AssembledTrace[] {
     const places = new Places(this.#tenant(scope).runs);
     const traces = [...places.runsByTrace()].filter(([id]) => traceId === undefined || id === traceId);
-    return traces.map(([id, runs]) => new MemoryTrace(id, runs, places, this.#prices));
+    return traces.map(([id, runs]) => new AssembledTrace(id, runs, places, this.#prices));
   }
 
   #find(scope: Scope, runId: string): TracedRun | undefined {
@@ -358,7 +360,7 @@ export class MemoryStore implements Store {
     const filter = within(scope, query.filter);
     const found: TracedRun[] = [];
     for (const run of this.#traces(scope, valueIn(filter, 'trace')).flatMap(({ runs }) => runs)) {
-      if (!isAmong(filter, run, run.summary.usage)) continue;
+      if (!matchesFilter(filter, run, run.summary.usage)) continue;
       if (await this.#hasWords([run], filter)) found.push(run);
     }
     return found;
@@ -369,7 +371,7 @@ export class MemoryStore implements Store {
     if (filter.search === undefined) return true;
     for (const traced of runs) {
       await this.#takeTurns();
-      if (isInside(filter, traced) && isFound(filter.search, runWords(traced.run.fields))) return true;
+      if (isInProjects(filter, traced) && isFound(filter.search, runWords(traced.run.fields))) return true;
     }
     return false;
   }

@@ -1,4 +1,4 @@
-import { type MemoryRun, MemoryTrace, Places } from '../../domain/assemble.ts';
+import { type AssembledRun, AssembledTrace, Places } from '../../domain/assemble.ts';
 import { grouped } from '../../domain/grouped.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import { type ClickHouse, sql, string, uuids } from './connection.ts';
@@ -16,9 +16,9 @@ export interface Group {
   /** The ids of the linked groups, sorted. */
   readonly grps: readonly string[];
   /** The runs that are not deleted, by id. */
-  readonly runs: ReadonlyMap<string, MemoryRun>;
+  readonly runs: ReadonlyMap<string, AssembledRun>;
   readonly places: Places;
-  readonly traces: readonly MemoryTrace[];
+  readonly traces: readonly AssembledTrace[];
   /** Every start time found in a run's messages, by run id. Includes deleted runs. */
   readonly startsUs: ReadonlyMap<string, ReadonlySet<number>>;
   readonly version: bigint;
@@ -67,7 +67,7 @@ function groupOf({ grps, linkedUs }: LinkedGroups, rows: readonly MessageRow[], 
   const all = new Places(received);
   const runs = new Map([...received].filter(([, run]) => !isDeleted(run, received, all, tombstones)));
   const places = new Places(runs);
-  const traces = [...places.runsByTrace()].map(([id, members]) => new MemoryTrace(id, members, places, prices));
+  const traces = [...places.runsByTrace()].map(([id, members]) => new AssembledTrace(id, members, places, prices));
   return {
     grps: [...grps].sort(),
     runs,
@@ -83,8 +83,8 @@ type Tombstones = Readonly<Record<TombstoneKind, Set<string>>>;
 
 /** Returns true if the run, its trace or a run above it was deleted. */
 function isDeleted(
-  run: MemoryRun,
-  runs: ReadonlyMap<string, MemoryRun>,
+  run: AssembledRun,
+  runs: ReadonlyMap<string, AssembledRun>,
   places: Places,
   tombstones: Tombstones,
 ): boolean {

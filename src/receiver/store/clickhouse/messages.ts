@@ -1,5 +1,5 @@
 import { parseIsoTimestamp } from '../../../run/time.ts';
-import { MemoryRun } from '../../domain/assemble.ts';
+import { AssembledRun } from '../../domain/assemble.ts';
 import { grouped } from '../../domain/grouped.ts';
 import type { RunFields, RunOperation } from '../../domain/run-message.ts';
 import { PAYLOAD_FIELDS, type PayloadField } from '../../domain/run-view.ts';
@@ -137,10 +137,10 @@ export async function readMessages<Row extends Pick<MessageRow, 'id'>>(
  * Merges a run's posts and patches. Also returns every start time found in its messages. The rows must be sorted by
  * arrival.
  */
-export function runOf(id: string, rows: readonly MessageRow[]): { run: MemoryRun; startsUs: ReadonlySet<number> } {
+export function runOf(id: string, rows: readonly MessageRow[]): { run: AssembledRun; startsUs: ReadonlySet<number> } {
   const ofKind = (kind: number): readonly MessageRow[] => rows.filter((row) => row.kind === kind);
   const all = [...ofKind(POST), ...ofKind(PATCH)];
-  const run = new MemoryRun(id, Math.min(...all.map((row) => row.received_us)));
+  const run = new AssembledRun(id, Math.min(...all.map((row) => row.received_us)));
   const facts: StoredFacts = Object.assign({}, ...all.map((row) => JSON.parse(row.facts)));
   const fields = all.map((row): SmallFields => ({ ...JSON.parse(row.fields), ...JSON.parse(row.searched) }));
   run.fields = fields.reduce(merged, {});

@@ -1,4 +1,4 @@
-import type { MemoryRun, MemoryTrace } from '../../domain/assemble.ts';
+import type { AssembledRun, AssembledTrace } from '../../domain/assemble.ts';
 import { comparable } from '../../domain/comparable.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
@@ -68,9 +68,9 @@ export async function removeRuns(
 }
 
 /** The removed runs of a trace. */
-interface TraceSelection extends Selection<MemoryRun> {
+interface TraceSelection extends Selection<AssembledRun> {
   readonly grps: readonly string[];
-  readonly trace: MemoryTrace;
+  readonly trace: AssembledTrace;
 }
 
 function selectionsIn({ grps, traces }: Group, scope: Scope, target: RemovalTarget): TraceSelection[] {

@@ -1,4 +1,4 @@
-import type { MemoryTrace, TracedRun } from '../../domain/assemble.ts';
+import type { AssembledTrace, TracedRun } from '../../domain/assemble.ts';
 import { LATENCY_BUCKETS, latencyBucketOf } from '../../domain/latencies.ts';
 import { errorText, metadataTextOf, projectOf } from '../../domain/run-values.ts';
 import type { Usage } from '../../domain/run-view.ts';
@@ -49,7 +49,7 @@ export function rowsOf(tenant: string, { grps, traces, startsUs, version }: Grou
   return [...visible.map((run) => ({ ...shared, is_deleted: 0, ...columnsOf(run.trace, run) })), ...deleted];
 }
 
-function columnsOf(trace: MemoryTrace, traced: TracedRun): InsertRow {
+function columnsOf(trace: AssembledTrace, traced: TracedRun): InsertRow {
   const { run, summary, startUs, latencyUs, metadata = {}, error } = traced;
   const isRoot = traced === trace.root;
   const totals = isRoot ? trace.totals() : undefined;

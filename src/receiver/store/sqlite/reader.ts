@@ -25,7 +25,7 @@ import {
   type TraceSummary,
 } from '../../domain/run-view.ts';
 import type { StoredRunFacts } from '../../domain/summary.ts';
-import { derivedOrder, inOrder, startUsOf, type TreeNode } from '../../domain/tree.ts';
+import { derivedOrder, inOrder, type TreeNode } from '../../domain/tree.ts';
 import { ALL_RUNS, equal, inProject, type Parsed, type RunFilter, valueIn, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import type { StoredKey } from '../key-store.ts';
@@ -143,8 +143,7 @@ export class SqliteReader {
         projects: query.filter.projects,
         conditions: [equal('thread', thread)],
       });
-      const inTenant = { sql: 'runs.tenant = ?', params: [tenant] };
-      return threadSummaryIn(this.#connection, thread, [inTenant, ...this.#rootConditions(tenant, turns)]);
+      return threadSummaryIn(this.#connection, thread, this.#rootConditions(tenant, turns));
     });
   }
 
@@ -315,8 +314,8 @@ export class SqliteReader {
     for (let bytes: Uint8Array | null = id; bytes !== null; ) {
       const row: SelectedRun | undefined = this.#connection.one<SelectedRun>(BY_ID, tenant, bytes);
       if (row === undefined || row.trace !== trace || path.some((node) => node.id === idText(row.id))) break;
-      const { dotted_order: order, start_time } = fieldsOf(row);
-      path.push({ id: idText(row.id), parentId: undefined, startUs: startUsOf(start_time), order });
+      const { dotted_order: order } = fieldsOf(row);
+      path.push({ id: idText(row.id), parentId: undefined, startUs: row.start_us ?? 0, order });
       bytes = order === undefined ? row.parent : null;
     }
     const nodes = path.reverse();

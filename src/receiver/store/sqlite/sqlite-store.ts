@@ -337,4 +337,4 @@ function ownOwner(): StoreOwner {
 /**
  * Query fields for which an index returns runs in chronological order. A query with other fields may scan many runs.
  */
-const QUICK_FIELDS = ['project', 'name', 'model', 'status', 'thread', 'user', 'trace', 'run'] as const;
+const QUICK_FIELDS = ['name', 'model', 'status', 'thread', 'user', 'run'] as const;
