@@ -212,9 +212,18 @@ test.each<[outputs: Inputs, cached: number | undefined]>([
   [{ usage_metadata: { input_tokens: 9 } }, undefined],
   [{ usage: { prompt_tokens: 9, prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 } } }, 0],
   [{ usage: { input_tokens: 9, cache_read_input_tokens: 0, cache_creation_input_tokens: 9 } }, 0],
+  [{ usage: { input_tokens: 9, cache_read_input_tokens: null } }, undefined],
   [{ usage: { input_tokens: 2, cache_read_input_tokens: 7 } }, 7],
   [{}, undefined],
 ])('the cached tokens of %j', (outputs, cached) => expect(reportedCacheRead(outputs)).toBe(cached));
+
+test.each([
+  ['token ids', Array.from({ length: 10 }, (_, at) => at)],
+  ['more than 10,000 messages', Array(10_001).fill('text')],
+])('a prompt of %s is not compared', (_, input) => {
+  const request = { inputs: { input } };
+  expect(commonPrefix(request, { inputs: { input: [...input, 'more'] } })).toBeUndefined();
+});
 
 test('a prompt with very deep values is compared', () => {
   const deep = (text: string) => JSON.parse(`${'{"a":'.repeat(5_000)}"${text}"${'}'.repeat(5_000)}`);

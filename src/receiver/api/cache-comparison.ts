@@ -18,7 +18,7 @@ const LISTED_MAX = 20;
 /** Maximum number of earlier calls that are compared. */
 const CALLS_MAX = 5;
 /** Maximum number of bytes of a payload. Larger payloads are not compared. */
-const BYTES_MAX = 10_000_000;
+const BYTES_MAX = 2_000_000;
 
 interface Reader {
   readonly store: QueryStore;

@@ -62,7 +62,7 @@ export function reportedCacheRead(outputs: Fields, metadata: Readonly<Fields> = 
   const read = (outputsUsageOf(outputs) ?? usageIn(metadata.usage_metadata))?.details?.cache_read;
   // The details do not contain a count of 0.
   const reported = JSON.stringify([outputs.usage_metadata, outputs.usage, metadata.usage_metadata]);
-  return read ?? (/"(cached_tokens|cache_read\w*|cache_creation\w*)":/.test(reported) ? 0 : undefined);
+  return read ?? (/"(cached_tokens|cache_read\w*|cache_creation\w*)":\d/.test(reported) ? 0 : undefined);
 }
 
 interface Part {
@@ -71,6 +71,9 @@ interface Part {
 }
 
 const SYSTEM = 'the system prompt';
+
+/** Maximum number of messages to compare. */
+const MESSAGES_MAX = 10_000;
 
 /** Parameters with which the provider adds text to the prompt that the request does not contain. */
 const STORED_PROMPTS = ['previous_response_id', 'conversation', 'cachedContent', 'cached_content'];
@@ -83,8 +86,15 @@ function partsOf({ inputs, extra = {} }: ModelRequest): Part[] {
   const list = fields.messages ?? fields.contents ?? fields.input ?? fields.prompt ?? fields.prompts ?? undefined;
   if (list === undefined || STORED_PROMPTS.some((key) => (fields[key] ?? undefined) !== undefined)) return [];
   const system = fields.system ?? fields.instructions ?? fields.systemInstruction ?? fields.system_instruction;
-  const messages = (Array.isArray(list) ? list.flat() : [list]).map(messageOf);
+  const given = Array.isArray(list) ? list.flat() : [list];
+  // A list of token ids would become one part per token.
+  if (given.length > MESSAGES_MAX || !given.every(isMessage)) return [];
+  const messages = given.map(messageOf);
   return [...toolsOf(fields), ...(system ? [{ place: SYSTEM, text: flatText(system, 3) }] : []), ...messages];
+}
+
+function isMessage(value: unknown): boolean {
+  return typeof value === 'string' || isObject(value);
 }
 
 function toolsOf({ tools, functions }: Fields): Part[] {
