@@ -233,6 +233,20 @@ describe('an answer of the AI SDK', () => {
     expect(answerOf(modelReader, streams[major] ?? [])).toEqual(expected);
   });
 
+  test("has Anthropic's own usage, because it contains what the price depends on", () => {
+    const usage = {
+      input_tokens: 9,
+      output_tokens: 3,
+      service_tier: 'priority',
+      server_tool_use: { web_search_requests: 2 },
+    };
+    const finish = { type: 'finish', finishReason: 'stop', providerMetadata: { anthropic: { usage } } };
+    expect(answerOf(modelReader, [{ type: 'text-delta', delta: 'It ' }, finish]).outputs).toMatchObject({ usage });
+    expect(answerOf(modelReader, [{ ...finish, providerMetadata: { openai: { usage } } }]).outputs).not.toHaveProperty(
+      'usage',
+    );
+  });
+
   test('has the first error of the stream', () => {
     const errors = [new RangeError('hoarse'), new TypeError('later')].map((error) => ({ type: 'error', error }));
     const answer = answerOf(modelReader, [{ type: 'text-delta', delta: 'It ' }, ...errors]);

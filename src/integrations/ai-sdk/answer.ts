@@ -37,7 +37,9 @@ export const modelReader: AnswerReader = {
     });
     const usage = usageOf(parts.usage, parts.providerMetadata);
     const { model, responseId, error } = parts;
-    return { outputs: { messages: [message] }, usage, model: textOf(model), responseId: textOf(responseId), error };
+    // Anthropic's own usage contains the tier, the speed, the region and the web searches.
+    const outputs = defined({ messages: [message], usage: fieldsOf(fieldsOf(parts.providerMetadata).anthropic).usage });
+    return { outputs, usage, model: textOf(model), responseId: textOf(responseId), error };
   },
 };
 
