@@ -115,6 +115,44 @@ describe('the costs of stored runs', () => {
   });
 });
 
+test('a cost that an earlier build stored names it, also after a patch, until it is calculated again', async () => {
+  const path = storePath();
+  const first = await openLocalStore(path, { ...LIMITS, ...PRICES });
+  await first.apply(DEFAULT_SCOPE, [call(1)]);
+  await first.close();
+  await sqlIn(path, "UPDATE details SET facts = json_remove(facts, '$.cost', '$.outputs.outputs_usage.details')");
+  const store = await openLocalStore(path, { ...LIMITS, ...PRICES });
+  expect((await costs(store, 1)).details).toMatchObject({
+    price_table: 'an earlier build',
+    usage: { total_cost: 1.5 },
+  });
+  await store.apply(DEFAULT_SCOPE, [{ kind: 'patch', id: id(1), fields: { tags: ['late'] }, attachments: [] }]);
+  expect((await costs(store, 1)).details).toMatchObject({
+    price_table: 'an earlier build',
+    usage: { total_cost: 1.5 },
+  });
+  await reprice(path, PRICES);
+  expect((await costs(store, 1)).details?.price_table).toMatch(/^prices/);
+});
+
+test('sums of costs that were deleted leave no rounding error', async () => {
+  const prices = { 'gpt-x': { input: 0.1, output: 0.2 } };
+  const store = await openLocalStore(storePath(), { ...LIMITS, ...NO_TABLE, prices });
+  const run = (index: number, usage: object, others: object = {}, start_time = START): RunOperation => {
+    const { fields, ...given } = call(index, usage);
+    return { ...given, fields: { ...fields, name: 'call', start_time, outputs: { ...fields.outputs, ...others } } };
+  };
+  const calls = Array.from({ length: 30 }, (_, at) => run(2 * at + 1, { output_tokens: 7 * at + 1 }));
+  // Statistics of several days come from counters.
+  const times = ['2026-11-18T07:00:00.000000Z', START, '2026-11-22T07:00:00.000000Z'];
+  const unpriced = times.map((time, at) => run(101 + 2 * at, {}, { service_tier: 'other' }, time));
+  await store.apply(DEFAULT_SCOPE, [...calls, ...unpriced]);
+  expect(await store.details(DEFAULT_SCOPE, id(101))).toHaveProperty('no_cost');
+  for (const one of calls) await store.remove(DEFAULT_SCOPE, { kind: 'trace', id: one.id });
+  const { total } = await store.statistics(DEFAULT_SCOPE, parsedQuery({}));
+  expect(total.usage).toEqual({ input_tokens: 3_000_000, total_tokens: 3_000_000, cached_tokens: 1_500_000 });
+});
+
 test('the savings of caching follow other prices, and runs of an earlier build get their cached tokens', async () => {
   const path = storePath();
   const first = await openLocalStore(path, { ...LIMITS, ...NO_TABLE });

@@ -353,7 +353,8 @@ test('a store of an earlier build keeps the runs below its removed runs, and doe
     INSERT INTO removed (tenant, id, kind) SELECT tenant, id, 0 FROM runs WHERE n = 2;
     UPDATE runs SET trace = 9 WHERE n = 2;
     INSERT INTO removed (tenant, id, kind) SELECT tenant, id, 2 FROM traces WHERE id = (SELECT id FROM runs WHERE n = 4);
-    UPDATE traces SET seq = -2, id = x'08' WHERE id = (SELECT id FROM runs WHERE n = 4)`);
+    UPDATE traces SET seq = -2, id = x'08' WHERE id = (SELECT id FROM runs WHERE n = 4);
+    ALTER TABLE runs DROP COLUMN cache_savings`);
   file.close();
 
   const store = await openLocalStore(path);
@@ -370,6 +371,38 @@ test('a store of an earlier build keeps the runs below its removed runs, and doe
   expect(await shown()).toEqual(kept);
   await store.apply(DEFAULT_SCOPE, [{ ...run(3, 2, id(1)), kind: 'patch' }, run(9, 3, id(1))]);
   expect(await shown()).toEqual([...kept, [9, true]]);
+});
+
+test('runs that exceeded the limits may be sent again after a restart, also if a call of `remove` waited for them', async () => {
+  const path = storePath();
+  const run: RunOperation = {
+    kind: 'post',
+    id: '0193b3a0-0000-7000-8000-000000000001',
+    fields: { name: 'run', run_type: 'chain', start_time: '2026-11-20T07:00:00.000000Z' },
+    attachments: [],
+  };
+  const first = await openLocalStore(path);
+  await first.apply(DEFAULT_SCOPE, [run]);
+  await first.close();
+  // The process ended while it deleted the trace because of the limits.
+  const file = new SqliteConnection(engine, path);
+  file.exec("UPDATE traces SET seq = -2, id = x'08'");
+  file.close();
+
+  const store = await openLocalStore(path);
+  const list = async () => (await store.list(DEFAULT_SCOPE, parsedQuery({}))).items.map(({ id }) => id);
+  await expect.poll(list).toEqual([]);
+  await store.apply(DEFAULT_SCOPE, [run]);
+  expect(await list()).toEqual([run.id]);
+});
+
+test('a file whose upgrade was interrupted cannot be opened to read', async () => {
+  const path = storePath();
+  await (await openLocalStore(path)).close();
+  const file = new SqliteConnection(engine, path);
+  file.exec('ALTER TABLE runs DROP COLUMN cache_savings');
+  file.close();
+  expect(() => openToRead(engine, path)).toThrow(/early form of format version 2.*open it for writing once/);
 });
 
 describe('a store of an earlier version', () => {
@@ -414,4 +447,14 @@ describe('a store of an earlier version', () => {
     expect(() => openToRead(engine, path)).toThrow('has format version 1');
     expect(new SqliteConnection(engine, path).number('SELECT count(*) FROM runs')).toBe(6);
   });
+});
+
+test('a run is removed by any spelling of its id', async () => {
+  const store = await openLocalStore(storePath());
+  const id = '0193b3a0-0000-7000-8000-00000000000a';
+  const fields = { name: 'run', run_type: 'chain', start_time: '2026-11-20T07:00:00.000000Z' };
+  await store.apply(DEFAULT_SCOPE, [{ kind: 'post', id, fields, attachments: [] }]);
+  const target = { kind: 'run', id: id.toUpperCase() } as const;
+  expect(await store.removable(DEFAULT_SCOPE, target)).toEqual({ runs: 1, traces: 1 });
+  expect(await store.remove(DEFAULT_SCOPE, target)).toEqual({ runs: 1, traces: 1 });
 });

@@ -51,7 +51,7 @@ export type UnpricedRun = RunSummary & { usage?: UnpricedUsage };
 /** Maximum number of models that a price list remembers. */
 const MODELS_MAX = 1_000;
 /** Length of model names, in characters, above which no price is looked up. */
-const MODEL_LENGTH_MAX = 300;
+const NAME_LENGTH_MAX = 300;
 
 /** Prices from which the costs of runs are calculated. */
 export class PriceList {
@@ -161,12 +161,17 @@ export function addCost(run: UnpricedRun, list: PriceList): CostSource {
   run.usage = usage;
   const cached = cachedTokensOf(unpriced);
   if (cached !== undefined) usage.cached_tokens = cached;
-  if (usage.total_cost !== undefined) return {};
+  if (usage.total_cost !== undefined) return storedSourceOf(unpriced);
   const result = calculated(run, unpriced, list);
   if (typeof result === 'string') return { no_cost: result };
   usage.total_cost = result.cost;
   if (result.savings !== undefined) usage.cache_savings = result.savings;
   return { price_table: result.table };
+}
+
+/** Returns the source of a cost that a run already has. An earlier build stored usage without its details. */
+export function storedSourceOf({ details, total_cost }: UnpricedUsage): CostSource {
+  return details === undefined && total_cost !== undefined ? { price_table: 'an earlier build' } : {};
 }
 
 /** The cost of a run, what caching saved, and the name of the prices. */
@@ -181,7 +186,8 @@ function calculated({ model, start_time }: RunSummary, usage: UnpricedUsage, lis
   const { details, provider } = usage;
   if (details === undefined) return 'an earlier build of runspan stored the usage without its details';
   if (model === undefined) return 'no model';
-  const found = model.length > MODEL_LENGTH_MAX ? undefined : list.find(provider, model);
+  const isTooLong = Math.max(model.length, provider?.length ?? 0) > NAME_LENGTH_MAX;
+  const found = isTooLong ? undefined : list.find(provider, model);
   if (found === undefined) return `no price for ${named(model, provider)}`;
   const prices = found.pricesAt(start_time, details.tier);
   if (prices === undefined) return `no price of tier ${shown(details.tier)} for ${named(model, provider)}`;

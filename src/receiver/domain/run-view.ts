@@ -92,7 +92,10 @@ export interface UnpricedUsage extends Usage {
 
 /** Where the cost of a run comes from. Both fields are absent if the run itself reports its cost, or has no usage. */
 export interface CostSource {
-  /** Version of the prices with which the cost was calculated, for example `genai-prices 0.1.8`. */
+  /**
+   * Version of the prices with which the cost was calculated, for example `genai-prices 0.1.8`. `an earlier build` if an
+   * earlier build of runspan stored the cost, until `runspan store reprice` calculates it again.
+   */
   price_table?: string;
   /** Why the cost is unknown, for example `no price for model "x"`. */
   no_cost?: string;

@@ -311,8 +311,15 @@ class GroupTally extends FiguresTally {
   }
 }
 
+/**
+ * Amounts below this limit are 0. Counters add and subtract costs, which leaves rounding errors when runs are deleted.
+ */
+const AMOUNT_MIN = 1e-9;
+
 /** Returns the totals that are not 0. */
 function usageIn(sums: UsageSums): { usage?: Usage } {
-  const kinds = USAGE_KEYS.map((key, index) => [key, sums[index] ?? 0] as const).filter(([, sum]) => sum !== 0);
+  const kinds = USAGE_KEYS.map((key, index) => [key, sums[index] ?? 0] as const).filter(
+    ([, sum]) => Math.abs(sum) >= AMOUNT_MIN,
+  );
   return kinds.length === 0 ? {} : { usage: Object.fromEntries(kinds) };
 }

@@ -118,6 +118,7 @@ export class MemoryStore implements Store {
       if (!isRefused) created.add(id);
       return !isRefused;
     });
+    removed.limit(REMOVED_MAX);
     refuseManyAttachments(operations, (id) => runs.get(id)?.attachments.keys());
     const before = new Places(runs);
     const known = operations.flatMap(({ id }) => runs.get(id) ?? []);

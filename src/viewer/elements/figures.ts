@@ -50,15 +50,15 @@ export function cachedShare(usage: Usage | undefined): string | undefined {
   return cached_tokens === undefined ? undefined : percent(cached_tokens, input_tokens);
 }
 
-/** Describes tokens, cost and caching in one line each, for a tooltip. */
-export function usageTitle(usage: Usage | undefined): string {
+/** Describes tokens, cost and caching in one line each, for a tooltip. Statistics omit totals of 0, also of costs. */
+export function usageTitle(usage: Usage | undefined, isOfStatistics = false): string {
   if (usage === undefined) return '';
   const { input_tokens, output_tokens, total_cost, cached_tokens, cache_savings } = usage;
   return [
     input_tokens !== undefined && plural(input_tokens, 'input token'),
     cached_tokens !== undefined && `${cached_tokens.toLocaleString('en')} of them read from a cache`,
     output_tokens !== undefined && plural(output_tokens, 'output token'),
-    total_cost === undefined ? 'cost unknown' : `cost ${cost(total_cost)}`,
+    total_cost !== undefined ? `cost ${cost(total_cost)}` : !isOfStatistics && 'cost unknown',
     cache_savings !== undefined && `caching saved ${cost(cache_savings)}`,
   ]
     .filter(Boolean)

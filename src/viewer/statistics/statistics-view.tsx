@@ -66,8 +66,8 @@ function Totals({ total }: { total: Statistics['total'] }): JSX.Element {
     ...(usage?.cached_tokens === undefined
       ? []
       : [
-          { name: 'Cached input', value: cachedShare(usage), title: usageTitle(usage) },
-          { name: 'Saved by caching', value: orDash(usage.cache_savings, cost), title: usageTitle(usage) },
+          { name: 'Cached input', value: cachedShare(usage), title: usageTitle(usage, true) },
+          { name: 'Saved by caching', value: orDash(usage.cache_savings, cost), title: usageTitle(usage, true) },
         ]),
     ...(feedback.length > 0 ? [{ name: 'Feedback', value: feedbackChips(feedback) }] : []),
   ];

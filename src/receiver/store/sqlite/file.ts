@@ -91,7 +91,7 @@ export function openToWrite(engine: Engine, path: string, prices: PriceList = ne
       else if (headerVersion(engine, path) !== FORMAT_VERSION) upgradeFile(engine, path, prices);
       const prepare = (connection: SqliteConnection): void => {
         connection.exec(`${WRITER_PRAGMAS}; ${KEYS_TABLE}; ${REMOVED_TABLE}; ${THREAD_INDEXES}; ${TOKEN_TABLES}`);
-        connection.exec(REMOVED_UPGRADE);
+        if (!isUpgraded(connection)) connection.exec(REMOVED_UPGRADE);
         if (!hasColumn(connection, 'traces', 'sources')) connection.exec(`BEGIN IMMEDIATE; ${CALL_COLUMNS}; COMMIT`);
         upgradeCounters(connection);
         addUsageColumns(connection);
@@ -125,10 +125,12 @@ function hasColumn(connection: SqliteConnection, table: string, column: string):
   }
 }
 
-/** Returns whether the tables have the columns of this version. `addUsageColumns` adds the last of them. */
+/** Returns whether the tables have the columns of this version. */
 function isUpgraded(connection: SqliteConnection): boolean {
-  const [[table] = ['']] = USAGE_TABLES.slice(-1);
-  return hasColumn(connection, 'traces', 'sources') && hasColumn(connection, table, USAGE_KEYS.at(-1) ?? '');
+  const last = USAGE_KEYS.at(-1) ?? '';
+  return (
+    hasColumn(connection, 'traces', 'sources') && USAGE_TABLES.every(([table]) => hasColumn(connection, table, last))
+  );
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Attachment } from '../../../run/record.ts';
 import { isoTimestamp } from '../../../run/time.ts';
 import type { Feedback } from '../../domain/feedback.ts';
+import { storedSourceOf } from '../../domain/prices.ts';
 import type {
   ListQuery,
   Page,
@@ -170,11 +171,13 @@ export class SqliteReader {
     const row = this.#find(scope, runId);
     if (row === undefined) return undefined;
     const { error, extra } = fieldsOf(row);
-    const { cost }: StoredRunFacts = JSON.parse(row.facts ?? '{}');
+    const { cost, outputs }: StoredRunFacts = JSON.parse(row.facts ?? '{}');
+    const usage = outputs?.outputs_usage;
     const feedback = this.#feedbackWhere('run = ? ORDER BY feedback.n', row.n);
     return {
       ...summaryIn(this.#connection, row),
-      ...cost,
+      ...(cost ??
+        (usage && storedSourceOf({ ...usage, ...(row.total_cost !== null && { total_cost: row.total_cost }) }))),
       dotted_order: this.#orderOf(row),
       payload_sizes: payloadSizes(this.#connection, row.n),
       ...(error && { error }),
@@ -249,7 +252,7 @@ export class SqliteReader {
   }
 
   removable(scope: Scope, target: RemovalTarget): Removal {
-    return countRemovable(new RemovalSearch(this.#connection, this.#tenant(scope), scope, target));
+    return countRemovable(this.#connection, new RemovalSearch(this.#connection, this.#tenant(scope), scope, target));
   }
 
   backup(path: string): void {

@@ -53,7 +53,8 @@ export class RemovalSearch {
       parentId: parent === null ? undefined : idText(parent),
       namesParent: namesParent === 1,
     }));
-    const { runs, isTrace } = subtreeIn(links, ({ parentId }) => parentId, this.#target.id);
+    const id = idText(idBytes(comparable(this.#target.id)));
+    const { runs, isTrace } = subtreeIn(links, ({ parentId }) => parentId, id);
     return { runs: runs.length, keys: isTrace ? undefined : runs.map(({ n }) => n) };
   }
 
@@ -82,8 +83,9 @@ export class RemovalSearch {
 }
 
 /** Counts the runs that a call of `remove` would delete. */
-export function countRemovable(search: RemovalSearch): Removal {
-  const traces = search.traces();
+export function countRemovable(connection: SqliteConnection, search: RemovalSearch): Removal {
+  const isKept = (trace: number): boolean => connection.number(IS_KEPT, trace) > 0;
+  const traces = search.traces().filter(isKept);
   return { runs: traces.reduce((sum, trace) => sum + search.runsIn(trace).runs, 0), traces: traces.length };
 }
 
@@ -149,6 +151,7 @@ const ROOT = 'SELECT 1 FROM traces JOIN runs AS roots ON roots.n = traces.root W
 const COUNT = 'SELECT count(*) FROM runs WHERE trace = ?';
 const LINKS = `SELECT n, id, parent, parent IS NOT NULL OR waits_for IS NOT NULL AS namesParent
   FROM runs WHERE trace = ?`;
+const IS_KEPT = 'SELECT count(*) FROM traces WHERE n = ? AND seq >= 0';
 const TRACE = 'SELECT id, seq, root FROM traces WHERE n = ?';
 const INSERT_REMOVED_TRACE = `INSERT INTO traces (tenant, id, seq, changed_ms, runs, pending, errors) VALUES (?, ?, ${REMOVED}, 0, 0, 0, 0)`;
 /** Keeps the ids of the runs of a trace, because a message may contain no trace id. */

@@ -47,11 +47,13 @@ export class SqliteRepricing {
     try {
       while (!done.isDone && performance.now() < untilMs) {
         const rows = this.#connection.all<SelectedRun>(WITH_USAGE, done.last, BATCH);
-        done.isDone = rows.length < BATCH;
         for (const row of rows) {
           done.last = row.n;
           this.#reprice(row, traces, done);
+          // The outputs of one run may take long to read.
+          if (performance.now() >= untilMs) break;
         }
+        done.isDone = rows.length < BATCH && done.last === (rows.at(-1)?.n ?? last);
       }
       for (const trace of traces) this.#connection.run(SUM_USAGE, trace);
       this.#counters.flush();
