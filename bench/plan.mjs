@@ -6,6 +6,7 @@
  * - `isOverlapping`: a due turn starts at once, concurrently with open ones.
  * - `isDelivered`: the clock stops when the service has received everything. Otherwise, it stops after the last turn.
  * - `takesGzip`: the service accepts compressed bodies.
+ * - `runsPerRequest`: the limit that the service reports. By default that of runspan's receiver.
  * - `hasRoom`: runspan's queue holds all runs.
  * - `watchesLoop`: measures the delay of timers, which costs CPU time while the process waits.
  */
@@ -17,6 +18,7 @@ const DEFAULTS = {
   isOverlapping: false,
   isDelivered: true,
   takesGzip: false,
+  runsPerRequest: 1_000,
   hasRoom: false,
   watchesLoop: true,
 };

@@ -16,12 +16,16 @@ export function intakeOf({ method, url, headers }) {
 }
 
 /** Returns the response body for a request that libraries send before the first runs. */
-export function answerTo({ method, url, headers }, { takesGzip }) {
+export function answerTo({ method, url, headers }, { takesGzip, runsPerRequest }) {
   switch (`${method} ${url}`) {
     case 'GET /info':
       return {
         version: 'bench',
-        batch_ingest_config: { use_multipart_endpoint: true, size_limit: 100, size_limit_bytes: 20 * 1024 * 1024 },
+        batch_ingest_config: {
+          use_multipart_endpoint: true,
+          size_limit: runsPerRequest,
+          size_limit_bytes: 20 * 1024 * 1024,
+        },
         instance_flags: { gzip_body_enabled: takesGzip },
       };
     case 'POST /api/apikey/login':

@@ -9,8 +9,8 @@ import { gunzipSync } from 'node:zlib';
 import { Arrivals } from './arrivals.mjs';
 import { answerTo, intakeOf } from './routes.mjs';
 
-/** Whether `/info` asks for gzip, and whether nothing listens on the port. */
-const USUAL = { takesGzip: false, isDown: false };
+/** Whether `/info` asks for gzip, the runs per request that it allows, and whether nothing listens on the port. */
+const USUAL = { takesGzip: false, runsPerRequest: 1_000, isDown: false };
 
 let arrivals = new Arrivals();
 let behaviour = USUAL;

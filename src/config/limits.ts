@@ -92,7 +92,7 @@ const MIB = 1024 * 1024;
 export const defaultLimits: Readonly<Limits> = {
   lingerMs: 250,
   startDelayMs: 2_000,
-  batchRuns: 100,
+  batchRuns: 500,
   batchBytes: 20 * MIB,
   requestsInFlight: 4,
   queueRuns: 100_000,

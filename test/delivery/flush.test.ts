@@ -108,6 +108,7 @@ describe('flush', () => {
   it('waits for the requests in flight before it returns early', async () => {
     const slow = gate<number>();
     const { wholes, exporter, service, stats } = await delivery({
+      limits: { batchRuns: 100 },
       reply: (_, at) => (at === 0 ? slow : { status: 429, headers: { 'retry-after': '100' } }),
     });
     wholes(101);

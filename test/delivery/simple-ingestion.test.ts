@@ -229,11 +229,11 @@ describe('GET /info', () => {
     [0, 1],
     [2, 2],
     [-5, 1],
-    [1e9, 300],
-    ['10', 100],
-    [null, 100],
+    [1e9, 600],
+    ['10', 500],
+    [null, 500],
   ])('with the size limit %j leads to batches of %i runs', async (given, taken) => {
-    expect((await largest(limits(given), taken < 3 ? 5 : 300)).runs).toBe(taken);
+    expect((await largest(limits(given), taken < 3 ? 5 : 600)).runs).toBe(taken);
   });
 
   it.each([
@@ -269,7 +269,7 @@ describe('GET /info', () => {
     ['no JSON', { status: 200, body: '<html>' }],
     ['a body beyond 64 KiB', info({ batch_ingest_config: { size_limit: 5 }, filler: 'x'.repeat(70_000) })],
   ])('that returns %s changes no default', async (_, answer) => {
-    expect((await largest(answer, 150)).runs).toBe(100);
+    expect((await largest(answer, 550)).runs).toBe(500);
   });
 
   it('delays no request, and has a timeout of two seconds', async () => {

@@ -109,8 +109,8 @@ describe('there is no comparison', () => {
     ['with a run that is not a model call', { ...earlier, run_type: 'chain' }, later],
     ['of a run that is not a model call', earlier, { ...later, run_type: 'chain' }],
     ['of a call without input tokens', earlier, { ...later, outputs: {} }],
-    ['of a request of more than 10 MB', earlier, { ...later, text: 'x'.repeat(10_000_000) }],
-    ['with a request of more than 10 MB', { ...earlier, text: 'x'.repeat(10_000_000) }, later],
+    ['of a request of more than 2 MB', earlier, { ...later, text: 'x'.repeat(2_000_000) }],
+    ['with a request of more than 2 MB', { ...earlier, text: 'x'.repeat(2_000_000) }, later],
   ])('%s', async (_, before, after) => {
     expect(await ask([modelCall(1, before), modelCall(2, after)])).toEqual({});
   });

@@ -395,7 +395,7 @@ describe('the framing of parts', () => {
   test.each<[string, number, (count: number) => Buffer[], number]>([
     [
       'parts',
-      1_000,
+      10_000,
       (count) => Array.from({ length: count - 1 }, (_, at) => attachment(`${at % 100}-${at}`, Buffer.alloc(0))),
       413,
     ],

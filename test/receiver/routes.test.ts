@@ -24,7 +24,7 @@ describe('GET /info', () => {
       status: 200,
       body: {
         version,
-        batch_ingest_config: { use_multipart_endpoint: true, size_limit: 100, size_limit_bytes: 20_971_520 },
+        batch_ingest_config: { use_multipart_endpoint: true, size_limit: 1_000, size_limit_bytes: 20_971_520 },
         instance_flags: { gzip_body_enabled: false },
       },
     });

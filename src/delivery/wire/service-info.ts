@@ -1,6 +1,5 @@
 import { monotonicNowMs } from '../../base/clock.ts';
 import { isObject } from '../../config/checker.ts';
-import { defaultLimits } from '../../config/limits.ts';
 import { isTransient } from '../../http/retry.ts';
 import type { Transport } from '../../http/transport.ts';
 import type { BatchSize } from '../queue.ts';
@@ -8,9 +7,6 @@ import type { BatchSize } from '../queue.ts';
 /** Allowed range for limits that the service reports. Values outside the range are set to the nearest bound. */
 const RUNS = { min: 1, max: 1_000 };
 const BYTES = { min: 64 * 1024, max: 64 * 1024 * 1024 };
-
-/** Maximum number of runs per batch if neither the service nor the application sets a limit. */
-const UNLIMITED_RUNS = 500;
 
 /**
  * After a refused batch has lowered the size limit, each accepted full batch raises the limit by this factor. A gateway
@@ -95,10 +91,8 @@ export class ServiceInfo {
   #apply(info: unknown): void {
     const ingest = field(info, 'batch_ingest_config');
     const { runs, bytes } = this.#defaults;
-    const runsMax = field(ingest, 'size_limit');
-    const isUnlimited = isObject(info) && runsMax === undefined && runs === defaultLimits.batchRuns;
     this.#reported = {
-      runs: clamped(runsMax, RUNS) ?? (isUnlimited ? UNLIMITED_RUNS : runs),
+      runs: clamped(field(ingest, 'size_limit'), RUNS) ?? runs,
       bytes: clamped(field(ingest, 'size_limit_bytes'), BYTES) ?? bytes,
     };
     this.#limit();

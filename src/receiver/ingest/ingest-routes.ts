@@ -26,7 +26,7 @@ export const fieldRoutes: readonly Route[] = [
 /** Response to `GET /info`, which tells clients the batch limits. */
 const INFO = {
   version,
-  batch_ingest_config: { use_multipart_endpoint: true, size_limit: 100, size_limit_bytes: 20 * 1024 * 1024 },
+  batch_ingest_config: { use_multipart_endpoint: true, size_limit: 1_000, size_limit_bytes: 20 * 1024 * 1024 },
   // Tells clients not to compress request bodies. Compression saves no time if client and receiver run on the same
   // machine.
   instance_flags: { gzip_body_enabled: false },

@@ -13,9 +13,9 @@ export interface Part {
 
 /**
  * Maximum number of parts per request. A request with more parts gets status 413, and the client then splits the batch.
- * A LangSmith client's batch of 100 runs has up to 700 parts.
+ * A LangSmith client's batch of 1,000 runs has up to 7,000 parts.
  */
-const PARTS_MAX = 1_000;
+const PARTS_MAX = 10_000;
 /** Maximum length of a part name, in bytes. The application chooses attachment names, which may be long. */
 const PART_NAME_BYTES_MAX = 1_000;
 const HEADER_BYTES_MAX = 16 * 1024;
