@@ -75,3 +75,8 @@ export function isEscaped(json: string, at: number): boolean {
   while (json.charCodeAt(first - 1) === BACKSLASH) first--;
   return (at - first) % 2 === 1;
 }
+
+/** Copies part of a string. A cached slice would keep the whole string in memory. */
+export function detached(part: string): string {
+  return Object.keys({ [part]: true })[0] as string;
+}

@@ -1,4 +1,3 @@
-import { isEscaped } from '../base/text.ts';
 import { types } from '../platform/node.ts';
 import { isHeaders, isPairValue, type SecretNames } from './redaction/names.ts';
 import { mayHoldNames, type TextSecrets } from './redaction/text.ts';
@@ -14,15 +13,15 @@ export interface PayloadLimits {
   readonly bytes: number;
 }
 
-const KEYS_KEPT = 2_000;
-
-const KEY_CHARACTERS_KEPT = 64;
+/** Maximum number of keys to remember, and maximum length of such a key. */
+export const KEYS_KEPT = 2_000;
+export const KEY_CHARACTERS_KEPT = 64;
 
 /** Strings up to this length are too short to contain the name and value of a secret. */
-const CHARACTERS_HARMLESS = 8;
+export const CHARACTERS_HARMLESS = 8;
 
 /** Maximum length of data URIs in a payload. Longer data URIs become attachments. */
-const DATA_URI_CHARACTERS_MAX = 1_024;
+export const DATA_URI_CHARACTERS_MAX = 1_024;
 
 /** Replaces visited objects on the stack, because the stack would keep them in memory. */
 const VISITED: object = Object.freeze({});
@@ -49,8 +48,8 @@ class KnownKey {
  * is only found if the first object with its key has the getter.
  */
 export class PlainCheck {
-  readonly #names: SecretNames | undefined;
-  readonly #texts: TextSecrets | undefined;
+  readonly names: SecretNames | undefined;
+  readonly texts: TextSecrets | undefined;
   readonly #known = new Map<string, KnownKey>();
   readonly #first = new KnownKey('', false);
   /**
@@ -58,13 +57,11 @@ export class PlainCheck {
    * its own stack.
    */
   #spare: object[] | undefined;
-  /** Total number of keys in the last checked value. */
-  #keys = 0;
 
   /** If `names` is undefined, nothing is masked. */
   constructor(names?: SecretNames, texts?: TextSecrets) {
-    this.#names = names;
-    this.#texts = texts;
+    this.names = names;
+    this.texts = texts;
   }
 
   /** Returns the value's JSON text, or undefined if the value must be copied. Throws if a getter throws. */
@@ -74,15 +71,7 @@ export class PlainCheck {
     } else if (!this.#isPlainItem(value) || limits.nodes < 1) return undefined;
     const json = JSON.stringify(value);
     if (json === undefined || json.length > limits.bytes || json.indexOf(LONE_SURROGATE) >= 0) return undefined;
-    return this.#texts?.hasSecretUrl(json) === true ? undefined : json;
-  }
-
-  /** Whether valid JSON text can be recorded unchanged. `value` is the parsed text. */
-  isPlainJson(text: string, value: object, limits: PayloadLimits): boolean {
-    if (text.length > limits.bytes || !text.isWellFormed() || hasOddEscape(text)) return false;
-    if (this.#texts?.hasSecretUrl(text) === true) return false;
-    // `JSON.parse` keeps only the last value of a duplicate key.
-    return this.#isPlain(value, limits) && this.#keys === keysIn(text);
+    return this.texts?.hasSecretUrl(json) === true ? undefined : json;
   }
 
   isSpecial(key: string): boolean {
@@ -102,7 +91,6 @@ export class PlainCheck {
     // Similar objects have the same keys in the same order.
     let known = this.#first;
     let nodesLeft = nodes - 1;
-    let keys = 0;
     let charactersLeft = bytes;
     while (waiting > 0) {
       const object = objects[waiting - 1] as Record<string, unknown>;
@@ -134,7 +122,6 @@ export class PlainCheck {
             if (value - value !== 0) return false;
           } else if (typeof value !== 'boolean' && value !== undefined) return false;
         }
-        keys += size;
         // Iterators are not plain data, but may inherit `constructor` from `Object.prototype`.
         if (size === 0 && Object.getPrototypeOf(object) !== Object.prototype) return false;
       } else if (type === Array && Array.isArray(object)) {
@@ -160,7 +147,6 @@ export class PlainCheck {
       else waiting--;
     }
     this.#spare = objects;
-    this.#keys = keys;
     return true;
   }
 
@@ -171,19 +157,19 @@ export class PlainCheck {
 
   #isPlainText(text: string): boolean {
     if (mayBeDataUri(text)) return false;
-    return this.#texts === undefined || !this.#texts.mayMask(text);
+    return this.texts === undefined || !this.texts.mayMask(text);
   }
 
   /** Whether the value of a special key must be copied for masking or special encoding. */
   #mayHide(key: string, value: unknown, owner: object): boolean {
     if (key === 'toJSON' || mayHoldNames(key) || isGetter(owner, key)) return true;
-    if (isPairValue(key)) return this.#names?.hidesInPair(key, value, owner) === true;
+    if (isPairValue(key)) return this.names?.hidesInPair(key, value, owner) === true;
     if (isHeaders(key) && Array.isArray(value)) return true;
-    return this.#names?.hides(key, value, owner) === true;
+    return this.names?.hides(key, value, owner) === true;
   }
 
   #mayBeSecretPair(first: unknown, second: unknown): boolean {
-    return typeof first === 'string' && this.#names?.hidesAfter(first, second) === true;
+    return typeof first === 'string' && this.names?.hidesAfter(first, second) === true;
   }
 
   #keyAfter(before: KnownKey, key: string, owner: object): KnownKey {
@@ -208,8 +194,8 @@ export class PlainCheck {
 
   #examine(key: string): boolean {
     if (key === 'toJSON') return true;
-    if (this.#names === undefined) return false;
-    return isPairValue(key) || isHeaders(key) || mayHoldNames(key) || this.#names.kindOf(key) !== undefined;
+    if (this.names === undefined) return false;
+    return isPairValue(key) || isHeaders(key) || mayHoldNames(key) || this.names.kindOf(key) !== undefined;
   }
 }
 
@@ -221,32 +207,5 @@ export function mayBeDataUri(text: string): boolean {
   return text.length > DATA_URI_CHARACTERS_MAX && text.startsWith('data:');
 }
 
-/**
- * Returns the number of keys in valid JSON text, including duplicate keys. Returns -1 if white space precedes a colon,
- * because that colon may be inside a string.
- */
-function keysIn(json: string): number {
-  let keys = 0;
-  for (let at = json.indexOf(':'); at >= 0; at = json.indexOf(':', at + 1)) {
-    const before = json.charCodeAt(at - 1);
-    if (before <= SPACE) return -1;
-    if (before === QUOTE && (json.charCodeAt(at - 2) !== BACKSLASH || !isEscaped(json, at - 1))) keys++;
-  }
-  return keys;
-}
-
-/** Whether JSON text may contain an escaped surrogate or a URL with escaped slashes. */
-function hasOddEscape(json: string): boolean {
-  // `indexOf` finds one character several times faster than a longer string.
-  if (json.indexOf('\\') < 0) return false;
-  return json.includes(':\\/') || (json.includes('\\u') && SURROGATE_ESCAPE.test(json));
-}
-
-const SPACE = 0x20;
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-
 /** The start of the escape sequence that `JSON.stringify` writes for a lone surrogate. */
 const LONE_SURROGATE = '\\ud';
-
-const SURROGATE_ESCAPE = /\\ud[89a-f]/i;

@@ -156,14 +156,9 @@ export class ChunkList {
   }
 }
 
-/**
- * Whether JSON text is within the limits and needs no masking, so that it can be recorded unchanged. `value` is the
- * parsed text.
- */
-export function isPlainJson(text: string, value: object, rules: PayloadRules): boolean {
-  const { redaction } = rules;
-  const check = redaction === undefined ? unmasked : redaction.plain;
-  return check?.isPlainJson(text, value, rules) === true;
+/** Returns the check for payloads that need no masking, or undefined if every value must be examined. */
+export function plainCheckOf({ redaction }: PayloadRules): PlainCheck | undefined {
+  return redaction === undefined ? unmasked : redaction.plain;
 }
 
 /** Replaces each lone surrogate with U+FFFD, because strict services reject lone surrogates. */
@@ -182,8 +177,7 @@ const unmasked = new PlainCheck();
 
 /** Encodes plain data as JSON. Returns undefined if the value must be copied, masked or truncated. */
 function plainJson(value: unknown, rules: PayloadRules, path: ValuePath): string | undefined {
-  const { redaction } = rules;
-  const check = redaction === undefined ? unmasked : redaction.plain;
+  const check = plainCheckOf(rules);
   if (check === undefined) return undefined;
   const field = path.at(-1);
   if (typeof field === 'string' && check.isSpecial(field)) return undefined;

@@ -9,7 +9,7 @@ import { filesUnder, read } from './repository.ts';
 /** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [13, 473],
-  base: [12, 462],
+  base: [12, 467],
   cli: [40, 4_948],
   clients: [52, 7_661],
   config: [6, 1_087],
@@ -19,12 +19,12 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   integrations: [38, 4_348],
   langsmith: [10, 1_625],
   messages: [2, 137],
-  otel: [39, 5_517],
-  payload: [15, 2_683],
+  otel: [39, 5_527],
+  payload: [16, 3_012],
   platform: [9, 416],
   receiver: [128, 18_483],
   register: [11, 810],
-  run: [17, 3_104],
+  run: [17, 3_105],
   testing: [8, 1_123],
   viewer: [73, 7_163],
 };
@@ -34,7 +34,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 207,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 3_971,
+  dist: 3_984,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

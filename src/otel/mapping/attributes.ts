@@ -1,24 +1,28 @@
 import { type Fields, isFields } from '../../payload/fields.ts';
-import { isPlainJson } from '../../payload/serialize.ts';
+import { plainTextOf } from '../../payload/text-scan.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { isMessageList } from '../conventions/model-messages.ts';
-import { type Attributes, isVerbatim, type Read } from '../conventions/values.ts';
+import { type Attributes, isVerbatim, type Read, takesLists } from '../conventions/values.ts';
 import { type Group, NOTHING_NEW, type Vocabulary, WHOLE } from '../conventions/vocabulary.ts';
 import { type NameFacts, type Place, rowIndex } from './row-index.ts';
 
-/**
- * The fields that the table rows of a group set. If one attribute contains exactly these fields as JSON text, `text` is
- * that text.
- */
+/** The fields that the table rows of a group set. */
 export interface Found {
   readonly fields: Fields;
-  readonly text: string | undefined;
+  readonly text?: undefined;
 }
 
-export type Groups = { [Name in Group]?: Found | undefined };
+/** The fields of a payload, or the JSON text of an attribute that contains exactly these fields. */
+export type FoundPayload = Found | { readonly text: string };
+
+type PayloadGroup = 'inputs' | 'outputs';
+
+export type Groups = { [Name in PayloadGroup]?: FoundPayload | undefined } & {
+  [Name in Exclude<Group, PayloadGroup>]?: Found | undefined;
+};
 
 /** The key for a payload that is not an object. */
-const WHOLE_KEYS: Partial<Record<Group, string>> = { inputs: 'input', outputs: 'output' };
+const WHOLE_KEYS: Readonly<Record<PayloadGroup, string>> = { inputs: 'input', outputs: 'output' };
 
 /** A single attribute, or all attributes that form a flattened list or object. */
 class Source {
@@ -127,8 +131,9 @@ export class AttributeReader {
       to = from + 1;
       while (matches[to]?.place.rank === rank && matches[to]?.place.group === group) to++;
       if (isSkipped(group, rank)) continue;
-      if (WHOLE_KEYS[group] !== undefined) groups[group] ??= this.#collect(from, to, group, undefined);
-      else groups[group] = this.#collect(from, to, group, groups[group]?.fields);
+      if (isPayload(group)) {
+        groups[group] ??= this.#textIn(from, to, group) ?? this.#collect(from, to, WHOLE_KEYS[group], undefined);
+      } else groups[group] = this.#collect(from, to, 'value', groups[group]?.fields);
     }
     return groups;
   }
@@ -164,7 +169,7 @@ export class AttributeReader {
   }
 
   /** Adds the fields that the rows of one mapping table set. `fields` contains the fields from preceding tables. */
-  #collect(from: number, to: number, group: Group, fields: Fields | undefined): Found | undefined {
+  #collect(from: number, to: number, wholeKey: string, fields: Fields | undefined): Found | undefined {
     for (let at = from; at < to; at++) {
       const { place, source } = this.#matches[at] as Match;
       const [, key, read, manner] = place.row;
@@ -174,12 +179,6 @@ export class AttributeReader {
         if (manner === 'repeats') source.isUsed = true;
         continue;
       }
-      // The JSON text is incomplete if another row adds fields.
-      const isAlone = key === WHOLE && fields === undefined && at === to - 1;
-      if (isAlone && group === 'inputs' && this.#isKnown(value, read)) {
-        source.isUsed = true;
-        return { fields: {}, text: value as string };
-      }
       const converted = readSafely(read, value, this.attributes);
       if (converted === undefined) continue;
       if (manner !== 'kept') source.isUsed = true;
@@ -188,24 +187,36 @@ export class AttributeReader {
         fields = put(fields ?? {}, key, converted);
         continue;
       }
-      const whole = wholeOf(converted, WHOLE_KEYS[group] ?? 'value');
-      if (isAlone && whole === converted && this.#isText(value, whole, read))
-        return { fields: whole, text: value as string };
+      const whole = wholeOf(converted, wholeKey);
       // If the object is the attribute value itself, it is copied, because attribute values must not change.
       fields = fields === undefined && whole !== value ? whole : { ...whole, ...fields };
     }
-    return fields && { fields, text: undefined };
+    return fields && { fields };
   }
 
-  #isKnown(value: unknown, read: Read): boolean {
-    return value !== undefined && value === this.#knownText && isVerbatim(read, this.attributes);
+  /** Returns the JSON text of a payload if one attribute contains all of it and it can be recorded unchanged. */
+  #textIn(from: number, to: number, group: PayloadGroup): FoundPayload | undefined {
+    const { place, source } = this.#matches[from] as Match;
+    const [, key, read, manner] = place.row;
+    const { value } = source;
+    if (to > from + 1 || key !== WHOLE || typeof value !== 'string' || !isVerbatim(read, this.attributes))
+      return undefined;
+    const text = group === 'inputs' && value === this.#knownText ? value : this.#recordable(value, group, read);
+    if (text === undefined) return undefined;
+    if (manner !== 'kept') source.isUsed = true;
+    return { text };
   }
 
-  /** Returns whether an attribute is JSON text with exactly these fields that can be recorded unchanged. */
-  #isText(value: unknown, fields: Fields, read: Read): boolean {
-    if (typeof value !== 'string' || this.#rules === undefined || !isVerbatim(read, this.attributes)) return false;
-    return isPlainJson(value, fields, this.#rules);
+  #recordable(text: string, group: PayloadGroup, read: Read): string | undefined {
+    const key = WHOLE_KEYS[group];
+    const plain = this.#rules && plainTextOf(text, key, this.#rules);
+    if (plain === undefined || plain === 'object') return plain && text;
+    return takesLists(read) ? `{"${plain === 'messages' ? plain : key}":${text}}` : undefined;
   }
+}
+
+function isPayload(group: Group): group is PayloadGroup {
+  return Object.hasOwn(WHOLE_KEYS, group);
 }
 
 /** Calls `read` for a value. If `read` throws, the value becomes metadata. */

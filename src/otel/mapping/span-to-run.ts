@@ -14,7 +14,7 @@ import { http } from '../conventions/protocols.ts';
 import { type Attributes, isEmpty, text } from '../conventions/values.ts';
 import { FIRST_TOKEN, FIRST_TOKEN_AT, type Rename, SERVICE_TIER } from '../conventions/vocabulary.ts';
 import type { SpanContextLike, SpanEventLike, SpanLike } from '../span-like.ts';
-import { AttributeReader, type Found, type Groups } from './attributes.ts';
+import { AttributeReader, type FoundPayload, type Groups } from './attributes.ts';
 import {
   carriesInputs,
   carriesOutputs,
@@ -288,12 +288,12 @@ const NOT_REQUESTS: ReadonlySet<string> = new Set(['llm', 'embedding', 'tool']);
 
 function encoded(
   field: 'inputs' | 'outputs',
-  { fields, text: json }: Found,
+  payload: FoundPayload,
   capture: SpanCapture,
   inputs: EncodedPayload | undefined,
 ): EncodedPayload {
-  if (json !== undefined) return { json, attachments: undefined };
-  return encodePayload(field, fields, capture, inputs?.attachments && roomBeside(inputs.attachments, capture));
+  if (payload.text !== undefined) return { json: payload.text, attachments: undefined };
+  return encodePayload(field, payload.fields, capture, inputs?.attachments && roomBeside(inputs.attachments, capture));
 }
 
 /** Returns how many attachments and bytes are left for the outputs, after the attachments in the inputs. */
@@ -312,11 +312,12 @@ function roomBeside(
 /**
  * Adds token counts to the outputs. Extends the JSON text if possible, because encoding the outputs again is slower.
  */
-function withUsage(outputs: Found | undefined, usage: UsageMetadata): Found {
-  const body = outputs?.text?.trim().slice(0, -1);
-  const fields = { ...outputs?.fields, [USAGE]: usage };
-  if (body === undefined || body.trimEnd() === '{' || body.includes(USAGE)) return { fields, text: undefined };
-  return { fields, text: `${body},"${USAGE}":${JSON.stringify(usage)}}` };
+function withUsage(outputs: FoundPayload | undefined, usage: UsageMetadata): FoundPayload {
+  if (outputs?.text === undefined) return { fields: { ...outputs?.fields, [USAGE]: usage } };
+  const body = outputs.text.trimEnd().slice(0, -1);
+  if (body.trimEnd() === '{' || body.includes(USAGE))
+    return { fields: { ...JSON.parse(outputs.text), [USAGE]: usage } };
+  return { text: `${body},"${USAGE}":${JSON.stringify(usage)}}` };
 }
 
 function addParameters(metadata: Fields, parameters: Fields): void {

@@ -1,3 +1,4 @@
+import { detached } from '../../base/text.ts';
 import { types } from '../../platform/node.ts';
 import { hasPlainPrototype } from '../describe.ts';
 
@@ -230,11 +231,6 @@ function wordsOf(name: string): string[] {
 
 /** Matches the number at the end of `password1` or `password_1`. */
 const NUMBER_AT_END = /[^\p{L}]{1,16}$/u;
-
-/** Copies part of a string. A cached slice would keep the whole string in memory. */
-function detached(part: string): string {
-  return Object.keys({ [part]: true })[0] as string;
-}
 
 /** Matches a piece of model output: a word, part of a word, a short number, a date or a marker such as `<image>`. */
 const PIECE =

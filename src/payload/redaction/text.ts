@@ -29,7 +29,8 @@ const GAP_MAX = 16;
 export function mayHoldNames(text: string): boolean {
   if (text.length < CHARACTERS_MIN) return false;
   const start = startOf(text);
-  if (start === PATH || start === LETTER) return start === PATH || startsLikeHead(text) || text.includes('://');
+  if (start === PATH || start === LETTER)
+    return start === PATH || (text.includes(':') && startsLikeHead(text)) || text.includes('://');
   return text.includes('://') || (start === JSON_TEXT && isLikeJson(text));
 }
 
@@ -44,8 +45,31 @@ for (const character of '{["') STARTS[character.charCodeAt(0)] = JSON_TEXT;
 for (const character of '/?') STARTS[character.charCodeAt(0)] = PATH;
 for (let code = 0x41; code <= 0x5a; code++) STARTS.fill(LETTER, code, code + 1).fill(LETTER, code + 0x20, code + 0x21);
 
-function startOf(text: string): number {
-  const first = text.charCodeAt(0);
+/**
+ * Whether a string in JSON text may be masked, judged by its first characters. `start` and `end` are the indexes of its
+ * characters. Ignores URLs inside the string.
+ */
+export function mayBeMasked(json: string, start: number, end: number): boolean {
+  const kind = startOf(json, start);
+  if (kind === LETTER) return startsLikeHead(json, start, end);
+  if (kind === OTHER && json.charCodeAt(start) !== BACKSLASH) return false;
+  return kind === PATH || mayStartJson(json, start, end);
+}
+
+/** Whether a string in JSON text may begin with JSON text, after white space and quotes. */
+function mayStartJson(json: string, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) {
+    const code = json.charCodeAt(at);
+    if (code === BACKSLASH) {
+      const escaped = json.charCodeAt(++at);
+      if (escaped === BACKSLASH || escaped === SMALL_U || escaped === SLASH) return true;
+    } else if (code !== SPACE) return code === OPENING_BRACE || code === OPENING_BRACKET || code >= 0x80;
+  }
+  return false;
+}
+
+function startOf(text: string, at = 0): number {
+  const first = text.charCodeAt(at);
   if (first < 0x80) return STARTS[first] as number;
   return first === BYTE_ORDER_MARK ? JSON_TEXT : OTHER;
 }
@@ -57,20 +81,18 @@ for (let code = 0; code < 0x80; code++) if (/[\w-]/.test(String.fromCharCode(cod
 const HEADER_NAME_CHARACTERS_MAX = 64;
 
 /** Whether a text begins with a header line or an HTTP start line. The text must begin with a letter. */
-function startsLikeHead(text: string): boolean {
-  // Most ids and names contain no colon, and `includes` is faster than the loop.
-  if (!text.includes(':')) return false;
-  const stop = Math.min(text.length, HEADER_NAME_CHARACTERS_MAX + 1);
-  let at = 1;
+function startsLikeHead(text: string, start = 0, end: number = text.length): boolean {
+  const stop = Math.min(end, start + HEADER_NAME_CHARACTERS_MAX + 1);
+  let at = start + 1;
   let code = 0;
   for (; at < stop; at++) {
     code = text.charCodeAt(at);
     if (code >= 0x80 || IN_NAME[code] === 0) break;
   }
   if (code === COLON) return text.charCodeAt(at + 1) === SPACE;
-  if ((code !== SPACE && code !== SLASH) || at < 3 || at > 7) return false;
+  if ((code !== SPACE && code !== SLASH) || at - start < 3 || at - start > 7) return false;
   // The second letter of an HTTP method is upper-case. Checking this letter first rejects most strings quickly.
-  return text.charCodeAt(1) <= CAPITAL_Z && METHOD.test(text.slice(0, at));
+  return text.charCodeAt(start + 1) <= CAPITAL_Z && METHOD.test(text.slice(start, at));
 }
 
 const METHOD = /^[A-Z]+$/;
@@ -113,7 +135,8 @@ export class TextSecrets {
   mayMask(text: string): boolean {
     const start = startOf(text);
     if (start === OTHER) return false;
-    if (start === LETTER) return startsLikeHead(text) && this.#maskHead(text, NO_TRAIL) !== text;
+    // Most ids and names contain no colon, and `includes` is faster than a loop.
+    if (start === LETTER) return text.includes(':') && startsLikeHead(text) && this.#maskHead(text, NO_TRAIL) !== text;
     if (start === PATH) return this.#urls.masked(text, NO_TRAIL) !== text;
     return isLikeJson(text) && this.isLikelyIn(text);
   }

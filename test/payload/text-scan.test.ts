@@ -1,0 +1,56 @@
+import { describe, expect, test } from 'vitest';
+import { defaultLimits } from '#src/config/limits.ts';
+import { defaultRedaction } from '#src/payload/redaction/redact.ts';
+import { plainTextOf } from '#src/payload/text-scan.ts';
+import { payloadRules } from '#src/payload/truncate.ts';
+
+const SECRET = 'k9Xw27abQ4k9Xw27';
+const rules = payloadRules(defaultLimits, defaultRedaction());
+const found = (text: string) => plainTextOf(text, 'input', rules);
+
+describe('JSON text that is recorded unchanged', () => {
+  test.each([
+    ['{}', 'object'],
+    ['{ "a": 1.0, "b": [true, false, null, -1e-7] } ', 'object'],
+    ['[]', 'list'],
+    ['[1, "two"]', 'list'],
+    ['[{"role":"user","content":"Hi"},{"content":"Ho","role":"assistant"}]', 'messages'],
+    ['[{"role":"user"},{"content":"Ho"}]', 'list'],
+    ['[["role","x"]]', 'list'],
+    ['{"text":"line\\n\\"quoted\\" \\\\ \\u00e9"}', 'object'],
+    ['{"a":{"a":{"a":1},"b":2},"b":3}', 'object'],
+    ['{"name":"city","value":"Paris in the spring"}', 'object'],
+    ['{"arguments":"{\\"city\\":\\"Paris\\"}"}', 'object'],
+    ['{"max_tokens":100,"password":null,"token":7,"headers":{"accept":"text/plain"}}', 'object'],
+  ])('%s', (text, kind) => expect(found(text)).toBe(kind));
+});
+
+describe('JSON text that is parsed', () => {
+  test.each([
+    ['is no object or list', '"text"'],
+    ['is invalid', '{"a":1,}'],
+    ['has text behind it', '{} x'],
+    ['is indented', '{\n  "a": 1\n}'],
+    ['has the same key twice', '{"a":1,"b":{"a":1},"a":2}'],
+    ['has an escaped key', '{"\\u0061pi_key":1}'],
+    ['has escaped letters', '{"a":"\\u0061"}'],
+    ['has an escaped surrogate', '{"a":"\\ud800"}'],
+    ['has an infinite number', '{"a":1e999}'],
+    ['has a secret', `{"password":"${SECRET}"}`],
+    ['has a secret in JSON text', JSON.stringify({ a: JSON.stringify({ password: SECRET }) })],
+    ['has a secret in a header line', `{"a":"Authorization: Bearer ${SECRET}"}`],
+    ['has a secret in a URL', `{"a":"see https://example.com/?api_key=${SECRET}"}`],
+    ['has a secret in a pair', `["api_key","${SECRET}"]`],
+    ['has a secret with its name', `{"value":"${SECRET}","name":"api_key"}`],
+    ['has a secret with two names', `{"name":"api_key","key":"harmless","value":"${SECRET}"}`],
+    ['has a list of headers', `{"headers":["authorization","${SECRET}"]}`],
+    ['has a file', `{"a":"data:image/png;base64,${'A'.repeat(1_100)}"}`],
+    ['is nested too deeply', `${'{"a":'.repeat(40)}1${'}'.repeat(40)}`],
+  ])('because it %s', (_, text) => expect(found(text)).toBeUndefined());
+});
+
+test('JSON text with thousands of different keys is recorded unchanged, also after texts with other keys', () => {
+  const keysOf = (from: number) => Object.fromEntries(Array.from({ length: 900 }, (_, at) => [`key ${from + at}`, at]));
+  const results = [0, 1_000, 2_000, 3_000, 4_000, 0].map((from) => found(JSON.stringify(keysOf(from))));
+  expect(results.filter((kind) => kind === 'object').length).toBeGreaterThanOrEqual(4);
+});
