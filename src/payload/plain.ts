@@ -163,7 +163,6 @@ export class PlainCheck {
   /** Whether the value of a special key must be copied for masking or special encoding. */
   #mayHide(key: string, value: unknown, owner: object): boolean {
     if (key === 'toJSON' || mayHoldNames(key) || isGetter(owner, key)) return true;
-    if (isPairValue(key)) return this.names?.hidesInPair(key, value, owner) === true;
     if (isHeaders(key) && Array.isArray(value)) return true;
     return this.names?.hides(key, value, owner) === true;
   }

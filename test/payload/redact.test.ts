@@ -69,6 +69,7 @@ describe('names of secrets', () => {
   test('are ignored if `keys` is false, and extended if it is a list', () => {
     expect(shown({ password: 'a' }, { keys: false })).toEqual({ password: 'a' });
     expect(shown({ password: 'a', ssn: 1 }, { keys: ['ssn'] })).toEqual({ password: '[Redacted]', ssn: '[Redacted]' });
+    expect(shown({ value: 'a' }, { keys: ['value'] })).toEqual({ value: '[Redacted]' });
   });
 });
 
