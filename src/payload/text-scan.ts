@@ -41,16 +41,27 @@ const PAIR_NAMES = 128;
 
 const scans = new WeakMap<PlainCheck, TextScan>();
 
-/** Returns what JSON text contains if it can be recorded unchanged as the value of a key or as a payload. */
-export function plainTextOf(text: string, key: string, rules: PayloadRules): PlainJson | undefined {
+/**
+ * Returns what the JSON text of a payload contains if it can be recorded unchanged. `listKey` is the key for a list that
+ * does not consist of messages.
+ */
+export function plainTextOf(
+  text: string,
+  payload: 'inputs' | 'outputs',
+  listKey: string,
+  rules: PayloadRules,
+): PlainJson | undefined {
   const check = plainCheckOf(rules);
-  if (check === undefined || check.isSpecial(key)) return undefined;
+  if (check === undefined || check.isSpecial(payload)) return undefined;
   let scan = scans.get(check);
   if (scan === undefined) {
     scan = new TextScan(check);
     scans.set(check, scan);
   }
-  return scan.scan(text, rules);
+  const found = scan.scan(text, rules);
+  return found === undefined || found === 'object' || !check.isSpecial(found === 'list' ? listKey : found)
+    ? found
+    : undefined;
 }
 
 class KnownKey {
@@ -200,6 +211,8 @@ class TextScan {
     }
     while (text.charCodeAt(++at) === SPACE);
     if (at !== text.length || !text.isWellFormed()) return undefined;
+    // In the text, an escaped character ends a URL. In the value, it does not.
+    if (this.#texts !== undefined && text.includes('://') && text.includes('\\u')) return undefined;
     if (this.#texts?.hasSecretUrl(text) === true) return undefined;
     if (lowest === 0) return 'object';
     return frame.size > 0 && messages === frame.size ? 'messages' : 'list';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { defaultLimits } from '#src/config/limits.ts';
-import { defaultRedaction } from '#src/payload/redaction/redact.ts';
+import { defaultRedaction, redact } from '#src/payload/redaction/redact.ts';
 import { encodePayload } from '#src/payload/serialize.ts';
 import { plainTextOf } from '#src/payload/text-scan.ts';
 import { type PayloadRules, payloadRules } from '#src/payload/truncate.ts';
@@ -15,6 +15,7 @@ const RULES: readonly PayloadRules[] = [
   payloadRules(defaultLimits, defaultRedaction()),
   payloadRules(LIMITS, defaultRedaction()),
   payloadRules(LIMITS, undefined),
+  payloadRules(defaultLimits, redact({ keys: ['messages', 'value', 'content'] })),
 ];
 
 const TABLE = [...MASKED, ...KEPT].map((row) => row[1]);
@@ -34,7 +35,12 @@ const STRINGS = [
     'Authorization: Bearer k9Xw27abQ4',
     'GET /?token=k9Xw27abQ4 HTTP/1.1',
   ],
-  ...['/login?password=k9Xw27abQ4', 'https://ada:k9Xw27abQ4@example.com/', 'see https://e.com/?api_key=k9Xw27abQ4'],
+  ...[
+    '/login?password=k9Xw27abQ4',
+    'https://ada:k9Xw27abQ4@example.com/',
+    'see https://e.com/?api_key=k9Xw27abQ4',
+    'https://e.com/é?api_key=k9Xw27abQ4',
+  ],
   ...[
     '{"password":"k9Xw27abQ4"}',
     '["password","k9Xw27abQ4"]',
@@ -155,7 +161,7 @@ test(`JSON text that is recorded unchanged is valid, within the limits and witho
     const whole = jsonText(random, isPlain);
     const text = random(4) === 0 ? damaged(random, whole) : whole;
     const rules = oneOf(random, RULES);
-    const found = plainTextOf(text, 'input', rules);
+    const found = plainTextOf(text, 'inputs', 'input', rules);
     if (found === undefined) continue;
     unchanged++;
     const value = JSON.parse(text);

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { defaultLimits } from '#src/config/limits.ts';
-import { defaultRedaction } from '#src/payload/redaction/redact.ts';
+import { defaultRedaction, redact } from '#src/payload/redaction/redact.ts';
 import { plainTextOf } from '#src/payload/text-scan.ts';
 import { payloadRules } from '#src/payload/truncate.ts';
 
 const SECRET = 'k9Xw27abQ4k9Xw27';
 const rules = payloadRules(defaultLimits, defaultRedaction());
-const found = (text: string) => plainTextOf(text, 'input', rules);
+const found = (text: string) => plainTextOf(text, 'inputs', 'input', rules);
 
 describe('JSON text that is recorded unchanged', () => {
   test.each([
@@ -40,6 +40,7 @@ describe('JSON text that is parsed', () => {
     ['has a secret in JSON text', JSON.stringify({ a: JSON.stringify({ password: SECRET }) })],
     ['has a secret in a header line', `{"a":"Authorization: Bearer ${SECRET}"}`],
     ['has a secret in a URL', `{"a":"see https://example.com/?api_key=${SECRET}"}`],
+    ['has a secret in a URL with an escape', `{"a":"https://example.com/caf\\u00e9?api_key=${SECRET}"}`],
     ['has a secret in a pair', `["api_key","${SECRET}"]`],
     ['has a secret with its name', `{"value":"${SECRET}","name":"api_key"}`],
     ['has a secret with two names', `{"name":"api_key","key":"harmless","value":"${SECRET}"}`],
@@ -47,6 +48,17 @@ describe('JSON text that is parsed', () => {
     ['has a file', `{"a":"data:image/png;base64,${'A'.repeat(1_100)}"}`],
     ['is nested too deeply', `${'{"a":'.repeat(40)}1${'}'.repeat(40)}`],
   ])('because it %s', (_, text) => expect(found(text)).toBeUndefined());
+});
+
+test.each([
+  ['inputs', '{"a":"b"}'],
+  ['inputs', '["a"]'],
+  ['input', '["a"]'],
+  ['messages', '[{"role":"user"}]'],
+  ['value', '{"value":"b"}'],
+])('JSON text is parsed if the application names %s a secret, which contains %s', (name, text) => {
+  const own = payloadRules(defaultLimits, redact({ keys: [name] }));
+  expect(plainTextOf(text, 'inputs', 'input', own)).toBeUndefined();
 });
 
 test('JSON text with thousands of different keys is recorded unchanged, also after texts with other keys', () => {

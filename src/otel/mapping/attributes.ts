@@ -209,7 +209,7 @@ export class AttributeReader {
 
   #recordable(text: string, group: PayloadGroup, read: Read): string | undefined {
     const key = WHOLE_KEYS[group];
-    const plain = this.#rules && plainTextOf(text, key, this.#rules);
+    const plain = this.#rules && plainTextOf(text, group, key, this.#rules);
     if (plain === undefined || plain === 'object') return plain && text;
     return takesLists(read) ? `{"${plain === 'messages' ? plain : key}":${text}}` : undefined;
   }

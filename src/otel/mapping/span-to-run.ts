@@ -3,7 +3,7 @@ import { safeText } from '../../base/text.ts';
 import { ATTACHMENTS_MAX, type AttachmentRoom, sizeOf } from '../../payload/attachment.ts';
 import { shownError } from '../../payload/errors.ts';
 import { defined, type Fields, filled } from '../../payload/fields.ts';
-import { type EncodedPayload, encodePayload, metadataJson, metadataKey } from '../../payload/serialize.ts';
+import { type EncodedPayload, encodePayload, metadataJson, metadataKey, serialize } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { completeUsage } from '../../run/fields.ts';
 import type { UsageMetadata } from '../../run/record.ts';
@@ -169,7 +169,8 @@ function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture,
     const usage = completeUsage(counts.fields, metadata[SERVICE_TIER]);
     fields.hasUsage = true;
     metadata[USAGE] ??= usage;
-    if (!capture.hideOutputs) fields.outputs = encoded('outputs', withUsage(outputs, usage), capture, fields.inputs);
+    if (!capture.hideOutputs)
+      fields.outputs = encoded('outputs', withUsage(outputs, usage, capture), capture, fields.inputs);
   } else if (outputs !== undefined) {
     fields.outputs = encoded('outputs', outputs, capture, fields.inputs);
   }
@@ -312,12 +313,12 @@ function roomBeside(
 /**
  * Adds token counts to the outputs. Extends the JSON text if possible, because encoding the outputs again is slower.
  */
-function withUsage(outputs: FoundPayload | undefined, usage: UsageMetadata): FoundPayload {
+function withUsage(outputs: FoundPayload | undefined, usage: UsageMetadata, { payload }: SpanCapture): FoundPayload {
   if (outputs?.text === undefined) return { fields: { ...outputs?.fields, [USAGE]: usage } };
   const body = outputs.text.trimEnd().slice(0, -1);
   if (body.trimEnd() === '{' || body.includes(USAGE))
     return { fields: { ...JSON.parse(outputs.text), [USAGE]: usage } };
-  return { text: `${body},"${USAGE}":${JSON.stringify(usage)}}` };
+  return { text: `${body},"${USAGE}":${serialize(usage, payload, ['outputs', USAGE])}}` };
 }
 
 function addParameters(metadata: Fields, parameters: Fields): void {
