@@ -25,7 +25,7 @@ import {
   type ThreadSummary,
   type TraceSummary,
 } from '../../domain/run-view.ts';
-import type { StoredRunFacts } from '../../domain/summary.ts';
+import { type StoredRunFacts, withStoredCost } from '../../domain/summary.ts';
 import { derivedOrder, inOrder, type TreeNode } from '../../domain/tree.ts';
 import { ALL_RUNS, equal, inProject, type Parsed, type RunFilter, valueIn, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
@@ -37,7 +37,7 @@ import { copyTo, type StoreOwner } from './file.ts';
 import { SqliteKeys } from './keys.ts';
 import { type Condition, isSessionId, outlineIn, RUN_SORTS, rowsOfPage, summaryIn, TRACE_SORTS } from './lists.ts';
 import { payloadSizes, readPayload } from './payloads.ts';
-import { countRemovable, RemovalSearch } from './removal.ts';
+import { RemovalSearch } from './removal.ts';
 import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 import { SqliteSearch } from './search.ts';
 import { statisticsIn } from './statistics.ts';
@@ -171,13 +171,12 @@ export class SqliteReader {
     const row = this.#find(scope, runId);
     if (row === undefined) return undefined;
     const { error, extra } = fieldsOf(row);
-    const { cost, outputs }: StoredRunFacts = JSON.parse(row.facts ?? '{}');
-    const usage = outputs?.outputs_usage;
+    const { cost, ...facts }: StoredRunFacts = JSON.parse(row.facts ?? '{}');
+    const usage = withStoredCost(facts, row.total_cost).outputs?.outputs_usage;
     const feedback = this.#feedbackWhere('run = ? ORDER BY feedback.n', row.n);
     return {
       ...summaryIn(this.#connection, row),
-      ...(cost ??
-        (usage && storedSourceOf({ ...usage, ...(row.total_cost !== null && { total_cost: row.total_cost }) }))),
+      ...(cost ?? (usage && storedSourceOf(usage))),
       dotted_order: this.#orderOf(row),
       payload_sizes: payloadSizes(this.#connection, row.n),
       ...(error && { error }),
@@ -252,7 +251,7 @@ export class SqliteReader {
   }
 
   removable(scope: Scope, target: RemovalTarget): Removal {
-    return countRemovable(this.#connection, new RemovalSearch(this.#connection, this.#tenant(scope), scope, target));
+    return new RemovalSearch(this.#connection, this.#tenant(scope), scope, target).count();
   }
 
   backup(path: string): void {

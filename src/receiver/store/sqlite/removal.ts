@@ -28,7 +28,7 @@ export class RemovalSearch {
   constructor(connection: SqliteConnection, tenant: number, { project }: Scope, target: RemovalTarget) {
     this.tenant = tenant;
     this.#connection = connection;
-    this.#target = target;
+    this.#target = { ...target, id: comparable(target.id) };
     this.#condition = all([this.#ofTarget(), ...(project === undefined ? [] : this.#inProject(project))]);
   }
 
@@ -53,14 +53,19 @@ export class RemovalSearch {
       parentId: parent === null ? undefined : idText(parent),
       namesParent: namesParent === 1,
     }));
-    const id = idText(idBytes(comparable(this.#target.id)));
+    const id = idText(idBytes(this.#target.id));
     const { runs, isTrace } = subtreeIn(links, ({ parentId }) => parentId, id);
     return { runs: runs.length, keys: isTrace ? undefined : runs.map(({ n }) => n) };
   }
 
+  /** Counts the runs that a call of `remove` would delete. */
+  count(): Removal {
+    const traces = this.traces().filter((trace) => this.#connection.number(IS_KEPT, trace) > 0);
+    return { runs: traces.reduce((sum, trace) => sum + this.runsIn(trace).runs, 0), traces: traces.length };
+  }
+
   #ofTarget(): Condition {
-    const { kind } = this.#target;
-    const id = comparable(this.#target.id);
+    const { kind, id } = this.#target;
     switch (kind) {
       case 'run':
         return { sql: 'id = ?', params: [idBytes(id)] };
@@ -80,13 +85,6 @@ export class RemovalSearch {
     const ofRoot = { sql: `EXISTS (${ROOT} AND (${sql}))`, params };
     return this.#target.kind === 'run' ? [ofRoot, ofProject(this.#connection, this.tenant, project)] : [ofRoot];
   }
-}
-
-/** Counts the runs that a call of `remove` would delete. */
-export function countRemovable(connection: SqliteConnection, search: RemovalSearch): Removal {
-  const isKept = (trace: number): boolean => connection.number(IS_KEPT, trace) > 0;
-  const traces = search.traces().filter(isKept);
-  return { runs: traces.reduce((sum, trace) => sum + search.runsIn(trace).runs, 0), traces: traces.length };
 }
 
 /** The result of a step of a call of `remove`. */
