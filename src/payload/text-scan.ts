@@ -97,7 +97,7 @@ class Frame {
  * Recognizes JSON text that can be recorded unchanged: it is valid, within the limits, and contains no secret. Reads the
  * text once and creates no objects. In doubt, the text must be parsed: this costs time, but loses nothing. These texts
  * are parsed, too: text with white space other than single spaces, duplicate keys, escaped keys, `\/`, escaped
- * surrogates and escaped ASCII letters.
+ * surrogates or escaped ASCII letters, and text with a URL and any `\u` escape.
  */
 class TextScan {
   readonly #names: SecretNames | undefined;
@@ -211,7 +211,7 @@ class TextScan {
     }
     while (text.charCodeAt(++at) === SPACE);
     if (at !== text.length || !text.isWellFormed()) return undefined;
-    // In the text, an escaped character ends a URL. In the value, it does not.
+    // `hasSecretUrl` takes the backslash of an escape for the end of the URL.
     if (this.#texts !== undefined && text.includes('://') && text.includes('\\u')) return undefined;
     if (this.#texts?.hasSecretUrl(text) === true) return undefined;
     if (lowest === 0) return 'object';

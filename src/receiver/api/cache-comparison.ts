@@ -42,7 +42,7 @@ export async function cacheComparison(reader: Reader, runId: string): Promise<Ca
     seconds_before: Math.round((timesOf(run).startUs - timesOf(previous).startUs) / 100_000) / 10,
   };
   let cached = run.usage?.cached_tokens;
-  // The usage does not tell a count of 0 from no count.
+  // The usage contains no count of 0. The outputs tell whether the call reported one.
   cached ??= reportedCacheRead((await payload(reader, run, 'outputs', BYTES_MAX)) ?? {}, run.extra?.metadata);
   if (cached !== undefined) comparison.cached_share = Math.min(1, cached / tokens);
   const isServed = (cached ?? 0) >= SERVED_SHARE * Math.min(tokens, previous.usage?.input_tokens ?? 0);
