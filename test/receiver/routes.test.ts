@@ -1,3 +1,4 @@
+import zlib from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { version } from '#src/base/version.ts';
 import {
@@ -18,14 +19,14 @@ import {
 } from './wire.ts';
 
 describe('GET /info', () => {
-  test('recommends multipart, a batch size and no compression', async () => {
+  test('recommends multipart and a batch size, and lists the compressed bodies that this Node can read', async () => {
     const receiver = await start();
     expect(await call(`${receiver.url}/info`, 'GET')).toMatchObject({
       status: 200,
       body: {
         version,
         batch_ingest_config: { use_multipart_endpoint: true, size_limit: 1_000, size_limit_bytes: 20_971_520 },
-        instance_flags: { gzip_body_enabled: false },
+        instance_flags: { gzip_body_enabled: true, zstd_compression_enabled: 'createZstdDecompress' in zlib },
       },
     });
   });

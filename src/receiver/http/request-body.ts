@@ -160,6 +160,8 @@ const { createZstdDecompress, constants } = zlib as typeof zlib & {
   constants: { ZSTD_d_windowLogMax: number };
 };
 
+export const hasZstd: boolean = createZstdDecompress !== undefined;
+
 /**
  * Maximum size of a zstd window over HTTP: 8 MiB (RFC 9659). Without a limit, a small frame could make the zstd decoder
  * allocate a much larger window.
@@ -180,7 +182,7 @@ function decoderOf(header = 'identity'): { encoding: string; decoder: Transform 
     const params = { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX };
     return { encoding, decoder: createZstdDecompress({ ...OPTIONS, params }) };
   }
-  const accepted = createZstdDecompress === undefined ? 'gzip' : 'gzip, zstd';
+  const accepted = hasZstd ? 'gzip, zstd' : 'gzip';
   const detail = `Expected content-encoding to be ${accepted} or absent, got ${JSON.stringify(encoding)}`;
   throw new HttpError(415, encoding === 'zstd' ? `${detail}; zstd requires Node 22.15` : detail, {
     'accept-encoding': accepted,

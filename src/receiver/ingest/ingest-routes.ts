@@ -3,6 +3,7 @@ import { version } from '../../base/version.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import { checkProject, inProject } from '../http/project-scope.ts';
+import { hasZstd } from '../http/request-body.ts';
 import { type Call, idOf, type Route, type RouteResponse, readJson } from '../http/route.ts';
 import { jsonObject } from '../http/validation.ts';
 import { addFeedbackBatch } from '../store/add-feedback.ts';
@@ -23,13 +24,12 @@ export const fieldRoutes: readonly Route[] = [
   { method: 'POST', path: '/runs/batch', admission: 'write', handle: postBatch },
 ];
 
-/** Response to `GET /info`, which tells clients the batch limits. */
+/** Response to `GET /info`, which tells clients the batch limits and the encodings of bodies. */
 const INFO = {
   version,
   batch_ingest_config: { use_multipart_endpoint: true, size_limit: 1_000, size_limit_bytes: 20 * 1024 * 1024 },
-  // Tells clients not to compress request bodies. Compression saves no time if client and receiver run on the same
-  // machine.
-  instance_flags: { gzip_body_enabled: false },
+  // The flags that LangSmith's clients read (`langsmith` 0.12, `src/client.ts`).
+  instance_flags: { gzip_body_enabled: true, zstd_compression_enabled: hasZstd },
 };
 
 /**
