@@ -19,6 +19,7 @@ import {
   type Check,
   type Checks,
   FUNCTION,
+  isLoopback,
   isObject,
   type OptionMistake,
   validOptions,
@@ -100,6 +101,12 @@ export interface ConfigureOptions extends RunHooks, ThreadOptions {
    */
   allowInsecure?: boolean;
   /**
+   * Set to `true` to compress requests to localhost too, or to `false` to compress no requests. Only requests with at
+   * least 256 KiB of JSON are compressed, and only if the service accepts it. `RUNSPAN_COMPRESS`
+   * @default true, except for endpoints on localhost
+   */
+  compress?: boolean;
+  /**
    * Decides which undelivered runs survive the end of the process. See `docs/delivery.md`. If set to `memory`, no
    * undelivered runs survive. If set to `spill`, undelivered runs are written to disk when the process exits, during an
    * outage, or when the queue is half full. If set to `write-ahead`, each run is written to disk as soon as it starts
@@ -159,6 +166,8 @@ export interface Settings extends Service {
   readonly spoolDestination?: string;
   readonly limits: Limits;
   readonly capture: CapturePolicy;
+  /** Whether large requests are compressed, if the service accepts it. */
+  readonly compress: boolean;
   readonly dispatcher: Dispatcher | undefined;
   readonly proxies: Proxies | undefined;
   readonly onDrop: OnDrop | undefined;
@@ -187,6 +196,7 @@ const CHECKS: Checks<ConfigureOptions> = {
   hideOutputs: LATER,
   redact: LATER,
   allowInsecure: LATER,
+  compress: LATER,
   durability: [DURABILITIES.join(', '), (value) => DURABILITIES.includes(value)],
   spoolDir: ['a folder', isText],
   syncEveryMs: ['a positive whole number of milliseconds', wholeFrom(1, DELAY_MAX_MS)[1]],
@@ -223,7 +233,23 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   const { onDrop, dispatcher } = options;
   const proxies = dispatcher === undefined ? environmentProxies(reportInvalidProxy) : undefined;
   const handleSignals = flag('handleSignals', options.handleSignals, false);
-  return { ...service, ...durabilityOf(options), limits, capture, onDrop, dispatcher, proxies, handleSignals };
+  const compress = flag('compress', options.compress, !isLocal(service.endpoint));
+  return {
+    ...service,
+    ...durabilityOf(options),
+    limits,
+    capture,
+    compress,
+    onDrop,
+    dispatcher,
+    proxies,
+    handleSignals,
+  };
+}
+
+/** Whether the service runs on this machine, where compression saves no time. */
+function isLocal({ hostname }: URL): boolean {
+  return isLoopback(hostname) || hostname.endsWith('.localhost');
 }
 
 function reportInvalidProxy(variable: EnvironmentName): void {

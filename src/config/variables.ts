@@ -13,6 +13,7 @@ export type SettingName =
   | 'hideInputs'
   | 'hideOutputs'
   | 'allowInsecure'
+  | 'compress'
   | 'durability'
   | 'spoolDir'
   | 'limits.startDelayMs'
@@ -32,6 +33,7 @@ export const VARIABLES: Readonly<Record<SettingName, readonly EnvironmentName[]>
   hideInputs: ['RUNSPAN_HIDE_INPUTS', 'LANGSMITH_HIDE_INPUTS', 'LANGCHAIN_HIDE_INPUTS'],
   hideOutputs: ['RUNSPAN_HIDE_OUTPUTS', 'LANGSMITH_HIDE_OUTPUTS', 'LANGCHAIN_HIDE_OUTPUTS'],
   allowInsecure: ['RUNSPAN_ALLOW_INSECURE'],
+  compress: ['RUNSPAN_COMPRESS'],
   durability: ['RUNSPAN_DURABILITY'],
   spoolDir: ['RUNSPAN_SPOOL_DIR'],
   'limits.startDelayMs': ['RUNSPAN_START_DELAY_MS'],

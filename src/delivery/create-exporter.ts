@@ -31,7 +31,7 @@ export function exporterFor(
   closed: () => void,
   time: ExporterTime = realTime,
 ): Exporter {
-  const { limits, endpoint, durability, dispatcher, proxies } = settings;
+  const { limits, endpoint, durability, compress, dispatcher, proxies } = settings;
   const client = createClient({ ...limits, endpoint, headers: settings.requestHeaders, dispatcher, proxies });
   const { monotonicMs } = time;
   const info = new ServiceInfo(client, { runs: limits.batchRuns, bytes: limits.batchBytes }, monotonicMs);
@@ -41,7 +41,7 @@ export function exporterFor(
     ...time,
     capture: settings.capture,
     limits,
-    sender: (heldBytes) => new Sender({ client: ingest, info, simple, monotonicMs, heldBytes }),
+    sender: (heldBytes) => new Sender({ client: ingest, info, simple, compress, monotonicMs, heldBytes }),
     info,
     endpoint: new Endpoint({ ...limits, random: time.random }),
     spool: durability === 'memory' ? undefined : spoolFor(settings, time),

@@ -4,6 +4,7 @@ import { type HeldAttachment, sizeOf } from '../payload/attachment.ts';
 import type { EncodedRun, EndOverride } from '../run/encoded-run.ts';
 import type { FlushGroup, RunCounter } from './ledger.ts';
 import type { Segment } from './spool/spool.ts';
+import type { Encoding } from './wire/compress.ts';
 
 /**
  * The stages of a run's delivery. At most one update of a run is in delivery at a time:
@@ -136,9 +137,10 @@ export interface RequestBody {
   readonly chunks: readonly Uint8Array[];
   /** Uncompressed size, in bytes. */
   readonly sizeBytes: number;
-  /** Memory used by `chunks`, in bytes. */
+  /** Size as sent and memory used by `chunks`, in bytes. */
   readonly heldBytes: number;
-  readonly isGzipped: boolean;
+  /** The `Content-Encoding` of `chunks`. Undefined if they are not compressed. */
+  readonly encoding: Encoding | undefined;
 }
 
 /** Runs that are sent in one request, with the evidence that decides about them. A moment of 0 means never. */

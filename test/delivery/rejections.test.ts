@@ -14,6 +14,8 @@ interface Program {
   readonly info?: Answer;
   readonly limits?: Parameters<typeof delivering.exporterTo>[1];
   readonly durability?: 'write-ahead' | 'spill';
+  /** Whether each batch is large enough to be compressed. */
+  readonly isCompressed?: boolean;
 }
 
 const isMultipart = ({ path }: Received): boolean => path.endsWith('/multipart');
@@ -21,11 +23,12 @@ const isMultipart = ({ path }: Received): boolean => path.endsWith('/multipart')
 const gzipInfo: Answer = { status: 200, body: '{"instance_flags":{"gzip_body_enabled":true}}' };
 
 const programs: readonly Program[] = [
-  { name: 'a service that is well', reply: () => ({ status: 202 }), info: gzipInfo },
+  { name: 'a service that is well', reply: () => ({ status: 202 }), info: gzipInfo, isCompressed: true },
   {
     name: 'a service that is busy, rejects the key and refuses gzip',
     reply: (_, index) => [{ status: 503 }, { status: 403 }, { status: 415 }][index] ?? { status: 202 },
     info: gzipInfo,
+    isCompressed: true,
     limits: { batchRuns: 2 },
   },
   {
@@ -55,7 +58,7 @@ let recordSingles: typeof delivering.recordSingles;
 let run: typeof runs;
 
 /** Runs a program and checks the guarantees that hold whichever promise is rejected. */
-async function runProgram({ reply, info, limits, durability }: Program): Promise<void> {
+async function runProgram({ reply, info, limits, durability, isCompressed = false }: Program): Promise<void> {
   const unhandled: unknown[] = [];
   const note = (reason: unknown): void => void unhandled.push(reason);
   process.on('unhandledRejection', note);
@@ -63,21 +66,22 @@ async function runProgram({ reply, info, limits, durability }: Program): Promise
   try {
     await using server = await ingestServer(reply, info);
     const disk = durability === undefined ? {} : { durability, spoolDir: folder.path };
-    const exporter = exporterTo(server.url, { lingerMs: 1, ...limits }, disk, quickTime());
-    recordSingles(exporter, 5);
+    const options = { compress: isCompressed, ...disk };
+    const exporter = exporterTo(server.url, { lingerMs: 1, ...limits }, options, quickTime());
+    const inputs = JSON.stringify({ q: 'x'.repeat(isCompressed ? 300_000 : 1) });
+    recordSingles(exporter, 5, inputs);
     const attached = run.makeRun({
-      inputs: '{"q":1}',
+      inputs,
       attachments: [{ name: 'a', mimeType: 'text/plain', bytes: new Blob(['a']) }],
     });
     exporter.start(attached);
     exporter.end(run.ended(attached));
     await expect(exporter.flush({ timeoutMs: 5_000 })).resolves.toBeDefined();
-    const later = recordSingles(exporter, 2);
+    const later = recordSingles(exporter, 2, inputs);
     await expect(exporter.flush({ timeoutMs: 5_000 })).resolves.toBeDefined();
     await expect(exporter.flush({ timeoutMs: 5_000 })).resolves.toEqual({ ok: true, pending: 0 });
     const bodies = server.received.map(({ body }) => body.toString('latin1'));
-    const isGzipped = info !== undefined;
-    if (!isGzipped) for (const id of later) expect(bodies.some((body) => body.includes(id))).toBe(true);
+    if (!isCompressed) for (const id of later) expect(bodies.some((body) => body.includes(id))).toBe(true);
     expect(addsUp(exporter.stats()), JSON.stringify(exporter.stats())).toBe(true);
     expect(exporter.stats().sent).toBeGreaterThanOrEqual(2);
     await expect(exporter.finish({ timeoutMs: 5_000 })).resolves.toBeDefined();

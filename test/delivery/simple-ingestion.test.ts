@@ -3,7 +3,7 @@ import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { advance, delivery, finished, onFlush, settle, until } from '../support/delivery.ts';
+import { advance, delivery, finished, onFlush, until } from '../support/delivery.ts';
 import { gate } from '../support/gate.ts';
 import type { Reply, ServiceInfo } from '../support/scripted-service.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
@@ -316,22 +316,5 @@ describe('GET /info', () => {
     await flush();
 
     expect(service.routes).toEqual(['POST /runs/multipart', 'POST /runs', 'PATCH /runs/', 'POST /runs/multipart']);
-  });
-
-  it('that enables gzip leads to compressed bodies', async () => {
-    const { whole, flush, service } = await delivery({
-      limits: onFlush,
-      info: info({ instance_flags: { gzip_body_enabled: true } }),
-    });
-    whole('first');
-    await flush();
-    await settle();
-    whole('second', { inputs: { text: 'x'.repeat(10_000) } });
-    await flush();
-
-    expect(service.requests.map(({ headers }) => headers['content-encoding'])).toEqual([undefined, 'gzip']);
-    expect(service.requests[1]?.body.length).toBeLessThan(2_000);
-    expect(service.requests[1]?.headers['content-length']).toBe(String(service.requests[1]?.body.length));
-    expect(service.arrivals('second')[0]?.fields.inputs).toEqual({ text: 'x'.repeat(10_000) });
   });
 });

@@ -12,8 +12,8 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   base: [12, 467],
   cli: [40, 4_948],
   clients: [52, 7_661],
-  config: [6, 1_087],
-  delivery: [31, 5_179],
+  config: [6, 1_116],
+  delivery: [32, 5_252],
   http: [10, 997],
   instrument: [13, 2_260],
   integrations: [38, 4_348],
@@ -32,9 +32,9 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
-  bundle: 207,
+  bundle: 208,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 3_984,
+  dist: 3_988,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

@@ -20,9 +20,9 @@ export function exporterTo(
 }
 
 /** Records runs and returns their ids. */
-export function recordSingles(exporter: Exporter, count: number): string[] {
+export function recordSingles(exporter: Exporter, count: number, inputs = '{"q":1}'): string[] {
   return Array.from({ length: count }, () => {
-    const run = makeRun({ inputs: '{"q":1}' });
+    const run = makeRun({ inputs });
     exporter.start(run);
     exporter.end(ended(run, { outputs: '{"a":1}' }));
     return run.id;

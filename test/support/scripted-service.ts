@@ -1,6 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { gunzipSync } from 'node:zlib';
+import zlib from 'node:zlib';
 import { onTestFinished } from 'vitest';
 import type { RunRecord } from '#src/run/record.ts';
 import { listen } from './listen.ts';
@@ -25,7 +25,10 @@ export interface IngestRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
+  /** The body as sent. */
   readonly body: Buffer;
+  /** Size of the body without compression, in bytes. */
+  readonly plainBytes: number;
   readonly atMs: number;
   readonly isMultipart: boolean;
   readonly arrivals: readonly Arrival[];
@@ -90,11 +93,13 @@ export async function scriptedService(reply: Reply = () => 202, info: ServiceInf
       response.setHeader('connection', 'close');
       return respond(response, typeof info === 'function' ? await info() : info);
     }
-    const body = headers['content-encoding'] === 'gzip' ? gunzipSync(raw) : raw;
+    const body = decoded(headers['content-encoding'], raw);
     const isMultipart = path.endsWith('/runs/multipart');
     const arrivals = isMultipart ? partsOf({ headers, body }) : [arrivalOf(method === 'POST' ? 'post' : 'patch', body)];
     const names = arrivals.map((arrival) => `${kindOf(arrival)} ${arrival.name}`);
-    const request = { method, path, headers, body: raw, atMs: virtualClock.nowMs, isMultipart, arrivals, names };
+    const plainBytes = body.length;
+    const atMs = virtualClock.nowMs;
+    const request = { method, path, headers, body: raw, plainBytes, atMs, isMultipart, arrivals, names };
     requests.push(request);
     respond(response, await service.reply(request, requests.length - 1));
   });
@@ -121,6 +126,12 @@ export async function scriptedService(reply: Reply = () => 202, info: ServiceInf
     cut: { bytes: Number.POSITIVE_INFINITY, times: 0 },
   };
   return service;
+}
+
+function decoded(encoding: string | undefined, body: Buffer): Buffer {
+  if (encoding === undefined) return body;
+  const { gunzipSync, zstdDecompressSync } = zlib as typeof zlib & { zstdDecompressSync(body: Buffer): Buffer };
+  return encoding === 'zstd' ? zstdDecompressSync(body) : gunzipSync(body);
 }
 
 function respond(response: ServerResponse, verdict: Verdict): void {

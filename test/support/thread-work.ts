@@ -1,17 +1,25 @@
+import type { Transform, TransformCallback } from 'node:stream';
 import zlib from 'node:zlib';
 
 /** Counts compressions and reads of Blobs in other threads, so that virtual time can wait for them. */
 export const threadWork = { pending: 0 };
 
-const { gzip } = zlib;
+/** Node has zstd since version 22.15. */
+export const hasZstd: boolean = 'createZstdCompress' in zlib;
 
-zlib.gzip = ((buffer: Buffer, options: zlib.ZlibOptions, done: (error: Error | null, result: Buffer) => void) => {
+/** The class of all compressors. */
+let compressors: Pick<Transform, '_transform'> = zlib.Gzip.prototype;
+while (!Object.hasOwn(compressors, '_transform')) compressors = Object.getPrototypeOf(compressors);
+
+const { _transform } = compressors;
+
+compressors._transform = function (this: Transform, chunk, encoding, done: TransformCallback) {
   threadWork.pending++;
-  gzip(buffer, options, (error, result) => {
+  _transform.call(this, chunk, encoding, (...results: Parameters<TransformCallback>) => {
     threadWork.pending--;
-    done(error, result);
+    done(...results);
   });
-}) as typeof gzip;
+};
 
 const { arrayBuffer } = Blob.prototype;
 

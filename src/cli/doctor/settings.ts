@@ -26,6 +26,7 @@ const SETTINGS: Readonly<Partial<Record<SettingName, readonly [kind: Kind, other
   hideInputs: ['word', 'false'],
   hideOutputs: ['word', 'false'],
   allowInsecure: ['word', 'false'],
+  compress: ['word', 'true, except on localhost'],
   durability: ['word', 'memory, or spill with runspan/register'],
   spoolDir: ['text', 'in the home folder'],
   'limits.startDelayMs': ['word', '2000'],
@@ -64,9 +65,10 @@ export function settingFindings(): { readonly findings: readonly Finding[]; read
   const problems = collectProblems(() => {
     settings = resolveSettings({ tracing: true, log: 'silent' });
     isOn = flag('tracing', undefined, true);
-    // `resolveSettings` validates `durability` and `allowInsecure` only for some endpoints, so both are validated here.
+    // `resolveSettings` validates these settings only for some endpoints, so they are validated here.
     durabilityOf({});
     flag('allowInsecure', undefined, false);
+    flag('compress', undefined, true);
   });
   const findings = Object.entries(SETTINGS).flatMap(([name, [kind, otherwise]]) => {
     const setting = name as SettingName;

@@ -3,16 +3,17 @@ import { messageOf } from '../../base/text.ts';
 import { isBreak } from '../../http/failure.ts';
 import { probeDelayMs } from '../../http/retry.ts';
 import { bodyBytes } from '../../http/transport.ts';
-import { isPerRequest, nodeModule } from '../../platform/node.ts';
+import { isPerRequest } from '../../platform/node.ts';
 import { randomHex } from '../../run/ids.ts';
 import type { Batch, Item, RequestBody } from '../delivery.ts';
+import { compress, type Encoding, supported } from './compress.ts';
 import { encodeMultipart } from './multipart.ts';
 import { type IngestClient, type IngestResult, type Outcome, UNSENT, unencodable } from './outcome.ts';
 import type { ServiceInfo } from './service-info.ts';
 import type { SimpleIngestion } from './simple.ts';
 
-/** The fastest gzip level. Compresses JSON to about a fifth of its size. */
-const GZIP_LEVEL = 1;
+/** Minimum size of the JSON in a body that is compressed, in bytes. Compressing smaller bodies costs more than it saves. */
+const COMPRESSED_BYTES_MIN = 256 * 1024;
 
 /** If an upload of at least this many bytes fails midway, the batch may be too large for the service. */
 const LARGE_UPLOAD_BYTES = 1024 * 1024;
@@ -30,6 +31,8 @@ export interface SenderOptions {
   readonly client: IngestClient;
   readonly info: ServiceInfo;
   readonly simple: SimpleIngestion;
+  /** Whether large bodies are compressed, if the service accepts it. */
+  readonly compress: boolean;
   readonly monotonicMs: () => number;
   /** Called when the memory used by request bodies changes. `bytes` is the difference. */
   readonly heldBytes: (bytes: number) => void;
@@ -80,8 +83,8 @@ export class Sender {
       this.#setBody(batch, body);
     }
     const result = await this.#post(body, batch.items.length, signal);
-    if (result.status === 415 && body.isGzipped) {
-      info.takesGzip = false;
+    if (result.status === 415 && body.encoding !== undefined) {
+      info.encodings = [];
       this.#setBody(batch, undefined);
       return this.#sendMultipart(batch, signal);
     }
@@ -109,24 +112,33 @@ export class Sender {
     // Avoids `await` for batches without attachments, so that they are sent in the same turn of the event loop.
     const chunks = encoded instanceof Promise ? await encoded : encoded;
     const sizeBytes = bodyBytes(chunks);
-    // Requests are not compressed on edge runtimes. Cloudflare Workers limit CPU time, and Vercel's edge runtime has no
-    // `CompressionStream`.
-    if (isPerRequest || !this.#options.info.takesGzip) {
-      return { boundary, chunks, sizeBytes, heldBytes: sizeBytes, isGzipped: false };
+    const encoding = this.#encodingOf(chunks);
+    if (encoding !== undefined) {
+      try {
+        const compressed = await compress(chunks, encoding);
+        return { boundary, chunks: [compressed], sizeBytes, heldBytes: compressed.length, encoding };
+      } catch {
+        // Compression failed, for example because memory is short. The body is sent as it is.
+      }
     }
-    const gzip = nodeModule('node:util').promisify(nodeModule('node:zlib').gzip);
-    const gzipped = await gzip(Buffer.concat(chunks), { level: GZIP_LEVEL });
-    return { boundary, chunks: [gzipped], sizeBytes, heldBytes: gzipped.length, isGzipped: true };
+    return { boundary, chunks, sizeBytes, heldBytes: sizeBytes, encoding: undefined };
   }
 
-  #post({ boundary, chunks, isGzipped }: RequestBody, runs: number, signal: AbortSignal): Promise<IngestResult> {
+  /** Returns how to compress a body, whose first chunk contains the JSON. Attachments are often compressed already. */
+  #encodingOf([json]: readonly Uint8Array[]): Encoding | undefined {
+    const { compress, info } = this.#options;
+    // Requests are not compressed on edge runtimes. Cloudflare Workers limit CPU time, and Vercel's edge runtime has no
+    // `CompressionStream`.
+    if (isPerRequest || !compress || json === undefined || json.length < COMPRESSED_BYTES_MIN) return undefined;
+    return supported(info.encodings);
+  }
+
+  #post({ boundary, chunks, encoding }: RequestBody, runs: number, signal: AbortSignal): Promise<IngestResult> {
     const contentType = `multipart/form-data; boundary=${boundary}`;
     return this.#options.client.send('multipart', runs, {
       method: 'POST',
       path: '/runs/multipart',
-      headers: isGzipped
-        ? { 'content-type': contentType, 'content-encoding': 'gzip' }
-        : { 'content-type': contentType },
+      headers: { 'content-type': contentType, ...(encoding !== undefined && { 'content-encoding': encoding }) },
       body: chunks,
       signal,
       needsStatusOnly: true,
@@ -147,10 +159,10 @@ export class Sender {
 }
 
 /** Returns the outcome of a broken connection. A run that was sent alone never counts as too large. */
-function outcomeOfBreak(batch: Batch, { sizeBytes }: RequestBody, { outcome, error }: IngestResult): Outcome {
-  if (batch.items.length === 1 || sizeBytes < LARGE_UPLOAD_BYTES || !isBreak(error)) return outcome;
+function outcomeOfBreak(batch: Batch, { heldBytes }: RequestBody, { outcome, error }: IngestResult): Outcome {
+  if (batch.items.length === 1 || heldBytes < LARGE_UPLOAD_BYTES || !isBreak(error)) return outcome;
   if (++batch.brokenUploads < BROKEN_UPLOADS_MAX) return outcome;
   batch.brokenUploads = 0;
-  const detail = `the connection broke ${BROKEN_UPLOADS_MAX} times during an upload of ${sizeBytes} bytes`;
+  const detail = `the connection broke ${BROKEN_UPLOADS_MAX} times during an upload of ${heldBytes} bytes`;
   return { kind: 'failed', failure: 'refused', detail, isTooLarge: true };
 }

@@ -3,6 +3,7 @@ import { isObject } from '../../config/checker.ts';
 import { isTransient } from '../../http/retry.ts';
 import type { Transport } from '../../http/transport.ts';
 import type { BatchSize } from '../queue.ts';
+import type { Encoding } from './compress.ts';
 
 /** Allowed range for limits that the service reports. Values outside the range are set to the nearest bound. */
 const RUNS = { min: 1, max: 1_000 };
@@ -20,6 +21,12 @@ const TIMEOUT_MS = 2_000;
 /** Delay before a failed `/info` request is retried, in milliseconds. */
 const RETRY_MS = 60_000;
 
+/** Encodings of request bodies, best first. */
+const ENCODINGS: readonly Encoding[] = ['zstd', 'gzip'];
+
+/** The flags for encodings in `instance_flags`, as LangSmith's clients read them (`src/client.ts` of `langsmith` 0.12). */
+const FLAGS: Readonly<Record<Encoding, string>> = { zstd: 'zstd_compression_enabled', gzip: 'gzip_body_enabled' };
+
 /** The limits and features that the service reports at `GET /info`. Defaults apply until the response arrives. */
 export class ServiceInfo {
   readonly #client: Transport;
@@ -33,7 +40,8 @@ export class ServiceInfo {
   #refusesMultipart = false;
   /** The maximum size of the next batch. */
   batch: BatchSize;
-  takesGzip = false;
+  /** The compressed bodies that the service accepts, best first. */
+  encodings: readonly Encoding[] = [];
 
   constructor(client: Transport, defaults: BatchSize, monotonicMs: () => number = monotonicNowMs) {
     this.#client = client;
@@ -97,7 +105,8 @@ export class ServiceInfo {
     };
     this.#limit();
     this.#refusesMultipart = field(ingest, 'use_multipart_endpoint') === false;
-    this.takesGzip = field(field(info, 'instance_flags'), 'gzip_body_enabled') === true;
+    const flags = field(info, 'instance_flags');
+    this.encodings = ENCODINGS.filter((encoding) => field(flags, FLAGS[encoding]) === true);
   }
 
   #limit(): void {
