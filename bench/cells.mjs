@@ -73,9 +73,16 @@ export const CELLS = [
   },
   closed(
     'gzip',
-    'Compressed bodies',
-    { turns: 6_000, takesGzip: true },
+    'Bodies compressed with gzip',
+    { turns: 6_000, encoding: 'gzip' },
     { drivers: [...FAST.filter((name) => name !== 'langfuse'), 'langsmith'] },
+  ),
+  closed(
+    'zstd',
+    'Bodies compressed with zstd',
+    { turns: 6_000, encoding: 'zstd' },
+    // OpenTelemetry's exporter has no zstd.
+    { drivers: ['untraced', 'limit', 'traceable', 'processor', 'langsmith'] },
   ),
   closed('durability', 'Levels of durability', { turns: 6_000 }, { drivers: ['limit', 'traceable', ...DURABLE] }),
   { name: 'size', title: 'Size and start', section: size },

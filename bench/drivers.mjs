@@ -79,11 +79,12 @@ export function warmupTurnsOf(name, turns) {
 }
 
 /**
- * Returns the driver's own variables for the service's address. All other settings keep their defaults, with two
- * exceptions: queues have room for all runs while the service answers, and braintrust keeps all of a stream's chunks
- * (by default, it keeps none if there are more than 1,000).
+ * Returns the driver's own variables for the service's address. All other settings keep their defaults, with three
+ * exceptions: bodies are compressed only in the cells that measure compression, queues have room for all runs while the
+ * service answers, and braintrust keeps all of a stream's chunks (by default, it keeps none if there are more than
+ * 1,000).
  */
-export function environmentOf(name, url, { isDelivered }) {
+export function environmentOf(name, url, { isDelivered, encoding }) {
   switch (name) {
     case 'otlp-json':
     case 'otlp-protobuf':
@@ -96,7 +97,12 @@ export function environmentOf(name, url, { isDelivered }) {
         ...(isDelivered && { OTEL_BSP_MAX_QUEUE_SIZE: QUEUE_ROOM }),
       };
     case 'langsmith':
-      return { LANGSMITH_TRACING: 'true', LANGSMITH_ENDPOINT: url, LANGSMITH_API_KEY: 'bench' };
+      return {
+        LANGSMITH_TRACING: 'true',
+        LANGSMITH_ENDPOINT: url,
+        LANGSMITH_API_KEY: 'bench',
+        ...(encoding === undefined && { LANGSMITH_DISABLE_RUN_COMPRESSION: 'true' }),
+      };
     case 'braintrust':
       return {
         BRAINTRUST_APP_URL: url,
@@ -105,7 +111,8 @@ export function environmentOf(name, url, { isDelivered }) {
         BRAINTRUST_MAX_GENERATOR_ITEMS: '-1',
       };
     default:
-      return { RUNSPAN_ENDPOINT: url };
+      // By default, runspan does not compress requests to localhost.
+      return { RUNSPAN_ENDPOINT: url, ...(encoding && { RUNSPAN_COMPRESS: 'true' }) };
   }
 }
 

@@ -5,7 +5,7 @@
  * - `runsPerSecond`: turns are due at this rate. If undefined, each turn follows the previous one.
  * - `isOverlapping`: a due turn starts at once, concurrently with open ones.
  * - `isDelivered`: the clock stops when the service has received everything. Otherwise, it stops after the last turn.
- * - `takesGzip`: the service accepts compressed bodies.
+ * - `encoding`: the compressed bodies that the service accepts, `gzip` or `zstd`. Undefined if it accepts none.
  * - `runsPerRequest`: the limit that the service reports. By default that of runspan's receiver.
  * - `hasRoom`: runspan's queue holds all runs.
  * - `watchesLoop`: measures the delay of timers, which costs CPU time while the process waits.
@@ -17,7 +17,7 @@ const DEFAULTS = {
   runsPerSecond: undefined,
   isOverlapping: false,
   isDelivered: true,
-  takesGzip: false,
+  encoding: undefined,
   runsPerRequest: 1_000,
   hasRoom: false,
   watchesLoop: true,

@@ -1,5 +1,5 @@
 import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
+import zlib from 'node:zlib';
 import { Pool } from 'undici';
 import { batchBody, multipartType } from './limit-wire.mjs';
 
@@ -7,19 +7,23 @@ const BATCH_RUNS = 100;
 const BATCH_BYTES = 20 * 2 ** 20;
 const REQUESTS_IN_FLIGHT = 4;
 
-const compress = promisify(gzip);
+/** The levels that runspan uses. Node has zstd since version 22.15. */
+const COMPRESS = {
+  gzip: (bytes) => promisify(zlib.gzip)(bytes, { level: 1 }),
+  zstd: (bytes) => promisify(zlib.zstdCompress)(bytes),
+};
 
 /** Builds one buffer per batch and sends it with undici. No limits, merging or retries. */
 export class LimitBatches {
   #pool;
-  #takesGzip;
+  #encoding;
   #requests = new Set();
   #waiting = [];
   #waitingBytes = 0;
 
-  constructor(url, { takesGzip }) {
+  constructor(url, { encoding }) {
     this.#pool = new Pool(url, { connections: REQUESTS_IN_FLIGHT });
-    this.#takesGzip = takesGzip;
+    this.#encoding = encoding;
   }
 
   add(record) {
@@ -47,11 +51,12 @@ export class LimitBatches {
   }
 
   async #post(bytes) {
+    const encoding = this.#encoding;
     const { statusCode, body } = await this.#pool.request({
       path: '/runs/multipart',
       method: 'POST',
-      headers: { 'content-type': multipartType, ...(this.#takesGzip && { 'content-encoding': 'gzip' }) },
-      body: this.#takesGzip ? await compress(bytes, { level: 1 }) : bytes,
+      headers: { 'content-type': multipartType, ...(encoding && { 'content-encoding': encoding }) },
+      body: encoding ? await COMPRESS[encoding](bytes) : bytes,
     });
     await body.dump();
     if (statusCode !== 202) throw new Error(`the sink answered ${statusCode}`);

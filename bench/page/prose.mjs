@@ -20,7 +20,7 @@ same machine. \`npm run bench:ingest -- --node 24\` measures the table in 2 minu
   exporter sends at most 50 requests per second, so the row shows this limit.
 - *Prepared requests* are those of \`traceable\`, built before the clock starts. The row shows what the receiver can store without an
   application beside it.
-- *MB/s* in the tables below are millions of bytes of request bodies as sent. The receiver tells clients not to compress requests.
+- *MB/s* in the tables below are millions of bytes of request bodies. The requests in this benchmark are not compressed.
 - The receiver indexes the texts of runs for its search between writes and after the last write. *Until indexed* includes the time and
   the CPU time until all runs of the row *prepared requests* are indexed.
 - The rows *LangSmith* and *simple ingestion* send fewer runs. The column *runs* shows the number.`;
@@ -39,7 +39,8 @@ export const METHOD = `## Method
   statistics. *Untraced* runs the program without tracing.
 - runspan runs with its default configuration, including redaction and limits. \`RunSpanProcessor\` receives the same spans as the
   OpenTelemetry rows.
-- The other libraries run with their default configuration, except for larger queues. With the default queues, OpenTelemetry and Langfuse
+- The other libraries run with their default configuration, except for larger queues. Requests are compressed only in
+  the tables that measure compression. With the default queues, OpenTelemetry and Langfuse
   (2,048 spans) and Braintrust (15,000 rows) would drop runs, and dropped runs cost no CPU time. In the benchmarks, each queue holds up
   to 1,000,000 entries, and OpenTelemetry's exporter up to 10,000 requests. The benchmarks configure Braintrust to
   record all stream chunks. By default, Braintrust records no chunks of streams with more than 1,000 chunks.

@@ -12,7 +12,7 @@ export async function measureOtlp(encoding) {
     url: `${process.env.BENCH_URL}/v1/traces`,
     // By default, a flush drops requests beyond 30.
     concurrencyLimit: 10_000,
-    compression: givenPlan().takesGzip ? 'gzip' : 'none',
+    compression: givenPlan().encoding ?? 'none',
   });
   const { BENCH_QUEUE_ROOM } = process.env;
   const maxQueueSize = BENCH_QUEUE_ROOM === undefined ? undefined : Number(BENCH_QUEUE_ROOM);

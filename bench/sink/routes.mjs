@@ -16,7 +16,7 @@ export function intakeOf({ method, url, headers }) {
 }
 
 /** Returns the response body for a request that libraries send before the first runs. */
-export function answerTo({ method, url, headers }, { takesGzip, runsPerRequest }) {
+export function answerTo({ method, url, headers }, { encoding, runsPerRequest }) {
   switch (`${method} ${url}`) {
     case 'GET /info':
       return {
@@ -26,7 +26,7 @@ export function answerTo({ method, url, headers }, { takesGzip, runsPerRequest }
           size_limit: runsPerRequest,
           size_limit_bytes: 20 * 1024 * 1024,
         },
-        instance_flags: { gzip_body_enabled: takesGzip },
+        instance_flags: { gzip_body_enabled: encoding === 'gzip', zstd_compression_enabled: encoding === 'zstd' },
       };
     case 'POST /api/apikey/login':
       return { org_info: [{ id: 'bench', name: 'bench', api_url: `http://${headers.host}` }] };

@@ -5,12 +5,12 @@
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { gunzipSync } from 'node:zlib';
+import zlib from 'node:zlib';
 import { Arrivals } from './arrivals.mjs';
 import { answerTo, intakeOf } from './routes.mjs';
 
-/** Whether `/info` asks for gzip, the runs per request that it allows, and whether nothing listens on the port. */
-const USUAL = { takesGzip: false, runsPerRequest: 1_000, isDown: false };
+/** The compressed bodies and the runs per request that `/info` allows, and whether nothing listens on the port. */
+const USUAL = { encoding: undefined, runsPerRequest: 1_000, isDown: false };
 
 let arrivals = new Arrivals();
 let behaviour = USUAL;
@@ -63,10 +63,15 @@ function count({ headers }, body, read) {
   arrivals.requests++;
   arrivals.bytes += body.length;
   try {
-    const plain = headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body;
+    const plain = decoded(headers['content-encoding'], body);
     arrivals.bodyBytes += plain.length;
     read(plain, arrivals);
   } catch {
     arrivals.malformed++;
   }
+}
+
+function decoded(encoding, body) {
+  if (encoding === 'gzip') return zlib.gunzipSync(body);
+  return encoding === 'zstd' ? zlib.zstdDecompressSync(body) : body;
 }
