@@ -27,6 +27,7 @@ const { EdgeVM } = await import(new URL('node_modules/@edge-runtime/vm/dist/inde
 
 type Bindings = Readonly<Record<'RUNSPAN_ENDPOINT' | 'MODEL_URL', string>> & {
   readonly EARLY?: string;
+  readonly RUNSPAN_COMPRESS?: string;
   readonly REGISTER?: string;
 };
 
@@ -166,14 +167,15 @@ describe.each<[string, (bindings: Bindings) => Promise<Send>, calls: string[]]>(
     expect(server.received.length).toBeGreaterThan(1);
   });
 
-  it('sends uncompressed requests, also to a service that accepts gzip', async () => {
-    const info = { status: 200, body: '{"instance_flags":{"gzip_body_enabled":true}}' };
+  it('sends uncompressed requests, also to a service that accepts gzip and zstd', async () => {
+    const flags = { gzip_body_enabled: true, zstd_compression_enabled: true };
+    const info = { status: 200, body: JSON.stringify({ instance_flags: flags }) };
     const server = await ingestServer(undefined, info);
     onTestFinished(server.close);
-    const { send, delivered } = await deployed(server.url);
+    const { send, delivered } = await deployed(server.url, '', { RUNSPAN_COMPRESS: 'true' });
 
     for (const count of [1, 2]) {
-      await send('hello');
+      expect(await send('large')).toBe('300000 characters');
       await delivered(count);
     }
     expect(server.received.map(({ headers }) => headers['content-encoding'])).toEqual([undefined, undefined]);

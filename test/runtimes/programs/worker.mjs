@@ -7,6 +7,7 @@ async function answer(request, env) {
   const name = pathname.slice(1);
   if (name === 'stats') return Response.json(stats());
   if (name === 'early') return new Response(globalThis.early);
+  if (name === 'large') return new Response(large('x'.repeat(300_000)));
   if (name === 'slow') return new Response(await slow(request.url));
   if (name === 'unwrapped') return new Response(await unwrapped(env.MODEL_URL));
   if (name === 'proxied') return fetch(`${env.MODEL_URL}/chat/completions`, QUESTION);
@@ -30,6 +31,9 @@ const slow = traceable(
   },
   { name: 'slow' },
 );
+
+/** A payload that is large enough to be compressed on Node. */
+const large = traceable((text) => `${text.length} characters`, { name: 'large' });
 
 /** A stream that the platform reads. */
 const words = traceable(
