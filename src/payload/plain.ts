@@ -66,12 +66,22 @@ export class PlainCheck {
 
   /** Returns the value's JSON text, or undefined if the value must be copied. Throws if a getter throws. */
   jsonOf(value: unknown, limits: PayloadLimits): string | undefined {
+    const json = this.unsearchedJsonOf(value, limits);
+    return json !== undefined && this.isPlainJson(json) ? json : undefined;
+  }
+
+  /** Like `jsonOf`, but does not search the text. The caller must pass the text to `isPlainJson`. */
+  unsearchedJsonOf(value: unknown, limits: PayloadLimits): string | undefined {
     if (typeof value === 'object' && value !== null) {
       if (!this.#isPlain(value, limits)) return undefined;
     } else if (!this.#isPlainItem(value) || limits.nodes < 1) return undefined;
     const json = JSON.stringify(value);
-    if (json === undefined || json.length > limits.bytes || json.indexOf(LONE_SURROGATE) >= 0) return undefined;
-    return this.texts?.hasSecretUrl(json) === true ? undefined : json;
+    return json === undefined || json.length > limits.bytes ? undefined : json;
+  }
+
+  /** Whether JSON text contains no lone surrogate and no secret in a URL. */
+  isPlainJson(json: string): boolean {
+    return json.indexOf(LONE_SURROGATE) < 0 && this.texts?.hasSecretUrl(json) !== true;
   }
 
   isSpecial(key: string): boolean {

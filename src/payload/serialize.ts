@@ -96,14 +96,24 @@ export function shownName(name: string, { redaction }: PayloadRules): string {
 
 const CHUNK: ValuePath = ['outputs', 'outputs', undefined];
 
-/** Encodes the chunks of one result. Does not mask the key `token`, because in a chunk this key holds text. */
+/** Number of chunks that are searched for secrets at once, because a search of each short text takes longer. */
+const CHUNKS_PER_SEARCH = 64;
+
+/**
+ * Encodes the chunks of one result. The application may change a chunk after it has received the chunk, so `add`
+ * encodes objects immediately. Does not mask the key `token`, because in a chunk this key holds text.
+ */
 export class ChunkList {
   readonly #rules: PayloadRules;
+  readonly #check: PlainCheck | undefined;
   readonly #newAttachments: () => PayloadAttachments;
   readonly #keep: (attachments: readonly HeldAttachment[]) => void;
+  /** JSON texts, each of one or several chunks. */
   readonly #json: string[] = [];
   /** Strings to encode together, because encoding them one at a time is slower. */
   #texts: string[] = [];
+  /** JSON texts of chunks to search together. Empty if `#texts` is not empty. */
+  #unsearched: string[] = [];
 
   /** `newAttachments` is called for each chunk that must be copied. `keep` receives the attachments of that chunk. */
   constructor(
@@ -112,38 +122,66 @@ export class ChunkList {
     keep: (attachments: readonly HeldAttachment[]) => void,
   ) {
     this.#rules = chunkRules(rules);
+    this.#check = plainCheckOf(this.#rules);
     this.#newAttachments = newAttachments;
     this.#keep = keep;
   }
 
   /** Adds a chunk and returns the approximate length of its JSON text. */
   add(chunk: unknown): number {
-    // Strings are encoded separately if redaction paths, patterns or a replacement function are configured. A possible
-    // data URI is also encoded separately, because it may become an attachment.
-    if (typeof chunk === 'string' && this.#areTextsAlike && !mayBeDataUri(chunk)) {
+    // A possible data URI is encoded separately, because it may become an attachment.
+    if (typeof chunk === 'string' && this.#check !== undefined && !mayBeDataUri(chunk)) {
+      this.#search();
       this.#texts.push(chunk);
       return chunk.length + 2;
     }
     this.#encodeTexts();
-    const json = plainJson(chunk, this.#rules, CHUNK) ?? this.#copied(chunk);
-    this.#json.push(json);
+    const json = this.#unsearchedJson(chunk);
+    if (json === undefined) return this.#addCopied(chunk);
+    if (this.#unsearched.push(json) >= CHUNKS_PER_SEARCH) this.#search();
     return json.length;
   }
 
   json(): string {
     this.#encodeTexts();
+    this.#search();
     return `[${this.#json.join(',')}]`;
   }
 
-  get #areTextsAlike(): boolean {
-    return this.#rules.redaction === undefined || this.#rules.redaction.plain !== undefined;
+  #unsearchedJson(chunk: unknown): string | undefined {
+    try {
+      return this.#check?.unsearchedJsonOf(chunk, this.#rules);
+    } catch {
+      // A getter or a proxy trap threw.
+      return undefined;
+    }
   }
 
-  #copied(chunk: unknown): string {
+  #addCopied(chunk: unknown): number {
+    this.#search();
     const attachments = this.#newAttachments();
     const json = copiedJson(chunk, this.#rules, CHUNK, attachments);
     if (attachments.taken !== undefined) this.#keep(attachments.taken);
-    return json;
+    this.#json.push(json);
+    return json.length;
+  }
+
+  #search(): void {
+    const unsearched = this.#unsearched;
+    if (unsearched.length === 0) return;
+    this.#unsearched = [];
+    const joined = unsearched.join(',');
+    if (this.#isPlainJson(joined)) this.#json.push(joined);
+    else for (const json of unsearched) this.#json.push(this.#isPlainJson(json) ? json : this.#maskedJson(json));
+  }
+
+  #isPlainJson(json: string): boolean {
+    return this.#check?.isPlainJson(json) === true;
+  }
+
+  /** Parses the text instead of reading the chunk again, because the application may have changed the chunk. */
+  #maskedJson(json: string): string {
+    return copiedJson(JSON.parse(json), this.#rules, CHUNK);
   }
 
   #encodeTexts(): void {

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { traceable } from '#src/instrument/traceable.ts';
@@ -84,6 +85,31 @@ describe('a generator', () => {
       expect(currentRun()).toBeUndefined();
     }
     expect(treeOf(recorder.runs)).toEqual({ steps: { inner: {} }, reader: {}, 'reader 2': {} });
+  });
+
+  test("reads and enters the application's own async context as without tracing", async () => {
+    record();
+    const user = new AsyncLocalStorage<string>();
+    const seen = async (generator: AsyncGenerator<unknown>): Promise<unknown[]> => {
+      const values: unknown[] = [];
+      for (const name of ['ann', 'bob', 'cid']) {
+        values.push((await user.run(name, () => generator.next())).value);
+        void generator.next();
+        values.push(user.getStore());
+      }
+      return values;
+    };
+    async function* users(): AsyncGenerator<unknown> {
+      for (let at = 0; ; at++) {
+        yield user.getStore();
+        user.enterWith(`entered ${at}`);
+        yield;
+      }
+    }
+    const run = (generator: AsyncGenerator<unknown>): Promise<unknown[]> => user.run('outer', () => seen(generator));
+    const expected = await run(users());
+    expect(expected).toContain('entered 0');
+    expect(await run(traceable(users)())).toEqual(expected);
   });
 
   test('that is left by break ends its run after its finally block', async () => {
@@ -186,6 +212,8 @@ function* listed(chunks: readonly unknown[]): Generator<unknown> {
   yield* chunks;
 }
 
+const SECRET = '&api_key=0123456789abcdef';
+
 describe('the chunks of a generator', () => {
   test('are recorded when they are read, so later changes are not recorded', () => {
     const recorder = record();
@@ -197,6 +225,42 @@ describe('the chunks of a generator', () => {
     });
     for (const each of stream()) each.text += '!';
     expect(recorder.runs[0]?.outputs).toEqual({ outputs: [{ text: 'a' }, { text: 'b' }] });
+  });
+
+  test('are recorded as they were when they were read, even if the consumer changes or reuses them', async () => {
+    const recorder = record();
+    const reused = { at: 0, choices: [{ text: '' }] };
+    const stream = traceable(async function* () {
+      for (let at = 0; at < 200; at++) {
+        reused.at = at;
+        yield reused;
+      }
+    });
+    for await (const chunk of stream()) chunk.choices = [{ text: `after ${chunk.at}` }];
+    const expected = Array.from({ length: 200 }, (_, at) => ({
+      at,
+      choices: [{ text: at > 0 ? `after ${at - 1}` : '' }],
+    }));
+    expect(recorder.runs[0]?.outputs).toEqual({ outputs: expected });
+  });
+
+  test.each([1, 63, 64, 65, 130])('hide a secret in a URL as it was when it was read, in one of %i chunks', (count) => {
+    const recorder = record();
+    const stream = traceable(function* () {
+      for (let at = 0; at < count; at++) yield { at, link: `see https://a.test/?q=1${at === count - 1 ? SECRET : ''}` };
+    });
+    for (const chunk of stream()) chunk.link = 'changed';
+    const expected = Array.from({ length: count }, (_, at) => ({ at, link: 'see https://a.test/?q=1' }));
+    expected[count - 1] = { at: count - 1, link: 'see https://a.test/?q=1&api_key=[Redacted]' };
+    expect(recorder.runs[0]?.outputs).toEqual({ outputs: expected });
+  });
+
+  test('keep their order and their text if some are strings, are copied or have a lone surrogate', () => {
+    const recorder = record();
+    const chunks = [{ a: 1 }, 'b', { lone: 'x\ud800' }, { set: new Set([1]) }, 'c\udc00', 2, { path: 'C:\\udata' }];
+    for (const _ of traceable(listed)(chunks));
+    const recorded = [{ a: 1 }, 'b', { lone: 'x\ufffd' }, { set: [1] }, 'c\ufffd', 2, { path: 'C:\\udata' }];
+    expect(recorder.runs[0]?.outputs).toEqual({ outputs: recorded });
   });
 
   test('may be falsy or have no JSON form', () => {

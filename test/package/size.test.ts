@@ -20,7 +20,7 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   langsmith: [10, 1_625],
   messages: [2, 137],
   otel: [39, 5_528],
-  payload: [16, 3_024],
+  payload: [16, 3_072],
   platform: [9, 416],
   receiver: [128, 18_483],
   register: [11, 810],
@@ -34,7 +34,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 208,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 3_988,
+  dist: 3_991,
 };
 
 it('each source folder has at most the files and lines of the table', () => {
