@@ -8,7 +8,7 @@ import {
   type Settlement,
   type StreamObserver,
 } from './observer.ts';
-import { deriveOne, followThenable, thenOf } from './promise.ts';
+import { deriveWith, followThenable, type Reactions, reactionsFor, thenOf } from './promise.ts';
 
 /**
  * Observes a synchronous or asynchronous iterator by replacing its methods. The iteration ends when the iterator is
@@ -75,6 +75,8 @@ class Steps implements Settlement {
   readonly #isGenerator: boolean;
   #observer: StreamObserver | undefined;
   #begin: (() => StreamObserver | undefined) | undefined;
+  /** Created for the first promise and reused for each step, because functions are slow to create. */
+  #reactions: Reactions | undefined;
   #wasReturned = false;
 
   constructor(isGenerator: boolean, observer: StreamObserver | undefined, begin?: () => StreamObserver | undefined) {
@@ -96,7 +98,10 @@ class Steps implements Settlement {
     }
     if (step === 'return') this.#wasReturned = true;
     // An async generator returns a new native promise for each step, so no other code has changed the promise.
-    if (this.#isGenerator && types.isPromise(result)) return deriveOne(result, this);
+    if (this.#isGenerator && types.isPromise(result)) {
+      this.#reactions ??= reactionsFor(this);
+      return deriveWith(result, this.#reactions);
+    }
     const then = this.#isGenerator || typeof result !== 'object' || result === null ? undefined : thenOf(result);
     if (then !== undefined) return followThenable(result as object, then, this) ?? result;
     this.fulfilled(result);

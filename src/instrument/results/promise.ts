@@ -42,17 +42,31 @@ export function followIfThenable(result: unknown, settlement: Settlement): unkno
  * rejection, as it does without tracing.
  */
 export function deriveOne(promise: Result, settlement: Settlement): Result {
-  return thenOfPromise.call(
-    promise,
-    (value) => {
+  return deriveWith(promise, reactionsFor(settlement));
+}
+
+/** Functions for `then` that report the outcome of a promise and do not change it. */
+export interface Reactions {
+  fulfilled(value: unknown): unknown;
+  rejected(error: unknown): never;
+}
+
+export function reactionsFor(settlement: Settlement): Reactions {
+  return {
+    fulfilled: (value) => {
       settlement.fulfilled(value);
       return value;
     },
-    (error) => {
+    rejected: (error) => {
       settlement.fail(error);
       throw error;
     },
-  );
+  };
+}
+
+/** Like `deriveOne`, for callers that observe many promises with the same functions. */
+export function deriveWith(promise: Result, { fulfilled, rejected }: Reactions): Result {
+  return thenOfPromise.call(promise, fulfilled, rejected);
 }
 
 function isPlainPromise(value: object): value is Result {
