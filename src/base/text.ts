@@ -1,4 +1,5 @@
 import { types } from '../platform/node.ts';
+import { latePattern } from './late-pattern.ts';
 
 export { visible, visibleJson } from './visible.ts';
 
@@ -28,10 +29,10 @@ export function messageOf(thrown: unknown): string {
   } catch {
     message = '[an error that cannot be read]';
   }
-  return safeText(message)
-    .replace(/[\p{Cc}\s]+/gu, ' ')
-    .slice(0, 300);
+  return safeText(message).replace(controlsAndSpaces(), ' ').slice(0, 300);
 }
+
+const controlsAndSpaces = latePattern(String.raw`[\p{Cc}\s]+`, 'gu');
 
 /** Describes a value for an error message. The content of an object is not shown. */
 export function shown(value: unknown): string {

@@ -275,11 +275,14 @@ function customHeaders(
   return headers;
 }
 
-const CREDENTIAL_NAMES = new SecretNames(['auth', 'key', 'access key', 'jwt', 'signature', 'bearer', 'pass'], true);
+const OWN_CREDENTIAL_NAMES = ['auth', 'key', 'access key', 'jwt', 'signature', 'bearer', 'pass'];
 const CREDENTIAL_VALUES: readonly RegExp[] = [/^(?:basic|bearer|digest|negotiate)\s/i, ...secretPatterns];
 
+let credentialNames: SecretNames | undefined;
+
 function isCredential(name: string, value: string): boolean {
-  return CREDENTIAL_NAMES.kindOf(name) !== undefined || CREDENTIAL_VALUES.some((pattern) => pattern.test(value));
+  credentialNames ??= new SecretNames(OWN_CREDENTIAL_NAMES, true);
+  return credentialNames.kindOf(name) !== undefined || CREDENTIAL_VALUES.some((pattern) => pattern.test(value));
 }
 
 /**

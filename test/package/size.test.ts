@@ -9,10 +9,10 @@ import { filesUnder, read } from './repository.ts';
 /** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [13, 473],
-  base: [12, 467],
+  base: [13, 479],
   cli: [40, 4_948],
   clients: [52, 7_661],
-  config: [6, 1_116],
+  config: [6, 1_119],
   delivery: [32, 5_252],
   http: [10, 997],
   instrument: [13, 2_279],
@@ -20,7 +20,7 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   langsmith: [10, 1_625],
   messages: [2, 137],
   otel: [39, 5_528],
-  payload: [16, 3_072],
+  payload: [16, 3_084],
   platform: [9, 416],
   receiver: [128, 18_483],
   register: [11, 810],
@@ -34,7 +34,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 208,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 3_991,
+  dist: 3_992,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

@@ -1,3 +1,4 @@
+import { latePattern } from '../../base/late-pattern.ts';
 import { detached } from '../../base/text.ts';
 import { types } from '../../platform/node.ts';
 import { hasPlainPrototype } from '../describe.ts';
@@ -65,7 +66,7 @@ const CACHED_CHARACTERS_MAX = 64;
 
 export class SecretNames {
   readonly #kinds = new Map<string, NameKind>();
-  readonly #likely: RegExp;
+  readonly #likely: () => RegExp;
   /** The cached kind of each key, or null if the key does not name a secret. */
   readonly #known = new Map<string, Exclude<NameKind, 'none'> | null>();
   readonly lastWords: readonly string[];
@@ -84,7 +85,7 @@ export class SecretNames {
     for (const name of own) this.#kinds.set(wordsOf(name).join(' '), 'always');
     this.lastWords = [...new Set([...this.#kinds.keys()].map((name) => name.slice(name.lastIndexOf(' ') + 1)))];
     // The pattern quickly rejects most keys. Words contain only letters and digits, so no escapes are needed.
-    this.#likely = new RegExp(`(?:${this.lastWords.join('|')})[^\\p{L}]{0,16}$`, 'iu');
+    this.#likely = latePattern(`(?:${this.lastWords.join('|')})[^\\p{L}]{0,16}$`, 'iu');
   }
 
   kindOf(key: string): Exclude<NameKind, 'none'> | undefined {
@@ -99,8 +100,8 @@ export class SecretNames {
 
   #find(key: string): Exclude<NameKind, 'none'> | undefined {
     const end = key.slice(-KEY_CHARACTERS_MAX);
-    if (!this.#likely.test(end)) return undefined;
-    const kind = this.#kindOfWords(wordsOf(end)) ?? this.#kindOfWords(wordsOf(end.replace(NUMBER_AT_END, '')));
+    if (!this.#likely().test(end)) return undefined;
+    const kind = this.#kindOfWords(wordsOf(end)) ?? this.#kindOfWords(wordsOf(end.replace(numberAtEnd(), '')));
     return kind === 'none' ? undefined : kind;
   }
 
@@ -220,25 +221,33 @@ function isPlainObject(value: unknown): value is object {
 }
 
 /** Splits a name into words. `openaiApiKey` and `OPENAI_API_KEY` have the same words. */
-function wordsOf(name: string): string[] {
+export function wordsOf(name: string): string[] {
   return name
-    .replace(/(\p{Ll}|\p{N})(\p{Lu})/gu, '$1 $2')
-    .replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, '$1 $2')
-    .split(/[^\p{L}\p{N}]+/u)
+    .replace(smallThenCapital(), '$1 $2')
+    .replace(capitalThenWord(), '$1 $2')
+    .split(betweenWords())
     .filter((word) => word !== '')
     .map((word) => word.toLowerCase());
 }
 
+const smallThenCapital = latePattern(String.raw`(\p{Ll}|\p{N})(\p{Lu})`, 'gu');
+const capitalThenWord = latePattern(String.raw`(\p{Lu})(\p{Lu}\p{Ll})`, 'gu');
+const betweenWords = latePattern(String.raw`[^\p{L}\p{N}]+`, 'u');
+
 /** Matches the number at the end of `password1` or `password_1`. */
-const NUMBER_AT_END = /[^\p{L}]{1,16}$/u;
+const numberAtEnd = latePattern(String.raw`[^\p{L}]{1,16}$`, 'u');
 
 /** Matches a piece of model output: a word, part of a word, a short number, a date or a marker such as `<image>`. */
-const PIECE =
-  /^[^\p{L}\p{N}]{0,8}(?:Ġ?\p{Lu}?[\p{Ll}\p{Lo}\p{M}]{0,20}(?:\p{Lu}\p{Ll}{2,16}|['’]\p{Ll}{1,2}|-\p{Ll}{2,16})?|\p{Lu}{1,12}|\d{1,4}|\d{4}-\d\d-\d\d)[^\p{L}\p{N}]{0,8}$|^<[\w|/ ]{1,40}>$|^\[[A-Z_\d]{1,16}\]$/u;
+const piece = latePattern(
+  String.raw`^[^\p{L}\p{N}]{0,8}(?:Ġ?\p{Lu}?[\p{Ll}\p{Lo}\p{M}]{0,20}(?:\p{Lu}\p{Ll}{2,16}|['’]\p{Ll}{1,2}|-\p{Ll}{2,16})?|\p{Lu}{1,12}|\d{1,4}|\d{4}-\d\d-\d\d)[^\p{L}\p{N}]{0,8}$|^<[\w|/ ]{1,40}>$|^\[[A-Z_\d]{1,16}\]$`,
+  'u',
+);
 
 /** Matches a word, a number or a date in prose. */
-const PROSE_WORD =
-  /^[^\p{L}\p{N}]{0,8}(?:\p{L}[\p{L}\p{M}'’./-]{0,24}|[\d.,:/%-]{1,16}\p{L}{0,2})?[^\p{L}\p{N}]{0,8}$/u;
+const proseWord = latePattern(
+  String.raw`^[^\p{L}\p{N}]{0,8}(?:\p{L}[\p{L}\p{M}'’./-]{0,24}|[\d.,:/%-]{1,16}\p{L}{0,2})?[^\p{L}\p{N}]{0,8}$`,
+  'u',
+);
 
 /** Matches an authentication scheme, the word before the credential in a header. */
 const SCHEME = /^(?:api-?key|basic|bearer|digest|negotiate|token)$/i;
@@ -248,7 +257,7 @@ const CHARACTERS_MAX = 10_000;
 /** Whether a string without spaces looks like a word or part of a word, not like a credential. */
 export function isPiece(text: string): boolean {
   // Every credential contains ASCII letters or digits.
-  return !/[A-Za-z\d]/.test(text) || (text.length <= 50 && PIECE.test(text));
+  return !/[A-Za-z\d]/.test(text) || (text.length <= 50 && piece().test(text));
 }
 
 /** Whether a text looks like words, not like a credential. */
@@ -256,5 +265,5 @@ export function isPlainText(text: string): boolean {
   const words = text.slice(0, CHARACTERS_MAX).trim().split(/\s+/);
   if (words.length === 1) return isPiece(text);
   if (words.length === 2 && SCHEME.test(words[0] as string)) return false;
-  return words.every((word) => !/[A-Za-z\d]/.test(word) || (word.length <= 50 && PROSE_WORD.test(word)));
+  return words.every((word) => !/[A-Za-z\d]/.test(word) || (word.length <= 50 && proseWord().test(word)));
 }

@@ -1,3 +1,4 @@
+import { latePattern } from '../../base/late-pattern.ts';
 import { isPlainText, type SecretNames, URL_NAMES } from './names.ts';
 import type { Trail } from './paths.ts';
 import { type Mask, UrlSecrets } from './urls.ts';
@@ -105,6 +106,8 @@ function isLikeJson(text: string): boolean {
   return isBefore && /^(?:[\s"]|\\[nrt]?)+[{[]/.test(text);
 }
 
+const otherThanLetters = latePattern(String.raw`[^\p{L}]+$`, 'u');
+
 /** Masks the values of secrets in JSON text, header lines and URLs. Runs in linear time. */
 export class TextSecrets {
   readonly #names: SecretNames;
@@ -118,7 +121,7 @@ export class TextSecrets {
     this.#mask = mask;
     this.#urls = new UrlSecrets(names, mask);
     for (const word of [...names.lastWords, ...URL_NAMES]) {
-      for (const spelling of [word, word.toUpperCase()]) this.#addEnd(spelling.replace(/[^\p{L}]+$/u, ''));
+      for (const spelling of [word, word.toUpperCase()]) this.#addEnd(spelling.replace(otherThanLetters(), ''));
     }
   }
 
