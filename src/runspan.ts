@@ -3,11 +3,12 @@
  * process's exporters.
  */
 import { diagnostics } from './base/diagnostics.ts';
+import { guard } from './base/guard.ts';
 import { FETCH_RECORDER, type FetchRecorder, shared } from './base/shared.ts';
 import type { ConfigureOptions } from './config/options.ts';
-import { preloadIfConfigured } from './delivery/create-exporter.ts';
 import { type Stats, totalStats } from './delivery/ledger.ts';
-import { ProcessExporters } from './delivery/process-exporters.ts';
+import { loadDelivery } from './delivery/load.ts';
+import type { ProcessExporters } from './delivery/process-exporters.ts';
 import { flushedAfter } from './instrument/with-flush.ts';
 import { withoutTracing } from './platform/suppress-tracing.ts';
 import { untraced } from './run/context.ts';
@@ -39,14 +40,22 @@ export interface Exporter extends RunSink {
 /** The exporter that `configure` and `createExporter` return while tracing is off. */
 const offExporter: Exporter = { ...noopSink, stats: () => totalStats(), ready: () => Promise.resolve() };
 
-const all: ProcessExporters = shared('exporters', () => new ProcessExporters());
+/** Undefined until the first `configure` or the first run. */
+const state: { all: ProcessExporters | undefined } = shared('exporters', () => ({ all: undefined }));
+
+function exporters(): ProcessExporters {
+  state.all ??= withoutTracing(() => new (loadDelivery().ProcessExporters)());
+  return state.all;
+}
+
+const NOTHING_PENDING: FlushResult = { ok: true, pending: 0 };
 
 // Calls the log function with tracing off, because a traced log function could log in an endless loop. If there are no
 // exporters, no run is recorded.
-diagnostics.callBy((call) => withoutTracing(() => (all.isEmpty ? call() : untraced(call))));
+diagnostics.callBy((call) => withoutTracing(() => ((state.all?.isEmpty ?? true) ? call() : untraced(call))));
 
-registerSinkFactory(() => all.configure(undefined));
-registerPreload(preloadIfConfigured);
+registerSinkFactory(() => guard('configure', () => exporters().configure(undefined)));
+registerPreload(() => guard('configure', () => withoutTracing(() => loadDelivery().preloadIfConfigured())));
 registerStats(stats);
 
 // Jest gives each test file its own globals, but the `fetch` of the process. A `fetch` recorder from outside the test
@@ -61,7 +70,7 @@ if (recorder !== undefined && recorder.realm !== globalThis) Reflect.set(globalT
  * and ignored. Tracing is off if there is no valid endpoint. Never throws.
  */
 export function configure(options?: ConfigureOptions): Exporter {
-  const configured = all.configure(options);
+  const configured = guard('configure', () => exporters().configure(options));
   installSink(configured);
   return configured ?? offExporter;
 }
@@ -72,7 +81,7 @@ export function configure(options?: ConfigureOptions): Exporter {
  * exporter.
  */
 export function createExporter(options?: ConfigureOptions): Exporter {
-  return all.create(options) ?? offExporter;
+  return guard('configure', () => exporters().create(options)) ?? offExporter;
 }
 
 /**
@@ -80,7 +89,7 @@ export function createExporter(options?: ConfigureOptions): Exporter {
  *   been garbage-collected, the exporter delivers its remaining runs and then closes.
  */
 export function shareExporter(key: unknown, options: ConfigureOptions): RunSink {
-  return all.share(key, options) ?? noopSink;
+  return guard('configure', () => exporters().share(key, options)) ?? noopSink;
 }
 
 /**
@@ -88,12 +97,12 @@ export function shareExporter(key: unknown, options: ConfigureOptions): RunSink 
  * Never rejects. After a timeout, `ok` is false and `pending` is the number of undelivered runs.
  */
 export async function flush(limit?: FlushLimit): Promise<FlushResult> {
-  return all.flush(limit);
+  return state.all?.flush(limit) ?? NOTHING_PENDING;
 }
 
 /** Flushes all exporters, then closes them. Later runs are dropped with the reason `closed`. Never rejects. */
 export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
-  return all.close(limit);
+  return state.all?.close(limit) ?? NOTHING_PENDING;
 }
 
 /**
@@ -107,7 +116,7 @@ export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
  * returns.
  */
 export function withFlush<Handler extends CallableFunction>(handler: Handler, options?: FlushLimit): Handler {
-  return flushedAfter(handler, options, flush, () => all.hasOpenRuns);
+  return flushedAfter(handler, options, flush, () => state.all?.hasOpenRuns ?? false);
 }
 
 /**
@@ -115,5 +124,5 @@ export function withFlush<Handler extends CallableFunction>(handler: Handler, op
  * request. Each call sorts up to 500 request durations per exporter, which takes tens of microseconds.
  */
 export function stats(): Stats {
-  return all.stats();
+  return state.all?.stats() ?? totalStats();
 }

@@ -13,7 +13,7 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   cli: [40, 4_948],
   clients: [52, 7_661],
   config: [6, 1_119],
-  delivery: [32, 5_252],
+  delivery: [35, 5_286],
   http: [10, 997],
   instrument: [13, 2_279],
   integrations: [38, 4_348],
@@ -32,9 +32,9 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
-  bundle: 208,
+  bundle: 209,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 3_992,
+  dist: 4_002,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

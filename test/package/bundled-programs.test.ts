@@ -1,0 +1,57 @@
+import { join } from 'node:path';
+import { type BuildOptions, build } from 'esbuild';
+import { expect, it, onTestFinished } from 'vitest';
+import { createReceiver } from '#src/receiver.ts';
+import { root, temporaryFolder } from '../support/folders.ts';
+import { runNode } from '../support/program.ts';
+
+const PROGRAM = `
+  import { flush, stats, traceable } from 'runspan';
+  const double = traceable(async (number) => 2 * number, { name: 'double' });
+  double(21).then(async (result) => {
+    console.log(JSON.stringify([result, await flush(), stats().sent]));
+  });
+`;
+
+/** Bundles the program into the only file of an empty folder. */
+async function bundled(options: BuildOptions): Promise<string> {
+  const folder = temporaryFolder();
+  onTestFinished(folder.remove);
+  const outfile = join(folder.path, options.format === 'cjs' ? 'program.cjs' : 'program.mjs');
+  // undici is CommonJS, and requires Node's modules.
+  const banner = { js: `import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);` };
+  await build({
+    stdin: { contents: PROGRAM, resolveDir: root },
+    bundle: true,
+    platform: 'node',
+    outfile,
+    logLevel: 'silent',
+    ...(options.format === 'esm' && { banner }),
+    ...options,
+  });
+  return outfile;
+}
+
+it.each<[title: string, options: BuildOptions]>([
+  ['an ES module', { format: 'esm' }],
+  ['a CommonJS module', { format: 'cjs' }],
+  ['a minified ES module', { format: 'esm', minify: true }],
+  ['an ES module, with own conditions', { format: 'esm', conditions: ['production'] }],
+])('a program that esbuild joins to one file, as %s, delivers its runs', async (_, options) => {
+  const receiver = await createReceiver();
+  onTestFinished(() => receiver.close());
+  const { code, stdout, stderr } = await runNode([await bundled(options)], { RUNSPAN_ENDPOINT: receiver.url });
+
+  expect([code, stderr]).toEqual([0, '']);
+  expect(JSON.parse(stdout)).toEqual([42, { ok: true, pending: 0 }, 1]);
+  expect(await receiver.runs()).toMatchObject([{ name: 'double', outputs: { outputs: 42 } }]);
+});
+
+it('a bundle without the file that Node loads late logs one line, and the program runs without tracing', async () => {
+  const program = await bundled({ format: 'esm', conditions: ['module-sync'] });
+  const { code, stdout, stderr } = await runNode([program], { RUNSPAN_ENDPOINT: 'http://127.0.0.1:9' });
+
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toEqual([42, { ok: true, pending: 0 }, 0]);
+  expect(stderr).toMatch(/^runspan: configure failed, the application is not affected: Cannot find module .*\n$/);
+});
