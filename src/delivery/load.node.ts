@@ -16,7 +16,10 @@ export function registerDelivery(code: typeof delivery): void {
 }
 
 export function loadDelivery(): typeof delivery {
+  if (loaded !== undefined) return loaded;
   // The banner of many bundled programs declares `createRequire`, so that an import of this name would fail.
-  loaded ??= nodeModule('node:module').createRequire(import.meta.url)('./process-exporters.js') as typeof delivery;
+  const load = nodeModule('node:module').createRequire(import.meta.url);
+  loaded = load('./process-exporters.js') as typeof delivery;
+  loaded.loadPartsBy(load);
   return loaded;
 }
