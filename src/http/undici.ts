@@ -10,25 +10,25 @@ type Load = (path: string) => unknown;
  * of undici at once blocks the loop for 25 ms. undici documents no path of its files. If a version lacks one of these
  * files, a later part or the last import loads what the file contained.
  */
-const PARTS: readonly ((load: Load) => unknown)[] = [
-  (load) => load('node:tls'),
-  (load) => load('node:http2'),
-  (load) => load('undici/lib/core/util.js'),
-  (load) => load('undici/lib/web/webidl/index.js'),
-  (load) => load('undici/lib/web/fetch/body.js'),
-  (load) => load('undici/lib/dispatcher/client.js'),
-  (load) => load('undici/lib/dispatcher/proxy-agent.js'),
-  (load) => load('undici/lib/dispatcher/env-http-proxy-agent.js'),
-  (load) => load('undici/lib/api/index.js'),
-  (load) => load('undici/lib/mock/mock-agent.js'),
-  (load) => load('undici/lib/mock/snapshot-agent.js'),
-  (load) => load('undici/lib/interceptor/cache.js'),
-  (load) => load('undici/lib/interceptor/dns.js'),
-  (load) => load('undici/lib/web/fetch/index.js'),
-  (load) => load('undici/lib/web/cache/cachestorage.js'),
-  (load) => load('undici/lib/web/websocket/websocket.js'),
-  (load) => load('undici/lib/web/websocket/stream/websocketstream.js'),
-  (load) => load('undici/lib/web/eventsource/eventsource.js'),
+const PARTS: readonly string[] = [
+  'node:tls',
+  'node:http2',
+  'undici/lib/core/util.js',
+  'undici/lib/web/webidl/index.js',
+  'undici/lib/web/fetch/body.js',
+  'undici/lib/dispatcher/client.js',
+  'undici/lib/dispatcher/proxy-agent.js',
+  'undici/lib/dispatcher/env-http-proxy-agent.js',
+  'undici/lib/api/index.js',
+  'undici/lib/mock/mock-agent.js',
+  'undici/lib/mock/snapshot-agent.js',
+  'undici/lib/interceptor/cache.js',
+  'undici/lib/interceptor/dns.js',
+  'undici/lib/web/fetch/index.js',
+  'undici/lib/web/cache/cachestorage.js',
+  'undici/lib/web/websocket/websocket.js',
+  'undici/lib/web/websocket/stream/websocketstream.js',
+  'undici/lib/web/eventsource/eventsource.js',
 ];
 
 let loadPart: Load | undefined;
@@ -53,7 +53,7 @@ async function loadInParts(load: Load | undefined): Promise<Undici> {
     await new Promise<void>((resolve) => {
       setSoon(() => {
         try {
-          part(load as Load);
+          load?.(part);
         } catch {
           // The import of undici reports the error.
         }
