@@ -24,6 +24,15 @@ export type ExporterTime = Pick<ExporterParts, 'monotonicMs' | 'random' | 'delay
 
 const realTime: ExporterTime = { monotonicMs: monotonicNowMs, random: Math.random, delay };
 
+/**
+ * Share of `queueBytes` for one request. Four requests in flight then take up half of the queue, because a run and its
+ * copy in the request body both count. With larger requests, a burst of large runs would fill the queue.
+ */
+const REQUEST_SHARE = 1 / 16;
+
+/** The share is at least this many bytes. */
+const REQUEST_BYTES_MIN = 1024 * 1024;
+
 const services = new WeakMap<Exporter, { settings: Settings; client: Transport }>();
 
 export function exporterFor(
@@ -35,14 +44,16 @@ export function exporterFor(
   const { limits, endpoint, durability, compress, dispatcher, proxies } = settings;
   const client = createClient({ ...limits, endpoint, headers: settings.requestHeaders, dispatcher, proxies });
   const { monotonicMs } = time;
-  const info = new ServiceInfo(client, { runs: limits.batchRuns, bytes: limits.batchBytes }, monotonicMs);
+  const requestBytesMax = Math.max(REQUEST_BYTES_MIN, limits.queueBytes * REQUEST_SHARE);
+  const batch = { runs: limits.batchRuns, bytes: limits.batchBytes };
+  const info = new ServiceInfo(client, batch, requestBytesMax, monotonicMs);
   const ingest = new IngestClient(client, ledger, endpoint.origin, monotonicMs);
   const simple = new SimpleIngestion({ ...time, ...limits, client: ingest });
   const exporter = new Exporter({
     ...time,
     capture: settings.capture,
     limits,
-    sender: (heldBytes) => new Sender({ client: ingest, info, simple, compress, monotonicMs, heldBytes }),
+    sender: (heldBytes) => new Sender({ client: ingest, info, simple, compresses: compress, monotonicMs, heldBytes }),
     info,
     endpoint: new Endpoint({ ...limits, random: time.random }),
     spool: durability === 'memory' ? undefined : spoolFor(settings, time),

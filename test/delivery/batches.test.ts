@@ -9,6 +9,8 @@ import { gate } from '../support/gate.ts';
 /** Longer than any wait for the end of a run that has started. */
 const START_WAIT_MS = 2_500;
 
+const MIB = 1024 * 1024;
+
 describe('a run', () => {
   it('that is open for long is sent as a post and a patch, which is complete without the post but does not repeat the inputs', async () => {
     const { start, flush, service } = await delivery();
@@ -108,6 +110,17 @@ describe('a batch', () => {
       await settle();
       expect(service.requests).toHaveLength(sent);
     }
+  });
+
+  it('has at most a sixteenth of `queueBytes`, so that a burst of large runs does not fill the queue', async () => {
+    const { whole, flush, service, stats } = await delivery({ limits: { ...onFlush, queueBytes: 32 * MIB } });
+    for (let run = 0; run < 39; run++) whole('large', { inputs: { text: 'x'.repeat(MIB / 2) } });
+    await flush();
+
+    const sizes = service.requests.map(({ body }) => body.length);
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(2 * MIB);
+    expect(Math.min(...sizes)).toBeGreaterThan(MIB);
+    expect(stats()).toMatchObject({ sent: 39, dropped: 0 });
   });
 
   it('never exceeds its limits, except for a single larger run', async () => {

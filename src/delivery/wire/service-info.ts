@@ -31,6 +31,8 @@ const FLAGS: Readonly<Record<Encoding, string>> = { zstd: 'zstd_compression_enab
 export class ServiceInfo {
   readonly #client: Transport;
   readonly #defaults: BatchSize;
+  /** Maximum size of a batch, in bytes, whatever the service reports. */
+  readonly #ownBytesMax: number;
   readonly #monotonicMs: () => number;
   #reported: BatchSize;
   /** Maximum size of a batch, in bytes. Infinity until the service refuses a batch as too large. */
@@ -43,12 +45,18 @@ export class ServiceInfo {
   /** The compressed bodies that the service accepts, best first. */
   encodings: readonly Encoding[] = [];
 
-  constructor(client: Transport, defaults: BatchSize, monotonicMs: () => number = monotonicNowMs) {
+  constructor(
+    client: Transport,
+    defaults: BatchSize,
+    ownBytesMax: number = Number.POSITIVE_INFINITY,
+    monotonicMs: () => number = monotonicNowMs,
+  ) {
     this.#client = client;
     this.#defaults = defaults;
+    this.#ownBytesMax = ownBytesMax;
     this.#monotonicMs = monotonicMs;
     this.#reported = defaults;
-    this.batch = defaults;
+    this.batch = this.#limited;
   }
 
   /** Limits further batches to half the size of the refused batch. */
@@ -110,8 +118,12 @@ export class ServiceInfo {
   }
 
   #limit(): void {
+    this.batch = this.#limited;
+  }
+
+  get #limited(): BatchSize {
     const { runs, bytes } = this.#reported;
-    this.batch = { runs, bytes: Math.min(bytes, this.#bytesMax) };
+    return { runs, bytes: Math.min(bytes, this.#bytesMax, this.#ownBytesMax) };
   }
 }
 
