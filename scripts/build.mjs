@@ -134,7 +134,7 @@ function joinModules() {
  */
 function lateDelivery() {
   const folder = join(modules, 'delivery');
-  const [load, loaded, delivery] = ['load.node.js', 'loaded.node.js', 'process-exporters.js'].map((name) =>
+  const [load, loaded, delivery] = ['load.node.js', 'bundled.node.js', 'process-exporters.js'].map((name) =>
     join(folder, name),
   );
   return {
@@ -315,10 +315,10 @@ function installedPackages() {
 /**
  * Assigns modules to files, because fewer files load faster. Rollup distributes all other modules.
  *
- * - `runspan.js`: tracing. In builds that do not load delivery late, also delivery.
- * - `core.js`: the part of it that entries without `runspan.ts` also load, and the rest of `payload/` and `messages/`.
+ * - `runspan.js`: tracing. Contains delivery too if a build does not load delivery late.
+ * - `core.js`: the modules of `runspan.js` that entries without `runspan.ts` also load, and the rest of `payload/` and `messages/`.
  * - `delivery.js`: what `delivery/load.node.ts` loads.
- * - `service.js`: the part of it that other entries also load.
+ * - `service.js`: the modules of `delivery.js` that entries without delivery also load.
  */
 function coreChunks() {
   let chunks;

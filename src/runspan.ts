@@ -40,22 +40,27 @@ export interface Exporter extends RunSink {
 /** The exporter that `configure` and `createExporter` return while tracing is off. */
 const offExporter: Exporter = { ...noopSink, stats: () => totalStats(), ready: () => Promise.resolve() };
 
-/** Undefined until the first `configure` or the first run. */
-const state: { all: ProcessExporters | undefined } = shared('exporters', () => ({ all: undefined }));
+/** `exporters` is undefined until the first `configure` or the first run. */
+const state: { exporters: ProcessExporters | undefined } = shared('exporters', () => ({ exporters: undefined }));
 
-function exporters(): ProcessExporters {
-  state.all ??= withoutTracing(() => new (loadDelivery().ProcessExporters)());
-  return state.all;
+/** Returns undefined if the code for delivery cannot be loaded. */
+function exporters(): ProcessExporters | undefined {
+  state.exporters ??= loaded(({ ProcessExporters }) => new ProcessExporters());
+  return state.exporters;
+}
+
+function loaded<Result>(use: (delivery: ReturnType<typeof loadDelivery>) => Result): Result | undefined {
+  return guard('loading the code for delivery', () => withoutTracing(() => use(loadDelivery())));
 }
 
 const NOTHING_PENDING: FlushResult = { ok: true, pending: 0 };
 
 // Calls the log function with tracing off, because a traced log function could log in an endless loop. If there are no
 // exporters, no run is recorded.
-diagnostics.callBy((call) => withoutTracing(() => ((state.all?.isEmpty ?? true) ? call() : untraced(call))));
+diagnostics.callBy((call) => withoutTracing(() => ((state.exporters?.isEmpty ?? true) ? call() : untraced(call))));
 
-registerSinkFactory(() => guard('configure', () => exporters().configure(undefined)));
-registerPreload(() => guard('configure', () => withoutTracing(() => loadDelivery().preloadIfConfigured())));
+registerSinkFactory(() => exporters()?.configure(undefined));
+registerPreload(() => loaded(({ preloadIfConfigured }) => preloadIfConfigured()));
 registerStats(stats);
 
 // Jest gives each test file its own globals, but the `fetch` of the process. A `fetch` recorder from outside the test
@@ -70,7 +75,7 @@ if (recorder !== undefined && recorder.realm !== globalThis) Reflect.set(globalT
  * and ignored. Tracing is off if there is no valid endpoint. Never throws.
  */
 export function configure(options?: ConfigureOptions): Exporter {
-  const configured = guard('configure', () => exporters().configure(options));
+  const configured = exporters()?.configure(options);
   installSink(configured);
   return configured ?? offExporter;
 }
@@ -81,7 +86,7 @@ export function configure(options?: ConfigureOptions): Exporter {
  * exporter.
  */
 export function createExporter(options?: ConfigureOptions): Exporter {
-  return guard('configure', () => exporters().create(options)) ?? offExporter;
+  return exporters()?.create(options) ?? offExporter;
 }
 
 /**
@@ -89,7 +94,7 @@ export function createExporter(options?: ConfigureOptions): Exporter {
  *   been garbage-collected, the exporter delivers its remaining runs and then closes.
  */
 export function shareExporter(key: unknown, options: ConfigureOptions): RunSink {
-  return guard('configure', () => exporters().share(key, options)) ?? noopSink;
+  return exporters()?.share(key, options) ?? noopSink;
 }
 
 /**
@@ -97,12 +102,12 @@ export function shareExporter(key: unknown, options: ConfigureOptions): RunSink 
  * Never rejects. After a timeout, `ok` is false and `pending` is the number of undelivered runs.
  */
 export async function flush(limit?: FlushLimit): Promise<FlushResult> {
-  return state.all?.flush(limit) ?? NOTHING_PENDING;
+  return state.exporters?.flush(limit) ?? NOTHING_PENDING;
 }
 
 /** Flushes all exporters, then closes them. Later runs are dropped with the reason `closed`. Never rejects. */
 export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
-  return state.all?.close(limit) ?? NOTHING_PENDING;
+  return state.exporters?.close(limit) ?? NOTHING_PENDING;
 }
 
 /**
@@ -116,7 +121,7 @@ export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
  * returns.
  */
 export function withFlush<Handler extends CallableFunction>(handler: Handler, options?: FlushLimit): Handler {
-  return flushedAfter(handler, options, flush, () => state.all?.hasOpenRuns ?? false);
+  return flushedAfter(handler, options, flush, () => state.exporters?.hasOpenRuns ?? false);
 }
 
 /**
@@ -124,5 +129,5 @@ export function withFlush<Handler extends CallableFunction>(handler: Handler, op
  * request. Each call sorts up to 500 request durations per exporter, which takes tens of microseconds.
  */
 export function stats(): Stats {
-  return state.all?.stats() ?? totalStats();
+  return state.exporters?.stats() ?? totalStats();
 }

@@ -233,7 +233,8 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   const { onDrop, dispatcher } = options;
   const proxies = dispatcher === undefined ? environmentProxies(reportInvalidProxy) : undefined;
   const handleSignals = flag('handleSignals', options.handleSignals, false);
-  const compress = flag('compress', options.compress, !isLocal(service.endpoint));
+  // Compression saves no time if the service runs on this machine.
+  const compress = flag('compress', options.compress, !isLoopback(service.endpoint.hostname));
   return {
     ...service,
     ...durabilityOf(options),
@@ -245,11 +246,6 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
     proxies,
     handleSignals,
   };
-}
-
-/** Whether the service runs on this machine, where compression saves no time. */
-function isLocal({ hostname }: URL): boolean {
-  return isLoopback(hostname) || hostname.endsWith('.localhost');
 }
 
 function reportInvalidProxy(variable: EnvironmentName): void {

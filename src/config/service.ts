@@ -278,6 +278,7 @@ function customHeaders(
 const OWN_CREDENTIAL_NAMES = ['auth', 'key', 'access key', 'jwt', 'signature', 'bearer', 'pass'];
 const CREDENTIAL_VALUES: readonly RegExp[] = [/^(?:basic|bearer|digest|negotiate)\s/i, ...secretPatterns];
 
+/** Created at the first use, because `SecretNames` compiles patterns with Unicode classes. */
 let credentialNames: SecretNames | undefined;
 
 function isCredential(name: string, value: string): boolean {

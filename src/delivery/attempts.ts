@@ -131,7 +131,7 @@ export class Attempts {
   }
 
   #releaseBody(batch: Batch): void {
-    this.#states.hold(-(batch.body?.heldBytes ?? 0));
+    this.#states.hold(-(batch.body?.sizeBytes ?? 0));
     batch.body = undefined;
   }
 

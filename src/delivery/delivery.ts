@@ -135,10 +135,10 @@ export class Item {
 export interface RequestBody {
   readonly boundary: string;
   readonly chunks: readonly Uint8Array[];
-  /** Uncompressed size, in bytes. */
+  /** Size of the body without compression, in bytes. */
+  readonly plainBytes: number;
+  /** Size of `chunks`, in bytes. */
   readonly sizeBytes: number;
-  /** Size as sent and memory used by `chunks`, in bytes. */
-  readonly heldBytes: number;
   /** The `Content-Encoding` of `chunks`. Undefined if they are not compressed. */
   readonly encoding: Encoding | undefined;
 }

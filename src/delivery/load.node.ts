@@ -1,10 +1,9 @@
 /**
- * Loads the code for delivery at the first `configure` or the first run, because this code takes as long to load as all
- * other code of the package. `require` loads the ES module synchronously, together with the modules that are already
- * loaded.
+ * Loads the code for delivery at the first `configure` or the first run, because this code is as large as all other code
+ * that the import loads. `require` loads it synchronously and reuses the modules that are already loaded.
  *
- * A program that a bundler joins to one file has no file to load. Bundlers resolve `#delivery`, which the entries import,
- * to `loaded.node.ts`, which registers the code at the start.
+ * A bundled program may have no file to load. Its `#delivery` is `bundled.node.ts`, which registers the code at the
+ * start.
  */
 import { nodeModule } from '../platform/node.ts';
 import type * as delivery from './process-exporters.ts';
@@ -20,6 +19,6 @@ export function loadDelivery(): typeof delivery {
   // The banner of many bundled programs declares `createRequire`, so that an import of this name would fail.
   const load = nodeModule('node:module').createRequire(import.meta.url);
   loaded = load('./process-exporters.js') as typeof delivery;
-  loaded.loadPartsBy(load);
+  loaded.loadFilesBy(load);
   return loaded;
 }

@@ -6,11 +6,11 @@ type Undici = typeof import('undici');
 type Load = (path: string) => unknown;
 
 /**
- * Parts of undici, and Node's modules that undici needs. Each part loads in its own turn of the event loop, because all
- * of undici at once blocks the loop for 25 ms. undici documents no path of its files. If a version lacks one of these
- * files, a later part or the last import loads what the file contained.
+ * Files of undici, and Node's modules that undici needs. Each loads in its own turn of the event loop, because all of
+ * undici at once blocks the loop for 25 ms. undici documents no path of its files. If a version lacks one of these files,
+ * a later one or the last import loads what the file contained.
  */
-const PARTS: readonly string[] = [
+const FILES: readonly string[] = [
   'node:tls',
   'node:http2',
   'undici/lib/core/util.js',
@@ -31,35 +31,34 @@ const PARTS: readonly string[] = [
   'undici/lib/web/eventsource/eventsource.js',
 ];
 
-let loadPart: Load | undefined;
+let loadFile: Load | undefined;
 
-/** Sets a function that loads files from `node_modules/`. A bundled program has none, and loads undici at once. */
-export function loadPartsBy(load: Load): void {
-  loadPart = load;
+/** Sets the function that loads `FILES`. In bundled programs and CommonJS it is not set, and undici loads at once. */
+export function loadFilesBy(load: Load): void {
+  loadFile = load;
 }
 
 let loading: Promise<Undici> | undefined;
 
 export function loadUndici(): Promise<Undici> {
-  loading ??= loadInParts(loadPart).catch((thrown) => {
+  loading ??= loadInTurns(loadFile).catch((thrown) => {
     loading = undefined;
     throw thrown;
   });
   return loading;
 }
 
-async function loadInParts(load: Load | undefined): Promise<Undici> {
-  for (const part of load === undefined ? [] : PARTS) {
-    await new Promise<void>((resolve) => {
-      setSoon(() => {
-        try {
-          load?.(part);
-        } catch {
-          // The import of undici reports the error.
-        }
-        resolve();
-      });
-    });
+async function loadInTurns(load: Load | undefined): Promise<Undici> {
+  if (load !== undefined) {
+    for (const file of FILES) await new Promise<void>((resolve) => void setSoon(() => resolve(tried(load, file))));
   }
   return withoutTracing(() => import('undici'));
+}
+
+function tried(load: Load, file: string): void {
+  try {
+    load(file);
+  } catch {
+    // The import of undici reports the error.
+  }
 }

@@ -13,9 +13,11 @@ export interface PayloadLimits {
   readonly bytes: number;
 }
 
-/** Maximum number of keys to remember, and maximum length of such a key. */
-export const KEYS_KEPT = 2_000;
-export const KEY_CHARACTERS_KEPT = 64;
+/** Maximum number of known keys. */
+export const KNOWN_KEYS_MAX = 2_000;
+
+/** Maximum length of a known key. */
+export const KNOWN_KEY_CHARACTERS_MAX = 64;
 
 /** Strings up to this length are too short to contain the name and value of a secret. */
 export const CHARACTERS_HARMLESS = 8;
@@ -67,10 +69,10 @@ export class PlainCheck {
   /** Returns the value's JSON text, or undefined if the value must be copied. Throws if a getter throws. */
   jsonOf(value: unknown, limits: PayloadLimits): string | undefined {
     const json = this.unsearchedJsonOf(value, limits);
-    return json !== undefined && this.isPlainJson(json) ? json : undefined;
+    return json !== undefined && this.passesSearch(json) ? json : undefined;
   }
 
-  /** Like `jsonOf`, but does not search the text. The caller must pass the text to `isPlainJson`. */
+  /** Like `jsonOf`, but does not search the text. The caller must pass the text to `passesSearch`. */
   unsearchedJsonOf(value: unknown, limits: PayloadLimits): string | undefined {
     if (typeof value === 'object' && value !== null) {
       if (!this.#isPlain(value, limits)) return undefined;
@@ -80,7 +82,7 @@ export class PlainCheck {
   }
 
   /** Whether JSON text contains no lone surrogate and no secret in a URL. */
-  isPlainJson(json: string): boolean {
+  passesSearch(json: string): boolean {
     return json.indexOf(LONE_SURROGATE) < 0 && this.texts?.hasSecretUrl(json) !== true;
   }
 
@@ -185,7 +187,7 @@ export class PlainCheck {
     const { other } = before;
     if (other !== undefined && other.key === key) return other;
     const known = this.#keyOf(key, owner);
-    if (key.length > KEY_CHARACTERS_KEPT) return known;
+    if (key.length > KNOWN_KEY_CHARACTERS_MAX) return known;
     before.other = before.next;
     before.next = known;
     return known;
@@ -195,8 +197,8 @@ export class PlainCheck {
     const found = this.#known.get(key);
     if (found !== undefined) return found;
     const known = new KnownKey(key, this.#examine(key) || isGetter(owner, key));
-    if (key.length > KEY_CHARACTERS_KEPT) return known;
-    if (this.#known.size >= KEYS_KEPT) this.#known.clear();
+    if (key.length > KNOWN_KEY_CHARACTERS_MAX) return known;
+    if (this.#known.size >= KNOWN_KEYS_MAX) this.#known.clear();
     this.#known.set(key, known);
     return known;
   }

@@ -171,12 +171,12 @@ export class ChunkList {
     if (unsearched.length === 0) return;
     this.#unsearched = [];
     const joined = unsearched.join(',');
-    if (this.#isPlainJson(joined)) this.#json.push(joined);
-    else for (const json of unsearched) this.#json.push(this.#isPlainJson(json) ? json : this.#maskedJson(json));
+    if (this.#passesSearch(joined)) this.#json.push(joined);
+    else for (const json of unsearched) this.#json.push(this.#passesSearch(json) ? json : this.#maskedJson(json));
   }
 
-  #isPlainJson(json: string): boolean {
-    return this.#check?.isPlainJson(json) === true;
+  #passesSearch(json: string): boolean {
+    return this.#check?.passesSearch(json) === true;
   }
 
   /** Parses the text instead of reading the chunk again, because the application may have changed the chunk. */

@@ -2,8 +2,8 @@ import { detached, isEscaped } from '../base/text.ts';
 import {
   CHARACTERS_HARMLESS,
   DATA_URI_CHARACTERS_MAX,
-  KEY_CHARACTERS_KEPT,
-  KEYS_KEPT,
+  KNOWN_KEY_CHARACTERS_MAX,
+  KNOWN_KEYS_MAX,
   type PayloadLimits,
   type PlainCheck,
 } from './plain.ts';
@@ -13,9 +13,12 @@ import { plainCheckOf } from './serialize.ts';
 import type { PayloadRules } from './truncate.ts';
 
 /** What plain JSON text contains. `messages` is a list in which each item is an object with a role. */
-export type PlainJson = 'object' | 'list' | 'messages';
+export type RecordableKind = 'object' | 'list' | 'messages';
 
 const NUMBER_CHARACTERS_MAX = 64;
+
+/** Room for the key that a list is recorded under. */
+const LIST_KEY_CHARACTERS = 64;
 
 /** Text that is nested deeper is parsed. */
 const LEVELS_MAX = 32;
@@ -45,12 +48,12 @@ const scans = new WeakMap<PlainCheck, TextScan>();
  * Returns what the JSON text of a payload contains if it can be recorded unchanged. `listKey` is the key for a list that
  * does not consist of messages.
  */
-export function plainTextOf(
+export function recordableKind(
   text: string,
   payload: 'inputs' | 'outputs',
   listKey: string,
   rules: PayloadRules,
-): PlainJson | undefined {
+): RecordableKind | undefined {
   const check = plainCheckOf(rules);
   if (check === undefined || check.isSpecial(payload)) return undefined;
   let scan = scans.get(check);
@@ -58,10 +61,9 @@ export function plainTextOf(
     scan = new TextScan(check);
     scans.set(check, scan);
   }
-  const found = scan.scan(text, rules);
-  return found === undefined || found === 'object' || !check.isSpecial(found === 'list' ? listKey : found)
-    ? found
-    : undefined;
+  const kind = scan.scan(text, rules);
+  if (kind === undefined || kind === 'object') return kind;
+  return check.isSpecial(kind === 'list' ? listKey : kind) ? undefined : kind;
 }
 
 class KnownKey {
@@ -84,7 +86,7 @@ class KnownKey {
 class Frame {
   isObject = false;
   size = 0;
-  /** The bits of all keys. */
+  /** The bits of all keys, and `PAIR_NAMES`. */
   bits = 0;
   /** Number of the object, unlike that of any other object. */
   id = 0;
@@ -94,10 +96,10 @@ class Frame {
 }
 
 /**
- * Recognizes JSON text that can be recorded unchanged: it is valid, within the limits, and contains no secret. Reads the
- * text once and creates no objects. In doubt, the text must be parsed: this costs time, but loses nothing. These texts
- * are parsed, too: text with white space other than single spaces, duplicate keys, escaped keys, `\/`, escaped
- * surrogates or escaped ASCII letters, and text with a URL and any `\u` escape.
+ * Recognizes JSON text that can be recorded unchanged: it is valid, within the limits, and contains no secret. Does not
+ * parse the text, because parsing creates an object or a string for each value. In doubt, the text must be parsed: this
+ * costs time, but loses nothing. These texts are parsed, too: text with white space other than single spaces, duplicate
+ * keys, escaped keys, `\/`, escaped surrogates or escaped ASCII letters, and text with a URL and any `\u` escape.
  */
 class TextScan {
   readonly #names: SecretNames | undefined;
@@ -113,14 +115,14 @@ class TextScan {
   }
 
   /** Returns what the text contains if it can be recorded unchanged. A list is recorded as the value of a key. */
-  scan(text: string, { depth, width, nodes, bytes }: PayloadLimits): PlainJson | undefined {
+  scan(text: string, { depth, width, nodes, bytes }: PayloadLimits): RecordableKind | undefined {
     const frames = this.#frames;
     const first = text.charCodeAt(0);
     if (first !== OPENING_BRACE && first !== OPENING_BRACKET) return undefined;
     const lowest = first === OPENING_BRACE ? 0 : 1;
     const levels = Math.min(depth, LEVELS_MAX);
-    if (text.length + lowest * KEY_CHARACTERS_KEPT > bytes || lowest >= levels || CONTROL.test(text)) return undefined;
-    if (this.#known.size >= KEYS_KEPT || this.#objects >= OBJECTS_MAX) this.#forget();
+    if (text.length + lowest * LIST_KEY_CHARACTERS > bytes || lowest >= levels || CONTROL.test(text)) return undefined;
+    if (this.#known.size >= KNOWN_KEYS_MAX || this.#objects >= OBJECTS_MAX) this.#forget();
     let nodesLeft = nodes - 1 - lowest;
     let level = lowest;
     let frame = this.#open(level, first);
@@ -185,7 +187,7 @@ class TextScan {
           backslash = afterEscapes(text, backslash, end);
           if (backslash === INVALID) return undefined;
         }
-        if (end - start > CHARACTERS_HARMLESS && this.#isAlarming(text, start, end)) return undefined;
+        if (end - start > CHARACTERS_HARMLESS && this.#mustBeCopied(text, start, end)) return undefined;
         if ((bits & (SECRET | SECRET_TEXT)) !== 0 && end > start) return undefined;
         if ((bits & PAIR_NAME) !== 0 || (frame.size === 1 && !frame.isObject)) {
           frame.nameAt = start;
@@ -209,13 +211,19 @@ class TextScan {
         at = end;
       }
     }
-    while (text.charCodeAt(++at) === SPACE);
-    if (at !== text.length || !text.isWellFormed()) return undefined;
-    // `hasSecretUrl` takes the backslash of an escape for the end of the URL.
-    if (this.#texts !== undefined && text.includes('://') && text.includes('\\u')) return undefined;
-    if (this.#texts?.hasSecretUrl(text) === true) return undefined;
+    if (!this.#isCleanFrom(at + 1, text)) return undefined;
     if (lowest === 0) return 'object';
     return frame.size > 0 && messages === frame.size ? 'messages' : 'list';
+  }
+
+  /** Whether only spaces follow the value, and the text contains no lone surrogate and no secret in a URL. */
+  #isCleanFrom(end: number, text: string): boolean {
+    let at = end;
+    while (text.charCodeAt(at) === SPACE) at++;
+    if (at !== text.length || !text.isWellFormed()) return false;
+    // `hasSecretUrl` takes the backslash of an escape for the end of the URL.
+    if (this.#texts !== undefined && text.includes('://') && text.includes('\\u')) return false;
+    return this.#texts?.hasSecretUrl(text) !== true;
   }
 
   #open(level: number, code: number): Frame {
@@ -237,7 +245,7 @@ class TextScan {
   }
 
   /** Whether a string must be masked or becomes an attachment. Only few strings are decoded for this. */
-  #isAlarming(text: string, start: number, end: number): boolean {
+  #mustBeCopied(text: string, start: number, end: number): boolean {
     if (isDataUri(text, start, end)) return true;
     if (this.#texts === undefined || !mayBeMasked(text, start, end)) return false;
     return this.#texts.mayMask(JSON.parse(text.slice(start - 1, end + 1)));
@@ -247,13 +255,13 @@ class TextScan {
     const { other } = before;
     if (other !== undefined && isKeyAt(text, other.key, start)) return other;
     const end = text.indexOf('"', start);
-    if (end < 0 || end - start > KEY_CHARACTERS_KEPT) return undefined;
+    if (end < 0 || end - start > KNOWN_KEY_CHARACTERS_MAX) return undefined;
     const key = text.slice(start, end);
     if (key.includes('\\')) return undefined;
     let known = this.#known.get(key);
     if (known === undefined) {
       // The keys of one text must stay known until its end, because a duplicate key is found by its object.
-      if (this.#known.size >= KEYS_KEPT) return undefined;
+      if (this.#known.size >= KNOWN_KEYS_MAX) return undefined;
       known = new KnownKey(detached(key), this.#bitsOf(key));
       this.#known.set(known.key, known);
     }

@@ -53,5 +53,7 @@ it('a bundle without the file that Node loads late logs one line, and the progra
 
   expect(code).toBe(0);
   expect(JSON.parse(stdout)).toEqual([42, { ok: true, pending: 0 }, 0]);
-  expect(stderr).toMatch(/^runspan: configure failed, the application is not affected: Cannot find module .*\n$/);
+  expect(stderr).toMatch(
+    /^runspan: loading the code for delivery failed, the application is not affected: Cannot find module .*\n$/,
+  );
 });

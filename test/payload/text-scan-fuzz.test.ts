@@ -2,12 +2,13 @@ import { expect, test } from 'vitest';
 import { defaultLimits } from '#src/config/limits.ts';
 import { defaultRedaction, redact } from '#src/payload/redaction/redact.ts';
 import { encodePayload } from '#src/payload/serialize.ts';
-import { plainTextOf } from '#src/payload/text-scan.ts';
+import { recordableKind } from '#src/payload/text-scan.ts';
 import { type PayloadRules, payloadRules } from '#src/payload/truncate.ts';
+import { randomFrom } from '../faults/random.ts';
 import { KEPT, MASKED } from './redaction-cases.ts';
 
 /** `npm run test:fuzz` asks for more cases. A seed repeats a run. */
-const CASES = Math.min(Number(process.env.FUZZ_CASES ?? 2_000), 400_000);
+const CASES = Number(process.env.FUZZ_CASES ?? 2_000);
 const SEED = Number(process.env.FUZZ_SEED ?? Date.now() % 2 ** 31);
 
 const LIMITS = { ...defaultLimits, payloadDepth: 6, payloadWidth: 6, payloadNodes: 24, payloadBytes: 2_000 };
@@ -27,49 +28,39 @@ const KEYS = [
 const PAIR_KEYS = ['name', 'value', 'key', 'Name', 'Value', 'Key'];
 const PAIR_STRINGS = ['api_key', 'api_key\n', 'harmless', 'k9Xw27abQ4k9Xw27'];
 const STRINGS = [
-  ...[
-    '',
-    'short',
-    'Hello, world.',
-    'k9Xw27abQ4k9Xw27',
-    'Authorization: Bearer k9Xw27abQ4',
-    'GET /?token=k9Xw27abQ4 HTTP/1.1',
-  ],
-  ...[
-    '/login?password=k9Xw27abQ4',
-    'https://ada:k9Xw27abQ4@example.com/',
-    'see https://e.com/?api_key=k9Xw27abQ4',
-    'https://e.com/é?api_key=k9Xw27abQ4',
-  ],
-  ...[
-    '{"password":"k9Xw27abQ4"}',
-    '["password","k9Xw27abQ4"]',
-    ' {"a":1}',
-    '"{\\"otp\\":\\"k9Xw27abQ4\\"}"',
-    '\ufeff{"otp":"123456"}',
-  ],
-  ...[
-    'line\nline\ttab',
-    '\n\nHello there',
-    '"quoted" text',
-    'back\\slash',
-    'é漢字😀',
-    '\ud800 lone',
-    'control \u0001',
-    'api_key',
-  ],
-  ...['x-api-key: k9Xw27abQ4', 'password', 'data:text/plain,short', `data:image/png;base64,${'A'.repeat(1_100)}`],
+  '',
+  'short',
+  'Hello, world.',
+  'k9Xw27abQ4k9Xw27',
+  'Authorization: Bearer k9Xw27abQ4',
+  'GET /?token=k9Xw27abQ4 HTTP/1.1',
+  '/login?password=k9Xw27abQ4',
+  'https://ada:k9Xw27abQ4@example.com/',
+  'see https://e.com/?api_key=k9Xw27abQ4',
+  'https://e.com/é?api_key=k9Xw27abQ4',
+  '{"password":"k9Xw27abQ4"}',
+  '["password","k9Xw27abQ4"]',
+  ' {"a":1}',
+  '"{\\"otp\\":\\"k9Xw27abQ4\\"}"',
+  '\ufeff{"otp":"123456"}',
+  'line\nline\ttab',
+  '\n\nHello there',
+  '"quoted" text',
+  'back\\slash',
+  'é漢字😀',
+  '\ud800 lone',
+  'control \u0001',
+  'api_key',
+  'x-api-key: k9Xw27abQ4',
+  'password',
+  'data:text/plain,short',
+  `data:image/png;base64,${'A'.repeat(1_100)}`,
 ];
 
 /** Returns a function that returns whole numbers below its argument. */
-function randomNumbers(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
-  };
+function randomNumbers(seed: number): Random {
+  const random = randomFrom(seed);
+  return (below) => Math.floor(random() * below);
 }
 
 type Random = (below: number) => number;
@@ -161,7 +152,7 @@ test(`JSON text that is recorded unchanged is valid, within the limits and witho
     const whole = jsonText(random, isPlain);
     const text = random(4) === 0 ? damaged(random, whole) : whole;
     const rules = oneOf(random, RULES);
-    const found = plainTextOf(text, 'inputs', 'input', rules);
+    const found = recordableKind(text, 'inputs', 'input', rules);
     if (found === undefined) continue;
     unchanged++;
     const value = JSON.parse(text);

@@ -7,7 +7,7 @@ export const threadWork = { pending: 0 };
 /** Node has zstd since version 22.15. */
 export const hasZstd: boolean = 'createZstdCompress' in zlib;
 
-/** The class of all compressors. */
+/** The prototype of all compressors and decompressors. */
 let compressors: Pick<Transform, '_transform'> = zlib.Gzip.prototype;
 while (!Object.hasOwn(compressors, '_transform')) compressors = Object.getPrototypeOf(compressors);
 

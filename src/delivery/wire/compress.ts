@@ -4,10 +4,10 @@ import { nodeModule } from '../../platform/node.ts';
 /** The values of `Content-Encoding` that the exporter can send. */
 export type Encoding = 'zstd' | 'gzip';
 
-/** Functions of Node's zlib, with those that exist since Node 22.15. */
-type Zlib = Pick<typeof zlib, 'createGzip'> & {
+/** Node's zlib, with the names that exist since Node 22.15. */
+type Zlib = typeof zlib & {
   readonly createZstdCompress?: (options: object) => zlib.Gzip;
-  readonly constants: Readonly<Record<string, number>>;
+  readonly constants: { readonly ZSTD_c_compressionLevel: number; readonly ZSTD_c_windowLog: number };
 };
 
 /** Size of the buffers for compressed data, in bytes. Each full buffer is passed to the event loop. */
@@ -25,8 +25,8 @@ const ZSTD_LEVEL = 3;
  */
 const ZSTD_WINDOW_LOG = 23;
 
-/** Returns the first encoding that this runtime has. */
-export function supported(encodings: readonly Encoding[]): Encoding | undefined {
+/** Returns the first encoding that this version of Node can write. */
+export function firstSupported(encodings: readonly Encoding[]): Encoding | undefined {
   return encodings.find((encoding) => encoding === 'gzip' || zlibOf().createZstdCompress !== undefined);
 }
 
@@ -48,8 +48,8 @@ function compressor(encoding: Encoding): zlib.Gzip {
   if (encoding === 'gzip' || createZstdCompress === undefined) {
     return createGzip({ level: GZIP_LEVEL, chunkSize: CHUNK_BYTES });
   }
-  const { ZSTD_c_compressionLevel = 0, ZSTD_c_windowLog = 0 } = constants;
-  const params = { [ZSTD_c_compressionLevel]: ZSTD_LEVEL, [ZSTD_c_windowLog]: ZSTD_WINDOW_LOG };
+  const { ZSTD_c_compressionLevel: level, ZSTD_c_windowLog: windowLog } = constants;
+  const params = { [level]: ZSTD_LEVEL, [windowLog]: ZSTD_WINDOW_LOG };
   return createZstdCompress({ params, chunkSize: CHUNK_BYTES });
 }
 

@@ -6,7 +6,7 @@ import { bodyBytes } from '../../http/transport.ts';
 import { isPerRequest } from '../../platform/node.ts';
 import { randomHex } from '../../run/ids.ts';
 import type { Batch, Item, RequestBody } from '../delivery.ts';
-import { compress, type Encoding, supported } from './compress.ts';
+import { compress, type Encoding, firstSupported } from './compress.ts';
 import { encodeMultipart } from './multipart.ts';
 import { type IngestClient, type IngestResult, type Outcome, UNSENT, unencodable } from './outcome.ts';
 import type { ServiceInfo } from './service-info.ts';
@@ -32,7 +32,7 @@ export interface SenderOptions {
   readonly info: ServiceInfo;
   readonly simple: SimpleIngestion;
   /** Whether large bodies are compressed, if the service accepts it. */
-  readonly compress: boolean;
+  readonly compresses: boolean;
   readonly monotonicMs: () => number;
   /** Called when the memory used by request bodies changes. `bytes` is the difference. */
   readonly heldBytes: (bytes: number) => void;
@@ -93,16 +93,16 @@ export class Sender {
       diagnostics.debug(`${batch.items.length} posts and patches sent as multipart: ${outcome.kind}`);
     }
     // A single oversized run does not change the batch size limit.
-    if (outcome.kind === 'failed' && outcome.isTooLarge && batch.items.length > 1) info.tooLarge(body.sizeBytes);
+    if (outcome.kind === 'failed' && outcome.isTooLarge && batch.items.length > 1) info.tooLarge(body.plainBytes);
     if (outcome.kind === 'accepted') {
       this.#fallbacks = 0;
-      info.accepted(body.sizeBytes);
+      info.accepted(body.plainBytes);
     }
     return outcome;
   }
 
   #setBody(batch: Batch, body: RequestBody | undefined): void {
-    this.#options.heldBytes((body?.heldBytes ?? 0) - (batch.body?.heldBytes ?? 0));
+    this.#options.heldBytes((body?.sizeBytes ?? 0) - (batch.body?.sizeBytes ?? 0));
     batch.body = body;
   }
 
@@ -111,26 +111,26 @@ export class Sender {
     const encoded = encodeMultipart(items, boundary, signal);
     // Avoids `await` for batches without attachments, so that they are sent in the same turn of the event loop.
     const chunks = encoded instanceof Promise ? await encoded : encoded;
-    const sizeBytes = bodyBytes(chunks);
+    const plainBytes = bodyBytes(chunks);
     const encoding = this.#encodingOf(chunks);
     if (encoding !== undefined) {
       try {
         const compressed = await compress(chunks, encoding);
-        return { boundary, chunks: [compressed], sizeBytes, heldBytes: compressed.length, encoding };
+        return { boundary, chunks: [compressed], plainBytes, sizeBytes: compressed.length, encoding };
       } catch {
         // Compression failed, for example because memory is short. The body is sent as it is.
       }
     }
-    return { boundary, chunks, sizeBytes, heldBytes: sizeBytes, encoding: undefined };
+    return { boundary, chunks, plainBytes, sizeBytes: plainBytes, encoding: undefined };
   }
 
   /** Returns how to compress a body, whose first chunk contains the JSON. Attachments are often compressed already. */
   #encodingOf([json]: readonly Uint8Array[]): Encoding | undefined {
-    const { compress, info } = this.#options;
+    const { compresses, info } = this.#options;
     // Requests are not compressed on edge runtimes. Cloudflare Workers limit CPU time, and Vercel's edge runtime has no
     // `CompressionStream`.
-    if (isPerRequest || !compress || json === undefined || json.length < COMPRESSED_BYTES_MIN) return undefined;
-    return supported(info.encodings);
+    if (isPerRequest || !compresses || json === undefined || json.length < COMPRESSED_BYTES_MIN) return undefined;
+    return firstSupported(info.encodings);
   }
 
   #post({ boundary, chunks, encoding }: RequestBody, runs: number, signal: AbortSignal): Promise<IngestResult> {
@@ -159,10 +159,10 @@ export class Sender {
 }
 
 /** Returns the outcome of a broken connection. A run that was sent alone never counts as too large. */
-function outcomeOfBreak(batch: Batch, { heldBytes }: RequestBody, { outcome, error }: IngestResult): Outcome {
-  if (batch.items.length === 1 || heldBytes < LARGE_UPLOAD_BYTES || !isBreak(error)) return outcome;
+function outcomeOfBreak(batch: Batch, { sizeBytes }: RequestBody, { outcome, error }: IngestResult): Outcome {
+  if (batch.items.length === 1 || sizeBytes < LARGE_UPLOAD_BYTES || !isBreak(error)) return outcome;
   if (++batch.brokenUploads < BROKEN_UPLOADS_MAX) return outcome;
   batch.brokenUploads = 0;
-  const detail = `the connection broke ${BROKEN_UPLOADS_MAX} times during an upload of ${heldBytes} bytes`;
+  const detail = `the connection broke ${BROKEN_UPLOADS_MAX} times during an upload of ${sizeBytes} bytes`;
   return { kind: 'failed', failure: 'refused', detail, isTooLarge: true };
 }

@@ -1,5 +1,5 @@
 import { type Fields, isFields } from '../../payload/fields.ts';
-import { plainTextOf } from '../../payload/text-scan.ts';
+import { recordableKind } from '../../payload/text-scan.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { isMessageList } from '../conventions/model-messages.ts';
 import { type Attributes, isVerbatim, type Read, takesLists } from '../conventions/values.ts';
@@ -207,11 +207,14 @@ export class AttributeReader {
     return { text };
   }
 
+  /** Returns the text, as the value of a key if it contains a list. Returns undefined if the text must be parsed. */
   #recordable(text: string, group: PayloadGroup, read: Read): string | undefined {
+    if (this.#rules === undefined) return undefined;
     const key = WHOLE_KEYS[group];
-    const plain = this.#rules && plainTextOf(text, group, key, this.#rules);
-    if (plain === undefined || plain === 'object') return plain && text;
-    return takesLists(read) ? `{"${plain === 'messages' ? plain : key}":${text}}` : undefined;
+    const kind = recordableKind(text, group, key, this.#rules);
+    if (kind === 'object') return text;
+    if (kind === undefined || !takesLists(read)) return undefined;
+    return `{"${kind === 'messages' ? kind : key}":${text}}`;
   }
 }
 

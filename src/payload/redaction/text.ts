@@ -30,8 +30,9 @@ const GAP_MAX = 16;
 export function mayHoldNames(text: string): boolean {
   if (text.length < CHARACTERS_MIN) return false;
   const start = startOf(text);
-  if (start === PATH || start === LETTER)
-    return start === PATH || (text.includes(':') && startsLikeHead(text)) || text.includes('://');
+  if (start === PATH) return true;
+  // Most ids and names contain no colon, and `includes` is faster than a loop.
+  if (start === LETTER) return text.includes(':') && (startsLikeHead(text) || text.includes('://'));
   return text.includes('://') || (start === JSON_TEXT && isLikeJson(text));
 }
 
@@ -138,7 +139,6 @@ export class TextSecrets {
   mayMask(text: string): boolean {
     const start = startOf(text);
     if (start === OTHER) return false;
-    // Most ids and names contain no colon, and `includes` is faster than a loop.
     if (start === LETTER) return text.includes(':') && startsLikeHead(text) && this.#maskHead(text, NO_TRAIL) !== text;
     if (start === PATH) return this.#urls.masked(text, NO_TRAIL) !== text;
     return isLikeJson(text) && this.isLikelyIn(text);
