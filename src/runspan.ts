@@ -49,17 +49,25 @@ function exporters(): ProcessExporters | undefined {
   return state.exporters;
 }
 
-function loaded<Result>(use: (delivery: ReturnType<typeof loadDelivery>) => Result): Result | undefined {
-  return guard('loading the code for delivery', () => withoutTracing(() => use(loadDelivery())));
+function loaded<Result>(use: (delivery: NonNullable<ReturnType<typeof loadDelivery>>) => Result): Result | undefined {
+  return guard('loading the code for delivery', () =>
+    withoutTracing(() => {
+      const delivery = loadDelivery();
+      return delivery && use(delivery);
+    }),
+  );
 }
 
-const NOTHING_PENDING: FlushResult = { ok: true, pending: 0 };
+const nothingPending = (): FlushResult => ({ ok: true, pending: 0 });
 
 // Calls the log function with tracing off, because a traced log function could log in an endless loop. If there are no
 // exporters, no run is recorded.
 diagnostics.callBy((call) => withoutTracing(() => ((state.exporters?.isEmpty ?? true) ? call() : untraced(call))));
 
-registerSinkFactory(() => exporters()?.configure(undefined));
+registerSinkFactory(() => {
+  const all = exporters();
+  return all && { sink: all.configure(undefined) };
+});
 registerPreload(() => loaded(({ preloadIfConfigured }) => preloadIfConfigured()));
 registerStats(stats);
 
@@ -75,7 +83,9 @@ if (recorder !== undefined && recorder.realm !== globalThis) Reflect.set(globalT
  * and ignored. Tracing is off if there is no valid endpoint. Never throws.
  */
 export function configure(options?: ConfigureOptions): Exporter {
-  const configured = exporters()?.configure(options);
+  const all = exporters();
+  if (all === undefined) return offExporter;
+  const configured = all.configure(options);
   installSink(configured);
   return configured ?? offExporter;
 }
@@ -102,12 +112,12 @@ export function shareExporter(key: unknown, options: ConfigureOptions): RunSink 
  * Never rejects. After a timeout, `ok` is false and `pending` is the number of undelivered runs.
  */
 export async function flush(limit?: FlushLimit): Promise<FlushResult> {
-  return state.exporters?.flush(limit) ?? NOTHING_PENDING;
+  return state.exporters?.flush(limit) ?? nothingPending();
 }
 
 /** Flushes all exporters, then closes them. Later runs are dropped with the reason `closed`. Never rejects. */
 export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
-  return state.exporters?.close(limit) ?? NOTHING_PENDING;
+  return state.exporters?.close(limit) ?? nothingPending();
 }
 
 /**

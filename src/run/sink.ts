@@ -104,10 +104,16 @@ export const noopSink: RunSink = {
   close: async () => ({ ok: true, pending: 0 }),
 };
 
+/** `sink` is undefined if tracing is off. */
+interface InstalledSink {
+  readonly sink: RunSink | undefined;
+}
+
 interface SinkState {
-  create: (() => RunSink | undefined) | undefined;
+  /** Returns undefined if the sink cannot be created now. The next run then tries again. */
+  create: (() => InstalledSink | undefined) | undefined;
   preload: () => void;
-  installed: { readonly sink: RunSink | undefined } | undefined;
+  installed: InstalledSink | undefined;
   readonly overrides: RunSink[];
 }
 
@@ -118,7 +124,7 @@ const state: SinkState = shared('sink', () => ({
   overrides: [],
 }));
 
-export function registerSinkFactory(factory: () => RunSink | undefined): void {
+export function registerSinkFactory(factory: () => InstalledSink | undefined): void {
   state.create = factory;
 }
 
@@ -138,7 +144,7 @@ export function preloadDelivery(): void {
 export function currentSink(): RunSink | undefined {
   if (isOwnWork()) return undefined;
   if (state.overrides.length > 0) return state.overrides.at(-1);
-  if (state.installed === undefined && state.create !== undefined) state.installed = { sink: state.create() };
+  state.installed ??= state.create?.();
   return state.installed?.sink;
 }
 
