@@ -10,7 +10,7 @@ import type { ConfigureOptions } from '#src/config/options.ts';
 import { createReceiver } from '#src/receiver.ts';
 import { advance, delivery, onFlush, type Setup } from '../support/delivery.ts';
 import { type IngestRequest, scriptedService } from '../support/scripted-service.ts';
-import { hasZstd } from '../support/thread-work.ts';
+import { hasZstd, threadWork } from '../support/thread-work.ts';
 
 const KIB = 1024;
 const best = hasZstd ? 'zstd' : 'gzip';
@@ -120,6 +120,49 @@ describe('a large request', () => {
     const { encodingOf } = await informed({ service, endpoint, options: { ...setting, dispatcher } });
 
     expect(await encodingOf(large)).toBe(isCompressed ? best : undefined);
+  });
+});
+
+it.each([400, 403, 422])(
+  'a run that is alone and refused with %i is sent again without compression, because a gateway may refuse the encoding',
+  async (status) => {
+    const { encodingOf, service, stats, later } = await informed();
+    service.reply = ({ headers }) => (headers['content-encoding'] === undefined ? 202 : status);
+
+    expect(await encodingOf(large)).toBe(undefined);
+    expect(await encodingOf(large)).toBe(undefined);
+    expect(later().map(({ headers }) => headers['content-encoding'])).toEqual([best, undefined, undefined]);
+    expect(service.arrivals('sent').map(({ fields }) => fields.inputs)).toContainEqual(large.inputs);
+    expect(stats()).toMatchObject({ dropped: 0, inFlight: 0, queued: 0 });
+  },
+);
+
+describe('if no thread compresses', () => {
+  it('a body is sent as it is', async () => {
+    const { whole, flush, later } = await informed();
+    threadWork.isStuck = true;
+    onTestFinished(() => {
+      threadWork.isStuck = false;
+    });
+    whole('sent', large);
+    const flushed = flush();
+    await advance(11_000);
+
+    expect(await flushed).toEqual({ ok: true, pending: 0 });
+    expect(later().map(({ headers }) => headers['content-encoding'])).toEqual([undefined]);
+  });
+
+  it('`close` ends after its time limit', async () => {
+    const { whole, exporter } = await informed();
+    threadWork.isStuck = true;
+    onTestFinished(() => {
+      threadWork.isStuck = false;
+    });
+    whole('sent', large);
+    const closed = exporter.close({ timeoutMs: 1_000 });
+    await advance(1_500);
+
+    expect(await closed).toMatchObject({ ok: false });
   });
 });
 

@@ -1,5 +1,6 @@
 import type * as zlib from 'node:zlib';
 import { nodeModule } from '../../platform/node.ts';
+import { clearTimer, setTimer } from '../../platform/timers.ts';
 
 /** The values of `Content-Encoding` that the exporter can send. */
 export type Encoding = 'zstd' | 'gzip';
@@ -19,6 +20,9 @@ const GZIP_LEVEL = 1;
 /** The default level. Costs a fifth more CPU time than level 1, and makes English text a seventh to a quarter smaller. */
 const ZSTD_LEVEL = 3;
 
+/** Maximum time to compress a body, in milliseconds. The threads of libuv's pool may wait for a disk or a name server. */
+const COMPRESS_MS_MAX = 10_000;
+
 /**
  * The largest window that RFC 9659 allows over HTTP: 8 MiB. The model calls of a conversation repeat its messages, and a
  * repetition is only found within the window. The default for level 3 is 2 MiB.
@@ -30,16 +34,28 @@ export function firstSupported(encodings: readonly Encoding[]): Encoding | undef
   return encodings.find((encoding) => encoding === 'gzip' || zlibOf().createZstdCompress !== undefined);
 }
 
-/** Compresses chunks to one buffer, in a thread of libuv's pool. */
-export async function compress(chunks: readonly Uint8Array[], encoding: Encoding): Promise<Uint8Array> {
+/** Compresses chunks to one buffer, in a thread of libuv's pool. Rejects if the signal aborts, or after 10 s. */
+export async function compress(
+  chunks: readonly Uint8Array[],
+  encoding: Encoding,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
   const stream = compressor(encoding);
   const compressed: Buffer[] = [];
-  await new Promise<void>((resolve, reject) => {
-    stream.on('data', (chunk: Buffer) => compressed.push(chunk));
-    stream.once('end', resolve).once('error', reject);
-    for (const chunk of chunks.slice(0, -1)) stream.write(chunk);
-    stream.end(chunks.at(-1));
-  });
+  const abort = (): void => void stream.destroy(new Error('the compression was aborted'));
+  signal.addEventListener('abort', abort);
+  const timer = setTimer(abort, COMPRESS_MS_MAX).unref();
+  try {
+    await new Promise<void>((resolve, reject) => {
+      stream.on('data', (chunk: Buffer) => compressed.push(chunk));
+      stream.once('end', resolve).once('error', reject);
+      for (const chunk of chunks.slice(0, -1)) stream.write(chunk);
+      stream.end(chunks.at(-1));
+    });
+  } finally {
+    clearTimer(timer);
+    signal.removeEventListener('abort', abort);
+  }
   return Buffer.concat(compressed);
 }
 

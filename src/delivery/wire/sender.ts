@@ -83,7 +83,7 @@ export class Sender {
       this.#setBody(batch, body);
     }
     const result = await this.#post(body, batch.items.length, signal);
-    if (result.status === 415 && body.encoding !== undefined) {
+    if (body.encoding !== undefined && refusesEncoding(result, batch.items.length)) {
       info.encodings = [];
       this.#setBody(batch, undefined);
       return this.#sendMultipart(batch, signal);
@@ -115,10 +115,10 @@ export class Sender {
     const encoding = this.#encodingOf(chunks);
     if (encoding !== undefined) {
       try {
-        const compressed = await compress(chunks, encoding);
+        const compressed = await compress(chunks, encoding, signal);
         return { boundary, chunks: [compressed], plainBytes, sizeBytes: compressed.length, encoding };
       } catch {
-        // Compression failed, for example because memory is short. The body is sent as it is.
+        // Compression failed, for example because memory or threads are short. The body is sent as it is.
       }
     }
     return { boundary, chunks, plainBytes, sizeBytes: plainBytes, encoding: undefined };
@@ -156,6 +156,12 @@ export class Sender {
       return { kind: 'failed', failure: 'refused', detail };
     });
   }
+}
+
+/** Whether a compressed body may have been refused for its encoding. Gateways refuse it with other statuses than 415, too. */
+function refusesEncoding({ status, outcome }: IngestResult, runs: number): boolean {
+  if (status === 415) return true;
+  return runs === 1 && outcome.kind === 'failed' && outcome.failure === 'refused' && outcome.isTooLarge !== true;
 }
 
 /** Returns the outcome of a broken connection. A run that was sent alone never counts as too large. */
