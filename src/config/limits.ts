@@ -11,8 +11,9 @@ export interface Limits {
   /** Maximum number of runs per request. A limit in the service's `/info` response takes precedence. */
   batchRuns: number;
   /**
-   * Maximum size of a request body, in bytes. A limit in the service's `/info` response takes precedence. Bodies have at
-   * most a sixteenth of `queueBytes`, or 1 MiB if that is more. A larger run is sent in a request of its own.
+   * Maximum size of a request body, in bytes. A limit in the service's `/info` response takes precedence. The
+   * bodies of all requests in flight have at most a quarter of `queueBytes`. A larger run is sent in a request of its
+   * own.
    */
   batchBytes: number;
   /** Maximum number of concurrent requests. */

@@ -25,13 +25,13 @@ export type ExporterTime = Pick<ExporterParts, 'monotonicMs' | 'random' | 'delay
 const realTime: ExporterTime = { monotonicMs: monotonicNowMs, random: Math.random, delay };
 
 /**
- * Share of `queueBytes` for one request. Four requests in flight then take up half of the queue, because a run and its
- * copy in the request body both count. With larger requests, a burst of large runs would fill the queue.
+ * Share of `queueBytes` for the bodies of all requests in flight. Their runs take up another quarter. With larger
+ * requests, a burst of large runs would fill the queue.
  */
-const REQUEST_SHARE = 1 / 16;
+const BODIES_SHARE = 1 / 4;
 
-/** The share is at least this many bytes. */
-const REQUEST_BYTES_MIN = 1024 * 1024;
+/** The share of one request is at least this many bytes. */
+const REQUEST_BYTES_MIN = 64 * 1024;
 
 const services = new WeakMap<Exporter, { settings: Settings; client: Transport }>();
 
@@ -44,7 +44,7 @@ export function exporterFor(
   const { limits, endpoint, durability, compress, dispatcher, proxies } = settings;
   const client = createClient({ ...limits, endpoint, headers: settings.requestHeaders, dispatcher, proxies });
   const { monotonicMs } = time;
-  const requestBytesMax = Math.max(REQUEST_BYTES_MIN, limits.queueBytes * REQUEST_SHARE);
+  const requestBytesMax = Math.max(REQUEST_BYTES_MIN, (limits.queueBytes * BODIES_SHARE) / limits.requestsInFlight);
   const batch = { runs: limits.batchRuns, bytes: limits.batchBytes };
   const info = new ServiceInfo(client, batch, requestBytesMax, monotonicMs);
   const ingest = new IngestClient(client, ledger, endpoint.origin, monotonicMs);

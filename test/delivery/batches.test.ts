@@ -112,8 +112,10 @@ describe('a batch', () => {
     }
   });
 
-  it('has at most a sixteenth of `queueBytes`, so that a burst of large runs does not fill the queue', async () => {
-    const { whole, flush, service, stats } = await delivery({ limits: { ...onFlush, queueBytes: 32 * MIB } });
+  it('has at most a quarter of `queueBytes` for all requests in flight, so that a burst of large runs does not fill the queue', async () => {
+    const { whole, flush, service, stats } = await delivery({
+      limits: { ...onFlush, queueBytes: 32 * MIB, requestsInFlight: 4 },
+    });
     for (let run = 0; run < 39; run++) whole('large', { inputs: { text: 'x'.repeat(MIB / 2) } });
     await flush();
 
