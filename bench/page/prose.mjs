@@ -39,11 +39,11 @@ export const METHOD = `## Method
   statistics. *Untraced* runs the program without tracing.
 - runspan runs with its default configuration, including redaction and limits. \`RunSpanProcessor\` receives the same spans as the
   OpenTelemetry rows.
-- The other libraries run with their default configuration, except for larger queues. Requests are compressed only in
-  the tables that measure compression. With the default queues, OpenTelemetry and Langfuse
+- The other libraries run with their default configuration, except for larger queues. With the default queues, OpenTelemetry and Langfuse
   (2,048 spans) and Braintrust (15,000 rows) would drop runs, and dropped runs cost no CPU time. In the benchmarks, each queue holds up
   to 1,000,000 entries, and OpenTelemetry's exporter up to 10,000 requests. The benchmarks configure Braintrust to
   record all stream chunks. By default, Braintrust records no chunks of streams with more than 1,000 chunks.
+- Requests are compressed only in the tables that measure compression.
 - Slow libraries run fewer turns. The column *runs* shows the number of runs. In the benchmark of 2 s model calls, 3,000 calls start per
   second, but only 600 with Braintrust and 300 with LangSmith. Benchmarks that would take minutes with Braintrust and LangSmith leave
   them out.
@@ -56,6 +56,6 @@ export const HOW_TO_READ = `## How to read the tables
 - *loop p99* and *longest*: the delay of timers. In an idle program, timers fire about 1 ms late.
 - *CPU of the receiver*: the user and system CPU time of the receiver's process per run, until the last response.
 - *peak*: the highest resident memory of the process.
-- *import*: the time that importing the package adds to the start of an empty program. The HTTP client of
-  runspan is loaded with the first request.
+- *import*: the time that importing the package adds to the start of an empty program. The code for delivery
+  and the HTTP client of runspan are not included, because they load at the first \`configure\` or run.
 - Ignore differences that are smaller than the spread of the rounds.`;
