@@ -122,42 +122,7 @@ function copiesOfPackages() {
 /** Returns the ids of the bundled modules. */
 function joinModules() {
   const input = Object.fromEntries(entryFiles().map((path) => [path.slice(0, -'.js'.length), join(modules, path)]));
-  return bundle(input, [lateDelivery(), ownFiles()], {
-    chunkFileNames: 'chunks/[name].js',
-    hoistTransitiveImports: false,
-  });
-}
-
-/**
- * Puts delivery into its own file, which Node loads late. Entries import `#delivery`. The conditions in `package.json`
- * map it to code that loads the file at once for bundlers, and to a file without further effect for Node.
- */
-function lateDelivery() {
-  const folder = join(modules, 'delivery');
-  const [load, loaded, delivery] = ['load.node.js', 'bundled.node.js', 'process-exporters.js'].map((name) =>
-    join(folder, name),
-  );
-  return {
-    name: 'late-delivery',
-    buildStart() {
-      this.emitFile({ type: 'chunk', id: loaded, fileName: 'chunks/bundled.js' });
-      this.emitFile({
-        type: 'chunk',
-        id: delivery,
-        fileName: 'chunks/delivery.js',
-        preserveSignature: 'allow-extension',
-      });
-    },
-    resolveId(specifier, importer) {
-      if (specifier === '#delivery') return { id: specifier, external: true };
-      return importer?.startsWith(modules) && specifier.endsWith('/delivery/load.js') ? load : null;
-    },
-    transform(code, path) {
-      if (path === load) return code.replace("'./process-exporters.js'", `'${OF_DIST}chunks/delivery.js'`);
-      const isTracing = dirname(path) === modules && code.includes("import './runspan.js'");
-      return isTracing || path === join(modules, 'index.js') ? `${code}\nimport '#delivery';` : null;
-    },
-  };
+  return bundle(input, [ownFiles()], { chunkFileNames: 'chunks/[name].js', hoistTransitiveImports: false });
 }
 
 /**
@@ -313,12 +278,9 @@ function installedPackages() {
 }
 
 /**
- * Assigns modules to files, because fewer files load faster. Rollup distributes all other modules.
- *
- * - `runspan.js`: tracing. Contains delivery too if a build does not load delivery late.
- * - `core.js`: the modules of `runspan.js` that entries without `runspan.ts` also load, and the rest of `payload/` and `messages/`.
- * - `delivery.js`: what `delivery/load.node.ts` loads.
- * - `service.js`: the modules of `delivery.js` that entries without delivery also load.
+ * Assigns modules to files: `runspan.js` contains delivery and tracing, and `core.js` the modules that entries without
+ * delivery also load, including the rest of `payload/` and `messages/`. Fewer files load faster. Rollup distributes all
+ * other modules.
  */
 function coreChunks() {
   let chunks;
@@ -342,18 +304,12 @@ function chunksOf(infos) {
   };
   const entries = infos.filter(({ isEntry }) => isEntry).map(({ id }) => id);
   const root = join(modules, 'runspan.js');
-  const late = join(modules, 'delivery', 'process-exporters.js');
-  const delivery = modulesOf(late);
-  const isLate = (id) => dirname(id) === dirname(late);
-  const shared = modulesOf(...entries.filter((id) => !isLate(id) && !modulesOf(id).has(root)));
+  const shared = modulesOf(...entries.filter((id) => !modulesOf(id).has(root)));
   const loaded = [...modulesOf(join(modules, 'index.js'))].filter((id) => !entries.includes(id));
-  const beside = modulesOf(...entries.filter((id) => !modulesOf(id).has(late)));
   const encoding = infos
     .map(({ id }) => id)
     .filter((id) => ['payload', 'messages'].some((folder) => id.startsWith(join(modules, folder))));
   return new Map([
-    ...[...delivery].map((id) => [id, beside.has(id) ? 'service' : 'delivery']),
-    [join(modules, 'config', 'environment.js'), 'core'],
     ...encoding.map((id) => [id, 'core']),
     ...loaded.map((id) => [id, shared.has(id) ? 'core' : 'runspan']),
   ]);

@@ -3,12 +3,11 @@
  * process's exporters.
  */
 import { diagnostics } from './base/diagnostics.ts';
-import { guard } from './base/guard.ts';
 import { FETCH_RECORDER, type FetchRecorder, shared } from './base/shared.ts';
 import type { ConfigureOptions } from './config/options.ts';
+import { preloadIfConfigured } from './delivery/create-exporter.ts';
 import { type Stats, totalStats } from './delivery/ledger.ts';
-import { loadDelivery } from './delivery/load.ts';
-import type { ProcessExporters } from './delivery/process-exporters.ts';
+import { ProcessExporters } from './delivery/process-exporters.ts';
 import { flushedAfter } from './instrument/with-flush.ts';
 import { withoutTracing } from './platform/suppress-tracing.ts';
 import { untraced } from './run/context.ts';
@@ -40,35 +39,14 @@ export interface Exporter extends RunSink {
 /** The exporter that `configure` and `createExporter` return while tracing is off. */
 const offExporter: Exporter = { ...noopSink, stats: () => totalStats(), ready: () => Promise.resolve() };
 
-/** `exporters` is undefined until the first `configure` or the first run. */
-const state: { exporters: ProcessExporters | undefined } = shared('exporters', () => ({ exporters: undefined }));
-
-/** Returns undefined if the code for delivery cannot be loaded. */
-function exporters(): ProcessExporters | undefined {
-  state.exporters ??= loaded(({ ProcessExporters }) => new ProcessExporters());
-  return state.exporters;
-}
-
-function loaded<Result>(use: (delivery: NonNullable<ReturnType<typeof loadDelivery>>) => Result): Result | undefined {
-  return guard('loading the code for delivery', () =>
-    withoutTracing(() => {
-      const delivery = loadDelivery();
-      return delivery && use(delivery);
-    }),
-  );
-}
-
-const nothingPending = (): FlushResult => ({ ok: true, pending: 0 });
+const all: ProcessExporters = shared('exporters', () => new ProcessExporters());
 
 // Calls the log function with tracing off, because a traced log function could log in an endless loop. If there are no
 // exporters, no run is recorded.
-diagnostics.callBy((call) => withoutTracing(() => ((state.exporters?.isEmpty ?? true) ? call() : untraced(call))));
+diagnostics.callBy((call) => withoutTracing(() => (all.isEmpty ? call() : untraced(call))));
 
-registerSinkFactory(() => {
-  const all = exporters();
-  return all && { sink: all.configure(undefined) };
-});
-registerPreload(() => loaded(({ preloadIfConfigured }) => preloadIfConfigured()));
+registerSinkFactory(() => all.configure(undefined));
+registerPreload(preloadIfConfigured);
 registerStats(stats);
 
 // Jest gives each test file its own globals, but the `fetch` of the process. A `fetch` recorder from outside the test
@@ -83,8 +61,6 @@ if (recorder !== undefined && recorder.realm !== globalThis) Reflect.set(globalT
  * and ignored. Tracing is off if there is no valid endpoint. Never throws.
  */
 export function configure(options?: ConfigureOptions): Exporter {
-  const all = exporters();
-  if (all === undefined) return offExporter;
   const configured = all.configure(options);
   installSink(configured);
   return configured ?? offExporter;
@@ -96,7 +72,7 @@ export function configure(options?: ConfigureOptions): Exporter {
  * exporter.
  */
 export function createExporter(options?: ConfigureOptions): Exporter {
-  return exporters()?.create(options) ?? offExporter;
+  return all.create(options) ?? offExporter;
 }
 
 /**
@@ -104,7 +80,7 @@ export function createExporter(options?: ConfigureOptions): Exporter {
  *   been garbage-collected, the exporter delivers its remaining runs and then closes.
  */
 export function shareExporter(key: unknown, options: ConfigureOptions): RunSink {
-  return exporters()?.share(key, options) ?? noopSink;
+  return all.share(key, options) ?? noopSink;
 }
 
 /**
@@ -112,12 +88,12 @@ export function shareExporter(key: unknown, options: ConfigureOptions): RunSink 
  * Never rejects. After a timeout, `ok` is false and `pending` is the number of undelivered runs.
  */
 export async function flush(limit?: FlushLimit): Promise<FlushResult> {
-  return state.exporters?.flush(limit) ?? nothingPending();
+  return all.flush(limit);
 }
 
 /** Flushes all exporters, then closes them. Later runs are dropped with the reason `closed`. Never rejects. */
 export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
-  return state.exporters?.close(limit) ?? nothingPending();
+  return all.close(limit);
 }
 
 /**
@@ -131,7 +107,7 @@ export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
  * returns.
  */
 export function withFlush<Handler extends CallableFunction>(handler: Handler, options?: FlushLimit): Handler {
-  return flushedAfter(handler, options, flush, () => state.exporters?.hasOpenRuns ?? false);
+  return flushedAfter(handler, options, flush, () => all.hasOpenRuns);
 }
 
 /**
@@ -139,5 +115,5 @@ export function withFlush<Handler extends CallableFunction>(handler: Handler, op
  * request. Each call sorts up to 500 request durations per exporter, which takes tens of microseconds.
  */
 export function stats(): Stats {
-  return state.exporters?.stats() ?? totalStats();
+  return all.stats();
 }

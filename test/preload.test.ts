@@ -23,30 +23,6 @@ const program = (code: string, isExpected: boolean): string => `
   console.log(JSON.stringify(states));
 `;
 
-it('undici is loaded in many turns of the event loop, so that loading it blocks the program only shortly', async () => {
-  const code = `
-    import { createRequire } from 'node:module';
-    import { configure } from 'runspan';
-    const { cache } = createRequire(import.meta.url);
-    const loaded = () => Object.keys(cache).filter((path) => /node_modules[\\\\/]undici[\\\\/]/.test(path));
-    const counts = [0];
-    configure({ endpoint: 'http://127.0.0.1:9' });
-    while (!loaded().some((path) => /undici[\\\\/]index\\.js$/.test(path))) {
-      await new Promise(setImmediate);
-      counts.push(loaded().length);
-    }
-    console.log(JSON.stringify(counts.map((count, turn) => count - (counts[turn - 1] ?? 0))));
-  `;
-  const { stdout, stderr } = await runNode(moduleText(code), { RUNSPAN_LOG: 'silent' });
-
-  expect(stderr).toBe('');
-  const perTurn: number[] = JSON.parse(stdout);
-  const files = perTurn.reduce((sum, count) => sum + count, 0);
-  expect(files).toBeGreaterThan(50);
-  expect(Math.max(...perTurn)).toBeLessThan(files / 3);
-  expect(perTurn.filter((count) => count > 0).length).toBeGreaterThan(10);
-});
-
 const endpoint = { RUNSPAN_ENDPOINT: 'http://127.0.0.1:9', RUNSPAN_LOG: 'silent' };
 
 it.each<[code: string, env: Record<string, string>, isLoadedLater: boolean]>([

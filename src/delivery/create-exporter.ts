@@ -4,7 +4,6 @@ import type { Settings } from '../config/options.ts';
 import { isOnByEnvironment } from '../config/service.ts';
 import { createClient, usesFetch } from '../http/create-client.ts';
 import type { Transport } from '../http/transport.ts';
-import { loadUndici } from '../http/undici.ts';
 import { delay, setTimer } from '../platform/timers.ts';
 import { Endpoint } from './endpoint.ts';
 import { Exporter } from './exporter.ts';
@@ -105,14 +104,14 @@ const PRELOAD_DELAY_MS = 10;
 let isLoading = false;
 
 /**
- * Loads undici shortly after startup. Loading undici at the first delivery would delay the delivery by tens of
+ * Loads undici shortly after startup. Loading undici at the first delivery would block the event loop for tens of
  * milliseconds. Jest may end a test file before the delay, so in Jest the first delivery loads undici.
  */
 export function preloadSoon(): void {
   if (isLoading || usesFetch || isJest) return;
   isLoading = true;
   setTimer(() => {
-    void Promise.allSettled([loadUndici(), import('form-data-encoder')]);
+    void Promise.allSettled([import('undici'), import('form-data-encoder')]);
   }, PRELOAD_DELAY_MS).unref();
 }
 

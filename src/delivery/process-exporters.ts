@@ -8,9 +8,6 @@ import { exporterFor, preloadSoon, renewKey } from './create-exporter.ts';
 import type { Exporter } from './exporter.ts';
 import { Ledger, type Stats, totalStats } from './ledger.ts';
 
-export { loadFilesBy } from '../http/undici.ts';
-export { preloadIfConfigured } from './create-exporter.ts';
-
 /** An exporter that several callers share. */
 interface SharedExporter {
   readonly key: unknown;

@@ -6,7 +6,6 @@ import { type EnvironmentName, env } from '../config/environment.ts';
 import { types } from '../platform/node.ts';
 import { SetupError } from './errors.ts';
 import { markProxyError } from './failure.ts';
-import { loadUndici } from './undici.ts';
 
 export interface ConnectionOptions {
   readonly endpoint: URL;
@@ -21,7 +20,7 @@ export interface ConnectionOptions {
 }
 
 export async function createConnections(options: ConnectionOptions): Promise<Dispatcher> {
-  const { buildConnector, Pool, ProxyAgent } = await loadUndici();
+  const { buildConnector, Pool, ProxyAgent } = await import('undici');
   // On Bun, undici's classes have no methods.
   if (typeof Pool?.prototype?.dispatch !== 'function') {
     throw new SetupError(

@@ -104,16 +104,10 @@ export const noopSink: RunSink = {
   close: async () => ({ ok: true, pending: 0 }),
 };
 
-/** `sink` is undefined if tracing is off. */
-interface InstalledSink {
-  readonly sink: RunSink | undefined;
-}
-
 interface SinkState {
-  /** Returns undefined if the sink cannot be created now. The next run then tries again. */
-  create: (() => InstalledSink | undefined) | undefined;
+  create: (() => RunSink | undefined) | undefined;
   preload: () => void;
-  installed: InstalledSink | undefined;
+  installed: { readonly sink: RunSink | undefined } | undefined;
   readonly overrides: RunSink[];
 }
 
@@ -124,7 +118,7 @@ const state: SinkState = shared('sink', () => ({
   overrides: [],
 }));
 
-export function registerSinkFactory(factory: () => InstalledSink | undefined): void {
+export function registerSinkFactory(factory: () => RunSink | undefined): void {
   state.create = factory;
 }
 
@@ -144,7 +138,7 @@ export function preloadDelivery(): void {
 export function currentSink(): RunSink | undefined {
   if (isOwnWork()) return undefined;
   if (state.overrides.length > 0) return state.overrides.at(-1);
-  state.installed ??= state.create?.();
+  if (state.installed === undefined && state.create !== undefined) state.installed = { sink: state.create() };
   return state.installed?.sink;
 }
 

@@ -46,14 +46,3 @@ it.each<[title: string, options: BuildOptions]>([
   expect(JSON.parse(stdout)).toEqual([42, { ok: true, pending: 0 }, 1]);
   expect(await receiver.runs()).toMatchObject([{ name: 'double', outputs: { outputs: 42 } }]);
 });
-
-it('a bundle without the file that Node loads late logs one line, and the program runs without tracing', async () => {
-  const program = await bundled({ format: 'esm', conditions: ['module-sync'] });
-  const { code, stdout, stderr } = await runNode([program], { RUNSPAN_ENDPOINT: 'http://127.0.0.1:9' });
-
-  expect(code).toBe(0);
-  expect(JSON.parse(stdout)).toEqual([42, { ok: true, pending: 0 }, 0]);
-  expect(stderr).toMatch(
-    /^runspan: loading the code for delivery failed, the application is not affected: Cannot find module .*\n$/,
-  );
-});

@@ -8,13 +8,13 @@ import { filesUnder, read } from './repository.ts';
 
 /** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
-  '.': [13, 481],
+  '.': [13, 457],
   base: [13, 479],
   cli: [40, 4_948],
   clients: [52, 7_661],
-  config: [6, 1_119],
-  delivery: [35, 5_345],
-  http: [11, 1_063],
+  config: [6, 1_117],
+  delivery: [32, 5_296],
+  http: [10, 997],
   instrument: [13, 2_279],
   integrations: [38, 4_348],
   langsmith: [10, 1_625],
@@ -24,7 +24,7 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   platform: [9, 416],
   receiver: [128, 18_483],
   register: [11, 810],
-  run: [17, 3_111],
+  run: [17, 3_105],
   testing: [8, 1_123],
   viewer: [73, 7_163],
 };
