@@ -5,8 +5,7 @@
  * - `runsPerSecond`: turns are due at this rate. If undefined, each turn follows the previous one.
  * - `isOverlapping`: a due turn starts at once, concurrently with open ones.
  * - `isDelivered`: the clock stops when the service has received everything. Otherwise, it stops after the last turn.
- * - `encoding`: the compressed bodies that the service accepts, `gzip` or `zstd`. Undefined if it accepts none.
- * - `runsPerRequest`: the limit that the service reports. By default that of runspan's receiver.
+ * - `encoding`: the encoding of request bodies that the service accepts, `gzip` or `zstd`. Undefined if it accepts none.
  * - `hasRoom`: runspan's queue holds all runs.
  * - `watchesLoop`: measures the delay of timers, which costs CPU time while the process waits.
  */
@@ -18,7 +17,6 @@ const DEFAULTS = {
   isOverlapping: false,
   isDelivered: true,
   encoding: undefined,
-  runsPerRequest: 1_000,
   hasRoom: false,
   watchesLoop: true,
 };

@@ -37,8 +37,8 @@ export async function startSink() {
  */
 export async function runDriver(name, { sink, plan: given, behaviour = {}, beside, figuresOf = sinkFigures }) {
   const plan = planOf(given);
-  const { encoding, runsPerRequest } = plan;
-  await sink.ask('behave', { encoding, runsPerRequest });
+  const { encoding } = plan;
+  await sink.ask('behave', { encoding });
   const spool = spoolOf(name);
   const child = fork(pathOf(fileOf(name)), [JSON.stringify(plan)], {
     env: {
@@ -60,7 +60,7 @@ export async function runDriver(name, { sink, plan: given, behaviour = {}, besid
   child.on('message', async (message) => {
     if (message.kind === 'warm') {
       await sink.ask('reset');
-      await sink.ask('behave', { encoding, runsPerRequest, ...behaviour });
+      await sink.ask('behave', { encoding, ...behaviour });
     }
     if (message.kind === 'done') {
       figures = message.figures;

@@ -16,16 +16,13 @@ export function intakeOf({ method, url, headers }) {
 }
 
 /** Returns the response body for a request that libraries send before the first runs. */
-export function answerTo({ method, url, headers }, { encoding, runsPerRequest }) {
+export function answerTo({ method, url, headers }, { encoding }) {
   switch (`${method} ${url}`) {
     case 'GET /info':
       return {
         version: 'bench',
-        batch_ingest_config: {
-          use_multipart_endpoint: true,
-          size_limit: runsPerRequest,
-          size_limit_bytes: 20 * 1024 * 1024,
-        },
+        // The limits that runspan's receiver reports.
+        batch_ingest_config: { use_multipart_endpoint: true, size_limit: 1_000, size_limit_bytes: 20 * 1024 * 1024 },
         instance_flags: { gzip_body_enabled: encoding === 'gzip', zstd_compression_enabled: encoding === 'zstd' },
       };
     case 'POST /api/apikey/login':

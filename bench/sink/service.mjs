@@ -9,8 +9,8 @@ import zlib from 'node:zlib';
 import { Arrivals } from './arrivals.mjs';
 import { answerTo, intakeOf } from './routes.mjs';
 
-/** The compressed bodies and the runs per request that `/info` allows, and whether nothing listens on the port. */
-const USUAL = { encoding: undefined, runsPerRequest: 1_000, isDown: false };
+/** The encoding of bodies that `/info` allows, and whether nothing listens on the port. */
+const USUAL = { encoding: undefined, isDown: false };
 
 let arrivals = new Arrivals();
 let behaviour = USUAL;

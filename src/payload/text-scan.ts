@@ -260,7 +260,7 @@ class TextScan {
     if (key.includes('\\')) return undefined;
     let known = this.#known.get(key);
     if (known === undefined) {
-      // The keys of one text must stay known until its end, because a duplicate key is found by its object.
+      // Keys are not forgotten within a text. Otherwise, the second of two equal keys would look new.
       if (this.#known.size >= KNOWN_KEYS_MAX) return undefined;
       known = new KnownKey(detached(key), this.#bitsOf(key));
       this.#known.set(known.key, known);

@@ -32,9 +32,9 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
-  bundle: 210,
+  bundle: 209,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_002,
+  dist: 3_994,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

@@ -118,7 +118,7 @@ export class Sender {
         const compressed = await compress(chunks, encoding, signal);
         return { boundary, chunks: [compressed], plainBytes, sizeBytes: compressed.length, encoding };
       } catch {
-        // Compression failed, for example because memory or threads are short. The body is sent as it is.
+        // The body is sent uncompressed, for example if memory is short or every thread is busy.
       }
     }
     return { boundary, chunks, plainBytes, sizeBytes: plainBytes, encoding: undefined };
