@@ -186,7 +186,18 @@ test.each<[unknown[], string]>([
   [[textAttribute('service.name', '')], 'default'],
   [[], 'default'],
 ])('a resource of %j belongs to the project %s', async (resource, project) => {
-  expect((await runOf({}, resource))?.session_name).toBe(project);
+  const receiver = await start();
+  await send(receiver, requestOf([makeSpan()], resource));
+  expect(await receiver.runs({ project })).toMatchObject([{ name: 'answer' }]);
+});
+
+test('a span without a project keeps the project of a RunSpanProcessor', async () => {
+  const receiver = await start();
+  await send(receiver, requestOf([makeSpan()]));
+  const [run] = await receiver.runs();
+  await sendJson(receiver, 'POST', '/runs', { ...run, session_name: 'shop' });
+  await send(receiver, requestOf([makeSpan()]));
+  expect((await receiver.runs()).map(({ session_name }) => session_name)).toEqual(['shop']);
 });
 
 describe('a request', () => {

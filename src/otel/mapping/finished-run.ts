@@ -34,10 +34,11 @@ const CAPTURE: SpanCapture = {
  * Maps a span to a run. If the span has not ended, only the start of the run is returned. `project` is used if the span
  * names no project.
  */
-export function finishedRun(span: SpanLike, project: string, hasEnded: boolean): FinishedRun {
+export function finishedRun(span: SpanLike, project: string | undefined, hasEnded: boolean): FinishedRun {
   const startUs = startUsOf(span);
   const ids = span.spanContext();
   const parentIds = span.parentSpanContext;
+  const named = projectOf(span.attributes) ?? project;
   const fields: Partial<SpanFields> & Pick<SpanFields, 'name' | 'runType'> = hasEnded
     ? spanToRun(span, CAPTURE, { startUs, parentIds })
     : { ...spanToOpenRun(span, CAPTURE), metadata: new Map([['otel', openOriginJson(ids, parentIds)]]) };
@@ -47,7 +48,7 @@ export function finishedRun(span: SpanLike, project: string, hasEnded: boolean):
     fields: {
       name: shownName(fields.name, CAPTURE.payload),
       run_type: fields.runType,
-      session_name: projectOf(span.attributes) ?? project,
+      ...(named !== undefined && { session_name: named }),
       start_time: isoTimestamp(startUs),
       ...(fields.endTime !== undefined && { end_time: fields.endTime }),
       ...(fields.error !== undefined && { error: fields.error }),

@@ -78,9 +78,10 @@ async function ingestSpans(call: Call, request: unknown): Promise<{ rejected: nu
 
 /**
  * Converts a span to a run. The project comes from the span attributes, the request header or the resource, in this
- * order. The store derives the run's position in the trace from the parent span.
+ * order. Without a project, the run keeps the project of another message about it. The store derives the run's position in
+ * the trace from the parent span.
  */
-function operationOf({ span, hasEnded, project = 'default' }: OtlpSpan, header: unknown): RunOperation {
+function operationOf({ span, hasEnded, project }: OtlpSpan, header: unknown): RunOperation {
   const run = finishedRun(span, typeof header === 'string' ? header : project, hasEnded);
   const payloads = Object.entries(run.texts).map(([field, text]) => [field, JSON.parse(text)]);
   return { kind: 'post', ...run, fields: { ...run.fields, ...Object.fromEntries(payloads) } };
