@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { text as readStream } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
@@ -8,6 +9,12 @@ import { isObject } from '../config/checker.ts';
 
 /** The folder of this package, which contains its package.json. */
 export const PACKAGE_FOLDER: string = fileURLToPath(new URL('../../', import.meta.url));
+
+/** Returns the URL of a documentation page, because the npm package does not contain the documentation. */
+export function documentationUrl(page: string): string {
+  const { repository } = JSON.parse(readFileSync(join(PACKAGE_FOLDER, 'package.json'), 'utf8'));
+  return `${repository.url.replace(/^git\+|\.git$/g, '')}/blob/main/${page}`;
+}
 
 export type Output = Pick<NodeJS.WriteStream, 'write'> &
   Partial<Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'hasColors'>>;

@@ -58,7 +58,7 @@ Install:
 Environment variables to set when the program starts:
   RUNSPAN_ENDPOINT=http://127.0.0.1:4777
   RUNSPAN_API_KEY=
-  RUNSPAN_PROJECT=shop
+  RUNSPAN_PROJECT=@acme/shop
   Without these variables, nothing is recorded. \`runspan dev\` needs none.
   \`node --env-file=.env\` reads the variables, and fails if .env is missing.
   ${DOCS}/configuration.md
@@ -180,6 +180,22 @@ With --write, this command adds:
       '\n  npx runspan dev -- node app.js\n  node --env-file=.env --import runspan/register app.js\n',
     );
     expect(lambda.stdout).not.toContain('Start the program');
+  });
+
+  it.each<[string, Record<string, unknown>, Record<string, unknown>]>([
+    ['index.js', { main: 'index.js' }, { 'index.js': '' }],
+    ['lib/start.cjs', { main: './lib/start.cjs', module: 'index.js' }, { 'lib/start.cjs': '', 'index.js': '' }],
+    ['start.mjs', { main: 'missing.js', exports: './start.mjs', module: 'x.js' }, { 'start.mjs': '', 'x.js': '' }],
+    ['x.js', { exports: { '.': './y.js' }, module: 'x.js' }, { 'x.js': '', 'y.js': '' }],
+    ['index.js', {}, { 'index.js': '' }],
+    ['app.js', { main: 'missing.js' }, {}],
+    ['app.js', { main: 'index.ts' }, { 'index.ts': '' }],
+    ['app.js', { main: 'a b.js', module: 'a;b.js' }, { 'a b.js': '', 'a;b.js': '' }],
+    ['app.js', { main: 'lib.js' }, { 'lib.js/index.js': '' }],
+  ])('names the file %s if package.json has %j', async (file, manifest, files) => {
+    const { stdout } = await init(project({ 'package.json': manifest, ...files }));
+    const commands = [`npx runspan dev -- node ${file}`, `node --env-file=.env --import runspan/register ${file}`];
+    expect(stdout).toContain(`\nStart the program with runspan:\n  ${commands.join('\n  ')}\n`);
   });
 
   it.each([

@@ -10,7 +10,7 @@ import { filesUnder, read } from './repository.ts';
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [13, 457],
   base: [13, 479],
-  cli: [40, 4_948],
+  cli: [41, 5_175],
   clients: [52, 7_661],
   config: [6, 1_117],
   delivery: [32, 5_296],
@@ -19,7 +19,7 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   integrations: [38, 4_348],
   langsmith: [10, 1_625],
   messages: [2, 137],
-  otel: [39, 5_531],
+  otel: [39, 5_532],
   payload: [16, 3_094],
   platform: [9, 416],
   receiver: [128, 18_483],
@@ -34,7 +34,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 209,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 3_994,
+  dist: 4_001,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

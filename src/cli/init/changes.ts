@@ -49,7 +49,8 @@ const PLATFORMS = ['next', 'wrangler', 'serverless', 'sst', 'aws-cdk-lib', '@typ
 export function commandsOf(project: Project): string[] {
   const scripts = Object.values(scriptsOf(project));
   if (scripts.length === 0 && !PLATFORMS.some((name) => name in project.dependencies)) {
-    return ['npx runspan dev -- node app.js', `node ${FLAGS} app.js`];
+    const { main = 'app.js' } = project;
+    return [`npx runspan dev -- node ${main}`, `node ${FLAGS} ${main}`];
   }
   // A shell, unlike a package manager, does not find these programs in node_modules.
   return scripts.map((script) => script.replace(/^((?:\w+=\S* )*)(?=(?:runspan|tsx|cross-env) )/, '$1npx '));

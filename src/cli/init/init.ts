@@ -1,13 +1,9 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { visible } from '../../base/text.ts';
-import { type CommandContext, PACKAGE_FOLDER } from '../command-line.ts';
+import { type CommandContext, documentationUrl } from '../command-line.ts';
 import { ADVICE, nextAdvice } from './advice.ts';
 import { changesOf, commandsOf, instrumentationFileOf, scriptsOf, variablesOf } from './changes.ts';
 import { type Project, readProject } from './project.ts';
-
-const REPOSITORY: string = JSON.parse(readFileSync(join(PACKAGE_FOLDER, 'package.json'), 'utf8')).repository.url;
 
 const HELP = `
 Existing variables, scripts and files are never changed. Without --write, nothing is written.
@@ -65,10 +61,14 @@ function sectionsOf(project: Project): Section[] {
       ...Object.entries(variablesOf(project)).map((pair) => pair.join('=')),
       'Without these variables, nothing is recorded. `runspan dev` needs none.',
       '`node --env-file=.env` reads the variables, and fails if .env is missing.',
-      address('docs/configuration.md'),
+      documentationUrl('docs/configuration.md'),
     ],
     ['Scripts in package.json:', ...scripts],
-    ['Start the program with runspan:', ...commands, ...(commands.length > 0 ? [address('docs/register.md')] : [])],
+    [
+      'Start the program with runspan:',
+      ...commands,
+      ...(commands.length > 0 ? [documentationUrl('docs/register.md')] : []),
+    ],
     ...advice.map(({ names, reason, lines }): Section => [`${names.join(', ')}: ${reason}`, ...lines]),
   ];
 }
@@ -79,7 +79,7 @@ function adviceFor(project: Project) {
   return Object.entries(advice).flatMap(([packages, text]) => {
     const names = packages.split(' ').filter((name) => name in dependencies);
     const [reason, ...lines] = (isTypeScript || isEsModule ? text : asCommonJs(text))
-      .replace(/^docs\/.*/m, address)
+      .replace(/^docs\/.*/m, documentationUrl)
       .split('\n');
     return names.length === 0 ? [] : [{ names, reason, lines }];
   });
@@ -90,9 +90,4 @@ function asCommonJs(text: string): string {
     .replace(/^import (?:\* as )?(.+) from (.+);$/gm, 'const $1 = require($2);')
     .replace(/^import ('.+');$/gm, 'require($1);')
     .replace(/^export const (\w+)/gm, 'exports.$1');
-}
-
-/** Returns the URL of a documentation page, because the npm package does not contain the documentation. */
-function address(page: string): string {
-  return `${REPOSITORY.replace(/^git\+|\.git$/g, '')}/blob/main/${page}`;
 }

@@ -1,13 +1,14 @@
-import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, statSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
 import { isObject } from '../../config/checker.ts';
 import { readJsonObject, UsageError } from '../command-line.ts';
 
 /** Data from a project's package.json. */
 export interface Project {
   readonly folder: string;
-  /** Package name without the scope. */
   readonly name: string;
+  /** The JavaScript file that Node loads for the package. Undefined if the file does not exist. */
+  readonly main: string | undefined;
   readonly isTypeScript: boolean;
   readonly isEsModule: boolean;
   readonly packageManager: string;
@@ -33,7 +34,8 @@ export async function readProject(folder: string): Promise<Project> {
   const dependencies = { ...textsOf('devDependencies'), ...textsOf('dependencies') };
   return {
     folder,
-    name: (typeof manifest.name === 'string' && manifest.name.split('/').at(-1)) || 'default',
+    name: (typeof manifest.name === 'string' && manifest.name) || 'default',
+    main: mainOf(folder, manifest),
     isTypeScript: 'typescript' in dependencies || existsSync(join(folder, 'tsconfig.json')),
     // The bundlers of Next.js and wrangler accept ES modules without `"type": "module"`.
     isEsModule: manifest.type === 'module' || 'next' in dependencies || 'wrangler' in dependencies,
@@ -41,6 +43,15 @@ export async function readProject(folder: string): Promise<Project> {
     scripts: textsOf('scripts'),
     dependencies,
   };
+}
+
+/** Matches a JavaScript file that a shell command can name without quotes. */
+const PLAIN_FILE = /^[\w./@-]+\.[cm]?js$/;
+
+function mainOf(folder: string, { main, exports, module }: Record<string, unknown>): string | undefined {
+  return [main, exports, module, 'index.js']
+    .flatMap((file) => (typeof file === 'string' && PLAIN_FILE.test(file) ? normalize(file) : []))
+    .find((file) => statSync(join(folder, file), { throwIfNoEntry: false })?.isFile());
 }
 
 const LOCK_FILES: readonly (readonly [file: string, packageManager: string])[] = [
