@@ -11,7 +11,7 @@ import { runMain } from '../support/command.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
 import { type Answer, ingestServer, type Reply } from '../support/ingest-server.ts';
 import { listen } from '../support/listen.ts';
-import { runNode, runRunspan } from '../support/program.ts';
+import { runNode, runRunspan, startRunspan } from '../support/program.ts';
 import { filesBelow, spoolFolder } from '../support/spool.ts';
 
 type Variables = Record<string, string>;
@@ -31,7 +31,13 @@ const lineOf = (stdout: string, check: string): string =>
 
 /** Runs the command in this process, in a folder without packages. */
 async function runDoctor(env: Variables, ...args: string[]) {
+  return await runDoctorWith({}, env, ...args);
+}
+
+/** Runs the command in a folder with these files. */
+async function runDoctorWith(files: Record<string, string>, env: Variables = {}, ...args: string[]) {
   const folder = temporaryFolder();
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder.path, name), text);
   const cwd = vi.spyOn(process, 'cwd').mockReturnValue(folder.path);
   try {
     return await runMain(['doctor', ...args], env);
@@ -231,6 +237,56 @@ describe('settings', () => {
     const unused = await runDoctor(off);
     const reason = 'not used: neither LANGSMITH_TRACING nor LANGCHAIN_TRACING_V2 is true';
     expect([unused.code, lineOf(unused.stdout, 'LANGSMITH_ENDPOINT')]).toEqual([1, expect.stringContaining(reason)]);
+  });
+});
+
+describe('an endpoint in a file', () => {
+  it.each<[file: string, name: string, text: string]>([
+    [
+      '.env',
+      'RUNSPAN_ENDPOINT',
+      '# mine\nexport RUNSPAN_ENDPOINT="http://canary.example" # local\nRUNSPAN_API_KEY=canary',
+    ],
+    ['.env.local', 'RUNSPAN_ENDPOINT', 'RUNSPAN_ENDPOINT=http://canary.example'],
+    ['.env', 'LANGSMITH_ENDPOINT', 'LANGSMITH_ENDPOINT=canary\nLANGSMITH_API_KEY=canary'],
+    ['.env', 'LANGCHAIN_API_KEY', 'LANGCHAIN_API_KEY=canary\nLANGCHAIN_TRACING_V2=true'],
+  ])('is reported without its value: %s with %s', async (file, name, text) => {
+    for (const args of [[], ['--json']]) {
+      const { code, stdout } = await runDoctorWith({ [file]: text }, {}, ...args);
+      expect(code).toBe(1);
+      expect(stdout).toContain(`off: ${file} sets ${name}, but the environment does not`);
+      expect(stdout).toContain(`start the program with \`node --env-file=${file}\``);
+      expect(stdout).not.toContain('canary');
+    }
+  });
+
+  it.each<[Record<string, string>, Variables]>([
+    [{ '.env': 'RUNSPAN_ENDPOINT=\n#RUNSPAN_ENDPOINT=x\nRUNSPAN_API_KEY=canary' }, {}],
+    [{ '.env': '\0\xff=="\n', '.env.example': 'RUNSPAN_ENDPOINT=http://localhost' }, {}],
+  ])('is not reported if no file sets one: %j', async (files, env) => {
+    const { stdout } = await runDoctorWith(files, env);
+    expect(lineOf(stdout, 'tracing')).toMatch(/^ok /);
+    expect(stdout).toMatch(/^fail +tracing +off: there is no endpoint; set RUNSPAN_ENDPOINT/m);
+  });
+
+  it('is not needed if the environment has one', async () => {
+    const { url } = await receiver();
+    const { code, stdout } = await runDoctorWith(
+      { '.env': 'RUNSPAN_ENDPOINT=http://localhost:9' },
+      { RUNSPAN_ENDPOINT: url },
+    );
+    expect([code, stdout.includes('.env')]).toEqual([0, false]);
+  });
+
+  it('can be checked with the command that is named', async () => {
+    const { url } = await receiver();
+    const folder = temporaryFolder();
+    onTestFinished(folder.remove);
+    writeFileSync(join(folder.path, '.env'), `RUNSPAN_ENDPOINT=${url}\n`);
+    const { code, stdout } = await startRunspan(['doctor'], {}, folder.path).ended;
+    const [, command = ''] = /run `node (.*)`/.exec(stdout) ?? [];
+    expect(code).toBe(1);
+    expect(await runNode(command.split(' '), {}, folder.path)).toMatchObject({ code: 0 });
   });
 });
 

@@ -1,3 +1,6 @@
+import { readFileSync, statSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { parseEnv } from 'node:util';
 import {
   type EnvironmentName,
   env,
@@ -8,6 +11,8 @@ import {
 } from '../../config/environment.ts';
 import { durabilityOf, resolveSettings, type Settings } from '../../config/options.ts';
 import { collectProblems, flag, type SettingName, VARIABLES, variableOf } from '../../config/variables.ts';
+import { ignoreErrors } from '../../delivery/spool/fs.ts';
+import { PACKAGE_FOLDER } from '../command-line.ts';
 import { counted } from '../terminal-text.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
@@ -88,10 +93,37 @@ export function settingFindings(): { readonly findings: readonly Finding[]; read
     findings.push(
       isInvalid
         ? fail('tracing', 'off: the endpoint, the API key or the workspace is invalid', 'correct the setting')
-        : fail('tracing', 'off: there is no endpoint', 'set RUNSPAN_ENDPOINT to the URL of the service'),
+        : noEndpoint(),
     );
   }
   return { findings, settings };
+}
+
+/** Variables with which a program sends runs. LangSmith's own client has a default endpoint. */
+const ENDPOINTS: readonly string[] = [...VARIABLES.endpoint, 'LANGSMITH_API_KEY', 'LANGCHAIN_API_KEY'];
+
+function noEndpoint(): Finding {
+  for (const [file, variables] of variablesInFiles(process.cwd())) {
+    const name = ENDPOINTS.find((one) => variables[one]);
+    if (name === undefined) continue;
+    const doctor = `node --env-file=${file} ${relative(process.cwd(), join(PACKAGE_FOLDER, 'dist/cli/main.js'))} doctor`;
+    return fail(
+      'tracing',
+      `off: ${file} sets ${name}, but the environment does not`,
+      `start the program with \`node --env-file=${file}\`, unless it reads the file itself; to check these settings, run \`${doctor}\``,
+    );
+  }
+  return fail('tracing', 'off: there is no endpoint', 'set RUNSPAN_ENDPOINT to the URL of the service');
+}
+
+/** Returns the variables in the files `.env` and `.env.local` of a folder, by file. The last file takes precedence. */
+export function variablesInFiles(folder: string): [file: string, variables: NodeJS.Dict<string>][] {
+  return ['.env', '.env.local'].flatMap((file) => {
+    const path = join(folder, file);
+    // Reading a named pipe could wait for ever.
+    const text = ignoreErrors(() => (statSync(path).isFile() ? readFileSync(path, 'utf8') : undefined));
+    return text === undefined ? [] : [[file, parseEnv(text)]];
+  });
 }
 
 function findingOf(
