@@ -104,6 +104,49 @@ describe.concurrent('runspan dev with a command', () => {
     expect(shown(stdout)).toEqual([...TREE, '', `left open · chain · _ ms · interrupted · ✗ ${error}`]);
   });
 
+  it.each([
+    ['at once', ''],
+    ['after its start was sent', 'await flush();'],
+  ])('ends a traced call that is pending at process.exit() %s as interrupted', async (_, before) => {
+    const pending = `void traceable(() => new Promise(() => {}), { name: 'pending' })(); ${before} process.exit(0);`;
+    const { code, stdout, stderr } = await runRunspan(devWith(program(pending)));
+    expect([code, stderr]).toEqual([0, '']);
+    const error = 'Interrupted: the program ended before the run did';
+    expect(shown(stdout)).toEqual([...TREE, '', `pending · chain · _ ms · interrupted · ✗ ${error}`]);
+  });
+
+  it('records in the project of package.json, unless the program names another one', async () => {
+    const folder = temporaryFolder();
+    onTestFinished(folder.remove);
+    const path = storePath();
+    writeFileSync(join(folder.path, 'package.json'), '{"name":"@shop/api"}');
+    const code = `
+      import { configure, shutdown, traceable } from '${index}';
+      import { traceable as theirs } from '${import.meta.resolve('langsmith/traceable')}';
+      import { Client } from '${import.meta.resolve('langsmith')}';
+      traceable(() => {}, { name: 'ours' })();
+      await shutdown();
+      const client = new Client();
+      await theirs(async () => {}, { name: 'theirs', client })();
+      await client.awaitPendingTraceBatches();
+      process.env.RUNSPAN_PROJECT = 'read from a file';
+      configure({});
+      traceable(() => {}, { name: 'of a variable' })();
+      configure({ project: 'in code' });
+      traceable(() => {}, { name: 'of code' })();
+      await shutdown();`;
+    const { ended } = startRunspan(devWith(code), { RUNSPAN_STORE: path }, folder.path);
+    expect(await ended).toMatchObject({ code: 0, stderr: '' });
+    const runs = await runsIn(await openLocalStore(path), {});
+    const projects = Object.fromEntries(runs.map(({ name, session_name }) => [name, session_name]));
+    expect(projects).toEqual({
+      ours: '@shop/api',
+      theirs: '@shop/api',
+      'of a variable': 'read from a file',
+      'of code': 'in code',
+    });
+  });
+
   it('keeps the runs of a command for another service on disk, and names the command that sends them', async () => {
     const code = `
       import { configure, startRun } from '${index}';

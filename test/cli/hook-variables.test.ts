@@ -9,7 +9,14 @@ const OTLP = {
   OTEL_METRICS_EXPORTER: 'none',
   OTEL_LOGS_EXPORTER: 'none',
 };
-const NAMES = ['NODE_OPTIONS', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', ...Object.keys(OTLP)];
+const NAMES = [
+  'NODE_OPTIONS',
+  'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_HEADERS',
+  'RUNSPAN_PROJECT',
+  'LANGSMITH_PROJECT',
+  ...Object.keys(OTLP),
+];
 
 /** The variables for a command, if the environment has those of `given`. */
 async function variablesOf(given: Readonly<Record<string, string>>, apiKey?: string): Promise<Record<string, string>> {
@@ -35,6 +42,15 @@ it('OpenTelemetry exporters send traces, but no metrics and logs, to the receive
   expect(await variablesOf({})).toEqual({ ...OTLP, NODE_OPTIONS: expect.any(String) });
   expect(await variablesOf({}, 'a=b,c')).toMatchObject({ OTEL_EXPORTER_OTLP_HEADERS: 'x-api-key=a%3Db%2Cc' });
   expect(await variablesOf({ OTEL_LOGS_EXPORTER: 'console' })).toMatchObject({ OTEL_LOGS_EXPORTER: 'console' });
+});
+
+it.each<[Record<string, string>, string | undefined, string | undefined]>([
+  [{}, undefined, undefined],
+  [{ RUNSPAN_PROJECT: 'a shop, b', LANGSMITH_PROJECT: 'b' }, undefined, 'langsmith-project=a%20shop%2C%20b'],
+  [{ LANGSMITH_PROJECT: 'b', OTEL_EXPORTER_OTLP_HEADERS: 'a=1' }, 'key', 'a=1,x-api-key=key,langsmith-project=b'],
+  [{ RUNSPAN_PROJECT: '商店' }, undefined, undefined],
+])('OpenTelemetry exporters get the headers for %j and the key %s', async (given, apiKey, headers) => {
+  expect((await variablesOf(given, apiKey)).OTEL_EXPORTER_OTLP_HEADERS).toBe(headers);
 });
 
 it.each(['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'])(

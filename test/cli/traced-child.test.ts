@@ -1,7 +1,10 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { forwardedSignal } from '#src/cli/dev/child.ts';
 import { environmentFor, waitForIdle } from '#src/cli/dev/traced-child.ts';
 import { DEFAULT_SCOPE, MemoryStore } from '#src/receiver.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { makeRun } from '../support/records.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
@@ -51,6 +54,58 @@ it.each<[Record<string, string>, string | undefined]>([
   const { LANGSMITH_TRACING, ...others } = environmentFor(ENDPOINT);
   expect(LANGSMITH_TRACING).toBe(expected);
   expect(others).toMatchObject({ RUNSPAN_ENDPOINT: ENDPOINT, RUNSPAN_TRACING: 'true', LANGSMITH_ENDPOINT: ENDPOINT });
+});
+
+/** Returns `LANGSMITH_PROJECT` of a program that `runspan dev` starts in the folder `app/api` with these files around it. */
+function projectOf(files: Record<string, string>, given: Record<string, string> = {}): string | undefined {
+  const folder = temporaryFolder();
+  const cwd = vi.spyOn(process, 'cwd').mockReturnValue(join(folder.path, 'app/api'));
+  for (const name of ['RUNSPAN_PROJECT', 'LANGSMITH_PROJECT', 'LANGCHAIN_PROJECT']) vi.stubEnv(name, given[name]);
+  try {
+    mkdirSync(join(folder.path, 'app/api'), { recursive: true });
+    for (const [name, text] of Object.entries({ 'package.json': '{"name":"root"}', ...files })) {
+      writeFileSync(join(folder.path, 'app/api', name === 'package.json' ? '../..' : '', name), text);
+    }
+    return environmentFor(ENDPOINT, undefined, undefined, 'program').LANGSMITH_PROJECT;
+  } finally {
+    vi.unstubAllEnvs();
+    cwd.mockRestore();
+    folder.remove();
+  }
+}
+
+const named = (name: unknown): string => JSON.stringify({ name });
+
+it.each<[string, Record<string, string>]>([
+  ['api', { './package.json': named('api'), '../package.json': named('app') }],
+  ['@shop/app', { '../package.json': `\ufeff${named('@shop/app')}` }],
+  ['root', {}],
+  ['root', { './package.json': '{"name":', '../package.json': '{"type":"module"}' }],
+  ['root', { './package.json': named('a\u0000b'), '../package.json': named('') }],
+  ['root', { './package.json': 'null', '../package.json': named(7) }],
+  ['n'.repeat(214), { './package.json': named('n'.repeat(214)) }],
+  ['root', { './package.json': named('n'.repeat(215)) }],
+  ['from file', { '.env': 'LANGSMITH_PROJECT="from file"' }],
+  [
+    'local',
+    { '.env': 'RUNSPAN_PROJECT=shared', '.env.local': 'RUNSPAN_PROJECT=local', './package.json': named('api') },
+  ],
+])('the project of a program is %s with the files %j', (project, files) => {
+  expect(projectOf(files)).toBe(project);
+});
+
+it.each<[string, Record<string, string>]>([
+  ['ours', { RUNSPAN_PROJECT: 'ours', LANGSMITH_PROJECT: 'theirs' }],
+  ['theirs', { RUNSPAN_PROJECT: ' ', LANGSMITH_PROJECT: 'theirs', LANGCHAIN_PROJECT: 'older' }],
+  ['older', { LANGCHAIN_PROJECT: 'older' }],
+])('the project of a program is %s with the variables %j', (project, given) => {
+  expect(projectOf({ '.env': 'RUNSPAN_PROJECT=file' }, given)).toBe(project);
+});
+
+it('a command of runspan audit keeps the project that it has without audit', () => {
+  vi.stubEnv('LANGSMITH_PROJECT', undefined);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  expect(environmentFor(ENDPOINT).LANGSMITH_PROJECT).toBeUndefined();
 });
 
 type Signals = readonly (NodeJS.Signals | undefined)[];

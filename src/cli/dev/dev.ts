@@ -36,8 +36,9 @@ RUNSPAN_RECEIVER_WRITE_KEY adds a key that can only send runs.
 The command does not have to use runspan. NODE_OPTIONS loads runspan/register into its Node
 processes, which records model calls. The OTEL_EXPORTER_OTLP_* variables make other programs send
 their spans. RUNSPAN_ENDPOINT, RUNSPAN_TRACING, LANGSMITH_ENDPOINT, LANGSMITH_TRACING and
-LANGSMITH_API_KEY send the runs of programs that use runspan or langsmith. RUNSPAN_API_KEY contains
-the write key if a write key is set, otherwise the key.
+LANGSMITH_API_KEY send the runs of programs that use runspan or langsmith. LANGSMITH_PROJECT names
+their project: that of RUNSPAN_PROJECT or LANGSMITH_PROJECT, otherwise the name in package.json.
+RUNSPAN_API_KEY contains the write key if a write key is set, otherwise the key.
 
 Exit code:
   the exit code or signal of the command; 0 after Ctrl-C without a command; 1 if the receiver cannot
@@ -134,10 +135,8 @@ async function runProgram(
 ): Promise<Ending> {
   const [readKey, writeKey] = [env('RUNSPAN_RECEIVER_KEY'), env('RUNSPAN_RECEIVER_WRITE_KEY')];
   const apiKey = writeKey ?? readKey;
-  const environment = {
-    ...environmentFor(url, readKey, writeKey, program.id),
-    ...(await hookVariables(command[0], url, apiKey, warn)),
-  };
+  const hooks = await hookVariables(command[0], url, apiKey, warn);
+  const environment = { ...environmentFor(url, readKey, writeKey, program.id), ...hooks };
   let endTime = '';
   const ending = await withSpool({ url, apiKey, programId: program.id }, async (variables) => {
     const ending = await runChild(command, { ...environment, ...variables }, output);

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
 import { environmentWith, variable } from '../../config/environment.ts';
+import { variableOf } from '../../config/variables.ts';
 
 /**
  * The URL of `runspan/register`. A URL contains no spaces, quotes or backslashes, so `NODE_OPTIONS` needs no quoting.
@@ -39,10 +40,25 @@ function otlpVariables(url: string, apiKey: string | undefined): Record<string, 
   return {
     OTEL_EXPORTER_OTLP_ENDPOINT: url,
     OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
-    ...(apiKey !== undefined && { OTEL_EXPORTER_OTLP_HEADERS: `x-api-key=${encodeURIComponent(apiKey)}` }),
+    ...otlpHeaders(apiKey),
     OTEL_METRICS_EXPORTER: variable('OTEL_METRICS_EXPORTER') ?? 'none',
     OTEL_LOGS_EXPORTER: variable('OTEL_LOGS_EXPORTER') ?? 'none',
   };
+}
+
+/**
+ * Adds the API key, and the project if a variable of the user names one, to the user's headers. Otherwise the service
+ * name is the project. A header cannot contain all characters that a project can.
+ */
+function otlpHeaders(apiKey: string | undefined): Record<string, string> {
+  const project = variable(variableOf('project') ?? '')?.trim() ?? '';
+  const headers = [
+    variable('OTEL_EXPORTER_OTLP_HEADERS') ?? '',
+    apiKey === undefined ? '' : `x-api-key=${encodeURIComponent(apiKey)}`,
+    /^[\x20-\x7e]+$/.test(project) ? `langsmith-project=${encodeURIComponent(project)}` : '',
+  ];
+  const text = headers.filter((header) => header !== '').join(',');
+  return text === '' ? {} : { OTEL_EXPORTER_OTLP_HEADERS: text };
 }
 
 /**

@@ -1,6 +1,11 @@
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { env, environmentWith, LANGSMITH_TRACING } from '../../config/environment.ts';
+import { VARIABLES } from '../../config/variables.ts';
+import { ignoreErrors } from '../../delivery/spool/fs.ts';
 import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
 import type { Ending } from '../command-line.ts';
+import { variablesInFiles } from '../doctor/settings.ts';
 import { type ChildCommand, runChild } from './child.ts';
 
 /** Runs a command with the given environment, and waits until the store has received its last runs. */
@@ -12,7 +17,8 @@ export async function runTraced(command: ChildCommand, environment: NodeJS.Proce
 
 /**
  * Returns the environment for a command that uses runspan or the langsmith package. If the user has turned off
- * langsmith's tracing, it stays off, because langsmith and a runspan handler would both record each step.
+ * langsmith's tracing, it stays off, because langsmith and a runspan handler would both record each step. `programId` is
+ * the id of a program that `runspan dev` runs, which also gets a project.
  */
 export function environmentFor(
   url: string,
@@ -30,6 +36,8 @@ export function environmentFor(
     RUNSPAN_PROGRAM: programId,
     ...(apiKey !== undefined && { RUNSPAN_API_KEY: apiKey }),
     ...(writeKey !== undefined && { RUNSPAN_RECEIVER_KEY: undefined, RUNSPAN_RECEIVER_WRITE_KEY: undefined }),
+    // runspan reads this variable too. A program can still set RUNSPAN_PROJECT itself, for example from a file.
+    ...(programId !== undefined && { LANGSMITH_PROJECT: projectFor(process.cwd()) }),
     LANGSMITH_ENDPOINT: url,
     ...(!isTurnedOff && { LANGSMITH_TRACING: 'true' }),
     // The langsmith clients send nothing without an API key, even if the receiver requires none.
@@ -37,6 +45,26 @@ export function environmentFor(
     // If set, `LANGSMITH_RUNS_ENDPOINTS` would send the runs to other endpoints.
     LANGSMITH_RUNS_ENDPOINTS: undefined,
   });
+}
+
+/** Matches a package name. Other texts could contain characters that a variable cannot. */
+const PACKAGE_NAME = /^(?=.{1,214}$)(?:@[\w.~-]+\/)?[\w.~-]+$/;
+
+/**
+ * Returns the project for a program in a folder: the first variable for the project in the environment, otherwise in
+ * the files `.env` and `.env.local`, otherwise the name in the nearest package.json that has a valid name.
+ */
+function projectFor(folder: string): string | undefined {
+  const inFiles = Object.assign({}, ...variablesInFiles(folder).map(([, variables]) => variables));
+  const given = [...VARIABLES.project.map(env), ...VARIABLES.project.map((name) => inFiles[name]?.trim())];
+  return given.find((name) => name && !name.includes('\0')) ?? packageName(folder);
+}
+
+function packageName(folder: string): string | undefined {
+  const text = ignoreErrors(() => readFileSync(join(folder, 'package.json'), 'utf8')) ?? '';
+  const name: unknown = ignoreErrors(() => JSON.parse(text.replace(/^\ufeff/, '')).name);
+  if (typeof name === 'string' && PACKAGE_NAME.test(name)) return name;
+  return dirname(folder) === folder ? undefined : packageName(dirname(folder));
 }
 
 /** How long to wait for more runs, in milliseconds. A command's last request may arrive after the command ends. */
