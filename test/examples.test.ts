@@ -11,9 +11,12 @@ import { requestBody } from './support/request-body.ts';
 const ASK_DOCS = 'examples/ask-docs/build/main.js';
 const QUESTION = 'How do I fuzzy search with minisearch?';
 
-/** The lines of the drawing at the end of what `runspan dev` printed, without times. */
+/** The lines of the drawing at the end of what `runspan dev` printed, without times and the link. */
 const treeIn = (stdout: string): string[] =>
-  (stdout.trimEnd().split('\n\n').at(-1) ?? '').replaceAll(/\d+(\.\d+)? m?s\b/g, '_').split('\n');
+  (stdout.trimEnd().split('\n\n').at(-1) ?? '')
+    .replaceAll(/\d+(\.\d+)? m?s\b/g, '_')
+    .split('\n')
+    .slice(0, -1);
 
 const dev = (...program: string[]) => runRunspan(['dev', '--port', '0', '--', process.execPath, ...program]);
 

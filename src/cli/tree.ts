@@ -2,10 +2,11 @@ import { styleText } from 'node:util';
 import { visible } from '../base/text.ts';
 import { environmentWith, variable } from '../config/environment.ts';
 import { grouped } from '../receiver/domain/grouped.ts';
-import type { RunOutline, RunStatus, Usage } from '../receiver/domain/run-view.ts';
+import { RUN_STATUSES, type RunOutline, type RunStatus, type Usage } from '../receiver/domain/run-view.ts';
+import { sumOfUsage } from '../receiver/domain/summary.ts';
 import { cachedShareOf } from '../receiver/domain/usage.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
-import { forestOf, type Tree } from '../testing/forest.ts';
+import { depthFirst, forestOf, type Tree } from '../testing/forest.ts';
 import type { Output } from './command-line.ts';
 import { columnsOf, counted, cut } from './terminal-text.ts';
 
@@ -17,6 +18,17 @@ export interface TreeOptions {
   readonly widthColumns: number;
   /** Adds color codes to text that has already been shortened, so that no code is cut. */
   readonly paint: (ink: Ink, text: string) => string;
+  /**
+   * Whether at least three consecutive equal siblings share a line. Runs are equal if they have the same name and type,
+   * have succeeded, and the runs below them are equal.
+   * @default false
+   */
+  readonly isFolded?: boolean;
+  /**
+   * Maximum number of lines. Further runs are only counted.
+   * @default 1000
+   */
+  readonly linesMax?: number;
 }
 
 /** Line width in columns for files, pipes, and terminals that report no width. */
@@ -52,8 +64,9 @@ function usesColors(stream: Output): boolean {
   return stream.hasColors?.(environmentWith({ NO_COLOR: undefined })) === true;
 }
 
-/** Maximum number of runs in a drawing. Further runs are only counted. */
 const LINES_MAX = 1_000;
+/** Two lines tell more than one line that counts two runs. */
+const FOLDED_MIN = 3;
 const NAME_COLUMNS_MIN = 16;
 const ERROR_COLUMNS_MIN = 24;
 /** Maximum number of characters in a name or type in a drawing. */
@@ -62,8 +75,11 @@ const SEPARATOR = ' · ';
 
 const NOTICES: readonly RunStatus[] = ['cancelled', 'interrupted'];
 
+type RunTree = Tree<RunOutline>;
+
 interface Line {
-  readonly tree: Tree<RunOutline>;
+  /** One tree, or several equal trees. */
+  readonly trees: readonly RunTree[];
   readonly glyphs: string;
   /** The text before the tree glyphs of child runs. */
   readonly indent: string;
@@ -72,43 +88,99 @@ interface Line {
 /**
  * Draws one line per run: name, type, duration, tokens, cost, cached share, and the first line of the error. Cancelled and interrupted runs
  * show their status. Each trace is drawn as a separate tree. Runs with a missing parent are marked. The line of a call
- * counts its further records, which have no lines of their own. Their child runs are drawn below the call.
+ * counts its further records, which have no lines of their own. Their child runs are drawn below the call. The line of
+ * several equal runs shows their number, their shortest and longest duration, and the sum of their tokens and costs.
  */
 export function drawTree(runs: readonly RunOutline[], options: TreeOptions): string {
-  const { widthColumns, paint } = options;
+  const { widthColumns, paint, isFolded = false, linesMax = LINES_MAX } = options;
   const repeats = repeatsIn(runs);
   const records = grouped(repeats.values(), (outerId) => outerId);
+  const recordsOf = ({ run }: RunTree): number => records.get(run.id)?.length ?? 0;
   const shown = runs.flatMap(({ parent_run_id: parent, ...run }) => {
     const above = repeats.get(parent ?? '') ?? parent;
     return repeats.has(run.id) ? [] : [{ ...run, ...(above !== undefined && { parent_run_id: above }) }];
   });
-  const pending: Line[] = forestOf(shown)
-    .map((tree) => ({ tree, glyphs: '', indent: '' }))
+  const forest = forestOf(shown);
+  const shapes = isFolded ? shapesOf(forest, recordsOf) : new Map<RunTree, number>();
+  const pending: Line[] = foldedIn([forest], shapes)
+    .map((trees) => ({ trees, glyphs: '', indent: '' }))
     .reverse();
   const lines: string[] = [];
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-    if (lines.length === LINES_MAX) {
-      lines.push(paint('detail', `… and ${new Set(shown.map(({ id }) => id)).size - LINES_MAX} more`));
+    if (lines.length === linesMax) {
+      lines.push(countOf([next, ...pending], paint));
       break;
     }
-    const { tree, glyphs, indent } = next;
+    const { trees, glyphs, indent } = next;
     const width = widthColumns - columnsOf(glyphs);
-    const repeated = records.get(tree.run.id)?.length ?? 0;
+    const repeated = trees.reduce((sum, tree) => sum + recordsOf(tree), 0);
     const details = [
-      ...(tree.isOrphan ? ['parent missing'] : []),
+      ...(trees[0]?.isOrphan ? ['parent missing'] : []),
       ...(repeated > 0 ? [`+${counted(repeated, 'record')} of the same call`] : []),
     ];
-    lines.push(paint('glyph', glyphs) + drawRun(tree.run, details, { widthColumns: width, paint }));
-    for (const [index, child] of [...tree.children.entries()].reverse()) {
-      const isLast = index === tree.children.length - 1;
+    lines.push(paint('glyph', glyphs) + drawRuns(trees, details, { widthColumns: width, paint }));
+    const below = foldedIn(
+      trees.map(({ children }) => children),
+      shapes,
+    );
+    for (const [index, children] of [...below.entries()].reverse()) {
+      const isLast = index === below.length - 1;
       pending.push({
-        tree: child,
+        trees: children,
         glyphs: shortened(indent + (isLast ? '└─ ' : '├─ '), widthColumns),
         indent: shortened(indent + (isLast ? '   ' : '│  '), widthColumns),
       });
     }
   }
   return lines.join('\n');
+}
+
+/**
+ * Returns a number for each tree. Equal trees have the same number. A run that has not succeeded equals no other run, so
+ * the runs above it do not either.
+ */
+function shapesOf(forest: readonly RunTree[], recordsOf: (tree: RunTree) => number): Map<RunTree, number> {
+  const numbers = new Map<string, number>();
+  const shapes = new Map<RunTree, number>();
+  // Child runs come before their parents.
+  for (const [tree] of [...depthFirst(forest)].reverse()) {
+    const { run, children, isOrphan } = tree;
+    const own = [run.name, run.run_type, isOrphan, recordsOf(tree), run.status === 'success' ? '' : run.id];
+    const key = JSON.stringify([...own, ...children.map((child) => shapes.get(child))]);
+    const number = numbers.get(key) ?? numbers.size;
+    numbers.set(key, number);
+    shapes.set(tree, number);
+  }
+  return shapes;
+}
+
+/**
+ * Returns the trees of each line: equal siblings together, all others alone. `lists` has the child runs of each of the
+ * equal runs on the line above. Trees without a number in `shapes` are alone.
+ */
+function foldedIn(
+  lists: readonly (readonly RunTree[])[],
+  shapes: ReadonlyMap<RunTree, number>,
+): readonly (readonly RunTree[])[] {
+  const first = (lists[0] ?? []).map((tree) => shapes.get(tree) ?? tree);
+  const lines: RunTree[][] = [];
+  for (let from = 0, to = 0; from < first.length; from = to) {
+    while (to < first.length && first[to] === first[from]) to += 1;
+    const step = to - from < FOLDED_MIN ? 1 : to - from;
+    for (let at = from; at < to; at += step) lines.push(lists.flatMap((list) => list.slice(at, at + step)));
+  }
+  return lines;
+}
+
+/** Counts the runs of lines that are not drawn, and those of them that have not succeeded. */
+function countOf(lines: readonly Line[], paint: TreeOptions['paint']): string {
+  const statuses = [...depthFirst(lines.flatMap(({ trees }) => trees))].map(([{ run }]) => run.status);
+  const problems = RUN_STATUSES.flatMap((status) => {
+    const count = status === 'success' ? 0 : statuses.filter((one) => one === status).length;
+    if (count === 0) return [];
+    return [status === 'error' ? paint('failure', `${count} failed`) : paint('notice', `${count} ${status}`)];
+  });
+  return [paint('detail', `… and ${statuses.length} more`), ...problems].join(paint('glyph', SEPARATOR));
 }
 
 /** Maps each further record of a call to the outermost record. */
@@ -123,11 +195,27 @@ function shortened(glyphs: string, widthColumns: number): string {
   return glyphs.length <= columnsMax ? glyphs : `…${glyphs.slice(1 - columnsMax)}`;
 }
 
+/** Draws equal runs on one line. */
+function drawRuns(trees: readonly RunTree[], more: readonly string[], options: TreeOptions): string {
+  const runs = trees.map(({ run }) => run).sort((a, b) => (elapsedUs(a) ?? 0) - (elapsedUs(b) ?? 0));
+  const [shortest, longest] = [runs[0] as RunOutline, runs.at(-1) as RunOutline];
+  if (shortest === longest) return drawRun(shortest, more, options);
+  const usage = runs.map((run) => run.usage).reduce(sumOfUsage);
+  const durations = new Set([durationOf(shortest), durationOf(longest)]);
+  const times = [`× ${runs.length}`, [...durations].join(' – ')];
+  return drawRun({ ...shortest, ...(usage && { usage }) }, more, options, times);
+}
+
 /** Draws one run on one line. The texts in `more` come after the duration and the usage. */
-export function drawRun(run: RunOutline, more: readonly string[], { widthColumns, paint }: TreeOptions): string {
+export function drawRun(
+  run: RunOutline,
+  more: readonly string[],
+  { widthColumns, paint }: TreeOptions,
+  times: readonly string[] = [durationOf(run)],
+): string {
   const { error } = run;
   const type = cut(visible(run.run_type.slice(0, CHARACTERS_MAX)), NAME_COLUMNS_MIN);
-  const details = [durationOf(run), ...usageTexts(run), ...more];
+  const details = [...times, ...usageTexts(run), ...more];
   const notice = NOTICES.includes(run.status) ? [run.status] : [];
   const facts = [type, ...details, ...notice].join(SEPARATOR);
   const failure = error === undefined ? '' : `✗ ${visible(error)}`;
@@ -146,10 +234,17 @@ export function drawRun(run: RunOutline, more: readonly string[], { widthColumns
   ].join(paint('glyph', SEPARATOR));
 }
 
-export function durationOf({ start_time, end_time }: Pick<RunOutline, 'start_time' | 'end_time'>): string {
-  if (end_time === undefined) return 'not ended';
+type Times = Pick<RunOutline, 'start_time' | 'end_time'>;
+
+export function durationOf(run: Times): string {
+  if (run.end_time === undefined) return 'not ended';
+  const us = elapsedUs(run);
+  return us === undefined ? 'unknown time' : durationText(us);
+}
+
+function elapsedUs({ start_time, end_time = '' }: Times): number | undefined {
   const [startUs, endUs] = [parseIsoTimestamp(start_time), parseIsoTimestamp(end_time)];
-  return startUs === undefined || endUs === undefined ? 'unknown time' : durationText(endUs - startUs);
+  return startUs === undefined || endUs === undefined ? undefined : endUs - startUs;
 }
 
 /** Formats a duration with about three digits: `0.4 ms`, `42 ms`, `1.25 s`, `2 min 5 s`, `1 h 3 min`. */

@@ -30,13 +30,16 @@ const program = (after = ''): string => `
   await traceable(async () => { await search().catch(() => {}); call(); }, { name: 'answer' })();
   ${after}`;
 
-/** Lines of standard output without times and port. */
+/** Lines of standard output without times, port and trace ids. */
 const shown = (stdout: string): string[] =>
   stdout
+    .replaceAll(/trace=[0-9a-f-]{36}$/gm, 'trace=ID')
     .replaceAll(/\d+(\.\d+)? m?s/g, '_ ms')
     .replaceAll(/127\.0\.0\.1:\d+/g, 'HOST')
     .trimEnd()
     .split('\n');
+
+const LINK = 'http://HOST/?trace=ID';
 
 const TREE = [
   'runspan listens on http://HOST',
@@ -44,6 +47,7 @@ const TREE = [
   'answer · chain · _ ms',
   '├─ search · retriever · _ ms · ✗ RangeError: no index',
   '└─ call · llm · _ ms · 15 tokens (12 in, 3 out)',
+  LINK,
 ];
 
 describe.concurrent('runspan dev with a command', () => {
@@ -101,7 +105,7 @@ describe.concurrent('runspan dev with a command', () => {
   ])('ends the open runs of a command that %s as interrupted', async (_, ending) => {
     const { stdout } = await runRunspan(devWith(program(`startRun({ name: 'left open' }); ${ending}`)));
     const error = 'Interrupted: the program ended before the run did';
-    expect(shown(stdout)).toEqual([...TREE, '', `left open · chain · _ ms · interrupted · ✗ ${error}`]);
+    expect(shown(stdout)).toEqual([...TREE, '', `left open · chain · _ ms · interrupted · ✗ ${error}`, LINK]);
   });
 
   it.each([
@@ -112,7 +116,23 @@ describe.concurrent('runspan dev with a command', () => {
     const { code, stdout, stderr } = await runRunspan(devWith(program(pending)));
     expect([code, stderr]).toEqual([0, '']);
     const error = 'Interrupted: the program ended before the run did';
-    expect(shown(stdout)).toEqual([...TREE, '', `pending · chain · _ ms · interrupted · ✗ ${error}`]);
+    expect(shown(stdout)).toEqual([...TREE, '', `pending · chain · _ ms · interrupted · ✗ ${error}`, LINK]);
+  });
+
+  it('folds equal siblings, draws at most 40 lines of a trace, and counts the failures among the others', async () => {
+    const code = `
+      import { traceable } from '${index}';
+      const call = traceable(() => {}, { name: 'call' });
+      const fail = traceable(() => { throw new Error('no'); }, { name: 'fail' });
+      await traceable(async () => {
+        for (let at = 0; at < 57; at++) call();
+        for (let at = 0; at < 50; at++) await Promise.resolve().then(fail).catch(() => {});
+      }, { name: 'loop' })();`;
+    const { stdout } = await runRunspan(devWith(code));
+    const lines = shown(stdout).map((line) => line.replace(/ · _ ms( – _ ms)?/, ''));
+    expect(lines.slice(2, 4)).toEqual(['loop · chain', '├─ call · chain · × 57']);
+    expect(lines.slice(-3)).toEqual(['├─ fail · chain · ✗ Error: no', '… and 12 more · 12 failed', LINK]);
+    expect(lines).toHaveLength(2 + 40 + 2);
   });
 
   it('records in the project of package.json, unless the program names another one', async () => {
@@ -171,7 +191,7 @@ describe.concurrent('runspan dev with a command', () => {
       await client.createRun({ id: crypto.randomUUID(), name: 'theirs', run_type: 'tool', inputs: {}, start_time: Date.now() });
       await client.awaitPendingTraceBatches();`;
     const { stdout } = await runRunspan(devWith(code));
-    expect(shown(stdout).at(-1)).toMatch(/^theirs · tool · _ ms · interrupted · ✗ Interrupted: the program ended/);
+    expect(shown(stdout).at(-2)).toMatch(/^theirs · tool · _ ms · interrupted · ✗ Interrupted: the program ended/);
   });
 
   it('passes its standard streams to the command', async () => {
@@ -191,7 +211,7 @@ describe.concurrent('runspan dev with a command', () => {
       await traceable(async () => 1, { name: 'theirs', run_type: 'tool', client })();
       await client.awaitPendingTraceBatches();`;
     const { stdout } = await runRunspan(devWith(code));
-    expect(shown(stdout)).toEqual(['runspan listens on http://HOST', '', 'theirs · tool · _ ms']);
+    expect(shown(stdout)).toEqual(['runspan listens on http://HOST', '', 'theirs · tool · _ ms', LINK]);
   });
 
   it('ends by the signal that ended the command', async () => {

@@ -135,6 +135,25 @@ describe('a trace', () => {
   });
 });
 
+it('a drawing ends with the last line, which another drawing of the trace repeats', async () => {
+  const store = new MemoryStore();
+  const shown: string[] = [];
+  const watch = new TraceWatch({
+    store,
+    draw: (runs) => `${runs.length}`,
+    lastLine: (traceId) => `link to ${traceId}`,
+    show: (text) => shown.push(text),
+  });
+  for (const { id, ...fields } of [makeRun('7', 'ask'), makeOpenRun('7.1', 'call')]) {
+    await store.apply(DEFAULT_SCOPE, [{ kind: 'post', id, fields, attachments: [] }]);
+    if (id === '7') await vi.advanceTimersByTimeAsync(300);
+  }
+  await watch.end();
+  const link = 'link to 7';
+  const note = '(incomplete: 1 run has not ended)';
+  expect(shown).toEqual([`1\n${link}`, `(updated, with 1 more run)\n2\n${note}\n${link}`]);
+});
+
 describe('the end', () => {
   it('draws the other traces, finished or not, and stops watching', async () => {
     const { watch, shown, take, pass } = makeWatch();

@@ -217,6 +217,127 @@ describe('a large trace', () => {
   });
 });
 
+describe('equal siblings', () => {
+  const children = (count: number, changes: (index: number) => Partial<RunRecord> = () => ({}), name = 'call') =>
+    Array.from({ length: count }, (_, index) => makeRun(`1.${1e3 + index}`, name, changes(index)));
+  const ended = (ms: number) => ({ end_time: isoTimestamp(Date.UTC(2026, 10, 20, 7, 22, 40, ms) * 1_000) });
+  const folded = (runs: readonly Drawn[], options: Partial<TreeOptions> = {}) =>
+    lines([makeRun('1', 'ask'), ...runs], { isFolded: true, ...options }).slice(1);
+
+  it('share a line with their number, shortest and longest duration, and the sum of tokens and costs', () => {
+    const runs = children(57, (index) => ({
+      run_type: 'llm',
+      ...ended([900, 30, 1_250][index % 3] ?? 0),
+      outputs: { usage_metadata: { input_tokens: 10, output_tokens: 2, total_cost: 0.01 } },
+    }));
+    expect(folded(runs)).toEqual(['└─ call · llm · × 57 · 30 ms – 1.25 s · 684 tokens (570 in, 114 out) · $0.570']);
+  });
+
+  it.each([
+    [2, ['├─ call · chain · 12 ms', '└─ call · chain · 12 ms']],
+    [3, ['└─ call · chain · × 3 · 12 ms']],
+    [4, ['└─ call · chain · × 4 · 12 ms']],
+  ])('are folded if there are at least three: %i', (count, expected) => {
+    expect(folded(children(count))).toEqual(expected);
+  });
+
+  it('are not folded by default', () => {
+    expect(lines([makeRun('1', 'ask'), ...children(3)])).toHaveLength(4);
+  });
+
+  it.each<[string, (index: number) => Partial<RunRecord>]>([
+    ['a failure', (index) => (index === 3 ? { error: 'Error: no' } : {})],
+    ['a cancelled run', (index) => (index === 3 ? { extra: { metadata: { end_reason: 'cancelled' } } } : {})],
+    ['another type', (index) => (index === 3 ? { run_type: 'tool' } : {})],
+    ['another name', (index) => (index === 3 ? { name: 'other' } : {})],
+  ])('have %s between them on its own line', (_, changes) => {
+    const drawn = folded(children(7, changes));
+    expect(drawn).toHaveLength(3);
+    expect([drawn[0], drawn[2]]).toEqual(['├─ call · chain · × 3 · 12 ms', '└─ call · chain · × 3 · 12 ms']);
+  });
+
+  it('are never failures, cancelled, interrupted or open runs', () => {
+    const endedBy = (end_reason: string) => () => ({ extra: { metadata: { end_reason } } });
+    const open = children(3).map(({ end_time: _, ...run }) => run);
+    const all = [
+      children(3, () => ({ error: 'Error: no' })),
+      children(3, endedBy('cancelled')),
+      children(3, endedBy('interrupted')),
+      open,
+    ];
+    for (const runs of all) expect(folded(runs)).toHaveLength(3);
+  });
+
+  it('have equal runs below them, which share lines too', () => {
+    const steps = Array.from({ length: 4 }, (_, index) => [
+      makeRun(`1.${index}`, 'step'),
+      makeRun(`1.${index}.1`, 'plan', ended(index + 10)),
+      ...[2, 3, 4].map((place) => makeRun(`1.${index}.${place}`, 'call')),
+    ]);
+    expect(folded(steps.flat())).toEqual([
+      '└─ step · chain · × 4 · 12 ms',
+      '   ├─ plan · chain · × 4 · 10 ms – 13 ms',
+      '   └─ call · chain · × 12 · 12 ms',
+    ]);
+    const failed = makeRun('1.1.5', 'call', { error: 'Error: no' });
+    const drawn = folded([...steps.flat(), failed]);
+    expect(drawn.filter((line) => line.includes('step'))).toHaveLength(4);
+    expect(drawn.filter((line) => line.includes('✗ Error: no'))).toHaveLength(1);
+  });
+
+  it('count the further records of their calls', () => {
+    const further = children(3).map(({ id }) => ({ ...makeRun(`${id}.1`, 'fetch'), same_call_as: id }));
+    expect(folded([...children(3), ...further])).toEqual([
+      '└─ call · chain · × 3 · 12 ms · +3 records of the same call',
+    ]);
+    expect(folded([...children(3), ...further.slice(0, 1)])).toHaveLength(3);
+  });
+
+  it('are found in deep and wide traces without delay', () => {
+    const deep = Array.from({ length: 20_000 }, (_, depth) =>
+      makeRun('1', 'deep', {
+        id: `d${depth}`,
+        parent_run_id: depth === 0 ? '1' : `d${depth - 1}`,
+        dotted_order: `1.${1e6 + depth}`,
+      }),
+    );
+    const wide = Array.from({ length: 20_000 }, (_, index) => makeRun(`1.${1e6 + index}`, 'wide'));
+    const drawn = folded([...deep, ...wide], { linesMax: 40 });
+    expect(drawn.at(-1)).toBe('… and 39961 more');
+    expect(folded(wide)).toEqual(['└─ wide · chain · × 20000 · 12 ms']);
+  });
+});
+
+describe('a limit of lines', () => {
+  const alternating = (count: number) =>
+    Array.from({ length: count }, (_, index) => makeRun(`1.${1e3 + index}`, index % 2 === 0 ? 'a' : 'b'));
+
+  it.each([
+    [39, '└─ a · chain · 12 ms'],
+    [40, '… and 1 more'],
+  ])('of 40 with %i runs below the root ends with "%s"', (count, last) => {
+    const drawn = lines([makeRun('1', 'ask'), ...alternating(count)], { linesMax: 40 });
+    expect([drawn.length, drawn.at(-1)]).toEqual([count + 1, last]);
+  });
+
+  it('counts the runs of folded lines, and those that have not succeeded', () => {
+    const cancelled = { extra: { metadata: { end_reason: 'cancelled' } } };
+    const runs = [
+      makeRun('1', 'ask'),
+      makeRun('1.1', 'shown', { error: 'Error: no' }),
+      makeRun('1.2', 'hidden', { error: 'Error: no' }),
+      ...['1.3', '1.4', '1.5'].map((place) => makeRun(place, 'equal')),
+      makeRun('1.6', 'left', cancelled),
+      makeRun('1.7', 'hidden'),
+      makeRun('1.7.1', 'below', { error: 'Error: no' }),
+      makeOpenRun('1.8', 'open'),
+    ];
+    expect(lines(runs, { isFolded: true, linesMax: 2 }).at(-1)).toBe(
+      '… and 8 more · 1 pending · 2 failed · 1 cancelled',
+    );
+  });
+});
+
 describe('colours', () => {
   it('are added after shortening and escaping', () => {
     const cancelled = { extra: { metadata: { end_reason: 'cancelled' } } };

@@ -44,10 +44,11 @@ function traced(command: readonly string[]): Promise<Ended> {
   return startRunspan(['dev', '--port', '0', '--', ...command], env, folder).ended;
 }
 
-/** The output of `runspan dev` without durations, costs, cached shares, the address and the drawn traces. */
+/** The output of `runspan dev` without durations, costs, cached shares, addresses and the drawn traces. */
 function withoutTraces(stdout: string, traces: readonly string[]): string {
   const masked = stdout
     .replace(/^runspan listens on \S+\n/, '')
+    .replaceAll(/\nhttp:\S+\/\?trace=\S+$/gm, '')
     .replaceAll(/ · (?:[\d.]+ m?s\b|\$[\d.]+|\d+ % cached)/g, '');
   return traces.reduce((text, trace) => text.replace(`\n${trace}\n`, ''), masked);
 }

@@ -98,7 +98,7 @@ async function dev(
   const program = new ProgramRuns();
   try {
     const receiver = await startReceiver(store, options, program);
-    const watch = options.quiet ? undefined : watchOf(store, options.json === true, stdout);
+    const watch = options.quiet ? undefined : watchOf(store, receiver.url, options.json === true, stdout);
     try {
       await sqlite?.setAddress(receiver.url);
       if (!options.json) {
@@ -180,14 +180,18 @@ async function startReceiver(
   }
 }
 
-function watchOf(store: Store, isJson: boolean, stdout: CommandContext['stdout']): TraceWatch {
+/** Maximum number of lines of a trace in the terminal. */
+const LINES_MAX = 40;
+
+function watchOf(store: Store, url: string, isJson: boolean, stdout: CommandContext['stdout']): TraceWatch {
   return new TraceWatch({
     store,
     draw: async (runs, traceId) =>
       isJson
         ? visibleJson((await exportTrace(store, DEFAULT_SCOPE, traceId)) ?? '')
-        : drawTree(runs, treeOptionsFor(stdout)),
+        : drawTree(runs, { ...treeOptionsFor(stdout), isFolded: true, linesMax: LINES_MAX }),
     isPlain: isJson,
+    lastLine: (traceId) => treeOptionsFor(stdout).paint('detail', `${url}/?trace=${encodeURIComponent(traceId)}`),
     show: (text) => stdout.write(isJson ? `${text}\n` : `\n${text}\n`),
   });
 }

@@ -27,6 +27,8 @@ export interface TraceWatchOptions {
    * @default false
    */
   isPlain?: boolean;
+  /** Returns the last line of a drawing. */
+  lastLine?: (traceId: string) => string;
   show: (text: string) => void;
   /**
    * Maximum number of traces to remember. Runs that arrive for a forgotten trace are drawn as a new trace.
@@ -107,11 +109,11 @@ export class TraceWatch {
   }
 
   async #draw(traceId: string, runs: readonly RunOutline[], watched: Watched): Promise<void> {
-    const { draw, show, isPlain = false } = this.#options;
+    const { draw, show, lastLine, isPlain = false } = this.#options;
     watched.isDue = false;
     const drawing = await draw(runs, traceId);
     const { drawn } = watched;
-    const text = isPlain ? drawing : [drawing, ...notesOn(runs)].join('\n');
+    const text = isPlain ? drawing : [drawing, ...notesOn(runs), lastLine?.(traceId) ?? []].flat().join('\n');
     const hash = createHash('sha256').update(text).digest('base64');
     watched.drawn = { hash, runs: runs.length };
     this.#forgetOldest();
