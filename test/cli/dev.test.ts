@@ -50,6 +50,12 @@ const TREE = [
   LINK,
 ];
 
+const docs = (page: string): string => `see https://github.com/runspan/runspan/blob/main/docs/${page}\n`;
+
+/** The line about a command of which no run arrived. */
+const NOTHING =
+  /^runspan: no run of the command arrived: model calls are recorded if they use fetch, [^\n]*; see https:[^\n]*\n/m;
+
 describe.concurrent('runspan dev with a command', () => {
   it('prints only the output of the command on standard output with --quiet', async () => {
     const [dev = '', ...others] = devWith(program(`console.log('of the program');`));
@@ -135,6 +141,37 @@ describe.concurrent('runspan dev with a command', () => {
     expect(lines).toHaveLength(2 + 40 + 2);
   });
 
+  it('says that nothing arrived, with the reason if it is known', async () => {
+    const nothing = ['dev', '--port', '0', '--', process.execPath, '-e', ''];
+    const [unknown, json, sampled] = await Promise.all([
+      runRunspan(nothing),
+      runRunspan(['dev', '--json', ...nothing.slice(1)]),
+      runRunspan(nothing, { RUNSPAN_SAMPLE_RATE: '0' }),
+    ]);
+    const [, stepless = ''] = /; (Node [\d.]+ records no steps of packages); see/.exec(unknown.stderr) ?? [];
+    const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+    const hasHooks = major > 22 || (major === 22 && minor >= 15);
+    expect(stepless).toBe(hasHooks ? '' : `Node ${process.versions.node} records no steps of packages`);
+    expect(unknown.stderr).toMatch(new RegExp(`${NOTHING.source}$`));
+    expect(unknown.stderr).toContain(docs(hasHooks ? 'fetch.md#limits' : 'register.md#requirements'));
+    expect(json).toMatchObject({ code: 0, stdout: '', stderr: unknown.stderr });
+    expect(sampled.stderr).toBe(
+      `runspan: no run of the command arrived: RUNSPAN_SAMPLE_RATE is 0, so no run is recorded; ${docs('configuration.md#settings')}`,
+    );
+  });
+
+  it('says nothing about missing runs with --quiet, or if the program is another one that sends runs', async () => {
+    const quiet = await runRunspan(['dev', '--quiet', '--port', '0', '--', process.execPath, '-e', '']);
+    expect(shown(quiet.stderr)).toEqual(['runspan listens on http://HOST']);
+    const code = `
+      const [traceId, spanId] = ['5b8efff798038103d269b633813fc60c', 'eee19b7ec3c1b174'];
+      const times = { startTimeUnixNano: '1795159360123456000', endTimeUnixNano: '1795159361000000000' };
+      const body = JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans: [{ traceId, spanId, name: 'span', ...times }] }] }] });
+      const headers = { 'content-type': 'application/json' };
+      await fetch(process.env.OTEL_EXPORTER_OTLP_ENDPOINT + '/v1/traces', { method: 'POST', headers, body });`;
+    expect((await runRunspan(devWith(code))).stderr).toBe('');
+  });
+
   it('records in the project of package.json, unless the program names another one', async () => {
     const folder = temporaryFolder();
     onTestFinished(folder.remove);
@@ -200,7 +237,8 @@ describe.concurrent('runspan dev with a command', () => {
     );
     await printed(/ready/);
     child.stdin?.end('a line');
-    expect(await ended).toMatchObject({ code: 0, stderr: 'got a line\n' });
+    const { code, stderr } = await ended;
+    expect([code, stderr.replace(NOTHING, '')]).toEqual([0, 'got a line\n']);
   });
 
   it('draws the runs of the langsmith package', async () => {
@@ -227,7 +265,7 @@ describe.concurrent('runspan dev with a command', () => {
     const { child, printed, ended } = startRunspan(devWith(ending));
     await printed(/ready/);
     child.kill('SIGINT');
-    expect(await ended).toMatchObject({ code: 9, stderr: '' });
+    expect(await ended).toMatchObject({ code: 9, stderr: expect.stringMatching(NOTHING) });
   });
 });
 

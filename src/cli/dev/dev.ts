@@ -25,6 +25,7 @@ import { drawTree, treeOptionsFor } from '../tree.ts';
 import { type ChildCommand, childCommand, runChild } from './child.ts';
 import { withSpool } from './child-spool.ts';
 import { hookVariables } from './hook-variables.ts';
+import { nothingArrived } from './nothing-arrived.ts';
 import { ProgramRuns } from './program-runs.ts';
 import { TraceWatch } from './trace-watch.ts';
 import { environmentFor, waitForIdle } from './traced-child.ts';
@@ -110,7 +111,8 @@ async function dev(
       if (command === undefined) return await untilStopped();
       // With `--json`, the command's output goes to standard error, so standard output contains only JSON lines.
       const output = options.json ? 'stderr' : 'stdout';
-      return await runProgram(command, { url: receiver.url, store, program, output, warn });
+      const isQuiet = options.quiet === true;
+      return await runProgram(command, { url: receiver.url, store, program, output, warn, isQuiet });
     } finally {
       await receiver.close();
       await watch?.end();
@@ -126,12 +128,13 @@ interface ProgramContext {
   readonly program: ProgramRuns;
   readonly output: 'stdout' | 'stderr';
   readonly warn: (line: string) => unknown;
+  readonly isQuiet: boolean;
 }
 
 /** Runs the command, waits for its last runs, and ends the runs that it left open. */
 async function runProgram(
   command: ChildCommand,
-  { url, store, program, output, warn }: ProgramContext,
+  { url, store, program, output, warn, isQuiet }: ProgramContext,
 ): Promise<Ending> {
   const [readKey, writeKey] = [env('RUNSPAN_RECEIVER_KEY'), env('RUNSPAN_RECEIVER_WRITE_KEY')];
   const apiKey = writeKey ?? readKey;
@@ -145,6 +148,8 @@ async function runProgram(
     return ending;
   });
   await program.interrupt(store, endTime);
+  // Without NODE_OPTIONS, a warning has already told the reason.
+  if (!program.hasArrived && !isQuiet && hooks.NODE_OPTIONS !== undefined) warn(await nothingArrived(command[0]));
   return ending;
 }
 

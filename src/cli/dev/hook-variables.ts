@@ -61,15 +61,24 @@ function otlpHeaders(apiKey: string | undefined): Record<string, string> {
   return text === '' ? {} : { OTEL_EXPORTER_OTLP_HEADERS: text };
 }
 
-/**
- * Returns whether Node accepts `--import` in `NODE_OPTIONS`. Versions of Node that do not accept `--import` exit
- * immediately. If the command is not `node`, the `node` in `PATH` is checked. If `PATH` contains no `node`, returns
- * true.
- */
-function supportsImport(program: string): Promise<boolean> {
+/** Versions of Node that do not accept `--import` in `NODE_OPTIONS` exit immediately. */
+async function supportsImport(program: string): Promise<boolean> {
+  const { code } = await askVersion(program, { NODE_OPTIONS: '--import=data:,' });
+  return code !== INVALID_OPTION;
+}
+
+/** Returns the version of Node that runs a command, for example `22.15.0`. Returns undefined if it is not known. */
+export async function nodeVersionFor(program: string): Promise<string | undefined> {
+  const { stdout } = await askVersion(program, {});
+  return /^v(\d+\.\d+\.\d+)/.exec(stdout)?.[1];
+}
+
+/** Runs `node --version`. If the command is not `node`, runs the `node` in `PATH`. */
+function askVersion(program: string, variables: Record<string, string>): Promise<{ code: unknown; stdout: string }> {
   const node = /^node(\.exe)?$/i.test(basename(program)) ? program : 'node';
-  const env = environmentWith({ NODE_OPTIONS: '--import=data:,' });
   return new Promise((resolve) => {
-    execFile(node, ['--version'], { env }, (error) => resolve(error?.code !== INVALID_OPTION));
+    execFile(node, ['--version'], { env: environmentWith(variables) }, (error, stdout) =>
+      resolve({ code: error?.code, stdout }),
+    );
   });
 }

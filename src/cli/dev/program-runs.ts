@@ -14,8 +14,15 @@ export class ProgramRuns {
   /** Start times of the open runs, by run id. */
   readonly #open = new Map<string, string | undefined>();
 
+  /**
+   * Whether any runs have arrived. Runs of other programs count, because not all requests of the program can be
+   * recognized.
+   */
+  hasArrived = false;
+
   /** Called after each request with runs, from any program. */
   received({ headers }: IncomingMessage, operations: readonly RunOperation[]): void {
+    this.hasArrived = true;
     // The langsmith package sends the program's id as its API key.
     if (headers['x-runspan-program'] !== this.id && headers['x-api-key'] !== this.id) return;
     for (const { id, fields } of operations) {

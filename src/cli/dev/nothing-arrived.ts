@@ -1,0 +1,34 @@
+import { basename } from 'node:path';
+import { visible } from '../../base/text.ts';
+import { documentationUrl } from '../command-line.ts';
+import { samplingOff } from '../doctor/settings.ts';
+import { nodeVersionFor } from './hook-variables.ts';
+
+/** The first version of Node with hooks for ES modules. */
+const HOOKS_MIN = [22, 15] as const;
+
+const BUN_OR_DENO = /^(?:bunx?|deno)(?:\.exe)?$/i;
+const OTHER_LANGUAGE = /^(?:python[\d.]*|py|uv|poetry|ruby|php|java|go|dotnet|cargo)(?:\.exe)?$/i;
+
+/** Returns a line about a command whose runs did not arrive: the reason if it is known, otherwise what is recorded. */
+export async function nothingArrived(program: string): Promise<string> {
+  const [reason, page] = await reasonFor(program);
+  return `no run of the command arrived: ${reason}; see ${documentationUrl(page)}`;
+}
+
+async function reasonFor(program: string): Promise<readonly [reason: string, page: string]> {
+  const sampling = samplingOff();
+  if (sampling !== undefined) return [`${sampling} is 0, so no run is recorded`, 'docs/configuration.md#settings'];
+  const name = visible(basename(program));
+  if (BUN_OR_DENO.test(name)) return [`${name} does not read NODE_OPTIONS`, 'docs/register.md#other-runtimes'];
+  if (OTHER_LANGUAGE.test(name)) {
+    return [`${name} is not Node, so the program needs langsmith or an OpenTelemetry SDK`, 'docs/otlp.md'];
+  }
+  const clients = 'model calls are recorded if they use fetch, not node:http, axios or the AWS SDK';
+  const version = await nodeVersionFor(program);
+  const [major = 0, minor = 0] = (version ?? '').split('.').map(Number);
+  const [majorMin, minorMin] = HOOKS_MIN;
+  const hasHooks = version === undefined || major > majorMin || (major === majorMin && minor >= minorMin);
+  if (hasHooks) return [clients, 'docs/fetch.md#limits'];
+  return [`${clients}; Node ${version} records no steps of packages`, 'docs/register.md#requirements'];
+}
