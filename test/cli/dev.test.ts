@@ -178,20 +178,21 @@ describe.concurrent('runspan dev with a command', () => {
     const path = storePath();
     writeFileSync(join(folder.path, 'package.json'), '{"name":"@shop/api"}');
     const code = `
-      import { configure, shutdown, traceable } from '${index}';
+      import { configure, flush, traceable } from '${index}';
       import { traceable as theirs } from '${import.meta.resolve('langsmith/traceable')}';
       import { Client } from '${import.meta.resolve('langsmith')}';
       traceable(() => {}, { name: 'ours' })();
-      await shutdown();
+      await flush({ timeoutMs: 15_000 });
       const client = new Client();
       await theirs(async () => {}, { name: 'theirs', client })();
       await client.awaitPendingTraceBatches();
       process.env.RUNSPAN_PROJECT = 'read from a file';
       configure({});
       traceable(() => {}, { name: 'of a variable' })();
+      await flush({ timeoutMs: 15_000 });
       configure({ project: 'in code' });
       traceable(() => {}, { name: 'of code' })();
-      await shutdown();`;
+      await flush({ timeoutMs: 15_000 });`;
     const { ended } = startRunspan(devWith(code), { RUNSPAN_STORE: path }, folder.path);
     expect(await ended).toMatchObject({ code: 0, stderr: '' });
     const runs = await runsIn(await openLocalStore(path), {});

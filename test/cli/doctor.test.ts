@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { chownSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createServer as createTcpServer } from 'node:net';
@@ -267,6 +268,14 @@ describe('an endpoint in a file', () => {
     const { stdout } = await runDoctorWith(files, env);
     expect(lineOf(stdout, 'tracing')).toMatch(/^ok /);
     expect(stdout).toMatch(/^fail +tracing +off: there is no endpoint; set RUNSPAN_ENDPOINT/m);
+  });
+
+  it.skipIf(process.platform === 'win32')('is not read from a named pipe, which could wait for ever', async () => {
+    const folder = temporaryFolder();
+    onTestFinished(folder.remove);
+    execFileSync('mkfifo', [join(folder.path, '.env')]);
+    const { code, stdout } = await startRunspan(['doctor'], {}, folder.path).ended;
+    expect([code, stdout]).toEqual([1, expect.stringContaining('off: there is no endpoint')]);
   });
 
   it('is not needed if the environment has one', async () => {
