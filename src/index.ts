@@ -14,7 +14,7 @@ export {
   traceMethods,
 } from './instrument/methods.ts';
 export type { ArgumentsOf, CallOptions, OutcomeOf, TraceableOptions, WholeOf } from './instrument/plan.ts';
-export { type Traceable, traceable } from './instrument/traceable.ts';
+export { type Traceable, traceable, withTrace } from './instrument/traceable.ts';
 export type { AttachmentContent } from './payload/attachment.ts';
 export { secretPatterns } from './payload/redaction/patterns.ts';
 export { type Redaction, type RedactOptions, redact } from './payload/redaction/redact.ts';

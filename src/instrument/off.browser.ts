@@ -49,6 +49,7 @@ export const traceMethods = (target: unknown): unknown => target;
 export const withFlush = (handler: unknown): unknown => handler;
 export const withContext = (_: unknown, fn: () => unknown): unknown => fn();
 export const withExporter: typeof withContext = withContext;
+export const withTrace: typeof withContext = withContext;
 export const redact = (): object => ({});
 
 interface GivenRun {

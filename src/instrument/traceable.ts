@@ -86,6 +86,16 @@ export function traceable<Fn extends CallableFunction>(
   return wrap(plan, known?.fn ?? original, original) as unknown as Traceable<Fn>;
 }
 
+/**
+ * Calls `fn` in a new run with the given name, and returns what `fn` returns. The run starts its own trace, also inside
+ * another run or an incoming request. Use `withTrace` for work that no request starts, for example a message from a
+ * queue or a scheduled job. The result and errors are recorded as by `traceable`: a synchronous function stays
+ * synchronous, and an error is recorded and thrown again.
+ */
+export function withTrace<Result>(name: string, fn: () => Result): Result {
+  return traceable(fn, { name, root: true })();
+}
+
 /** Traces a function for an integration. Unlike `traceable`, does not validate the options. */
 export function tracedBy(options: PlanOptions, fn: Callable): Callable {
   return wrap(new Plan(options), fn, fn);

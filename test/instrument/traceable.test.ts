@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { traceable } from '#src/instrument/traceable.ts';
+import { traceable, withTrace } from '#src/instrument/traceable.ts';
 import { enteredContext } from '#src/run/context.ts';
 import { currentRun } from '#src/run/start-run.ts';
 import { gate } from '../support/gate.ts';
@@ -175,6 +175,31 @@ describe('the tree of runs', () => {
     await child;
     expect(treeOf(recorder.runs)).toEqual({ parent: { step: {} } });
     expect(recorder.runs[1]).toHaveProperty('end_time');
+  });
+});
+
+describe('withTrace', () => {
+  test('calls a function in a new trace, also inside a run, and returns its result in the same turn', async () => {
+    const recorder = record();
+    const result = {};
+    const inner = traceable(() => currentRun()?.name, { name: 'inner' });
+    const outer = traceable(() => [withTrace('job', () => result), withTrace('other', inner)], { name: 'outer' });
+    expect(outer()).toEqual([result, 'other']);
+    expect(await withTrace('third', async () => inner())).toBe('inner');
+    expect(treeOf(recorder.runs)).toEqual({ outer: {}, job: {}, other: {}, third: { inner: {} } });
+    expect(recorder.runs[1]).toMatchObject({ inputs: {}, trace_id: recorder.runs[1]?.id });
+  });
+
+  test('records an error and throws the same object, or rejects with it', async () => {
+    const recorder = record();
+    const error = new RangeError('of the job');
+    const fail = () => {
+      throw error;
+    };
+    expect(() => withTrace('job', fail)).toThrow(error);
+    const rejected: unknown = await withTrace('later', async () => fail()).catch((thrown: unknown) => thrown);
+    expect(rejected).toBe(error);
+    expect(recorder.runs.map((run) => run.error?.split('\n')[0])).toEqual(Array(2).fill('RangeError: of the job'));
   });
 });
 

@@ -1,10 +1,17 @@
 // The compiler checks these types: `npm run check` compiles this file. A line below `@ts-expect-error` must not compile.
 import { describe, expectTypeOf, test } from 'vitest';
-import { type Run, startRun, type Traceable, traceable, traced } from '#src/index.ts';
+import { type Run, startRun, type Traceable, traceable, traced, withTrace } from '#src/index.ts';
 
 const fail = (): never => {
   throw new Error('never called');
 };
+
+test('withTrace has the type of the result', () => {
+  expectTypeOf(withTrace('job', () => 1)).toEqualTypeOf<number>();
+  expectTypeOf(withTrace('job', async () => 'x')).toEqualTypeOf<Promise<string>>();
+  // @ts-expect-error -- the function receives no argument
+  () => withTrace('job', (_job: string) => 1);
+});
 
 describe('a traced function has the type of its function, with', () => {
   test('optional and rest parameters', () => {
