@@ -48,6 +48,8 @@ export const isolated: readonly string[] = [
   ...inFolder('test', 'exporters'),
   ...inFolder('test/instrument', 'off-call', 'traceable', 'transparency'),
   ...inFolder('test/integrations', 'abandoned', 'ai-transparency'),
+  // Imports `runspan/register`, which then changes `node:http`.
+  ...inFolder('test/integrations', 'requests'),
   ...inFolder('test/langsmith', 'entry'),
   ...inFolder('test/otel', 'run-propagator', 'time-limits'),
   // Imports `runspan/register`, which then records `fetch`.

@@ -3,8 +3,10 @@ import { environment } from '../platform/node.ts';
 
 /** Environment variables that the library reads. See `docs/configuration.md`. */
 export type EnvironmentName =
+  | 'AWS_LAMBDA_FUNCTION_NAME'
   | 'NODE_EXTRA_CA_CERTS'
   | 'NODE_TLS_REJECT_UNAUTHORIZED'
+  | 'VERCEL'
   | 'RUNSPAN_ENDPOINT'
   | 'RUNSPAN_API_KEY'
   | 'RUNSPAN_WORKSPACE_ID'

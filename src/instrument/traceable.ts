@@ -6,6 +6,7 @@ import type { EncodedPayload } from '../payload/serialize.ts';
 import { types } from '../platform/node.ts';
 import {
   applyIn,
+  belowRequest,
   type Completion,
   contextOfRoot,
   contextTo,
@@ -14,6 +15,7 @@ import {
   recordedCall,
   replaceSpan,
   sinkOf,
+  startsTrace,
 } from '../run/context.ts';
 import type { Fields } from '../run/fields.ts';
 import { Run } from '../run/run.ts';
@@ -198,11 +200,16 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
   if (given.enabled === false) return undefined;
   try {
     const around = currentContext(given.exporter);
-    const parent = given.root === true ? contextOfRoot(around) : around;
+    const outer = given.root === true ? contextOfRoot(around) : around;
     // With `root`, the run starts a new trace but keeps the context's exporter, for example from `withExporter`.
-    const sink = given.exporter ?? around?.exporter ?? sinkOf(parent);
+    const sink = given.exporter ?? around?.exporter ?? sinkOf(outer);
     if (sink === undefined || sink.isOff === true) return undefined;
     const called = given.id === undefined ? given : given.forCall();
+    // Described first, because a call that is not recorded must not start the run of its request.
+    const isDescribed = called.describe !== undefined && startsTrace(outer);
+    const early = isDescribed ? describeCall(called, args) : undefined;
+    if (isDescribed && early === undefined) return undefined;
+    const parent = given.root === true ? outer : belowRequest(outer, sink, called);
     const sampling = sample(called, parent, sink);
     const { isKept } = sampling;
     if (!isKept && parent?.id !== undefined) {
@@ -210,8 +217,9 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
       return undefined;
     }
     // If sampling leaves out a trace, its first run still starts: the run's context excludes all nested runs.
-    const description = isKept && called.describe !== undefined ? describeCall(called, args) : undefined;
-    if (isKept && called.describe !== undefined && description === undefined) return undefined;
+    const isShown = isKept && called.describe !== undefined;
+    const description = isShown ? (early ?? describeCall(called, args)) : undefined;
+    if (isShown && description === undefined) return undefined;
     const plan = description?.hiding === undefined ? called : called.with(description.hiding);
     const call = description && callOf(plan, description);
     const recorded = call && recordedCall(call, parent, sink, description.inputs);

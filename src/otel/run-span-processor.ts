@@ -17,6 +17,9 @@ import { SpanRun, type SpanStart, startSpanRun } from './live/span-run.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
 
+/** The kind of a span that records an incoming request. */
+const SERVER = 1;
+
 const SHUT_DOWN = 'the span had not ended when its provider was shut down';
 
 /** Options of `RunSpanProcessor`. */
@@ -125,7 +128,16 @@ export class RunSpanProcessor implements SpanProcessorLike {
     if (sink === undefined || isRecorded(span, sink)) return;
     const ids = span.spanContext();
     const parentIds = parentIdsOf(span, parentSpan);
-    const start: SpanStart = { ids, parentIds, parent, sink, project: this.#project, hiding: this.#options };
+    const isAboveRequest = span.kind === SERVER || (parentSpan === undefined && isRoot(parentContext));
+    const start: SpanStart = {
+      ids,
+      parentIds,
+      parent,
+      isAboveRequest,
+      sink,
+      project: this.#project,
+      hiding: this.#options,
+    };
     const entry = isCallUnknown(span, parent, sink)
       ? new LateEntry(ids, sink, () => this.#lateEntryFor(span, start))
       : this.#entryFor(span, start);

@@ -9,6 +9,7 @@ import { fieldsOf } from '../payload/fields.ts';
 import { runtime } from '../platform/node.ts';
 import { addStepSource } from '../run/context.ts';
 import { agents } from './agents.ts';
+import { http } from './http.ts';
 import { langchain } from './langchain.ts';
 import { isLeftToLangsmith, langsmithRun } from './langsmith.ts';
 import { type Instrumentation, type ModulePatch, patchMissedBy, patchModule } from './module-hooks.ts';
@@ -51,6 +52,7 @@ const INSTRUMENTATIONS: readonly Instrumentation[] = [
   { name: 'anthropic', start: () => patchModule(ANTHROPIC_RUNNER) },
   agents,
   opentelemetry,
+  http,
 ];
 
 /**

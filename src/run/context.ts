@@ -235,6 +235,19 @@ export interface SpanSource {
   callBeside?(call: Call, parent: RunContext | undefined, sink: RunSink, inputs: object): Completion | undefined;
 }
 
+/** The first call of an incoming request. The request's run is recorded in the project of this call. */
+export type FirstCall = Readonly<Partial<Record<'project' | 'projectId', string | undefined>>>;
+
+/** Gives access to the runs of incoming requests, without importing `register/`. */
+export interface RequestSource {
+  /** Returns `around` below the run of the current request. Undefined if the request has no run. */
+  contextIn(around: RunContext | undefined): RunContext | undefined;
+  /** Like `contextIn`, but starts the run of an open request. `call` is the first call of the request. */
+  begin(around: RunContext | undefined, sink: RunSink, call: FirstCall): RunContext | undefined;
+  /** Called when a run has started or ended. */
+  observe(run: EncodedRun, sink: RunSink | undefined): void;
+}
+
 /** Stands for the active span while OpenTelemetry suppresses tracing. */
 export const SUPPRESSED: object = shared('suppressed', () => Object.freeze({}));
 
@@ -246,13 +259,44 @@ const storage: AsyncLocalStorage<RunContext> = holder[KEY];
 /** Returns the context of the innermost open framework step, or undefined if there is none. */
 type StepSource = () => RunContext | undefined;
 
-const sources: { spans: SpanSource | undefined; readonly steps: Set<StepSource> } = shared('contextSources', () => ({
-  spans: undefined,
-  steps: new Set(),
-}));
+interface Sources {
+  spans: SpanSource | undefined;
+  requests: RequestSource | undefined;
+  readonly steps: Set<StepSource>;
+}
+
+const sources: Sources = shared('contextSources', () => ({ spans: undefined, requests: undefined, steps: new Set() }));
 
 export function setSpanSource(source: SpanSource | undefined): void {
   sources.spans = source;
+}
+
+export function setRequestSource(source: RequestSource): void {
+  sources.requests = source;
+}
+
+/**
+ * Returns the parent of a call that is about to be recorded in `around`. The first call of an incoming request starts
+ * the request's run.
+ */
+export function belowRequest(
+  around: RunContext | undefined,
+  sink: RunSink | undefined,
+  call: FirstCall,
+): RunContext | undefined {
+  const { requests } = sources;
+  if (requests === undefined || !startsTrace(around) || sink === undefined || sink.isOff === true) return around;
+  return guard('request', () => requests.begin(around, sink, call)) ?? around;
+}
+
+/** Whether the first run in a context starts a trace that may be recorded. */
+export function startsTrace(context: RunContext | undefined): boolean {
+  return context?.id === undefined && context?.sampled !== false;
+}
+
+/** Passes a run that has started or ended to the run of its request. */
+export function observeRun(run: EncodedRun, sink: RunSink | undefined): void {
+  if (sources.requests !== undefined) sources.requests.observe(run, sink);
 }
 
 export function replaceSpan(span: object, context: RunContext): void {
@@ -279,8 +323,11 @@ export function activeSpan(): object | undefined {
 
 /** Returns the context of the current run. Unlike `currentContext`, ignores the active span. */
 export function enteredContext(): RunContext | undefined {
-  const entered = storage.getStore();
-  return sources.steps.size === 0 ? entered : insideStep(entered, activeStep());
+  const stored = storage.getStore();
+  const entered = sources.steps.size === 0 ? stored : insideStep(stored, activeStep());
+  return sources.requests !== undefined && startsTrace(entered)
+    ? (sources.requests.contextIn(entered) ?? entered)
+    : entered;
 }
 
 /**

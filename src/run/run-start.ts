@@ -1,7 +1,15 @@
 import { guard, reportFailure } from '../base/guard.ts';
 import { type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
 import { types } from '../platform/node.ts';
-import { type Completion, contextOfRoot, inheritedFrom, type RunContext, sinkOf, untraced } from './context.ts';
+import {
+  belowRequest,
+  type Completion,
+  contextOfRoot,
+  inheritedFrom,
+  type RunContext,
+  sinkOf,
+  untraced,
+} from './context.ts';
 import { EncodedRun } from './encoded-run.ts';
 import { withMetadata, withTags } from './fields.ts';
 import type { HookedRun, RunHooks } from './hooks.ts';
@@ -35,9 +43,10 @@ export function prepareRun(
   const { name = 'run', inputs, startTime, ...others } = usableOptions<RunOptions>(place, given, runOptionChecks);
   const options: StartOptions = { ...others, name };
   const around = contextFor(options.exporter);
-  const parent = options.root === true ? contextOfRoot(around) : around;
+  const outer = options.root === true ? contextOfRoot(around) : around;
+  const sink = options.exporter ?? around?.exporter ?? sinkOf(outer);
+  const parent = options.root === true ? outer : belowRequest(outer, sink, options);
   if (startTime !== undefined) startAt(options, startTime, parent);
-  const sink = options.exporter ?? around?.exporter ?? sinkOf(parent);
   const sampling = sample(options, parent, sink);
   const { capture } = completion ?? sink ?? noopSink;
   const isHidden = capture.hideInputs || options.hideInputs === true;

@@ -11,6 +11,7 @@ import {
   type Completion,
   contextOf,
   currentContext,
+  observeRun,
   PACKAGE_COPY,
   type RunContext,
   type RunStatus,
@@ -106,6 +107,7 @@ export class Run implements HookedRun {
       status = 'refused';
     }
     this.isOpen = sink !== undefined && status === 'kept';
+    if (this.isOpen) observeRun(record, sink);
     this.#hooks = this.isOpen ? hooksOf(capture.hooks, options) : undefined;
     this.context =
       completion === undefined
@@ -230,6 +232,11 @@ export class Run implements HookedRun {
     );
   }
 
+  /** @internal Records inputs as JSON text, unless the run has inputs. */
+  keepInputs(inputs: string): void {
+    if (this.isOpen && !this.#capture.hideInputs) this.#record.inputs ??= inputs;
+  }
+
   /** @internal Records the traced call's result as outputs, unless the application has set `outputs`. */
   keepResult(result: unknown): void {
     if (result !== undefined && this.isOpen && !this.#areOutputsSet) this.#setOutputs(result);
@@ -307,6 +314,7 @@ export class Run implements HookedRun {
     this.#events = undefined;
     this.#attachments = undefined;
     this.call = undefined;
+    observeRun(record, this.sink);
     (this.#completion ?? this.sink)?.end(record);
   }
 

@@ -45,7 +45,7 @@ test('an unknown instrumentation is logged once, and the others are started', as
   const { stderr, tree } = await node([...register, ...asModule], { RUNSPAN_INSTRUMENTATIONS: 'fetch, -opneai,bard' });
   expect(stderr).toBe(
     'runspan: RUNSPAN_INSTRUMENTATIONS: unknown names are ignored: -opneai, bard. ' +
-      'Known names: fetch, langchain, ai, openai, anthropic, openai-agents, opentelemetry.\n',
+      'Known names: fetch, langchain, ai, openai, anthropic, openai-agents, opentelemetry, http.\n',
   );
   expect(tree).toEqual([CHAT]);
 });
@@ -167,4 +167,39 @@ test('a tracer provider of unknown structure is left alone, and one line is logg
     0,
     'runspan: runspan/register opentelemetry: the tracer provider has no list of span processors, so its spans are not recorded.\n',
   ]);
+});
+
+// The program loads a second copy of runspan, as CommonJS.
+const REQUESTS = 'test/integrations/programs/requests.cjs';
+
+test('the calls of a request are one trace, and its response and listeners do not change', async () => {
+  const [plain, ended] = await Promise.all([
+    node([REQUESTS], { RUNSPAN_TRACING: 'false' }),
+    node([...register, REQUESTS]),
+  ]);
+  expect(plain).toMatchObject({ code: 0, stderr: '', tree: [] });
+  expect(ended).toMatchObject({ code: 0, stderr: '', stdout: plain.stdout });
+  expect([...ended.tree].sort()).toEqual(
+    [
+      ...['POST /two', `  ${CHAT}`, '  traced', `    ${CHAT}`],
+      ...['POST /events', `  ${CHAT}`],
+      ...['POST /listeners', `  ${CHAT}`],
+      ...['POST /stream', `  ${CHAT}`, `  ${CHAT}`],
+    ].sort(),
+  );
+  const roots = ended.runs.filter(({ parent_run_id }) => parent_run_id === undefined);
+  expect(roots).toHaveLength(4);
+  for (const { extra, end_time } of roots) {
+    expect(end_time).toBeDefined();
+    expect(extra?.metadata).toMatchObject({ 'http.response.status_code': 200 });
+  }
+});
+
+test.each([
+  ['RUNSPAN_INSTRUMENTATIONS', '-http'],
+  // A platform that may stop the process once the response is sent.
+  ['AWS_LAMBDA_FUNCTION_NAME', 'answers'],
+])('with %s=%s, the calls of a request are their own traces', async (name, value) => {
+  const { tree } = await node([...register, REQUESTS], { [name]: value });
+  expect(new Set(tree)).toEqual(new Set([CHAT, 'traced', `  ${CHAT}`]));
 });

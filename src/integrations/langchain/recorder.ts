@@ -2,7 +2,7 @@ import { guard } from '../../base/guard.ts';
 import { isAbort } from '../../payload/errors.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../payload/fields.ts';
 import { encodePayload } from '../../payload/serialize.ts';
-import { currentContext, insideStep, sinkOf } from '../../run/context.ts';
+import { belowRequest, currentContext, insideStep, sinkOf } from '../../run/context.ts';
 import { isRunId } from '../../run/ids.ts';
 import type { RunType } from '../../run/record.ts';
 import { Run } from '../../run/run.ts';
@@ -49,14 +49,15 @@ export class StepRecorder {
   start(step: StepStart): void {
     guard(OPERATION, () => {
       const { exporter, ...common } = this.#options;
-      const parent = insideStep(currentContext(exporter), runOfStep(step.parentId, exporter)?.context);
-      const sink = exporter ?? sinkOf(parent);
+      const outer = insideStep(currentContext(exporter), runOfStep(step.parentId, exporter)?.context);
+      const sink = exporter ?? sinkOf(outer);
       if (sink === undefined || isRecorded(step.id, sink)) return;
       const { id, runType, tags, metadata, extra } = step;
       const name = step.runName ?? componentName(step.serialized) ?? runType;
       const options: StartOptions = { ...common, name, runType };
       // Applications may set an id that is not a UUID.
       if (!this.#isRecordedTwice && isRunId(id.toLowerCase())) options.id = id;
+      const parent = belowRequest(outer, sink, options);
       const verdict = sample(options, parent, sink);
       const isHidden = sink.capture.hideInputs || options.hideInputs === true;
       const isCaptured = verdict.isKept && !isHidden && parent?.refused !== true;

@@ -5,12 +5,15 @@ import { parsedJson } from '../../payload/fields.ts';
 import { type EncodedPayload, shownName } from '../../payload/serialize.ts';
 import { clearTimer, DELAY_MAX_MS, setTimer } from '../../platform/timers.ts';
 import {
+  belowRequest,
   type Completion,
   contextOf,
   inheritedFrom,
+  observeRun,
   PACKAGE_COPY,
   type RunContext,
   type RunOwner,
+  startsTrace,
 } from '../../run/context.ts';
 import { EncodedRun, type Project, type RunSource } from '../../run/encoded-run.ts';
 import { withTags } from '../../run/fields.ts';
@@ -45,6 +48,8 @@ export interface SpanStart {
   /** Ids of the parent span, even if the parent span has no run. */
   readonly parentIds: SpanContextLike | undefined;
   readonly parent: RunContext | undefined;
+  /** Whether the span belongs to no run of an incoming request: it records the request itself, or starts a new trace. */
+  readonly isAboveRequest?: boolean;
   readonly sink: RunSink;
   /** The project for a run without a parent. A project in the span's attributes takes precedence. */
   readonly project: Project | undefined;
@@ -55,7 +60,8 @@ export interface SpanStart {
 }
 
 /** Starts the run of a span. If the trace is not sampled, returns an entry without a run. */
-export function startSpanRun(span: SpanLike, start: SpanStart): SpanEntry {
+export function startSpanRun(span: SpanLike, given: SpanStart): SpanEntry {
+  const start = given.isAboveRequest === true || !startsTrace(given.parent) ? given : startInRequest(given);
   const { ids, parent, sink, project } = start;
   if (parent?.sampled !== false && sink.capture.sampling === undefined) return new SpanRun(span, start);
   const named = typeof project === 'string' ? { project } : project && { projectId: project.id };
@@ -63,6 +69,14 @@ export function startSpanRun(span: SpanLike, start: SpanStart): SpanEntry {
   const verdict = sample(options, parent, sink, ids.traceId);
   if (verdict.isKept) return new SpanRun(span, start);
   return new SkippedSpan(ids, new Run(options, parent, sink, undefined, verdict).context);
+}
+
+function startInRequest(given: SpanStart): SpanStart {
+  const { parent, sink, project } = given;
+  return {
+    ...given,
+    parent: belowRequest(parent, sink, typeof project === 'object' ? { projectId: project.id } : { project }),
+  };
 }
 
 /**
@@ -359,6 +373,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
 
   /** Delivers a run once the attributes of its resource are known. The first spans of a process may end before that. */
   #deliver(record: EncodedRun, resource: ResourceLike): void {
+    observeRun(record, this.sink);
     const wait = resourceWait(resource);
     if (wait === undefined) {
       this.#target.end(record);

@@ -1,0 +1,206 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { clock } from '../base/clock.ts';
+import { guard } from '../base/guard.ts';
+import { makeSlot } from '../base/slot.ts';
+import { env } from '../config/environment.ts';
+import { replaceMethod } from '../instrument/methods.ts';
+import { defined, fieldsOf, parsedJson, textOf } from '../payload/fields.ts';
+import { createStorage, nodeModule, runtime } from '../platform/node.ts';
+import { type FirstCall, type RequestSource, type RunContext, setRequestSource } from '../run/context.ts';
+import { type EncodedRun, isFilled } from '../run/encoded-run.ts';
+import { runIdAt } from '../run/ids.ts';
+import { fromHeaders } from '../run/propagation/propagation.ts';
+import { Run } from '../run/run.ts';
+import type { StartOptions } from '../run/run-options.ts';
+import { sample } from '../run/sampling.ts';
+import { currentSink, noopSink, type RunSink } from '../run/sink.ts';
+import type { Instrumentation } from './module-hooks.ts';
+
+const PLACE = 'runspan/register http';
+/** Maximum length of a path in a run, in characters. Node accepts request lines of 16 KiB. */
+const PATH_MAX = 1_000;
+/** Maximum length of inputs or outputs that a request's run takes from a nested run, in characters of JSON text. */
+const PAYLOAD_MAX = 65_536;
+/** Variables of platforms that may stop a process once a response is sent, so that a run's end would not be delivered. */
+const PLATFORMS = ['AWS_LAMBDA_FUNCTION_NAME', 'VERCEL'] as const;
+const LEFT_OUT = '{"runspan":"left out: see the nested run"}';
+/** Metadata that identifies the conversation and the user of a trace. The receiver reads it from the first run. */
+const IDS = ['thread_id', 'user_id'];
+
+/** An incoming HTTP request. */
+interface Incoming {
+  readonly startedUs: number;
+  /** Frameworks change `request.url`. */
+  readonly url: string;
+  /** Undefined once the response is closed, like `response`, so that later work keeps neither in memory. */
+  request: IncomingMessage | undefined;
+  response: ServerResponse | undefined;
+  /** The pattern of the request's path, from Fastify. */
+  route: string | undefined;
+  run: RequestRun | undefined;
+}
+
+/** Starts a run for each incoming HTTP request with a recorded call. */
+export const http: Instrumentation = {
+  name: 'http',
+  start() {
+    if (runtime.runtime !== 'node' || PLATFORMS.some((name) => env(name) !== undefined)) return;
+    const { subscribe } = nodeModule('node:diagnostics_channel');
+    subscribe('http.server.request.start', (message) => {
+      const { request, response } = message as { request: IncomingMessage; response: ServerResponse };
+      const url = request.url as string;
+      const incoming = { startedUs: clock.monotonicUs(), url, request, response, route: undefined, run: undefined };
+      incomings.set(request, incoming);
+      storage.enterWith(incoming);
+    });
+    subscribe('tracing:fastify.request.handler:start', (message) => {
+      const { request, route } = fieldsOf(message);
+      const incoming = incomings.get(fieldsOf(fieldsOf(request).raw));
+      if (incoming !== undefined) incoming.route = textOf(fieldsOf(route).url);
+    });
+    const { IncomingMessage, ServerResponse } = nodeModule('node:http');
+    enterAtEvents(IncomingMessage.prototype, (request) => request);
+    enterAtEvents(ServerResponse.prototype, (response) => (response as Partial<ServerResponse>).req);
+    setRequestSource(source);
+  },
+};
+
+const storage = createStorage<Incoming>();
+const incomings = makeSlot<Incoming>();
+/** The open runs of requests, by run id. */
+const open = new Map<string, RequestRun>();
+
+/**
+ * Calls the listeners of requests and responses in the request's context. Since Node 24, the parser's context applies
+ * there. Replaces `emit`, because a listener would change `listenerCount` and could cause a warning.
+ */
+function enterAtEvents(prototype: object, requestOf: (message: object) => object | undefined): void {
+  replaceMethod(PLACE, prototype, 'emit', (emit) => {
+    return function emitInRequest(this: unknown, ...args: unknown[]): unknown {
+      const request = requestOf(this as object);
+      const incoming = request && incomings.get(request);
+      if (incoming === undefined) return Reflect.apply(emit, this, args);
+      if (args[0] === 'close' && this === incoming.response) close(incoming);
+      if (storage.getStore() === incoming) return Reflect.apply(emit, this, args);
+      return storage.run(incoming, Reflect.apply, emit, this, args);
+    };
+  });
+}
+
+function close(incoming: Incoming): void {
+  const { request, response, route, run } = incoming;
+  incoming.request = undefined;
+  incoming.response = undefined;
+  if (run === undefined || request === undefined || response === undefined) return;
+  guard(PLACE, () => run.end(request, response, route ?? routeOf(request)));
+}
+
+const source: RequestSource = {
+  contextIn(around) {
+    const run = storage.getStore()?.run;
+    return run && contextBelow(run.run, around);
+  },
+  begin(around, sink, call) {
+    const incoming = storage.getStore();
+    // A run that starts after the response is no part of the request, unless the request has a run.
+    if (incoming?.run === undefined && incoming?.request === undefined) return undefined;
+    incoming.run ??= new RequestRun(incoming, incoming.request as IncomingMessage, around, sink, call);
+    return contextBelow(incoming.run.run, around);
+  },
+  observe(record, sink) {
+    if (open.size === 0 || record.parentRunId === undefined) return;
+    const parent = open.get(record.parentRunId);
+    if (parent?.run.sink === sink) parent?.observe(record);
+  },
+};
+
+/** A call without an own exporter is sent to the exporter that it would have without the request's run. */
+function contextBelow({ context, sink }: Run, around: RunContext | undefined): RunContext {
+  const exporter = around?.exporter ?? currentSink() ?? noopSink;
+  if (around?.fields === undefined && exporter === sink) return context;
+  const fields = around?.fields;
+  return Object.freeze({ ...context, fields, added: fields, exporter: exporter === sink ? undefined : exporter });
+}
+
+/** The run of an incoming request. */
+class RequestRun {
+  readonly run: Run;
+  readonly #name: string;
+  readonly #ids = new Set<string>();
+  #hasInputs = false;
+  #outputs: string | undefined;
+
+  constructor(
+    { startedUs, url }: Incoming,
+    { method, headers }: IncomingMessage,
+    around: RunContext | undefined,
+    sink: RunSink,
+    { project, projectId }: FirstCall,
+  ) {
+    const path = pathOf(url);
+    const monotonicUs = clock.monotonicUs();
+    const startUs = Math.floor(clock.stampUs(monotonicUs) - (monotonicUs - startedUs));
+    const name = `${method} ${path}`;
+    const options: StartOptions = { name, startUs, id: runIdAt(startUs), ...defined({ project, projectId }) };
+    const parent = fromHeaders(headers)?.contextFor(sink);
+    this.run = new Run(options, parent, sink, undefined, sample(options, parent, sink));
+    this.#name = this.run.name;
+    // Set after the start, because nested runs inherit what a run starts with.
+    this.run.set({ metadata: { 'http.request.method': method, 'url.path': path } });
+    if (around?.fields !== undefined) this.run.set(defined(around.fields));
+    if (this.run.isOpen) open.set(this.run.id, this);
+    this.run.started();
+  }
+
+  /** Takes the inputs of the first nested run that has inputs, and the outputs of the last that has outputs. */
+  observe(record: EncodedRun): void {
+    const { inputs, outputs, endTime } = record;
+    if (!this.#hasInputs && isFilled(inputs)) {
+      this.#hasInputs = true;
+      this.run.keepInputs(shortened(inputs, record));
+    }
+    if (endTime !== undefined && isFilled(outputs)) this.#outputs = shortened(outputs, record);
+    for (const key of IDS) {
+      const json = record.metadata?.get(key);
+      if (json === undefined || this.#ids.has(key)) continue;
+      this.#ids.add(key);
+      this.run.set({ metadata: { [key]: parsedJson(json) } });
+    }
+  }
+
+  end(
+    { method }: IncomingMessage,
+    { headersSent, statusCode, writableFinished }: ServerResponse,
+    route?: string,
+  ): void {
+    const { run } = this;
+    open.delete(run.id);
+    if (route !== undefined && run.name === this.#name) run.set({ name: `${method} ${route}` });
+    const status = headersSent ? statusCode : undefined;
+    run.set({ metadata: defined({ 'http.route': route, 'http.response.status_code': status }) });
+    if (this.#outputs !== undefined) run.keepOutputs(this.#outputs);
+    this.#outputs = undefined;
+    if (!writableFinished) run.cancel();
+    else if (statusCode >= 500) run.fail(`HTTP ${statusCode}`);
+    else run.end();
+  }
+}
+
+/** Attachments are sent with the nested run, so payloads with attachments are not taken. */
+function shortened(json: string, { attachments }: EncodedRun): string {
+  return json.length > PAYLOAD_MAX || (attachments?.length ?? 0) > 0 ? LEFT_OUT : json;
+}
+
+/** Returns the path of a request target, which a client of a proxy sends as a URL. */
+function pathOf(url: string): string {
+  return (/^(?:[a-z][a-z\d+.-]*:\/\/[^/?#]*)?([^?#]*)/i.exec(url)?.[1] || '/').slice(0, PATH_MAX);
+}
+
+/** Returns the pattern of the path in Express, and in NestJS on Express. */
+function routeOf(request: IncomingMessage): string | undefined {
+  const { route, baseUrl } = fieldsOf(request);
+  const path = textOf(fieldsOf(route).path);
+  if (path === undefined) return undefined;
+  const prefix = textOf(baseUrl) ?? '';
+  return path === '/' && prefix !== '' ? prefix : `${prefix}${path}`;
+}
