@@ -90,3 +90,102 @@ it.each([
     for (const { extra } of runs) expect(extra?.metadata).toMatchObject({ user_id: 'ada', thread_id: 't1' });
   },
 );
+
+/** Asks the model, without runspan. */
+const ASK = `
+  const ask = async (input) => {
+    const body = JSON.stringify({ model: 'small', input });
+    const headers = { 'content-type': 'application/json' };
+    const response = await fetch(process.env.OPENAI_BASE_URL + '/responses', { method: 'POST', headers, body });
+    return (await response.json()).id;
+  };
+  const two = async (id) => ({ ids: [typeof (await ask(id)), typeof (await ask('again'))] });
+  const fail = async () => {
+    await ask('fails');
+    throw new Error('of the handler');
+  };`;
+
+const UNTOUCHED = {
+  Express: `
+    import express from 'express';
+    const users = express.Router();
+    users.post('/:id', async (request, response) => response.json(await two(request.params.id)));
+    const app = express().use(express.json()).use('/users', users);
+    app.post('/fail', async () => fail());
+    app.use((_error, _request, response, _next) => response.status(500).json({}));
+    const server = app.listen(3000);
+    process.once('SIGTERM', () => server.close());`,
+  Fastify: `
+    import fastify from 'fastify';
+    const app = fastify();
+    app.post('/users/:id', (request) => two(request.params.id));
+    app.post('/fail', fail);
+    await app.listen({ port: 3000 });
+    process.once('SIGTERM', () => app.close());`,
+  Hono: `
+    import { serve } from '@hono/node-server';
+    import { Hono } from 'hono';
+    const app = new Hono();
+    app.post('/users/:id', async (context) => context.json(await two(context.req.param('id'))));
+    app.post('/fail', fail);
+    app.onError((_error, context) => context.json({}, 500));
+    const server = serve({ fetch: app.fetch, port: 3000 });
+    process.once('SIGTERM', () => server.close());`,
+  NestJS: `
+    import 'reflect-metadata';
+    import { Controller, Module, Param, Post } from '@nestjs/common';
+    import { NestFactory } from '@nestjs/core';
+    class Users {
+      user(id) {
+        return two(id);
+      }
+      fail() {
+        return fail();
+      }
+    }
+    Controller()(Users);
+    for (const [name, path] of [['user', 'users/:id'], ['fail', 'fail']]) {
+      Post(path)(Users.prototype, name, Object.getOwnPropertyDescriptor(Users.prototype, name));
+    }
+    Param('id')(Users.prototype, 'user', 0);
+    class Application {}
+    Module({ controllers: [Users] })(Application);
+    const app = await NestFactory.create(Application, { logger: false });
+    await app.listen(3000);
+    process.once('SIGTERM', () => app.close());`,
+};
+
+it.each([
+  ['Express', 'POST /users/:id', ''],
+  ['Fastify', 'POST /users/:id', ''],
+  // Hono does not tell Node's request which route it takes.
+  ['Hono', 'POST /users/7', ''],
+  ['NestJS', 'POST /users/:id', 'nestjs'],
+] as const)('an untouched server with %s delivers one trace for each request', async (name, route, folder) => {
+  const [model, receiver] = await Promise.all([startModel(), createReceiver()]);
+  model.isAnswering.open();
+  onTestFinished(() => receiver.close());
+  const project = projectWith([{ file: 'main.mjs', code: ASK + UNTOUCHED[name] }], join(root, 'test/peers', folder));
+  const env = { RUNSPAN_ENDPOINT: receiver.url, OPENAI_BASE_URL: `${model.url}/v1` };
+  const program = startNode(['--import', FREE_PORT, '--import', 'runspan/register', 'main.mjs'], env, project);
+  const [, port] = await program.printed(/port (\d+)\n/);
+  const send = (path: string) => fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST', headers, body });
+  const responses = [await send('/users/7?token=secret'), await send('/fail')];
+  expect(await responses[0]?.json()).toEqual({ ids: ['string', 'string'] });
+  expect(responses[1]?.status).toBe(500);
+  program.child.kill('SIGTERM');
+
+  expect(await program.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+  const runs = await receiver.runs();
+  const [first, , , second] = runs;
+  expect(runs.map(({ name, parent_run_id }) => [name, parent_run_id])).toEqual([
+    [route, CALLER],
+    ['openai.responses', first?.id],
+    ['openai.responses', first?.id],
+    ['POST /fail', CALLER],
+    ['openai.responses', second?.id],
+  ]);
+  expect(first?.inputs).toMatchObject(runs[1]?.inputs ?? {});
+  expect(first?.outputs).toEqual(runs[2]?.outputs);
+  expect([first?.error, second?.error]).toEqual([undefined, 'HTTP 500']);
+});
