@@ -34,7 +34,7 @@ export type { Run } from './run/run.ts';
 export type { ContextFields, EndOptions, RunOptions, ThreadOptions } from './run/run-options.ts';
 export type { Sampler } from './run/sampling.ts';
 export type { FlushLimit, FlushResult, RunSink, TraceStart } from './run/sink.ts';
-export { currentRun, startRun, withContext, withExporter, withRun } from './run/start-run.ts';
+export { currentRun, startRun, traceUrl, withContext, withExporter, withRun } from './run/start-run.ts';
 export type {
   Backlog,
   ChannelMessages,

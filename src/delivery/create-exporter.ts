@@ -1,10 +1,12 @@
 import { monotonicNowMs } from '../base/clock.ts';
+import { addressOf } from '../config/checker.ts';
 import { isJest } from '../config/environment.ts';
 import type { Settings } from '../config/options.ts';
 import { isOnByEnvironment } from '../config/service.ts';
 import { createClient, usesFetch } from '../http/create-client.ts';
 import type { Transport } from '../http/transport.ts';
 import { delay, setTimer } from '../platform/timers.ts';
+import type { RunPlace } from '../run/sink.ts';
 import { Endpoint } from './endpoint.ts';
 import { Exporter } from './exporter.ts';
 import { DropNotice, type Ledger } from './ledger.ts';
@@ -60,6 +62,7 @@ export function exporterFor(
     ledger,
     notice: new DropNotice(settings.onDrop, monotonicMs, endpoint.origin),
     address: endpoint.origin,
+    urlOf: (run) => runUrl(settings, run),
     opened: (exporter) => flushAtEnd(exporter, limits.exitFlushMs, settings.handleSignals),
     closed: async (exporter) => {
       forgetAtEnd(exporter);
@@ -84,6 +87,28 @@ export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders
   service.client.setHeaders(requestHeaders);
   exporter.retryNow();
 }
+
+/**
+ * Returns the address of a run's page. LangSmith's API has a host of its own, or on a self-hosted instance the path
+ * `/api` or `/api/v1`. Any other service is taken to be a receiver of runspan.
+ */
+export function runUrl(
+  { endpoint, headers }: Pick<Settings, 'endpoint' | 'headers'>,
+  { id, traceId, project }: RunPlace,
+): string | undefined {
+  const address = addressOf(endpoint);
+  const page = address.replace(LANGSMITH_HOST, '$1$2').replace(LANGSMITH_PATH, '');
+  if (page === address) return `${address}/?trace=${traceId}${id === traceId ? '' : `&run=${id}`}`;
+  const { 'x-tenant-id': workspaceId } = headers;
+  if (workspaceId === undefined || typeof project !== 'object') return undefined;
+  const [workspace, projectId] = [workspaceId, project.id].map(encodeURIComponent);
+  return `${page}/o/${workspace}/projects/p/${projectId}/r/${id}?trace_id=${traceId}`;
+}
+
+/** Matches the regions of the API, for example `https://eu.api.smith.langchain.com`. */
+const LANGSMITH_HOST = /^(https:\/\/(?:[^./]+\.)?)api\.(smith\.langchain\.com)(?=[:/]|$)/;
+
+const LANGSMITH_PATH = /\/api(\/v1)?$/;
 
 /**
  * Returns the service and tenant to which runs on disk belong. Keys from an `apiKey` function are omitted, because they

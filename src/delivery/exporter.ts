@@ -3,7 +3,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { clearTimer, DELAY_MAX_MS, setSoon, setTimer } from '../platform/timers.ts';
 import { type EncodedRun, releaseRun } from '../run/encoded-run.ts';
 import { flushLimitMs } from '../run/run-options.ts';
-import type { CapturePolicy, FlushLimit, FlushResult, RunSink } from '../run/sink.ts';
+import type { CapturePolicy, FlushLimit, FlushResult, RunPlace, RunSink } from '../run/sink.ts';
 import type { Backlog } from '../run/stats.ts';
 import { isoTimestamp } from '../run/time.ts';
 import { Attempts } from './attempts.ts';
@@ -73,6 +73,10 @@ export class Exporter implements RunSink {
     if (this.#openRunTimer === undefined) this.#watchOpenRuns();
     this.#loop.recorded();
     return true;
+  }
+
+  urlOf(run: RunPlace): string | undefined {
+    return this.#parts.urlOf(run);
   }
 
   skip(): void {

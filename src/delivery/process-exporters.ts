@@ -132,6 +132,7 @@ function sinkOf(exporter: Exporter): RunSink {
     start: (run) => exporter.start(run),
     end: (run) => exporter.end(run),
     skip: () => exporter.skip(),
+    urlOf: (run) => exporter.urlOf(run),
   };
 }
 

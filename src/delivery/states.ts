@@ -1,6 +1,6 @@
 import type { Limits } from '../config/limits.ts';
 import { describeOpenRun, type EncodedRun, releaseRun } from '../run/encoded-run.ts';
-import type { CapturePolicy } from '../run/sink.ts';
+import type { CapturePolicy, RunPlace } from '../run/sink.ts';
 import { bytesBeyondLength, counterOf, Delivery, Item, isOpen, releasePosted, sizeOfContent } from './delivery.ts';
 import type { Endpoint } from './endpoint.ts';
 import {
@@ -50,6 +50,8 @@ export interface ExporterParts {
   readonly notice: DropNotice;
   /** The endpoint's origin, for log lines. */
   readonly address: string;
+  /** Returns the address of a run's page. */
+  readonly urlOf: (run: RunPlace) => string | undefined;
   readonly monotonicMs: () => number;
   readonly random: () => number;
   readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;

@@ -68,6 +68,7 @@ class Run {
   readonly inputs: undefined;
   readonly outputs: undefined;
   readonly error: undefined;
+  readonly url: undefined;
   readonly tags: readonly string[] = [];
   readonly metadata: object = {};
 
@@ -96,3 +97,4 @@ class Run {
 export const startRun = (options?: GivenRun): Run => new Run(options);
 
 export const currentRun = (): undefined => undefined;
+export const traceUrl: typeof currentRun = currentRun;

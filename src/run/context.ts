@@ -160,6 +160,13 @@ export function sinkOf(parent: RunContext | undefined): RunSink | undefined {
   return owner === undefined ? currentSink() : owner.sink;
 }
 
+/** Returns the address of the page of the run in `context`. Runs that are not sent have no page. */
+export function urlOf(context: RunContext | undefined): string | undefined {
+  const { id, traceId, project, sampled, refused } = context ?? rootContext;
+  if (id === undefined || traceId === undefined || !sampled || refused) return undefined;
+  return sinkOf(context)?.urlOf?.({ id, traceId, project });
+}
+
 /**
  * Returns the tags and metadata that a run inherits. Runs inherit nothing from a parent run with a different sink, but
  * keep the fields from `withContext`.

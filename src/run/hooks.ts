@@ -41,6 +41,11 @@ export interface HookedRun {
   /** The recorded error text. Undefined if the run has not failed. */
   readonly error: string | undefined;
   /**
+   * Address of the run's page, for example for a log line. Undefined while tracing is off, if the trace is left out, and
+   * if the service has no known page. See `traceUrl`.
+   */
+  readonly url: string | undefined;
+  /**
    * Changes recorded fields of the run. Tags and metadata are added to the existing ones, and other fields are
    * replaced. Values are copied immediately. In a traced function, `outputs` passed to `set` override the function's
    * result and its `outputs` option.

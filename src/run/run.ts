@@ -15,6 +15,7 @@ import {
   PACKAGE_COPY,
   type RunContext,
   type RunStatus,
+  urlOf,
 } from './context.ts';
 import type { EncodedRun } from './encoded-run.ts';
 import { addMetadata, completeUsage, EventList, type Fields, withMetadata, withTags } from './fields.ts';
@@ -117,6 +118,10 @@ export class Run implements HookedRun {
 
   get name(): string {
     return Run.#recordOf(this)?.name ?? '';
+  }
+
+  get url(): string | undefined {
+    return Run.#recordOf(this) && guard('Run.url', () => urlOf(this.context));
   }
 
   get tags(): string[] {

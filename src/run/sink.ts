@@ -47,6 +47,13 @@ export type SamplingDecision = (start: TraceStart) => boolean;
 
 /** Options for a flush. */
 export interface FlushLimit {
+/** What identifies the page of a run. */
+export interface RunPlace {
+  readonly id: string;
+  readonly traceId: string;
+  readonly project: Project | undefined;
+}
+
   /** Maximum time to wait for the flush, in milliseconds. */
   readonly timeoutMs?: number;
 }
@@ -78,6 +85,8 @@ export interface RunSink {
   skip(): void;
   /**
    * Waits until all runs recorded before this call are delivered or dropped, or until `timeoutMs` has passed. Never
+  /** @internal Returns the address of a run's page, if the service has one. */
+  urlOf?(run: RunPlace): string | undefined;
    * rejects.
    */
   flush(limit?: FlushLimit): Promise<FlushResult>;

@@ -1,5 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { contextTo, contextWith, currentContext, enterContext, enteredContext, sinkOf } from './context.ts';
+import { guard } from '../base/guard.ts';
+import { contextTo, contextWith, currentContext, enterContext, enteredContext, sinkOf, urlOf } from './context.ts';
 import { RemoteRun } from './propagation/propagation.ts';
 import { Run, startRunBelow } from './run.ts';
 import { type ContextFields, contextChecks, isSink, type RunOptions, usableOptions } from './run-options.ts';
@@ -62,6 +63,23 @@ export function withExporter<Result>(exporter: RunSink, fn: () => Result): Resul
 export function currentRun(): Run | undefined {
   const owner = enteredContext()?.owner;
   return owner instanceof Run ? owner : undefined;
+}
+
+/**
+ * Returns the address of a run's page, for example for a log line. `run` defaults to the current run. The address
+ * contains only the address of the endpoint and ids. If `run` is not the first run of its trace, the page selects it.
+ *
+ * Every service other than LangSmith is taken to be a receiver of runspan. Behind a gateway without the receiver's page,
+ * the address leads to no page. For LangSmith, the address needs `workspaceId` and `projectId`.
+ *
+ * Returns undefined if there is no run, if tracing is off, if the trace is left out, or if the page is unknown. Never
+ * throws.
+ */
+export function traceUrl(run?: Run): string | undefined {
+  if (run === undefined) return guard('traceUrl', () => urlOf(currentContext()));
+  if (is(run, Run)) return run.url;
+  diagnostics.warnOnce('traceUrl', 'traceUrl(run): expected `run` to be a Run; there is no link.');
+  return undefined;
 }
 
 function is<Instance>(value: unknown, of: abstract new (...args: never[]) => Instance): value is Instance {

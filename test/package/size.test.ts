@@ -13,9 +13,9 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   cli: [41, 5_175],
   clients: [52, 7_661],
   config: [6, 1_119],
-  delivery: [32, 5_296],
+  delivery: [32, 5_328],
   http: [10, 997],
-  instrument: [13, 2_298],
+  instrument: [13, 2_300],
   integrations: [38, 4_349],
   langsmith: [10, 1_625],
   messages: [2, 137],
@@ -24,7 +24,7 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   platform: [9, 416],
   receiver: [128, 18_483],
   register: [11, 944],
-  run: [17, 3_169],
+  run: [17, 3_213],
   testing: [8, 1_123],
   viewer: [73, 7_163],
 };
@@ -32,9 +32,9 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
-  bundle: 209,
+  bundle: 210,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_009,
+  dist: 4_015,
 };
 
 it('each source folder has at most the files and lines of the table', () => {
