@@ -12,6 +12,7 @@ import { agents } from './agents.ts';
 import { http } from './http.ts';
 import { langchain } from './langchain.ts';
 import { isLeftToLangsmith, langsmithRun } from './langsmith.ts';
+import { warnOfMissedCalls } from './missed-calls.ts';
 import { type Instrumentation, type ModulePatch, patchMissedBy, patchModule } from './module-hooks.ts';
 import { opentelemetry } from './opentelemetry.ts';
 import { isPackageManager } from './package-manager.ts';
@@ -44,7 +45,13 @@ const ANTHROPIC_RUNNER: ModulePatch = {
 };
 
 const INSTRUMENTATIONS: readonly Instrumentation[] = [
-  { name: 'fetch', start: () => recordFetch(isRecordedHere) },
+  {
+    name: 'fetch',
+    start() {
+      recordFetch(isRecordedHere);
+      if (runtime.runtime === 'node') warnOfMissedCalls();
+    },
+  },
   langchain,
   // Only the exports of `ai` are replaced, not the functions inside the package.
   { name: 'ai', start: () => patchModule(AI_SDK) },

@@ -82,6 +82,22 @@ export function mayBeModelCall(input: unknown, init: unknown): boolean {
   }
 }
 
+const BEDROCK_HOST = /^bedrock-runtime(-fips)?\./;
+const BEDROCK_PATH = /^\/model\/[^/]+\/(invoke|converse)(-with-response-stream|-stream)?$/;
+
+/**
+ * Returns whether a POST request to `url` is a model call, which is decided without its body. At an unknown host, only
+ * chat completions are a model call, because applications have paths such as `/api/chat` themselves.
+ */
+export function isModelAddress(url: URL): boolean {
+  const { hostname, pathname } = url;
+  if (BEDROCK_HOST.test(hostname)) return BEDROCK_PATH.test(pathname);
+  if (!mayBeModelCall(url.href, POST) || !DIALECTS.some(({ path }) => path.test(pathname))) return false;
+  return serviceAt(url) !== undefined || providerAt(url) === 'ollama' || pathname.endsWith('/chat/completions');
+}
+
+const POST = { method: 'POST' };
+
 /** Returns the index of the last word in a path. The word follows a slash or a colon. */
 function endingAt(path: string, end: number): number {
   return Math.max(path.lastIndexOf('/', end - 1), path.lastIndexOf(':', end - 1)) + 1;

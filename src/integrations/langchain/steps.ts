@@ -120,6 +120,14 @@ export function takeModelStep(
   return undefined;
 }
 
+/** Returns whether a model step is open below `around`. Without LangChain's storage, any open model step counts. */
+export function isModelStepOpen(around: RunContext | undefined, sink: RunSink): boolean {
+  const above = (globalThis as LangChainGlobals)[STORAGE] === undefined ? undefined : around?.dottedOrder;
+  return [...steps.values()].flat().some(({ run: { runType, sink: own, dottedOrder } }) => {
+    return runType === 'llm' && own === sink && (above === undefined || dottedOrder.startsWith(`${above}.`));
+  });
+}
+
 export function stepOf(id: string, handler: object): Step | undefined {
   return steps.get(id)?.find((step) => step.handler === handler);
 }

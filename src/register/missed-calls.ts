@@ -1,0 +1,55 @@
+import { diagnostics } from '../base/diagnostics.ts';
+import { guard } from '../base/guard.ts';
+import { isModelAddress } from '../integrations/fetch/dialects.ts';
+import { isModelStepOpen } from '../integrations/langchain/steps.ts';
+import { fieldsOf } from '../payload/fields.ts';
+import { channel } from '../platform/node.ts';
+import { currentContext, enclosingCall, sinkOf } from '../run/context.ts';
+import { Run } from '../run/run.ts';
+import { addressOf, onHttpRequest } from './http-requests.ts';
+import { isLeftToLangsmith } from './langsmith.ts';
+
+const PLACE = 'runspan/register missed calls';
+
+/** Clients by the start of their `user-agent` header. */
+const CLIENTS: readonly (readonly [userAgent: RegExp, client: string])[] = [
+  [/^axios\//, 'axios'],
+  [/^aws-sdk-/, 'the AWS SDK'],
+];
+
+/** Logs a warning if a model call is not sent with `fetch` and no other integration records it. */
+export function warnOfMissedCalls(): void {
+  onHttpRequest((request) => {
+    const url = addressOf(request);
+    if (url !== undefined) observe(url, request.method, (name) => request.getHeader(name));
+  });
+  // The Bedrock client of the AWS SDK uses HTTP/2.
+  channel('http2.client.stream.created').subscribe((message) =>
+    guard(PLACE, () => {
+      const headers = fieldsOf(fieldsOf(message).headers);
+      const address = `https://${headers[':authority'] ?? headers.host}${headers[':path']}`;
+      if (URL.canParse(address)) observe(new URL(address), headers[':method'], (name) => headers[name]);
+    }),
+  );
+}
+
+function observe(url: URL, method: unknown, headerOf: (name: string) => unknown): void {
+  if (method !== 'POST' || !isModelAddress(url) || isRecorded(headerOf)) return;
+  const userAgent = `${headerOf('user-agent')}`;
+  const client = CLIENTS.find(([pattern]) => pattern.test(userAgent))?.[1] ?? 'node:http';
+  diagnostics.warnOnce(
+    `missed call ${client}`,
+    `a model call to ${url.hostname} is not recorded, because ${client} does not send it with fetch; record it with traceable, or see https://github.com/runspan/runspan/blob/main/docs/fetch.md#limits`,
+  );
+}
+
+/** Returns whether tracing is off, or another integration or the application records the model call. */
+function isRecorded(headerOf: (name: string) => unknown): boolean {
+  const context = currentContext();
+  const sink = sinkOf(context);
+  if (sink === undefined || sink.isOff === true || context?.sampled === false) return true;
+  const owner = context?.owner;
+  const runType = enclosingCall(context, sink)?.type ?? (owner instanceof Run && owner.isOpen ? owner.runType : '');
+  if (runType === 'llm' || runType === 'embedding' || isModelStepOpen(context, sink)) return true;
+  return isLeftToLangsmith((name) => `${headerOf(name)}`, 'llm', undefined);
+}
