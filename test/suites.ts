@@ -24,7 +24,7 @@ export const programs: readonly string[] = [
   ...inFolder('test/faults', 'kill-matrix'),
   ...inFolder('test/http', 'process-end'),
   ...inFolder('test/instrument', 'outcome'),
-  ...inFolder('test/integrations', 'process', 'register', 'register-durability'),
+  ...inFolder('test/integrations', 'called-programs', 'process', 'register', 'register-durability'),
   ...inFolder('test/langsmith', 'langsmith'),
   ...inFolder('test/package', 'curl', 'docs-programs', 'tarball'),
   ...inFolder('test/receiver', 'langsmith', 'removal-under-load', 'sqlite-crash'),
@@ -47,7 +47,7 @@ export const isolated: readonly string[] = [
   ...filesWith(/\bforgetPackage\(|\bvi\.(resetModules|mock|doMock|useFakeTimers)\(|(?<!\.)\b(configure|shutdown)\(/),
   ...inFolder('test', 'exporters'),
   ...inFolder('test/instrument', 'off-call', 'traceable', 'transparency'),
-  ...inFolder('test/integrations', 'abandoned', 'ai-transparency'),
+  ...inFolder('test/integrations', 'abandoned', 'ai-transparency', 'missed-calls', 'propagation'),
   // Imports `runspan/register`, which then changes `node:http`.
   ...inFolder('test/integrations', 'requests'),
   ...inFolder('test/langsmith', 'entry'),

@@ -95,6 +95,14 @@ export interface ConfigureOptions extends RunHooks, ThreadOptions {
    */
   redact?: Redaction;
   /**
+   * Origins of your own services, for example `https://search.example`. With `runspan/register`, requests to these
+   * origins get the headers `runspan-trace` and `traceparent`, so that the runs of both programs form one trace. Scheme,
+   * host and port must be equal. Under `runspan dev`, requests to localhost get the headers too. The variable contains
+   * origins separated by commas. `RUNSPAN_PROPAGATE_TO`
+   * @default []
+   */
+  propagateTo?: readonly string[];
+  /**
    * Set to `true` to send the API key and other credentials over plain HTTP. Plain HTTP to localhost is always allowed.
    * `RUNSPAN_ALLOW_INSECURE`
    * @default false
@@ -195,6 +203,10 @@ const CHECKS: Checks<ConfigureOptions> = {
   hideInputs: LATER,
   hideOutputs: LATER,
   redact: LATER,
+  propagateTo: [
+    'a list of origins such as https://search.example',
+    (value) => Array.isArray(value) && value.every((text) => originIn(text) !== undefined),
+  ],
   allowInsecure: LATER,
   compress: LATER,
   durability: [DURABILITIES.join(', '), (value) => DURABILITIES.includes(value)],
@@ -314,9 +326,24 @@ function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
     sampling: samplingOf(options),
     otelSampling: flag('otelSampling', options.otelSampling, true),
     streamIdleMs: limits.streamIdleMs,
+    propagateTo: propagateToOf(options),
     hooks: definedOrNone({ onStart: options.onStart, onEnd: options.onEnd }),
     defaults: defaultFields(options, payload),
   };
+}
+
+/** Returns undefined if there is no origin, so that requests need not be compared. */
+function propagateToOf({ propagateTo }: ConfigureOptions): ReadonlySet<string> | undefined {
+  const split = (text: string) => text.split(',').map((origin) => origin.trim());
+  const given = propagateTo ?? fromEnvironment<string[]>('propagateTo', CHECKS.propagateTo, split) ?? [];
+  return given.length === 0 ? undefined : new Set(given.flatMap((text) => originIn(text) ?? []));
+}
+
+/** Returns the origin of a URL with the scheme http or https and nothing else. */
+function originIn(text: unknown): string | undefined {
+  if (typeof text !== 'string' || !URL.canParse(text)) return undefined;
+  const { origin, href, protocol } = new URL(text);
+  return href === `${origin}/` && /^https?:$/.test(protocol) ? origin : undefined;
 }
 
 function projectOf({ project, projectId }: ConfigureOptions): Project {

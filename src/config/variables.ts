@@ -12,6 +12,7 @@ export type SettingName =
   | 'otelSampling'
   | 'hideInputs'
   | 'hideOutputs'
+  | 'propagateTo'
   | 'allowInsecure'
   | 'compress'
   | 'durability'
@@ -32,6 +33,7 @@ export const VARIABLES: Readonly<Record<SettingName, readonly EnvironmentName[]>
   otelSampling: ['RUNSPAN_OTEL_SAMPLING'],
   hideInputs: ['RUNSPAN_HIDE_INPUTS', 'LANGSMITH_HIDE_INPUTS', 'LANGCHAIN_HIDE_INPUTS'],
   hideOutputs: ['RUNSPAN_HIDE_OUTPUTS', 'LANGSMITH_HIDE_OUTPUTS', 'LANGCHAIN_HIDE_OUTPUTS'],
+  propagateTo: ['RUNSPAN_PROPAGATE_TO'],
   allowInsecure: ['RUNSPAN_ALLOW_INSECURE'],
   compress: ['RUNSPAN_COMPRESS'],
   durability: ['RUNSPAN_DURABILITY'],

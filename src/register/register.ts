@@ -16,6 +16,7 @@ import { warnOfMissedCalls } from './missed-calls.ts';
 import { type Instrumentation, type ModulePatch, patchMissedBy, patchModule } from './module-hooks.ts';
 import { opentelemetry } from './opentelemetry.ts';
 import { isPackageManager } from './package-manager.ts';
+import { propagation } from './propagation.ts';
 import { startOnce } from './start.ts';
 
 const AI_SDK: ModulePatch = {
@@ -45,6 +46,8 @@ const ANTHROPIC_RUNNER: ModulePatch = {
 };
 
 const INSTRUMENTATIONS: readonly Instrumentation[] = [
+  // Before `fetch`, so that a request of a model call gets the run of the call.
+  propagation,
   {
     name: 'fetch',
     start() {

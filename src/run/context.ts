@@ -222,6 +222,12 @@ export function recordedCall(
 /** The trace flag for sampled spans. */
 export const SAMPLED = 1;
 
+export interface SpanIds {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly traceFlags: number;
+}
+
 /** Gives access to OpenTelemetry spans, without importing `otel/`. */
 export interface SpanSource {
   /**
@@ -230,7 +236,7 @@ export interface SpanSource {
    */
   activeSpan(): object | undefined;
   /** Returns the trace of a span, or undefined if the span belongs to no OpenTelemetry trace. */
-  traceOf(span: object): { readonly traceId: string; readonly traceFlags: number } | undefined;
+  traceOf(span: object): SpanIds | undefined;
   /** Returns the context of the run that records `span`, or undefined if no run does. */
   contextOf(span: object): RunContext | undefined;
   /** Replaces a newly started span with the run in `context`, so that the call is recorded only once. */
@@ -343,6 +349,13 @@ export function enteredContext(): RunContext | undefined {
  */
 export function insideStep(entered: RunContext | undefined, step: RunContext | undefined): RunContext | undefined {
   return step === undefined || step.id === entered?.step ? entered : step;
+}
+
+/** Returns the ids of the active span, if `context` is the context of its run. */
+export function spanOf(context: RunContext): SpanIds | undefined {
+  const span = sources.spans?.activeSpan();
+  if (span === undefined || sources.spans?.contextOf(span)?.id !== context.id) return undefined;
+  return sources.spans?.traceOf(span);
 }
 
 /** Returns the id of the current OpenTelemetry trace. */

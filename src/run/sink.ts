@@ -25,6 +25,8 @@ export interface CapturePolicy {
   /** Time without a read after which a stream is treated as abandoned, in milliseconds. */
   readonly streamIdleMs: number;
   readonly hooks?: RunHooks | undefined;
+  /** Origins whose requests get the current run as headers, besides loopback under `runspan dev`. */
+  readonly propagateTo?: ReadonlySet<string> | undefined;
   /** Fields of every run that inherits nothing from a parent run. */
   readonly defaults?: EncodedFields | undefined;
 }
@@ -45,8 +47,6 @@ export interface TraceStart {
 
 export type SamplingDecision = (start: TraceStart) => boolean;
 
-/** Options for a flush. */
-export interface FlushLimit {
 /** What identifies the page of a run. */
 export interface RunPlace {
   readonly id: string;
@@ -54,6 +54,8 @@ export interface RunPlace {
   readonly project: Project | undefined;
 }
 
+/** Options for a flush. */
+export interface FlushLimit {
   /** Maximum time to wait for the flush, in milliseconds. */
   readonly timeoutMs?: number;
 }
@@ -83,10 +85,10 @@ export interface RunSink {
   end(run: EncodedRun): void;
   /** @internal Called instead of `start` for runs in a trace that sampling left out. */
   skip(): void;
-  /**
-   * Waits until all runs recorded before this call are delivered or dropped, or until `timeoutMs` has passed. Never
   /** @internal Returns the address of a run's page, if the service has one. */
   urlOf?(run: RunPlace): string | undefined;
+  /**
+   * Waits until all runs recorded before this call are delivered or dropped, or until `timeoutMs` has passed. Never
    * rejects.
    */
   flush(limit?: FlushLimit): Promise<FlushResult>;

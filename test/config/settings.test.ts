@@ -82,6 +82,7 @@ describe('tracing', () => {
 
 describe('an option overrides RUNSPAN_…, which overrides LANGSMITH_…, which overrides the default', () => {
   const project = (name: string) => ({ capture: { project: name } });
+  const origins = (...list: string[]) => ({ capture: { propagateTo: new Set(list) } });
 
   it.each<[object, Record<string, string>, object]>([
     [{ project: 'option' }, { RUNSPAN_PROJECT: 'ours' }, project('option')],
@@ -94,6 +95,18 @@ describe('an option overrides RUNSPAN_…, which overrides LANGSMITH_…, which 
     [{ otelSampling: false }, {}, { capture: { otelSampling: false } }],
     [{}, { RUNSPAN_OTEL_SAMPLING: 'false' }, { capture: { otelSampling: false } }],
     [{ otelSampling: true }, { RUNSPAN_OTEL_SAMPLING: 'false' }, { capture: { otelSampling: true } }],
+    [{}, { RUNSPAN_PROPAGATE_TO: ' ' }, { capture: { propagateTo: undefined } }],
+    [
+      {},
+      { RUNSPAN_PROPAGATE_TO: 'https://a.example:443, http://B.example:80/' },
+      origins('https://a.example', 'http://b.example'),
+    ],
+    [
+      { propagateTo: ['http://[::1]:8080'] },
+      { RUNSPAN_PROPAGATE_TO: 'https://a.example' },
+      origins('http://[::1]:8080'),
+    ],
+    [{ propagateTo: [] }, { RUNSPAN_PROPAGATE_TO: 'https://a.example' }, { capture: { propagateTo: undefined } }],
     [{}, { RUNSPAN_HIDE_INPUTS: 'true' }, { capture: { hideInputs: true, hideOutputs: false } }],
     [
       {},
@@ -117,6 +130,20 @@ describe('an option overrides RUNSPAN_…, which overrides LANGSMITH_…, which 
     expect(withEndpoint(options, environment)?.capture.sampling?.(start)).toBe(isKept);
     expect(lines).toEqual([]);
   });
+});
+
+it.each<[object, Record<string, string>, string]>([
+  [{ propagateTo: 'https://a.example' }, {}, '`propagateTo`'],
+  [{ propagateTo: ['https://a.example/path'] }, {}, '`propagateTo`'],
+  [{ propagateTo: ['https://user:sk-secret@a.example'] }, {}, '`propagateTo`'],
+  [{ propagateTo: ['a.example'] }, {}, '`propagateTo`'],
+  [{ propagateTo: ['*'] }, {}, '`propagateTo`'],
+  [{ propagateTo: ['ws://a.example'] }, {}, '`propagateTo`'],
+  [{}, { RUNSPAN_PROPAGATE_TO: 'https://a.example,b.example' }, '`RUNSPAN_PROPAGATE_TO`'],
+])('%j, %j propagates to no origin, and is logged', (options, environment, name) => {
+  expect(withEndpoint(options, environment)?.capture.propagateTo).toBeUndefined();
+  const expected = 'a list of origins such as https://search.example';
+  expect(lines).toEqual([`configuration: expected ${name} to be ${expected}; the default is used.`]);
 });
 
 it('a property of `Object.prototype` is not an option', () => {

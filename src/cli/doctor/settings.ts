@@ -30,6 +30,7 @@ const SETTINGS: Readonly<Partial<Record<SettingName, readonly [kind: Kind, other
   otelSampling: ['word', 'true'],
   hideInputs: ['word', 'false'],
   hideOutputs: ['word', 'false'],
+  propagateTo: ['text', 'none'],
   allowInsecure: ['word', 'false'],
   compress: ['word', 'true, except on localhost'],
   durability: ['word', 'memory, or spill with runspan/register'],

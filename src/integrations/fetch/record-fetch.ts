@@ -63,7 +63,7 @@ function install(): (() => void) | undefined {
   };
   const replacement = disguised(recorder.fetch, original);
   // Some libraries check whether `fetch` is native code.
-  defineOwn(replacement, 'toString', () => Function.prototype.toString.call(original));
+  defineOwn(replacement, 'toString', () => `${original}`);
   const value: FetchRecorder = { realm: globalThis, original };
   Object.defineProperty(replacement, FETCH_RECORDER, { configurable: true, value });
   // In Vercel's edge runtime, `fetch` is writable but not configurable.

@@ -4,7 +4,7 @@ import { guard, ignoreRejection } from '../../base/guard.ts';
 import { shareInstances } from '../../base/shared.ts';
 import { type Check, isObject } from '../../config/checker.ts';
 import { types } from '../../platform/node.ts';
-import { currentContext, inheritedFrom, type RunContext, remoteContext, sinkOf } from '../context.ts';
+import { currentContext, inheritedFrom, type RunContext, remoteContext, SAMPLED, sinkOf, spanOf } from '../context.ts';
 import { type Project, projectText } from '../encoded-run.ts';
 import { withMetadata, withTags } from '../fields.ts';
 import { newRunId } from '../ids.ts';
@@ -102,7 +102,7 @@ interface InheritedFields {
  * `withRun(fromHeaders(request.headers), handler)`, runs in the handler become children of the caller's run.
  *
  * The run ids come from the `runspan-trace` header. If that header is missing or invalid, `langsmith-trace` is used.
- * The sampling decision comes from the W3C `baggage` header. A project, tags and metadata in the baggage are ignored
+ * The sampling decision comes from the W3C `baggage` header, or from a `traceparent` of the same trace. A project, tags and metadata in the baggage are ignored
  * unless `accept` lists these fields. Headers never set the endpoint or the API key. Never throws.
  */
 export function fromHeaders(headers: HeadersLike, options?: FromHeadersOptions): RemoteRun | undefined {
@@ -115,12 +115,19 @@ export function fromHeaders(headers: HeadersLike, options?: FromHeadersOptions):
       const [first, last] = [segments?.at(0), segments?.at(-1)];
       if (first === undefined || last === undefined) continue;
       const inherited = inheritedFields(parseBaggage(headerOf(headers, 'baggage') ?? ''), prefix, accept);
-      return new RemoteRun(order, [first.id, last.id], inherited);
+      const sampled = inherited.sampled && !isLeftOut(first.id, headerOf(headers, 'traceparent'));
+      return new RemoteRun(order, [first.id, last.id], { ...inherited, sampled });
     }
   } catch {
     // A getter on the headers threw an error.
   }
   return undefined;
+}
+
+/** Whether a `traceparent` of the same trace has the sampled flag 0. */
+function isLeftOut(id: string, traceparent: string | undefined): boolean {
+  const [, traceId, , flags = ''] = traceparent?.split('-') ?? [];
+  return traceId === hexOf(id) && (Number.parseInt(flags, 16) & SAMPLED) === 0;
 }
 
 function inheritedFields(baggage: BaggageMember[], prefix: string, accept: readonly HeaderField[]): InheritedFields {
@@ -181,6 +188,34 @@ export function toHeaders(run?: Run, headers?: HeadersLike): Record<string, stri
     if (baggage !== '') result[key] = baggage;
   });
   return result;
+}
+
+/**
+ * Maximum length of the `dotted_order` in requests of instrumentations, in characters. Servers accept only about 16 KiB
+ * of headers in total.
+ */
+const REQUEST_ORDER_MAX = 4_096;
+
+/** The headers that a request gets without the application's help. */
+export interface RequestHeaders {
+  readonly 'runspan-trace': string;
+  readonly traceparent: string;
+}
+
+/**
+ * Returns the headers for a request in `context`. They contain no project, tags or metadata. If the trace is left out,
+ * the sampled flag of `traceparent` is 0. Otherwise, if the run is a span, `traceparent` contains the ids of the span.
+ */
+export function requestHeaders(context: RunContext): RequestHeaders | undefined {
+  const order = orderToSend('propagation', context, REQUEST_ORDER_MAX);
+  if (order === undefined) return undefined;
+  const ids = (parseDottedOrder(order) ?? []).map(({ id }) => hexOf(id));
+  const { traceId = ids.at(0), spanId = ids.at(-1)?.slice(16) } = (context.sampled && spanOf(context)) || {};
+  return { 'runspan-trace': order, traceparent: `00-${traceId}-${spanId}-0${context.sampled ? 1 : 0}` };
+}
+
+function hexOf(id: string): string {
+  return id.replaceAll('-', '');
 }
 
 export function orderToSend(place: string, context: RunContext | undefined, charactersMax: number): string | undefined {

@@ -1,0 +1,43 @@
+// Programs that call each other.
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { RunRecord } from '#src/run/record.ts';
+import { root } from '../support/folders.ts';
+import { registered } from './registered.ts';
+
+const program = join(root, 'test/integrations/programs/caller.mjs');
+const call = (env: Readonly<Record<string, string>>) =>
+  registered([process.execPath, '--import', 'runspan/register', program], env);
+
+/** Counts the runs of the server by client, and by whether their parent is the call, nothing, or another call. */
+function parents(runs: readonly RunRecord[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { name, parent_run_id, trace_id } of runs) {
+    const [, path] = /^work (.*)/.exec(name) ?? [];
+    if (path === undefined) continue;
+    const isBelow = runs.some((run) => run.id === parent_run_id && run.name === path && run.trace_id === trace_id);
+    const place = parent_run_id === undefined ? 'alone' : isBelow ? 'below' : 'below another';
+    const key = `${path.slice(1).replace(/-\d+$/, '')} ${place}`;
+    counts[key] = (counts[key] ?? 0) + 1;
+  }
+  return counts;
+}
+
+test('the runs of the called program are below the call, with every client and all at the same time', async () => {
+  const { code, stderr, runs } = await call({ RUNSPAN_PROGRAM: 'one' });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const clients = ['fetch', 'fetch-request', 'localhost', 'undici', 'undici-fetch', 'http', 'http-get', 'http-agent'];
+  const { 'pool below': inPool = 0, 'pool alone': alone, ...others } = parents(runs);
+  expect(others).toEqual(Object.fromEntries(clients.map((name) => [`${name} below`, 10])));
+  // A request that waits for a free connection of a pool gets no headers rather than those of another run.
+  expect(inPool + (alone ?? 0)).toBe(40);
+});
+
+test.each<Record<string, string>>([{}, { RUNSPAN_PROGRAM: 'one', RUNSPAN_INSTRUMENTATIONS: '-propagation' }])(
+  'with the environment %j, each program has its own traces',
+  async (env) => {
+    const { code, runs } = await call(env);
+    expect(code).toBe(0);
+    expect(Object.keys(parents(runs)).filter((key) => !key.endsWith('alone'))).toEqual([]);
+  },
+);
