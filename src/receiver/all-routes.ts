@@ -24,7 +24,7 @@ export const ROUTES: readonly Route[] = [
   ...pageRoutes,
 ];
 
-/** Returns a function that responds to the requests to a receiver. */
-export function receiverRoutes(options: RoutesOptions): Routes {
-  return createRoutes(ROUTES, OTHERS, options);
+/** Returns a function that responds to the requests to a receiver. Routes in `added` replace routes with the same path. */
+export function receiverRoutes(options: RoutesOptions, added: readonly Route[] = []): Routes {
+  return createRoutes([...added, ...ROUTES], OTHERS, options);
 }

@@ -17,6 +17,7 @@ import { type Parsed, parsedQuery } from './filter/run-filter.ts';
 import { Access } from './http/access.ts';
 import { Faults, type ReceiverFaults } from './http/faults.ts';
 import { FixedKeys } from './http/keyring.ts';
+import type { Route } from './http/route.ts';
 import type { RoutesOptions } from './http/routes.ts';
 import { listen } from './http/server.ts';
 import { MemoryStore } from './store/memory-store.ts';
@@ -103,10 +104,17 @@ export function createReceiver(options: ReceiverOptions = {}): Promise<Receiver>
   return receiverWith(options);
 }
 
-/** Like `createReceiver`. Also calls `received` after each request whose runs were stored. */
+/** What a command adds to its receiver. */
+export interface ReceiverAdditions {
+  /** Called after each request whose runs were stored. */
+  readonly received?: NonNullable<RoutesOptions['received']>;
+  readonly routes?: readonly Route[];
+}
+
+/** Like `createReceiver`, with additions that are not public. */
 export async function receiverWith(
   options: ReceiverOptions,
-  received?: NonNullable<RoutesOptions['received']>,
+  { received, routes }: ReceiverAdditions = {},
 ): Promise<Receiver> {
   const given = checkedOptions('the options', options, CHECKS);
   const { host = '127.0.0.1', port = 0, store = new MemoryStore(), strict = false } = given;
@@ -115,7 +123,8 @@ export async function receiverWith(
   const { apiKey, writeKey, workspaceId, allowedHosts } = given;
   const keys = apiKey === undefined ? undefined : new FixedKeys(apiKey, writeKey);
   const access = new Access({ host, workspaceId, allowedHosts, ...(keys && { keys }) });
-  const server = await startServer({ store, strict, faults, access, ...(received && { received }) }, host, port);
+  const parts = { store, strict, faults, access, ...(received && { received }) };
+  const server = await startServer(parts, host, port, {}, routes);
   return {
     url: server.url,
     runs: async (query = {}) => runsOf(store, checkedQuery(query)),
@@ -130,10 +139,11 @@ export function startServer(
   options: RoutesOptions,
   host: string,
   port: number,
-  limits?: { readonly closeMs: number },
+  limits?: { readonly closeMs?: number },
+  added?: readonly Route[],
 ): ReturnType<typeof listen> {
   // Node expects an IPv6 address without brackets.
-  return listen(receiverRoutes(options), host.replace(/^\[(.*)\]$/, '$1'), port, limits);
+  return listen(receiverRoutes(options, added), host.replace(/^\[(.*)\]$/, '$1'), port, limits);
 }
 
 async function runsOf(store: Store, query: Parsed<RunQuery>): Promise<StoredRun[]> {

@@ -13,7 +13,7 @@ import { readRun } from './run-message.ts';
 
 /** Documented HTTP routes for sending runs, and `GET /info`. */
 export const interfaceRoutes: readonly Route[] = [
-  { method: 'GET', path: '/info', admission: 'open', handle: () => ({ status: 200, body: INFO }) },
+  { method: 'GET', path: '/info', admission: 'open', handle: serviceInfo },
   { method: 'POST', path: '/runs', admission: 'write', handle: (call) => ingestRecord(call, 'post') },
   { method: 'PATCH', path: '/runs/:run_id', admission: 'write', handle: (call) => ingestRecord(call, 'patch') },
   { method: 'POST', path: '/runs/multipart', admission: 'write', handle: postMultipart },
@@ -36,6 +36,10 @@ const INFO = {
  * Maximum number of posts and patches per batch. A larger batch gets status 413, and the client then splits the batch.
  */
 const BATCH_RECORDS_MAX = 1_000;
+
+export function serviceInfo(): RouteResponse {
+  return { status: 200, body: INFO };
+}
 
 /** Applies the simulated faults and the tenant's limits, then stores the operations in a request. */
 export async function ingest(call: Call, operations: readonly RunOperation[]): Promise<void> {
