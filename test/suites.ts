@@ -18,7 +18,7 @@ export const programs: readonly string[] = [
     'preload',
     'serverless',
   ),
-  ...inFolder('test/cli', 'audit', 'backup', 'dev', 'doctor', 'lost-output', 'serve', 'store'),
+  ...inFolder('test/cli', 'audit', 'backup', 'dev', 'dev-attach', 'doctor', 'lost-output', 'serve', 'store'),
   ...inFolder('test/delivery', 'crash-loop', 'exit', 'other-destinations', 'signals'),
   ...inFolder('test/delivery', 'shared-spool', 'unknown-runtime'),
   ...inFolder('test/faults', 'kill-matrix'),

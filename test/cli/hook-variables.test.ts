@@ -6,6 +6,7 @@ const URL = 'http://127.0.0.1:4777';
 const OTLP = {
   OTEL_EXPORTER_OTLP_ENDPOINT: URL,
   OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
+  OTEL_EXPORTER_OTLP_HEADERS: 'x-runspan-program=id',
   OTEL_METRICS_EXPORTER: 'none',
   OTEL_LOGS_EXPORTER: 'none',
 };
@@ -23,7 +24,7 @@ async function variablesOf(given: Readonly<Record<string, string>>, apiKey?: str
   for (const name of NAMES) vi.stubEnv(name, given[name]);
   onTestFinished(() => void vi.unstubAllEnvs());
   const warn = vi.fn();
-  const variables = await hookVariables('python3', URL, apiKey, warn);
+  const variables = await hookVariables('python3', URL, apiKey, 'id', warn);
   expect(warn).not.toHaveBeenCalled();
   return variables;
 }
@@ -40,15 +41,26 @@ it.each([
 
 it('OpenTelemetry exporters send traces, but no metrics and logs, to the receiver', async () => {
   expect(await variablesOf({})).toEqual({ ...OTLP, NODE_OPTIONS: expect.any(String) });
-  expect(await variablesOf({}, 'a=b,c')).toMatchObject({ OTEL_EXPORTER_OTLP_HEADERS: 'x-api-key=a%3Db%2Cc' });
+  const withKey = { OTEL_EXPORTER_OTLP_HEADERS: 'x-api-key=a%3Db%2Cc,x-runspan-program=id' };
+  expect(await variablesOf({}, 'a=b,c')).toMatchObject(withKey);
+  const own = { OTEL_EXPORTER_OTLP_HEADERS: 'x-team=a' };
+  expect(await variablesOf(own)).toMatchObject({ OTEL_EXPORTER_OTLP_HEADERS: 'x-team=a,x-runspan-program=id' });
   expect(await variablesOf({ OTEL_LOGS_EXPORTER: 'console' })).toMatchObject({ OTEL_LOGS_EXPORTER: 'console' });
 });
 
-it.each<[Record<string, string>, string | undefined, string | undefined]>([
-  [{}, undefined, undefined],
-  [{ RUNSPAN_PROJECT: 'a shop, b', LANGSMITH_PROJECT: 'b' }, undefined, 'langsmith-project=a%20shop%2C%20b'],
-  [{ LANGSMITH_PROJECT: 'b', OTEL_EXPORTER_OTLP_HEADERS: 'a=1' }, 'key', 'a=1,x-api-key=key,langsmith-project=b'],
-  [{ RUNSPAN_PROJECT: '商店' }, undefined, undefined],
+it.each<[Record<string, string>, string | undefined, string]>([
+  [{}, undefined, 'x-runspan-program=id'],
+  [
+    { RUNSPAN_PROJECT: 'a shop, b', LANGSMITH_PROJECT: 'b' },
+    undefined,
+    'x-runspan-program=id,langsmith-project=a%20shop%2C%20b',
+  ],
+  [
+    { LANGSMITH_PROJECT: 'b', OTEL_EXPORTER_OTLP_HEADERS: 'a=1' },
+    'key',
+    'a=1,x-api-key=key,x-runspan-program=id,langsmith-project=b',
+  ],
+  [{ RUNSPAN_PROJECT: '商店' }, undefined, 'x-runspan-program=id'],
 ])('OpenTelemetry exporters get the headers for %j and the key %s', async (given, apiKey, headers) => {
   expect((await variablesOf(given, apiKey)).OTEL_EXPORTER_OTLP_HEADERS).toBe(headers);
 });

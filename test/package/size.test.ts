@@ -10,7 +10,7 @@ import { filesUnder, read } from './repository.ts';
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [13, 457],
   base: [13, 479],
-  cli: [41, 5_176],
+  cli: [44, 5_875],
   clients: [52, 7_661],
   config: [6, 1_149],
   delivery: [32, 5_328],
@@ -22,7 +22,7 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   otel: [39, 5_559],
   payload: [16, 3_094],
   platform: [9, 416],
-  receiver: [128, 18_483],
+  receiver: [128, 18_497],
   register: [14, 1_197],
   run: [17, 3_263],
   testing: [8, 1_123],
@@ -34,7 +34,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 210,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_015,
+  dist: 4_009,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

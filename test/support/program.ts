@@ -73,10 +73,10 @@ export function runNode(args: readonly string[], env?: Variables, cwd?: string):
 }
 
 /** Starts the built command, like `npx runspan`. */
-export function startRunspan(args: readonly string[], env?: Variables, cwd?: string): Started {
+export function startRunspan(args: readonly string[], env?: Variables, cwd?: string, lifeMaxMs?: number): Started {
   const command = join(root, 'dist/cli/main.js');
   if (!existsSync(command)) throw new Error(`${command} is missing; build it first: npm run build`);
-  return startNode([command, ...args], env, cwd);
+  return startNode([command, ...args], env, cwd, lifeMaxMs);
 }
 
 /** Runs the built command until it exits. */

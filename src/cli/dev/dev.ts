@@ -1,12 +1,13 @@
+import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { clock } from '../../base/clock.ts';
+import { RunspanError } from '../../base/errors.ts';
 import { visible, visibleJson } from '../../base/text.ts';
-import { isLoopback } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
-import { exportTrace } from '../../receiver/api/trace-export.ts';
-import { HOST_NAME, type Receiver, receiverWith } from '../../receiver/receiver.ts';
-import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
-import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
+import { delay } from '../../platform/timers.ts';
+import { HOST_NAME } from '../../receiver/receiver.ts';
+import { realPathOf } from '../../receiver/store/sqlite/file.ts';
+import { DEFAULT_SCOPE } from '../../receiver/store/store.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import {
   type CommandContext,
@@ -15,22 +16,26 @@ import {
   type Ending,
   type OptionsOf,
   size,
-  UsageError,
   untilStopped,
   wholeNumber,
-  withCommandNames,
 } from '../command-line.ts';
-import { DEFAULT_PORT, openStore, PRICES_OPTION, storeFile } from '../stores.ts';
+import { NoReceiver } from '../query/run-source.ts';
+import { DEFAULT_PORT, PRICES_OPTION, storeFile } from '../stores.ts';
 import { drawTree, treeOptionsFor } from '../tree.ts';
+import { attach } from './attach.ts';
 import { type ChildCommand, childCommand, runChild } from './child.ts';
 import { withSpool } from './child-spool.ts';
 import { hookVariables } from './hook-variables.ts';
 import { nothingArrived } from './nothing-arrived.ts';
-import { ProgramRuns } from './program-runs.ts';
+import { type DevReceiver, openReceiver, PORT_WAIT_MS, withDevNames } from './own-receiver.ts';
+import { registeredReceiver } from './registration.ts';
 import { TraceWatch } from './trace-watch.ts';
 import { environmentFor, waitForIdle } from './traced-child.ts';
 
 const HELP = `
+If another runspan dev already serves the store, its receiver is used, unless --port, --store or
+--memory is given.
+
 If RUNSPAN_RECEIVER_KEY is set, the receiver requires this key to send and read runs.
 RUNSPAN_RECEIVER_WRITE_KEY adds a key that can only send runs.
 
@@ -61,7 +66,11 @@ type DevOptions = OptionsOf<typeof withOptions>;
 
 function withOptions(command: Command) {
   return command
-    .option('--port <n>', 'port to listen on; 0 selects any free port', wholeNumber(0, 65_535), DEFAULT_PORT)
+    .option(
+      '--port <n>',
+      `port to listen on; 0 selects any free port (default: ${DEFAULT_PORT})`,
+      wholeNumber(0, 65_535),
+    )
     .option('--store <file>', 'file that stores the runs (default: RUNSPAN_STORE, otherwise ~/.runspan/runs.db)')
     .addOption(new Option('--memory', 'store the runs in memory until the receiver ends').conflicts('store'))
     .option('--max-age <time>', 'delete traces idle for this long, e.g. 12h (default: 30d)', duration)
@@ -87,116 +96,157 @@ function hostName(text: string, previous?: string[]): string[] {
   throw new InvalidArgumentError('Expected a host name without a scheme or port.');
 }
 
-async function dev(
-  options: DevOptions,
-  command: ChildCommand | undefined,
-  { stdout, stderr }: CommandContext,
-): Promise<Ending> {
-  const file = options.memory ? undefined : storeFile(options.store);
-  const warn = (line: string): unknown => stderr.write(`runspan: ${line}\n`);
-  const store = await openStore(file, options, warn);
-  const sqlite = store instanceof SqliteStore ? store : undefined;
-  const program = new ProgramRuns();
-  try {
-    const receiver = await startReceiver(store, options, program);
-    const watch = options.quiet ? undefined : watchOf(store, receiver.url, options.json === true, stdout);
-    try {
-      await sqlite?.setAddress(receiver.url);
-      if (!options.json) {
-        // With `--quiet`, only the command writes to standard output.
-        const output = options.quiet && command !== undefined ? stderr : stdout;
-        output.write(`runspan listens on ${receiver.url}\n`);
-        if (command === undefined) stdout.write(usageOf(receiver.url, sqlite && file));
-      }
-      if (command === undefined) return await untilStopped();
-      // With `--json`, the command's output goes to standard error, so standard output contains only JSON lines.
-      const output = options.json ? 'stderr' : 'stdout';
-      const isQuiet = options.quiet === true;
-      return await runProgram(command, { url: receiver.url, store, program, output, warn, isQuiet });
-    } finally {
-      await receiver.close();
-      await watch?.end();
-    }
-  } finally {
-    await sqlite?.close();
+async function dev(options: DevOptions, command: ChildCommand | undefined, context: CommandContext): Promise<Ending> {
+  let stopped: Promise<Ending> | undefined;
+  const untilEnd = (): Promise<Ending> => {
+    stopped ??= untilStopped();
+    return stopped;
+  };
+  for (;;) {
+    const receiver = await receiverFor(options, command !== undefined, context);
+    const ending = await useReceiver(receiver, options, command, context, untilEnd);
+    if (ending !== undefined) return ending;
   }
 }
 
-interface ProgramContext {
-  readonly url: string;
-  readonly store: Store;
-  readonly program: ProgramRuns;
-  readonly output: 'stdout' | 'stderr';
-  readonly warn: (line: string) => unknown;
-  readonly isQuiet: boolean;
+/** Maximum time to wait for another process that has the store open to start its receiver, in milliseconds. */
+const START_MAX_MS = 15_000;
+const POLL_MS = 100;
+/** Time limit of a receiver's proof in milliseconds, once it is known that another process has the store open. */
+const LATE_PROOF_MAX_MS = 5_000;
+
+/** Attaches to the receiver that serves the store, or starts one. */
+async function receiverFor(options: DevOptions, hasProgram: boolean, { stderr }: CommandContext): Promise<DevReceiver> {
+  const file = options.memory ? undefined : storeFile(options.store);
+  const storePath = file === undefined ? undefined : realPathOf(resolve(file));
+  const mayAttach = options.port === undefined && options.store === undefined;
+  const warn = (line: string): unknown => stderr.write(`runspan: ${line}\n`);
+  const startMs = performance.now();
+  for (let attemptAtMs = 0; ; ) {
+    const url = mayAttach
+      ? await registeredReceiver(storePath, attemptAtMs > 0 ? LATE_PROOF_MAX_MS : undefined)
+      : undefined;
+    const waitedMs = performance.now() - startMs;
+    try {
+      if (url !== undefined) {
+        const receiver = await attach(url, storePath, hasProgram);
+        warnOfIgnored(options, (option) => warn(`${option} has no effect on the receiver at ${url}`));
+        return receiver;
+      }
+      if (waitedMs >= attemptAtMs) {
+        // Each attempt starts a thread, so that the next one follows after twice the time.
+        attemptAtMs = POLL_MS + 2 * waitedMs;
+        return await openReceiver(options, { storePath, hasProgram, waitedMs, warn });
+      }
+    } catch (error) {
+      if (!mayAttach || !mayBeStarting(error, waitedMs)) throw withDevNames(error);
+    }
+    await delay(POLL_MS, undefined, true);
+  }
+}
+
+/** Warns of options that affect only a receiver of this process. */
+function warnOfIgnored({ json: _, quiet: __, ...ignored }: DevOptions, warn: (option: string) => void): void {
+  for (const name of Object.keys(ignored)) warn(`--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`);
+}
+
+/** Whether the error may come from another process that starts a receiver at the same time. */
+function mayBeStarting(error: unknown, waitedMs: number): boolean {
+  const code = error instanceof RunspanError ? error.code : undefined;
+  // Without SQLite, the port is in use instead of the store.
+  if (code === 'RUNSPAN_ADDRESS_IN_USE') return waitedMs < PORT_WAIT_MS;
+  return (code === 'RUNSPAN_STORE_IN_USE' || error instanceof NoReceiver) && waitedMs < START_MAX_MS;
+}
+
+/** Returns how the command ends. Returns undefined if there is no command, and the receiver of another process ended. */
+async function useReceiver(
+  receiver: DevReceiver,
+  options: DevOptions,
+  command: ChildCommand | undefined,
+  { stdout, stderr }: CommandContext,
+  untilEnd: () => Promise<Ending>,
+): Promise<Ending | undefined> {
+  const watch = options.quiet ? undefined : watchOf(receiver, options.json === true, stdout);
+  const warn = (line: string): unknown => stderr.write(`runspan: ${line}\n`);
+  try {
+    if (!options.json) {
+      // With `--quiet`, only the command writes to standard output.
+      const output = options.quiet && command !== undefined ? stderr : stdout;
+      const { isOwn, isOnDisk } = receiver;
+      output.write(`${isOwn ? 'runspan listens on' : 'using the receiver at'} ${receiver.url}\n`);
+      if (command === undefined && isOwn)
+        stdout.write(usageOf(receiver.url, isOnDisk ? receiver.storePath : undefined));
+    }
+    if (command === undefined) {
+      const ending = await Promise.race([untilEnd(), receiver.ended]);
+      if (ending === undefined) warn(`the receiver at ${receiver.url} has ended`);
+      return ending;
+    }
+    // With `--json`, the command's output goes to standard error, so standard output contains only JSON lines.
+    return await runProgram(command, receiver, options.json ? 'stderr' : 'stdout', options.quiet === true, warn);
+  } finally {
+    try {
+      await receiver.stop();
+      await watch?.end();
+    } finally {
+      await receiver.close();
+    }
+  }
 }
 
 /** Runs the command, waits for its last runs, and ends the runs that it left open. */
 async function runProgram(
   command: ChildCommand,
-  { url, store, program, output, warn, isQuiet }: ProgramContext,
+  receiver: DevReceiver,
+  output: 'stdout' | 'stderr',
+  isQuiet: boolean,
+  warn: (line: string) => unknown,
 ): Promise<Ending> {
+  const { url, programId, storePath, traces } = receiver;
   const [readKey, writeKey] = [env('RUNSPAN_RECEIVER_KEY'), env('RUNSPAN_RECEIVER_WRITE_KEY')];
   const apiKey = writeKey ?? readKey;
-  const hooks = await hookVariables(command[0], url, apiKey, warn);
-  const environment = { ...environmentFor(url, readKey, writeKey, program.id), ...hooks };
+  const hooks = await hookVariables(command[0], url, apiKey, programId, warn);
+  const environment = { ...environmentFor(url, readKey, writeKey, programId), ...hooks };
   let endTime = '';
-  const ending = await withSpool({ url, apiKey, programId: program.id }, async (variables) => {
+  let isLost = false;
+  void receiver.ended.then(() => {
+    if (endTime !== '') return;
+    isLost = true;
+    const rest = env('RUNSPAN_DURABILITY') === undefined ? '; runs wait on disk for the next `runspan dev`' : '';
+    warn(`the receiver at ${url} has ended${rest}`);
+  });
+  // A receiver of another process does not recognize requests of the langsmith package with another key.
+  let hasArrived = !receiver.isOwn && environment.LANGSMITH_API_KEY !== programId;
+  const unsubscribe = traces.subscribe(DEFAULT_SCOPE, () => {
+    hasArrived = true;
+  });
+  const currentUrl = (): Promise<string | undefined> => receiver.currentUrl();
+  const ending = await withSpool({ url, apiKey, programId, storePath, currentUrl }, async (variables) => {
     const ending = await runChild(command, { ...environment, ...variables }, output);
     endTime = isoTimestamp(clock.nowUs());
-    await waitForIdle(store);
+    await waitForIdle(traces);
     return ending;
   });
-  await program.interrupt(store, endTime);
+  await receiver.endProgram(endTime);
+  unsubscribe();
   // Without NODE_OPTIONS, a warning has already told the reason.
-  if (!program.hasArrived && !isQuiet && hooks.NODE_OPTIONS !== undefined) warn(await nothingArrived(command[0]));
+  if (!hasArrived && !isLost && !isQuiet && hooks.NODE_OPTIONS !== undefined) warn(await nothingArrived(command[0]));
   return ending;
-}
-
-const OPTION_NAMES = {
-  apiKey: 'RUNSPAN_RECEIVER_KEY',
-  writeKey: 'RUNSPAN_RECEIVER_WRITE_KEY',
-  host: '--host',
-  port: '--port',
-};
-
-async function startReceiver(
-  store: Store,
-  { port, host, allowHost, strict }: DevOptions,
-  program: ProgramRuns,
-): Promise<Receiver> {
-  const [apiKey, writeKey] = [env('RUNSPAN_RECEIVER_KEY'), env('RUNSPAN_RECEIVER_WRITE_KEY')];
-  if (host !== undefined && !isLoopback(host) && apiKey === undefined) {
-    throw new UsageError(`--host ${host} requires RUNSPAN_RECEIVER_KEY with at least 16 characters`);
-  }
-  try {
-    const given = {
-      port,
-      store,
-      strict: strict === true,
-      allowedHosts: allowHost ?? [],
-      ...(host && { host }),
-      ...(apiKey && { apiKey }),
-      ...(writeKey && { writeKey }),
-    };
-    return await receiverWith(given, (request, operations) => program.received(request, operations));
-  } catch (error) {
-    throw withCommandNames(error, OPTION_NAMES);
-  }
 }
 
 /** Maximum number of lines of a trace in the terminal. */
 const LINES_MAX = 40;
 
-function watchOf(store: Store, url: string, isJson: boolean, stdout: CommandContext['stdout']): TraceWatch {
+function watchOf(receiver: DevReceiver, isJson: boolean, stdout: CommandContext['stdout']): TraceWatch {
   return new TraceWatch({
-    store,
+    store: receiver.traces,
     draw: async (runs, traceId) =>
       isJson
-        ? visibleJson((await exportTrace(store, DEFAULT_SCOPE, traceId)) ?? '')
+        ? visibleJson((await receiver.exported(traceId)) ?? '')
         : drawTree(runs, { ...treeOptionsFor(stdout), isFolded: true, linesMax: LINES_MAX }),
     isPlain: isJson,
-    lastLine: (traceId) => treeOptionsFor(stdout).paint('detail', `${url}/?trace=${encodeURIComponent(traceId)}`),
+    lastLine: (traceId) =>
+      treeOptionsFor(stdout).paint('detail', `${receiver.url}/?trace=${encodeURIComponent(traceId)}`),
     show: (text) => stdout.write(isJson ? `${text}\n` : `\n${text}\n`),
   });
 }

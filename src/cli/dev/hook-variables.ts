@@ -19,9 +19,10 @@ export async function hookVariables(
   program: string,
   url: string,
   apiKey: string | undefined,
+  programId: string,
   warn: (line: string) => void,
 ): Promise<Record<string, string>> {
-  const otlp = otlpVariables(url, apiKey);
+  const otlp = otlpVariables(url, apiKey, programId);
   // `runspan/register` must load first, because modules named in the existing options may load an SDK.
   const nodeOptions = `--import=${REGISTER} ${variable('NODE_OPTIONS') ?? ''}`.trim();
   if (await supportsImport(program)) return { ...otlp, NODE_OPTIONS: nodeOptions };
@@ -35,30 +36,30 @@ export async function hookVariables(
  * Returns OpenTelemetry's standard variables, or none if the user has set an OTLP endpoint. The receiver accepts no
  * metrics or logs, so both are turned off unless the user has set their exporters.
  */
-function otlpVariables(url: string, apiKey: string | undefined): Record<string, string> {
+function otlpVariables(url: string, apiKey: string | undefined, programId: string): Record<string, string> {
   if (variable('OTEL_EXPORTER_OTLP_ENDPOINT') || variable('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')) return {};
   return {
     OTEL_EXPORTER_OTLP_ENDPOINT: url,
     OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
-    ...otlpHeaders(apiKey),
+    OTEL_EXPORTER_OTLP_HEADERS: otlpHeaders(apiKey, programId),
     OTEL_METRICS_EXPORTER: variable('OTEL_METRICS_EXPORTER') ?? 'none',
     OTEL_LOGS_EXPORTER: variable('OTEL_LOGS_EXPORTER') ?? 'none',
   };
 }
 
 /**
- * Adds the API key, and the project if a variable of the user names one, to the user's headers. Otherwise the service
- * name is the project. A header cannot contain all characters that a project can.
+ * Adds the API key, the id of the program, and the project if a variable of the user names one, to the user's headers.
+ * Otherwise the service name is the project. A header cannot contain all characters that a project can.
  */
-function otlpHeaders(apiKey: string | undefined): Record<string, string> {
+function otlpHeaders(apiKey: string | undefined, programId: string): string {
   const project = variable(variableOf('project') ?? '')?.trim() ?? '';
   const headers = [
     variable('OTEL_EXPORTER_OTLP_HEADERS') ?? '',
     apiKey === undefined ? '' : `x-api-key=${encodeURIComponent(apiKey)}`,
+    `x-runspan-program=${programId}`,
     /^[\x20-\x7e]+$/.test(project) ? `langsmith-project=${encodeURIComponent(project)}` : '',
   ];
-  const text = headers.filter((header) => header !== '').join(',');
-  return text === '' ? {} : { OTEL_EXPORTER_OTLP_HEADERS: text };
+  return headers.filter((header) => header !== '').join(',');
 }
 
 /** Versions of Node that do not accept `--import` in `NODE_OPTIONS` exit immediately. */

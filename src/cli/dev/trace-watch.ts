@@ -19,8 +19,11 @@ const SETTLE_MAX_MS = 4_800;
 const RAGGED_CHECKS = 3;
 const REMEMBERED_MAX = 10_000;
 
+/** The changes and the runs of traces. A store, or a receiver of another process. */
+export type TraceFeed = Pick<Store, 'subscribe' | 'outline'>;
+
 export interface TraceWatchOptions {
-  store: Store;
+  store: TraceFeed;
   draw: (runs: readonly RunOutline[], traceId: string) => string | Promise<string>;
   /**
    * Whether to omit notes about open runs or added runs from drawings.

@@ -3,13 +3,15 @@ import { dirname, join } from 'node:path';
 import { env, environmentWith, LANGSMITH_TRACING } from '../../config/environment.ts';
 import { VARIABLES } from '../../config/variables.ts';
 import { ignoreErrors } from '../../delivery/spool/fs.ts';
-import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
+import { type ChangeFeed, DEFAULT_SCOPE } from '../../receiver/store/store.ts';
 import type { Ending } from '../command-line.ts';
 import { variablesInFiles } from '../doctor/settings.ts';
 import { type ChildCommand, runChild } from './child.ts';
 
+type Feed = Pick<ChangeFeed, 'subscribe'>;
+
 /** Runs a command with the given environment, and waits until the store has received its last runs. */
-export async function runTraced(command: ChildCommand, environment: NodeJS.ProcessEnv, store: Store): Promise<Ending> {
+export async function runTraced(command: ChildCommand, environment: NodeJS.ProcessEnv, store: Feed): Promise<Ending> {
   const ending = await runChild(command, environment);
   await waitForIdle(store);
   return ending;
@@ -73,7 +75,7 @@ const IDLE_MS = 300;
 const IDLE_WAIT_MAX_MS = 2_000;
 
 /** Waits until no runs have arrived for `IDLE_MS`. */
-export function waitForIdle(store: Store): Promise<void> {
+export function waitForIdle(store: Feed): Promise<void> {
   return new Promise((resolve) => {
     const finish = (): void => {
       unsubscribe();

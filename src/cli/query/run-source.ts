@@ -60,7 +60,7 @@ const RESPONSE_MAX_MS = 30_000;
 /** Timeout in milliseconds of a request that deletes runs, because deleting a large project takes minutes. */
 const DELETION_MAX_MS = 10 * 60_000;
 
-class NoReceiver extends CommandFailure {}
+export class NoReceiver extends CommandFailure {}
 
 /** Reads runs from a receiver over HTTP. Throws if the receiver does not respond or returns an error. */
 class ReceiverSource implements RunSource {

@@ -1,0 +1,175 @@
+import { diagnostics } from '../../base/diagnostics.ts';
+import { RunspanError } from '../../base/errors.ts';
+import { messageOf } from '../../base/text.ts';
+import { isLoopback } from '../../config/checker.ts';
+import { env } from '../../config/environment.ts';
+import { exportTrace } from '../../receiver/api/trace-export.ts';
+import { type Receiver, type ReceiverOptions, receiverWith } from '../../receiver/receiver.ts';
+import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
+import { DEFAULT_SCOPE } from '../../receiver/store/store.ts';
+import { UsageError, withCommandNames } from '../command-line.ts';
+import { DEFAULT_PORT, openStore, type StoreOptions } from '../stores.ts';
+import { sendLeftSpools } from './child-spool.ts';
+import { newProgramId, Programs } from './program-runs.ts';
+import { Registration } from './registration.ts';
+import type { TraceFeed } from './trace-watch.ts';
+
+/** The receiver that `runspan dev` uses, of this process or of another one. */
+export interface DevReceiver {
+  readonly url: string;
+  readonly isOwn: boolean;
+  /** Whether this process has opened the store as a file. */
+  readonly isOnDisk: boolean;
+  /** Path of the store without symbolic links. Undefined if the receiver has no file. */
+  readonly storePath: string | undefined;
+  /** Id of the program of this command. */
+  readonly programId: string;
+  readonly traces: TraceFeed;
+  /** Resolves when the receiver of another process has ended. */
+  readonly ended: Promise<undefined>;
+  /** Exports a trace as JSON text. */
+  exported(traceId: string): Promise<string | undefined>;
+  /** Returns the address of the receiver that now serves the store, if there is one. */
+  currentUrl(): Promise<string | undefined>;
+  /** Ends the runs that the program of this command left open, unless they started after `endTime`. */
+  endProgram(endTime: string): Promise<void>;
+  /** Stops receiving runs. Traces can be read until `close`. */
+  stop(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface OwnReceiverOptions extends StoreOptions {
+  readonly port?: number | undefined;
+  readonly host?: string | undefined;
+  readonly allowHost?: readonly string[] | undefined;
+  readonly strict?: true | undefined;
+}
+
+interface Start {
+  readonly storePath: string | undefined;
+  /** Whether there is a program, whose traces are drawn. If not, all traces are drawn. */
+  readonly hasProgram: boolean;
+  /** Time for which this command has waited for another process to start a receiver, in milliseconds. */
+  readonly waitedMs: number;
+  readonly warn: (line: string) => unknown;
+}
+
+/** Time to wait for a receiver on the default port before this one takes another port, in milliseconds. */
+export const PORT_WAIT_MS = 1_000;
+/** Delay before the spools are read again, in milliseconds. A killed process counts as dead after 10 s. */
+const SECOND_SEND_MS = 12_000;
+
+/**
+ * Opens the store and starts a receiver in this process. Throws `RUNSPAN_STORE_IN_USE` if another process has the store
+ * open, or `RUNSPAN_ADDRESS_IN_USE` if another process uses the port.
+ */
+export async function openReceiver(options: OwnReceiverOptions, start: Start): Promise<DevReceiver> {
+  const { storePath, hasProgram, warn } = start;
+  const lines: string[] = [];
+  const store = await openStore(storePath, options, (line) => lines.push(line));
+  const isOnDisk = store instanceof SqliteStore;
+  const close = async (): Promise<void> => (isOnDisk ? store.close() : undefined);
+  try {
+    const programs = new Programs(store);
+    const registration = storePath === undefined ? undefined : new Registration(storePath);
+    const routes = [...programs.routes, ...(registration === undefined ? [] : [registration.route])];
+    const received: Programs['received'] = (request, operations) => programs.received(request, operations);
+    const listen = (port: number) => receiverWith({ ...receiverOptions(options), port, store }, { received, routes });
+    // Without SQLite, only the port decides which of several processes that start at the same time is the receiver.
+    const isFirst = isOnDisk || storePath === undefined || start.waitedMs >= PORT_WAIT_MS;
+    const mayMove = hasProgram && options.port === undefined && isFirst;
+    const receiver = await listenAt(options.port ?? DEFAULT_PORT, mayMove, listen, lines);
+    const { url } = receiver;
+    for (const line of lines) warn(line);
+    try {
+      registration?.write(url);
+    } catch (error) {
+      warn(`other \`runspan dev\` commands cannot use this receiver: ${messageOf(error)}`);
+    }
+    if (isOnDisk) await store.setAddress(url);
+    const stopSending = startSending(url, storePath);
+    return {
+      url,
+      isOwn: true,
+      isOnDisk,
+      storePath,
+      programId: programs.own.id,
+      traces: hasProgram ? programs.ownTraces : store,
+      ended: new Promise(() => {}),
+      exported: (traceId) => exportTrace(store, DEFAULT_SCOPE, traceId),
+      currentUrl: async () => url,
+      endProgram: (endTime) => programs.own.end(store, endTime),
+      stop: async () => {
+        registration?.remove();
+        programs.close();
+        await stopSending();
+        await receiver.close();
+      },
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Listens on the port, or on any free port if the port is in use and `mayMove` is true. */
+async function listenAt(
+  port: number,
+  mayMove: boolean,
+  listen: (port: number) => Promise<Receiver>,
+  lines: string[],
+): Promise<Receiver> {
+  try {
+    return await listen(port);
+  } catch (error) {
+    if (!mayMove || !(error instanceof RunspanError) || error.code !== 'RUNSPAN_ADDRESS_IN_USE') throw error;
+    lines.push(`port ${port} is in use by another program, so the receiver listens on another port`);
+    return await listen(0);
+  }
+}
+
+/** Sends the runs that programs of ended commands left beside the store. Returns a function that stops sending. */
+function startSending(url: string, storePath: string | undefined): () => Promise<void> {
+  if (storePath === undefined) return async () => {};
+  const apiKey = env('RUNSPAN_RECEIVER_WRITE_KEY') ?? env('RUNSPAN_RECEIVER_KEY');
+  const target = { url, apiKey, programId: newProgramId(), storePath, currentUrl: async () => url };
+  const send = (): Promise<void> =>
+    sendLeftSpools(target).catch((error) =>
+      diagnostics.error(`runs beside the store cannot be read: ${messageOf(error)}`),
+    );
+  let sending = send();
+  const again = setTimeout(() => {
+    sending = sending.then(send);
+  }, SECOND_SEND_MS).unref();
+  return async () => {
+    clearTimeout(again);
+    await sending;
+  };
+}
+
+function receiverOptions({ host, allowHost, strict }: OwnReceiverOptions): ReceiverOptions {
+  const [apiKey, writeKey] = [env('RUNSPAN_RECEIVER_KEY'), env('RUNSPAN_RECEIVER_WRITE_KEY')];
+  if (host !== undefined && !isLoopback(host) && apiKey === undefined) {
+    throw new UsageError(`--host ${host} requires RUNSPAN_RECEIVER_KEY with at least 16 characters`);
+  }
+  return {
+    strict: strict === true,
+    allowedHosts: allowHost ?? [],
+    ...(host && { host }),
+    ...(apiKey && { apiKey }),
+    ...(writeKey && { writeKey }),
+  };
+}
+
+const OPTION_NAMES = {
+  apiKey: 'RUNSPAN_RECEIVER_KEY',
+  writeKey: 'RUNSPAN_RECEIVER_WRITE_KEY',
+  host: '--host',
+  port: '--port',
+};
+
+/** Replaces the names of the receiver's options in an error with those of the command. */
+export function withDevNames(error: unknown): unknown {
+  return withCommandNames(error, OPTION_NAMES);
+}
