@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core';
 import { DEFAULT_SCOPE } from 'runspan/receiver';
 import { expect, test } from 'vitest';
 import { openPage, rowCount } from './page.ts';
@@ -165,4 +166,52 @@ test('an empty receiver shows how to send the first run', async () => {
   await store.apply(DEFAULT_SCOPE, many(40));
   // A full screen of rows.
   await see('run 25');
+});
+
+const headers = (page: Page): Promise<string[]> => page.getByRole('columnheader').allTextContents();
+const inputOf = (page: Page) => page.locator('.list-rows [role=rowgroup] .preview-in');
+
+test('a narrow screen shows the input of each trace on one line, and the error of a trace that failed', async () => {
+  const long = 'Can I return the lamp that I bought last week, even if I have lost the receipt and the box?';
+  const { page, rows, see } = await openPage([...traces, run(6, { ms: 5, inputs: { question: long } })], {
+    viewport: { width: 390, height: 800 },
+  });
+  await see('Where is my parcel?');
+  await see('PaymentError: no card');
+  const boxes = await Promise.all(
+    [rows.first(), inputOf(page).first()].map(
+      async (one) => (await one.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 },
+    ),
+  );
+  const [row, input] = boxes;
+  expect(input?.width).toBeGreaterThan(340);
+  expect(input?.height).toBeLessThan(22);
+  expect((input?.y ?? 0) + (input?.height ?? 0)).toBeLessThanOrEqual((row?.y ?? 0) + (row?.height ?? 0));
+  const heights = await Promise.all([0, 1, 2, 3].map(async (index) => (await rows.nth(index).boundingBox())?.y));
+  expect(heights.map((y) => (y ?? 0) - (heights[0] ?? 0))).toEqual([0, 56, 112, 168]);
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await expect.poll(async () => (await rows.first().boundingBox())?.height).toBe(34);
+});
+
+test('a column without values gives its room to the input and the output, until a row has a value', async () => {
+  const without = [1, 2].map((index) => run(index, { ms: 5, inputs: { question: 'Where is my parcel?' } }));
+  const { page, store, see } = await openPage(without);
+  await see('Where is my parcel?');
+  expect(await headers(page)).toEqual(['Status', 'Name', 'Input → output', 'Started', 'Latency', 'Tokens', 'Runs']);
+  const widthOf = async () => (await page.locator('.list-head .preview').boundingBox())?.width ?? 0;
+  const wide = await widthOf();
+  const usage_metadata = { total_tokens: 3, total_cost: 0.001 };
+  await store.apply(DEFAULT_SCOPE, [run(3, { ms: 5, tags: ['prod'], run_type: 'llm', outputs: { usage_metadata } })]);
+  await expect
+    .poll(() => headers(page))
+    .toEqual(['Status', 'Name', 'Input → output', 'Started', 'Latency', 'Tokens', 'Cost', 'Runs', 'Tags']);
+  expect(wide - (await widthOf())).toBeGreaterThan(150);
+  await page.goto(`${page.url()}?q=run%202&sort=cost`);
+  await expect.poll(() => headers(page)).toContain('Cost');
+});
+
+test('the number of runs and of failed runs is in words', async () => {
+  const failed = { parent: 1, ms: 5, error: 'Error: no' };
+  const { rows } = await openPage([run(1, { ms: 9 }), run(2, failed), run(3, { parent: 1, ms: 5 }), run(4, { ms: 5 })]);
+  await expect.poll(() => rows.locator('.column-runs').allTextContents()).toEqual(['1', '3 runs, 1 failed']);
 });

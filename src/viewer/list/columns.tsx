@@ -32,6 +32,8 @@ export interface Column {
   readonly list?: ListKind;
   /** Whether the list shows the column only if the user selects it. */
   readonly isExtra?: boolean;
+  /** Whether the list omits the column while no row has a value, unless the user selects columns. */
+  readonly isOptional?: boolean;
   readonly class?: 'number' | 'wide' | 'wide preview';
   readonly sort?: SortKey;
   readonly title?: (line: Line) => string;
@@ -43,10 +45,18 @@ export function columnsOf(list: ListKind): readonly Column[] {
   return COLUMNS.filter((column) => (column.list ?? list) === list);
 }
 
-/** Returns the columns that a list shows. */
-export function shownColumns(list: ListKind): readonly Column[] {
+/** Returns the columns that are selected for a list. */
+export function selectedColumns(list: ListKind): readonly Column[] {
   const ids = columnIds[list].value.split(',');
   return columnsOf(list).filter(({ id, isExtra }) => id === 'name' || (ids[0] === '' ? !isExtra : ids.includes(id)));
+}
+
+/** Returns the columns that a list with these rows shows. A column that sorts the list stays. */
+export function shownColumns(list: ListKind, lines: readonly Line[]): readonly Column[] {
+  const columns = selectedColumns(list);
+  if (columnIds[list].value !== '') return columns;
+  const hasValue = ({ cell }: Column): boolean => lines.some((line) => [cell(line, 0)].flat().some(Boolean));
+  return columns.filter((column) => !column.isOptional || column.sort === address.value.sort || hasValue(column));
 }
 
 const TAGS_MAX = 3;
@@ -88,6 +98,7 @@ const COLUMNS: readonly Column[] = [
   {
     id: 'cost',
     name: 'Cost',
+    isOptional: true,
     class: 'number',
     sort: 'cost',
     title: usageTitleOf,
@@ -96,13 +107,20 @@ const COLUMNS: readonly Column[] = [
   {
     id: 'cached',
     name: 'Cached',
+    isOptional: true,
     class: 'number',
     title: usageTitleOf,
     cell: (line) => cachedShare(usageOf(line)),
   },
   { id: 'runs', name: 'Runs', list: 'traces', class: 'number', cell: runsIn },
   { id: 'type', name: 'Type', list: 'runs', class: 'number', cell: ({ run_type }) => visible(run_type) },
-  { id: 'feedback', name: 'Feedback', list: 'traces', cell: ({ trace }) => feedbackChips(trace?.feedback) },
+  {
+    id: 'feedback',
+    name: 'Feedback',
+    isOptional: true,
+    list: 'traces',
+    cell: ({ trace }) => feedbackChips(trace?.feedback),
+  },
   { id: 'model', name: 'Model', list: 'runs', cell: ({ model = '' }) => visible(model) },
   {
     id: 'project',
@@ -122,7 +140,7 @@ const COLUMNS: readonly Column[] = [
     isExtra: true,
     cell: ({ thread }) => thread && link({ view: 'threads', thread }, thread),
   },
-  { id: 'tags', name: 'Tags', cell: tagsOf },
+  { id: 'tags', name: 'Tags', isOptional: true, cell: tagsOf },
 ];
 
 function usage(key: keyof Usage, print: (value: number) => string): Column['cell'] {
@@ -158,12 +176,12 @@ function runsIn({ trace, status }: Line): JSX.Element {
   return withErrors(runs, status === 'error' ? 0 : errors, 'run');
 }
 
-/** A number of runs or turns, and how many of them failed. */
+/** A number of runs or turns. If some of them failed, their number follows: `6 runs, 1 failed`. */
 export function withErrors(all: number, errors: number, noun: string): JSX.Element {
+  if (errors === 0) return <>{all.toLocaleString('en')}</>;
   return (
     <>
-      {all.toLocaleString('en')}
-      {errors > 0 && <span class="bad" title={plural(errors, `failed ${noun}`)}>{` ${errors} ✕`}</span>}
+      {plural(all, noun)}, <span class="bad">{errors.toLocaleString('en')} failed</span>
     </>
   );
 }
@@ -177,7 +195,8 @@ export function feedbackChips(feedback: readonly FeedbackFigures[] = []): Compon
   ));
 }
 
-function tagsOf({ tags = [] }: Line): JSX.Element {
+function tagsOf({ tags = [] }: Line): ComponentChildren {
+  if (tags.length === 0) return undefined;
   return (
     <>
       {tags.slice(0, TAGS_MAX).map((tag) => (

@@ -1,5 +1,5 @@
 import type { JSX, RefObject } from 'preact';
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { SortKey } from '../../receiver/domain/query.ts';
 import { api } from '../data/api.ts';
 import { queryOf } from '../data/filter.ts';
@@ -15,6 +15,8 @@ import { EmptyState } from './empty-state.tsx';
 import { type Line, RunList, useRestoredScroll, useRunList } from './run-list.ts';
 
 const ROW_HEIGHT = 34;
+/** Height of a row with two lines, on a narrow screen. */
+const TALL_ROW_HEIGHT = 56;
 /** Number of remaining rows at which the next page is requested. */
 const AHEAD = 30;
 const TICK_MS = 5_000;
@@ -43,9 +45,11 @@ export function ListView({ view }: { view: ListKind }): JSX.Element {
 
 function ListGrid({ view, list }: { view: ListKind; list: RunList }): JSX.Element {
   const lines = list.lines.value;
-  const columns = shownColumns(view);
+  const columns = useMemo(() => shownColumns(view, lines), [view, lines, columnIds[view].value, address.value.sort]);
+  const isDefault = columnIds[view].value === '';
+  const rowHeight = useNarrow() && isDefault ? TALL_ROW_HEIGHT : ROW_HEIGHT;
   const element = useRef<HTMLDivElement>(null);
-  const { first, end } = useRowWindow(element, ROW_HEIGHT, lines.length);
+  const { first, end } = useRowWindow(element, rowHeight, lines.length);
   const nowMs = useNow(true, TICK_MS);
   const selected = list.selected.value;
   const position = lines.findIndex(({ id }) => id === selected);
@@ -55,15 +59,15 @@ function ListGrid({ view, list }: { view: ListKind; list: RunList }): JSX.Elemen
     if (end > lines.length - AHEAD) list.grow();
   }, [first, end, lines, list, list.isBehind.value]);
   useRestoredScroll(element, list);
-  const unseen = useAnchoredScroll(element, list, isAtTop);
+  const unseen = useAnchoredScroll(element, list, isAtTop, rowHeight);
   const open = (line: Line): void => {
     list.selected.value = line.id;
     go({ trace: line.trace_id, run: view === 'runs' ? line.id : undefined });
   };
   useFocus(element);
-  useRowKeys(element, ROW_HEIGHT, lines.length, position, (row) => {
+  useRowKeys(element, rowHeight, lines.length, position, (row) => {
     list.selected.value = lines[row]?.id;
-    scrollToRow(element.current, row, ROW_HEIGHT);
+    scrollToRow(element.current, row, rowHeight);
   });
   const line = lines[position];
   useKeys({
@@ -85,7 +89,7 @@ function ListGrid({ view, list }: { view: ListKind; list: RunList }): JSX.Elemen
       )}
       <div
         ref={element}
-        class={columnIds[view].value === '' ? 'list-rows scroll' : 'list-rows scroll custom'}
+        class={isDefault ? 'list-rows scroll' : 'list-rows scroll custom'}
         role="grid"
         aria-label={view === 'traces' ? 'Traces' : 'Runs'}
         aria-rowcount={list.hasMore ? -1 : lines.length + 1}
@@ -94,7 +98,7 @@ function ListGrid({ view, list }: { view: ListKind; list: RunList }): JSX.Elemen
         aria-busy={list.isLoading.value}
       >
         <Head columns={columns} />
-        <Rows count={lines.length} rowHeight={ROW_HEIGHT} first={first} role="rowgroup">
+        <Rows count={lines.length} rowHeight={rowHeight} first={first} role="rowgroup">
           {lines.slice(first, end).map((line, offset) => (
             <ListRow
               key={line.id}
@@ -143,17 +147,34 @@ function ListRow({ line, columns, row, nowMs, isSelected, open }: ListRowProps):
   );
 }
 
+/** Returns whether the screen is narrow, as in the media queries of the style sheets. */
+function useNarrow(): boolean {
+  const query = useMemo(() => matchMedia('(max-width: 760px)'), []);
+  const [isNarrow, setNarrow] = useState(query.matches);
+  useEffect(() => {
+    const read = (): void => setNarrow(query.matches);
+    query.addEventListener('change', read);
+    return () => query.removeEventListener('change', read);
+  }, []);
+  return isNarrow;
+}
+
 /**
  * When new rows arrive at the top, scrolls by their height to keep the visible rows in place. Returns the number of new
  * rows that the user has not seen.
  */
-function useAnchoredScroll(element: RefObject<HTMLElement | null>, list: RunList, isAtTop: boolean): number {
+function useAnchoredScroll(
+  element: RefObject<HTMLElement | null>,
+  list: RunList,
+  isAtTop: boolean,
+  rowHeight: number,
+): number {
   const [unseen, setUnseen] = useState(0);
   const arrived = list.arrived.value;
   useLayoutEffect(() => {
     const scrolled = element.current;
     if (scrolled === null || arrived.count === 0 || scrolled.scrollTop === 0) return;
-    scrolled.scrollTop += arrived.count * ROW_HEIGHT;
+    scrolled.scrollTop += arrived.count * rowHeight;
     setUnseen((before) => before + arrived.count);
   }, [arrived]);
   useEffect(() => {

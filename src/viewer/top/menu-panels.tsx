@@ -9,7 +9,7 @@ import { CopyButton, Link, Toggle } from '../elements/controls.tsx';
 import { exact } from '../elements/figures.ts';
 import { Icon } from '../elements/icon.tsx';
 import { visible } from '../elements/visible-text.ts';
-import { columnsOf, shownColumns } from '../list/columns.tsx';
+import { columnsOf, selectedColumns } from '../list/columns.tsx';
 
 export function TimePanel(): JSX.Element {
   const { filter } = address.value;
@@ -126,7 +126,7 @@ export function ViewsPanel(): JSX.Element {
 export function ColumnsPanel(): JSX.Element | null {
   const { view } = address.value;
   if (view !== 'traces' && view !== 'runs') return null;
-  const shown = shownColumns(view);
+  const shown = selectedColumns(view);
   const setShown = (id: string, isShown: boolean): void => {
     const columns = columnsOf(view).filter((column) => (column.id === id ? isShown : shown.includes(column)));
     columnIds[view].value = columns.map((column) => column.id).join(',');
