@@ -14,7 +14,7 @@ import { messagesOfInputs, messagesOfOutputs } from '../payload/conversation.ts'
 import { ConversationView, Reading } from '../payload/conversation-view.tsx';
 import { documentsOf, type FoundDocument } from '../payload/documents.ts';
 import { JsonTree } from '../payload/json-tree.tsx';
-import { isFields } from '../payload/message.ts';
+import { fieldsOf, isFields } from '../payload/message.ts';
 
 type Field = 'inputs' | 'outputs';
 
@@ -38,7 +38,7 @@ export function PayloadSection({ run, field }: { run: RunDetails; field: Field }
   const element = useRef<HTMLDivElement>(null);
   const isVisible = useVisible(element);
   const { value, problem } = usePayload(run, field, isVisible);
-  const forms = useMemo(() => (value === undefined ? [] : formsOf(run.run_type, field, value)), [value]);
+  const forms = useMemo(() => (value === undefined ? [] : formsOf(run, field, value)), [value]);
   if (size === undefined) return null;
   const choice = `${run.run_type} ${field}`;
   const form = forms.find(({ name }) => name === chosen.value[choice]) ?? forms[0];
@@ -85,7 +85,8 @@ export function toggleMarkdown(): void {
 }
 
 /** Returns the possible display forms for a payload, default form first. */
-function formsOf(runType: string, field: Field, value: unknown): Form[] {
+function formsOf(run: RunDetails, field: Field, value: unknown): Form[] {
+  const runType = run.run_type;
   const forms: Form[] = [];
   const messages = field === 'inputs' ? messagesOfInputs(value) : messagesOfOutputs(value);
   const documents = field === 'outputs' ? documentsOf(value) : undefined;
@@ -109,8 +110,16 @@ function formsOf(runType: string, field: Field, value: unknown): Form[] {
     forms.push({ name: 'Text', render: () => <TextFields fields={value} /> });
   }
   const json: Form = { name: 'JSON', render: () => <JsonTree value={value} path={`$.${field}`} /> };
-  const isJsonLast = runType === 'llm' || runType === 'retriever' || runType === 'prompt';
+  const isAnswer = field === 'outputs' && (runType === 'chain' || run.parent_run_id === undefined);
+  const isRead = isAnswer && (isListed || isOneText(value, run.payload_sizes[field]));
+  const isJsonLast = isRead || runType === 'llm' || runType === 'retriever' || runType === 'prompt';
   return isJsonLast ? [...forms, json] : [json, ...forms];
+}
+
+/** Returns whether a text is the only value of a payload, or more than half of its JSON. */
+function isOneText(payload: unknown, size = 0): boolean {
+  const values = Object.values(fieldsOf(payload));
+  return values.some((one) => typeof one === 'string' && (values.length === 1 || one.length > size / 2));
 }
 
 function TextFields({ fields }: { fields: Readonly<Record<string, unknown>> }): JSX.Element {
