@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core';
 import { DEFAULT_SCOPE } from 'runspan/receiver';
 import { expect, test } from 'vitest';
 import { openPage, rowCount } from './page.ts';
@@ -93,6 +94,79 @@ test('the tree shows the outer record of a call, and the others on request', asy
   await expect.poll(names).toEqual(['agent', 'langchain', 'openai', 'beside']);
   await page.getByRole('button', { name: '+2 records' }).click();
   await expect.poll(names).toEqual(['agent', 'langchain']);
+});
+
+const names = (page: Page): Promise<string[]> => page.locator('.run-name').allTextContents();
+
+test('steps and metadata of a framework are hidden until the user shows them, and the choice is kept', async () => {
+  const metadata = { ls_provider: 'openai', langgraph_step: 1, plan: 'pro' };
+  const runs = [
+    run(1, { name: 'agent', ms: 900, extra: { metadata } }),
+    run(2, { parent: 1, name: '__start__', ms: 1 }),
+    run(3, { parent: 1, name: 'RunnableLambda', ms: 50 }),
+    run(4, { parent: 3, name: 'model', run_type: 'llm', ms: 40 }),
+    run(5, { parent: 1, name: 'RunnableLambda', ms: 5, error: 'Error: no' }),
+  ];
+  const { page, see } = await openPage(runs, { path: TRACE });
+  await see('plan');
+  expect(await names(page)).toEqual(['agent', 'model', 'RunnableLambda']);
+  expect(await page.getByRole('row', { name: 'model' }).getAttribute('aria-level')).toBe('2');
+  expect(await page.getByText('ls_provider').count()).toBe(0);
+  await page.getByRole('button', { name: '+2 internal keys' }).click();
+  await see('langgraph_step');
+  await expect.poll(() => names(page)).toEqual(['agent', '__start__', 'RunnableLambda', 'model', 'RunnableLambda']);
+  expect(await page.getByRole('row', { name: 'model' }).getAttribute('aria-level')).toBe('3');
+  await page.reload();
+  await see('ls_provider');
+  await page.getByRole('button', { name: '+2 internal steps' }).click();
+  await expect.poll(() => names(page)).toEqual(['agent', 'model', 'RunnableLambda']);
+  await page.getByRole('searchbox').fill('__start__');
+  await expect.poll(() => names(page)).toEqual(['agent', '__start__']);
+});
+
+test('equal calls that follow each other are one row, until the user shows them', async () => {
+  const runs = [run(1, { name: 'agent', ms: 900 })];
+  for (let index = 2; index <= 61; index++) runs.push(run(index, { parent: 1, name: 'embed', ms: 3 }));
+  runs.push(
+    run(70, { parent: 1, name: 'embed', ms: 3, error: 'Error: no' }),
+    run(71, { parent: 1, name: 'act', ms: 3 }),
+  );
+  const { page } = await openPage(runs, { path: TRACE });
+  const count = () => page.getByRole('treegrid').getAttribute('aria-rowcount');
+  await page.getByRole('button', { name: '× 60' }).waitFor();
+  expect(await names(page)).toEqual(['agent', 'embed', 'embed', 'act']);
+  await page.getByRole('button', { name: '× 60' }).click();
+  await expect.poll(count).toBe('63');
+  await page.getByRole('button', { name: '× 60' }).click();
+  await expect.poll(count).toBe('4');
+});
+
+test.each([
+  ['a text', { answer: '**bold** words' }, 'Text'],
+  ['a text with short fields', { role: 'assistant', answer: '**bold** words, and many more of them' }, 'Text'],
+  ['a list of messages', { messages: [{ role: 'assistant', content: '**bold** words' }] }, 'Messages'],
+])('the answer of a chain is shown as Markdown if it is %s, and as JSON on request', async (_, outputs, form) => {
+  const { page } = await openPage([run(1, { ms: 9, outputs })], { path: TRACE });
+  const section = page.getByRole('region', { name: 'Outputs' });
+  await section.locator('strong', { hasText: 'bold' }).waitFor();
+  expect(await section.getByRole('button', { name: form }).getAttribute('aria-pressed')).toBe('true');
+  await section.getByRole('button', { name: 'JSON' }).click();
+  await section.getByText('**bold** words').waitFor();
+});
+
+test('an answer with other data, and the output of a step, are shown as JSON', async () => {
+  const answer = { answer: '**bold**', sources: [{ title: 'a long title' }, { title: 'another title' }] };
+  const runs = [
+    run(1, { ms: 9, outputs: answer }),
+    run(2, { parent: 1, run_type: 'tool', ms: 3, outputs: { a: '**b**' } }),
+  ];
+  const { page } = await openPage(runs, { path: TRACE });
+  const isJson = () =>
+    page.getByRole('region', { name: 'Outputs' }).getByRole('button', { name: 'JSON' }).getAttribute('aria-pressed');
+  await expect.poll(isJson).toBe('true');
+  await page.keyboard.press('j');
+  await page.getByText('"**b**"').waitFor();
+  expect(await isJson()).toBe('true');
 });
 
 test('keys move through the tree, and collapse and expand it', async () => {

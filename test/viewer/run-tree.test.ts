@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { RunOutline } from '#src/receiver/domain/run-view.ts';
-import { type RunTree, recordsIn, shareOf, treeOf } from '#src/viewer/trace/run-tree.ts';
+import { isInternal, type RunTree, recordsIn, repeatsIn, shareOf, treeOf } from '#src/viewer/trace/run-tree.ts';
 
 /** Runs by id and parent: `b<a` is a run `b` below `a`. */
 const runs = (text: string): RunOutline[] =>
@@ -40,6 +40,51 @@ test('each call has a number of further records, at its outermost record', () =>
     ...(outers[one.id] && { same_call_as: outers[one.id] }),
   }));
   expect([...recordsIn(treeOf(calls as RunOutline[]))]).toEqual([['a', 3]]);
+});
+
+test('ten or more equal runs without children that follow each other belong to the first of them', () => {
+  const repeats = (count: number, change: Partial<RunOutline> = {}, at = 4) => {
+    const calls = Array.from({ length: count }, (_, index) => ({ ...run(`${index}`, 'a'), name: 'embed' }));
+    Object.assign(calls[at] ?? {}, change);
+    return [...repeatsIn(treeOf([run('a'), ...calls, run('b', 'a')]))].map(([id, head]) => `${id}<${head}`);
+  };
+  expect(repeats(9)).toEqual([]);
+  expect(repeats(10)).toEqual(['1<0', '2<0', '3<0', '4<0', '5<0', '6<0', '7<0', '8<0', '9<0']);
+  expect(repeats(11)).toHaveLength(10);
+  for (const change of [{ status: 'error' }, { name: 'other' }, { run_type: 'llm' }, { model: 'm' }] as const) {
+    expect(repeats(11, change)).toEqual([]);
+    expect(repeats(11, change, 0)).not.toContain('1<0');
+    expect(repeats(11, change, 0)).toContain('2<1');
+  }
+});
+
+test('equal roots, and equal runs of different parents, are not repeats', () => {
+  const names = (text: string) => runs(text).map((one) => ({ ...one, name: 'same' }));
+  expect(repeatsIn(treeOf(names('a b c d e f g h i j k'))).size).toBe(0);
+  const parents = names(
+    ['r', ...Array.from({ length: 12 }, (_, index) => `p${index}<r c${index}<p${index}`)].join(' '),
+  );
+  expect(repeatsIn(treeOf(parents)).size).toBe(0);
+});
+
+test.each([
+  ['__start__', true],
+  ['RunnableLambda', true],
+  ['RunnableSequence', true],
+  ['ChannelWrite<agent,tools>', true],
+  ['Branch<agent,route>', true],
+  ['RunnableLambdaOfMine', false],
+  ['agent', false],
+])('a run with the name %s is a step of the framework: %s', (name, expected) => {
+  const [root, child] = treeOf([
+    { ...run('a'), name },
+    { ...run('b', 'a'), name },
+  ]).branches;
+  expect(root && isInternal(root)).toBe(false);
+  expect(child && isInternal(child)).toBe(expected);
+  for (const status of ['error', 'pending', 'interrupted', 'incomplete', 'cancelled'] as const) {
+    expect(child && isInternal({ ...child, run: { ...child.run, status } })).toBe(false);
+  }
 });
 
 test('the time range has microseconds', () => {

@@ -18,6 +18,9 @@ export function nextTheme(): void {
 
 export const isMarkdown: Signal<boolean> = preference('markdown', (text) => text !== 'false');
 
+/** Whether a trace shows the steps and the metadata that frameworks add for themselves. */
+export const isInternalShown: Signal<boolean> = preference('internal', (text) => text === 'true');
+
 /** Width of the trace tree, in percent. */
 export const split: Signal<number> = preference('split', (text) => Number(text ?? 52));
 

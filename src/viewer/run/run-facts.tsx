@@ -2,7 +2,8 @@ import type { JSX } from 'preact';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { condition, metadataCondition, withTerms } from '../data/filter.ts';
 import { address } from '../data/navigation.ts';
-import { type Fact, Facts, Link, Section } from '../elements/controls.tsx';
+import { isInternalShown } from '../data/preferences.ts';
+import { type Fact, Facts, Link, Section, Toggle } from '../elements/controls.tsx';
 import {
   cachedShare,
   cost,
@@ -11,6 +12,7 @@ import {
   exact,
   latencyOf,
   millisecondsAt,
+  plural,
   usageTitle,
   useNow,
 } from '../elements/figures.ts';
@@ -21,6 +23,8 @@ import { JsonTree } from '../payload/json-tree.tsx';
 const FILTER_LENGTH_MAX = 120;
 const METADATA_MAX = 200;
 const TICK_MS = 1_000;
+/** Metadata that LangSmith's conventions and LangGraph add. The facts of a run show its model and its thread. */
+const INTERNAL_KEYS = /^(?:ls_|langgraph_|__pregel_|checkpoint_ns$)/;
 
 /** Shows the times, model, token counts, costs and tags of a run. */
 export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
@@ -66,11 +70,25 @@ export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
 /** Shows a run's metadata with a filter link for each value, and the other fields in `extra`. */
 export function RunMetadata({ run }: { run: RunDetails }): JSX.Element | null {
   const { metadata = {}, ...rest } = run.extra ?? {};
-  const entries = Object.entries(metadata);
+  const all = Object.entries(metadata);
+  const own = all.filter(([key]) => !INTERNAL_KEYS.test(key));
+  const entries = isInternalShown.value ? all : own;
   const hasRest = Object.keys(rest).length > 0;
-  if (entries.length === 0 && !hasRest) return null;
+  if (all.length === 0 && !hasRest) return null;
+  const internals = all.length - own.length;
+  const controls = internals > 0 && (
+    <Toggle
+      isOn={isInternalShown.value}
+      title="Show the metadata and the steps that the framework has added"
+      toggle={() => {
+        isInternalShown.value = !isInternalShown.value;
+      }}
+    >
+      +{plural(internals, 'internal key')}
+    </Toggle>
+  );
   return (
-    <Section title="Metadata">
+    <Section title="Metadata" controls={controls}>
       <dl class="pairs">
         {entries.slice(0, METADATA_MAX).map(([key, value]) => (
           <div key={key}>

@@ -89,6 +89,37 @@ export function recordsIn({ branches, indexOf }: RunTree): Map<string, number> {
   return records;
 }
 
+/** Minimum number of equal runs that are folded. */
+const REPEATS_MIN = 10;
+
+/** Returns the first of equal runs by the id of each further one. Equal runs have no children and follow each other. */
+export function repeatsIn({ branches }: RunTree): Map<string, string> {
+  const heads = new Map<string, string>();
+  for (let first = 0, end = 1; first < branches.length; first = end, end += 1) {
+    const key = repeatKey(branches[first] as Branch, first);
+    while (key !== undefined && end < branches.length && repeatKey(branches[end] as Branch, end) === key) end += 1;
+    if (end - first < REPEATS_MIN) continue;
+    const head = branches[first]?.run.id ?? '';
+    for (const { run } of branches.slice(first + 1, end)) heads.set(run.id, head);
+  }
+  return heads;
+}
+
+/** Returns a text that is the same for equal runs. Only runs that succeeded and have no children can be equal. */
+function repeatKey({ run, parent, end }: Branch, index: number): string | undefined {
+  if (parent === -1 || end > index + 1 || run.status !== 'success' || run.same_call_as !== undefined) return undefined;
+  return JSON.stringify([parent, run.name, run.run_type, run.model]);
+}
+
+/** Names of the steps that LangGraph and LangChain add to the steps of the application. */
+const INTERNAL_NAMES =
+  /^(?:__start__|__end__|LangGraphUpdateState|Runnable(?:Lambda|Sequence|Parallel|Map|Passthrough|Assign)|Channel(?:Write|Read)(?:<.*>)?|Branch<.*>)$/s;
+
+/** Returns whether a framework has added a run for itself. A root, and a run that did not succeed, never count. */
+export function isInternal({ run, parent }: Branch): boolean {
+  return parent !== -1 && run.status === 'success' && INTERNAL_NAMES.test(run.name);
+}
+
 /**
  * Returns the time range from the first start to the last end. While runs are pending, the range extends to the current
  * time.

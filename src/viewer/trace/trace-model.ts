@@ -5,7 +5,18 @@ import { searchWords } from '../../receiver/filter/parser.ts';
 import { ApiError, api } from '../data/api.ts';
 import { changesOf, LiveValue } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
-import { openBranches, type RunTree, recordsIn, treeOf, withAncestors, type Zoom } from './run-tree.ts';
+import { isInternalShown } from '../data/preferences.ts';
+import {
+  type Branch,
+  isInternal,
+  openBranches,
+  type RunTree,
+  recordsIn,
+  repeatsIn,
+  treeOf,
+  withAncestors,
+  type Zoom,
+} from './run-tree.ts';
 
 /** Maximum number of runs in the result of a payload search. */
 const FOUND_MAX = 1_000;
@@ -26,7 +37,17 @@ export class TraceModel {
   readonly collapsed: Signal<ReadonlySet<string>> = signal(NONE);
   /** Number of further records of a call, by the id of the outermost record. */
   readonly records: ReadonlySignal<ReadonlyMap<string, number>> = computed(() => recordsIn(this.tree.value));
-  /** Ids of the runs whose further records are shown. */
+  /** Ids of the first of equal runs, by the id of each further one. */
+  readonly repeats: ReadonlySignal<ReadonlyMap<string, string>> = computed(() => repeatsIn(this.tree.value));
+  /** Number of runs that are equal to a run and follow it. */
+  readonly repeatCounts: ReadonlySignal<ReadonlyMap<string, number>> = computed(() => {
+    const counts = new Map<string, number>();
+    for (const head of this.repeats.value.values()) counts.set(head, (counts.get(head) ?? 0) + 1);
+    return counts;
+  });
+  /** Number of runs that a framework has added for itself. */
+  readonly internals: ReadonlySignal<number> = computed(() => this.tree.value.branches.filter(isInternal).length);
+  /** Ids of the runs whose further records, or whose equal runs, are shown. */
   readonly unfolded: Signal<ReadonlySet<string>> = signal(NONE);
   readonly tree: ReadonlySignal<RunTree> = computed(() => treeOf(this.content.value.value ?? []));
   readonly selected: ReadonlySignal<string | undefined> = computed(
@@ -94,6 +115,15 @@ export class TraceModel {
     return !this.isNarrowed.value && this.collapsed.value.has(id);
   }
 
+  /** Returns the depth of a branch in the tree. Hidden steps above the branch do not count. */
+  depthOf(index: number): number {
+    const { branches } = this.tree.value;
+    let { depth = 0, parent = -1 } = branches[index] ?? {};
+    if (this.isNarrowed.value || isInternalShown.value || this.internals.value === 0) return depth;
+    for (; parent !== -1; parent = branches[parent]?.parent ?? -1) if (this.#isFolded(parent)) depth -= 1;
+    return depth;
+  }
+
   select(run: string | undefined): void {
     if (run !== undefined) go({ run }, { replace: true });
   }
@@ -119,8 +149,8 @@ export class TraceModel {
     this.collapsed.value = next;
   }
 
-  /** Shows or hides the further records of a call. */
-  toggleRecords(id: string): void {
+  /** Shows or hides the further records of a call, or the runs that are equal to a run. */
+  toggleFolded(id: string): void {
     const next = new Set(this.unfolded.value);
     if (!next.delete(id)) next.add(id);
     this.unfolded.value = next;
@@ -143,10 +173,14 @@ export class TraceModel {
     this.isErrorsOnly.value = !this.isErrorsOnly.value;
   }
 
-  /** Returns whether a run is a further record of a call that is hidden. The selected run is shown. */
+  /** Returns whether a run is hidden: a further record, an equal run or an internal step. The selected run is shown. */
   #isFolded(index: number): boolean {
-    const { id, same_call_as: outer = '' } = this.tree.value.branches[index]?.run ?? {};
-    return this.records.value.has(outer) && !this.unfolded.value.has(outer) && id !== this.selected.value;
+    const branch = this.tree.value.branches[index] as Branch;
+    const { id, same_call_as: outer = '' } = branch.run;
+    if (id === this.selected.value) return false;
+    if (!isInternalShown.value && isInternal(branch)) return true;
+    const head = this.records.value.has(outer) ? outer : this.repeats.value.get(id);
+    return head !== undefined && !this.unfolded.value.has(head);
   }
 
   #indicesOf(matches: (run: RunOutline) => boolean): number[] {

@@ -1,6 +1,7 @@
-import type { JSX } from 'preact';
+import type { ComponentChildren, JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { address } from '../data/navigation.ts';
+import { isInternalShown } from '../data/preferences.ts';
 import { count, duration, latencyOf, millisecondsAt, plural, usageTitle } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
@@ -56,6 +57,19 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
           {zoom !== undefined && (
             <button type="button" class="more" title="Show the whole trace (z)" onClick={() => model.toggleZoom()}>
               Whole trace
+            </button>
+          )}
+          {model.internals.value > 0 && (
+            <button
+              type="button"
+              class="more"
+              aria-pressed={isInternalShown.value}
+              title="Show or hide the steps that the framework has added, and its metadata"
+              onClick={() => {
+                isInternalShown.value = !isInternalShown.value;
+              }}
+            >
+              +{plural(model.internals.value, 'internal step')}
             </button>
           )}
         </span>
@@ -122,8 +136,10 @@ function TraceRow(props: { model: TraceModel; index: number; row: number; axis: 
   const { branches, depthMax } = model.tree.value;
   const branch = branches[index];
   if (branch === undefined) return null;
-  const { run, depth, end, isOrphan } = branch;
+  const { run, end, isOrphan } = branch;
+  const depth = model.depthOf(index);
   const records = model.records.value.get(run.id);
+  const repeats = model.repeatCounts.value.get(run.id) ?? 0;
   const isParent = end > index + 1;
   const isCollapsed = model.isCollapsed(run.id);
   const isSelected = run.id === model.selected.value;
@@ -166,18 +182,14 @@ function TraceRow(props: { model: TraceModel; index: number; row: number; axis: 
         </span>
         {isCollapsed && <span class="note">+{(end - index - 1).toLocaleString('en')}</span>}
         {records !== undefined && (
-          <button
-            type="button"
-            class="more"
-            aria-pressed={model.unfolded.value.has(run.id)}
-            title="Show or hide the other records of this call"
-            onClick={(event) => {
-              event.stopPropagation();
-              model.toggleRecords(run.id);
-            }}
-          >
+          <FoldButton model={model} id={run.id} title="Show or hide the other records of this call">
             +{plural(records, 'record')}
-          </button>
+          </FoldButton>
+        )}
+        {repeats > 0 && (
+          <FoldButton model={model} id={run.id} title={`Show or hide ${plural(repeats, 'equal run')} after this run`}>
+            × {(repeats + 1).toLocaleString('en')}
+          </FoldButton>
         )}
         {isOrphan && (
           <span class="note" title="The parent of this run has not arrived">
@@ -196,6 +208,20 @@ function TraceRow(props: { model: TraceModel; index: number; row: number; axis: 
       </div>
       <Lane branch={branch} axis={axis} />
     </div>
+  );
+}
+
+/** A button that shows or hides the runs that are folded into a run. */
+function FoldButton(props: { model: TraceModel; id: string; title: string; children: ComponentChildren }): JSX.Element {
+  const { model, id, title, children } = props;
+  const toggle = (event: MouseEvent): void => {
+    event.stopPropagation();
+    model.toggleFolded(id);
+  };
+  return (
+    <button type="button" class="more" aria-pressed={model.unfolded.value.has(id)} title={title} onClick={toggle}>
+      {children}
+    </button>
   );
 }
 
