@@ -146,7 +146,7 @@ test('the header of a trace is one line on a screen of 1440 pixels, with a long 
     run(3, { parent: 1 }),
   ];
   const { page } = await openPage(long, { path: `/?trace=${idOf(1)}`, viewport: { width: 1440, height: 900 } });
-  const last = await page.getByRole('link', { name: 'Perfetto' }).boundingBox();
+  const last = await page.getByRole('button', { name: 'Delete this trace' }).boundingBox();
   expect((last?.x ?? 0) + (last?.width ?? 0)).toBeLessThanOrEqual(1440);
   expect((await page.locator('.trace-bar').boundingBox())?.height).toBeLessThan(45);
 });

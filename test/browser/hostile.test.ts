@@ -1,8 +1,12 @@
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '../support/folders.ts';
 import { openPage } from './page.ts';
 import { idOf, run } from './runs.ts';
+import { openFile } from './saved-page.ts';
 
 /** Script that counts its executions. */
 const HIT = 'globalThis.hits=(globalThis.hits||0)+1';
@@ -49,7 +53,7 @@ const openForms = `(async () => {
   }
 })()`;
 
-test('hostile text in any field of a run executes nothing and sends no request [security 11]', async () => {
+test('hostile text in any field of a run executes nothing and sends no request, on the page and in a saved file [security 11]', async () => {
   const { received, url } = await beacon();
   const texts = hostileTexts(url);
   const svg = Buffer.from(`<svg xmlns="http://www.w3.org/2000/svg" onload="${HIT}"><script>${HIT}</script></svg>`);
@@ -140,7 +144,27 @@ test('hostile text in any field of a run executes nothing and sends no request [
     .locator('a[href]')
     .evaluateAll((all) => all.map((one) => (one as unknown as { href: string }).href));
   expect(links.filter((link) => !/^https?:/.test(link))).toEqual([]);
-}, 120_000);
+
+  const folder = temporaryFolder();
+  onTestFinished(() => folder.remove());
+  for (const index of texts.keys()) {
+    const path = join(folder.path, `${index}.html`);
+    const saved = await fetch(`${receiver.url}/query/traces/${idOf(2 * index + 1)}/export?format=html`);
+    writeFileSync(path, await saved.text());
+    const file = await openFile(path);
+    for (const _ of ['root', 'model call']) {
+      await file.page.getByRole('heading', { name: 'Outputs' }).scrollIntoViewIfNeeded();
+      await file.page.locator('.panel .tab').first().waitFor();
+      await file.page.evaluate(openForms);
+      await file.page.keyboard.press('j');
+    }
+    expect(await file.page.evaluate('globalThis.hits ?? 0')).toBe(0);
+    const protocols = file.requests.map((request) => new URL(request.url()).protocol);
+    expect(protocols.filter((protocol) => protocol !== 'data:')).toEqual(['file:']);
+    await file.page.close();
+  }
+  expect(received).toEqual([]);
+}, 180_000);
 
 test('an HTML attachment does not run when it is opened', async () => {
   const html = Buffer.from(`<script>document.title = 'ran'</script>`);

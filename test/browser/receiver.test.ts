@@ -105,6 +105,7 @@ test('a trace is exported to a file and imported elsewhere', async () => {
   const path = join(folder.path, 'trace.json');
   const here = await openPage(runs, { path: TRACE });
   const downloading = here.page.waitForEvent('download');
+  await here.page.getByRole('button', { name: 'Save', exact: true }).click();
   await here.page.getByRole('link', { name: 'JSON' }).click();
   await (await downloading).saveAs(path);
   expect(readFileSync(path, 'utf8')).toContain(idOf(2));

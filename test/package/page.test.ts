@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { brotliDecompressSync, gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { root } from '../support/folders.ts';
 import { filesUnder, read } from './repository.ts';
@@ -16,11 +17,11 @@ const sizes = new Map(
 const sum = (names: readonly string[]): number =>
   names.reduce((total, name) => total + (sizes.get(name) ?? Number.NaN), 0);
 
-test('the page is at most 126 kB gzipped, and its first load at most 34.2 kB', () => {
+test('the page is at most 126.3 kB gzipped, and its first load at most 34.5 kB', () => {
   const first = [...html.matchAll(/"\.\/assets\/([^"]+)"/g)].map(([, name = '']) => name);
   expect(first.length).toBeGreaterThan(1);
-  expect(sum([...sizes.keys()])).toBeLessThanOrEqual(126_000);
-  expect(sum(first)).toBeLessThanOrEqual(34_200);
+  expect(sum([...sizes.keys()])).toBeLessThanOrEqual(126_300);
+  expect(sum(first)).toBeLessThanOrEqual(34_500);
 });
 
 test('the page loads only its own assets', () => {
@@ -29,6 +30,31 @@ test('the page loads only its own assets', () => {
   ).toEqual([]);
   expect(html).not.toMatch(/<script(?![^>]*\bsrc=)|\bon\w+=|style=/);
 });
+
+test('the page of a saved trace is one file of at most 300 kB that allows only its own script and style', () => {
+  const saved = brotliDecompressSync(readFileSync(join(folder, 'saved.html.br'))).toString();
+  expect(Buffer.byteLength(saved)).toBeLessThanOrEqual(300_000);
+  expect(saved.split('"the trace"')).toHaveLength(2);
+  const elements = [...saved.matchAll(/<(script|style|link|img|meta http-equiv)\b([^>]*)>(?:(.*?)<\/\1>)?/gs)];
+  const kinds = elements.map(
+    ([, name, attributes]) => `${name}${/\b(?:src|href|type)="[^"]*"/.exec(attributes ?? '') ?? ''}`,
+  );
+  expect(kinds).toEqual(['meta http-equiv', 'style', 'scripttype="application/json"', 'scripttype="module"']);
+  const [policy = '', style = '', , script = ''] = elements.map(([, , attributes, content]) => content ?? attributes);
+  expect(/content="([^"]*)"/.exec(policy)?.[1]?.split('; ')).toEqual([
+    "default-src 'none'",
+    `script-src ${hashOf(script)}`,
+    `style-src ${hashOf(style)}`,
+    'img-src data:',
+    "connect-src 'none'",
+    "base-uri 'none'",
+    "form-action 'none'",
+  ]);
+});
+
+function hashOf(text: string): string {
+  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+}
 
 test('no source of the page turns text into elements or code [security 11]', () => {
   const files = [...filesUnder('src/viewer', '.ts'), ...filesUnder('src/viewer', '.tsx')];

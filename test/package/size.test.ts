@@ -22,11 +22,11 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   otel: [39, 5_559],
   payload: [16, 3_094],
   platform: [9, 416],
-  receiver: [128, 18_497],
+  receiver: [129, 18_671],
   register: [14, 1_197],
   run: [17, 3_263],
   testing: [8, 1_123],
-  viewer: [73, 7_324],
+  viewer: [75, 7_415],
 };
 
 /** Thousands of bytes, rounded up. */
@@ -34,7 +34,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 210,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_009,
+  dist: 4_072,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

@@ -21,6 +21,7 @@ import {
   readThreadQuery,
   readTurnQuery,
 } from './run-query.ts';
+import { savedTrace } from './saved-trace.ts';
 import { exportPieces } from './trace-export.ts';
 import { importTrace } from './trace-import.ts';
 
@@ -82,14 +83,15 @@ export const queryRoutes: readonly Route[] = [
     handle: async (call) => {
       const id = idOf(call);
       const format = call.search.get('format') ?? 'runspan';
-      const write = WRITERS.get(format);
-      if (write === undefined) {
-        throw new HttpError(422, [{ loc: ['query', 'format'], msg: 'Expected runspan or perfetto', type: 'value' }]);
+      const writer = WRITERS.get(format);
+      if (writer === undefined) {
+        const msg = `Expected ${[...WRITERS.keys()].join(', ')}`;
+        throw new HttpError(422, [{ loc: ['query', 'format'], msg, type: 'value' }]);
       }
-      const content = await write(call, id);
+      const content = await writer.write(call, id);
       if (content === undefined) throw unknown('trace', id);
-      const file = `trace-${id}.${format === 'runspan' ? '' : `${format}.`}json`;
-      return { status: 200, content, headers: { 'content-disposition': `attachment; filename="${file}"` } };
+      const disposition = `attachment; filename="trace-${id}.${writer.extension}"`;
+      return { status: 200, content, headers: { ...writer.headers, 'content-disposition': disposition } };
     },
   },
   {
@@ -220,23 +222,46 @@ async function pageResponse(page: Promise<Page<unknown>>): Promise<RouteResponse
   }
 }
 
-type Writer = (call: Call, traceId: string) => Promise<RouteResponse['content']>;
+interface Writer {
+  readonly extension: string;
+  readonly headers?: RouteResponse['headers'];
+  /** Returns undefined if the trace is unknown. */
+  readonly write: (call: Call, traceId: string) => Promise<RouteResponse['content']>;
+}
 
 const WRITERS: ReadonlyMap<string, Writer> = new Map<string, Writer>([
   [
     'runspan',
-    async ({ store, scope }, traceId) => {
-      const pieces = await exportPieces(store, scope, traceId);
-      return pieces && (() => pieces);
+    {
+      extension: 'json',
+      write: async ({ store, scope }, traceId) => {
+        const pieces = await exportPieces(store, scope, traceId);
+        return pieces && (() => pieces);
+      },
     },
   ],
   [
     'perfetto',
-    async ({ store, scope }, traceId) => {
-      const outline = await store.outline(scope, traceId);
-      if (outline.length === 0) return undefined;
-      const events = perfettoEvents(outline.map((text) => JSON.parse(text)));
-      return () => jsonPieces({ displayTimeUnit: 'ms' }, 'traceEvents', events);
+    {
+      extension: 'perfetto.json',
+      write: async ({ store, scope }, traceId) => {
+        const outline = await store.outline(scope, traceId);
+        if (outline.length === 0) return undefined;
+        const events = perfettoEvents(outline.map((text) => JSON.parse(text)));
+        return () => jsonPieces({ displayTimeUnit: 'ms' }, 'traceEvents', events);
+      },
+    },
+  ],
+  [
+    'html',
+    {
+      extension: 'html',
+      // The file's own policy applies to the saved file. In the receiver's origin, no content of a trace may run.
+      headers: { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': "sandbox; default-src 'none'" },
+      write: async ({ store, scope }, traceId) => {
+        const pieces = await savedTrace(store, scope, traceId);
+        return pieces && (() => pieces);
+      },
     },
   ],
 ]);

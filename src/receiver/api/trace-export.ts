@@ -27,7 +27,10 @@ export async function exportPieces(
 
 export async function exportTrace(store: Store, scope: Scope, traceId: string): Promise<string | undefined> {
   const pieces = await exportPieces(store, scope, traceId);
-  if (pieces === undefined) return undefined;
+  return pieces && joined(pieces);
+}
+
+export async function joined(pieces: AsyncIterable<string>): Promise<string> {
   let text = '';
   for await (const piece of pieces) text += piece;
   return text;

@@ -203,6 +203,16 @@ export interface RunDetails extends RunSummary, CostSource {
   feedback?: Feedback[];
 }
 
+/** The data in a trace that is saved as an HTML file. */
+export interface SavedData {
+  id: string;
+  savedMs: number;
+  /** Number of runs that the file leaves out. */
+  omittedRuns: number;
+  /** Pairs of a path and its response. The response of an attachment is a data URI. */
+  responses: [path: string, response: unknown][];
+}
+
 /** A project as it appears in a list. */
 export interface ProjectSummary {
   /** Name of the project, or its id if the name is unknown. Runs without a project belong to `default`. */

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
+import { brotliDecompressSync } from 'node:zlib';
 import { isObject } from '../../config/checker.ts';
 import { HttpError } from './http-error.ts';
 import { type Call, type Route, type RouteResponse, readJson } from './route.ts';
@@ -68,26 +69,38 @@ function logout({ access, request }: Call): RouteResponse {
   return { status: 200, body: {}, headers: { 'set-cookie': access.logout(request) } };
 }
 
+/** The page of a saved trace. No route serves this file without a trace. */
+const SAVED = 'saved.html.br';
+
 /** Files of the page, by path in the folder. The receiver serves no other files. */
 let files: ReadonlyMap<string, Uint8Array> = new Map();
 
+/** Returns the page of a saved trace: the part before the trace, and the part after it. */
+export function savedPage(): readonly [before: string, after: string] {
+  const [before = '', after = ''] = brotliDecompressSync(fileAt(SAVED)).toString().split('"the trace"');
+  return [before, after];
+}
+
 function fileAnswer(path: string, caching: string): RouteResponse {
-  // In a Git checkout, the page may be built after the receiver has started.
-  if (files.size === 0) files = readFiles();
-  const content = files.get(path);
-  if (content === undefined) {
-    const detail = files.size === 0 ? 'This copy of the package was built without its page' : `Unknown path: /${path}`;
-    throw new HttpError(404, detail);
-  }
+  const content = fileAt(path);
   const type = TYPES[extname(path)] ?? 'application/octet-stream';
   const headers = { 'content-type': type, 'content-security-policy': POLICY, 'cache-control': caching };
   return { status: 200, headers, content };
 }
 
+function fileAt(path: string): Uint8Array {
+  // In a Git checkout, the page may be built after the receiver has started.
+  if (files.size === 0) files = readFiles();
+  const content = files.get(path);
+  if (content !== undefined) return content;
+  const detail = files.size === 0 ? 'This copy of the package was built without its page' : `Unknown path: /${path}`;
+  throw new HttpError(404, detail);
+}
+
 function readFiles(): ReadonlyMap<string, Uint8Array> {
   try {
     const assets = readdirSync(new URL('assets/', FOLDER)).map((name) => `assets/${name}`);
-    return new Map(['index.html', ...assets].map((path) => [path, readFileSync(new URL(path, FOLDER))]));
+    return new Map(['index.html', SAVED, ...assets].map((path) => [path, readFileSync(new URL(path, FOLDER))]));
   } catch {
     return new Map();
   }

@@ -12,6 +12,7 @@ import type {
   ThreadSummary,
   TraceSummary,
 } from '../../receiver/domain/run-view.ts';
+import { saved } from './saved.ts';
 
 /** Whether the receiver requires a key that the user has not entered yet. */
 export const isLocked: Signal<boolean> = signal(false);
@@ -70,11 +71,13 @@ export function payloadUrl(id: string, field: PayloadField): string {
   return `/query/runs/${encodeURIComponent(id)}/${field}`;
 }
 
-export function attachmentUrl(id: string, name: string): string {
-  return `/query/runs/${encodeURIComponent(id)}/attachments/${encodeURIComponent(name)}`;
+/** Returns the URL of an attachment. Returns undefined if a saved trace does not contain the attachment. */
+export function attachmentUrl(id: string, name: string): string | undefined {
+  const path = `/query/runs/${encodeURIComponent(id)}/attachments/${encodeURIComponent(name)}`;
+  return saved === undefined ? path : (saved.responses.get(path) as string | undefined);
 }
 
-export function exportUrl(traceId: string, format: 'runspan' | 'perfetto'): string {
+export function exportUrl(traceId: string, format: 'runspan' | 'perfetto' | 'html'): string {
   return `/query/traces/${encodeURIComponent(traceId)}/export?format=${format}`;
 }
 
@@ -86,6 +89,10 @@ export function problemOf(error: unknown): string | undefined {
 }
 
 async function get<Result>(path: string, signal?: AbortSignal): Promise<Result> {
+  if (saved !== undefined) {
+    if (!saved.responses.has(path)) throw new ApiError(404, 'Left out of this file, because the trace is too large.');
+    return saved.responses.get(path) as Result;
+  }
   return parseResponse(await fetch(path, signal === undefined ? {} : { signal }));
 }
 

@@ -1,5 +1,6 @@
 import { type Signal, signal } from '@preact/signals';
 import { type Address, readAddress, writeAddress } from './address.ts';
+import { saved } from './saved.ts';
 
 const initial = readAddress(location.search);
 
@@ -15,6 +16,11 @@ addEventListener('popstate', () => {
 /** Changes the address according to the rules in `changed`. Replaces the current history entry if `replace` is set. */
 export function go(change: Partial<Address>, { replace = false }: { replace?: boolean } = {}): void {
   const next = changed(address.peek(), change);
+  // A browser refuses to change the path of a file's URL.
+  if (saved !== undefined) {
+    address.value = next;
+    return;
+  }
   const url = writeAddress(next);
   if (url === location.pathname + location.search) return;
   if (replace) history.replaceState(history.state, '', url);

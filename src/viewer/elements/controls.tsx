@@ -2,6 +2,8 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Address } from '../data/address.ts';
 import { go, linkTo } from '../data/navigation.ts';
+import { nextTheme, theme } from '../data/preferences.ts';
+import { saved } from '../data/saved.ts';
 import { Icon } from './icon.tsx';
 
 const COPIED_MS = 1_500;
@@ -15,8 +17,12 @@ interface LinkProps {
   children: ComponentChildren;
 }
 
-/** A link within the page. A click with a modifier key still opens a new tab or window. */
+/**
+ * A link within the page. A click with a modifier key still opens a new tab or window. A saved trace has nothing to link
+ * to, so it shows the text.
+ */
 export function Link({ to, ...props }: LinkProps): JSX.Element {
+  if (saved !== undefined) return <span class={props.class}>{props.children}</span>;
   const follow = (event: MouseEvent): void => {
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || event.button !== 0) return;
     event.preventDefault();
@@ -42,6 +48,16 @@ export function Toggle({
   return (
     <button type="button" class={name} aria-pressed={isOn} title={title} onClick={toggle}>
       {children}
+    </button>
+  );
+}
+
+/** A button that selects the next theme. */
+export function ThemeButton(): JSX.Element {
+  const label = `Theme: ${theme.value}`;
+  return (
+    <button type="button" class="button quiet" title={label} aria-label={label} onClick={nextTheme}>
+      <Icon name="theme" />
     </button>
   );
 }

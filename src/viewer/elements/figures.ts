@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Usage } from '../../receiver/domain/run-view.ts';
+import { saved } from '../data/saved.ts';
 
 /** Converts an ISO 8601 timestamp to milliseconds since 1970, with microseconds as a fraction. */
 export function millisecondsAt(iso: string): number {
@@ -131,11 +132,11 @@ export function latencyOf(run: { start_time: string; end_time?: string; status: 
   return duration((end_time === undefined ? nowMs : millisecondsAt(end_time)) - millisecondsAt(start_time));
 }
 
-/** Returns the current time. While `isTicking` is set, renders the component again every `intervalMs` milliseconds. */
+/** Returns the current time, or the time at which the trace was saved. While `isTicking` is set, renders the component again every `intervalMs` milliseconds. */
 export function useNow(isTicking: boolean, intervalMs: number): number {
-  const [nowMs, setNowMs] = useState(Date.now());
+  const [nowMs, setNowMs] = useState(saved?.savedMs ?? Date.now());
   useEffect(() => {
-    if (!isTicking) return;
+    if (!isTicking || saved !== undefined) return;
     setNowMs(Date.now());
     const timer = setInterval(() => setNowMs(Date.now()), intervalMs);
     return () => clearInterval(timer);

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import type { AttachmentInfo } from '../../receiver/domain/run-view.ts';
 import { attachmentUrl } from '../data/api.ts';
 import { isMarkdown } from '../data/preferences.ts';
+import { saved } from '../data/saved.ts';
 import { plural } from '../elements/figures.ts';
 import { lazy } from '../elements/lazy.tsx';
 import { LongText, Text } from '../elements/text.tsx';
@@ -133,13 +134,17 @@ export function Attachment({ attachment, runId }: { attachment: AttachmentInfo; 
   const url = attachmentUrl(runId, name);
   return (
     <figure>
-      {IMAGE_TYPES.has(mime_type) && <Picture source={url} alt={name} />}
+      {url !== undefined && IMAGE_TYPES.has(mime_type) && <Picture source={url} alt={name} />}
       <figcaption>
-        <a href={url} download>
-          {visible(name)}
-        </a>{' '}
+        {url === undefined ? (
+          visible(name)
+        ) : (
+          <a href={url} download={saved === undefined ? true : name}>
+            {visible(name)}
+          </a>
+        )}{' '}
         <span class="note">
-          {visible(mime_type)} · {size.toLocaleString('en')} bytes
+          {visible(mime_type)} · {size.toLocaleString('en')} bytes{url === undefined && ' · left out of this file'}
         </span>
       </figcaption>
     </figure>

@@ -5,6 +5,7 @@ import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { payloadUrl } from '../data/api.ts';
 import { usePayload } from '../data/payloads.ts';
 import { isMarkdown } from '../data/preferences.ts';
+import { saved } from '../data/saved.ts';
 import { Paged, Pending, Section, Toggle } from '../elements/controls.tsx';
 import { bytes } from '../elements/figures.ts';
 import { Icon } from '../elements/icon.tsx';
@@ -61,14 +62,16 @@ export function PayloadSection({ run, field }: { run: RunDetails; field: Field }
             {name}
           </Toggle>
         ))}
-      <a
-        class="button quiet"
-        href={payloadUrl(run.id, field)}
-        download={`${field}.json`}
-        aria-label={`Download the ${field}`}
-      >
-        <Icon name="download" />
-      </a>
+      {saved === undefined && (
+        <a
+          class="button quiet"
+          href={payloadUrl(run.id, field)}
+          download={`${field}.json`}
+          aria-label={`Download the ${field}`}
+        >
+          <Icon name="download" />
+        </a>
+      )}
     </>
   );
   return (

@@ -3,6 +3,7 @@ import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { condition, metadataCondition, withTerms } from '../data/filter.ts';
 import { address } from '../data/navigation.ts';
 import { isInternalShown } from '../data/preferences.ts';
+import { saved } from '../data/saved.ts';
 import { type Fact, Facts, Link, Section, Toggle } from '../elements/controls.tsx';
 import {
   cachedShare,
@@ -51,7 +52,9 @@ export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
     {
       name: 'Cost',
       value: total_cost === undefined ? no_cost && `unknown: ${visible(no_cost)}` : cost(total_cost),
-      title: no_cost ?? (price_table === undefined ? 'reported by the run' : `calculated with ${price_table}`),
+      // A saved trace does not say where a cost comes from.
+      title:
+        no_cost ?? (saved ? '' : price_table === undefined ? 'reported by the run' : `calculated with ${price_table}`),
     },
     { name: 'Project', value: visible(run.session_name ?? run.session_id ?? '') },
     { name: 'Thread', value: thread && <Link to={{ view: 'threads', thread }}>{visible(thread)}</Link> },
@@ -76,17 +79,7 @@ export function RunMetadata({ run }: { run: RunDetails }): JSX.Element | null {
   const hasRest = Object.keys(rest).length > 0;
   if (all.length === 0 && !hasRest) return null;
   const internals = all.length - own.length;
-  const controls = internals > 0 && (
-    <Toggle
-      isOn={isInternalShown.value}
-      title="Show the metadata and the steps that the framework has added"
-      toggle={() => {
-        isInternalShown.value = !isInternalShown.value;
-      }}
-    >
-      +{plural(internals, 'internal key')}
-    </Toggle>
-  );
+  const controls = internals > 0 && <InternalToggle count={internals} noun="internal key" />;
   return (
     <Section title="Metadata" controls={controls}>
       <dl class="pairs">
@@ -110,6 +103,19 @@ export function RunMetadata({ run }: { run: RunDetails }): JSX.Element | null {
         </details>
       )}
     </Section>
+  );
+}
+
+/** A button that shows or hides the steps and the metadata that frameworks add. */
+export function InternalToggle(props: { count: number; noun: string; class?: string }): JSX.Element {
+  const { count, noun, class: name = 'tab' } = props;
+  const toggle = (): void => {
+    isInternalShown.value = !isInternalShown.value;
+  };
+  return (
+    <Toggle class={name} isOn={isInternalShown.value} title="Show or hide what frameworks add" toggle={toggle}>
+      +{plural(count, noun)}
+    </Toggle>
   );
 }
 

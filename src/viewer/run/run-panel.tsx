@@ -5,6 +5,7 @@ import { api } from '../data/api.ts';
 import { changesOf, useLive } from '../data/live-value.ts';
 import { compare, compared, go } from '../data/navigation.ts';
 import { usePayload } from '../data/payloads.ts';
+import { saved } from '../data/saved.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
 import { CopyButton, Paged, Pending, Problem, Section, Toggle } from '../elements/controls.tsx';
 import { bytes, duration, millisecondsAt } from '../elements/figures.ts';
@@ -34,7 +35,7 @@ export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.
   const { value: run, problem, reload } = useLive(id, (signal) => api.run(id, signal), options);
   const shown = run ?? model.outlineOf(id);
   const name = shown?.name ?? id;
-  useKeys({ c: () => compare(id, name), m: toggleMarkdown });
+  useKeys({ c: saved === undefined ? () => compare(id, name) : undefined, m: toggleMarkdown });
   return (
     <article ref={model.panel} class="panel scroll" aria-label={`Run ${visible(name)}`} tabIndex={-1} data-own-arrows>
       <header class="line panel-head pinned">
@@ -48,14 +49,16 @@ export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.
         {shown !== undefined && <StatusMark status={shown.status} />}
         <span class="space" />
         <CopyButton text={() => id} label="Copy the run id" word="id" />
-        <Toggle
-          class="button quiet"
-          isOn={compared.value?.id === id}
-          title="Select two runs to compare them (c)"
-          toggle={() => compare(id, name)}
-        >
-          Compare
-        </Toggle>
+        {saved === undefined && (
+          <Toggle
+            class="button quiet"
+            isOn={compared.value?.id === id}
+            title="Select two runs to compare them (c)"
+            toggle={() => compare(id, name)}
+          >
+            Compare
+          </Toggle>
+        )}
         <DeleteButton label="Delete this run and all below it" target={{ kind: 'run', id }} name={name} />
       </header>
       {run === undefined ? <Pending problem={problem} note="Loading the run…" /> : <Problem text={problem} />}
@@ -70,7 +73,7 @@ function RunContent({ run, reload }: { run: RunDetails; reload: () => void }): J
   return (
     <>
       <RunFacts run={run} />
-      <CacheNote run={run} />
+      {saved === undefined && <CacheNote run={run} />}
       {run.error !== undefined && <RunError error={run.error} />}
       <PayloadSection run={run} field="inputs" />
       <PayloadSection run={run} field="outputs" />

@@ -3,8 +3,7 @@ import { readAddress, type View } from '../data/address.ts';
 import { mayChange } from '../data/api.ts';
 import { live, toggleLive } from '../data/changes.ts';
 import { address, compared } from '../data/navigation.ts';
-import { nextTheme, theme } from '../data/preferences.ts';
-import { Link } from '../elements/controls.tsx';
+import { Link, ThemeButton } from '../elements/controls.tsx';
 import { Icon } from '../elements/icon.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { FilterRow } from './filter-box.tsx';
@@ -22,7 +21,6 @@ const VIEWS: readonly { readonly view: View; readonly name: string; readonly key
 /** Top bar with the navigation, buttons for the whole page, and the filter. */
 export function TopBar(): JSX.Element {
   const { view, thread, trace } = address.value;
-  const themeLabel = `Theme: ${theme.value}`;
   return (
     <header class="top">
       <nav class="line" aria-label="Views">
@@ -48,9 +46,7 @@ export function TopBar(): JSX.Element {
             Import
           </button>
         )}
-        <button type="button" class="button quiet" title={themeLabel} aria-label={themeLabel} onClick={nextTheme}>
-          <Icon name="theme" />
-        </button>
+        <ThemeButton />
         <button
           type="button"
           class="button quiet"

@@ -4,11 +4,13 @@ import type { Usage } from '../../receiver/domain/run-view.ts';
 import type { View } from '../data/address.ts';
 import { exportUrl } from '../data/api.ts';
 import { address } from '../data/navigation.ts';
+import { saved } from '../data/saved.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
-import { CopyButton, Link, Toggle } from '../elements/controls.tsx';
+import { CopyButton, Link, ThemeButton, Toggle } from '../elements/controls.tsx';
 import { cachedShare, cost, count, duration, exact, latencyOf, plural, usageTitle } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
+import { Menu } from '../elements/menu.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { type RunTree, useAxis } from './run-tree.ts';
 import type { TraceModel } from './trace-model.ts';
@@ -25,10 +27,12 @@ export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
   const root = tree.branches[0]?.run;
   return (
     <header class="line trace-bar">
-      <Link class="button quiet" to={{ trace: undefined }} title="Back to the list (Esc)">
-        <Icon name="back" />
-        {ORIGINS[address.value.view] ?? 'Traces'}
-      </Link>
+      {saved === undefined && (
+        <Link class="button quiet" to={{ trace: undefined }} title="Back to the list (Esc)">
+          <Icon name="back" />
+          {ORIGINS[address.value.view] ?? 'Traces'}
+        </Link>
+      )}
       {root !== undefined && <StatusMark status={root.status} />}
       <h1 class="clip">{visible(root?.name ?? '')}</h1>
       <CopyButton text={() => id} label="Copy the trace id" />
@@ -61,16 +65,27 @@ export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
       >
         Errors only
       </Toggle>
-      <a class="button quiet" href={exportUrl(id, 'runspan')} download title="Download a file that can be imported">
-        <Icon name="download" />
-        JSON
-      </a>
-      <a class="button quiet" href={exportUrl(id, 'perfetto')} download title="Download a file for ui.perfetto.dev">
-        <Icon name="download" />
-        Perfetto
-      </a>
+      {saved === undefined ? <Menu name="Save" icon="download" panel={SavePanel} /> : <ThemeButton />}
       <DeleteButton label="Delete this trace" target={{ kind: 'trace', id }} name={root?.name} />
     </header>
+  );
+}
+
+/** The files in which the open trace can be saved. */
+function SavePanel(): JSX.Element {
+  const id = address.value.trace ?? '';
+  return (
+    <div class="menu-list">
+      <a href={exportUrl(id, 'html')} download>
+        Save as HTML <span class="note">one file to share, with secrets masked</span>
+      </a>
+      <a href={exportUrl(id, 'runspan')} download>
+        JSON <span class="note">all data, to import elsewhere</span>
+      </a>
+      <a href={exportUrl(id, 'perfetto')} download>
+        Perfetto <span class="note">for ui.perfetto.dev</span>
+      </a>
+    </div>
   );
 }
 
@@ -130,6 +145,8 @@ function TraceFigures({ tree }: { tree: RunTree }): JSX.Element {
       {dollars > 0 && <li title={usageTitle(usage)}>{cost(dollars)}</li>}
       {cached !== undefined && <li title={usageTitle(usage)}>{cached} cached</li>}
       <li title={startTime}>{exact(startTime)}</li>
+      {saved !== undefined && <li>saved {exact(saved.savedMs).slice(0, -7)}</li>}
+      {(saved?.omittedRuns ?? 0) > 0 && <li class="bad">without {plural(saved?.omittedRuns ?? 0, 'run')}</li>}
     </ul>
   );
 }

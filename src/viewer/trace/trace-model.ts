@@ -6,6 +6,7 @@ import { ApiError, api } from '../data/api.ts';
 import { changesOf, LiveValue } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { isInternalShown } from '../data/preferences.ts';
+import { saved } from '../data/saved.ts';
 import {
   type Branch,
   isInternal,
@@ -213,6 +214,7 @@ async function readTrace(id: string, signal: AbortSignal): Promise<readonly RunO
 }
 
 async function searchPayloads(traceId: string, text: string, signal: AbortSignal): Promise<ReadonlySet<string>> {
+  if (saved !== undefined) return saved.search(text);
   const query = new URLSearchParams({ trace_id: traceId, filter: searchWords(text), limit: `${FOUND_MAX}` });
   return new Set((await api.runs(query, signal)).items.map((run) => run.id));
 }

@@ -1,12 +1,12 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { address } from '../data/navigation.ts';
-import { isInternalShown } from '../data/preferences.ts';
 import { count, duration, latencyOf, millisecondsAt, plural, usageTitle } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
 import { Rows, scrollToRow, useRowKeys, useRowWindow } from '../elements/rows.tsx';
 import { visible } from '../elements/visible-text.ts';
+import { InternalToggle } from '../run/run-facts.tsx';
 import { Minimap } from './minimap.tsx';
 import { type Axis, type Branch, shareOf, useAxis, type Zoom } from './run-tree.ts';
 import type { TraceModel } from './trace-model.ts';
@@ -60,17 +60,7 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
             </button>
           )}
           {model.internals.value > 0 && (
-            <button
-              type="button"
-              class="more"
-              aria-pressed={isInternalShown.value}
-              title="Show or hide the steps that the framework has added, and its metadata"
-              onClick={() => {
-                isInternalShown.value = !isInternalShown.value;
-              }}
-            >
-              +{plural(model.internals.value, 'internal step')}
-            </button>
+            <InternalToggle class="more" count={model.internals.value} noun="internal step" />
           )}
         </span>
         <span />

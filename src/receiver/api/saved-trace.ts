@@ -1,0 +1,123 @@
+import { secretPatterns } from '../../payload/redaction/patterns.ts';
+import { type Redaction, redact } from '../../payload/redaction/redact.ts';
+import { serialize } from '../../payload/serialize.ts';
+import type { Scope } from '../domain/query.ts';
+import {
+  PAYLOAD_FIELDS,
+  type RunDetails,
+  type RunOutline,
+  type SavedData,
+  type StoredRun,
+} from '../domain/run-view.ts';
+import { summaryOf } from '../domain/summary.ts';
+import { parsedQuery } from '../filter/run-filter.ts';
+import { jsonPieces } from '../http/json-pieces.ts';
+import { savedPage } from '../http/page-routes.ts';
+import type { Store } from '../store/store.ts';
+
+/** Maximum number of runs in a file. */
+const RUNS_MAX = 2_000;
+/** Maximum length of the details, payloads and images in a file, as JSON text. */
+const LENGTH_MAX = 5_000_000;
+/** Maximum size of an image in a file, in bytes. */
+const IMAGE_BYTES_MAX = 500_000;
+/** Images that the page shows. Other attachments are left out, because their secrets cannot be masked. */
+const IMAGES = /^image\/(?:png|jpeg|gif|webp)$/;
+
+/**
+ * Yields an HTML file that shows a trace without a receiver. Secrets are masked, because the runs of other clients may
+ * contain some. Data beyond the limits is left out, in the order of the tree. Returns undefined if the trace is unknown.
+ */
+export async function savedTrace(
+  store: Store,
+  scope: Scope,
+  id: string,
+  savedMs: number = Date.now(),
+): Promise<AsyncIterable<string> | undefined> {
+  const outline = await store.outline(scope, id);
+  if (outline.length === 0) return undefined;
+  const [before, after] = savedPage();
+  const head: Omit<SavedData, 'responses'> = { id, savedMs, omittedRuns: Math.max(0, outline.length - RUNS_MAX) };
+  const runs: RunOutline[] = outline.slice(0, RUNS_MAX).map((text) => JSON.parse(text));
+  return (async function* () {
+    yield before;
+    for await (const piece of jsonPieces({ ...head }, 'responses', responses(store, scope, id, runs))) {
+      yield escaped(piece);
+    }
+    yield after;
+  })();
+}
+
+/** Yields pairs of a path and its response, as JSON text. Reads each run once, because finding one may take long. */
+async function* responses(
+  store: Store,
+  scope: Scope,
+  traceId: string,
+  outline: readonly RunOutline[],
+): AsyncGenerator<string> {
+  // The first line of an error may contain a part of a secret, which is not recognised. The details have the whole error.
+  const items = outline.map(({ error: _, ...run }) => run);
+  yield pairOf(`/query/traces/${traceId}`, masked({ items }));
+  const byId = new Map(items.map((run) => [run.id, run]));
+  const feedback = await store.feedback(scope, traceId);
+  let left = LENGTH_MAX;
+  for await (const text of store.runs(scope, parsedQuery({ traceId }))) {
+    if (left <= 0) return;
+    const run: StoredRun = JSON.parse(text);
+    const shown = byId.get(run.id);
+    if (shown === undefined) continue;
+    const given = feedback.filter((one) => one.run_id === run.id);
+    const details = { ...summaryOf(run.id, traceId, run, {}), ...shown, ...(given.length > 0 && { feedback: given }) };
+    for await (const pair of responsesOf(store, scope, run, details, (length) => length <= left)) {
+      left -= pair.length;
+      yield pair;
+    }
+  }
+}
+
+async function* responsesOf(
+  store: Store,
+  scope: Scope,
+  run: StoredRun,
+  shown: object,
+  hasRoom: (length: number) => boolean,
+): AsyncGenerator<string> {
+  const { id, error, extra, attachments = [] } = run;
+  const path = `/query/runs/${id}`;
+  const payloads: string[] = [];
+  const payload_sizes: RunDetails['payload_sizes'] = {};
+  for (const field of PAYLOAD_FIELDS) {
+    if (run[field] === undefined) continue;
+    const json = JSON.stringify(run[field]);
+    payload_sizes[field] = json.length;
+    if (hasRoom(json.length)) payloads.push(pairOf(`${path}/${field}`, masked(run[field], field)));
+  }
+  const details = masked({ ...shown, error, extra, payload_sizes, ...(attachments.length > 0 && { attachments }) });
+  for (const pair of [pairOf(path, details), ...payloads]) if (hasRoom(pair.length)) yield pair;
+  const { attachments: masks = [] }: RunDetails = JSON.parse(details);
+  for (const [index, { name, mime_type: type, size }] of attachments.entries()) {
+    if (!IMAGES.test(type) || size > IMAGE_BYTES_MAX || !hasRoom(size * 2)) continue;
+    const image = await store.attachment(scope, id, name);
+    if (image === undefined) continue;
+    const uri = `data:${type};base64,${Buffer.from(image.bytes).toString('base64')}`;
+    yield pairOf(`${path}/attachments/${encodeURIComponent(masks[index]?.name ?? '')}`, JSON.stringify(uri));
+  }
+}
+
+function pairOf(path: string, json: string): string {
+  return `[${JSON.stringify(path)},${json}]`;
+}
+
+let redaction: Redaction | undefined;
+
+/** Returns a value as JSON text, without secrets. The receiver has already limited the value. */
+function masked(value: unknown, field?: string): string {
+  redaction ??= redact({ patterns: secretPatterns });
+  const all = Number.POSITIVE_INFINITY;
+  return serialize(value, { depth: all, width: all, nodes: all, bytes: all, redaction }, field ? [field] : []);
+}
+
+/** Escapes characters that could end the script element in which the JSON text is, or a line of a script. */
+function escaped(json: string): string {
+  return json.replace(/[<\u2028\u2029]/g, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
