@@ -5,7 +5,8 @@ import { RunspanError } from '../base/errors.ts';
 import { messageOf, visible } from '../base/text.ts';
 import { env } from '../config/environment.ts';
 import { cacheComparison } from '../receiver/api/cache-comparison.ts';
-import { exportTrace } from '../receiver/api/trace-export.ts';
+import { savedTrace } from '../receiver/api/saved-trace.ts';
+import { exportTrace, joined } from '../receiver/api/trace-export.ts';
 import { hashOf } from '../receiver/domain/price-table.ts';
 import { checkPriceOptions, type PriceOptions, type Prices } from '../receiver/domain/prices.ts';
 import type { ListQuery, Page } from '../receiver/domain/query.ts';
@@ -57,6 +58,8 @@ export interface RunSource {
   cache(runId: string): Promise<CacheComparison | undefined>;
   /** Exports a trace as JSON text, which a receiver can import. */
   exported(traceId: string): Promise<string | undefined>;
+  /** Returns an HTML file that shows a trace, with secrets masked. */
+  saved(traceId: string): Promise<string | undefined>;
 }
 
 export function sourceOf(store: SqliteStore): RunSource {
@@ -67,6 +70,10 @@ export function sourceOf(store: SqliteStore): RunSource {
     payload: (runId, field) => store.payload(DEFAULT_SCOPE, runId, field),
     cache: (runId) => cacheComparison({ store, scope: DEFAULT_SCOPE }, runId),
     exported: (traceId) => exportTrace(store, DEFAULT_SCOPE, traceId),
+    saved: async (traceId) => {
+      const pieces = await savedTrace(store, DEFAULT_SCOPE, traceId);
+      return pieces && joined(pieces);
+    },
   };
 }
 

@@ -1,8 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { DEFAULT_SCOPE, MemoryStore, type RunFields, type RunOperation } from '#src/receiver.ts';
 import { serve } from '../http/server.ts';
 import { start } from '../receiver/wire.ts';
 import { type CommandResult, runMain } from '../support/command.ts';
+import { temporaryFolder } from '../support/folders.ts';
 
 const id = (index: number) => `0193b3a0-0000-7000-8000-${String(index).repeat(12)}`;
 
@@ -257,6 +260,27 @@ describe('runspan show', () => {
     const { stdout } = await runMain(['show', id(2), '--url', url]);
     if (inRun === undefined) expect(stdout).not.toContain('cached');
     else expect(stdout).toContain(`\n${inRun}\n`);
+  });
+
+  it('saves a trace as an HTML file with secrets masked, with --html', async () => {
+    const folder = temporaryFolder();
+    onTestFinished(() => folder.remove());
+    const file = join(folder.path, 'trace.html');
+    const store = new MemoryStore();
+    await store.apply(DEFAULT_SCOPE, [run(1, { inputs: { question: 'Why?', password: 'hunter2!' } })]);
+    const { url } = await start({ store });
+    expect(await runMain(['show', id(1), '--html', file, '--url', url])).toEqual({
+      code: 0,
+      stderr: '',
+      stdout: `saved trace ${id(1)} to ${file}\n`,
+    });
+    const html = readFileSync(file, 'utf8');
+    expect(html).toContain('Why?');
+    expect(html).not.toContain('hunter2');
+    const unknown = await runMain(['show', id(4), '--html', file, '--url', url]);
+    expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining(`no trace has the id ${id(4)}`)]);
+    const nowhere = await runMain(['show', id(1), '--html', folder.path, '--url', url]);
+    expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('cannot write the file: ')]);
   });
 
   it('prints a trace that can be imported, or a run with its payloads, with --json', async () => {

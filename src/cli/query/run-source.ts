@@ -95,6 +95,8 @@ class ReceiverSource implements RunSource {
 
   exported: RunSource['exported'] = (traceId) => this.#text(`traces/${traceId}/export`);
 
+  saved: RunSource['saved'] = (traceId) => this.#text(`traces/${traceId}/export?format=html`);
+
   /** Deletes runs, or only counts them. Returns undefined if there are no such runs. */
   async remove(kind: RemovalTarget['kind'], id: string, isConfirmed: boolean): Promise<Removal | undefined> {
     const path = `${kind}s/${encodeURIComponent(id)}${isConfirmed ? `?confirm=${encodeURIComponent(id)}` : ''}`;

@@ -1,5 +1,6 @@
+import { writeFileSync } from 'node:fs';
 import type { Command } from '@commander-js/extra-typings';
-import { visible, visibleJson } from '../../base/text.ts';
+import { messageOf, visible, visibleJson } from '../../base/text.ts';
 import type { Feedback } from '../../receiver/domain/feedback.ts';
 import { PAYLOAD_FIELDS, type RunDetails } from '../../receiver/domain/run-view.ts';
 import { canonicalId } from '../../run/time.ts';
@@ -22,13 +23,15 @@ export function define(command: Command, { stdout }: CommandContext): void {
       )
       .argument('[id]', "id of a trace or a run, or the start or end of a recent trace's id", idOf)
       .option('--full', 'print complete payloads instead of the first 2000 characters')
-      .option('--json', 'print one JSON object: a trace that can be imported, or a run with its payloads'),
+      .option('--json', 'print one JSON object: a trace that can be imported, or a run with its payloads')
+      .option('--html <file>', 'save the trace as an HTML file that opens in any browser, with secrets masked'),
   )
     .addHelpText('after', HELP)
     .action((id, options) =>
       withSource(options, async (source) => {
         const view = { source, isFull: options.full === true, ...treeOptionsFor(stdout) };
-        stdout.write(await (options.json ? jsonOf(source, id) : textOf(view, id)));
+        if (options.html !== undefined) stdout.write(await saveHtml(source, id, options.html));
+        else stdout.write(await (options.json ? jsonOf(source, id) : textOf(view, id)));
       }),
     );
 }
@@ -54,6 +57,18 @@ async function textOf(view: View, id: string | undefined): Promise<string> {
   const cost = root && costText(root);
   const costs = cost === undefined ? [] : [`${paint('type', 'cost')}\n${visible(cost)}`];
   return `${[head, drawTree(outline, view), ...costs, ...contents].join('\n\n')}\n`;
+}
+
+async function saveHtml(source: RunSource, id: string | undefined, file: string): Promise<string> {
+  const wanted = await completeId(source, id);
+  const html = await source.saved(wanted);
+  if (html === undefined) throw new CommandFailure(`no trace has the id ${wanted}`);
+  try {
+    writeFileSync(file, html);
+  } catch (error) {
+    throw new CommandFailure(`cannot write the file: ${messageOf(error)}`);
+  }
+  return `saved trace ${wanted} to ${visible(file)}\n`;
 }
 
 async function jsonOf(source: RunSource, id: string | undefined): Promise<string> {
