@@ -20,4 +20,4 @@ const install = async () => {
 };
 await Promise.all([install(), install()]);
 
-if (Number.parseInt(process.versions.node, 10) < 22) nodeBinary('22');
+if (Number.parseInt(process.versions.node, 10) < 22) nodeBinary('24');

@@ -2,12 +2,10 @@
 const script = new URL('../../scripts/node-binary.mjs', import.meta.url).href;
 const { nodeBinary }: { nodeBinary(version: string): string } = await import(script);
 
-const LATER = 22;
-
 /** Some packages require a later Node than the first one that runspan supports. */
-export const isEarlierNode: boolean = Number.parseInt(process.versions.node, 10) < LATER;
+export const isEarlierNode: boolean = Number.parseInt(process.versions.node, 10) < 22;
 
 /** Returns this Node if it is late enough, or else one that `scripts/install-peers.mjs` has fetched. */
 export function laterNode(): string {
-  return isEarlierNode ? nodeBinary(String(LATER)) : process.execPath;
+  return isEarlierNode ? nodeBinary('24') : process.execPath;
 }

@@ -11,7 +11,7 @@ import { startProgram } from '../support/program.ts';
 import { compile, guide, projectWith } from './guides.ts';
 import { laterNode } from './later-node.ts';
 
-const folder = join(root, 'test/peers/zero-code');
+const folder = join(root, 'test/peers/today');
 const files = guide('docs/nextjs.md').filter(({ file }) => file !== undefined);
 const typed = files.flatMap(({ file = '' }) => (file.endsWith('.ts') ? [file] : []));
 

@@ -4,7 +4,7 @@
 import { RunSpanProcessor } from 'runspan/otel';
 import { recordRuns } from 'runspan/testing';
 import { load as loadEarlier } from './ai-sdk/load.mjs';
-import { load as loadLater } from './otel-3/load.mjs';
+import { load as loadLater } from './today/load.mjs';
 
 const [major, baseURL, form] = process.argv.slice(2);
 const isLater = major === '7';

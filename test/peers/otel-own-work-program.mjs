@@ -2,7 +2,7 @@
 // of all spans, and how long the process has lived after its last work.
 import { createRequire } from 'node:module';
 
-const require = createRequire(new URL('./otel-3/package.json', import.meta.url));
+const require = createRequire(new URL('./today/package.json', import.meta.url));
 const { trace } = require('@opentelemetry/api');
 const dns = require('node:dns');
 const fs = require('node:fs');

@@ -2,7 +2,7 @@
 // PROCESSOR=ours, also records the spans as runs.
 import { createRequire } from 'node:module';
 
-const require = createRequire(new URL('./otel-3/package.json', import.meta.url));
+const require = createRequire(new URL('./today/package.json', import.meta.url));
 const { getNodeAutoInstrumentations } = require('@opentelemetry/auto-instrumentations-node');
 const { NodeSDK } = require('@opentelemetry/sdk-node');
 

@@ -81,7 +81,7 @@ describe('with all instrumentations', () => {
 });
 
 test('a program with the SDK of auto-instrumentations-node and runspan/register ends, and has its spans once', async () => {
-  const require = createRequire(new URL('./otel-3/package.json', import.meta.url));
+  const require = createRequire(new URL('./today/package.json', import.meta.url));
   const instrumented = ['--require', require.resolve('@opentelemetry/auto-instrumentations-node/register')];
   const code = `
     import { createRequire } from 'node:module';

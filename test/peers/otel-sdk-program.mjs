@@ -5,7 +5,7 @@ import { RunSpanExporter, RunSpanProcessor } from 'runspan/otel';
 import { recordRuns } from 'runspan/testing';
 
 const [line, setUp] = process.argv.slice(2);
-const { load } = await import({ 1: './otel-1/load.mjs', 2: './otel/load.mjs', 3: './otel-3/load.mjs' }[line]);
+const { load } = await import({ 1: './otel-1/load.mjs', 2: './otel/load.mjs', 3: './today/load.mjs' }[line]);
 const { context, ROOT_CONTEXT, trace } = await load('@opentelemetry/api');
 const { AsyncLocalStorageContextManager } = await load('@opentelemetry/context-async-hooks');
 const sdk = await load(line === '3' ? '@opentelemetry/sdk-trace' : '@opentelemetry/sdk-trace-base');

@@ -212,7 +212,7 @@ test('agents of OpenAI have one trace with each of its APIs', async () => {
       const agent = new Agent({ name: 'Expert', instructions: 'Help.', tools: [lookUp], model: 'small' });
       console.log((await run(agent, 'Tea')).finalOutput);
     }`;
-  const cwd = fileURLToPath(new URL('./agents/', import.meta.url));
+  const cwd = fileURLToPath(new URL('./today/', import.meta.url));
   const { stdout, tree, runs } = await run([imports, main], {}, 'module', cwd);
   expect(stdout).toBe('The tools say: Tea is a drink.\n'.repeat(2));
   expect(tree).toEqual(
@@ -243,7 +243,7 @@ test('a failed run of an agent of OpenAI ends its trace with the error, unless t
       await run(working, 'Tea');
     });
     await withTrace('without a run', () => Promise.reject(new Error('early'))).catch(() => {});`;
-  const cwd = fileURLToPath(new URL('./agents/', import.meta.url));
+  const cwd = fileURLToPath(new URL('./today/', import.meta.url));
   const { tree, runs } = await run([imports, main], {}, 'module', cwd);
   const failed = ['  fail-400', `    ${CHAT}`];
   const trees = ['Agent workflow', ...failed, 'with a fallback', ...failed, '  small', `    ${CHAT}`, 'without a run'];
@@ -271,7 +271,7 @@ test('a tool of an agent of OpenAI that fails has the cause, although the agent 
     const lookUp = tool({ name: 'look_up', description: '', parameters, execute, errorFunction: () => 'sorry' });
     const agent = new Agent({ name: 'Expert', instructions: 'Help.', tools: [lookUp], model: 'small' });
     console.log((await run(agent, 'Tea')).finalOutput);`;
-  const cwd = fileURLToPath(new URL('./agents/', import.meta.url));
+  const cwd = fileURLToPath(new URL('./today/', import.meta.url));
   const { stdout, runs } = await run([imports, main], {}, 'module', cwd);
   expect(stdout).toBe('The tools say: sorry\n');
   expect(runs.filter(({ error }) => error !== undefined)).toMatchObject([
@@ -290,7 +290,7 @@ test('agents of OpenAI that their caller stops are cancelled at each level', asy
     setTimeout(() => stop.abort(), 200);
     await run(agent, 'Tea', { signal: stop.signal }).catch(() => {});
     await (await import('${import.meta.resolve('runspan')}')).flush();`;
-  const cwd = fileURLToPath(new URL('./agents/', import.meta.url));
+  const cwd = fileURLToPath(new URL('./today/', import.meta.url));
   const { tree, runs } = await run([imports, main], {}, 'module', cwd);
   expect(tree).toEqual(['Agent workflow', '  Expert', `    ${CHAT}`]);
   expect(runs.map(({ extra }) => extra?.metadata?.end_reason)).toEqual(['cancelled', 'cancelled', 'cancelled']);
@@ -306,7 +306,7 @@ test('above 10,000 open spans of the agents of OpenAI, the run of the oldest ope
       for (const span of spans) span.end();
     });
     await (await import('${import.meta.resolve('runspan')}')).flush({ timeoutMs: 20_000 });`;
-  const cwd = fileURLToPath(new URL('./agents/', import.meta.url));
+  const cwd = fileURLToPath(new URL('./today/', import.meta.url));
   // The exporter warns about the number of open runs.
   const { runs } = await run([imports, main], { RUNSPAN_LOG: 'error' }, 'module', cwd);
   expect(runs).toHaveLength(10_001);
@@ -344,7 +344,7 @@ describe('in a span of OpenTelemetry', () => {
     ['NodeTracerProvider 1.x', 'otel-1', nodeProvider],
     ['NodeTracerProvider 2.x', 'otel', nodeProvider],
     ['NodeSDK 2.x', 'otel', nodeSdk],
-    ['NodeSDK 3.x', 'otel-3', nodeSdk],
+    ['NodeSDK 3.x', 'today', nodeSdk],
     ['Sentry 10', 'otel', sentry],
   ])('of %s, a model call is a child of the span', async (_, folder, imports) => {
     const cwd = fileURLToPath(new URL(`./${folder}/`, import.meta.url));

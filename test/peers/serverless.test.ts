@@ -4,8 +4,9 @@ import { createReceiver } from 'runspan/receiver';
 import { expect, it, onTestFinished } from 'vitest';
 import { startLocalModel } from '../../examples/local-model/server.js';
 import { root } from '../support/folders.ts';
-import { moduleText, startNode } from '../support/program.ts';
+import { moduleText, startProgram } from '../support/program.ts';
 import { guide, projectWith } from './guides.ts';
+import { laterNode } from './later-node.ts';
 
 const files = guide('docs/serverless.md').filter(({ file }) => file !== undefined);
 
@@ -33,11 +34,11 @@ it.each([
 ])('a function on %s has delivered its trace when the process is stopped', async (_, program) => {
   const [model, receiver] = await Promise.all([startLocalModel(), createReceiver()]);
   onTestFinished(async () => void (await Promise.all([model.close(), receiver.close()])));
-  const project = projectWith(files, join(root, 'test/peers/lifecycle'));
+  const project = projectWith(files, join(root, 'test/peers/today'));
   const env = { RUNSPAN_ENDPOINT: receiver.url, OPENAI_BASE_URL: `${model.url}/v1`, OPENAI_API_KEY: 'key' };
   const stop = `process.stdout.write(body, () => process.kill(process.pid, 'SIGKILL'));`;
 
-  const ended = await startNode(moduleText(program + stop), env, project).ended;
+  const ended = await startProgram([laterNode(), ...moduleText(program + stop)], env, project).ended;
   expect(ended).toMatchObject({ signal: 'SIGKILL', stdout: '{"text":"You said: Is it raining?"}', stderr: '' });
   const runs = await receiver.runs();
   expect(runs.map(({ name, parent_run_id }) => [name, parent_run_id])).toEqual([

@@ -8,8 +8,9 @@ import { commandsOf } from '../package/snippets.ts';
 import { root } from '../support/folders.ts';
 import { gate } from '../support/gate.ts';
 import { listen } from '../support/listen.ts';
-import { startNode } from '../support/program.ts';
+import { startProgram } from '../support/program.ts';
 import { compile, guide, projectWith } from './guides.ts';
+import { laterNode } from './later-node.ts';
 
 const snippets = guide('docs/servers.md');
 const files = snippets.filter(({ file }) => file !== undefined);
@@ -57,39 +58,36 @@ async function startModel() {
 const NEST_OPTIONS = '--module nodenext --outDir build --experimentalDecorators --emitDecoratorMetadata --allowJs';
 
 it.each([
-  ['Express', 'express.mjs', '', { code: 0, signal: null }],
-  ['Fastify', 'fastify.mjs', '', { code: 0, signal: null }],
-  ['Hono', 'hono.mjs', '', { code: 0, signal: null }],
-  ['NestJS', 'main.js', 'nestjs', { code: null, signal: 'SIGTERM' }],
-] as const)(
-  'a server with %s responds after SIGTERM, and delivers one trace for the request',
-  async (_, main, folder, end) => {
-    const [model, receiver] = await Promise.all([startModel(), createReceiver()]);
-    onTestFinished(() => receiver.close());
-    const project = projectWith(files, join(root, 'test/peers', folder));
-    if (main === 'main.js') compile(project, NEST_OPTIONS, ['main.ts']);
+  ['Express', 'express.mjs', { code: 0, signal: null }],
+  ['Fastify', 'fastify.mjs', { code: 0, signal: null }],
+  ['Hono', 'hono.mjs', { code: 0, signal: null }],
+  ['NestJS', 'main.js', { code: null, signal: 'SIGTERM' }],
+] as const)('a server with %s responds after SIGTERM, and delivers one trace for the request', async (_, main, end) => {
+  const [model, receiver] = await Promise.all([startModel(), createReceiver()]);
+  onTestFinished(() => receiver.close());
+  const project = projectWith(files, join(root, 'test/peers/today'));
+  if (main === 'main.js') compile(project, NEST_OPTIONS, ['main.ts']);
 
-    const command = commands.find((line) => line.endsWith(` ${main}`))?.split(' ') ?? [];
-    const args = ['--import', FREE_PORT, ...command.slice(1)];
-    const env = { RUNSPAN_ENDPOINT: receiver.url, OPENAI_BASE_URL: `${model.url}/v1`, OPENAI_API_KEY: 'key' };
-    const program = startNode(args, env, main === 'main.js' ? join(project, 'build') : project);
-    const [, port] = await program.printed(/port (\d+)\n/);
-    const response = fetch(`http://127.0.0.1:${port}/answer`, { method: 'POST', headers, body });
-    await model.isAsked;
-    program.child.kill('SIGTERM');
-    model.isAnswering.open();
+  const command = commands.find((line) => line.endsWith(` ${main}`))?.split(' ') ?? [];
+  const args = ['--import', FREE_PORT, ...command.slice(1)];
+  const env = { RUNSPAN_ENDPOINT: receiver.url, OPENAI_BASE_URL: `${model.url}/v1`, OPENAI_API_KEY: 'key' };
+  const program = startProgram([laterNode(), ...args], env, main === 'main.js' ? join(project, 'build') : project);
+  const [, port] = await program.printed(/port (\d+)\n/);
+  const response = fetch(`http://127.0.0.1:${port}/answer`, { method: 'POST', headers, body });
+  await model.isAsked;
+  program.child.kill('SIGTERM');
+  model.isAnswering.open();
 
-    expect(await (await response).json()).toEqual({ text: 'You said: Is it raining?' });
-    expect(await program.ended).toMatchObject({ ...end, stderr: '' });
-    const runs = await receiver.runs();
-    expect(runs.map(({ name, run_type, parent_run_id }) => [name, run_type, parent_run_id])).toEqual([
-      ['answer', 'chain', CALLER],
-      ['openai.responses', 'llm', runs[0]?.id],
-    ]);
-    expect(runs[1]?.outputs?.usage).toMatchObject({ input_tokens: 3, output_tokens: 5 });
-    for (const { extra } of runs) expect(extra?.metadata).toMatchObject({ user_id: 'ada', thread_id: 't1' });
-  },
-);
+  expect(await (await response).json()).toEqual({ text: 'You said: Is it raining?' });
+  expect(await program.ended).toMatchObject({ ...end, stderr: '' });
+  const runs = await receiver.runs();
+  expect(runs.map(({ name, run_type, parent_run_id }) => [name, run_type, parent_run_id])).toEqual([
+    ['answer', 'chain', CALLER],
+    ['openai.responses', 'llm', runs[0]?.id],
+  ]);
+  expect(runs[1]?.outputs?.usage).toMatchObject({ input_tokens: 3, output_tokens: 5 });
+  for (const { extra } of runs) expect(extra?.metadata).toMatchObject({ user_id: 'ada', thread_id: 't1' });
+});
 
 /** Asks the model, without runspan. */
 const ASK = `
@@ -156,18 +154,19 @@ const UNTOUCHED = {
 };
 
 it.each([
-  ['Express', 'POST /users/:id', ''],
-  ['Fastify', 'POST /users/:id', ''],
+  ['Express', 'POST /users/:id'],
+  ['Fastify', 'POST /users/:id'],
   // Hono does not tell Node's request which route it takes.
-  ['Hono', 'POST /users/7', ''],
-  ['NestJS', 'POST /users/:id', 'nestjs'],
-] as const)('an untouched server with %s delivers one trace for each request', async (name, route, folder) => {
+  ['Hono', 'POST /users/7'],
+  ['NestJS', 'POST /users/:id'],
+] as const)('an untouched server with %s delivers one trace for each request', async (name, route) => {
   const [model, receiver] = await Promise.all([startModel(), createReceiver()]);
   model.isAnswering.open();
   onTestFinished(() => receiver.close());
-  const project = projectWith([{ file: 'main.mjs', code: ASK + UNTOUCHED[name] }], join(root, 'test/peers', folder));
+  const project = projectWith([{ file: 'main.mjs', code: ASK + UNTOUCHED[name] }], join(root, 'test/peers/today'));
   const env = { RUNSPAN_ENDPOINT: receiver.url, OPENAI_BASE_URL: `${model.url}/v1` };
-  const program = startNode(['--import', FREE_PORT, '--import', 'runspan/register', 'main.mjs'], env, project);
+  const args = ['--import', FREE_PORT, '--import', 'runspan/register', 'main.mjs'];
+  const program = startProgram([laterNode(), ...args], env, project);
   const [, port] = await program.printed(/port (\d+)\n/);
   const send = (path: string) => fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST', headers, body });
   const responses = [await send('/users/7?token=secret'), await send('/fail')];

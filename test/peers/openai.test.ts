@@ -7,22 +7,25 @@ import { promisify } from 'node:util';
 import type OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
 import { wrapOpenAI } from '#src/integrations/openai/client.ts';
-import { record } from '../../instrument/recorder.ts';
-import { chunksOf, localModel, lookUp, tea } from '../../integrations/local-openai.ts';
-import { leftOpen, programs, seenBy } from '../../integrations/sdk-programs.ts';
-import { openai, type Sdk } from '../../integrations/sdks.ts';
-import { root } from '../../support/folders.ts';
-import { bareEnvironment } from '../../support/program.ts';
-import { isEarlierNode, laterNode } from '../later-node.ts';
+import { record } from '../instrument/recorder.ts';
+import { chunksOf, localModel, lookUp, tea } from '../integrations/local-openai.ts';
+import { leftOpen, programs, seenBy } from '../integrations/sdk-programs.ts';
+import { openai, type Sdk } from '../integrations/sdks.ts';
+import { root } from '../support/folders.ts';
+import { bareEnvironment } from '../support/program.ts';
+import { isEarlierNode, laterNode } from './later-node.ts';
 
-const packages = createRequire(new URL('./package.json', import.meta.url));
 const openaiPrograms = Object.entries(programs.wrapOpenAI ?? {});
 
 /** The seventh major requires a later Node. */
 const majors = isEarlierNode ? ['openai5'] : ['openai5', 'openai7'];
 
 async function sdkOf(name: string): Promise<Sdk> {
-  const { default: Package } = (await import(pathToFileURL(packages.resolve(name)).href)) as { default: typeof OpenAI };
+  const [folder, installed] = name === 'openai5' ? ['ai-sdk', name] : ['today', 'openai'];
+  const packages = createRequire(new URL(`./${folder}/package.json`, import.meta.url));
+  const { default: Package } = (await import(pathToFileURL(packages.resolve(installed)).href)) as {
+    default: typeof OpenAI;
+  };
   const make: Sdk['make'] = ({ url }, options = {}) =>
     new Package({ apiKey: 'none', baseURL: `${url}/v1`, logLevel: 'off', ...(options as object) }) as never;
   return { ...openai, make };

@@ -4,14 +4,14 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { traced, traceMethods } from '#src/index.ts';
-import { record } from '../../instrument/recorder.ts';
+import { record } from '../../../instrument/recorder.ts';
 import type { start as Start } from './application.ts';
 
 const tsc = createRequire(import.meta.url)
   .resolve('typescript/package.json')
   .replace('package.json', 'bin/tsc');
 const folder = fileURLToPath(new URL('.', import.meta.url));
-// Inside the folder with the installed packages, so that the compiled application can resolve them.
+// Below the folder with the installed packages, so that the compiled application can resolve them.
 const output = `${folder}node_modules/.cache/application/`;
 
 const requests = [
@@ -23,7 +23,7 @@ const requests = [
   ['DELETE', 'later'],
 ] as const;
 
-describe('a controller of NestJS 11', () => {
+describe('a controller of NestJS', () => {
   let started: Awaited<ReturnType<typeof Start>>;
   beforeAll(async () => {
     rmSync(output, { recursive: true, force: true });
