@@ -16,8 +16,9 @@ import {
   snippets,
   sourceOf,
 } from './documentation.ts';
+import { importedBy, installedAbove } from './installs.ts';
 import { anchorsOf, brokenLinks, pagesWithin } from './page-links.ts';
-import { filesUnder, manifest, read } from './repository.ts';
+import { filesUnder, guides, manifest, read } from './repository.ts';
 import { commandsOf, type Snippet } from './snippets.ts';
 
 const NOT_RUN_MAX = 5;
@@ -39,6 +40,37 @@ describe('the pages', () => {
     );
     expect(files.length).toBeGreaterThan(0);
     expect(errors).toEqual([]);
+  });
+
+  it('install each package that a program imports, with the version that is tested', () => {
+    const page = (lines: string): string => `# A\n\n\`npm install --save-dev ${lines}\`, or:\n\nnpm install b\n`;
+    expect([...installedAbove(page('@a/b@5 runspan ../c.tgz'))]).toEqual([
+      ...new Map([
+        ['@a/b', '5'],
+        ['runspan', ''],
+        ['b', ''],
+      ]),
+    ]);
+    expect(installedAbove(page('a@5'), 3).has('b')).toBe(false);
+    expect(
+      importedBy("import type { A } from 'a';\nimport 'b/c';\nimport d from '@d/e';\nimport { f } from './f.js';\n"),
+    ).toEqual(['b', '@d/e']);
+
+    // The chat has a package.json of its own, and the first screen of README.md names no versions.
+    const guided = snippets.filter(({ place, notRun }) => /^docs\/(?!chat)/.test(place) && notRun === undefined);
+    const missing = guided.flatMap(({ code, file, place }) => {
+      const [path = '', line] = place.split(':');
+      // Blocks with a file name are one application.
+      const installed = installedAbove(read(path), file === undefined ? Number(line) : undefined);
+      return importedBy(code).flatMap((name) => (installed.get(name) ? [] : [`${place}: ${name}`]));
+    });
+    expect(missing).toEqual([]);
+    const unversioned = guides.flatMap((path) =>
+      [...installedAbove(read(path))].flatMap(([name, version]) =>
+        name === 'runspan' || version !== '' ? [] : [`${path}: ${name}`],
+      ),
+    );
+    expect(unversioned).toEqual([]);
   });
 
   it('have few snippets that are not run', () => {

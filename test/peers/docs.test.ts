@@ -1,12 +1,17 @@
+import { readdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createReceiver, type Receiver } from '#src/receiver.ts';
 import { type LocalModel, startLocalModel } from '../../examples/local-model/server.js';
+import { importedBy, installedAbove } from '../package/installs.ts';
 import { guides, read } from '../package/repository.ts';
-import { masked, snippetsOf } from '../package/snippets.ts';
-import { runNode } from '../support/program.ts';
-import { asApplication } from './application.ts';
+import { masked, type Snippet, snippetsOf } from '../package/snippets.ts';
+import { root } from '../support/folders.ts';
+import { startProgram } from '../support/program.ts';
+import { asInstalled, isInstalled, packagesFor } from './application.ts';
+import { laterNode } from './later-node.ts';
 
 // Other tests run those of the chat and of Langfuse, and blocks with a file name.
 const pages = ['README.md', ...guides].filter(
@@ -14,9 +19,32 @@ const pages = ['README.md', ...guides].filter(
 );
 const programs = pages
   .flatMap((page) => snippetsOf(page, read(page)))
-  .filter(({ isOfPeers, file }) => isOfPeers && file === undefined);
+  .filter(({ code, file, isOfPeers, language, notRun }) => {
+    const isProgram = /^[jt]s$/.test(language) && file === undefined && notRun === undefined;
+    return isProgram && (isOfPeers || importedBy(code).length > 0);
+  });
 
-describe('the snippet that needs packages of peers', () => {
+/** The first screen of README.md names no versions. */
+const ofReadme = new Map([['openai', '7']]);
+
+const withVersions = programs.map((program) => {
+  const packages = program.place.startsWith('README.md') ? ofReadme : packagesFor(program);
+  return [program.place, program, packages] as const;
+});
+
+/** Versions of OpenTelemetry's packages that belong to SDK 2, by those that belong to SDK 3. */
+const SDK_2: Readonly<Record<string, string>> = { '0.301': '0.223', '0.22': '0.21', '3': '2', '1': '1.9' };
+
+const withSdk2 = withVersions
+  .filter(([, { code }]) => code.includes("'@opentelemetry/sdk-"))
+  .map(([place, program, packages]) => {
+    const earlier = [...packages].map(([name, version]) => {
+      return [name, name.startsWith('@opentelemetry/') ? (SDK_2[version] ?? version) : version] as const;
+    });
+    return [place, program, new Map(earlier)] as const;
+  });
+
+describe('the snippet that needs packages of others', () => {
   let receiver: Receiver;
   let model: LocalModel;
   const collector = createServer((request, response) => void request.resume().on('end', () => response.end('{}')));
@@ -33,17 +61,35 @@ describe('the snippet that needs packages of peers', () => {
     await receiver?.close();
   });
 
-  it.each(programs.map((program) => [program.place, program] as const))('%s runs', async (_, program) => {
+  const run = async (program: Snippet, packages: ReadonlyMap<string, string>): Promise<void> => {
     const { port } = collector.address() as AddressInfo;
-    const { code, stdout, stderr } = await runNode([asApplication(program.code)], {
+    const { code, stdout, stderr } = await startProgram([laterNode(), asInstalled(program.code, packages)], {
       RUNSPAN_ENDPOINT: receiver.url,
       SENTRY_DSN: `http://key@127.0.0.1:${port}/1`,
       OPENAI_BASE_URL: `${model.url}/v1`,
       OPENAI_API_KEY: 'local',
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
       TRACELOOP_TELEMETRY: 'false',
-    });
+    }).ended;
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     if (program.prints !== undefined) expect(masked(stdout)).toEqual(masked(program.prints));
-  });
+  };
+
+  it.each(withVersions)('%s runs with the packages that its page installs', (_, program, packages) =>
+    run(program, packages),
+  );
+
+  it.each(withSdk2)('%s runs with SDK 2 of OpenTelemetry', (_, program, packages) => run(program, packages));
+});
+
+it('each version that a guide installs is a version that is tested', () => {
+  const peers = join(root, 'test/peers');
+  const folders = [root, ...readdirSync(peers).map((name) => join(peers, name))];
+  const untested = guides.flatMap((page) =>
+    [...installedAbove(read(page))]
+      .filter(([name]) => name !== 'runspan')
+      .filter(([name, version]) => !folders.some((one) => isInstalled(join(one, 'node_modules'), name, version)))
+      .map((installed) => `${page}: ${installed.join('@')}`),
+  );
+  expect(untested).toEqual([]);
 });

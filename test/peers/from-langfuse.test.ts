@@ -2,14 +2,18 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createReceiver } from '#src/receiver.ts';
 import type { RunRecord } from '#src/run/record.ts';
+import type { Snippet } from '../package/snippets.ts';
 import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
-import { runNode } from '../support/program.ts';
-import { asApplication, snippetsIn } from './application.ts';
+import { startProgram, startRunspan } from '../support/program.ts';
+import { asInstalled, packagesFor, snippetsIn } from './application.ts';
 import { type Collector, startCollector } from './collector.ts';
+import { laterNode } from './later-node.ts';
 import { type DrawnRun, drawn } from './otel-runs.ts';
 
 const PAGE = 'docs/from-langfuse.md';
-const [kept, keptTree, rewritten, rewrittenTree] = snippetsIn(PAGE).map(({ code }) => code);
+const snippets = snippetsIn(PAGE);
+const [kept, rewritten] = snippets.filter(({ language }) => language === 'js') as [Snippet, Snippet];
+const [keptTree, rewrittenTree] = snippets.filter(({ language }) => language === 'text').map(({ code }) => code);
 
 let model: OpenAiServer;
 
@@ -19,19 +23,28 @@ beforeAll(async () => {
 
 afterAll(() => model.close());
 
-async function run(code = ''): Promise<{ runs: DrawnRun[]; tree: string[]; langfuse: Collector }> {
+/** Returns the command of a program of the page, with the packages that the page installs. */
+function commandOf(program: Snippet): string[] {
+  return [laterNode(), asInstalled(program.code, packagesFor(program))];
+}
+
+function environmentOf(langfuse: Collector): Record<string, string> {
+  return {
+    LANGFUSE_BASE_URL: langfuse.url,
+    LANGFUSE_PUBLIC_KEY: 'public',
+    LANGFUSE_SECRET_KEY: 'secret',
+    OPENAI_BASE_URL: model.url,
+    OPENAI_API_KEY: 'local',
+  };
+}
+
+async function run(program: Snippet): Promise<{ runs: DrawnRun[]; tree: string[]; langfuse: Collector }> {
   const receiver = await createReceiver();
   try {
     const langfuse = await startCollector();
-    const { code: exitCode, stderr } = await runNode([asApplication(code)], {
-      RUNSPAN_ENDPOINT: receiver.url,
-      LANGFUSE_BASE_URL: langfuse.url,
-      LANGFUSE_PUBLIC_KEY: 'public',
-      LANGFUSE_SECRET_KEY: 'secret',
-      OPENAI_BASE_URL: model.url,
-      OPENAI_API_KEY: 'local',
-    });
-    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+    const env = { RUNSPAN_ENDPOINT: receiver.url, ...environmentOf(langfuse) };
+    const { code, stderr } = await startProgram(commandOf(program), env).ended;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const runs = (await receiver.runs()) as RunRecord[];
     const tree = runs.map((one) => `${one.parent_run_id === undefined ? '' : '  '}${one.name} (${one.run_type})`);
     return { runs: drawn(runs), tree, langfuse };
@@ -94,6 +107,20 @@ describe(PAGE, () => {
         ],
       },
     ]);
+  });
+
+  test.each([
+    ['with the added processor', kept, 'OpenAI.chat'],
+    ['that is rewritten', rewritten, 'openai.chat.completions'],
+  ])('the program %s records each call once under `runspan dev`', async (_, program, call) => {
+    const env = environmentOf(await startCollector());
+    const { code, stdout } = await startRunspan(['dev', '--port', '0', '--', ...commandOf(program)], env).ended;
+    expect(code).toBe(0);
+    const lines = stdout.split('\n').filter((line) => line.includes(' · '));
+    expect(lines.map((line) => line.split(' · ')[0]?.replace(/^\W+/, '')).sort()).toEqual(
+      ['answer', 'search', call].sort(),
+    );
+    expect(lines.filter((line) => line.includes('29 tokens'))).toHaveLength(1);
   });
 
   test('the rewritten program sends the same tree of runs', async () => {

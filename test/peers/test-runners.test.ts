@@ -3,10 +3,12 @@ import { join } from 'node:path';
 import { createReceiver } from 'runspan/receiver';
 import { expect, it, onTestFinished } from 'vitest';
 import { root } from '../support/folders.ts';
-import { startNode } from '../support/program.ts';
+import { startProgram } from '../support/program.ts';
 import { compile, guide, projectWith } from './guides.ts';
+import { laterNode } from './later-node.ts';
 
-const folder = join(root, 'test/peers/module-formats');
+const today = join(root, 'test/peers/today');
+const formats = join(root, 'test/peers/module-formats');
 const files = guide('docs/testing.md').filter(({ file }) => file !== undefined);
 const vitestFiles = [
   ...files.filter(({ file = '' }) => !file.startsWith('jest.')),
@@ -49,16 +51,17 @@ const jestFiles = [
 ];
 
 it.each([
-  ['Vitest', vitestFiles, [join(root, 'node_modules/vitest/vitest.mjs'), 'run'], /Tests .*4 passed/],
-  ['Jest', jestFiles, [join(folder, 'node_modules/jest/bin/jest.js'), '--ci'], /Tests: .*2 passed, 2 total/],
+  ['Vitest', vitestFiles, today, ['vitest/vitest.mjs', 'run'], /Tests .*4 passed/],
+  ['Jest', jestFiles, formats, ['jest/bin/jest.js', '--ci'], /Tests: .*2 passed, 2 total/],
 ] as const)(
   'with the set-up for %s, matchers work, and runs outside of recordRuns are sent',
-  async (_, own, command, summary) => {
+  async (_, own, folder, [runner, option], summary) => {
     const receiver = await createReceiver();
     onTestFinished(() => receiver.close());
     const project = projectWith(own, folder);
     const env = { RUNSPAN_ENDPOINT: receiver.url, NO_COLOR: '1' };
-    const { code, stdout, stderr } = await startNode(command, env, project).ended;
+    const command = [laterNode(), join(folder, 'node_modules', runner), option];
+    const { code, stdout, stderr } = await startProgram(command, env, project).ended;
     expect(stdout + stderr).toMatch(summary);
     expect(code).toBe(0);
     expect((await receiver.runs()).map(({ name }) => name)).toEqual(['sent']);
@@ -66,7 +69,7 @@ it.each([
 );
 
 it('the types of the matchers apply', () => {
-  const project = projectWith(vitestFiles, folder);
+  const project = projectWith(vitestFiles, today);
   const options = '--noEmit --module nodenext --lib es2023,esnext.disposable --allowJs';
   compile(project, options, ['vitest.setup.ts', 'vitest.config.ts', 'answer.test.ts']);
 });
