@@ -172,7 +172,8 @@ describe('runspan doctor', () => {
     symlinkSync(join(folder.path, 'node_modules/runspan'), join(folder.path, 'node_modules/linked'));
     install('@shop/agent/node_modules/runspan', 'runspan', '0.0.9');
     install('@opentelemetry/api', '@opentelemetry/api', '1.3.0');
-    install('.pnpm/x@1/node_modules/@opentelemetry/sdk-trace-base', '@opentelemetry/sdk-trace-base', '4.0.0');
+    install('@opentelemetry/sdk-trace', '@opentelemetry/sdk-trace', '3.1.1');
+    install('.pnpm/x@1/node_modules/@opentelemetry/sdk-trace-base', '@opentelemetry/sdk-trace-base', '3.0.0');
     install('.pnpm/x@1/node_modules/x', 'x', '1.0.0');
     symlinkSync(join(folder.path, 'node_modules/.pnpm/x@1/node_modules/x'), join(folder.path, 'node_modules/x'));
     const two = await run();
@@ -182,6 +183,7 @@ describe('runspan doctor', () => {
       'warn @opentelemetry/sdk-trace-base',
       'fail tracing',
     ]);
+    expect(lineOf(two.stdout, '@opentelemetry/sdk-trace')).toMatch(/^ok .* 3\.1\.1/);
     expect(lineOf(two.stdout, 'copies of runspan')).toMatch(/2: .*0\.0\.9 in .*agent.*0\.1\.0 in /);
   });
 });

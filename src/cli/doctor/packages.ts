@@ -15,7 +15,8 @@ interface Versions {
 /** The OpenTelemetry packages and versions that `runspan/otel` supports. */
 const OTEL: Readonly<Record<string, Versions>> = {
   '@opentelemetry/api': { range: '1.4 or later of 1.x', has: (major, minor) => major === 1 && minor >= 4 },
-  '@opentelemetry/sdk-trace-base': { range: '1.x, 2.x or 3.x', has: (major) => major >= 1 && major <= 3 },
+  '@opentelemetry/sdk-trace': { range: '2.x or 3.x', has: (major) => major === 2 || major === 3 },
+  '@opentelemetry/sdk-trace-base': { range: '1.x or 2.x', has: (major) => major === 1 || major === 2 },
 };
 
 interface Copy {

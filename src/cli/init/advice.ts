@@ -53,7 +53,7 @@ docs/langchain.md`,
 import { traceable } from 'runspan/langsmith';
 docs/from-langsmith.md`,
   'langfuse @langfuse/otel': `optional, to move the code to runspan\ndocs/from-langfuse.md`,
-  '@opentelemetry/sdk-node @opentelemetry/sdk-trace-node @opentelemetry/sdk-trace-base @vercel/otel': `optional, to select the spans that become runs
+  '@opentelemetry/sdk-node @opentelemetry/sdk-trace @opentelemetry/sdk-trace-node @opentelemetry/sdk-trace-base @vercel/otel': `optional, to select the spans that become runs
 import { RunSpanProcessor } from 'runspan/otel';
 new NodeSDK({ spanProcessors: [new RunSpanProcessor()] });
 docs/opentelemetry.md`,
