@@ -138,8 +138,9 @@ function steadyLines(stdout: string): string[] {
 }
 
 it('under runspan dev, next dev with Turbopack has the same output and exit code, and its traces', async () => {
-  const cwd = join(folder, 'next-app');
-  const command = ['node', join(folder, 'node_modules/next/dist/bin/next'), 'dev', '--port', '0'];
+  const today = join(root, 'test/peers/today');
+  const cwd = join(today, 'next-app');
+  const command = ['node', join(today, 'node_modules/next/dist/bin/next'), 'dev', '--port', '0'];
   rmSync(join(cwd, '.next'), { recursive: true, force: true });
   const [answer, alone] = await askNext(startProgram(command, env, cwd), /POST .api.ask 200/);
   const dev = startRunspan(['dev', '--port', '0', '--', ...command], env, cwd);
