@@ -28,8 +28,7 @@ export interface ExpectedRun extends ExpectedFields {
 
 /**
  * Types of the matchers for `expect`. `Result` is the return type of an assertion. For Vitest 5, add
- * `declare module 'vitest' { interface Matchers<R extends void | Promise<void>, T> extends RunMatchers<R> {} }`, and
- * for Vitest 4 `declare module 'vitest' { interface Matchers<T> extends RunMatchers {} }`.
+ * `declare module 'vitest' { interface Matchers<R extends void | Promise<void>, T> extends RunMatchers<R> {} }`.
  */
 export interface RunMatchers<Result = void> {
   /** Expects a run with these fields. Pass a string to match the run's name. */
