@@ -2,10 +2,10 @@
 import { context, propagation, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { CompositePropagator, W3CBaggagePropagator, W3CTraceContextPropagator } from '@opentelemetry/core';
-import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
+import { TracerProvider } from '@opentelemetry/sdk-trace';
 import { RunPropagator, RunSpanProcessor } from 'runspan/otel';
 
-const provider = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor()] });
+const provider = new TracerProvider({ spanProcessors: [new RunSpanProcessor()] });
 trace.setGlobalTracerProvider(provider);
 context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
 propagation.setGlobalPropagator(

@@ -1,13 +1,13 @@
 // Migrates from one service to another with a processor for each: the same spans become the same runs in both.
 import { ROOT_CONTEXT, trace } from '@opentelemetry/api';
-import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
+import { TracerProvider } from '@opentelemetry/sdk-trace';
 import { createExporter } from 'runspan';
 import { RunSpanProcessor } from 'runspan/otel';
 import { createReceiver } from 'runspan/receiver';
 
 const services = [await createReceiver(), await createReceiver()];
 const exporters = services.map(({ url }) => createExporter({ endpoint: url }));
-const provider = new BasicTracerProvider({
+const provider = new TracerProvider({
   spanProcessors: exporters.map((exporter) => new RunSpanProcessor({ exporter })),
 });
 const tracer = provider.getTracer('shop');

@@ -73,8 +73,8 @@ export function packagesFor({ place }: Snippet): ReadonlyMap<string, string> {
 }
 
 /** Returns the snippet of docs/opentelemetry.md whose code contains the text. */
-export function snippetWith(text: string): string {
+export function snippetWith(text: string): Snippet {
   const [snippet] = snippetsIn('docs/opentelemetry.md').filter(({ code }) => code.includes(text));
   if (snippet === undefined) throw new Error(`docs/opentelemetry.md has no snippet with ${text}`);
-  return snippet.code;
+  return snippet;
 }

@@ -1,45 +1,63 @@
 // Other exporters beside runspan's: each receives everything, and none records the requests of another.
 import { expect, onTestFinished, test } from 'vitest';
 import { createReceiver, type Receiver } from '#src/receiver.ts';
+import type { Snippet } from '../package/snippets.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
-import { runNode } from '../support/program.ts';
-import { asApplication, snippetWith } from './application.ts';
+import { startProgram } from '../support/program.ts';
+import { asApplication, asInstalled, packagesFor, snippetWith } from './application.ts';
 import { type Collector, startCollector } from './collector.ts';
+import { laterNode } from './later-node.ts';
+
+interface Outcome {
+  readonly code: number | null;
+  readonly stderr: string;
+}
 
 interface Services {
   readonly receiver: Receiver;
   readonly collector: Collector;
   readonly model: OpenAiServer;
-  /** Runs a program, and returns its exit code and its log. */
-  run(code: string, variables?: Record<string, string>): Promise<{ code: number | null; stderr: string }>;
+  /** Runs a program with SDK 2, and returns its exit code and its log. */
+  run(code: string, variables?: Record<string, string>): Promise<Outcome>;
+  /** Runs a snippet with the packages that its page installs, or with SDK 2. */
+  runSnippet(snippet: Snippet, line: string): Promise<Outcome>;
 }
 
 async function startServices(): Promise<Services> {
   const [receiver, collector, model] = await Promise.all([createReceiver(), startCollector(), startOpenAiServer()]);
   onTestFinished(() => Promise.all([receiver.close(), model.close()]).then(() => undefined));
-  const run: Services['run'] = async (program, variables) => {
-    const { code, stderr } = await runNode([asApplication(program)], {
+  const start = async (command: string[], variables?: Record<string, string>): Promise<Outcome> => {
+    const { code, stderr } = await startProgram(command, {
       RUNSPAN_ENDPOINT: receiver.url,
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
       SENTRY_DSN: collector.url.replace('//', '//key@').concat('/1'),
       OPENAI_BASE_URL: model.url,
       OPENAI_API_KEY: 'local',
       ...variables,
-    });
+    }).ended;
     return { code, stderr };
   };
-  return { receiver, collector, model, run };
+  const run: Services['run'] = (code, variables) => start([process.execPath, asApplication(code)], variables);
+  const runSnippet: Services['runSnippet'] = (snippet, line) =>
+    line === '2' ? run(snippet.code) : start([laterNode(), asInstalled(snippet.code, packagesFor(snippet))]);
+  return { receiver, collector, model, run, runSnippet };
 }
 
 const SUCCESS = { code: 0, stderr: '' };
 
-test('an OTLP exporter and runspan receive the same span, but no requests of each other', async () => {
-  const { receiver, collector, run } = await startServices();
-  expect(await run(snippetWith('new OTLPTraceExporter()'))).toEqual(SUCCESS);
-  expect(collector.spans('/v1/traces').map(({ name }) => name)).toEqual(['checkout']);
-  expect((await receiver.runs()).map(({ name }) => name)).toEqual(['checkout']);
-});
+/** The lines of OpenTelemetry's SDK. */
+const LINES = ['2', '3'];
+
+test.each(LINES)(
+  'in SDK %s, an OTLP exporter and runspan receive the same span, but no requests of each other',
+  async (line) => {
+    const { receiver, collector, runSnippet } = await startServices();
+    expect(await runSnippet(snippetWith('new OTLPTraceExporter()'), line)).toEqual(SUCCESS);
+    expect(collector.spans('/v1/traces').map(({ name }) => name)).toEqual(['checkout']);
+    expect((await receiver.runs()).map(({ name }) => name)).toEqual(['checkout']);
+  },
+);
 
 /** An item of an envelope: https://develop.sentry.dev/sdk/foundations/transport/envelopes/ */
 interface Item {
@@ -69,20 +87,23 @@ function errorsOf(collector: Collector): (string | undefined)[] {
   return itemsOf(collector, 'event').map(({ exception }) => exception?.values[0]?.value);
 }
 
-test('Sentry receives the spans and the error of a trace whose runs runspan receives', async () => {
-  const { receiver, collector, run } = await startServices();
-  expect(await run(snippetWith('Sentry.openTelemetryIntegration()'))).toEqual(SUCCESS);
-  const [checkout, pay, ...others] = await receiver.runs();
-  expect(others).toEqual([]);
-  expect(checkout?.name).toBe('checkout');
-  expect(pay).toMatchObject({ name: 'pay', parent_run_id: checkout?.id, inputs: { input: 'Visa' } });
-  expect(pay?.error?.split('\n')[0]).toBe('Error: declined: Visa');
-  const { trace_id } = (checkout?.extra?.metadata?.otel ?? {}) as { trace_id?: string };
-  const spans = collector.spans('/api/1/integration/otlp/v1/traces/');
-  expect(spans.map(({ name, traceId }) => ({ name, traceId }))).toEqual([{ name: 'checkout', traceId: trace_id }]);
-  expect(errorsOf(collector)).toEqual(['declined: Visa']);
-  expect(itemsOf(collector, 'event')[0]?.contexts?.trace?.trace_id).toBe(trace_id);
-});
+test.each(LINES)(
+  'with SDK %s, Sentry receives the spans and the error of a trace whose runs runspan receives',
+  async (line) => {
+    const { receiver, collector, runSnippet } = await startServices();
+    expect(await runSnippet(snippetWith('Sentry.openTelemetryIntegration()'), line)).toEqual(SUCCESS);
+    const [checkout, pay, ...others] = await receiver.runs();
+    expect(others).toEqual([]);
+    expect(checkout?.name).toBe('checkout');
+    expect(pay).toMatchObject({ name: 'pay', parent_run_id: checkout?.id, inputs: { input: 'Visa' } });
+    expect(pay?.error?.split('\n')[0]).toBe('Error: declined: Visa');
+    const { trace_id } = (checkout?.extra?.metadata?.otel ?? {}) as { trace_id?: string };
+    const spans = collector.spans('/api/1/integration/otlp/v1/traces/');
+    expect(spans.map(({ name, traceId }) => ({ name, traceId }))).toEqual([{ name: 'checkout', traceId: trace_id }]);
+    expect(errorsOf(collector)).toEqual(['declined: Visa']);
+    expect(itemsOf(collector, 'event')[0]?.contexts?.trace?.trace_id).toBe(trace_id);
+  },
+);
 
 test('the tracing of Sentry records the call of a model, but no requests of runspan', async () => {
   const { receiver, collector, model, run } = await startServices();

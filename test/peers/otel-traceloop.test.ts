@@ -332,7 +332,7 @@ test('searches in vector databases become retrievers, and calls reported by hand
 test('the program of the section about Traceloop sends the documented runs', async () => {
   const receiver = await createReceiver({ port: 0 });
   onTestFinished(() => receiver.close());
-  const { code, stderr } = await runNode([asApplication(snippetWith('traceloop.initialize'))], {
+  const { code, stderr } = await runNode([asApplication(snippetWith('traceloop.initialize').code)], {
     RUNSPAN_ENDPOINT: receiver.url,
     OPENAI_BASE_URL: server.url,
     OPENAI_API_KEY: 'key',

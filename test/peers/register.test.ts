@@ -330,6 +330,12 @@ describe('in a span of OpenTelemetry', () => {
   const nodeProvider = `${api}
     import { NodeTracerProvider } from '@opentelemetry/sdk-trace-node';
     new NodeTracerProvider().register();`;
+  const tracerProvider = `${api}
+    import { context } from '@opentelemetry/api';
+    import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+    import { TracerProvider } from '@opentelemetry/sdk-trace';
+    context.setGlobalContextManager(new AsyncLocalStorageContextManager());
+    trace.setGlobalTracerProvider(new TracerProvider());`;
   const nodeSdk = `${api}
     import { NodeSDK } from '@opentelemetry/sdk-node';
     new NodeSDK({ instrumentations: [] }).start();`;
@@ -345,6 +351,7 @@ describe('in a span of OpenTelemetry', () => {
     ['NodeTracerProvider 2.x', 'otel', nodeProvider],
     ['NodeSDK 2.x', 'otel', nodeSdk],
     ['NodeSDK 3.x', 'today', nodeSdk],
+    ['TracerProvider 3.x', 'today', tracerProvider],
     ['Sentry 10', 'otel', sentry],
   ])('of %s, a model call is a child of the span', async (_, folder, imports) => {
     const cwd = fileURLToPath(new URL(`./${folder}/`, import.meta.url));
