@@ -10,7 +10,7 @@ import { filesUnder, read } from './repository.ts';
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [13, 457],
   base: [13, 479],
-  cli: [44, 5_899],
+  cli: [44, 5_900],
   clients: [52, 7_661],
   config: [6, 1_149],
   delivery: [32, 5_328],
@@ -32,9 +32,9 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
-  bundle: 210,
+  bundle: 211,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_072,
+  dist: 4_129,
 };
 
 it('each source folder has at most the files and lines of the table', () => {
