@@ -56,7 +56,7 @@ describe('the pages', () => {
       importedBy("import type { A } from 'a';\nimport 'b/c';\nimport d from '@d/e';\nimport { f } from './f.js';\n"),
     ).toEqual(['b', '@d/e']);
 
-    // The chat has a package.json of its own, and the first screen of README.md names no versions.
+    // The chat has a package.json of its own.
     const guided = snippets.filter(({ place, notRun }) => /^docs\/(?!chat)/.test(place) && notRun === undefined);
     const missing = guided.flatMap(({ code, file, place }) => {
       const [path = '', line] = place.split(':');

@@ -24,13 +24,7 @@ const programs = pages
     return isProgram && (isOfPeers || importedBy(code).length > 0);
   });
 
-/** The first screen of README.md names no versions. */
-const ofReadme = new Map([['openai', '7']]);
-
-const withVersions = programs.map((program) => {
-  const packages = program.place.startsWith('README.md') ? ofReadme : packagesFor(program);
-  return [program.place, program, packages] as const;
-});
+const withVersions = programs.map((program) => [program.place, program, packagesFor(program)] as const);
 
 /** Versions of OpenTelemetry's packages that belong to SDK 2, by those that belong to SDK 3. */
 const SDK_2: Readonly<Record<string, string>> = { '0.301': '0.223', '0.22': '0.21', '3': '2', '1': '1.9' };
