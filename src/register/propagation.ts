@@ -107,7 +107,7 @@ function addToFirst(request: UndiciRequest): void {
   mark.isUsed = true;
   const { origin, method, path, upgrade, headers } = request;
   if (method === 'CONNECT' || upgrade || !path.startsWith('/')) return;
-  const texts = typeof headers === 'string' ? headers.split(/:.*\r\n/) : headers.map(String);
+  const texts = typeof headers === 'string' ? headers.split(/\r\n|:/) : headers.map(String);
   for (const [name, value] of added(mark, new URL(origin), texts)) request.addHeader(name, value);
 }
 

@@ -154,8 +154,9 @@ test.each(formats)('a streamed text of the format %s is cancelled when the brows
   const { stdout, tree, runs } = await run([imports, main], {}, format);
   // No version of the SDK has all functions that are traced, and the hook adds none.
   expect(stdout).toBe('[]\n');
-  expect(tree).toEqual(['streamText', '  mock-model-id']);
-  const [cancelled, call] = runs.toSorted((one, other) => (one.dotted_order < other.dotted_order ? -1 : 1));
+  expect(tree).toEqual(['GET /', '  streamText', '    mock-model-id']);
+  const [request, cancelled, call] = runs.toSorted((one, other) => (one.dotted_order < other.dotted_order ? -1 : 1));
+  expect(request?.extra?.metadata?.end_reason).toBe('cancelled');
   expect(cancelled?.extra?.metadata?.end_reason).toBe('cancelled');
   expect(cancelled?.outputs?.text).toMatch(/^(la ){1,10}$/);
   expect(call?.extra?.metadata).not.toHaveProperty('end_reason');

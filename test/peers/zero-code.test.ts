@@ -79,6 +79,11 @@ async function bundled(name: string): Promise<string> {
 const CHAT = 'openai.chat.completions · llm · 8 tokens (3 in, 5 out)';
 const RESPONSE = 'openai.responses · llm · 8 tokens (3 in, 5 out)';
 
+/** The calls of a request are below a run for the request. */
+const REQUEST = `\
+POST /api/ask · chain · 8 tokens (3 in, 5 out)
+└─ ${RESPONSE}`;
+
 const GRAPH = `\
 LangGraph · chain
 ├─ __start__ · chain
@@ -129,7 +134,7 @@ async function askNext({ child, printed, ended }: Started, isAnswered: RegExp): 
 
 /** The sorted lines without times and addresses. Next.js prints some lines at any time, and one only if it is slow. */
 function steadyLines(stdout: string): string[] {
-  return withoutTraces(stdout, [RESPONSE])
+  return withoutTraces(stdout, [REQUEST])
     .replaceAll(/\b[\d.]+m?s\b/g, '_')
     .replaceAll(/:\d+$/gm, '')
     .split('\n')
@@ -147,7 +152,7 @@ it('under runspan dev, next dev with Turbopack has the same output and exit code
   const [tracedAnswer, traced] = await askNext(dev, / · llm · /);
   expect(answer).toBe('{"text":"You said: Is it raining?"}');
   expect(tracedAnswer).toBe(answer);
-  expect(traced.stdout).toMatch(/^openai.responses · llm · /m);
+  expect(traced.stdout).toMatch(/^POST \/api\/ask · chain · .*\n└─ openai.responses · llm · /m);
   const steady = {
     code: traced.code,
     signal: traced.signal,

@@ -102,8 +102,9 @@ interface InheritedFields {
  * `withRun(fromHeaders(request.headers), handler)`, runs in the handler become children of the caller's run.
  *
  * The run ids come from the `runspan-trace` header. If that header is missing or invalid, `langsmith-trace` is used.
- * The sampling decision comes from the W3C `baggage` header, or from a `traceparent` of the same trace. A project, tags and metadata in the baggage are ignored
- * unless `accept` lists these fields. Headers never set the endpoint or the API key. Never throws.
+ * The sampling decision comes from the W3C `baggage` header, or from a `traceparent` of the same trace. A project, tags
+ * and metadata in the baggage are ignored unless `accept` lists these fields. Headers never set the endpoint or the API
+ * key. Never throws.
  */
 export function fromHeaders(headers: HeadersLike, options?: FromHeadersOptions): RemoteRun | undefined {
   try {
