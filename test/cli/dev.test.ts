@@ -218,7 +218,7 @@ describe.concurrent('runspan dev with a command', () => {
 
     await using server = await ingestServer();
     const sent = await runRunspan(options.split(' '), { RUNSPAN_ENDPOINT: server.url });
-    expect(sent.stdout).toContain('delivered 1 of 1 run');
+    expect([sent.code, sent.stderr, sent.stdout]).toEqual([0, '', expect.stringContaining('delivered 1 of 1 run')]);
     expect(segmentsBelow(folder)).toEqual([]);
   });
 

@@ -9,14 +9,17 @@ const program = join(root, 'test/integrations/programs/caller.mjs');
 const call = (env: Readonly<Record<string, string>>) =>
   registered([process.execPath, '--import', 'runspan/register', program], env);
 
-/** Counts the runs of the server by client, and by whether their parent is the call, nothing, or another call. */
+/** Counts the runs of the server by client, and by whether the parent of their request is the call, nothing, or another call. */
 function parents(runs: readonly RunRecord[]): Record<string, number> {
+  const byId = new Map(runs.map((run) => [run.id, run]));
   const counts: Record<string, number> = {};
   for (const { name, parent_run_id, trace_id } of runs) {
     const [, path] = /^work (.*)/.exec(name) ?? [];
     if (path === undefined) continue;
-    const isBelow = runs.some((run) => run.id === parent_run_id && run.name === path && run.trace_id === trace_id);
-    const place = parent_run_id === undefined ? 'alone' : isBelow ? 'below' : 'below another';
+    const request = byId.get(parent_run_id ?? '');
+    const parent = byId.get(request?.parent_run_id ?? '');
+    const isBelow = parent?.name === path && parent.trace_id === trace_id;
+    const place = parent === undefined ? 'alone' : isBelow ? 'below' : 'below another';
     const key = `${path.slice(1).replace(/-\d+$/, '')} ${place}`;
     counts[key] = (counts[key] ?? 0) + 1;
   }
