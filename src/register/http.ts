@@ -21,6 +21,11 @@ const PLACE = 'runspan/register http';
 const PATH_MAX = 1_000;
 /** Maximum length of inputs or outputs that a request's run takes from a nested run, in characters of JSON text. */
 const PAYLOAD_MAX = 65_536;
+/**
+ * Time after a response in which calls still belong to its request, in microseconds. Later calls come from work that the
+ * request has started for others, such as a timer or a pool.
+ */
+const LATE_MAX_US = 60_000_000;
 /** Variables of platforms that may stop a process once a response is sent, so that a run's end would not be delivered. */
 const PLATFORMS = ['AWS_LAMBDA_FUNCTION_NAME', 'VERCEL'] as const;
 const LEFT_OUT = '{"runspan":"left out: see the nested run"}';
@@ -32,6 +37,7 @@ interface Incoming {
   readonly startedUs: number;
   /** Frameworks change `request.url`. */
   readonly url: string;
+  closedUs: number | undefined;
   /** Undefined once the response is closed, like `response`, so that later work keeps neither in memory. */
   request: IncomingMessage | undefined;
   response: ServerResponse | undefined;
@@ -49,7 +55,8 @@ export const http: Instrumentation = {
     subscribe('http.server.request.start', (message) => {
       const { request, response } = message as { request: IncomingMessage; response: ServerResponse };
       const url = request.url as string;
-      const incoming = { startedUs: clock.monotonicUs(), url, request, response, route: undefined, run: undefined };
+      const startedUs = clock.monotonicUs();
+      const incoming = { startedUs, closedUs: undefined, url, request, response, route: undefined, run: undefined };
       incomings.set(request, incoming);
       storage.enterWith(incoming);
     });
@@ -67,6 +74,8 @@ export const http: Instrumentation = {
 
 const storage = createStorage<Incoming>();
 const incomings = makeSlot<Incoming>();
+/** The open requests of a socket that have a run. */
+const openOn = makeSlot<Set<Incoming>>();
 /** The open runs of requests, by run id. */
 const open = new Map<string, RequestRun>();
 
@@ -89,23 +98,49 @@ function enterAtEvents(prototype: object, requestOf: (message: object) => object
 
 function close(incoming: Incoming): void {
   const { request, response, route, run } = incoming;
+  if (request === undefined || response === undefined) return;
+  incoming.closedUs = clock.monotonicUs();
   incoming.request = undefined;
   incoming.response = undefined;
-  if (run === undefined || request === undefined || response === undefined) return;
-  guard(PLACE, () => run.end(request, response, route ?? routeOf(request)));
+  openOn.get(request.socket)?.delete(incoming);
+  if (run !== undefined) guard(PLACE, () => run.end(request, response, route ?? routeOf(request)));
+}
+
+/** Closes a request with its socket. A response that waits for the response to an earlier request emits no `close`. */
+function closeWithSocket(incoming: Incoming, { socket }: IncomingMessage): void {
+  const requests = openOn.get(socket) ?? new Set<Incoming>();
+  if (openOn.get(socket) === undefined) {
+    openOn.set(socket, requests);
+    socket.once('close', () => requests.forEach(close));
+  }
+  requests.add(incoming);
+}
+
+function runOf(incoming: Incoming): RequestRun | undefined {
+  const { closedUs } = incoming;
+  if (closedUs !== undefined && clock.monotonicUs() - closedUs > LATE_MAX_US) incoming.run = undefined;
+  return incoming.run;
 }
 
 const source: RequestSource = {
   contextIn(around) {
-    const run = storage.getStore()?.run;
+    const incoming = storage.getStore();
+    const run = incoming && runOf(incoming);
     return run && contextBelow(run.run, around);
   },
   begin(around, sink, call) {
     const incoming = storage.getStore();
-    // A run that starts after the response is no part of the request, unless the request has a run.
-    if (incoming?.run === undefined && incoming?.request === undefined) return undefined;
-    incoming.run ??= new RequestRun(incoming, incoming.request as IncomingMessage, around, sink, call);
-    return contextBelow(incoming.run.run, around);
+    if (incoming === undefined) return undefined;
+    let run = runOf(incoming);
+    if (run === undefined) {
+      const { request } = incoming;
+      // A run that starts after the response is no part of the request, unless the request has a run.
+      if (request === undefined) return undefined;
+      run = new RequestRun(incoming, request, around, sink, call);
+      incoming.run = run;
+      closeWithSocket(incoming, request);
+    }
+    return contextBelow(run.run, around);
   },
   observe(record, sink) {
     if (open.size === 0 || record.parentRunId === undefined) return;

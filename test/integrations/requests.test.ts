@@ -11,7 +11,8 @@ import {
 } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { SpanKind } from '@opentelemetry/api';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { clock } from '#src/base/clock.ts';
 import {
   createExporter,
   currentRun,
@@ -335,6 +336,24 @@ describe('the end of a request', () => {
     expect(extra?.metadata).toEqual({ 'http.request.method': 'GET', 'url.path': '/', end_reason: 'cancelled' });
   });
 
+  test('the requests of a socket end with the socket, also those whose response waits for another', async () => {
+    const recorder = recording();
+    const areAsked = gate();
+    const paths: string[] = [];
+    const url = await serve(async ({ url: path = '' }) => {
+      await answer(path);
+      paths.push(path);
+      if (paths.length === 3) areAsked.open();
+    });
+    const socket = connect(Number(new URL(url).port));
+    socket.write(['/1', '/2', '/3'].map((path) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`).join(''));
+    await areAsked;
+    socket.destroy();
+    expect(await outline(recorder)).toHaveLength(6);
+    const requests = recorder.runs.filter(({ parent_run_id }) => parent_run_id === undefined);
+    expect(requests.map(({ extra }) => extra?.metadata?.end_reason)).toEqual(Array(3).fill('cancelled'));
+  });
+
   test.each([
     [199 + 1, undefined],
     [404, undefined],
@@ -372,6 +391,25 @@ describe('the end of a request', () => {
     await isClosed;
     expect(await outline(recorder)).toEqual(['GET /ask (chain)', '  answer (chain)', '  answer (chain)']);
     expect(recorder.runs[0]?.outputs).toEqual({ text: 'You said: in time' });
+  });
+
+  test.each([
+    [59_000, 1],
+    [61_000, 2],
+  ])('a call %i ms after the end makes %i traces', async (lateMs, traces) => {
+    const isClosed = gate();
+    const { recorder } = await recordedBy(async (_request, response) => {
+      await answer('in time');
+      response.on('close', async () => {
+        const nowUs = clock.monotonicUs();
+        const later = vi.spyOn(clock, 'monotonicUs').mockImplementation(() => nowUs + lateMs * 1_000);
+        await answer('late').finally(() => later.mockRestore());
+        isClosed.open();
+      });
+    });
+    await isClosed;
+    await outline(recorder);
+    expect(new Set(recorder.runs.map(({ trace_id }) => trace_id)).size).toBe(traces);
   });
 });
 
@@ -563,7 +601,7 @@ describe('with OpenTelemetry', () => {
       });
     });
     await (await fetch(url)).text();
-    expect(await outline(recorder)).toEqual(['GET (chain)', '  answer (chain)', '  query (chain)']);
+    expect((await outline(recorder)).sort()).toEqual(['  answer (chain)', '  query (chain)', 'GET (chain)']);
   });
 
   test.each<[string, RunSpanProcessor]>([
