@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -278,6 +278,9 @@ describe('when the receiver is killed while an attached program runs', () => {
     );
     expect(stderr).toMatch(/unsent runs of the command \([23]\) wait on disk; the next `runspan dev` stores them\./);
     expect(segmentsBelow(`${file}-spool`)).not.toEqual([]);
+    // Another process may get the number of the command, for example in the next container.
+    const [folder = ''] = readdirSync(`${file}-spool`);
+    renameSync(join(`${file}-spool`, folder), join(`${file}-spool`, folder.replace(/-\d+-/, `-${process.pid}-`)));
 
     const next = await dev(file, ['--', 'true']);
     expect(next.code).toBe(0);
@@ -303,6 +306,15 @@ describe('when the receiver is killed while an attached program runs', () => {
     await next.printed(/after · chain/);
     expect(await statusesAt(next.url)).toEqual(['after: success']);
     expect(readdirSync(`${file}-spool`)).toEqual([]);
+  });
+
+  it('runs of another program do not hide that none of a program has arrived', async () => {
+    const file = storePath();
+    const first = await owner(file, program(`console.log('ready'); await closed();`));
+    await first.printed(/ready/);
+    expect(await dev(file, program(`named('of another');`))).toMatchObject({ code: 0, stderr: '' });
+    first.child.stdin?.end();
+    expect((await first.ended).stderr).toMatch(/^runspan: no run of the command arrived: /);
   });
 
   it('a command without a program says so', async () => {

@@ -9,6 +9,8 @@ import type { DevReceiver } from './own-receiver.ts';
 import { newProgramId } from './program-runs.ts';
 import { registeredReceiver } from './registration.ts';
 
+/** Maximum time in milliseconds until the receiver sends its first bytes. */
+const CONNECT_MAX_MS = 5_000;
 /** Maximum time in milliseconds that the receiver has to end the open runs of a program and to report its last traces. */
 const END_MAX_MS = 5_000;
 
@@ -24,12 +26,16 @@ export async function attach(url: string, storePath: string | undefined, hasProg
   const programId = newProgramId();
   const programUrl = new URL(`/dev/programs/${programId}`, url);
   const closing = new AbortController();
-  const chunks = await connect(hasProgram ? programUrl : new URL('/query/changes', url), closing.signal);
+  const limit = setTimeout(() => closing.abort(), CONNECT_MAX_MS);
+  const path = hasProgram ? programUrl : new URL('/query/changes', url);
+  const chunks = await connect(path, closing.signal).finally(() => clearTimeout(limit));
   const listeners = new Set<(change: StoreChange) => void>();
+  let hasArrived = false;
   let isProgramEnded = false;
   // If the receiver has ended before the program, another program may listen on its port.
   let isLost = false;
   const ended = reportTraces(chunks, (traceIds) => {
+    hasArrived = true;
     for (const listener of listeners) listener({ cursor: '', traceIds });
   }).then(() => {
     isLost = !isProgramEnded;
@@ -59,6 +65,7 @@ export async function attach(url: string, storePath: string | undefined, hasProg
         return runs?.map((run) => JSON.stringify(run)) ?? [];
       },
     },
+    hasArrived: () => hasArrived,
     ended,
     exported: (traceId) => unlessLost(() => source.exported(traceId)),
     currentUrl: () => registeredReceiver(storePath),

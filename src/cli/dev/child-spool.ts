@@ -58,12 +58,13 @@ export async function sendLeftSpools(target: SpoolTarget & { readonly storePath:
   const folder = folderFor(target.storePath);
   for (const name of await readdir(folder).catch(() => [])) {
     const [, hash = '', pid] = SPOOL_NAME.exec(name) ?? [];
-    // A running command sends the runs of its program itself.
-    if (hash === '' || isRunning(Number(pid))) continue;
+    if (hash === '') continue;
     const spoolDir = join(folder, name);
     const owners = surveySpool(spoolDir, Date.now()).flatMap((one) => (one.hash === hash ? one.owners : []));
     if (owners.some(({ state, files }) => state === 'dead' && files.length > 0))
       await sendSpool(target, spoolDir, hash);
+    // The program of a running command may still write to the folder.
+    if (isRunning(Number(pid))) continue;
     const left = surveySpool(spoolDir, Date.now()).flatMap((one) => one.owners);
     if (left.every(({ state, files }) => state === 'dead' && files.length === 0)) await remove(spoolDir);
   }

@@ -7,7 +7,6 @@ import { env } from '../../config/environment.ts';
 import { delay } from '../../platform/timers.ts';
 import { HOST_NAME } from '../../receiver/receiver.ts';
 import { realPathOf } from '../../receiver/store/sqlite/file.ts';
-import { DEFAULT_SCOPE } from '../../receiver/store/store.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import {
   type CommandContext,
@@ -215,11 +214,6 @@ async function runProgram(
     const rest = env('RUNSPAN_DURABILITY') === undefined ? '; runs wait on disk for the next `runspan dev`' : '';
     warn(`the receiver at ${url} has ended${rest}`);
   });
-  // A receiver of another process does not recognize requests of the langsmith package with another key.
-  let hasArrived = !receiver.isOwn && environment.LANGSMITH_API_KEY !== programId;
-  const unsubscribe = traces.subscribe(DEFAULT_SCOPE, () => {
-    hasArrived = true;
-  });
   const currentUrl = (): Promise<string | undefined> => receiver.currentUrl();
   const ending = await withSpool({ url, apiKey, programId, storePath, currentUrl }, async (variables) => {
     const ending = await runChild(command, { ...environment, ...variables }, output);
@@ -228,9 +222,10 @@ async function runProgram(
     return ending;
   });
   await receiver.endProgram(endTime);
-  unsubscribe();
+  // A receiver of another process does not recognize requests of the langsmith package with another key.
+  const isKnown = receiver.hasArrived() || isLost || (!receiver.isOwn && environment.LANGSMITH_API_KEY !== programId);
   // Without NODE_OPTIONS, a warning has already told the reason.
-  if (!hasArrived && !isLost && !isQuiet && hooks.NODE_OPTIONS !== undefined) warn(await nothingArrived(command[0]));
+  if (!isKnown && !isQuiet && hooks.NODE_OPTIONS !== undefined) warn(await nothingArrived(command[0]));
   return ending;
 }
 

@@ -25,6 +25,8 @@ export interface DevReceiver {
   /** Id of the program of this command. */
   readonly programId: string;
   readonly traces: TraceFeed;
+  /** Whether runs have arrived that may be of the program of this command. */
+  hasArrived(): boolean;
   /** Resolves when the receiver of another process has ended. */
   readonly ended: Promise<undefined>;
   /** Exports a trace as JSON text. */
@@ -83,10 +85,10 @@ export async function openReceiver(options: OwnReceiverOptions, start: Start): P
     for (const line of lines) warn(line);
     try {
       registration?.write(url);
+      if (isOnDisk) await store.setAddress(url);
     } catch (error) {
       warn(`other \`runspan dev\` commands cannot use this receiver: ${messageOf(error)}`);
     }
-    if (isOnDisk) await store.setAddress(url);
     const stopSending = startSending(url, storePath);
     return {
       url,
@@ -95,6 +97,7 @@ export async function openReceiver(options: OwnReceiverOptions, start: Start): P
       storePath,
       programId: programs.own.id,
       traces: hasProgram ? programs.ownTraces : store,
+      hasArrived: () => programs.hasArrived,
       ended: new Promise(() => {}),
       exported: (traceId) => exportTrace(store, DEFAULT_SCOPE, traceId),
       currentUrl: async () => url,

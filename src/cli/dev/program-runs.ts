@@ -16,8 +16,6 @@ import type { TraceFeed } from './trace-watch.ts';
 const OPEN_MAX = 100_000;
 /** Maximum number of traces to remember. */
 const TRACES_MAX = 10_000;
-/** Maximum number of attached programs. */
-const ATTACHED_MAX = 100;
 
 const PROGRAM_ID = /^runspan-dev-[\da-f-]{36}$/;
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
@@ -58,7 +56,6 @@ export class Programs {
         handle: ({ parameters: { id = '' } }) => {
           if (!PROGRAM_ID.test(id) || this.#attached.has(id))
             throw new HttpError(404, 'Expected the id of a new program');
-          if (this.#attached.size >= ATTACHED_MAX) throw new HttpError(503, `${ATTACHED_MAX} programs are attached`);
           const headers = { 'content-type': 'text/event-stream' };
           return { status: 200, headers, content: (closed) => this.#follow(id, closed) };
         },
@@ -77,6 +74,9 @@ export class Programs {
     ];
   }
 
+  /** Whether runs have arrived that may be of this command's program. Not all of its requests can be recognized. */
+  hasArrived = false;
+
   /** Called after each request with runs, from any program. */
   received({ headers }: IncomingMessage, operations: readonly RunOperation[]): void {
     // The langsmith package sends the program's id as its API key.
@@ -85,8 +85,11 @@ export class Programs {
     const program = id === this.own.id ? this.own : this.#attached.get(id ?? '');
     const traceIds = operations.map((operation) => program?.received(operation) ?? traceOf(operation));
     const isOther = id !== undefined && id !== this.own.id;
+    this.hasArrived ||= !isOther;
     for (const traceId of traceIds) {
-      this.#isOthers.set(traceId, isOther && this.#isOthers.get(traceId) !== false);
+      const wasOther = this.#isOthers.get(traceId);
+      this.#isOthers.delete(traceId);
+      this.#isOthers.set(traceId, isOther && wasOther !== false);
       forgetOldest(this.#isOthers, TRACES_MAX);
     }
   }
@@ -147,6 +150,7 @@ export class ProgramRuns {
     if (fields.end_time !== undefined) this.#open.delete(id);
     else this.#open.set(id, { traceId, startTime: fields.start_time ?? this.#open.get(id)?.startTime });
     forgetOldest(this.#open, OPEN_MAX);
+    this.#traceIds.delete(traceId);
     this.#traceIds.add(traceId);
     forgetOldest(this.#traceIds, TRACES_MAX);
     this.changed([traceId]);
