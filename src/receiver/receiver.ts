@@ -20,6 +20,7 @@ import { FixedKeys } from './http/keyring.ts';
 import type { Route } from './http/route.ts';
 import type { RoutesOptions } from './http/routes.ts';
 import { listen } from './http/server.ts';
+import { TokenSigner } from './http/token-signer.ts';
 import { MemoryStore } from './store/memory-store.ts';
 import { DEFAULT_SCOPE, STORE_METHODS, type Store } from './store/store.ts';
 
@@ -122,7 +123,7 @@ export async function receiverWith(
   const faults = new Faults();
   const { apiKey, writeKey, workspaceId, allowedHosts } = given;
   const keys = apiKey === undefined ? undefined : new FixedKeys(apiKey, writeKey);
-  const access = new Access({ host, workspaceId, allowedHosts, ...(keys && { keys }) });
+  const access = new Access({ host, workspaceId, allowedHosts, ...(keys && { keys }) }, new TokenSigner(store));
   const parts = { store, strict, faults, access, ...(received && { received }) };
   const server = await startServer(parts, host, port, {}, routes);
   return {

@@ -8,6 +8,7 @@ import { receiverRoutes } from '#src/receiver/all-routes.ts';
 import { Access } from '#src/receiver/http/access.ts';
 import { Faults } from '#src/receiver/http/faults.ts';
 import { listen } from '#src/receiver/http/server.ts';
+import { TokenSigner } from '#src/receiver/http/token-signer.ts';
 import { createReceiver, MemoryStore, type Receiver } from '#src/receiver.ts';
 import { call, makeRun, ROOT, raw, sendJson, start } from './wire.ts';
 
@@ -60,8 +61,9 @@ describe('the time limit of a request', () => {
   const LIMIT_MS = 200;
 
   async function startLimited(): Promise<string> {
-    const access = new Access({ host: '127.0.0.1' });
-    const routes = receiverRoutes({ store: new MemoryStore(), strict: false, faults: new Faults(), access });
+    const store = new MemoryStore();
+    const access = new Access({ host: '127.0.0.1' }, new TokenSigner(store));
+    const routes = receiverRoutes({ store, strict: false, faults: new Faults(), access });
     const { url, close } = await listen(routes, '127.0.0.1', 0, { requestTimeoutMs: LIMIT_MS });
     onTestFinished(close);
     return url;

@@ -5,6 +5,7 @@ import { Faults } from '#src/receiver/http/faults.ts';
 import { StoredKeys } from '#src/receiver/http/keyring.ts';
 import { RunLimits } from '#src/receiver/http/run-limits.ts';
 import { listen } from '#src/receiver/http/server.ts';
+import { TokenSigner } from '#src/receiver/http/token-signer.ts';
 import { newKey, type StoredKey } from '#src/receiver/store/key-store.ts';
 import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
 import { SqliteKeys } from '#src/receiver/store/sqlite/keys.ts';
@@ -26,7 +27,8 @@ export async function startService(rules: Partial<AccessRules> = {}, runsPerMinu
   // Like `runspan keys`, uses another connection than the receiver.
   const connection = new SqliteConnection(await loadEngine(), path);
   const keys = new SqliteKeys(connection);
-  const access = new Access({ host: '127.0.0.1', keys: new StoredKeys(store, () => ['acme', 'bolt']), ...rules });
+  const rulesOfService = { host: '127.0.0.1', keys: new StoredKeys(store, () => ['acme', 'bolt']), ...rules };
+  const access = new Access(rulesOfService, new TokenSigner(store));
   const limits = new RunLimits(() => runsPerMinute);
   const status = () => store.status();
   const routes = receiverRoutes({ store, strict: false, faults: new Faults(), access, limits, status });

@@ -9,6 +9,7 @@ import { Access, type AccessRules, type TrustedProxy } from '../../receiver/http
 import { Faults } from '../../receiver/http/faults.ts';
 import { type Keyring, StoredKeys } from '../../receiver/http/keyring.ts';
 import { RunLimits } from '../../receiver/http/run-limits.ts';
+import { TokenSigner } from '../../receiver/http/token-signer.ts';
 import { startServer } from '../../receiver/receiver.ts';
 import { ClickHouseStore } from '../../receiver/store/clickhouse/clickhouse-store.ts';
 import type { KeyStore } from '../../receiver/store/key-store.ts';
@@ -92,7 +93,7 @@ async function serve(
   const store = await openStore(location, config, given.prices);
   try {
     const keys = new StoredKeys(store, () => Object.keys(config.tenants));
-    const access = new Access(rulesOf(config, keys));
+    const access = new Access(rulesOf(config, keys), new TokenSigner(store));
     const limits = new RunLimits((tenant) => config.tenants[tenant]?.limits.runsPerMinute);
     const status = (): Promise<StoreStatus> => store.status();
     const options = { store, strict: false, faults: new Faults(), access, limits, status };

@@ -80,7 +80,7 @@ async function revokeTokens(call: Call): Promise<RouteResponse> {
 
 async function revokeToken(call: Call): Promise<RouteResponse> {
   const { store, scope } = call;
-  const token = await call.tokens.read(call.parameters.id ?? '');
+  const token = await signedToken(call);
   if (token?.tenant !== scope.tenant) throw unknownToken();
   await checkProject(call, [token.run_id]);
   await store.revokeTokens(scope, token.id, Date.now());
@@ -101,7 +101,12 @@ async function tokenBody(token: FeedbackToken, { tokens, access, request: { head
   const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http';
   const base = access.publicUrl ?? `${scheme}://${headers.host}`;
   const { id, expires_at, feedback_key } = token;
-  return { id, url: `${base}/api/v1/feedback/tokens/${await tokens.sign(token)}`, expires_at, feedback_key };
+  return {
+    id,
+    url: `${base}/api/v1/feedback/tokens/${await tokens.sign(TOKEN_FIELDS.map((field) => token[field]))}`,
+    expires_at,
+    feedback_key,
+  };
 }
 
 async function postWithToken(call: Call): Promise<RouteResponse> {
@@ -120,9 +125,23 @@ async function getWithToken(call: Call): Promise<RouteResponse> {
   return isPreview(call.request) ? CONFIRMATION : store(call, token, input);
 }
 
+/** The fields of a token in the order of their values in the token's text. */
+const TOKEN_FIELDS = ['tenant', 'id', 'run_id', 'feedback_key', 'feedback_id', 'created_ms', 'expires_at'] as const;
+
+/** Returns the token in the path, or undefined if the receiver has not signed it. */
+async function signedToken({
+  parameters,
+  tokens,
+}: Pick<Call, 'parameters' | 'tokens'>): Promise<FeedbackToken | undefined> {
+  const values = await tokens.read(parameters.id ?? '');
+  return (
+    values && (Object.fromEntries(TOKEN_FIELDS.map((field, at) => [field, values[at]])) as unknown as FeedbackToken)
+  );
+}
+
 /** Reads the token in the path. Throws an HttpError if the token is not valid. */
 async function tokenOf({ parameters, tokens, access, store }: Call): Promise<FeedbackToken> {
-  const token = await tokens.read(parameters.id ?? '');
+  const token = await signedToken({ parameters, tokens });
   if (token === undefined || !access.isTenant(token.tenant)) throw unknownToken();
   if (isExpired(token)) throw new HttpError(410, `The feedback token expired at ${token.expires_at}`);
   const revokedMs = await store.tokensRevokedMs(token, [token.id, token.run_id]);

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { type BlockList, isIP } from 'node:net';
 import { isLoopback } from '../../config/checker.ts';
@@ -6,6 +5,7 @@ import type { Permission } from '../store/key-store.ts';
 import { DEFAULT_SCOPE } from '../store/store.ts';
 import { HttpError } from './http-error.ts';
 import { FULL_GRANT, type Grant, type Keyring } from './keyring.ts';
+import type { TokenSigner } from './token-signer.ts';
 
 export interface AccessRules {
   /** Address that the receiver listens on. */
@@ -49,8 +49,6 @@ const DENIALS: Readonly<Record<Permission, string>> = {
 };
 
 const SESSION_SECONDS = 30 * 24 * 60 * 60;
-/** Maximum number of login sessions. Each further login ends the oldest session. */
-const SESSIONS_MAX = 1_000;
 /**
  * Maximum number of wrong keys from all clients per time window. Requests with further wrong keys get status 429. The
  * correct key is always accepted.
@@ -58,22 +56,18 @@ const SESSIONS_MAX = 1_000;
 const WRONG_KEYS_MAX = 10;
 const WRONG_KEYS_WINDOW_MS = 60_000;
 
-interface Session {
-  readonly keyId: string;
-  readonly endsAtMs: number;
-}
-
 /** Decides which requests a receiver accepts, and returns their scopes and permissions. */
 export class Access {
   #rules: AccessRules;
   readonly #isExposed: boolean;
-  /** Sessions by token, oldest session first. */
-  readonly #sessions = new Map<string, Session>();
+  /** Signs feedback tokens and login sessions. */
+  readonly tokens: TokenSigner;
   #wrongKeys = 0;
   #wrongKeysResetMs = 0;
 
-  constructor(rules: AccessRules) {
+  constructor(rules: AccessRules, tokens: TokenSigner) {
     this.#rules = rules;
+    this.tokens = tokens;
     this.#isExposed = !isLoopback(rules.host);
   }
 
@@ -143,25 +137,19 @@ export class Access {
     const { keys } = this.#rules;
     const grant = keys === undefined ? FULL_GRANT : typeof key === 'string' ? await keys.find(key) : undefined;
     if (grant === undefined) throw this.#wrongKey();
-    const { id, permission } = grant;
+    const { permission } = grant;
     if (permission === 'write' || permission === 'metrics') {
       throw unauthorized(`This is the ${permission} key: log in with ${keys?.loginKeys}`);
     }
-    const token = randomBytes(32).toString('hex');
-    this.#sessions.set(token, { keyId: id, endsAtMs: Date.now() + SESSION_SECONDS * 1_000 });
-    const [oldest = ''] = this.#sessions.keys();
-    if (this.#sessions.size > SESSIONS_MAX) this.#sessions.delete(oldest);
+    const endsAtMs = Date.now() + SESSION_SECONDS * 1_000;
+    const token = `${grant.id}:${await this.tokens.sign([endsAtMs], purposeOf(grant))}`;
     const isSecure = request.headers.origin?.startsWith('https:') === true;
-    return cookie(request, token, SESSION_SECONDS) + (isSecure ? '; Secure' : '');
+    return cookie(cookieName(request, this.publicUrl), token, SESSION_SECONDS) + (isSecure ? '; Secure' : '');
   }
 
-  /**
-   * Ends the login session whose cookie the request contains. Returns the `Set-Cookie` header that deletes the session
-   * cookie.
-   */
+  /** Returns the `Set-Cookie` header that deletes the cookie of a login session. */
   logout(request: IncomingMessage): string {
-    this.#sessions.delete(cookieOf(request) ?? '');
-    return cookie(request, '', 0);
+    return cookie(cookieName(request, this.publicUrl), '', 0);
   }
 
   #isOwnOrigin(origin: string, { headers, socket }: IncomingMessage): boolean {
@@ -194,11 +182,14 @@ export class Access {
   }
 
   async #sessionGrantOf(request: IncomingMessage, keys: Keyring): Promise<Grant> {
-    const token = cookieOf(request);
+    const token = cookieOf(request, cookieName(request, this.publicUrl));
     if (token === undefined) throw unauthorized('The API key is missing: send the key in the header x-api-key');
-    const { keyId = '', endsAtMs = 0 } = this.#sessions.get(token) ?? {};
-    const grant = Date.now() < endsAtMs ? await keys.byId(keyId) : undefined;
-    if (grant === undefined) throw unauthorized('The session has ended: log in again');
+    const [, keyId = '', signed = ''] = /^(\w{1,20}):(.*)$/.exec(token) ?? [];
+    const grant = keyId === '' ? undefined : await keys.byId(keyId);
+    const values = grant && (await this.tokens.read(signed, purposeOf(grant)));
+    if (grant === undefined || values === undefined || Date.now() >= Number(values[0])) {
+      throw unauthorized('The session has ended: log in again');
+    }
     return grant;
   }
 
@@ -225,6 +216,11 @@ export class Access {
     const retryAfter = `${Math.ceil((this.#wrongKeysResetMs - now) / 1_000)}`;
     return new HttpError(429, `${detail}; too many wrong keys, try again later`, { 'retry-after': retryAfter });
   }
+}
+
+/** What the signature of a login session covers besides its end. */
+function purposeOf({ id, key = '' }: Grant): string {
+  return `session ${id} ${key}`;
 }
 
 /**
@@ -258,18 +254,17 @@ function unauthorized(detail: string): HttpError {
 
 /**
  * Returns the session cookie's name. The name contains the port, because browsers share cookies between all ports of a
- * host.
+ * host. The port is that of the public URL, because receivers with the same URL may listen on several ports.
  */
-function cookieName({ socket }: IncomingMessage): string {
-  return `runspan-${socket.localPort ?? 0}`;
+function cookieName({ socket }: IncomingMessage, publicUrl: string | undefined): string {
+  return `runspan-${publicUrl === undefined ? (socket.localPort ?? 0) : new URL(publicUrl).port || 'default'}`;
 }
 
-function cookie(request: IncomingMessage, value: string, seconds: number): string {
-  return `${cookieName(request)}=${value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${seconds}`;
+function cookie(name: string, value: string, seconds: number): string {
+  return `${name}=${value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${seconds}`;
 }
 
-function cookieOf(request: IncomingMessage): string | undefined {
-  const start = `${cookieName(request)}=`;
-  const found = request.headers.cookie?.split('; ').find((pair) => pair.startsWith(start));
-  return found?.slice(start.length);
+function cookieOf({ headers }: IncomingMessage, name: string): string | undefined {
+  const found = headers.cookie?.split('; ').find((pair) => pair.startsWith(`${name}=`));
+  return found?.slice(name.length + 1);
 }

@@ -7,8 +7,10 @@ import { DEFAULT_SCOPE } from '../store/store.ts';
 
 /** Scope and permission of a key. */
 export interface Grant {
-  /** Id of the key. Login sessions keep the id, so that they end when the key is revoked. */
+  /** Id of the key. Login sessions contain the id, so that they end when the key is revoked. */
   readonly id: string;
+  /** The key itself, if another key can have the same id. The signatures of login sessions then cover it. */
+  readonly key?: string;
   readonly scope: Scope;
   readonly permission: Permission;
 }
@@ -37,20 +39,22 @@ export class FixedKeys implements Keyring {
   readonly loginKeys = 'the key in RUNSPAN_RECEIVER_KEY or `apiKey`';
   readonly isGuessable = true;
   readonly #apiKey: string;
+  readonly #full: Grant;
   readonly #writeKey: string | undefined;
 
   constructor(apiKey: string, writeKey: string | undefined) {
     this.#apiKey = apiKey;
+    this.#full = { ...FULL_GRANT, key: apiKey };
     this.#writeKey = writeKey;
   }
 
   async find(key: string): Promise<Grant | undefined> {
-    if (isSame(key, this.#apiKey)) return FULL_GRANT;
+    if (isSame(key, this.#apiKey)) return this.#full;
     return this.#writeKey !== undefined && isSame(key, this.#writeKey) ? WRITE_GRANT : undefined;
   }
 
   async byId(id: string): Promise<Grant | undefined> {
-    return [FULL_GRANT, WRITE_GRANT].find((grant) => grant.id === id);
+    return [this.#full, WRITE_GRANT].find((grant) => grant.id === id);
   }
 
   isTenant(name: string): boolean {

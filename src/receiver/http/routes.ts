@@ -4,7 +4,6 @@ import { HttpError, toHttpError } from './http-error.ts';
 import { Metrics } from './metrics.ts';
 import { RequestBodies } from './request-body.ts';
 import type { Call, Route, RouteResponse } from './route.ts';
-import { TokenSigner } from './token-signer.ts';
 
 /** Responds to a request, or throws an HttpError. */
 export type Routes = (request: IncomingMessage, liftTimeout: () => void) => Promise<RouteResponse>;
@@ -33,7 +32,7 @@ export function createRoutes(
   const context = {
     ...options,
     store: metrics.measured(store),
-    tokens: new TokenSigner(store),
+    tokens: access.tokens,
     metrics,
     bodies: new RequestBodies(undefined, (bytes) => {
       metrics.receivedBytes += bytes;

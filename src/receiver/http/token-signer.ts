@@ -1,19 +1,20 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { FeedbackToken } from '../domain/feedback.ts';
 import type { TokenSecret, TokenStore } from '../store/store.ts';
 
 /** Age at which a new secret replaces the latest one, in milliseconds. Tokens with earlier secrets stay valid. */
 const ROTATION_MS = 30 * 24 * 3_600_000;
-/** Time for which the secrets are cached, in milliseconds. Another receiver may add a secret to the same store. */
+/** Time for which the secrets are cached, in milliseconds. */
 const CACHE_MS = 60_000;
+/**
+ * Time after which an unknown signature reads the secrets again, in milliseconds. Another receiver may have added a
+ * secret to the same store.
+ */
+const RECHECK_MS = 1_000;
 const SECRET_BYTES = 32;
 
-/** The fields of a token in the order of their values in the token's text. */
-const FIELDS = ['tenant', 'id', 'run_id', 'feedback_key', 'feedback_id', 'created_ms', 'expires_at'] as const;
-
 /**
- * Signs feedback tokens with HMAC-SHA-256. The text of a token contains its fields, so that the receiver does not have
- * to store tokens. The secrets are in the store.
+ * Signs tokens with HMAC-SHA-256. The text of a token contains its values, so that no receiver has to store it, and each
+ * receiver of a store accepts it. The secrets are in the store.
  */
 export class TokenSigner {
   readonly #store: TokenStore;
@@ -24,24 +25,26 @@ export class TokenSigner {
     this.#store = store;
   }
 
-  /** Returns the token's text: its fields, a dot, and the signature. */
-  async sign(token: FeedbackToken): Promise<string> {
-    const payload = Buffer.from(JSON.stringify(FIELDS.map((field) => token[field]))).toString('base64url');
-    return `${payload}.${signatureOf(payload, await this.#latest()).toString('base64url')}`;
+  /**
+   * Returns the token's text: its values, a dot, and the signature. The signature also covers `purpose`, so that a token
+   * is of no use for another purpose.
+   */
+  async sign(values: readonly unknown[], purpose = ''): Promise<string> {
+    const payload = Buffer.from(JSON.stringify(values)).toString('base64url');
+    return `${payload}.${signatureOf(payload, purpose, await this.#latest()).toString('base64url')}`;
   }
 
-  /** Returns the fields of a token, or undefined if no secret has signed the text. */
-  async read(text: string): Promise<FeedbackToken | undefined> {
+  /** Returns the values of a token, or undefined if no secret has signed the text for this purpose. */
+  async read(text: string, purpose = ''): Promise<unknown[] | undefined> {
     const [payload = '', signature = ''] = text.split('.', 2);
     const given = Buffer.from(signature, 'base64url');
-    const secrets = await this.#secrets();
-    const isSigned = secrets.some((secret) => {
-      const expected = signatureOf(payload, secret);
-      return given.length === expected.length && timingSafeEqual(given, expected);
-    });
-    if (!isSigned) return undefined;
-    const values: unknown[] = JSON.parse(Buffer.from(payload, 'base64url').toString());
-    return Object.fromEntries(FIELDS.map((field, at) => [field, values[at]])) as unknown as FeedbackToken;
+    const isSigned = (secrets: readonly TokenSecret[]): boolean =>
+      secrets.some((secret) => {
+        const expected = signatureOf(payload, purpose, secret);
+        return given.length === expected.length && timingSafeEqual(given, expected);
+      });
+    if (!isSigned(await this.#secrets()) && !isSigned(await this.#secrets(RECHECK_MS))) return undefined;
+    return JSON.parse(Buffer.from(payload, 'base64url').toString());
   }
 
   async #latest(): Promise<TokenSecret> {
@@ -60,8 +63,8 @@ export class TokenSigner {
     return created;
   }
 
-  #secrets(): Promise<TokenSecret[]> {
-    if (this.#cached !== undefined && Date.now() - this.#cached.readAtMs < CACHE_MS) return this.#cached.secrets;
+  #secrets(ageMaxMs: number = CACHE_MS): Promise<TokenSecret[]> {
+    if (this.#cached !== undefined && Date.now() - this.#cached.readAtMs < ageMaxMs) return this.#cached.secrets;
     const secrets = this.#store.tokenSecrets();
     this.#cached = { secrets, readAtMs: Date.now() };
     secrets.catch(() => {
@@ -71,6 +74,9 @@ export class TokenSigner {
   }
 }
 
-function signatureOf(payload: string, { secret }: TokenSecret): Buffer {
-  return createHmac('sha256', secret).update(payload).digest();
+function signatureOf(payload: string, purpose: string, { secret }: TokenSecret): Buffer {
+  // The payload contains no space, so that no other payload and purpose have the same signature.
+  return createHmac('sha256', secret)
+    .update(purpose === '' ? payload : `${payload} ${purpose}`)
+    .digest();
 }
