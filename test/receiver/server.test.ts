@@ -1,4 +1,5 @@
-import { connect } from 'node:net';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
@@ -54,6 +55,53 @@ describe('listening', () => {
     expect((await start({ host: '127.0.0.2' })).url).toMatch(/^http:\/\/127\.0\.0\.2:\d+$/);
     const local = await start({ host: 'localhost' });
     expect((await call(`${local.url}/info`, 'GET')).status).toBe(200);
+  });
+});
+
+describe('at the limit of 1,000 connections', () => {
+  const GET = 'GET /info HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
+  /** The receiver answers with "100 Continue", and then waits for the body. */
+  const UNFINISHED =
+    'POST /runs HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n';
+
+  /** Opens connections, and sends the text on each. */
+  async function open(receiver: Receiver, count: number, text: string, localAddress = '127.0.0.1'): Promise<Socket[]> {
+    const { host, port } = new URL(receiver.url);
+    const sockets = Array.from({ length: count }, () =>
+      connect({ port: Number(port), host: '127.0.0.1', localAddress }),
+    );
+    onTestFinished(() => {
+      for (const socket of sockets) socket.destroy();
+    });
+    for (const socket of sockets) socket.on('error', () => {}).write(text.replace('HOST', host));
+    await Promise.all(sockets.map((socket) => socket.readyState === 'open' || once(socket, 'connect')));
+    return sockets;
+  }
+
+  test.each([
+    ['silent', ''],
+    ['idle', GET],
+  ])('a client with 1,200 %s connections closes none of another address, and keeps nobody out', async (_, text) => {
+    const receiver = await start();
+    const [other] = (await open(receiver, 1, GET, '127.0.0.2')) as [Socket];
+    await once(other, 'data');
+    await open(receiver, 1_200, text);
+    expect((await call(`${receiver.url}/info`, 'GET')).status).toBe(200);
+    other.write(GET);
+    const [answer] = await once(other, 'data');
+    expect(String(answer)).toMatch(/^HTTP\/1\.1 /);
+  });
+
+  test('a new connection is closed if all have pending requests, until one has ended', async () => {
+    const receiver = await start();
+    const sockets = await open(receiver, 1_000, UNFINISHED);
+    await Promise.all(sockets.map((socket) => once(socket, 'data')));
+    const [late] = (await open(receiver, 1, GET)) as [Socket];
+    await once(late, 'close');
+    const first = sockets[0] as Socket;
+    first.write('{}');
+    await once(first, 'data');
+    expect((await call(`${receiver.url}/info`, 'GET')).status).toBe(200);
   });
 });
 

@@ -6,6 +6,7 @@ import { RunspanError } from '../../base/errors.ts';
 import { messageOf } from '../../base/text.ts';
 import { allowListeners } from '../../platform/node.ts';
 import { clearTimer, setTimer } from '../../platform/timers.ts';
+import { Connections } from './connections.ts';
 import { HttpError, toHttpError } from './http-error.ts';
 import type { RouteResponse } from './route.ts';
 import type { Routes } from './routes.ts';
@@ -19,7 +20,6 @@ const REQUEST_TIMEOUT_MS = 60_000;
  */
 const IDLE_TIMEOUT_MS = 120_000;
 const HEADER_BYTES_MAX = 16 * 1024;
-const CONNECTIONS_MAX = 1_000;
 /** Default maximum time that `close` waits for pending requests, in milliseconds. */
 const CLOSE_MS = 2_000;
 
@@ -48,6 +48,7 @@ export async function listen(
   const closing = new AbortController();
   allowListeners(closing.signal);
   let pending = 0;
+  const connections = new Connections();
   // `server.close` leaves connections open that never sent a request, so idle connections are ended here.
   const endIdleConnections = (): void => {
     if (closing.signal.aborted && pending === 0) server.closeAllConnections();
@@ -56,7 +57,9 @@ export async function listen(
     // Node's `requestTimeout` cannot be removed for a single request.
     { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: 0, maxHeaderSize: HEADER_BYTES_MAX },
     (request, response) => {
+      const { socket } = request;
       pending += 1;
+      connections.requestStarted(socket);
       const timer = setTimer(() => {
         if (!request.complete) respondToInvalid(TIMED_OUT, request.socket);
       }, requestTimeoutMs);
@@ -64,12 +67,13 @@ export async function listen(
       request.on('end', liftTimeout).on('close', liftTimeout);
       response.on('close', () => {
         pending -= 1;
+        connections.requestEnded(socket);
         endIdleConnections();
       });
       void respond(routes(request, liftTimeout), response, closing.signal);
     },
   );
-  server.maxConnections = CONNECTIONS_MAX;
+  server.on('connection', (socket) => connections.opened(socket));
   server.timeout = IDLE_TIMEOUT_MS;
   server.on('clientError', respondToInvalid);
   await bind(server, host, port);
