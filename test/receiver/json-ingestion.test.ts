@@ -219,6 +219,17 @@ describe('the JSON of a request', () => {
     expect((await send(inputs(zeros(2_000_002 - others)))).status).toBe(413);
   });
 
+  test('may have objects of 100 000 keys, which do not count those of other objects and of strings [security 9]', async () => {
+    const keys = (count: number, value = '0') =>
+      `{${Array.from({ length: count }, (_, at) => `"k:${at}":${value}`).join(',')}}`;
+    for (const count of [99_999, 100_000]) expect((await send(inputs(keys(count)))).status).toBe(202);
+    expect(await send(inputs(keys(100_001)))).toMatchObject(refusal(413, '100000 keys'));
+    expect(await send(inputs(`{"a":${keys(2)},"b":[${keys(3)},${keys(100_001)}]}`))).toMatchObject(
+      refusal(413, '100000'),
+    );
+    expect((await send(inputs(keys(60_000, '{"a":0,"b":0}')))).status).toBe(202);
+  });
+
   test('is limited before it is parsed, but not within strings, and must be UTF-8', async () => {
     const deep = (end: string) => inputs(`{"a":["${end}"${',['.repeat(600)}${']'.repeat(601)}}`);
     const long = (end: string) => inputs(`{"a":"${end}${'['.repeat(600)}${','.repeat(2_000_001)}"}`);

@@ -8,6 +8,8 @@ const DEPTH_MAX = 512;
  * a body full of brackets could exhaust the heap.
  */
 export const VALUES_MAX = 2_000_000;
+/** Maximum number of keys of an object. The time to parse and copy an object of a million keys is several seconds. */
+const KEYS_MAX = 100_000;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
@@ -21,7 +23,7 @@ export class JsonReader {
   #valuesLeft = VALUES_MAX;
 
   /**
-   * Parses UTF-8 JSON. Throws an HTTP 400 error if the JSON is invalid, or a 413 error if it has too many values.
+   * Parses UTF-8 JSON. Throws an HTTP 400 error if the JSON is invalid, or a 413 error if it has too many values or keys.
    * `what` names the JSON text in the error message.
    */
   parse(bytes: Buffer, what: string): Json {
@@ -42,6 +44,8 @@ export class JsonReader {
   #checkLimits(text: string, what: string): void {
     let depth = 0;
     let values = 0;
+    /** Number of keys of the open objects, by depth. */
+    const keys = new Uint32Array(DEPTH_MAX + 1);
     for (let at = 0; at < text.length; at += 1) {
       const code = text.charCodeAt(at);
       if (code === QUOTE) {
@@ -54,6 +58,11 @@ export class JsonReader {
         values += 1;
         depth += 1;
         if (depth > DEPTH_MAX) throw new HttpError(400, `${what} is nested deeper than ${DEPTH_MAX} levels`);
+        keys[depth] = 0;
+      } else if (code === COLON) {
+        keys[depth] = (keys[depth] ?? 0) + 1;
+        if ((keys[depth] ?? 0) > KEYS_MAX)
+          throw new HttpError(413, `${what} has an object with more than ${KEYS_MAX} keys`);
       } else if (code === BRACKET_END || code === BRACE_END) {
         depth -= 1;
       }
@@ -63,4 +72,4 @@ export class JsonReader {
   }
 }
 
-const [QUOTE, BACKSLASH, COMMA, BRACKET, BRACKET_END, BRACE, BRACE_END] = Buffer.from('"\\,[]{}');
+const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACKET_END, BRACE, BRACE_END] = Buffer.from('"\\,:[]{}');
