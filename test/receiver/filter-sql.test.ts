@@ -54,7 +54,7 @@ test('each condition is translated to the SQL of each database', async () => {
     connection.close();
     lock.release();
   });
-  defineFilterFunctions(connection);
+  defineFilterFunctions(connection, () => {});
   const search = new SqliteSearch(connection);
   const lines = FILTERS.flatMap((text) => {
     const { filter } = parsedQuery({ filter: text });

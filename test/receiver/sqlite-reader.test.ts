@@ -46,6 +46,32 @@ function plansOf(connection: SqliteConnection, ask: () => unknown): string[] {
 
 const page = (query: ListQuery) => parsedQuery({ cursor: cursorOf({ value: 1, n: 1 }), ...query });
 
+test('a query that compares metadata or errors ends after its time, and no other query does', async () => {
+  const id = ID.replace(/1$/, '2');
+  const fields = {
+    name: 'b',
+    run_type: 'llm',
+    start_time: '2026-11-20T07:00:01.000000Z',
+    error: 'lost',
+    extra: { metadata: { plan: 'pro' } },
+  };
+  const readerWith = async (queryMaxMs?: number): Promise<SqliteReader> => {
+    const { connection } = await make();
+    new SqliteWriter(connection, NO_PRICES, Date.now).apply('default', [
+      encodedOperation({ kind: 'post', id, fields, attachments: [] }),
+    ]);
+    return new SqliteReader(connection, () => undefined, queryMaxMs);
+  };
+  const [reader, unlimited] = [await readerWith(0), await readerWith()];
+  const list = (from: SqliteReader, filter: string) =>
+    from.limited(() => from.list(DEFAULT_SCOPE, parsedQuery({ filter })).items.map((run) => run.id));
+  for (const filter of ['meta.plan:*pr*', 'error:lost', 'meta.plan=pro OR meta.plan:*x* OR error:*x*']) {
+    await expect(list(reader, filter)).rejects.toMatchObject({ reason: 'busy' });
+    expect(await list(unlimited, filter)).toEqual([id]);
+  }
+  expect(await list(reader, 'name:b')).toEqual([id]);
+});
+
 describe('a query', () => {
   test.each<[string, (reader: SqliteReader) => unknown, string | undefined]>([
     ['a list of runs', (reader) => reader.list(DEFAULT_SCOPE, page({})), 'runs_by_start'],

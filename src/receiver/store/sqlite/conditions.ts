@@ -150,10 +150,15 @@ export class SqlFilter {
   }
 }
 
-export function defineFilterFunctions(connection: SqliteConnection): void {
+/** Defines the functions of conditions. `checkTime` is called for each row, and may throw to end the query. */
+export function defineFilterFunctions(connection: SqliteConnection, checkTime: () => void): void {
+  const parsedComparison = remembered((json): Comparison => JSON.parse(json));
+  // A query with several conditions calls the function for the same row several times.
+  const parsedFields = remembered((json): SmallFields => JSON.parse(json), 1);
   connection.define('fields_match', (fields, condition) => {
-    const comparison: Comparison = JSON.parse(condition as string);
-    const { error, extra }: SmallFields = JSON.parse(fields as string);
+    checkTime();
+    const comparison = parsedComparison(condition as string);
+    const { error, extra } = parsedFields(fields as string);
     const text =
       comparison.field === 'error' ? errorText(error) : metadataTextOf(extra?.metadata, comparison.key ?? '');
     return +hasValue(comparison, [text]);
@@ -162,6 +167,17 @@ export function defineFilterFunctions(connection: SqliteConnection): void {
     const feedback: Feedback = JSON.parse(json as string);
     return +isMatchingFeedback(JSON.parse(condition as string), feedback);
   });
+}
+
+/** Returns a function that remembers its latest results, at most `most` of them. */
+function remembered<Value>(read: (json: string) => Value, most = 100): (json: string) => Value {
+  const known = new Map<string, Value>();
+  return (json) => {
+    const value = known.get(json) ?? read(json);
+    if (known.size >= most && !known.has(json)) known.clear();
+    known.set(json, value);
+    return value;
+  };
 }
 
 const MATCHES_FIELDS = 'fields_match(fields, ?)';

@@ -30,7 +30,7 @@ import { derivedOrder, inOrder, type TreeNode } from '../../domain/tree.ts';
 import { ALL_RUNS, equal, inProject, type Parsed, type RunFilter, valueIn, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import type { StoredKey } from '../key-store.ts';
-import type { Changes, RevokedToken, TokenSecret } from '../store.ts';
+import { type Changes, type RevokedToken, StoreError, type TokenSecret } from '../store.ts';
 import { defineFilterFunctions, SqlFilter } from './conditions.ts';
 import { idBytes, idText, type Row, type SqliteConnection, type SqlValue } from './database.ts';
 import { copyTo, type StoreOwner } from './file.ts';
@@ -47,20 +47,47 @@ import { feedbackFiguresIn, threadSummaryIn, threadsIn } from './thread-list.ts'
 /** Key of a run, and its derived `dotted_order` if no message contains one. */
 type RunKey = readonly [n: number, derivedOrder: string | undefined];
 
+/**
+ * Maximum time of a query that compares metadata or errors of each run, in milliseconds. Such a query can read all runs,
+ * and other queries wait for it.
+ */
+const QUERY_MAX_MS = 10_000;
+const RETRY_AFTER_S = 10;
+
 /** Answers queries through a read-only SQLite connection. */
 export class SqliteReader {
   readonly #connection: SqliteConnection;
   readonly #search: SqliteSearch;
   readonly #keys: SqliteKeys;
+  readonly #queryMaxMs: number;
+  #endMs = Number.POSITIVE_INFINITY;
+  #isLate = false;
   /** Returns the process that has the store open for writing, or undefined if there is none. */
   readonly owner: () => StoreOwner | undefined;
 
-  constructor(connection: SqliteConnection, owner: () => StoreOwner | undefined) {
+  constructor(connection: SqliteConnection, owner: () => StoreOwner | undefined, queryMaxMs: number = QUERY_MAX_MS) {
+    this.#queryMaxMs = queryMaxMs;
     this.#connection = connection;
     this.owner = owner;
     this.#search = new SqliteSearch(connection);
     this.#keys = new SqliteKeys(connection);
-    defineFilterFunctions(connection);
+    defineFilterFunctions(connection, () => {
+      this.#isLate = performance.now() >= this.#endMs;
+      if (this.#isLate) throw new Error('the time has ended');
+    });
+  }
+
+  /** Calls a function of this object within the time limit. Throws a `StoreError` if the time has ended. */
+  async limited<Result>(call: () => Result): Promise<Awaited<Result>> {
+    this.#endMs = performance.now() + this.#queryMaxMs;
+    this.#isLate = false;
+    try {
+      return await call();
+    } catch (error) {
+      // Not each engine preserves the error that a function of SQL throws.
+      if (!this.#isLate) throw error;
+      throw new StoreError('busy', 'The query takes too long: choose a shorter time range', RETRY_AFTER_S);
+    }
   }
 
   key(id: string): StoredKey | undefined {

@@ -32,7 +32,8 @@ export async function openHandler(
   if (write === undefined) {
     const connection = openToRead(engine, path);
     const reader = new SqliteReader(connection, () => currentOwner(engine, path));
-    return { call: callsOf(reader, path), close: () => connection.close() };
+    const call = callsOf(reader, path);
+    return { call: (name, args) => reader.limited(() => call(name, args)), close: () => connection.close() };
   }
   const prices = new PriceList(write);
   const { connection, lock } = openToWrite(engine, path, prices);
