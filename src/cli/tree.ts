@@ -1,6 +1,7 @@
 import { styleText } from 'node:util';
 import { visible } from '../base/text.ts';
 import { environmentWith, variable } from '../config/environment.ts';
+import { defined } from '../payload/fields.ts';
 import { grouped } from '../receiver/domain/grouped.ts';
 import { RUN_STATUSES, type RunOutline, type RunStatus, type Usage } from '../receiver/domain/run-view.ts';
 import { sumOfUsage } from '../receiver/domain/summary.ts';
@@ -19,7 +20,7 @@ export interface TreeOptions {
   /** Adds color codes to text that has already been shortened, so that no code is cut. */
   readonly paint: (ink: Ink, text: string) => string;
   /**
-   * Whether at least three consecutive equal siblings share a line. Runs are equal if they have the same name and type,
+   * Whether at least three consecutive equal siblings share a line. Runs are equal if they have the same name, type and model,
    * have succeeded, and the runs below them are equal.
    * @default false
    */
@@ -86,8 +87,9 @@ interface Line {
 }
 
 /**
- * Draws one line per run: name, type, duration, tokens, cost, cached share, and the first line of the error. Cancelled and interrupted runs
- * show their status. Each trace is drawn as a separate tree. Runs with a missing parent are marked. The line of a call
+ * Draws one line per run: name, type, duration, tokens, cost, cached share, and the first line of the error. Cancelled
+ * and interrupted runs show their status. Each trace is drawn as a separate tree. The line of a root shows the tokens and
+ * the cost of all calls below, if there are several. Runs with a missing parent are marked. The line of a call
  * counts its further records, which have no lines of their own. Their child runs are drawn below the call. The line of
  * several equal runs shows their number, their shortest and longest duration, and the sum of their tokens and costs.
  */
@@ -115,6 +117,7 @@ export function drawTree(runs: readonly RunOutline[], options: TreeOptions): str
     const width = widthColumns - columnsOf(glyphs);
     const repeated = trees.reduce((sum, tree) => sum + recordsOf(tree), 0);
     const details = [
+      ...(glyphs === '' ? totalTexts(trees) : []),
       ...(trees[0]?.isOrphan ? ['parent missing'] : []),
       ...(repeated > 0 ? [`+${counted(repeated, 'record')} of the same call`] : []),
     ];
@@ -145,7 +148,7 @@ function shapesOf(forest: readonly RunTree[], recordsOf: (tree: RunTree) => numb
   // Child runs come before their parents.
   for (const [tree] of [...depthFirst(forest)].reverse()) {
     const { run, children, isOrphan } = tree;
-    const own = [run.name, run.run_type, isOrphan, recordsOf(tree), run.status === 'success' ? '' : run.id];
+    const own = [run.name, run.run_type, run.model, isOrphan, recordsOf(tree), run.status === 'success' ? '' : run.id];
     const key = JSON.stringify([...own, ...children.map((child) => shapes.get(child))]);
     const number = numbers.get(key) ?? numbers.size;
     numbers.set(key, number);
@@ -232,6 +235,22 @@ export function drawRun(
     ...notice.map((status) => paint('notice', status)),
     ...(failure === '' ? [] : [paint('failure', cut(failure, failureMax))]),
   ].join(paint('glyph', SEPARATOR));
+}
+
+/**
+ * Formats the tokens and the cost of a trace with several calls. If the cost of a call is not known, the sum would be too
+ * low, and is omitted.
+ */
+function totalTexts([root, ...others]: readonly RunTree[]): string[] {
+  if (root === undefined || others.length > 0 || root.run.usage !== undefined) return [];
+  const calls = [...depthFirst([root])].flatMap(([{ run }]) =>
+    run.usage === undefined || run.usage_counts === false ? [] : [run],
+  );
+  if (calls.length < 2) return [];
+  const { input_tokens, output_tokens, total_tokens, total_cost } =
+    calls.map(({ usage }) => usage).reduce(sumOfUsage) ?? {};
+  const cost = calls.every(({ usage }) => usage?.total_cost !== undefined) ? total_cost : undefined;
+  return usageTexts({ usage: defined({ input_tokens, output_tokens, total_tokens, total_cost: cost }) });
 }
 
 type Times = Pick<RunOutline, 'start_time' | 'end_time'>;

@@ -38,6 +38,25 @@ describe('a trace is drawn', () => {
     ]);
   });
 
+  it('with the tokens and the cost of all calls at the root, if there are several', () => {
+    const call = (position: string, usage: object) =>
+      makeRun(position, 'call', { run_type: 'llm', outputs: { usage_metadata: usage } });
+    const one = { input_tokens: 10, output_tokens: 2, total_cost: 0.5 };
+    const [first, second] = [call('1.1', one), call('1.2.1', { ...one, input_tokens: 20 })];
+    const rootOf = (...runs: readonly Drawn[]) => lines([makeRun('1', 'ask'), makeRun('1.2', 'step'), ...runs])[0];
+    expect(rootOf(first)).toBe('ask · chain · 12 ms');
+    expect(rootOf(first, second)).toBe('ask · chain · 12 ms · 34 tokens (30 in, 4 out) · $1.00');
+    const unpriced = call('1.3', { input_tokens: 1, output_tokens: 1 });
+    expect(rootOf(first, second, unpriced)).toBe('ask · chain · 12 ms · 36 tokens (31 in, 5 out)');
+    // The root reports the sum itself.
+    const counted = makeRun('1', 'ask', { outputs: { usage_metadata: { total_tokens: 34 } } });
+    expect(lines([counted, first, call('1.3', one)])[0]).toBe('ask · chain · 12 ms · 34 tokens');
+    // Two traces have no common root.
+    expect(lines([call('1', one), call('2', one)])).toEqual(
+      Array(2).fill('call · llm · 12 ms · 12 tokens (10 in, 2 out) · $0.500'),
+    );
+  });
+
   it('with tokens and the first line of errors', () => {
     const error = 'TypeError: no such tool\n    at call (a.js:1:1)\ncause: Error: deep';
     const usage_metadata = { input_tokens: 120, output_tokens: 45 };
@@ -250,6 +269,7 @@ describe('equal siblings', () => {
     ['a cancelled run', (index) => (index === 3 ? { extra: { metadata: { end_reason: 'cancelled' } } } : {})],
     ['another type', (index) => (index === 3 ? { run_type: 'tool' } : {})],
     ['another name', (index) => (index === 3 ? { name: 'other' } : {})],
+    ['another model', (index) => (index === 3 ? { extra: { metadata: { ls_model_name: 'large' } } } : {})],
   ])('have %s between them on its own line', (_, changes) => {
     const drawn = folded(children(7, changes));
     expect(drawn).toHaveLength(3);
