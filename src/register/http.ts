@@ -213,12 +213,19 @@ class RequestRun {
     if (route !== undefined && run.name === this.#name) run.set({ name: `${method} ${route}` });
     const status = headersSent ? statusCode : undefined;
     run.set({ metadata: defined({ 'http.route': route, 'http.response.status_code': status }) });
-    if (this.#outputs !== undefined) run.keepOutputs(this.#outputs);
+    if (this.#outputs !== undefined) run.keepOutputs(withoutUsage(this.#outputs));
     this.#outputs = undefined;
     if (!writableFinished) run.cancel();
     else if (statusCode >= 500) run.fail(`HTTP ${statusCode}`);
     else run.end();
   }
+}
+
+/** The usage of the nested run is not that of the request, and its tokens must count once. */
+function withoutUsage(json: string): string {
+  if (!json.includes('"usage')) return json;
+  const { usage: _, usage_metadata: __, ...others } = fieldsOf(parsedJson(json));
+  return JSON.stringify(others);
 }
 
 /** Attachments are sent with the nested run, so payloads with attachments are not taken. */

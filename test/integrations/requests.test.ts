@@ -189,7 +189,9 @@ async function stepOf(name: string): Promise<void> {
 
 test('model calls through fetch are below their request', async () => {
   const model = await serve((_request, response) => {
-    response.setHeader('content-type', 'application/json').end('{"choices":[{"message":{"content":"hi"}}]}');
+    response
+      .setHeader('content-type', 'application/json')
+      .end('{"choices":[{"message":{"content":"hi"}}],"usage":{"prompt_tokens":3,"completion_tokens":5}}');
   });
   const body = JSON.stringify({ model: 'small', messages: [{ role: 'user', content: 'Tea' }] });
   const url = `${model}/v1/chat/completions`;
@@ -202,6 +204,9 @@ test('model calls through fetch are below their request', async () => {
   });
   expect(outline).toEqual(['GET /ask (chain)', '  openai.chat.completions (llm)', '  openai.chat.completions (llm)']);
   expect(recorder.runs[0]?.inputs).toEqual(recorder.runs[1]?.inputs);
+  // The tokens of a call count once.
+  expect(recorder.runs[1]?.outputs).toHaveProperty('usage_metadata');
+  expect(recorder.runs[0]?.outputs).toEqual({ choices: recorder.runs[1]?.outputs?.choices });
 });
 
 describe('every call is below exactly the run of its own request', () => {
