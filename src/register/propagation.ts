@@ -9,8 +9,8 @@ import { defineOwn, type Method } from '../instrument/results/observer.ts';
 import { disguised } from '../instrument/traceable.ts';
 import { type Fields, fieldsOf } from '../payload/fields.ts';
 import { channel, createStorage, runtime } from '../platform/node.ts';
-import { currentContext, sinkOf } from '../run/context.ts';
-import { type RequestHeaders, requestHeaders } from '../run/propagation/propagation.ts';
+import { belowRequest, currentContext, type RunContext, sinkOf } from '../run/context.ts';
+import { requestHeaders } from '../run/propagation/propagation.ts';
 import type { RunSink } from '../run/sink.ts';
 import { addressOf, onHttpRequest } from './http-requests.ts';
 import { type Instrumentation, patchModule } from './module-hooks.ts';
@@ -46,9 +46,9 @@ function markUndici(exports: Fields): void {
   }
 }
 
-/** The current run of a call, for the call's first request. */
+/** The context of a call, for the call's first request. */
 interface Mark {
-  readonly headers: RequestHeaders;
+  readonly context: RunContext | undefined;
   readonly sink: RunSink;
   isUsed: boolean;
 }
@@ -80,15 +80,14 @@ function observe(message: unknown): void {
 /** `runspan dev` sets this variable for the program that it runs. */
 const isDev = (): boolean => env('RUNSPAN_PROGRAM') !== undefined;
 
-/** Returns undefined if there is no current run, or if no request may get its headers. */
+/** Returns undefined if tracing is off, or if no request may get headers. */
 function currentMark(): Mark | undefined {
   const context = currentContext();
   const sink = sinkOf(context);
-  if (context === undefined || sink === undefined || (sink.capture.propagateTo === undefined && !isDev())) {
+  if (sink === undefined || sink.isOff === true || (sink.capture.propagateTo === undefined && !isDev())) {
     return undefined;
   }
-  const headers = requestHeaders(context);
-  return headers && { headers, sink, isUsed: false };
+  return { context, sink, isUsed: false };
 }
 
 /** A request of undici. In version 5, `headers` is a text. In later versions, names and values alternate. */
@@ -118,13 +117,18 @@ function addToHttp(request: ClientRequest): void {
   for (const [name, value] of added(mark, url as URL, request.getHeaderNames())) request.setHeader(name, value);
 }
 
-/** Returns the headers to add to a request. `texts` contains the names of its headers. */
-function added({ headers, sink }: Mark, { origin, hostname }: URL, texts: readonly string[]): [string, string][] {
+/**
+ * Returns the headers to add to a request. `texts` contains the names of its headers. In an incoming request without a
+ * recorded call, the run of the incoming request starts, so that the runs of the called program have a parent.
+ */
+function added({ context, sink }: Mark, { origin, hostname }: URL, texts: readonly string[]): [string, string][] {
   const isLocal = isLoopback(hostname) && isDev() && !isSameOrigin(origin, env('RUNSPAN_ENDPOINT') ?? '');
   if (!isLocal && sink.capture.propagateTo?.has(origin) !== true) return [];
   const names = new Set(texts.map((text) => text.toLowerCase()));
+  if (names.has('runspan-trace')) return [];
+  const parent = belowRequest(context, sink, {});
+  const headers = parent && requestHeaders(parent);
   // Only our own `traceparent` can tell the other program that the trace is left out.
-  const isLeftOut = headers.traceparent.endsWith('0');
-  if (names.has('runspan-trace') || (isLeftOut && names.has('traceparent'))) return [];
+  if (headers === undefined || (headers.traceparent.endsWith('0') && names.has('traceparent'))) return [];
   return Object.entries(headers).filter(([name]) => !names.has(name));
 }

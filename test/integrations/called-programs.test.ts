@@ -44,3 +44,18 @@ test.each<Record<string, string>>([{}, { RUNSPAN_PROGRAM: 'one', RUNSPAN_INSTRUM
     expect(Object.keys(parents(runs)).filter((key) => !key.endsWith('alone'))).toEqual([]);
   },
 );
+
+test('a request without a recorded call that calls another program is the root of its trace', async () => {
+  const gateway = join(root, 'test/integrations/programs/gateway.mjs');
+  const command = [process.execPath, '--import', 'runspan/register', gateway];
+  const { code, stderr, tree } = await registered(command, { RUNSPAN_PROGRAM: 'one' });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(tree).toEqual([
+    'GET /fetch',
+    '  GET /called/fetch',
+    '    work /called/fetch',
+    'GET /http',
+    '  GET /called/http',
+    '    work /called/http',
+  ]);
+});
