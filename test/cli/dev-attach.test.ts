@@ -193,6 +193,7 @@ describe('a second runspan dev for the same store', () => {
     if (line === '--port 0') {
       expect([code, stdout]).toEqual([1, '']);
       expect(stderr).toContain(`whose receiver listens on ${first.url}`);
+      expect(stderr).toContain('without --port, this command uses that receiver, and with --memory its own');
     } else {
       expect(code).toBe(0);
       expect(LISTENS.exec(stdout)?.[1]).not.toBe(first.url);
@@ -274,7 +275,7 @@ describe('when the receiver is killed while an attached program runs', () => {
     const { code: exitCode, stdout, stderr } = await second.ended;
     expect(exitCode).toBe(5);
     expect(stderr).toContain(
-      `runspan: the receiver at ${first.url} has ended; runs wait on disk for the next \`runspan dev\`\n`,
+      `runspan: the receiver at ${first.url} has ended, so traces are no longer drawn here; runs wait on disk for the next \`runspan dev\`\n`,
     );
     expect(stderr).toMatch(/unsent runs of the command \([23]\) wait on disk; the next `runspan dev` stores them\./);
     expect(segmentsBelow(`${file}-spool`)).not.toEqual([]);
@@ -289,6 +290,21 @@ describe('when the receiver is killed while an attached program runs', () => {
     expect(runs.map(({ id }) => id).sort()).toEqual(JSON.parse(ids).sort());
     expect(runs.map(({ end_time }) => typeof end_time)).toEqual(['string', 'string', 'string']);
     // The run for the other service stays on disk.
+    expect(segmentsBelow(`${file}-spool`)).toHaveLength(1);
+  });
+
+  it('a run is not lost if the receiver has ended and a signal kills the program', async () => {
+    const file = storePath();
+    const first = await owner(file);
+    const code = `console.log('ready'); await closed(); named('after'); console.log('recorded'); setInterval(() => {}, 9);`;
+    const second = start(['dev', ...program(code)], { RUNSPAN_STORE: file });
+    await second.printed(/ready/);
+    first.child.kill('SIGKILL');
+    await first.ended;
+    second.child.stdin?.end();
+    await second.printed(/recorded/);
+    second.child.kill('SIGTERM');
+    expect((await second.ended).stderr).toMatch(/unsent runs of the command \(1\) wait on disk; the next/);
     expect(segmentsBelow(`${file}-spool`)).toHaveLength(1);
   });
 

@@ -10,7 +10,7 @@ import { filesUnder, read } from './repository.ts';
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [13, 457],
   base: [13, 479],
-  cli: [44, 5_911],
+  cli: [44, 5_937],
   clients: [52, 7_661],
   config: [6, 1_149],
   delivery: [32, 5_328],
@@ -22,8 +22,8 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   otel: [39, 5_559],
   payload: [16, 3_094],
   platform: [9, 416],
-  receiver: [130, 18_764],
-  register: [14, 1_232],
+  receiver: [130, 18_808],
+  register: [14, 1_243],
   run: [17, 3_264],
   testing: [8, 1_123],
   viewer: [75, 7_415],
@@ -34,7 +34,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 211,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_129,
+  dist: 4_136,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

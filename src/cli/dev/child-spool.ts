@@ -41,7 +41,7 @@ export async function withSpool<Result>(
   const spoolDir = await makeSpoolDir(target.storePath, hash).catch(() => undefined);
   if (spoolDir === undefined) return await runCommand({ RUNSPAN_DURABILITY: 'memory' });
   try {
-    const result = await runCommand({ RUNSPAN_DURABILITY: 'spill', RUNSPAN_SPOOL_DIR: spoolDir });
+    const result = await runCommand({ RUNSPAN_DURABILITY: 'write-ahead', RUNSPAN_SPOOL_DIR: spoolDir });
     const url = await target.currentUrl();
     if (url !== undefined) await sendSpool({ ...target, url }, spoolDir, hash);
     return result;

@@ -138,7 +138,7 @@ async function receiverFor(options: DevOptions, hasProgram: boolean, { stderr }:
         return await openReceiver(options, { storePath, hasProgram, waitedMs, warn });
       }
     } catch (error) {
-      if (!mayAttach || !mayBeStarting(error, waitedMs)) throw withDevNames(error);
+      if (!mayAttach || !mayBeStarting(error, waitedMs)) throw withDevNames(error, options.port);
     }
     await delay(POLL_MS, undefined, true);
   }
@@ -212,7 +212,7 @@ async function runProgram(
     if (endTime !== '') return;
     isLost = true;
     const rest = env('RUNSPAN_DURABILITY') === undefined ? '; runs wait on disk for the next `runspan dev`' : '';
-    warn(`the receiver at ${url} has ended${rest}`);
+    warn(`the receiver at ${url} has ended, so traces are no longer drawn here${rest}`);
   });
   const currentUrl = (): Promise<string | undefined> => receiver.currentUrl();
   const ending = await withSpool({ url, apiKey, programId, storePath, currentUrl }, async (variables) => {
@@ -225,7 +225,7 @@ async function runProgram(
   // A receiver of another process does not recognize requests of the langsmith package with another key.
   const isKnown = receiver.hasArrived() || isLost || (!receiver.isOwn && environment.LANGSMITH_API_KEY !== programId);
   // Without NODE_OPTIONS, a warning has already told the reason.
-  if (!isKnown && !isQuiet && hooks.NODE_OPTIONS !== undefined) warn(await nothingArrived(command[0]));
+  if (!isKnown && !isQuiet && hooks.NODE_OPTIONS !== undefined) warn(await nothingArrived(command[0], ending));
   return ending;
 }
 

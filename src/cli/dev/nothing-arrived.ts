@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import { visible } from '../../base/text.ts';
-import { documentationUrl } from '../command-line.ts';
+import { documentationUrl, type Ending } from '../command-line.ts';
 import { samplingOff } from '../doctor/settings.ts';
 import { nodeVersionFor } from './hook-variables.ts';
 
@@ -11,7 +11,9 @@ const BUN_OR_DENO = /^(?:bunx?|deno)(?:\.exe)?$/i;
 const OTHER_LANGUAGE = /^(?:python[\d.]*|py|uv|poetry|ruby|php|java|go|dotnet|cargo)(?:\.exe)?$/i;
 
 /** Returns a line about a command whose runs did not arrive: the reason if it is known, otherwise what is recorded. */
-export async function nothingArrived(program: string): Promise<string> {
+export async function nothingArrived(program: string, ending: Ending): Promise<string> {
+  if (typeof ending === 'number' && ending > 0)
+    return `no run of the command arrived before it ended with code ${ending}`;
   const [reason, page] = await reasonFor(program);
   return `no run of the command arrived: ${reason}; see ${documentationUrl(page)}`;
 }
@@ -24,7 +26,7 @@ async function reasonFor(program: string): Promise<readonly [reason: string, pag
   if (OTHER_LANGUAGE.test(name)) {
     return [`${name} is not Node, so the program needs langsmith or an OpenTelemetry SDK`, 'docs/otlp.md'];
   }
-  const clients = 'model calls are recorded if they use fetch, not node:http, axios or the AWS SDK';
+  const clients = 'no model call used fetch, and calls with node:http, axios or the AWS SDK are not recorded';
   const version = await nodeVersionFor(program);
   const [major = 0, minor = 0] = (version ?? '').split('.').map(Number);
   const [majorMin, minorMin] = HOOKS_MIN;

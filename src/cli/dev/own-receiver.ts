@@ -7,7 +7,7 @@ import { exportTrace } from '../../receiver/api/trace-export.ts';
 import { type Receiver, type ReceiverOptions, receiverWith } from '../../receiver/receiver.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE } from '../../receiver/store/store.ts';
-import { UsageError, withCommandNames } from '../command-line.ts';
+import { CommandFailure, UsageError, withCommandNames } from '../command-line.ts';
 import { DEFAULT_PORT, openStore, type StoreOptions } from '../stores.ts';
 import { sendLeftSpools } from './child-spool.ts';
 import { newProgramId, Programs } from './program-runs.ts';
@@ -173,6 +173,11 @@ const OPTION_NAMES = {
 };
 
 /** Replaces the names of the receiver's options in an error with those of the command. */
-export function withDevNames(error: unknown): unknown {
-  return withCommandNames(error, OPTION_NAMES);
+export function withDevNames(error: unknown, port: number | undefined): unknown {
+  const named = withCommandNames(error, OPTION_NAMES);
+  const isInUse = error instanceof RunspanError && error.code === 'RUNSPAN_STORE_IN_USE';
+  if (!isInUse || port === undefined || !(named instanceof CommandFailure)) return named;
+  return new CommandFailure(
+    `${named.message}; without --port, this command uses that receiver, and with --memory its own`,
+  );
 }

@@ -94,7 +94,7 @@ export class Programs {
     }
   }
 
-  /** The programs continue when the receiver ends, so that their runs stay open. */
+  /** Stops ending programs. Their commands continue, so that their runs stay open. */
   close(): void {
     this.#isClosed = true;
   }
