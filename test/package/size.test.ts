@@ -10,7 +10,7 @@ import { filesUnder, read } from './repository.ts';
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [13, 457],
   base: [13, 479],
-  cli: [44, 5_937],
+  cli: [44, 5_939],
   clients: [52, 7_661],
   config: [6, 1_149],
   delivery: [32, 5_328],

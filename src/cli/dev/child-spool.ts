@@ -41,7 +41,9 @@ export async function withSpool<Result>(
   const spoolDir = await makeSpoolDir(target.storePath, hash).catch(() => undefined);
   if (spoolDir === undefined) return await runCommand({ RUNSPAN_DURABILITY: 'memory' });
   try {
-    const result = await runCommand({ RUNSPAN_DURABILITY: 'write-ahead', RUNSPAN_SPOOL_DIR: spoolDir });
+    // Without a store, the runs that a killed program leaves have no receiver that could store them later.
+    const durability = target.storePath === undefined ? 'spill' : 'write-ahead';
+    const result = await runCommand({ RUNSPAN_DURABILITY: durability, RUNSPAN_SPOOL_DIR: spoolDir });
     const url = await target.currentUrl();
     if (url !== undefined) await sendSpool({ ...target, url }, spoolDir, hash);
     return result;
