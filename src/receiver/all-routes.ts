@@ -1,6 +1,7 @@
 import { attachmentRoutes } from './api/attachment-routes.ts';
 import { feedbackRoutes, tokenRoutes } from './api/feedback-routes.ts';
-import { queryRoutes, runQueryRoutes } from './api/query-routes.ts';
+import { langSmithRoutes } from './api/langsmith-routes.ts';
+import { queryRoutes } from './api/query-routes.ts';
 import { removalRoutes } from './api/removal-routes.ts';
 import { pageRoutes } from './http/page-routes.ts';
 import type { Route } from './http/route.ts';
@@ -10,7 +11,7 @@ import { fieldRoutes, interfaceRoutes } from './ingest/ingest-routes.ts';
 import { otlpRoutes } from './ingest/otlp-routes.ts';
 
 /** Routes that strict mode hides. */
-const OTHERS: readonly Route[] = [...fieldRoutes, ...runQueryRoutes, ...feedbackRoutes, ...otlpRoutes];
+const OTHERS: readonly Route[] = [...fieldRoutes, ...langSmithRoutes, ...feedbackRoutes, ...otlpRoutes];
 
 /** All routes of a receiver. */
 export const ROUTES: readonly Route[] = [

@@ -1,6 +1,7 @@
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
 import { ROUTES } from '#src/receiver/all-routes.ts';
+import { sessionIdOf } from '#src/receiver/api/langsmith-projects.ts';
 import type { Route } from '#src/receiver/http/route.ts';
 import { PERMISSIONS, type Permission } from '#src/receiver/store/key-store.ts';
 import { type Service, startService } from './service.ts';
@@ -47,6 +48,9 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
     projectStatus: 403,
   },
   'POST /runs/batch': { path: '/runs/batch', body: { post: [post] }, status: 202, projectStatus: 403 },
+  'GET /runs/:run_id': { path: `/runs/${RUN}`, status: 404 },
+  'GET /sessions': { path: '/sessions?name=shop', status: 200 },
+  'GET /sessions/:id': { path: `/sessions/${sessionIdOf('shop')}`, status: 404 },
   'POST /runs/query': { path: '/runs/query', body: { trace: RUN }, status: 200 },
   'POST /feedback': { path: '/feedback', body: { run_id: RUN, key: 'k', score: 0 }, status: 404, projectStatus: 403 },
   'GET /feedback': { path: `/feedback?run=${RUN}`, status: 200 },
@@ -197,6 +201,38 @@ test.each(ATTACKERS)('with keys of %j, no route returns or changes data outside 
   const feedback = { path: `/feedback/tokens/${token}?score=1`, status: 200 };
   expect((await send(service.url, 'GET', feedback)).status).toBe(200);
 });
+
+test.each(ATTACKERS)(
+  'with a key of %j, no query of LangSmith clients returns runs outside that scope',
+  async (attacker) => {
+    const service = await startService();
+    await fill(service);
+    const session = [sessionIdOf('shop')];
+    const lab = [sessionIdOf('lab')];
+    const queries: readonly object[] = [
+      { session },
+      { id: [RUN] },
+      { trace: RUN, select: ['outputs'] },
+      { session, is_root: true, order: 'asc' },
+      { session, filter: `has(tags, "${SECRET}")` },
+      { session: lab, trace_filter: 'eq(is_root, true)' },
+      { session: lab, tree_filter: `has(tags, "${SECRET}")` },
+      { parent_run: RUN },
+      { id: [RUN], filter: `or(has(tags, "${SECRET}"), not(has(tags, "${SECRET}")))` },
+    ];
+    const runsOf = async (body: object, key: string): Promise<unknown[]> => {
+      const { status, text } = await send(service.url, 'POST', { path: '/runs/query', body, status: 200 }, key);
+      expect(status).toBe(200);
+      return JSON.parse(text).runs;
+    };
+    const owner = service.addKey({ tenant: 'acme', permission: 'read' }).text;
+    const { text: stranger } = service.addKey({ ...attacker, permission: 'read' });
+    expect(
+      (await Promise.all(queries.slice(0, 5).map((query) => runsOf(query, owner)))).map(({ length }) => length),
+    ).toEqual([1, 1, 1, 1, 1]);
+    for (const query of queries) expect(await runsOf(query, stranger), JSON.stringify(query)).toEqual([]);
+  },
+);
 
 test('a route that needs no key, admin, or a key to read is listed here', () => {
   const listed = (permission: string, methods: RegExp) =>

@@ -45,7 +45,7 @@ export async function postFeedback(call: Call): Promise<RouteResponse> {
   return { status: 200, body: feedback };
 }
 
-const PAGE_PARAMETERS: readonly string[] = ['offset', 'limit'];
+export const PAGE_PARAMETERS: readonly string[] = ['offset', 'limit'];
 
 async function listFeedback({ store, scope, search }: Call): Promise<RouteResponse> {
   // LangSmith clients may send `source`. The receiver accepts `source`, but does not store it.
@@ -235,7 +235,7 @@ const wholeNumber = parsed('a whole number from 0', (value) =>
   /^\d{1,9}$/.test(String(value)) ? Number(value) : undefined,
 );
 
-function itemsOfPage<Item>(items: readonly Item[], search: URLSearchParams): Item[] {
+export function itemsOfPage<Item>(items: readonly Item[], search: URLSearchParams): Item[] {
   const offset = validated(wholeNumber, search.get('offset') ?? '0', ['query', 'offset']);
   const limit = validated(wholeNumber, search.get('limit') ?? `${PAGE_ITEMS}`, ['query', 'limit']);
   return items.slice(offset, offset + Math.min(limit, PAGE_ITEMS_MAX));

@@ -4,9 +4,9 @@ import type { Page, ThreadTurns } from '../domain/query.ts';
 import { PAYLOAD_FIELDS } from '../domain/run-view.ts';
 import { ALL_TIMES, equal } from '../filter/run-filter.ts';
 import { changeStream } from '../http/change-stream.ts';
-import { HttpError } from '../http/http-error.ts';
+import { HttpError, type Location } from '../http/http-error.ts';
 import { jsonPieces } from '../http/json-pieces.ts';
-import { type Call, idOf, type Route, type RouteResponse, readJson } from '../http/route.ts';
+import { type Call, idOf, type Route, type RouteResponse } from '../http/route.ts';
 import { refuseUnknownParameters } from '../http/validation.ts';
 import { cacheComparison } from './cache-comparison.ts';
 import { postFeedback } from './feedback-routes.ts';
@@ -15,7 +15,6 @@ import { perfettoEvents } from './perfetto.ts';
 import {
   readExportQuery,
   readListQuery,
-  readRunQuery,
   readStatisticsQuery,
   readSuggestionQuery,
   readThreadQuery,
@@ -24,18 +23,6 @@ import {
 import { savedTrace } from './saved-trace.ts';
 import { exportPieces } from './trace-export.ts';
 import { importTrace } from './trace-import.ts';
-
-/** The HTTP route that LangSmith clients use to read the runs of a trace. */
-export const runQueryRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/runs/query',
-    handle: async (call) => {
-      const query = readRunQuery(await readJson(call));
-      return { status: 200, content: () => jsonPieces({}, 'runs', call.store.runs(call.scope, query)) };
-    },
-  },
-];
 
 export const queryRoutes: readonly Route[] = [
   {
@@ -212,13 +199,17 @@ async function turnsOf({ store, scope, search, parameters: { id: thread = '' } }
   return { summary, ...turns };
 }
 
-/** Responds with a page of results, or with status 422 if the store rejects the cursor. */
 async function pageResponse(page: Promise<Page<unknown>>): Promise<RouteResponse> {
+  return { status: 200, body: await pageOf(page, ['query', 'cursor']) };
+}
+
+/** Returns a page of results. Throws an HTTP 422 error if the store rejects the cursor at `loc`. */
+export async function pageOf<Item>(page: Promise<Page<Item>>, loc: Location): Promise<Page<Item>> {
   try {
-    return { status: 200, body: await page };
+    return await page;
   } catch (error) {
     if ((error as { code?: unknown } | null)?.code !== 'RUNSPAN_INVALID_OPTION') throw error;
-    throw new HttpError(422, [{ loc: ['query', 'cursor'], msg: messageOf(error), type: 'value' }]);
+    throw new HttpError(422, [{ loc, msg: messageOf(error), type: 'value' }]);
   }
 }
 
