@@ -53,7 +53,7 @@ export async function listed<Item>(items: AsyncIterable<Item>): Promise<Item[]> 
   return all;
 }
 
-const STORES: readonly (readonly [string, () => Promise<Store>])[] = [
+export const STORES: readonly (readonly [string, () => Promise<Store>])[] = [
   ['MemoryStore', async () => new MemoryStore()],
   ['SqliteStore', () => openLocalStore()],
 ];
