@@ -153,6 +153,27 @@ export function testReads(Client: ClientClass): void {
       expect(fields).toEqual({ id: idOf(249), name: 'run 249' });
     });
 
+    test(`feedback is created, read, updated and deleted by its id (${kind})`, async () => {
+      const { client } = await started();
+      const [feedbackId, otherId] = idsOf(500, 501);
+      await client.createFeedback(idOf(1), 'good', { feedbackId, score: 0, comment: 'bad', sessionId: idOf(9) });
+      await client.createFeedback(idOf(1), 'good', { feedbackId: otherId, score: 0.5, sessionId: idOf(9) });
+      const created = await client.readFeedback(feedbackId);
+      expect(created).toMatchObject({ id: feedbackId, run_id: idOf(1), key: 'good', score: 0, comment: 'bad' });
+
+      await client.updateFeedback(feedbackId, { score: 1, correction: { a: 1 } });
+      const updated = await client.readFeedback(feedbackId);
+      expect(updated).toEqual({ ...created, score: 1, correction: { a: 1 }, modified_at: expect.any(String) });
+      expect((await client.readRun(idOf(1))).feedback_stats).toEqual({ good: { n: 2, avg: 0.75 } });
+
+      await client.deleteFeedback(feedbackId);
+      await expect(client.readFeedback(feedbackId)).rejects.toThrow('is not stored');
+      await expect(client.updateFeedback(feedbackId, { score: 1 })).rejects.toThrow('is not stored');
+      await expect(client.deleteFeedback(feedbackId)).rejects.toThrow('is not stored');
+      const left = await listed<Fields>(client.listFeedback({ runIds: idsOf(1) }));
+      expect(left.map(({ id }) => id)).toEqual([otherId]);
+    });
+
     test(`listThreads groups the root runs of a project by thread (${kind})`, async () => {
       const { client } = await started();
       const threads = await client.listThreads({ projectName: 'shop' });

@@ -50,6 +50,7 @@ describe('the cases of a store fail', () => {
     'statistics',
     'suggestions',
     'feedback',
+    'feedbackWithId',
     'removable',
     'remove',
   ] as const;

@@ -54,6 +54,9 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
   'POST /runs/query': { path: '/runs/query', body: { trace: RUN }, status: 200 },
   'POST /feedback': { path: '/feedback', body: { run_id: RUN, key: 'k', score: 0 }, status: 404, projectStatus: 403 },
   'GET /feedback': { path: `/feedback?run=${RUN}`, status: 200 },
+  'GET /feedback/:id': { path: `/feedback/${OTHER_RUN}`, status: 404 },
+  'PATCH /feedback/:id': { path: `/feedback/${OTHER_RUN}`, body: { score: 0 }, status: 404 },
+  'DELETE /feedback/:id': { path: `/feedback/${OTHER_RUN}`, status: 404 },
   'POST /feedback/tokens': {
     path: '/feedback/tokens',
     body: { run_id: RUN, feedback_key: 'k' },
@@ -254,6 +257,7 @@ test('a route that needs no key, admin, or a key to read is listed here', () => 
     'POST /logout',
   ]);
   expect(listed('admin', /./)).toEqual([
+    'DELETE /feedback/:id',
     'POST /query/import',
     ...['runs', 'traces', 'threads', 'users', 'projects'].map((data) => `DELETE /query/${data}/:id`),
   ]);

@@ -11,7 +11,7 @@ import {
 } from '../http/feedback-fields.ts';
 import { HttpError } from '../http/http-error.ts';
 import { checkProject } from '../http/project-scope.ts';
-import { type Call, type Route, type RouteResponse, readJson } from '../http/route.ts';
+import { type Call, idOf, type Route, type RouteResponse, readJson } from '../http/route.ts';
 import { uuid } from '../http/run-fields.ts';
 import { parsed, refuseUnknownParameters, validated } from '../http/validation.ts';
 import { addFeedback } from '../store/add-feedback.ts';
@@ -36,6 +36,9 @@ export const tokenRoutes: readonly Route[] = [
 export const feedbackRoutes: readonly Route[] = [
   { method: 'POST', path: '/feedback', admission: 'write', handle: postFeedback },
   { method: 'GET', path: '/feedback', handle: listFeedback },
+  { method: 'GET', path: '/feedback/:id', handle: async (call) => ({ status: 200, body: await feedbackOfPath(call) }) },
+  { method: 'PATCH', path: '/feedback/:id', admission: 'write', handle: updateFeedback },
+  { method: 'DELETE', path: '/feedback/:id', admission: 'admin', handle: deleteFeedback },
 ];
 
 export async function postFeedback(call: Call): Promise<RouteResponse> {
@@ -43,6 +46,29 @@ export async function postFeedback(call: Call): Promise<RouteResponse> {
   await checkProject(call, [feedback.run_id]);
   if (!(await call.store.addFeedback(call.scope, feedback))) throw withoutRun(feedback.run_id);
   return { status: 200, body: feedback };
+}
+
+/** Returns the feedback in the path. Throws an HTTP 404 error if the key may not see it. */
+async function feedbackOfPath(call: Call): Promise<Feedback> {
+  const id = idOf(call);
+  const feedback = await call.store.feedbackWithId(call.scope, id);
+  if (feedback === undefined) throw new HttpError(404, `The feedback ${id} is not stored`);
+  return feedback;
+}
+
+/** Changes the given fields. The response has only the id, because a key that may write may not read. */
+async function updateFeedback(call: Call): Promise<RouteResponse> {
+  const fields = readFeedbackInput(await readJson(call, FEEDBACK_BYTES_MAX), false);
+  const { id, run_id: runId, key, ...earlier } = await feedbackOfPath(call);
+  const { created_at: _, ...changed } = feedbackOf(fields, runId, key, id);
+  if (!(await call.store.addFeedback(call.scope, { ...earlier, ...changed }))) throw withoutRun(runId);
+  return { status: 200, body: { id } };
+}
+
+async function deleteFeedback(call: Call): Promise<RouteResponse> {
+  const feedback = await feedbackOfPath(call);
+  await call.store.removeFeedback(call.scope, feedback);
+  return { status: 200, body: { id: feedback.id } };
 }
 
 export const PAGE_PARAMETERS: readonly string[] = ['offset', 'limit'];

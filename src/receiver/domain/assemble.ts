@@ -59,6 +59,13 @@ export class AssembledRun {
     this.#measure();
   }
 
+  /** Returns whether the run had feedback with this id. */
+  removeFeedback(id: string): boolean {
+    const isRemoved = this.feedback.delete(id);
+    this.#measure();
+    return isRemoved;
+  }
+
   /** The ids under which other runs name this run as their parent. */
   get keys(): string[] {
     const { span } = this.spans;

@@ -289,6 +289,20 @@ export class MemoryStore implements Store {
     );
   }
 
+  async feedbackWithId(scope: Scope, id: string): Promise<Feedback | undefined> {
+    const runs = [...this.#tenant(scope).runs.values()].filter((run) => run.feedback.has(id));
+    const run = runs.find((one) => this.#find(scope, one.id) !== undefined);
+    return structuredClone(run?.feedback.get(id));
+  }
+
+  async removeFeedback(scope: Scope, { id, run_id }: Pick<Feedback, 'id' | 'run_id'>): Promise<boolean> {
+    const { runs } = this.#tenant(scope);
+    const run = runs.get(run_id);
+    if (!run?.removeFeedback(id)) return false;
+    this.#report(scope, new Set([new Places(runs).traceIdOf(run)]));
+    return true;
+  }
+
   async addTokenSecret(secret: TokenSecret): Promise<void> {
     this.#tokenSecrets.set(secret.secret, { ...secret });
   }

@@ -162,6 +162,10 @@ export interface FeedbackStore {
   addFeedback(scope: Scope, feedback: Feedback): Promise<boolean>;
   /** Returns the feedback on all visible runs in a trace, sorted by creation time. */
   feedback(scope: Scope, traceId: string): Promise<Feedback[]>;
+  /** Returns the feedback with an id, on a visible run. If several runs have such feedback, returns one of them. */
+  feedbackWithId(scope: Scope, id: string): Promise<Feedback | undefined>;
+  /** Deletes feedback from its run. Ignores the project of the scope. Returns whether the run had this feedback. */
+  removeFeedback(scope: Scope, feedback: Pick<Feedback, 'id' | 'run_id'>): Promise<boolean>;
 }
 
 /** A secret that signs feedback tokens of all tenants. */
@@ -234,6 +238,8 @@ export const STORE_METHODS: readonly (keyof Store)[] = Object.keys({
   changes: 0,
   addFeedback: 0,
   feedback: 0,
+  feedbackWithId: 0,
+  removeFeedback: 0,
   addTokenSecret: 0,
   tokenSecrets: 0,
   revokeTokens: 0,

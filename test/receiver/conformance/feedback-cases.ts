@@ -30,6 +30,23 @@ export const feedbackCases: readonly StoreCase[] = [
     },
   },
   {
+    title: 'Feedback is found by its id in the scope, and deleted from its run',
+    run: async (store) => {
+      await store.apply(SCOPE, [post(1), post(2, { parent: 1, session_name: 'other' })]);
+      const [own, nested] = [feedback(1), feedback(2, { id: id(901) })];
+      for (const each of [own, nested]) await store.addFeedback(SCOPE, each);
+      const found = (project?: string) => store.feedbackWithId({ ...SCOPE, ...(project && { project }) }, nested.id);
+      equal(await Promise.all([found(), found('other'), found('shop')]), [nested, nested, undefined]);
+      equal(await store.feedbackWithId({ tenant: 'stranger' }, nested.id), undefined);
+      equal(await store.removeFeedback({ tenant: 'stranger' }, nested), false);
+      equal(await store.removeFeedback(SCOPE, { ...nested, run_id: id(1) }), false);
+      equal([await store.removeFeedback(SCOPE, nested), await store.removeFeedback(SCOPE, nested)], [true, false]);
+      equal([await found(), await store.feedback(SCOPE, id(1))], [undefined, [own]]);
+      await store.addFeedback(SCOPE, nested);
+      equal(await found(), nested);
+    },
+  },
+  {
     title: 'A scope with a project returns the feedback on its runs only',
     run: async (store) => {
       await store.apply(SCOPE, [post(1), post(2, { parent: 1, session_name: 'other' })]);

@@ -39,6 +39,7 @@ const RUN_READS: Readonly<Record<string, Read>> = {
   statistics: (store, scope) => statisticsOf(store, {}, scope),
   suggestions: (store, scope) => store.suggestions(scope, { field: 'name' }),
   feedback: (store, scope) => store.feedback(scope, id(1)),
+  feedbackWithId: (store, scope) => store.feedbackWithId(scope, feedback(1).id),
 };
 
 /** Methods that read from a tenant and ignore the project. */
@@ -75,7 +76,7 @@ export const scopeCases: readonly StoreCase[] = [
     },
   ),
   {
-    title: 'Each tenant has separate changes, and cannot give feedback on a run of another tenant',
+    title: 'Each tenant has separate changes, and can neither give nor delete feedback on a run of another tenant',
     run: async (store) => {
       const other = { tenant: 'other' };
       const received: (readonly string[])[] = [];
@@ -83,6 +84,8 @@ export const scopeCases: readonly StoreCase[] = [
       const stop = store.subscribe(other, ({ traceIds }) => void received.push(traceIds));
       await store.apply(SCOPE, [post(1)]);
       equal(await store.addFeedback(other, feedback(1)), false);
+      equal(await store.addFeedback(SCOPE, feedback(1)), true);
+      equal(await store.removeFeedback(other, feedback(1)), false);
       equal([received, (await store.changes(other, cursor, 10)).traceIds], [[], []]);
       await store.apply(other, [post(2)]);
       equal([received, (await store.changes(other, cursor, 10)).traceIds], [[[id(2)]], [id(2)]]);

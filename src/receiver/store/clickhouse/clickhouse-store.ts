@@ -20,7 +20,7 @@ import type { RevokedToken, Store, StoreStatus } from '../store.ts';
 import { ClickHouseChanges } from './changes.ts';
 import { ClickHouse, sql } from './connection.ts';
 import { Derivation } from './derivation.ts';
-import { addFeedback, readFeedback } from './feedback.ts';
+import { addFeedback, readFeedback, readFeedbackWithId, removeFeedback } from './feedback.ts';
 import {
   addTokenSecret,
   ClickHouseKeys,
@@ -193,6 +193,7 @@ export class ClickHouseStore implements Store {
   readonly subscribe: Store['subscribe'] = (scope, listener) => this.#changes.subscribe(scope, listener);
   readonly changes: Store['changes'] = (scope, after, limit) => this.#changes.changes(scope, after, limit);
   readonly feedback: Store['feedback'] = (scope, traceId) => readFeedback(this.#db, scope, traceId);
+  readonly feedbackWithId: Store['feedbackWithId'] = (scope, id) => readFeedbackWithId(this.#db, scope, id);
   readonly addTokenSecret: Store['addTokenSecret'] = (secret) => addTokenSecret(this.#db, secret);
   readonly tokenSecrets: Store['tokenSecrets'] = () => tokenSecrets(this.#db);
   readonly revokeTokens: Store['revokeTokens'] = (scope, id, revokedMs) => revokeTokens(this.#db, scope, id, revokedMs);
@@ -214,6 +215,12 @@ export class ClickHouseStore implements Store {
 
   async addFeedback(scope: Scope, feedback: Feedback): Promise<boolean> {
     const traceId = await addFeedback(this.#db, scope, feedback, () => this.#writer.nowUs());
+    if (traceId !== undefined) await this.#changes.add(scope.tenant, [traceId]);
+    return traceId !== undefined;
+  }
+
+  async removeFeedback(scope: Scope, feedback: Pick<Feedback, 'id' | 'run_id'>): Promise<boolean> {
+    const traceId = await removeFeedback(this.#db, scope, feedback);
     if (traceId !== undefined) await this.#changes.add(scope.tenant, [traceId]);
     return traceId !== undefined;
   }

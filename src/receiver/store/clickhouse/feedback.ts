@@ -5,6 +5,7 @@ import { feedbackTexts } from '../../domain/run-values.ts';
 import { type ClickHouse, sql, string, uuid, uuids } from './connection.ts';
 import { readGroups } from './groups.ts';
 import { feedbackIn, groupsOfRun, groupsOfTrace, visibleRuns } from './reads.ts';
+import { deleteWhere } from './removal.ts';
 
 /**
  * Stores feedback on a run. New feedback with the same id replaces the old feedback, but keeps its creation time and
@@ -63,4 +64,37 @@ export async function readFeedback(db: ClickHouse, scope: Scope, traceId: string
   return feedback
     .filter(({ run_id }) => ids.has(run_id))
     .sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0));
+}
+
+/** See `FeedbackStore.feedbackWithId`. */
+export async function readFeedbackWithId(db: ClickHouse, scope: Scope, id: string): Promise<Feedback | undefined> {
+  const { tenant } = scope;
+  const select = 'SELECT json FROM feedback FINAL WHERE tenant = ? AND id = ?';
+  const rows = await db.rows<{ json: string }>(sql(select, string(tenant), string(id)));
+  for (const { json } of rows) {
+    const { run_id: runId }: Feedback = JSON.parse(json);
+    const groups = await readGroups(db, tenant, await groupsOfRun(db, tenant, runId), NO_PRICES);
+    const group = groups.find(({ runs }) => runs.has(runId));
+    const run = group?.runs.get(runId);
+    const all = group && run ? await readFeedback(db, scope, group.places.traceIdOf(run)) : [];
+    const found = all.find((one) => one.id === id && one.run_id === runId);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** Deletes feedback. Returns the id of the run's trace, or undefined if the run has no such feedback. */
+export async function removeFeedback(
+  db: ClickHouse,
+  { tenant }: Scope,
+  { id, run_id: runId }: Pick<Feedback, 'id' | 'run_id'>,
+): Promise<string | undefined> {
+  const groups = await readGroups(db, tenant, await groupsOfRun(db, tenant, runId), NO_PRICES);
+  const group = groups.find(({ runs }) => runs.has(runId));
+  const run = group?.runs.get(runId);
+  const where = sql('tenant = ? AND run = ? AND id = ?', string(tenant), uuid(runId), string(id));
+  const isFound = (await db.rows(sql(`SELECT 1 FROM feedback WHERE ${where.sql} LIMIT 1`, ...where.params))).length > 0;
+  if (group === undefined || run === undefined || !isFound) return undefined;
+  await deleteWhere(db, 'feedback', where, 'now');
+  return group.places.traceIdOf(run);
 }

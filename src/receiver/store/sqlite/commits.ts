@@ -104,6 +104,14 @@ export class SqliteCommits {
     });
   }
 
+  removeFeedback({ tenant }: Scope, feedback: Pick<Feedback, 'id' | 'run_id'>): Promise<boolean> {
+    return this.#call(() => {
+      const change = this.#writer.removeFeedback(tenant, feedback);
+      if (change !== undefined) this.#changes.push(change);
+      return change !== undefined;
+    });
+  }
+
   addTokenSecret(secret: TokenSecret): Promise<void> {
     return this.#call(() => this.#writer.addTokenSecret(secret));
   }

@@ -22,6 +22,7 @@ import { KEYS_TABLE } from './keys.ts';
 import {
   APPLICATION_ID,
   CALL_COLUMNS,
+  FEEDBACK_INDEX,
   FORMAT_VERSION,
   REMOVED_TABLE,
   REMOVED_UPGRADE,
@@ -90,7 +91,8 @@ export function openToWrite(engine: Engine, path: string, prices: PriceList = ne
       if (sizeOf(path) === 0) create(engine, path, () => {});
       else if (headerVersion(engine, path) !== FORMAT_VERSION) upgradeFile(engine, path, prices);
       const prepare = (connection: SqliteConnection): void => {
-        connection.exec(`${WRITER_PRAGMAS}; ${KEYS_TABLE}; ${REMOVED_TABLE}; ${THREAD_INDEXES}; ${TOKEN_TABLES}`);
+        const indexes = `${THREAD_INDEXES}; ${FEEDBACK_INDEX}`;
+        connection.exec(`${WRITER_PRAGMAS}; ${KEYS_TABLE}; ${REMOVED_TABLE}; ${indexes}; ${TOKEN_TABLES}`);
         if (!isUpgraded(connection)) connection.exec(REMOVED_UPGRADE);
         if (!hasColumn(connection, 'traces', 'sources')) connection.exec(`BEGIN IMMEDIATE; ${CALL_COLUMNS}; COMMIT`);
         upgradeCounters(connection);

@@ -252,6 +252,11 @@ export class SqliteReader {
     return this.#feedbackWhere(condition, this.#trace(tenant, traceId) ?? -1, ...params);
   }
 
+  feedbackWithId(scope: Scope, id: string): Feedback | undefined {
+    const { sql, params } = all(this.#conditionsOf(this.#tenant(scope), within(scope, ALL_RUNS)));
+    return this.#feedbackWhere(`feedback.id = ? AND ${sql} LIMIT 1`, id, ...params)[0];
+  }
+
   tokenSecrets(): TokenSecret[] {
     const sql = 'SELECT secret, created_ms FROM token_secrets ORDER BY created_ms';
     const rows = this.#connection.all<{ secret: string; created_ms: number }>(sql);

@@ -36,6 +36,9 @@ export const THREAD_INDEXES = `
   CREATE INDEX IF NOT EXISTS threads_by_start ON runs (tenant, start_us, thread)
     WHERE is_root = 1 AND thread IS NOT NULL`;
 
+/** Creates the index of feedback. Files from earlier versions of runspan do not contain it. */
+export const FEEDBACK_INDEX = 'CREATE INDEX IF NOT EXISTS feedback_by_id ON feedback (id)';
+
 /** Adds the columns of repeated calls. Files from earlier versions of runspan do not contain them. */
 export const CALL_COLUMNS = `
   ALTER TABLE runs ADD COLUMN call TEXT;
@@ -236,6 +239,7 @@ export const SCHEMA: string = `
 
   ${REMOVED_TABLE};
   ${THREAD_INDEXES};
+  ${FEEDBACK_INDEX};
   ${TOKEN_TABLES};
 
   -- Words in the form in which they are compared. Runs that have changed since they were indexed are in unindexed.

@@ -83,7 +83,15 @@ const RUNS_AT_ONCE = 100;
 /** Functions that run in the writer thread. */
 export type WriterCalls = Pick<
   SqliteCommits,
-  'apply' | 'addFeedback' | 'addTokenSecret' | 'revokeTokens' | 'remove' | 'useKey' | 'setOwner' | 'setProjectAges'
+  | 'apply'
+  | 'addFeedback'
+  | 'removeFeedback'
+  | 'addTokenSecret'
+  | 'revokeTokens'
+  | 'remove'
+  | 'useKey'
+  | 'setOwner'
+  | 'setProjectAges'
 >;
 /** Functions that run in a reader thread. */
 export type ReaderCalls = { [Name in keyof SqliteReader]: SqliteReader[Name] };
@@ -162,9 +170,11 @@ export class SqliteStore implements Store {
   readonly suggestions: Store['suggestions'] = this.#reading('suggestions');
   readonly changes: Store['changes'] = this.#reading('changes');
   readonly feedback: Store['feedback'] = this.#reading('feedback');
+  readonly feedbackWithId: Store['feedbackWithId'] = this.#reading('feedbackWithId');
   readonly tokenSecrets: Store['tokenSecrets'] = this.#reading('tokenSecrets');
   readonly tokensRevokedMs: Store['tokensRevokedMs'] = this.#reading('tokensRevokedMs');
   readonly addFeedback: Store['addFeedback'] = this.#writing('addFeedback');
+  readonly removeFeedback: Store['removeFeedback'] = this.#writing('removeFeedback');
   readonly addTokenSecret: Store['addTokenSecret'] = this.#writing('addTokenSecret');
   readonly revokeTokens: Store['revokeTokens'] = this.#writing('revokeTokens');
   readonly remove: Store['remove'] = this.#writing('remove');

@@ -62,6 +62,18 @@ export class SqliteWriter {
     return this.#finish(tenant, placement);
   }
 
+  /** Deletes feedback. Returns the change, or undefined if the run has no such feedback. */
+  removeFeedback(tenant: string, { id, run_id }: Pick<Feedback, 'id' | 'run_id'>): TenantChange | undefined {
+    const placement = this.#placement(tenant);
+    const run = placement.find(run_id);
+    const n = run?.row?.n ?? null;
+    const count = this.#connection.number('SELECT count(*) FROM feedback WHERE run = ? AND id = ?', n, id);
+    if (run === undefined || count === 0) return undefined;
+    this.#connection.run('DELETE FROM feedback WHERE run = ? AND id = ?', n, id);
+    placement.trace(run.traceId);
+    return this.#finish(tenant, placement);
+  }
+
   addTokenSecret({ secret, createdMs }: TokenSecret): void {
     this.#connection.run('INSERT OR IGNORE INTO token_secrets VALUES (?, ?)', secret, createdMs);
   }
