@@ -69,8 +69,34 @@ const RUNS = [
 ];
 const idsOf = (...numbers: number[]): string[] => numbers.map(idOf);
 
+/** Calls of the client that the receiver does not serve, and a part of the answer. */
+const UNSERVED: readonly (readonly [call: string, detail: string, call: (client: LangSmith) => Promise<unknown>])[] = [
+  ['createProject', 'DELETE /query/projects', (client) => client.createProject({ projectName: 'new' })],
+  ['deleteProject', 'DELETE /query/projects', (client) => client.deleteProject({ projectName: 'shop' })],
+  ['createDataset', 'Datasets', (client) => client.createDataset('a')],
+  ['listDatasets', 'Datasets', (client) => listed(client.listDatasets())],
+  ['listExamples', 'Datasets', (client) => listed(client.listExamples({ datasetId: idOf(1) }))],
+  ['shareRun', 'export?format=html', (client) => client.shareRun(idOf(0))],
+  ['getRunStats', '/query/statistics', (client) => client.getRunStats({ projectNames: ['shop'] })],
+  ['listGroupRuns', '/query/threads', (client) => listed(client.listGroupRuns({ projectName: 'shop', groupBy: 'x' }))],
+  ['listAnnotationQueues', 'POST /feedback', (client) => listed(client.listAnnotationQueues())],
+  ['listPrompts', 'Prompts', (client) => listed(client.listPrompts())],
+  ['listFeedbackConfigs', 'POST /feedback', (client) => listed(client.listFeedbackConfigs())],
+];
+
 /** Defines the tests of a LangSmith client that reads from a receiver. */
 export function testReads(Client: ClientClass): void {
+  for (const [name, detail, request] of UNSERVED) {
+    test(`${name} is answered with what to use instead`, async () => {
+      const receiver = await createReceiver();
+      onTestFinished(() => receiver.close());
+      await send(receiver.url, RUNS);
+      const client = new Client({ apiUrl: receiver.url, apiKey: 'key', callerOptions: { maxRetries: 0 } });
+      const error = await request(client).catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ status: 501, message: expect.stringContaining(detail) });
+    });
+  }
+
   for (const [kind, openStore] of STORES) {
     const started = async (runs: readonly Fields[] = RUNS): Promise<{ receiver: Receiver; client: LangSmith }> => {
       const receiver = await createReceiver({ store: await openStore() });

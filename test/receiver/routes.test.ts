@@ -77,6 +77,23 @@ describe('paths', () => {
   });
 });
 
+describe("routes of LangSmith's API that are not served", () => {
+  test.each<['GET' | 'POST' | 'PATCH', string]>([
+    ['GET', '/datasets'],
+    ['POST', '/api/v1/datasets/upload'],
+    ['PATCH', `/sessions/${ROOT}`],
+    ['POST', '/api/v2/runs/query'],
+    ['GET', '/public/schemas'],
+  ])('%s %s gets 501 and what to use instead', async (method, path) => {
+    const receiver = await start();
+    const body = method === 'GET' ? undefined : '{}';
+    expect(await call(receiver.url + path, method, body)).toMatchObject(refusal(501, ':'));
+    await receiver.close();
+    const strict = await start({ strict: true });
+    expect((await call(strict.url + path, method, body)).status).toBe(404);
+  });
+});
+
 describe('hostile paths', () => {
   test.each<['GET' | 'PATCH' | 'POST', string, number]>([
     ['PATCH', '/runs/..%2f..%2fetc%2fpasswd', 422],

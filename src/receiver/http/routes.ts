@@ -4,6 +4,7 @@ import { HttpError, toHttpError } from './http-error.ts';
 import { Metrics } from './metrics.ts';
 import { RequestBodies } from './request-body.ts';
 import type { Call, Route, RouteResponse } from './route.ts';
+import { unservedError } from './unserved.ts';
 
 /** Responds to a request, or throws an HttpError. */
 export type Routes = (request: IncomingMessage, liftTimeout: () => void) => Promise<RouteResponse>;
@@ -47,6 +48,8 @@ export function createRoutes(
     const found = endpoint?.routes.filter((one) => !hidden.has(one)) ?? [];
     const route = found.find((one) => one.method === request.method || isProbe(one, request));
     const { scope, permission } = await access.admit(request, route?.admission ?? 'read');
+    const unserved = route === undefined && !strict ? unservedError(request.method, path) : undefined;
+    if (unserved !== undefined) throw unserved;
     if (found.length === 0) throw new HttpError(404, `No route matches ${pathname}`);
     if (route === undefined) {
       const allowed = found.map(({ method }) => method).join(', ');
