@@ -53,7 +53,7 @@ export async function listed<Item>(items: AsyncIterable<Item>): Promise<Item[]> 
   return all;
 }
 
-export const STORES: readonly (readonly [string, () => Promise<Store>])[] = [
+export const STORES: readonly (readonly [kind: string, openStore: () => Promise<Store>])[] = [
   ['MemoryStore', async () => new MemoryStore()],
   ['SqliteStore', () => openLocalStore()],
 ];
@@ -85,7 +85,7 @@ const UNSERVED: readonly (readonly [call: string, detail: string, call: (client:
 ];
 
 /** Defines the tests of a LangSmith client that reads from a receiver. */
-export function testReads(Client: ClientClass): void {
+export function testReads(Client: ClientClass, stores = STORES): void {
   for (const [name, detail, request] of UNSERVED) {
     test(`${name} is answered with what to use instead`, async () => {
       const receiver = await createReceiver();
@@ -97,7 +97,7 @@ export function testReads(Client: ClientClass): void {
     });
   }
 
-  for (const [kind, openStore] of STORES) {
+  for (const [kind, openStore] of stores) {
     const started = async (runs: readonly Fields[] = RUNS): Promise<{ receiver: Receiver; client: LangSmith }> => {
       const receiver = await createReceiver({ store: await openStore() });
       onTestFinished(() => receiver.close());
