@@ -35,7 +35,7 @@ const EXAMPLES: readonly (readonly [path: string, says: RegExp, tree: readonly s
     'openai/openai.js',
     /^The tools say: A page about tea$/m,
     [
-      'answer · chain · _',
+      'answer · chain · _ · 14 tokens (6 in, 8 out) · $0.0000149',
       '├─ openai.chat.completions · llm · _ · 2 tokens (1 in, 1 out) · $0.00000200',
       '├─ look_up · tool · _',
       '└─ openai.chat.completions · llm · _ · 12 tokens (5 in, 7 out) · $0.0000129 · 20 % cached',
@@ -45,7 +45,7 @@ const EXAMPLES: readonly (readonly [path: string, says: RegExp, tree: readonly s
     'anthropic/weather.js',
     /^The tool said: It rains in Paris$/m,
     [
-      'answer · chain · _',
+      'answer · chain · _ · 23 tokens (13 in, 10 out) · $0.0000630',
       '├─ anthropic.messages · llm · _ · 8 tokens (5 in, 3 out) · $0.0000200',
       '├─ weather · tool · _',
       '└─ anthropic.messages · llm · _ · 15 tokens (8 in, 7 out) · $0.0000430',
@@ -55,7 +55,7 @@ const EXAMPLES: readonly (readonly [path: string, says: RegExp, tree: readonly s
     'ai-sdk/ai-sdk.js',
     /^The tools say: A page about tea$/m,
     [
-      'answer · chain · _',
+      'answer · chain · _ · 15 tokens (7 in, 8 out) · $0.0000149',
       '├─ embedMany · chain · _',
       '│  └─ text-embedding-3-small · embedding · _ · 1 token in · $0.0000000200',
       '└─ streamText · chain · _',

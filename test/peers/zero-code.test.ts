@@ -81,11 +81,11 @@ const RESPONSE = 'openai.responses · llm · 8 tokens (3 in, 5 out)';
 
 /** The calls of a request are below a run for the request. */
 const REQUEST = `\
-POST /api/ask · chain · 8 tokens (3 in, 5 out)
+POST /api/ask · chain
 └─ ${RESPONSE}`;
 
 const GRAPH = `\
-LangGraph · chain
+LangGraph · chain · 40 tokens (20 in, 20 out)
 ├─ __start__ · chain
 ├─ ask · chain
 │  ├─ ChatOpenAI · llm · 10 tokens (5 in, 5 out)
@@ -98,7 +98,7 @@ LangGraph · chain
    └─ RunnableLambda · chain`;
 
 const AGENT = `\
-ToolLoopAgent.generate · chain
+ToolLoopAgent.generate · chain · 32 tokens (17 in, 15 out)
 ├─ small · llm · 10 tokens (5 in, 5 out)
 ├─ weather · tool
 └─ small · llm · 22 tokens (12 in, 10 out)`;
