@@ -171,39 +171,6 @@ describe.concurrent('runspan dev with a command', () => {
     expect((await runRunspan(devWith(code))).stderr).toBe('');
   });
 
-  it('records in the project of package.json, unless the program names another one', async ({ onTestFinished }) => {
-    const folder = temporaryFolder();
-    onTestFinished(folder.remove);
-    const path = join(folder.path, 'runs.db');
-    writeFileSync(join(folder.path, 'package.json'), '{"name":"@shop/api"}');
-    const code = `
-      import { configure, flush, traceable } from '${index}';
-      import { traceable as theirs } from '${import.meta.resolve('langsmith/traceable')}';
-      import { Client } from '${import.meta.resolve('langsmith')}';
-      traceable(() => {}, { name: 'ours' })();
-      await flush({ timeoutMs: 15_000 });
-      const client = new Client();
-      await theirs(async () => {}, { name: 'theirs', client })();
-      await client.awaitPendingTraceBatches();
-      process.env.RUNSPAN_PROJECT = 'read from a file';
-      configure({});
-      traceable(() => {}, { name: 'of a variable' })();
-      await flush({ timeoutMs: 15_000 });
-      configure({ project: 'in code' });
-      traceable(() => {}, { name: 'of code' })();
-      await flush({ timeoutMs: 15_000 });`;
-    const { ended } = startRunspan(devWith(code), { RUNSPAN_STORE: path }, folder.path);
-    expect(await ended).toMatchObject({ code: 0, stderr: '' });
-    const runs = await runsIn(await openLocalStore(path), {});
-    const projects = Object.fromEntries(runs.map(({ name, session_name }) => [name, session_name]));
-    expect(projects).toEqual({
-      ours: '@shop/api',
-      theirs: '@shop/api',
-      'of a variable': 'read from a file',
-      'of code': 'in code',
-    });
-  });
-
   it('keeps the runs of a command for another service on disk, and names the command that sends them', async ({
     onTestFinished,
   }) => {
@@ -269,6 +236,40 @@ describe.concurrent('runspan dev with a command', () => {
     child.kill('SIGINT');
     const stderr = 'runspan: no run of the command arrived before it ended with code 9\n';
     expect(await ended).toMatchObject({ code: 9, stderr });
+  });
+});
+
+// Not concurrent, because the store is closed when the test has finished.
+it('runspan dev records in the project of package.json, unless the program names another one', async () => {
+  const folder = temporaryFolder();
+  onTestFinished(folder.remove);
+  const path = join(folder.path, 'runs.db');
+  writeFileSync(join(folder.path, 'package.json'), '{"name":"@shop/api"}');
+  const code = `
+    import { configure, flush, traceable } from '${index}';
+    import { traceable as theirs } from '${import.meta.resolve('langsmith/traceable')}';
+    import { Client } from '${import.meta.resolve('langsmith')}';
+    traceable(() => {}, { name: 'ours' })();
+    await flush({ timeoutMs: 15_000 });
+    const client = new Client();
+    await theirs(async () => {}, { name: 'theirs', client })();
+    await client.awaitPendingTraceBatches();
+    process.env.RUNSPAN_PROJECT = 'read from a file';
+    configure({});
+    traceable(() => {}, { name: 'of a variable' })();
+    await flush({ timeoutMs: 15_000 });
+    configure({ project: 'in code' });
+    traceable(() => {}, { name: 'of code' })();
+    await flush({ timeoutMs: 15_000 });`;
+  const { ended } = startRunspan(devWith(code), { RUNSPAN_STORE: path }, folder.path);
+  expect(await ended).toMatchObject({ code: 0, stderr: '' });
+  const runs = await runsIn(await openLocalStore(path), {});
+  const projects = Object.fromEntries(runs.map(({ name, session_name }) => [name, session_name]));
+  expect(projects).toEqual({
+    ours: '@shop/api',
+    theirs: '@shop/api',
+    'of a variable': 'read from a file',
+    'of code': 'in code',
   });
 });
 
