@@ -71,7 +71,8 @@ describe('a warning names the client and the host, once per client', () => {
     const stream = client.request(headers).end().resume();
     await once(stream, 'close');
     client.close();
-    await once(server.close(), 'close');
+    server.close();
+    await once(server, 'close');
     expect(lines).toEqual([line(host, 'the AWS SDK')]);
   });
 });
