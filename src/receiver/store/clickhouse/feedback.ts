@@ -18,21 +18,20 @@ export async function addFeedback(
   nowUs: () => number,
 ): Promise<string | undefined> {
   const { id, run_id: runId, key, score } = feedback;
-  const groups = await readGroups(db, tenant, await groupsOfRun(db, tenant, runId), NO_PRICES);
-  const group = groups.find(({ runs }) => runs.has(runId));
-  const run = group?.runs.get(runId);
-  if (group === undefined || run === undefined) return undefined;
+  const found = await placeOf(db, tenant, runId);
+  if (found === undefined) return undefined;
+  const { grps, traceId } = found;
   const [earlier] = await db.rows<{ grp: string; created_at: string; n: number }>(
     sql(
       'SELECT grp, created_at, n FROM feedback FINAL WHERE tenant = ? AND grp IN (?) AND run = ? AND id = ?',
       string(tenant),
-      uuids(group.grps),
+      uuids(grps),
       uuid(runId),
       string(id),
     ),
   );
   const changedUs = nowUs();
-  const { grp, created_at, n } = earlier ?? { grp: group.grps[0], created_at: feedback.created_at, n: changedUs };
+  const { grp, created_at, n } = earlier ?? { grp: grps[0], created_at: feedback.created_at, n: changedUs };
   await db.insert('feedback', [
     {
       tenant,
@@ -48,7 +47,7 @@ export async function addFeedback(
       changed_us: changedUs,
     },
   ]);
-  return group.places.traceIdOf(run);
+  return traceId;
 }
 
 /** See `FeedbackStore.feedback`. */
@@ -73,10 +72,8 @@ export async function readFeedbackWithId(db: ClickHouse, scope: Scope, id: strin
   const rows = await db.rows<{ json: string }>(sql(select, string(tenant), string(id)));
   for (const { json } of rows) {
     const { run_id: runId }: Feedback = JSON.parse(json);
-    const groups = await readGroups(db, tenant, await groupsOfRun(db, tenant, runId), NO_PRICES);
-    const group = groups.find(({ runs }) => runs.has(runId));
-    const run = group?.runs.get(runId);
-    const all = group && run ? await readFeedback(db, scope, group.places.traceIdOf(run)) : [];
+    const place = await placeOf(db, tenant, runId);
+    const all = place === undefined ? [] : await readFeedback(db, scope, place.traceId);
     const found = all.find((one) => one.id === id && one.run_id === runId);
     if (found !== undefined) return found;
   }
@@ -89,12 +86,23 @@ export async function removeFeedback(
   { tenant }: Scope,
   { id, run_id: runId }: Pick<Feedback, 'id' | 'run_id'>,
 ): Promise<string | undefined> {
-  const groups = await readGroups(db, tenant, await groupsOfRun(db, tenant, runId), NO_PRICES);
-  const group = groups.find(({ runs }) => runs.has(runId));
-  const run = group?.runs.get(runId);
+  const place = await placeOf(db, tenant, runId);
   const where = sql('tenant = ? AND run = ? AND id = ?', string(tenant), uuid(runId), string(id));
   const isFound = (await db.rows(sql(`SELECT 1 FROM feedback WHERE ${where.sql} LIMIT 1`, ...where.params))).length > 0;
-  if (group === undefined || run === undefined || !isFound) return undefined;
+  if (place === undefined || !isFound) return undefined;
   await deleteWhere(db, 'feedback', where, 'now');
-  return group.places.traceIdOf(run);
+  return place.traceId;
+}
+
+/** Returns the groups and the trace of a run, or undefined if the run is unknown. */
+async function placeOf(
+  db: ClickHouse,
+  tenant: string,
+  runId: string,
+): Promise<{ readonly grps: readonly string[]; readonly traceId: string } | undefined> {
+  for (const { runs, grps, places } of await readGroups(db, tenant, await groupsOfRun(db, tenant, runId), NO_PRICES)) {
+    const run = runs.get(runId);
+    if (run !== undefined) return { grps, traceId: places.traceIdOf(run) };
+  }
+  return undefined;
 }
