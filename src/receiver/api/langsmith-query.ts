@@ -6,7 +6,7 @@ import type { ListQuery } from '../domain/query.ts';
 import type { FilterNode } from '../filter/filter.ts';
 import { HAS_ERROR, translateFilter } from '../filter/langsmith-filter.ts';
 import { condition, searchWords } from '../filter/parser.ts';
-import { type Parsed, parsedQuery } from '../filter/run-filter.ts';
+import { ALL_TIMES, type Parsed, parsedQuery } from '../filter/run-filter.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import type { Call } from '../http/route.ts';
 import { uuid } from '../http/run-fields.ts';
@@ -64,14 +64,12 @@ export async function readLangSmithQuery(given: object, call: Call): Promise<Lan
   const fields = Object.entries(given).filter(([name, value]) => value !== null && !WITHOUT_EFFECT.includes(name));
   const body = checkedBody(Object.fromEntries(fields));
   const { filter } = parsedFilter(body);
-  const { start_time: fromUs = filter.range.fromUs, end_time: beforeUs = filter.range.beforeUs } = body;
   const query = {
     order: body.order === 'asc' ? ('ascending' as const) : ('descending' as const),
     limit: Math.min(body.limit, PAGE_ITEMS),
     ...(body.cursor && { cursor: body.cursor }),
     filter: {
       ...filter,
-      range: { fromUs: Math.max(fromUs, filter.range.fromUs), beforeUs: Math.min(beforeUs, filter.range.beforeUs) },
       conditions: [
         ...filter.conditions,
         ...(body.id === undefined ? [] : [among('run', body.id)]),
@@ -118,9 +116,11 @@ function parsedFilter(body: Body): Parsed<ListQuery> {
   const query = inField('filter', () =>
     parsedQuery<ListQuery>({ filter: [...own, filter, ...others].filter(Boolean).join(' ') }),
   );
+  const { start_time: fromUs = ALL_TIMES.fromUs, end_time: beforeUs = ALL_TIMES.beforeUs } = body;
+  const all = [query.filter.range, { fromUs, beforeUs }, ...ranges];
   const range = {
-    fromUs: Math.max(query.filter.range.fromUs, ...ranges.map(({ fromUs }) => fromUs)),
-    beforeUs: Math.min(query.filter.range.beforeUs, ...ranges.map(({ beforeUs }) => beforeUs)),
+    fromUs: Math.max(...all.map((one) => one.fromUs)),
+    beforeUs: Math.min(...all.map((one) => one.beforeUs)),
   };
   return { filter: { ...query.filter, range } };
 }

@@ -1,4 +1,5 @@
 import { parseDottedOrder } from '../../run/time.ts';
+import { figuresOf } from '../domain/assemble.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import { projectOf } from '../domain/run-values.ts';
 import type { RunSummary, StoredRun } from '../domain/run-view.ts';
@@ -16,7 +17,7 @@ import { readRunQuery } from './run-query.ts';
 /** HTTP routes that LangSmith clients use to read runs and projects. */
 export const langSmithRoutes: readonly Route[] = [
   { method: 'POST', path: '/runs/query', handle: queryRuns },
-  // The parameter has the name of the route that patches runs, because both have one path.
+  // `PATCH /runs/:run_id` has the same path, so the parameter has the same name.
   { method: 'GET', path: '/runs/:run_id', handle: readRun },
   { method: 'GET', path: '/sessions', handle: listSessions },
   { method: 'GET', path: '/sessions/:id', handle: readSession },
@@ -79,15 +80,8 @@ async function* runTexts(
 ): AsyncGenerator<string> {
   for (let at = 0; at < items.length; at += RUNS_AT_ONCE) {
     const some = items.slice(at, at + RUNS_AT_ONCE);
-    const filter = {
-      ...ALL_RUNS,
-      conditions: [
-        among(
-          'run',
-          some.map(({ id }) => id),
-        ),
-      ],
-    };
+    const ids = some.map(({ id }) => id);
+    const filter = { ...ALL_RUNS, conditions: [among('run', ids)] };
     const runs = new Map<string, StoredRun>();
     for await (const text of store.runs(scope, { filter })) {
       const run: StoredRun = JSON.parse(text);
@@ -134,12 +128,8 @@ function langSmithRun(
 
 /** Returns the number and the average score of the feedback, by key. */
 function statsOf(feedback: readonly Feedback[]): Record<string, { n: number; avg: number | null }> {
-  const stats: Record<string, { n: number; avg: number | null }> = Object.create(null);
-  for (const { key } of feedback) {
-    const all = feedback.filter((one) => one.key === key);
-    const scores = all.flatMap(({ score }) => (score === undefined ? [] : [Number(score)]));
-    const avg = scores.length === 0 ? null : scores.reduce((sum, score) => sum + score, 0) / scores.length;
-    stats[key] = { n: all.length, avg };
-  }
-  return stats;
+  const figures = figuresOf(feedback).map(
+    ({ key, count, average_score: avg = null }) => [key, { n: count, avg }] as const,
+  );
+  return Object.fromEntries(figures);
 }

@@ -1,6 +1,7 @@
 import { secretPatterns } from '../../payload/redaction/patterns.ts';
 import { type Redaction, redact } from '../../payload/redaction/redact.ts';
 import { serialize } from '../../payload/serialize.ts';
+import { grouped } from '../domain/grouped.ts';
 import type { Scope } from '../domain/query.ts';
 import {
   PAYLOAD_FIELDS,
@@ -59,15 +60,15 @@ async function* responses(
   const items = outline.map(({ error: _, ...run }) => run);
   yield pairOf(`/query/traces/${traceId}`, masked({ items }));
   const byId = new Map(items.map((run) => [run.id, run]));
-  const feedback = await store.feedback(scope, traceId);
+  const feedback = grouped(await store.feedback(scope, traceId), ({ run_id }) => run_id);
   let left = LENGTH_MAX;
   for await (const text of store.runs(scope, parsedQuery({ traceId }))) {
     if (left <= 0) return;
     const run: StoredRun = JSON.parse(text);
     const shown = byId.get(run.id);
     if (shown === undefined) continue;
-    const given = feedback.filter((one) => one.run_id === run.id);
-    const details = { ...summaryOf(run.id, traceId, run, {}), ...shown, ...(given.length > 0 && { feedback: given }) };
+    const given = feedback.get(run.id);
+    const details = { ...summaryOf(run.id, traceId, run, {}), ...shown, ...(given && { feedback: given }) };
     for await (const pair of responsesOf(store, scope, run, details, (length) => length <= left)) {
       left -= pair.length;
       yield pair;
