@@ -20,8 +20,8 @@ export interface TreeOptions {
   /** Adds color codes to text that has already been shortened, so that no code is cut. */
   readonly paint: (ink: Ink, text: string) => string;
   /**
-   * Whether at least three consecutive equal siblings share a line. Runs are equal if they have the same name, type and model,
-   * have succeeded, and the runs below them are equal.
+   * Whether at least three consecutive equal siblings share a line. Runs are equal if they have the same name, type and
+   * model, have succeeded, and the runs below them are equal.
    * @default false
    */
   readonly isFolded?: boolean;

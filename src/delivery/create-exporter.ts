@@ -6,6 +6,7 @@ import { isOnByEnvironment } from '../config/service.ts';
 import { createClient, usesFetch } from '../http/create-client.ts';
 import type { Transport } from '../http/transport.ts';
 import { delay, setTimer } from '../platform/timers.ts';
+import { pagePath } from '../run/page-path.ts';
 import type { RunPlace } from '../run/sink.ts';
 import { Endpoint } from './endpoint.ts';
 import { Exporter } from './exporter.ts';
@@ -98,7 +99,7 @@ export function runUrl(
 ): string | undefined {
   const address = addressOf(endpoint);
   const page = address.replace(LANGSMITH_HOST, '$1$2').replace(LANGSMITH_PATH, '');
-  if (page === address) return `${address}/?trace=${traceId}${id === traceId ? '' : `&run=${id}`}`;
+  if (page === address) return address + pagePath({ id, traceId });
   const { 'x-tenant-id': workspaceId } = headers;
   if (workspaceId === undefined || typeof project !== 'object') return undefined;
   const [workspace, projectId] = [workspaceId, project.id].map(encodeURIComponent);

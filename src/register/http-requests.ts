@@ -1,10 +1,13 @@
 import type { ClientRequest } from 'node:http';
 import { guard } from '../base/guard.ts';
+import { isAtLeast } from '../base/version.ts';
 import { isLoopback } from '../config/checker.ts';
 import { replaceMethod } from '../instrument/methods.ts';
 import { channel, nodeModule } from '../platform/node.ts';
 
 const PLACE = 'runspan/register http';
+/** The first version of Node that publishes each new request. */
+const CHANNEL_MIN = [22, 12] as const;
 
 type Observer = (request: ClientRequest) => void;
 
@@ -17,7 +20,8 @@ const observers: Observer[] = [];
 export function onHttpRequest(observe: Observer): void {
   observers.push(observe);
   if (observers.length > 1) return;
-  if (hasChannel(process.versions.node)) {
+  // The channel does not load `node:http`, which takes 5 ms.
+  if (isAtLeast(process.versions.node, CHANNEL_MIN)) {
     channel('http.client.request.created').subscribe((message) => notify((message as Message).request));
     return;
   }
@@ -31,12 +35,6 @@ export function onHttpRequest(observe: Observer): void {
 
 interface Message {
   readonly request: ClientRequest;
-}
-
-/** Returns whether Node publishes each new request. The channel does not load `node:http`, which takes 5 ms. */
-function hasChannel(version: string): boolean {
-  const [major = 0, minor = 0] = version.split('.').map(Number);
-  return major > 22 || (major === 22 && minor >= 12);
 }
 
 function notify(request: ClientRequest): void {

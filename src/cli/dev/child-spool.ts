@@ -15,11 +15,14 @@ import { runsIn } from '../spool/destination.ts';
 
 const SEND_MAX_MS = 5_000;
 
-interface SpoolTarget {
+interface Target {
   /** Address to which the command sends its runs. */
   readonly url: string;
   readonly apiKey: string | undefined;
   readonly programId: string;
+}
+
+interface SpoolTarget extends Target {
   /** Store of the receiver. Undefined if the receiver keeps runs in memory. */
   readonly storePath: string | undefined;
   /** Returns the address of the receiver when the command has ended. Undefined if there is no receiver. */
@@ -41,7 +44,7 @@ export async function withSpool<Result>(
   const spoolDir = await makeSpoolDir(target.storePath, hash).catch(() => undefined);
   if (spoolDir === undefined) return await runCommand({ RUNSPAN_DURABILITY: 'memory' });
   try {
-    // Without a store, the runs that a killed program leaves have no receiver that could store them later.
+    // Without a store, no later receiver could store the runs that a killed program leaves.
     const durability = target.storePath === undefined ? 'spill' : 'write-ahead';
     const result = await runCommand({ RUNSPAN_DURABILITY: durability, RUNSPAN_SPOOL_DIR: spoolDir });
     const url = await target.currentUrl();
@@ -56,8 +59,8 @@ export async function withSpool<Result>(
  * Sends the runs that programs of ended commands left beside the store. Runs for an endpoint that a program sets in its
  * code stay on disk.
  */
-export async function sendLeftSpools(target: SpoolTarget & { readonly storePath: string }): Promise<void> {
-  const folder = folderFor(target.storePath);
+export async function sendLeftSpools(target: Target, storePath: string): Promise<void> {
+  const folder = folderFor(storePath);
   for (const name of await readdir(folder).catch(() => [])) {
     const [, hash = '', pid] = SPOOL_NAME.exec(name) ?? [];
     if (hash === '') continue;
@@ -117,7 +120,7 @@ async function remove(spoolDir: string): Promise<void> {
   await rm(spoolDir, { recursive: true, force: true }).catch(() => {});
 }
 
-function settingsFor({ url, apiKey, programId }: SpoolTarget, spoolDir: string): Settings | undefined {
+function settingsFor({ url, apiKey, programId }: Target, spoolDir: string): Settings | undefined {
   const workspaceId = env('RUNSPAN_WORKSPACE_ID');
   return resolveSettings({
     tracing: true,
@@ -135,7 +138,7 @@ function hashOf(settings: Settings | undefined): string | undefined {
 }
 
 /** Sends the spooled runs of one destination to the receiver. */
-async function sendSpool(target: SpoolTarget, spoolDir: string, spoolDestination: string | undefined): Promise<void> {
+async function sendSpool(target: Target, spoolDir: string, spoolDestination: string | undefined): Promise<void> {
   const settings = settingsFor(target, spoolDir);
   if (settings === undefined) return;
   const destination = spoolDestination === undefined ? {} : { spoolDestination };

@@ -7,6 +7,7 @@ import { env } from '../../config/environment.ts';
 import { delay } from '../../platform/timers.ts';
 import { HOST_NAME } from '../../receiver/receiver.ts';
 import { realPathOf } from '../../receiver/store/sqlite/file.ts';
+import { pagePath } from '../../run/page-path.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import {
   type CommandContext,
@@ -26,7 +27,7 @@ import { type ChildCommand, childCommand, runChild } from './child.ts';
 import { withSpool } from './child-spool.ts';
 import { hookVariables } from './hook-variables.ts';
 import { nothingArrived } from './nothing-arrived.ts';
-import { type DevReceiver, openReceiver, PORT_WAIT_MS, withDevNames } from './own-receiver.ts';
+import { type DevReceiver, openReceiver, PORT_WAIT_MS, receiverKeys, withDevNames } from './own-receiver.ts';
 import { registeredReceiver } from './registration.ts';
 import { TraceWatch } from './trace-watch.ts';
 import { environmentFor, waitForIdle } from './traced-child.ts';
@@ -95,15 +96,24 @@ function hostName(text: string, previous?: string[]): string[] {
   throw new InvalidArgumentError('Expected a host name without a scheme or port.');
 }
 
-async function dev(options: DevOptions, command: ChildCommand | undefined, context: CommandContext): Promise<Ending> {
+/** What the user asked for, and where the command writes. */
+interface Session extends Pick<CommandContext, 'stdout' | 'stderr'> {
+  readonly options: DevOptions;
+  readonly command: ChildCommand | undefined;
+  readonly warn: (line: string) => unknown;
+}
+
+async function dev(
+  options: DevOptions,
+  command: ChildCommand | undefined,
+  { stdout, stderr }: CommandContext,
+): Promise<Ending> {
+  const session: Session = { options, command, stdout, stderr, warn: (line) => stderr.write(`runspan: ${line}\n`) };
   let stopped: Promise<Ending> | undefined;
-  const untilEnd = (): Promise<Ending> => {
-    stopped ??= untilStopped();
-    return stopped;
-  };
   for (;;) {
-    const receiver = await receiverFor(options, command !== undefined, context);
-    const ending = await useReceiver(receiver, options, command, context, untilEnd);
+    const receiver = await receiverFor(session);
+    if (command === undefined) stopped ??= untilStopped();
+    const ending = await useReceiver(receiver, session, stopped);
     if (ending !== undefined) return ending;
   }
 }
@@ -115,11 +125,11 @@ const POLL_MS = 100;
 const LATE_PROOF_MAX_MS = 5_000;
 
 /** Attaches to the receiver that serves the store, or starts one. */
-async function receiverFor(options: DevOptions, hasProgram: boolean, { stderr }: CommandContext): Promise<DevReceiver> {
+async function receiverFor({ options, command, warn }: Session): Promise<DevReceiver> {
+  const hasProgram = command !== undefined;
   const file = options.memory ? undefined : storeFile(options.store);
   const storePath = file === undefined ? undefined : realPathOf(resolve(file));
   const mayAttach = options.port === undefined && options.store === undefined;
-  const warn = (line: string): unknown => stderr.write(`runspan: ${line}\n`);
   const startMs = performance.now();
   for (let attemptAtMs = 0; ; ) {
     const url = mayAttach
@@ -157,16 +167,17 @@ function mayBeStarting(error: unknown, waitedMs: number): boolean {
   return (code === 'RUNSPAN_STORE_IN_USE' || error instanceof NoReceiver) && waitedMs < START_MAX_MS;
 }
 
-/** Returns how the command ends. Returns undefined if there is no command, and the receiver of another process ended. */
+/**
+ * Returns how the command ends. Without a command, waits until `stopped` resolves. Returns undefined if the receiver of
+ * another process has ended before.
+ */
 async function useReceiver(
   receiver: DevReceiver,
-  options: DevOptions,
-  command: ChildCommand | undefined,
-  { stdout, stderr }: CommandContext,
-  untilEnd: () => Promise<Ending>,
+  session: Session,
+  stopped: Promise<Ending> | undefined,
 ): Promise<Ending | undefined> {
+  const { options, command, stdout, stderr, warn } = session;
   const watch = options.quiet ? undefined : watchOf(receiver, options.json === true, stdout);
-  const warn = (line: string): unknown => stderr.write(`runspan: ${line}\n`);
   try {
     if (!options.json) {
       // With `--quiet`, only the command writes to standard output.
@@ -177,12 +188,11 @@ async function useReceiver(
         stdout.write(usageOf(receiver.url, isOnDisk ? receiver.storePath : undefined));
     }
     if (command === undefined) {
-      const ending = await Promise.race([untilEnd(), receiver.ended]);
+      const ending = await Promise.race([stopped, receiver.ended]);
       if (ending === undefined) warn(`the receiver at ${receiver.url} has ended`);
       return ending;
     }
-    // With `--json`, the command's output goes to standard error, so standard output contains only JSON lines.
-    return await runProgram(command, receiver, options.json ? 'stderr' : 'stdout', options.quiet === true, warn);
+    return await runProgram(command, receiver, session);
   } finally {
     try {
       await receiver.stop();
@@ -194,15 +204,9 @@ async function useReceiver(
 }
 
 /** Runs the command, waits for its last runs, and ends the runs that it left open. */
-async function runProgram(
-  command: ChildCommand,
-  receiver: DevReceiver,
-  output: 'stdout' | 'stderr',
-  isQuiet: boolean,
-  warn: (line: string) => unknown,
-): Promise<Ending> {
+async function runProgram(command: ChildCommand, receiver: DevReceiver, { options, warn }: Session): Promise<Ending> {
   const { url, programId, storePath, traces } = receiver;
-  const [readKey, writeKey] = [env('RUNSPAN_RECEIVER_KEY'), env('RUNSPAN_RECEIVER_WRITE_KEY')];
+  const { readKey, writeKey } = receiverKeys();
   const apiKey = writeKey ?? readKey;
   const hooks = await hookVariables(command[0], url, apiKey, programId, warn);
   const environment = { ...environmentFor(url, readKey, writeKey, programId), ...hooks };
@@ -215,6 +219,8 @@ async function runProgram(
     warn(`the receiver at ${url} has ended, so traces are no longer drawn here${rest}`);
   });
   const currentUrl = (): Promise<string | undefined> => receiver.currentUrl();
+  // With `--json`, the command's output goes to standard error, so standard output contains only JSON lines.
+  const output = options.json ? 'stderr' : 'stdout';
   const ending = await withSpool({ url, apiKey, programId, storePath, currentUrl }, async (variables) => {
     const ending = await runChild(command, { ...environment, ...variables }, output);
     endTime = isoTimestamp(clock.nowUs());
@@ -225,7 +231,7 @@ async function runProgram(
   // A receiver of another process does not recognize requests of the langsmith package with another key.
   const isKnown = receiver.hasArrived() || isLost || (!receiver.isOwn && environment.LANGSMITH_API_KEY !== programId);
   // Without NODE_OPTIONS, a warning has already told the reason.
-  if (!isKnown && !isQuiet && hooks.NODE_OPTIONS !== undefined) warn(await nothingArrived(command[0], ending));
+  if (!isKnown && !options.quiet && hooks.NODE_OPTIONS !== undefined) warn(await nothingArrived(command[0], ending));
   return ending;
 }
 
@@ -240,16 +246,16 @@ function watchOf(receiver: DevReceiver, isJson: boolean, stdout: CommandContext[
         ? visibleJson((await receiver.exported(traceId)) ?? '')
         : drawTree(runs, { ...treeOptionsFor(stdout), isFolded: true, linesMax: LINES_MAX }),
     isPlain: isJson,
-    lastLine: (traceId) =>
-      treeOptionsFor(stdout).paint('detail', `${receiver.url}/?trace=${encodeURIComponent(traceId)}`),
+    lastLine: (traceId) => treeOptionsFor(stdout).paint('detail', receiver.url + pagePath({ id: traceId, traceId })),
     show: (text) => stdout.write(isJson ? `${text}\n` : `\n${text}\n`),
   });
 }
 
 function usageOf(url: string, file: string | undefined): string {
   let key = '';
-  if (env('RUNSPAN_RECEIVER_WRITE_KEY') !== undefined) key = ' and the write key of the receiver as RUNSPAN_API_KEY';
-  else if (env('RUNSPAN_RECEIVER_KEY') !== undefined) key = ' and the key of the receiver as RUNSPAN_API_KEY';
+  const { readKey, writeKey } = receiverKeys();
+  if (writeKey !== undefined) key = ' and the write key of the receiver as RUNSPAN_API_KEY';
+  else if (readKey !== undefined) key = ' and the key of the receiver as RUNSPAN_API_KEY';
   const where = file === undefined ? 'memory, until the receiver ends' : visible(file);
   return (
     `To trace an application, start it with RUNSPAN_ENDPOINT=${url}${key}\n` +

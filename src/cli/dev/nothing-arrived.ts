@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import { visible } from '../../base/text.ts';
+import { isAtLeast } from '../../base/version.ts';
 import { documentationUrl, type Ending } from '../command-line.ts';
 import { samplingOff } from '../doctor/settings.ts';
 import { nodeVersionFor } from './hook-variables.ts';
@@ -28,9 +29,6 @@ async function reasonFor(program: string): Promise<readonly [reason: string, pag
   }
   const clients = 'no model call used fetch, and calls with node:http, axios or the AWS SDK are not recorded';
   const version = await nodeVersionFor(program);
-  const [major = 0, minor = 0] = (version ?? '').split('.').map(Number);
-  const [majorMin, minorMin] = HOOKS_MIN;
-  const hasHooks = version === undefined || major > majorMin || (major === majorMin && minor >= minorMin);
-  if (hasHooks) return [clients, 'docs/fetch.md#limits'];
+  if (version === undefined || isAtLeast(version, HOOKS_MIN)) return [clients, 'docs/fetch.md#limits'];
   return [`${clients}; Node ${version} records no steps of packages`, 'docs/register.md#requirements'];
 }

@@ -3,6 +3,7 @@ import { RunspanError } from '../../base/errors.ts';
 import { messageOf } from '../../base/text.ts';
 import { isLoopback } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
+import { defined } from '../../payload/fields.ts';
 import { exportTrace } from '../../receiver/api/trace-export.ts';
 import { type Receiver, type ReceiverOptions, receiverWith } from '../../receiver/receiver.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
@@ -116,6 +117,11 @@ export async function openReceiver(options: OwnReceiverOptions, start: Start): P
   }
 }
 
+/** The keys that the receiver requires: one to send and to read runs, and one that can only send. */
+export function receiverKeys(): { readonly readKey?: string; readonly writeKey?: string } {
+  return defined({ readKey: env('RUNSPAN_RECEIVER_KEY'), writeKey: env('RUNSPAN_RECEIVER_WRITE_KEY') });
+}
+
 /** Listens on the port, or on any free port if the port is in use and `mayMove` is true. */
 async function listenAt(
   port: number,
@@ -135,10 +141,10 @@ async function listenAt(
 /** Sends the runs that programs of ended commands left beside the store. Returns a function that stops sending. */
 function startSending(url: string, storePath: string | undefined): () => Promise<void> {
   if (storePath === undefined) return async () => {};
-  const apiKey = env('RUNSPAN_RECEIVER_WRITE_KEY') ?? env('RUNSPAN_RECEIVER_KEY');
-  const target = { url, apiKey, programId: newProgramId(), storePath, currentUrl: async () => url };
+  const { readKey, writeKey = readKey } = receiverKeys();
+  const target = { url, apiKey: writeKey, programId: newProgramId() };
   const send = (): Promise<void> =>
-    sendLeftSpools(target).catch((error) =>
+    sendLeftSpools(target, storePath).catch((error) =>
       diagnostics.error(`runs beside the store cannot be read: ${messageOf(error)}`),
     );
   let sending = send();
@@ -152,15 +158,15 @@ function startSending(url: string, storePath: string | undefined): () => Promise
 }
 
 function receiverOptions({ host, allowHost, strict }: OwnReceiverOptions): ReceiverOptions {
-  const [apiKey, writeKey] = [env('RUNSPAN_RECEIVER_KEY'), env('RUNSPAN_RECEIVER_WRITE_KEY')];
-  if (host !== undefined && !isLoopback(host) && apiKey === undefined) {
+  const { readKey, writeKey } = receiverKeys();
+  if (host !== undefined && !isLoopback(host) && readKey === undefined) {
     throw new UsageError(`--host ${host} requires RUNSPAN_RECEIVER_KEY with at least 16 characters`);
   }
   return {
     strict: strict === true,
     allowedHosts: allowHost ?? [],
     ...(host && { host }),
-    ...(apiKey && { apiKey }),
+    ...(readKey && { apiKey: readKey }),
     ...(writeKey && { writeKey }),
   };
 }

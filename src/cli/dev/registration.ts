@@ -1,17 +1,8 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { isLoopback } from '../../config/checker.ts';
+import { ignoreErrors, readWhole, systemFs, writeNewFile } from '../../delivery/spool/fs.ts';
 import type { Route } from '../../receiver/http/route.ts';
 import { serviceInfo } from '../../receiver/ingest/ingest-routes.ts';
 
@@ -54,7 +45,7 @@ export class Registration {
     const aside = `${this.#path}-${process.pid}`;
     mkdirSync(dirname(aside), { recursive: true, mode: 0o700 });
     rmSync(aside, { force: true });
-    writeFileSync(aside, JSON.stringify({ url, pid: process.pid, token: this.#token }), { flag: 'wx', mode: 0o600 });
+    writeNewFile(systemFs, aside, Buffer.from(JSON.stringify({ url, token: this.#token })));
     // Unlike a write, a rename does not follow a symbolic link.
     renameSync(aside, this.#path);
   }
@@ -99,21 +90,13 @@ function fileFor(storePath: string): string {
 
 /** Reads a file that only this user can have written. Returns undefined if there is none. */
 function readRegistered(path: string): { readonly url: string; readonly token: string } | undefined {
-  let fd: number | undefined;
-  try {
-    const { O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDONLY } = constants;
-    // Without `O_NONBLOCK`, opening a pipe that has no writer would block the process.
-    fd = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-    const facts = fstatSync(fd);
+  return ignoreErrors(() => {
+    const { bytes, facts } = readWhole(systemFs, path, FILE_BYTES_MAX) ?? {};
     const uid = process.getuid?.();
-    if (!facts.isFile() || facts.size > FILE_BYTES_MAX) return undefined;
-    if (uid !== undefined && (facts.uid !== uid || (facts.mode & 0o077) !== 0)) return undefined;
-    const { url, token } = JSON.parse(readFileSync(fd, 'utf8'));
+    if (facts === undefined || (uid !== undefined && (facts.uid !== uid || (facts.mode & 0o077) !== 0)))
+      return undefined;
+    const { url, token } = JSON.parse(`${bytes}`);
     const isUsable = typeof token === 'string' && token.length === 64 && isLoopback(new URL(url).hostname);
     return isUsable ? { url, token } : undefined;
-  } catch {
-    return undefined;
-  } finally {
-    if (fd !== undefined) closeSync(fd);
-  }
+  });
 }

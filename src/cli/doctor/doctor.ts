@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { messageOf, visibleJson } from '../../base/text.ts';
-import { version } from '../../base/version.ts';
+import { isAtLeast, version } from '../../base/version.ts';
 import type { Settings } from '../../config/options.ts';
 import { destinationOf } from '../../delivery/create-exporter.ts';
 import { destinationHash, FORMAT_FOLDER } from '../../delivery/spool/directory.ts';
@@ -83,11 +83,9 @@ async function* allFindings(): AsyncGenerator<Finding> {
 const NODE_MIN = [20, 19] as const;
 
 export function nodeFinding(running: string): Finding {
-  const [major = 0, minor = 0] = running.split('.').map(Number);
-  const [majorMin, minorMin] = NODE_MIN;
-  const isSupported = major > majorMin || (major === majorMin && minor >= minorMin);
   const message = `v${running}, with runspan ${version}`;
-  return isSupported ? ok('node', message) : fail('node', message, `install Node ${majorMin}.${minorMin} or later`);
+  if (isAtLeast(running, NODE_MIN)) return ok('node', message);
+  return fail('node', message, `install Node ${NODE_MIN.join('.')} or later`);
 }
 
 /** Size of the test file: one block on most file systems. A smaller file could fit on a full disk. */

@@ -229,7 +229,7 @@ function stateOf(fs: SpoolFs, folder: string, own: OwnerProcess, wallMs: number)
   try {
     const file = ifExists(() => readWhole(fs, join(folder, OWNER_FILE), OWNER_BYTES_MAX));
     owner = ignoreErrors(() => ({ ...(JSON.parse(String(file?.bytes)) as object) })) ?? {};
-    heartbeatAtMs = file?.modifiedAtMs ?? fs.lstatSync(folder).mtimeMs;
+    heartbeatAtMs = file?.facts.mtimeMs ?? fs.lstatSync(folder).mtimeMs;
   } catch {
     return 'alive';
   }

@@ -1,3 +1,4 @@
+import type { Stats } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { nodeModule } from '../../platform/node.ts';
 import { withoutTracing } from '../../platform/suppress-tracing.ts';
@@ -49,11 +50,8 @@ export function writeNewFile(fs: SpoolFs, path: string, bytes: Uint8Array): void
   }
 }
 
-export function readWhole(
-  fs: SpoolFs,
-  path: string,
-  bytesMax: number,
-): { bytes: Buffer; modifiedAtMs: number } | undefined {
+/** Reads a file with its facts. Returns undefined if it is no file, or larger than `bytesMax`. */
+export function readWhole(fs: SpoolFs, path: string, bytesMax: number): { bytes: Buffer; facts: Stats } | undefined {
   if (!fs.lstatSync(path).isFile()) return undefined;
   const { O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDONLY } = systemFs.constants;
   // Without `O_NONBLOCK`, opening a pipe that has no writer would block the process.
@@ -61,7 +59,7 @@ export function readWhole(
   try {
     const facts = fs.fstatSync(fd);
     if (!facts.isFile() || facts.size > bytesMax) return undefined;
-    return { bytes: fs.readFileSync(fd), modifiedAtMs: facts.mtimeMs };
+    return { bytes: fs.readFileSync(fd), facts };
   } finally {
     fs.closeSync(fd);
   }

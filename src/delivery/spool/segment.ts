@@ -29,10 +29,10 @@ export interface SegmentRecords {
 export function readSegment(fs: SpoolFs, path: string): SegmentRecords | undefined {
   const content = readWhole(fs, path, SEGMENT_BYTES_MAX);
   if (content === undefined) return undefined;
-  const { bytes, modifiedAtMs } = content;
+  const { bytes, facts } = content;
   const { records, lostIds, isLaterVersion } = readFrames(bytes, segmentToken(path));
   const damagedRuns = lostIds.map((id) => ({ id, traceId: '', name: '' }));
-  return { records, damagedRuns, isLaterVersion, bytes: bytes.length, modifiedAtMs };
+  return { records, damagedRuns, isLaterVersion, bytes: bytes.length, modifiedAtMs: facts.mtimeMs };
 }
 
 /** Encodes records for a segment file in a reused buffer. */

@@ -1,3 +1,4 @@
+import { pagePath } from '../../run/page-path.ts';
 import { parseDottedOrder } from '../../run/time.ts';
 import { figuresOf } from '../domain/assemble.ts';
 import type { Feedback } from '../domain/feedback.ts';
@@ -114,8 +115,7 @@ function langSmithRun(
     status,
     session_id: sessionIdOf(projectOf(run)),
     parent_run_ids: (parseDottedOrder(run.dotted_order) ?? []).slice(0, -1).map((segment) => segment.id),
-    // The receiver's page of the run.
-    app_path: `/?trace=${traceId}${id === traceId ? '' : `&run=${id}`}`,
+    app_path: pagePath({ id, traceId }),
     ...(thread !== undefined && { thread_id: thread }),
     ...(first_token_time !== undefined && { first_token_time }),
     total_tokens: usage?.total_tokens ?? 0,
