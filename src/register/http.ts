@@ -108,8 +108,9 @@ function close(incoming: Incoming): void {
 
 /** Closes a request with its socket. A response that waits for the response to an earlier request emits no `close`. */
 function closeWithSocket(incoming: Incoming, { socket }: IncomingMessage): void {
-  const requests = openOn.get(socket) ?? new Set<Incoming>();
-  if (openOn.get(socket) === undefined) {
+  const known = openOn.get(socket);
+  const requests = known ?? new Set<Incoming>();
+  if (known === undefined) {
     openOn.set(socket, requests);
     socket.once('close', () => requests.forEach(close));
   }

@@ -5,8 +5,8 @@ import { isLoopback } from '../config/checker.ts';
 import { env } from '../config/environment.ts';
 import { isSameOrigin } from '../config/service.ts';
 import { replaceMethod } from '../instrument/methods.ts';
-import { defineOwn, type Method } from '../instrument/results/observer.ts';
-import { disguised } from '../instrument/traceable.ts';
+import type { Method } from '../instrument/results/observer.ts';
+import { disguisedFetch } from '../integrations/fetch/record-fetch.ts';
 import { type Fields, fieldsOf } from '../payload/fields.ts';
 import { channel, createStorage, runtime } from '../platform/node.ts';
 import { belowRequest, currentContext, type RunContext, sinkOf } from '../run/context.ts';
@@ -26,17 +26,12 @@ export const propagation: Instrumentation = {
   start() {
     if (runtime.runtime !== 'node') return;
     onHttpRequest(addToHttp);
-    if (typeof globalThis.fetch === 'function') replaceMethod(PLACE, globalThis, 'fetch', markedFetch);
+    if (typeof globalThis.fetch === 'function') {
+      replaceMethod(PLACE, globalThis, 'fetch', (fetch) => disguisedFetch(marking(fetch), fetch));
+    }
     patchModule({ module: 'undici/index', patch: markUndici });
   },
 };
-
-function markedFetch(fetch: Method): Method {
-  const replacement = disguised(marking(fetch), fetch);
-  // Some libraries check whether `fetch` is native code.
-  defineOwn(replacement, 'toString', () => `${fetch}`);
-  return replacement as Method;
-}
 
 function markUndici(exports: Fields): void {
   const { prototype } = exports.Dispatcher as { readonly prototype: object };

@@ -101,11 +101,13 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
   'receiver → config': (target) => target === 'config/checker.ts',
   // Secrets are masked again in a trace that is saved to be shared. Runs of other clients were never redacted.
   'receiver → payload': (target) => target === 'payload/serialize.ts' || target.startsWith('payload/redaction/'),
-  'receiver → run': (target, found) => found.typeOnly || /^run\/(time|same-call)\.ts$/.test(target),
+  'receiver → run': (target, found) => found.typeOnly || /^run\/(time|same-call|page-path)\.ts$/.test(target),
   // Only the mapping of attributes.
   'receiver → otel': (target) => !/(processor|exporter|propagator)\.ts$/.test(target),
   'viewer → receiver': (target, found) =>
-    found.typeOnly || target.startsWith('receiver/filter/') || target === 'receiver/domain/query-keys.ts',
+    found.typeOnly ||
+    target.startsWith('receiver/filter/') ||
+    /^receiver\/domain\/(query-keys|run-view)\.ts$/.test(target),
 };
 
 /** The build bundles these packages, so that users do not install them. Each may be imported in the folders listed. */

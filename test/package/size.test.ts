@@ -9,24 +9,24 @@ import { filesUnder, read } from './repository.ts';
 /** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [13, 457],
-  base: [13, 479],
-  cli: [44, 5_939],
+  base: [13, 485],
+  cli: [44, 5_933],
   clients: [52, 7_661],
   config: [6, 1_149],
-  delivery: [32, 5_328],
+  delivery: [32, 5_327],
   http: [10, 997],
   instrument: [13, 2_300],
-  integrations: [38, 4_373],
+  integrations: [38, 4_378],
   langsmith: [10, 1_625],
   messages: [2, 137],
   otel: [39, 5_559],
   payload: [16, 3_094],
   platform: [9, 416],
-  receiver: [135, 19_555],
-  register: [14, 1_243],
-  run: [17, 3_264],
+  receiver: [135, 19_558],
+  register: [14, 1_237],
+  run: [18, 3_270],
   testing: [8, 1_123],
-  viewer: [75, 7_415],
+  viewer: [75, 7_417],
 };
 
 /** Thousands of bytes, rounded up. */

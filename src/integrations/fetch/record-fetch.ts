@@ -48,6 +48,13 @@ export function recordFetch(filter?: CallFilter): () => void {
   return state.stop ?? (() => {});
 }
 
+/** Makes a replacement of `fetch` look like the original. Some libraries check whether `fetch` is native code. */
+export function disguisedFetch(replacement: Method, original: Method): Method {
+  const disguise = disguised(replacement, original) as Method;
+  defineOwn(disguise, 'toString', () => `${original}`);
+  return disguise;
+}
+
 function install(): (() => void) | undefined {
   const descriptor = Object.getOwnPropertyDescriptor(globalThis, 'fetch');
   const original = globalThis.fetch as unknown as Method;
@@ -61,9 +68,7 @@ function install(): (() => void) | undefined {
       return recordCall(original, this, args);
     },
   };
-  const replacement = disguised(recorder.fetch, original);
-  // Some libraries check whether `fetch` is native code.
-  defineOwn(replacement, 'toString', () => `${original}`);
+  const replacement = disguisedFetch(recorder.fetch, original);
   const value: FetchRecorder = { realm: globalThis, original };
   Object.defineProperty(replacement, FETCH_RECORDER, { configurable: true, value });
   // In Vercel's edge runtime, `fetch` is writable but not configurable.

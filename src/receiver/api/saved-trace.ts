@@ -4,6 +4,7 @@ import { serialize } from '../../payload/serialize.ts';
 import { grouped } from '../domain/grouped.ts';
 import type { Scope } from '../domain/query.ts';
 import {
+  IMAGE_TYPES,
   PAYLOAD_FIELDS,
   type RunDetails,
   type RunOutline,
@@ -22,8 +23,6 @@ const RUNS_MAX = 2_000;
 const LENGTH_MAX = 5_000_000;
 /** Maximum size of an image in a file, in bytes. */
 const IMAGE_BYTES_MAX = 500_000;
-/** Images that the page shows. Other attachments are left out, because their secrets cannot be masked. */
-const IMAGES = /^image\/(?:png|jpeg|gif|webp)$/;
 
 /**
  * Yields an HTML file that shows a trace without a receiver. Secrets are masked, because the runs of other clients may
@@ -97,7 +96,8 @@ async function* responsesOf(
   for (const pair of [pairOf(path, details), ...payloads]) if (hasRoom(pair.length)) yield pair;
   const { attachments: masks = [] }: RunDetails = JSON.parse(details);
   for (const [index, { name, mime_type: type, size }] of attachments.entries()) {
-    if (!IMAGES.test(type) || size > IMAGE_BYTES_MAX || !hasRoom(size * 2)) continue;
+    // Other attachments are left out, because their secrets cannot be masked.
+    if (!IMAGE_TYPES.has(type) || size > IMAGE_BYTES_MAX || !hasRoom(size * 2)) continue;
     const image = await store.attachment(scope, id, name);
     if (image === undefined) continue;
     const uri = `data:${type};base64,${Buffer.from(image.bytes).toString('base64')}`;

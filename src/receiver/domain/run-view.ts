@@ -6,6 +6,9 @@ export type PayloadField = 'inputs' | 'outputs' | 'events';
 
 export const PAYLOAD_FIELDS: readonly PayloadField[] = ['inputs', 'outputs', 'events'];
 
+/** Image types that are safe to show, because they contain only pixels. */
+export const IMAGE_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
+
 /** An attachment without its bytes. */
 export interface AttachmentInfo {
   name: string;

@@ -144,12 +144,12 @@ export class Access {
     const endsAtMs = Date.now() + SESSION_SECONDS * 1_000;
     const token = `${grant.id}:${await this.tokens.sign([endsAtMs], purposeOf(grant))}`;
     const isSecure = request.headers.origin?.startsWith('https:') === true;
-    return cookie(cookieName(request, this.publicUrl), token, SESSION_SECONDS) + (isSecure ? '; Secure' : '');
+    return cookie(this.#cookieName(request), token, SESSION_SECONDS) + (isSecure ? '; Secure' : '');
   }
 
   /** Returns the `Set-Cookie` header that deletes the cookie of a login session. */
   logout(request: IncomingMessage): string {
-    return cookie(cookieName(request, this.publicUrl), '', 0);
+    return cookie(this.#cookieName(request), '', 0);
   }
 
   #isOwnOrigin(origin: string, { headers, socket }: IncomingMessage): boolean {
@@ -182,7 +182,7 @@ export class Access {
   }
 
   async #sessionGrantOf(request: IncomingMessage, keys: Keyring): Promise<Grant> {
-    const token = cookieOf(request, cookieName(request, this.publicUrl));
+    const token = cookieOf(request, this.#cookieName(request));
     if (token === undefined) throw unauthorized('The API key is missing: send the key in the header x-api-key');
     const [, keyId = '', signed = ''] = /^(\w{1,20}):(.*)$/.exec(token) ?? [];
     const grant = keyId === '' ? undefined : await keys.byId(keyId);
@@ -191,6 +191,15 @@ export class Access {
       throw unauthorized('The session has ended: log in again');
     }
     return grant;
+  }
+
+  /**
+   * Returns the session cookie's name. The name contains the port, because browsers share cookies between all ports of a
+   * host. The port is that of the public URL, because receivers with the same URL may listen on several ports.
+   */
+  #cookieName({ socket }: IncomingMessage): string {
+    const { publicUrl } = this;
+    return `runspan-${publicUrl === undefined ? (socket.localPort ?? 0) : new URL(publicUrl).port || 'default'}`;
   }
 
   /** Returns the grant of a user whom a trusted proxy has authenticated. Other clients cannot forge the header. */
@@ -250,14 +259,6 @@ function nameIn(authority: string | undefined): string {
 
 function unauthorized(detail: string): HttpError {
   return new HttpError(401, detail, { 'www-authenticate': 'Bearer' });
-}
-
-/**
- * Returns the session cookie's name. The name contains the port, because browsers share cookies between all ports of a
- * host. The port is that of the public URL, because receivers with the same URL may listen on several ports.
- */
-function cookieName({ socket }: IncomingMessage, publicUrl: string | undefined): string {
-  return `runspan-${publicUrl === undefined ? (socket.localPort ?? 0) : new URL(publicUrl).port || 'default'}`;
 }
 
 function cookie(name: string, value: string, seconds: number): string {

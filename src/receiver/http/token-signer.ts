@@ -75,7 +75,7 @@ export class TokenSigner {
 }
 
 function signatureOf(payload: string, purpose: string, { secret }: TokenSecret): Buffer {
-  // The payload contains no space, so that no other payload and purpose have the same signature.
+  // The payload contains no space, so the text has only one payload and one purpose.
   return createHmac('sha256', secret)
     .update(purpose === '' ? payload : `${payload} ${purpose}`)
     .digest();

@@ -16,7 +16,7 @@ addEventListener('popstate', () => {
 /** Changes the address according to the rules in `changed`. Replaces the current history entry if `replace` is set. */
 export function go(change: Partial<Address>, { replace = false }: { replace?: boolean } = {}): void {
   const next = changed(address.peek(), change);
-  // A browser refuses to change the path of a file's URL.
+  // Browsers do not let a page change the path of a `file:` URL.
   if (saved !== undefined) {
     address.value = next;
     return;

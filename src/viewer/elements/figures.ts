@@ -132,7 +132,10 @@ export function latencyOf(run: { start_time: string; end_time?: string; status: 
   return duration((end_time === undefined ? nowMs : millisecondsAt(end_time)) - millisecondsAt(start_time));
 }
 
-/** Returns the current time, or the time at which the trace was saved. While `isTicking` is set, renders the component again every `intervalMs` milliseconds. */
+/**
+ * Returns the current time, or the time at which the trace was saved. While `isTicking` is set, renders the component
+ * again every `intervalMs` milliseconds.
+ */
 export function useNow(isTicking: boolean, intervalMs: number): number {
   const [nowMs, setNowMs] = useState(saved?.savedMs ?? Date.now());
   useEffect(() => {

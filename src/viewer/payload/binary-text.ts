@@ -1,3 +1,5 @@
+import { IMAGE_TYPES } from '../../receiver/domain/run-view.ts';
+
 /** Binary data encoded as text: a data URI or base64. */
 export interface BinaryText {
   readonly base64: string;
@@ -41,9 +43,6 @@ export function imageOf(text: string): string | undefined {
   const found = binaryOf(text);
   return found !== undefined && IMAGE_TYPES.has(found.type) ? `data:${found.type};base64,${found.base64}` : undefined;
 }
-
-/** Image types that are safe to show, because they contain only pixels. */
-export const IMAGE_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
 /**
  * Returns whether a text looks like base64. Unlike words and hexadecimal numbers, base64 contains lower case, upper

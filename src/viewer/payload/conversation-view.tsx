@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import type { AttachmentInfo } from '../../receiver/domain/run-view.ts';
+import { type AttachmentInfo, IMAGE_TYPES } from '../../receiver/domain/run-view.ts';
 import { attachmentUrl } from '../data/api.ts';
 import { isMarkdown } from '../data/preferences.ts';
 import { saved } from '../data/saved.ts';
@@ -8,7 +8,7 @@ import { plural } from '../elements/figures.ts';
 import { lazy } from '../elements/lazy.tsx';
 import { LongText, Text } from '../elements/text.tsx';
 import { visible } from '../elements/visible-text.ts';
-import { binaryOf, IMAGE_TYPES, imageOf } from './binary-text.ts';
+import { binaryOf, imageOf } from './binary-text.ts';
 import { BinaryChip, JsonTree } from './json-tree.tsx';
 import type { Message, Part } from './message.ts';
 import { Picture } from './picture.tsx';
