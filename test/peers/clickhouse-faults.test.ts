@@ -232,6 +232,19 @@ test('A receiver is alive but not ready while ClickHouse is away or does not res
   }
 }, 20_000);
 
+test('A receiver is not ready while ClickHouse holds inserts, answers queries, and shows no test of a write', async () => {
+  const { store, receiver } = await startReceiver();
+  const status = async (path: string) => (await call(receiver.url + path, 'GET')).status;
+  const tenants = await store.tenants();
+  await setFaults({ match: 'INSERT', held: true });
+  expect(await status('/readyz')).toBe(503);
+  expect(await status('/query/runs')).toBe(200);
+  await setFaults();
+  await expect.poll(() => status('/readyz')).toBe(200);
+  await store.settled();
+  expect(await store.tenants()).toEqual(tenants);
+}, 20_000);
+
 /** Returns what queries return about all runs. */
 function answers(store: Store): Promise<unknown> {
   const all = parsedQuery({});

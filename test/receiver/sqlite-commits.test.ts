@@ -99,6 +99,18 @@ describe('pending calls', () => {
     expect(connection.number('SELECT count(*) FROM runs')).toBe(3);
   });
 
+  test('without operations fail if the disk is full, even if a few bytes still fit', async () => {
+    const { apply, commits, connection } = await make();
+    await apply(post(1));
+    connection.exec(`PRAGMA max_page_count = ${connection.number('PRAGMA page_count') + 2}`);
+    await commits.revokeTokens({ tenant: 'default' }, id(1), 1);
+    await expect(apply()).rejects.toMatchObject({ errcode: 13 });
+    connection.exec('PRAGMA max_page_count = 1000000');
+    for (let count = 0; count < 3; count += 1) await apply();
+    const bytes = connection.number('PRAGMA page_count') * connection.number('PRAGMA page_size');
+    expect(bytes).toBeLessThan(2 * 1024 ** 2);
+  });
+
   test('are written before the store closes', async () => {
     const { apply, commits, connection } = await make();
     const applied = apply(post(1));

@@ -14,6 +14,7 @@ import { uuid } from './run-fields.ts';
 import type { RunLimits } from './run-limits.ts';
 import type { TokenSigner } from './token-signer.ts';
 import { validated } from './validation.ts';
+import type { WriteCheck } from './write-check.ts';
 
 /** An HTTP response. Contains either `body`, which is sent as JSON, or `content` in another format. */
 export interface RouteResponse {
@@ -37,6 +38,7 @@ export interface Call {
   readonly search: URLSearchParams;
   readonly bodies: RequestBodies;
   readonly store: Store;
+  readonly writes: WriteCheck;
   /** Data that the request's key can reach. Without a key, the scope contains no data. */
   readonly scope: Scope;
   /** Permission of the request's key. */

@@ -5,6 +5,7 @@ import { Metrics } from './metrics.ts';
 import { RequestBodies } from './request-body.ts';
 import type { Call, Route, RouteResponse } from './route.ts';
 import { unservedError } from './unserved.ts';
+import { WriteCheck } from './write-check.ts';
 
 /** Responds to a request, or throws an HttpError. */
 export type Routes = (request: IncomingMessage, liftTimeout: () => void) => Promise<RouteResponse>;
@@ -30,9 +31,12 @@ export function createRoutes(
   const endpoints = endpointsOf(routes);
   const hidden = new Set(strict ? others : []);
   const prefix = strict ? PREFIXED : `${PREFIX}/`;
+  const measured = metrics.measured(store);
+  const writes = new WriteCheck(measured);
   const context = {
     ...options,
-    store: metrics.measured(store),
+    store: { ...measured, apply: writes.apply },
+    writes,
     tokens: access.tokens,
     metrics,
     bodies: new RequestBodies(undefined, (bytes) => {

@@ -17,10 +17,14 @@ async function inTime<Answer>(answer: Promise<Answer> | undefined): Promise<Answ
   return (await Promise.race([answer?.catch(() => undefined), delay(READY_MS, undefined)])) ?? undefined;
 }
 
-/** Responds with status 200 if the store answers a query in time. */
-async function readiness({ store, scope }: Call): Promise<RouteResponse> {
-  if ((await inTime(store.changes(scope, undefined, 1))) === undefined)
-    throw new HttpError(503, 'The store does not answer');
+/** Responds with status 200 if the store answers a query and can write, both in time. */
+async function readiness({ store, scope, writes }: Call): Promise<RouteResponse> {
+  const [answer, problem] = await Promise.all([
+    inTime(store.changes(scope, undefined, 1)),
+    inTime(writes.problem().then((reason) => reason ?? '')),
+  ]);
+  if (answer === undefined) throw new HttpError(503, 'The store does not answer');
+  if (problem !== '') throw new HttpError(503, problem ?? `The store has not written within ${READY_MS / 1_000} s`);
   return { status: 200, body: { status: 'ready' } };
 }
 

@@ -50,7 +50,7 @@ export async function ingest(call: Call, operations: readonly RunOperation[]): P
     operations.map(({ id }) => id),
   );
   await faults.apply(operations);
-  await store.apply(scope, inProject(scope, operations));
+  if (operations.length > 0) await store.apply(scope, inProject(scope, operations));
   metrics.acceptedRuns += operations.length;
   received?.(request, operations);
 }

@@ -99,7 +99,7 @@ export interface IngestStore {
   /**
    * Applies the operations in a request. When the promise resolves, the operations are durable, but queries may not
    * return them yet. After a rejection, the client sends the whole request again, so applying operations must be
-   * idempotent.
+   * idempotent. Without operations, the store tests whether it can write, and changes nothing that queries return.
    */
   apply(scope: Scope, operations: readonly RunOperation[]): Promise<void>;
 }

@@ -173,7 +173,8 @@ export class ClickHouseStore implements Store {
   }
 
   async apply({ tenant }: Scope, operations: readonly RunOperation[]): Promise<void> {
-    await this.#writer.write(tenant, operations);
+    if (operations.length === 0) await this.#changes.testWrite();
+    else await this.#writer.write(tenant, operations);
   }
 
   readonly projects: Store['projects'] = (scope, range) => projects(this.#db, scope, range);

@@ -27,9 +27,13 @@ export class SqliteWriter {
 
   /**
    * Applies the operations in a request, except for removed runs. Returns the change, or undefined if nothing changes.
+   * Without operations, writes as much as a small run needs, because fewer bytes may fit into the WAL of a full disk.
    */
   apply(tenant: string, operations: readonly EncodedOperation[]): TenantChange | undefined {
-    if (operations.length === 0) return undefined;
+    if (operations.length === 0) {
+      this.#connection.run(TEST_WRITE);
+      return undefined;
+    }
     const placement = this.#placement(tenant);
     const received = new Set<SqliteRun>();
     const accepted = this.#withoutRemoved(tenant, operations, placement);
@@ -150,6 +154,9 @@ export class SqliteWriter {
     return { tenant, cursor: `${seq}`, traceIds: placement.finish(seq, this.#nowMs()) };
   }
 }
+
+/** SQLite writes no page whose bytes stay the same, so the value is random. */
+const TEST_WRITE = "REPLACE INTO meta VALUES ('test', randomblob(262144))";
 
 const REVOKE = `INSERT INTO revoked_tokens VALUES (?, ?, ?)
   ON CONFLICT DO UPDATE SET revoked_ms = max(revoked_ms, excluded.revoked_ms)`;

@@ -1,0 +1,105 @@
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { DEFAULT_SCOPE, MemoryStore, type Store, StoreError } from '#src/receiver.ts';
+import { openLocalStore } from './local-store.ts';
+import { call, makeRun, sendJson, start } from './wire.ts';
+
+/** Starts a receiver whose store writes with `apply`. `later` moves the clock. */
+async function startWith(apply: Store['apply']) {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const store = new MemoryStore();
+  const write = vi.fn(apply);
+  store.apply = write;
+  const receiver = await start({ store });
+  const ready = async () => {
+    const { status, body } = await call(`${receiver.url}/readyz`, 'GET');
+    return [status, body.status ?? body.detail];
+  };
+  return { receiver, write, ready, later: (ms: number) => void vi.advanceTimersByTime(ms) };
+}
+
+const READY = [200, 'ready'];
+const full = async () => {
+  throw new StoreError('unavailable', 'Runs cannot be stored: /data/runs.db is full', 10);
+};
+
+describe('/readyz', () => {
+  test('tests a write at most every 10 s, also for concurrent requests', async () => {
+    const { write, ready, later } = await startWith(async () => {});
+    expect(await Promise.all([ready(), ready(), ready()])).toEqual([READY, READY, READY]);
+    later(9_999);
+    expect(await ready()).toEqual(READY);
+    expect(write).toHaveBeenCalledOnce();
+    later(1);
+    expect(await ready()).toEqual(READY);
+    expect(write.mock.calls).toEqual([
+      [{ tenant: '' }, []],
+      [{ tenant: '' }, []],
+    ]);
+  });
+
+  test('is 503 with a reason while the store cannot write, without names of files, and reads go on', async () => {
+    const { receiver, write, ready, later } = await startWith(full);
+    for (let second = 0; second < 9; second += 1) {
+      expect(await ready()).toEqual([503, 'Runs cannot be stored']);
+      later(1_000);
+    }
+    expect(write).toHaveBeenCalledOnce();
+    expect((await call(`${receiver.url}/query/runs`, 'GET')).status).toBe(200);
+    write.mockImplementation(async () => {});
+    later(1_000);
+    expect(await ready()).toEqual(READY);
+    write.mockImplementation(async () => {
+      throw new Error('EROFS /data');
+    });
+    later(10_000);
+    expect(await ready()).toEqual([503, 'The store cannot write']);
+  });
+
+  test('is 503 while the store holds a write, and 200 when the write has ended', async () => {
+    let release = (): void => {};
+    const written = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const { write, ready } = await startWith(() => written);
+    const reason = 'The store has not written within 2 s';
+    expect(await Promise.all([ready(), ready()])).toEqual([
+      [503, reason],
+      [503, reason],
+    ]);
+    release();
+    expect(await ready()).toEqual(READY);
+    expect(write).toHaveBeenCalledOnce();
+  });
+
+  test('follows the writes of clients, and tests none of its own in between', async () => {
+    const { receiver, write, ready } = await startWith(full);
+    const post = async () => (await sendJson(receiver, 'POST', '/runs', makeRun({ inputs: {} }))).status;
+    expect(await post()).toBe(503);
+    expect(await ready()).toEqual([503, 'Runs cannot be stored']);
+    write.mockImplementation(async () => {});
+    expect(await post()).toBe(202);
+    expect(await ready()).toEqual(READY);
+    expect(write).toHaveBeenCalledTimes(2);
+  });
+
+  test.each([
+    [413, new StoreError('too_large', 'The run has too many attachments')],
+    [500, new Error('an invalid run')],
+  ])('stays 200 if the store refuses the runs of one client with %i', async (status, error) => {
+    const { receiver, write, ready } = await startWith(async () => {});
+    expect(await ready()).toEqual(READY);
+    write.mockRejectedValue(error);
+    expect((await sendJson(receiver, 'POST', '/runs', makeRun({ inputs: {} }))).status).toBe(status);
+    expect(await ready()).toEqual(READY);
+  });
+
+  test('leaves nothing that users see in an SQLite file', async () => {
+    const store = await openLocalStore();
+    const before = await store.changes(DEFAULT_SCOPE, undefined, 1);
+    const receiver = await start({ store });
+    expect((await call(`${receiver.url}/readyz`, 'GET')).status).toBe(200);
+    expect(await store.tenants()).toEqual([]);
+    expect(await store.changes(DEFAULT_SCOPE, undefined, 1)).toEqual(before);
+  });
+});
