@@ -212,6 +212,7 @@ test('/metrics counts accepted runs, refused requests and bytes, and measures th
     'runspan_store_seconds_count{method="apply"} 1',
     'runspan_write_queue_bytes 0',
     'runspan_unindexed_runs 1',
+    'runspan_store_damaged 0',
   ]) {
     expect(text.split('\n')).toContain(line);
   }

@@ -33,8 +33,8 @@ describe('/readyz', () => {
     later(1);
     expect(await ready()).toEqual(READY);
     expect(write.mock.calls).toEqual([
-      [{ tenant: '' }, []],
-      [{ tenant: '' }, []],
+      [DEFAULT_SCOPE, []],
+      [DEFAULT_SCOPE, []],
     ]);
   });
 

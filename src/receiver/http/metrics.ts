@@ -86,7 +86,7 @@ export class Metrics {
   }
 }
 
-function statusText({ queuedBytes, unindexedRuns, fileBytes, walBytes, freeBytes }: StoreStatus): string[] {
+function statusText({ queuedBytes, unindexedRuns, fileBytes, walBytes, freeBytes, isDamaged }: StoreStatus): string[] {
   return [
     family('write_queue_bytes', 'gauge', 'Size of runs that wait to be written', [['', queuedBytes]]),
     family('unindexed_runs', 'gauge', 'Runs that are not in the search index yet', [['', unindexedRuns]]),
@@ -95,6 +95,9 @@ function statusText({ queuedBytes, unindexedRuns, fileBytes, walBytes, freeBytes
       ['{file="wal"}', walBytes],
     ]),
     family('disk_free_bytes', 'gauge', 'Free space on the disk of the store', [['', freeBytes]]),
+    ...(isDamaged === undefined
+      ? []
+      : [family('store_damaged', 'gauge', 'Whether the file of the store is damaged', [['', +isDamaged]])]),
   ];
 }
 

@@ -68,6 +68,7 @@ export function createRoutes(
       metrics.responded(response.status);
       return response;
     } catch (error) {
+      writes.failed(error);
       metrics.responded(toHttpError(error)?.status ?? 500);
       throw error;
     }

@@ -1,4 +1,5 @@
-import { type Store, StoreError } from '../store/store.ts';
+import { RunspanError } from '../../base/errors.ts';
+import { DEFAULT_SCOPE, type Store, StoreError } from '../store/store.ts';
 
 /** Time for which the outcome of the latest write is used, in milliseconds. */
 const OUTCOME_MS = 10_000;
@@ -29,7 +30,7 @@ export class WriteCheck {
   /** Resolves with the reason why the store cannot write, or with undefined if it can. */
   async problem(): Promise<string | undefined> {
     if (performance.now() - this.#settledAtMs >= OUTCOME_MS) {
-      this.#testing ??= this.apply({ tenant: '' }, [])
+      this.#testing ??= this.apply(DEFAULT_SCOPE, [])
         .catch(() => {})
         .finally(() => {
           this.#testing = undefined;
@@ -37,6 +38,13 @@ export class WriteCheck {
       await this.#testing;
     }
     return this.#problem;
+  }
+
+  /** Tests a write at the next request if a request has found that the store is damaged. */
+  failed(error: unknown): void {
+    if (error instanceof RunspanError && error.code === 'RUNSPAN_STORE_INVALID') {
+      this.#settledAtMs = Number.NEGATIVE_INFINITY;
+    }
   }
 
   #settle(problem: string | undefined): void {

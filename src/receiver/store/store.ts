@@ -212,12 +212,14 @@ export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStor
 export interface StoreStatus {
   /** Size of the operations that wait to be written, in bytes. */
   readonly queuedBytes: number;
-  /** Number of runs that are not in the search index yet. */
+  /** Number of runs that are not in the search index yet. NaN if the file is damaged there. */
   readonly unindexedRuns: number;
   readonly fileBytes: number;
   readonly walBytes: number;
   /** Free space on the disk, in bytes. */
   readonly freeBytes: number;
+  /** Whether a file of the store is damaged. Undefined if the store has no file of its own. */
+  readonly isDamaged?: boolean;
 }
 
 /** Names of all methods of `Store`. The compiler checks that the list is complete. */

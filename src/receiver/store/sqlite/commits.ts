@@ -7,7 +7,7 @@ import type { Scope } from '../../domain/query.ts';
 import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import type { TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
-import { isOfTheFile, type SqliteConnection } from './database.ts';
+import { isDamage, isOfTheFile, type SqliteConnection } from './database.ts';
 import { type StoreOwner, setOwner } from './file.ts';
 import { SqliteKeys } from './keys.ts';
 import type { EncodedOperation } from './payloads.ts';
@@ -71,6 +71,8 @@ export class SqliteCommits {
   #backgroundTimer: NodeJS.Timeout | undefined;
   #ageTimer: NodeJS.Timeout | undefined;
   #changes: TenantChange[] = [];
+  /** Error of a background step that found damage. Later calls are rejected with it. */
+  #damage: unknown;
   #isClosed = false;
 
   constructor(
@@ -214,7 +216,8 @@ export class SqliteCommits {
     } catch (error) {
       if (!isOfTheFile(error)) throw error;
       // Retry the step later. If the file stays unusable, the next write reports the error.
-      this.#plan(BACKGROUND_DELAY_MS);
+      if (isDamage(error)) this.#damage = error;
+      else this.#plan(BACKGROUND_DELAY_MS);
     }
   }
 
@@ -245,6 +248,7 @@ export class SqliteCommits {
     const done: (() => void)[] = [];
     const taken: WaitingCall[] = [];
     try {
+      if (this.#damage !== undefined) throw this.#damage;
       this.#inTransaction(() => {
         for (const call of this.#calls) {
           taken.push(call);

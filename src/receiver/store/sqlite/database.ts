@@ -171,6 +171,10 @@ export function isNoDatabase(error: unknown): boolean {
   return resultCodeOf(error) === CODES.noDatabase;
 }
 
+export function isDamage(error: unknown): boolean {
+  return resultCodeOf(error) === CODES.damaged;
+}
+
 /** Returns whether an error means that the file is currently unusable. */
 export function isOfTheFile(error: unknown): boolean {
   return OF_THE_FILE.includes(resultCodeOf(error) ?? -1);

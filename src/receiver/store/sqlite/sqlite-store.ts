@@ -14,10 +14,8 @@ import {
 } from '../../../config/checker.ts';
 import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
 import { checkPriceOptions, type PriceOptions } from '../../domain/prices.ts';
-import type { ListQuery, Page, RunQuery, Scope, Statistics, StatisticsQuery, ThreadQuery } from '../../domain/query.ts';
-import type { Removal, RemovalTarget } from '../../domain/removal.ts';
+import type { ListQuery, RunQuery, Scope } from '../../domain/query.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
-import type { RunSummary, ThreadSummary, TraceSummary } from '../../domain/run-view.ts';
 import { type Parsed, singleValueOf, valueIn } from '../../filter/run-filter.ts';
 import type { KeyStore } from '../key-store.ts';
 import { type Store, type StoreChange, StoreError, type StoreStatus } from '../store.ts';
@@ -77,6 +75,7 @@ const CHECKS: Checks<SqliteStoreOptions> = {
 const PENDING_BYTES_MAX = 64 * 1024 * 1024;
 /** Minimum interval between log lines about failed writes, in milliseconds. */
 const LOG_INTERVAL_MS = 60_000;
+const RETRY_AFTER_S = 10;
 /** Number of runs to read in one call. */
 const RUNS_AT_ONCE = 100;
 
@@ -125,6 +124,8 @@ export class SqliteStore implements Store {
   #closing: Promise<void> | undefined;
   #pendingBytes = 0;
   #loggedAtMs = Number.NEGATIVE_INFINITY;
+  /** Whether a thread has found damage. The store then acknowledges no write, because it may not be readable again. */
+  #isDamaged = false;
 
   /**
    * Opens a store file. If the file does not exist, creates the file and its folders. Rejects with
@@ -173,6 +174,11 @@ export class SqliteStore implements Store {
   readonly feedbackWithId: Store['feedbackWithId'] = this.#reading('feedbackWithId');
   readonly tokenSecrets: Store['tokenSecrets'] = this.#reading('tokenSecrets');
   readonly tokensRevokedMs: Store['tokensRevokedMs'] = this.#reading('tokensRevokedMs');
+  readonly traces: Store['traces'] = (scope, query) => this.#ask(this.#readerOf(query), 'traces', scope, query);
+  readonly threads: Store['threads'] = (scope, query) => this.#ask(this.#readerOf(query), 'threads', scope, query);
+  readonly list: Store['list'] = (scope, query) => this.#ask(this.#readerOf(query), 'list', scope, query);
+  readonly statistics: Store['statistics'] = this.#readingSlowly('statistics');
+  readonly removable: Store['removable'] = this.#readingSlowly('removable');
   readonly addFeedback: Store['addFeedback'] = this.#writing('addFeedback');
   readonly removeFeedback: Store['removeFeedback'] = this.#writing('removeFeedback');
   readonly addTokenSecret: Store['addTokenSecret'] = this.#writing('addTokenSecret');
@@ -210,31 +216,11 @@ export class SqliteStore implements Store {
   }
 
   async *runs(scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
-    const reader = await this.#readerOf(query);
-    const keys = await reader.call('runKeys', scope, query);
+    const reader = this.#readerOf(query);
+    const keys = await this.#ask(reader, 'runKeys', scope, query);
     for (let at = 0; at < keys.length; at += RUNS_AT_ONCE) {
-      yield* await reader.call('runTexts', keys.slice(at, at + RUNS_AT_ONCE));
+      yield* await this.#ask(reader, 'runTexts', keys.slice(at, at + RUNS_AT_ONCE));
     }
-  }
-
-  async traces(scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {
-    return (await this.#readerOf(query)).call('traces', scope, query);
-  }
-
-  async threads(scope: Scope, query: Parsed<ThreadQuery>): Promise<Page<ThreadSummary>> {
-    return (await this.#readerOf(query)).call('threads', scope, query);
-  }
-
-  async list(scope: Scope, query: Parsed<ListQuery>): Promise<Page<RunSummary>> {
-    return (await this.#readerOf(query)).call('list', scope, query);
-  }
-
-  async statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics> {
-    return (await this.#openSlowReader()).call('statistics', scope, query);
-  }
-
-  async removable(scope: Scope, target: RemovalTarget): Promise<Removal> {
-    return (await this.#openSlowReader()).call('removable', scope, target);
   }
 
   subscribe({ tenant }: Scope, listener: (change: StoreChange) => void): () => void {
@@ -253,7 +239,7 @@ export class SqliteStore implements Store {
    * with `RUNSPAN_STORE_FAILED` if the new file exists or cannot be written. A failed backup leaves no partial copy.
    */
   async backup(path: string): Promise<void> {
-    return (await this.#openSlowReader()).call('backup', resolve(path));
+    return this.#ask(this.#openSlowReader(), 'backup', resolve(path));
   }
 
   /**
@@ -262,7 +248,10 @@ export class SqliteStore implements Store {
    */
   async status(): Promise<StoreStatus> {
     const [unindexedRuns, disk] = await Promise.all([
-      this.#threads.reader.call('unindexedRuns'),
+      this.#ask(this.#threads.reader, 'unindexedRuns').catch((error) => {
+        if (this.#isDamaged) return Number.NaN;
+        throw error;
+      }),
       statfs(dirname(this.#path)),
     ]);
     return {
@@ -271,6 +260,7 @@ export class SqliteStore implements Store {
       fileBytes: sizeOf(this.#path),
       walBytes: sizeOf(`${this.#path}-wal`),
       freeBytes: disk.bavail * disk.bsize,
+      isDamaged: this.#isDamaged,
     };
   }
 
@@ -288,7 +278,24 @@ export class SqliteStore implements Store {
   }
 
   #reading<Name extends keyof ReaderCalls>(name: Name): RemoteCall<ReaderCalls[Name]> {
-    return (...args) => this.#threads.reader.call(name, ...args);
+    return (...args) => this.#ask(this.#threads.reader, name, ...args);
+  }
+
+  #readingSlowly<Name extends keyof ReaderCalls>(name: Name): RemoteCall<ReaderCalls[Name]> {
+    return (...args) => this.#ask(this.#openSlowReader(), name, ...args);
+  }
+
+  async #ask<Name extends keyof ReaderCalls>(
+    reader: Thread<ReaderCalls> | Promise<Thread<ReaderCalls>>,
+    name: Name,
+    ...args: ArgumentsOf<ReaderCalls[Name]>
+  ): Promise<ResultOf<ReaderCalls[Name]>> {
+    try {
+      return await (await reader).call(name, ...args);
+    } catch (error) {
+      this.#noteDamage(error);
+      throw error;
+    }
   }
 
   #writing<Name extends keyof WriterCalls>(name: Name): RemoteCall<WriterCalls[Name]> {
@@ -297,8 +304,12 @@ export class SqliteStore implements Store {
       if (writer === undefined) {
         throw new RunspanError('RUNSPAN_STORE_FAILED', `The store ${this.#path} is open read-only`);
       }
+      if (this.#isDamaged) throw new DamagedError();
       try {
-        return await writer.call(name, ...args);
+        const result = await writer.call(name, ...args);
+        // A reader may have found the damage in the meantime.
+        if (this.#isDamaged) throw new DamagedError();
+        return result;
       } catch (error) {
         throw this.#unavailable(error);
       }
@@ -327,12 +338,33 @@ export class SqliteStore implements Store {
   /** Logs why a write failed. Returns the error to throw. This error tells the client to retry. */
   #unavailable(error: unknown): unknown {
     if (!(error instanceof RunspanError)) return error;
+    if (this.#noteDamage(error)) return new DamagedError();
     const nowMs = performance.now();
     if (nowMs - this.#loggedAtMs >= LOG_INTERVAL_MS) {
       this.#loggedAtMs = nowMs;
       diagnostics.error(`runs cannot be stored: ${error.message}`);
     }
-    return new StoreError('unavailable', 'Runs cannot be stored at present: see the log of the receiver', 10);
+    return new StoreError(
+      'unavailable',
+      'Runs cannot be stored at present: see the log of the receiver',
+      RETRY_AFTER_S,
+    );
+  }
+
+  /** Returns whether an error means that the file is damaged. Logs the first such error. */
+  #noteDamage(error: unknown): boolean {
+    if (!(error instanceof RunspanError) || error.code !== 'RUNSPAN_STORE_INVALID') return false;
+    if (!this.#isDamaged && this.#threads.writer !== undefined) {
+      diagnostics.error(`the receiver stores no more runs: ${error.message}`);
+    }
+    this.#isDamaged = true;
+    return true;
+  }
+}
+
+class DamagedError extends StoreError {
+  constructor() {
+    super('unavailable', 'The store is damaged: see the log of the receiver', RETRY_AFTER_S);
   }
 }
 
