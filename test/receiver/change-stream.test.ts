@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { DEFAULT_SCOPE, MemoryStore, type Receiver } from '#src/receiver.ts';
+import { id, post } from './conformance/support.ts';
+import { startService } from './service.ts';
 import { CHILD, makeRun, part, ROOT, START, sendParts, start } from './wire.ts';
 
 interface ServerEvent {
@@ -11,7 +13,7 @@ interface ServerEvent {
 }
 
 /** Opens a change stream. `next` returns its next event. */
-async function follow(receiver: Receiver, headers: Record<string, string> = {}) {
+async function follow(receiver: Pick<Receiver, 'url'>, headers: Record<string, string> = {}) {
   const request = get(`${receiver.url}/query/changes`, { headers });
   const [response] = (await once(request, 'response')) as [IncomingMessage];
   onTestFinished(() => void request.destroy());
@@ -122,5 +124,47 @@ describe('a change stream', () => {
     const ended = expect(next()).rejects.toThrow('the stream ended');
     await receiver.close();
     await ended;
+  });
+
+  describe('of a key that is limited to a project', () => {
+    const chat = (number: number) => post(number, { session_name: 'chat' });
+    const secret = (number: number) => post(number, { session_name: 'secret' });
+    const acme = { tenant: 'acme' };
+
+    async function followBoth() {
+      const { url, store, addKey } = await startService();
+      const keyOf = (project?: string) =>
+        addKey({ tenant: 'acme', permission: 'read', ...(project !== undefined && { project }) }).text;
+      const open = (key: string, last?: string) =>
+        follow({ url }, { 'x-api-key': key, ...(last !== undefined && { 'last-event-id': last }) });
+      const key = keyOf('chat');
+      const [limited, all] = [await open(key), await open(keyOf())];
+      for (const { next } of [limited, all]) expect(await next()).toMatchObject({ event: 'ready' });
+      return { store, limited, all, reopen: (last: string) => open(key, last) };
+    }
+
+    test('names only traces with runs in the project', async () => {
+      const { store, limited, all, reopen } = await followBoth();
+      await store.apply(acme, [secret(1), chat(2), secret(3), post(4, { parent: 3, session_name: 'chat' })]);
+      expect((await limited.next()).data.trace_ids?.sort()).toEqual([id(2), id(3)]);
+      expect((await all.next()).data.trace_ids).toHaveLength(3);
+      await store.apply(acme, [secret(5)]);
+      expect((await all.next()).data.trace_ids).toEqual([id(5)]);
+      await store.apply({ tenant: 'bolt' }, [chat(6)]);
+      await store.apply(acme, [chat(7)]);
+      expect((await limited.next()).data.trace_ids).toEqual([id(7)]);
+      expect((await (await reopen('0')).next()).data.trace_ids?.sort()).toEqual([id(2), id(3), id(7)]);
+    });
+
+    test('names no trace after a deletion, so that the client reloads', async () => {
+      const { store, limited, all } = await followBoth();
+      await store.apply(acme, [secret(1), chat(2)]);
+      expect((await limited.next()).data.trace_ids).toEqual([id(2)]);
+      await all.next();
+      await store.remove(acme, { kind: 'trace', id: id(1) });
+      expect((await all.next()).data.trace_ids).toEqual([id(1)]);
+      const { event, data } = await limited.next();
+      expect([event, Object.keys(data)]).toEqual(['change', ['seq']]);
+    });
   });
 });

@@ -1,8 +1,12 @@
 import type { Scope } from '../domain/query.ts';
-import type { ChangeFeed } from '../store/store.ts';
+import { isOfProject } from '../domain/run-values.ts';
+import { ALL_RUNS } from '../filter/run-filter.ts';
+import type { ChangeFeed, Store } from '../store/store.ts';
 
 /** Time within which changes are combined into one event, in milliseconds. */
 const GATHER_MS = 100;
+/** The same for a stream that is limited to a project, because each event needs a query. */
+const LIMITED_GATHER_MS = 1_000;
 /** Interval between comments that keep an idle connection open, in milliseconds. */
 export const HEARTBEAT_MS: number = 15_000;
 /**
@@ -11,13 +15,17 @@ export const HEARTBEAT_MS: number = 15_000;
  */
 const TRACES_MAX = 1_000;
 
+/** Maximum number of runs to read to find the projects of the traces in one event. */
+const RUNS_MAX = 1_000;
+
 /**
  * Yields a store's changes as server-sent events until the signal aborts, or until `isAdmitted` returns false before an
  * event. The first event is `ready` with the current cursor. If traces have changed since the client's cursor, the
- * first event is a `change` event with those traces instead.
+ * first event is a `change` event with those traces instead. If the scope is limited
+ * to a project, an event names only traces with runs in this project.
  */
 export async function* changeStream(
-  store: ChangeFeed,
+  store: ChangeFeed & Pick<Store, 'list'>,
   scope: Scope,
   after: string | undefined,
   ended: AbortSignal,
@@ -33,7 +41,8 @@ export async function* changeStream(
   });
   try {
     const missed = await store.changes(scope, after, TRACES_MAX + 1);
-    yield event(missed.traceIds?.length === 0 ? 'ready' : 'change', missed.cursor, missed.traceIds);
+    const named = await tracesIn(store, scope, missed.traceIds);
+    yield event(named?.length === 0 ? 'ready' : 'change', missed.cursor, named);
     while (!ended.aborted) {
       if (traceIds.size === 0) {
         await pause(HEARTBEAT_MS, ended, (done) => {
@@ -44,15 +53,36 @@ export async function* changeStream(
         yield ': no change\n\n';
         continue;
       }
-      await pause(GATHER_MS, ended);
+      await pause(scope.project === undefined ? GATHER_MS : LIMITED_GATHER_MS, ended);
       if (ended.aborted || !(await isAdmitted())) return;
-      const changed = traceIds;
+      const [cursor, changed] = [latest, [...traceIds]];
       traceIds = new Set();
-      yield event('change', latest, [...changed]);
+      const own = await tracesIn(store, scope, changed);
+      if (own?.length !== 0) yield event('change', cursor, own);
     }
   } finally {
     unsubscribe();
   }
+}
+
+/**
+ * Returns the traces that a client with this scope may know. Returns undefined if the client must reload everything: if
+ * there are too many, or if a trace has no visible runs. Such a trace may have been deleted, and is in no project.
+ */
+async function tracesIn(
+  store: Pick<Store, 'list'>,
+  { tenant, project }: Scope,
+  traceIds: readonly string[] | undefined,
+): Promise<readonly string[] | undefined> {
+  if (project === undefined || traceIds === undefined || traceIds.length === 0) return traceIds;
+  if (traceIds.length > TRACES_MAX) return undefined;
+  const values = traceIds.map((text) => ({ kind: 'equal' as const, text }));
+  const filter = { ...ALL_RUNS, conditions: [{ field: 'trace' as const, values }] };
+  const { items, next } = await store.list({ tenant }, { filter, limit: RUNS_MAX });
+  const known = new Set(items.map(({ trace_id }) => trace_id));
+  if (next !== undefined || traceIds.some((id) => !known.has(id))) return undefined;
+  const own = new Set(items.filter((run) => isOfProject(run, project)).map(({ trace_id }) => trace_id));
+  return traceIds.filter((id) => own.has(id));
 }
 
 function event(name: string, cursor: string, traceIds: readonly string[] | undefined): string {

@@ -1,7 +1,7 @@
 import { rejects } from 'node:assert/strict';
 import type { RunQuery, SuggestionQuery } from '#src/receiver/domain/query.ts';
 import type { RunOperation } from '#src/receiver/domain/run-message.ts';
-import { ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
+import { ALL_RUNS, ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';
 import {
   equal,
@@ -323,6 +323,18 @@ const languages: StoreCase[] = [
       equal(suggestions.map(({ value, runs }) => `${value} ${runs}`).join(', '), expected);
     },
   ),
+  {
+    title: 'The runs of several traces are listed together',
+    run: async (store) => {
+      await store.apply(SCOPE, [post(1), post(2, { parent: 1 }), post(3), post(4)]);
+      await store.apply({ tenant: 'other' }, [post(3)]);
+      const values = [1, 4, 9].map((number) => ({ kind: 'equal' as const, text: id(number) }));
+      const filter = { ...ALL_RUNS, conditions: [{ field: 'trace' as const, values }] };
+      const { items, next } = await store.list(SCOPE, { filter });
+      equal(items.map((run) => run.id).sort(), [id(1), id(2), id(4)]);
+      equal(next, undefined);
+    },
+  },
   {
     title: 'A filter combines with the other fields of a query, and selects runs only within the project of a scope',
     run: async (store) => {
