@@ -1,6 +1,5 @@
 import type { Scope } from '../domain/query.ts';
 import type { RunOperation } from '../domain/run-message.ts';
-import { projectOf } from '../domain/run-values.ts';
 import { HttpError } from './http-error.ts';
 import type { Call } from './route.ts';
 
@@ -11,8 +10,8 @@ import type { Call } from './route.ts';
 export async function checkProject({ store, scope }: Call, runIds: readonly string[]): Promise<void> {
   const { tenant, project } = scope;
   if (project === undefined) return;
-  const runs = await Promise.all([...new Set(runIds)].map((id) => store.details({ tenant }, id)));
-  if (runs.some((run) => run !== undefined && projectOf(run) !== project)) {
+  const projects = await store.projectsOf({ tenant }, [...new Set(runIds)]);
+  if (projects.some((name) => name !== project)) {
     throw new HttpError(403, `The key is limited to the project ${project}`);
   }
 }

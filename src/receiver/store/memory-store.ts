@@ -238,6 +238,11 @@ export class MemoryStore implements Store {
     });
   }
 
+  async projectsOf(scope: Scope, runIds: readonly string[]): Promise<string[]> {
+    const found = runIds.flatMap((id) => this.#find(scope, id) ?? []);
+    return [...new Set(found.map(({ summary }) => projectOf(summary)))];
+  }
+
   async payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined> {
     return this.#find(scope, runId)?.run.payload(field);
   }

@@ -132,6 +132,11 @@ export interface QueryStore {
    */
   outline(scope: Scope, traceId: string): Promise<string[]>;
   details(scope: Scope, runId: string): Promise<RunDetails | undefined>;
+  /**
+   * Returns the names of the projects that contain any of these runs. Runs that are not visible yet are in no project.
+   * May include the projects of deleted runs.
+   */
+  projectsOf(scope: Scope, runIds: readonly string[]): Promise<string[]>;
   /** Returns a payload of a run as JSON text, or undefined if the run has no such payload. */
   payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined>;
   statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics>;
@@ -233,6 +238,7 @@ export const STORE_METHODS: readonly (keyof Store)[] = Object.keys({
   list: 0,
   outline: 0,
   details: 0,
+  projectsOf: 0,
   payload: 0,
   statistics: 0,
   suggestions: 0,

@@ -336,6 +336,27 @@ const languages: StoreCase[] = [
     },
   },
   {
+    title: 'The projects of runs are their current ones, also of runs that have just arrived',
+    run: async (store) => {
+      const other = { tenant: 'other' };
+      await store.apply(other, [post(1, { session_name: 'foreign' }), post(9, { session_name: 'foreign' })]);
+      await store.apply(SCOPE, [
+        post(1, { session_name: 'chat' }),
+        post(2, { parent: 1, session_name: 'secret' }),
+        post(3),
+      ]);
+      await store.apply(SCOPE, [post(4, { session_name: 'chat' }), patch(5, { outputs: {} })]);
+      const projectsOf = async (...numbers: number[]) => (await store.projectsOf(SCOPE, numbers.map(id))).sort();
+      equal(await projectsOf(), []);
+      equal(await projectsOf(1, 4, 5, 9), ['chat']);
+      equal(await projectsOf(1, 2, 3, 4), ['chat', 'secret', 'shop']);
+      await store.apply(SCOPE, [patch(4, { session_name: 'secret' })]);
+      equal(await projectsOf(4), ['secret']);
+      const many = Array.from({ length: 1_000 }, (_, at) => id(at + 1));
+      equal((await store.projectsOf(SCOPE, many)).sort(), ['chat', 'secret', 'shop']);
+    },
+  },
+  {
     title: 'A filter combines with the other fields of a query, and selects runs only within the project of a scope',
     run: async (store) => {
       await applyFiltered(store);

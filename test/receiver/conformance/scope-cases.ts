@@ -35,6 +35,7 @@ const RUN_READS: Readonly<Record<string, Read>> = {
   list: (store, scope) => store.list(scope, parsedQuery({})),
   outline: (store, scope) => store.outline(scope, id(1)),
   details: (store, scope) => store.details(scope, id(1)),
+  projectsOf: (store, scope) => store.projectsOf(scope, [id(1)]),
   payload: (store, scope) => store.payload(scope, id(1), 'inputs'),
   statistics: (store, scope) => statisticsOf(store, {}, scope),
   suggestions: (store, scope) => store.suggestions(scope, { field: 'name' }),

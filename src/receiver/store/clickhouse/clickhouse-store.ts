@@ -31,7 +31,7 @@ import {
 } from './keys.ts';
 import { list, projects, suggestions, traces } from './lists.ts';
 import { PlaceFinder } from './places.ts';
-import { findAttachment, readDetails, readOutline, readPayload, readRuns } from './reads.ts';
+import { findAttachment, readDetails, readOutline, readPayload, readProjectsOf, readRuns } from './reads.ts';
 import { readRemovable, removeRuns } from './removal.ts';
 import { expire } from './retention.ts';
 import { checkSchema } from './schema.ts';
@@ -188,6 +188,7 @@ export class ClickHouseStore implements Store {
     findAttachment(this.#db, scope, runId, name, this.#prices);
   readonly outline: Store['outline'] = (scope, traceId) => readOutline(this.#db, scope, traceId, this.#prices);
   readonly details: Store['details'] = (scope, runId) => readDetails(this.#db, scope, runId, this.#prices);
+  readonly projectsOf: Store['projectsOf'] = (scope, runIds) => readProjectsOf(this.#db, scope, runIds);
   readonly payload: Store['payload'] = (scope, runId, field) =>
     readPayload(this.#db, scope, runId, field, this.#prices);
   readonly removable: Store['removable'] = (scope, target) => readRemovable(this.#db, scope, target, this.#prices);

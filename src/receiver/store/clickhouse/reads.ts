@@ -3,8 +3,9 @@ import { isInScope, type TracedRun } from '../../domain/assemble.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import type { RunQuery, Scope } from '../../domain/query.ts';
+import { isOfProject, projectOf } from '../../domain/run-values.ts';
 import { PAYLOAD_FIELDS, type PayloadField, type RunDetails } from '../../domain/run-view.ts';
-import { outlineOf } from '../../domain/summary.ts';
+import { outlineOf, summaryOf } from '../../domain/summary.ts';
 import { inOrder } from '../../domain/tree.ts';
 import { type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
@@ -12,7 +13,7 @@ import { attachmentInfos, readAttachment } from './attachments.ts';
 import { conditionOf } from './conditions.ts';
 import { type ClickHouse, inParts, integer, type Sql, sql, string, uuid, uuids } from './connection.ts';
 import { type Group, readGroups } from './groups.ts';
-import { type PayloadRow, payloadsIn, readMessages } from './messages.ts';
+import { MESSAGE_COLUMNS, type MessageRow, type PayloadRow, payloadsIn, readMessages, runOf } from './messages.ts';
 import { searchConditions } from './search.ts';
 
 /** Returns the groups that may contain runs of a trace. */
@@ -83,6 +84,22 @@ export async function readDetails(
     ...(attachments && { attachments }),
     ...(feedback.length > 0 && { feedback }),
   };
+}
+
+/** See `QueryStore.projectsOf`. Reads the messages, because a run may not be in the table `runs` yet. */
+export async function readProjectsOf(db: ClickHouse, scope: Scope, runIds: readonly string[]): Promise<string[]> {
+  const { tenant, project } = scope;
+  const places = await db.rows<{ id: string; grps: string[] }>(
+    sql(
+      'SELECT id, groupArray(grp) AS grps FROM run_ids WHERE tenant = ? AND id IN (?) GROUP BY id',
+      string(tenant),
+      uuids(runIds),
+    ),
+  );
+  const messages = await readMessages<MessageRow>(db, tenant, places, MESSAGE_COLUMNS);
+  const found = [...messages].flatMap(([id, rows]) => summaryOf(id, id, runOf(id, rows).run.fields, {}) ?? []);
+  const own = found.filter((summary) => project === undefined || isOfProject(summary, project));
+  return [...new Set(own.map(projectOf))];
 }
 
 async function payloadSizes(

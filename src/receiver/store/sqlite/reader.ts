@@ -213,6 +213,16 @@ export class SqliteReader {
     };
   }
 
+  projectsOf(scope: Scope, runIds: readonly string[]): string[] {
+    const tenant = this.#tenant(scope);
+    const { sql, params } = all(
+      new SqlFilter(this.#connection, this.#search, tenant, within(scope, ALL_RUNS)).inside('runs'),
+    );
+    const ids = JSON.stringify(runIds.map((id) => id.replaceAll('-', '')));
+    const rows = this.#connection.all<{ project: string }>(`${PROJECTS} WHERE ${sql}`, ids, tenant, ...params);
+    return [...new Set(rows.map(({ project }) => project))];
+  }
+
   payload(scope: Scope, runId: string, field: PayloadField): string | undefined {
     const run = this.#find(scope, runId);
     return run && readPayload(this.#connection, run.n, field);
@@ -387,6 +397,9 @@ export class SqliteReader {
 const WITHOUT_INDEX: readonly string[] = ['name', 'type', 'status', 'latency', 'tokens', 'cost', 'cached', 'root'];
 
 const BY_ID = `${SELECT_RUNS} WHERE runs.tenant = ? AND runs.id = ? AND start_us IS NOT NULL`;
+/** `CROSS JOIN` looks up each id. Otherwise, SQLite may scan all runs of the tenant. */
+const PROJECTS = `SELECT project FROM json_each(?) AS ids
+  CROSS JOIN runs ON runs.tenant = ? AND runs.id = unhex(ids.value)`;
 const NODES = `SELECT runs.n AS n, id, parent, start_us, fields ->> '$.dotted_order' AS own
   FROM runs JOIN details ON details.n = runs.n WHERE trace = ? AND start_us IS NOT NULL`;
 const CHANGED = `SELECT id, seq FROM traces WHERE seq > ?1 AND (?2 < 0 OR seq <= ?2) AND +tenant = ?3

@@ -167,6 +167,7 @@ export class SqliteStore implements Store {
   readonly projects: Store['projects'] = this.#reading('projects');
   readonly outline: Store['outline'] = this.#reading('outline');
   readonly details: Store['details'] = this.#reading('details');
+  readonly projectsOf: Store['projectsOf'] = this.#reading('projectsOf');
   readonly payload: Store['payload'] = this.#reading('payload');
   readonly suggestions: Store['suggestions'] = this.#reading('suggestions');
   readonly changes: Store['changes'] = this.#reading('changes');
