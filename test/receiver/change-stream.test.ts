@@ -127,8 +127,9 @@ describe('a change stream', () => {
   });
 
   describe('of a key that is limited to a project', () => {
-    const chat = (number: number) => post(number, { session_name: 'chat' });
-    const secret = (number: number) => post(number, { session_name: 'secret' });
+    const ago = (minutes: number) => ({ start_time: new Date(Date.now() - minutes * 60_000).toISOString() });
+    const chat = (number: number, minutes = 0) => post(number, { session_name: 'chat', ...ago(minutes) });
+    const secret = (number: number) => post(number, { session_name: 'secret', ...ago(0) });
     const acme = { tenant: 'acme' };
 
     async function followBoth() {
@@ -145,7 +146,7 @@ describe('a change stream', () => {
 
     test('names only traces with runs in the project', async () => {
       const { store, limited, all, reopen } = await followBoth();
-      await store.apply(acme, [secret(1), chat(2), secret(3), post(4, { parent: 3, session_name: 'chat' })]);
+      await store.apply(acme, [secret(1), chat(2), secret(3), post(4, { parent: 3, session_name: 'chat', ...ago(0) })]);
       expect((await limited.next()).data.trace_ids?.sort()).toEqual([id(2), id(3)]);
       expect((await all.next()).data.trace_ids).toHaveLength(3);
       await store.apply(acme, [secret(5)]);
@@ -154,6 +155,14 @@ describe('a change stream', () => {
       await store.apply(acme, [chat(7)]);
       expect((await limited.next()).data.trace_ids).toEqual([id(7)]);
       expect((await (await reopen('0')).next()).data.trace_ids?.sort()).toEqual([id(2), id(3), id(7)]);
+    });
+
+    test('names no trace if one has no runs of the last hour, so that the client reloads', async () => {
+      const { store, limited } = await followBoth();
+      await store.apply(acme, [chat(1, 58)]);
+      expect((await limited.next()).data.trace_ids).toEqual([id(1)]);
+      await store.apply(acme, [chat(1, 58), chat(2, 62)]);
+      expect(Object.keys((await limited.next()).data)).toEqual(['seq']);
     });
 
     test('names no trace after a deletion, so that the client reloads', async () => {

@@ -199,7 +199,8 @@ describe('if nothing can be written', () => {
         'The store runs.db cannot be used: the disk is full: free some space',
       );
     });
-    const told = { reason: 'unavailable', retryAfterS: 10 };
+    const message = 'The disk of the store is full: see the log of the receiver';
+    const told = { reason: 'unavailable', message, retryAfterS: 10 };
     for (let second = 0; second <= 60; second += 1) {
       await expect(store.apply(DEFAULT_SCOPE, [post()])).rejects.toMatchObject(told);
       await expect(store.revokeTokens(DEFAULT_SCOPE, 'id', 1)).rejects.toMatchObject(told);

@@ -1,6 +1,6 @@
 import type { Scope } from '../domain/query.ts';
 import { isOfProject } from '../domain/run-values.ts';
-import { ALL_RUNS } from '../filter/run-filter.ts';
+import { ALL_RUNS, ALL_TIMES } from '../filter/run-filter.ts';
 import type { ChangeFeed, Store } from '../store/store.ts';
 
 /** Time within which changes are combined into one event, in milliseconds. */
@@ -15,14 +15,15 @@ export const HEARTBEAT_MS: number = 15_000;
  */
 const TRACES_MAX = 1_000;
 
-/** Maximum number of runs to read to find the projects of the traces in one event. */
+/** Maximum number and age of the runs to read to find the projects of the traces in one event. */
 const RUNS_MAX = 1_000;
+const RECENT_US = 60 * 60 * 1_000_000;
 
 /**
  * Yields a store's changes as server-sent events until the signal aborts, or until `isAdmitted` returns false before an
  * event. The first event is `ready` with the current cursor. If traces have changed since the client's cursor, the
- * first event is a `change` event with those traces instead. If the scope is limited
- * to a project, an event names only traces with runs in this project.
+ * first event is a `change` event with those traces instead. If the scope is limited to a project, an event names only
+ * traces with runs in this project.
  */
 export async function* changeStream(
   store: ChangeFeed & Pick<Store, 'list'>,
@@ -66,8 +67,9 @@ export async function* changeStream(
 }
 
 /**
- * Returns the traces that a client with this scope may know. Returns undefined if the client must reload everything: if
- * there are too many, or if a trace has no visible runs. Such a trace may have been deleted, and is in no project.
+ * Returns the traces that a client with this scope may know. Returns undefined if the client must reload everything,
+ * because the project of a trace is not known: it was deleted, is not visible yet, has no recent runs, or the changed
+ * traces have too many runs. Reads only recent runs, because a store in ClickHouse would read all days.
  */
 async function tracesIn(
   store: Pick<Store, 'list'>,
@@ -77,7 +79,8 @@ async function tracesIn(
   if (project === undefined || traceIds === undefined || traceIds.length === 0) return traceIds;
   if (traceIds.length > TRACES_MAX) return undefined;
   const values = traceIds.map((text) => ({ kind: 'equal' as const, text }));
-  const filter = { ...ALL_RUNS, conditions: [{ field: 'trace' as const, values }] };
+  const range = { ...ALL_TIMES, fromUs: Date.now() * 1_000 - RECENT_US };
+  const filter = { ...ALL_RUNS, range, conditions: [{ field: 'trace' as const, values }] };
   const { items, next } = await store.list({ tenant }, { filter, limit: RUNS_MAX });
   const known = new Set(items.map(({ trace_id }) => trace_id));
   if (next !== undefined || traceIds.some((id) => !known.has(id))) return undefined;

@@ -31,12 +31,10 @@ export function createRoutes(
   const endpoints = endpointsOf(routes);
   const hidden = new Set(strict ? others : []);
   const prefix = strict ? PREFIXED : `${PREFIX}/`;
-  const measured = metrics.measured(store);
-  const writes = new WriteCheck(measured);
   const context = {
     ...options,
-    store: { ...measured, apply: writes.apply },
-    writes,
+    store: metrics.measured(store),
+    writes: new WriteCheck(store),
     tokens: access.tokens,
     metrics,
     bodies: new RequestBodies(undefined, (bytes) => {
@@ -68,7 +66,6 @@ export function createRoutes(
       metrics.responded(response.status);
       return response;
     } catch (error) {
-      writes.failed(error);
       metrics.responded(toHttpError(error)?.status ?? 500);
       throw error;
     }

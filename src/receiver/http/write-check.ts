@@ -1,55 +1,26 @@
-import { RunspanError } from '../../base/errors.ts';
 import { DEFAULT_SCOPE, type Store, StoreError } from '../store/store.ts';
 
-/** Time for which the outcome of the latest write is used, in milliseconds. */
-const OUTCOME_MS = 10_000;
+/** Minimum interval between tests, in milliseconds. */
+const INTERVAL_MS = 10_000;
 
-/** Knows from the latest write whether the store can write. Tests a write of its own if clients have not written. */
+/** Tests whether a store can write. */
 export class WriteCheck {
-  readonly #apply: Store['apply'];
-  #problem: string | undefined;
-  #settledAtMs = Number.NEGATIVE_INFINITY;
-  #testing: Promise<void> | undefined;
+  readonly #store: Pick<Store, 'apply'>;
+  #testedAtMs = Number.NEGATIVE_INFINITY;
+  #problem: Promise<string | undefined> = Promise.resolve(undefined);
 
-  constructor({ apply }: Pick<Store, 'apply'>) {
-    this.#apply = apply;
+  constructor(store: Pick<Store, 'apply'>) {
+    this.#store = store;
   }
 
-  /** Calls `apply` of the store. An operation that the store refuses tells nothing about other writes. */
-  readonly apply: Store['apply'] = async (scope, operations) => {
-    try {
-      await this.#apply(scope, operations);
-      this.#settle(undefined);
-    } catch (error) {
-      const isRefused = error instanceof StoreError ? error.reason === 'too_large' : operations.length > 0;
-      if (!isRefused) this.#settle(reasonOf(error));
-      throw error;
-    }
-  };
-
-  /** Resolves with the reason why the store cannot write, or with undefined if it can. */
-  async problem(): Promise<string | undefined> {
-    if (performance.now() - this.#settledAtMs >= OUTCOME_MS) {
-      this.#testing ??= this.apply(DEFAULT_SCOPE, [])
-        .catch(() => {})
-        .finally(() => {
-          this.#testing = undefined;
-        });
-      await this.#testing;
+  /** Resolves with the reason why the store could not write in the latest test, or with undefined if it could. */
+  problem(): Promise<string | undefined> {
+    const nowMs = performance.now();
+    if (nowMs - this.#testedAtMs >= INTERVAL_MS) {
+      this.#testedAtMs = nowMs;
+      this.#problem = this.#store.apply(DEFAULT_SCOPE, []).then(() => undefined, reasonOf);
     }
     return this.#problem;
-  }
-
-  /** Tests a write at the next request if a request has found that the store is damaged. */
-  failed(error: unknown): void {
-    if (error instanceof RunspanError && error.code === 'RUNSPAN_STORE_INVALID') {
-      this.#settledAtMs = Number.NEGATIVE_INFINITY;
-    }
-  }
-
-  #settle(problem: string | undefined): void {
-    this.#problem = problem;
-    this.#settledAtMs = performance.now();
   }
 }
 

@@ -180,6 +180,9 @@ export function isOfTheFile(error: unknown): boolean {
   return OF_THE_FILE.includes(resultCodeOf(error) ?? -1);
 }
 
+/** What to do if the disk is full. The end of the message of such an error. */
+export const DISK_FULL = 'the disk is full: free some space';
+
 /** Converts an SQLite error or a system error to a RunspanError with advice. Returns other errors unchanged. */
 export function toStoreError(error: unknown, path: string): unknown {
   if (!isOfTheFile(error) && !isOfTheSystem(error)) return error;
@@ -187,9 +190,7 @@ export function toStoreError(error: unknown, path: string): unknown {
   const options = { cause: error };
   if (code === CODES.damaged || code === CODES.noDatabase) return damaged(path, messageOf(error), options);
   const remedy =
-    code === CODES.full
-      ? 'the disk is full: free some space'
-      : `${messageOf(error)}: check that the folder and the file are writable`;
+    code === CODES.full ? DISK_FULL : `${messageOf(error)}: check that the folder and the file are writable`;
   return new RunspanError('RUNSPAN_STORE_FAILED', `The store ${path} cannot be used: ${remedy}`, options);
 }
 

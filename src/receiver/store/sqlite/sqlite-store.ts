@@ -21,6 +21,7 @@ import type { KeyStore } from '../key-store.ts';
 import { type Store, type StoreChange, StoreError, type StoreStatus } from '../store.ts';
 import { Subscribers, type TenantChange } from '../subscribers.ts';
 import type { SqliteCommits } from './commits.ts';
+import { DISK_FULL } from './database.ts';
 import { realPathOf, type StoreOwner } from './file.ts';
 import { encodedOperation } from './payloads.ts';
 import type { SqliteReader } from './reader.ts';
@@ -75,7 +76,6 @@ const CHECKS: Checks<SqliteStoreOptions> = {
 const PENDING_BYTES_MAX = 64 * 1024 * 1024;
 /** Minimum interval between log lines about failed writes, in milliseconds. */
 const LOG_INTERVAL_MS = 60_000;
-const RETRY_AFTER_S = 10;
 /** Number of runs to read in one call. */
 const RUNS_AT_ONCE = 100;
 
@@ -305,11 +305,11 @@ export class SqliteStore implements Store {
       if (writer === undefined) {
         throw new RunspanError('RUNSPAN_STORE_FAILED', `The store ${this.#path} is open read-only`);
       }
-      if (this.#isDamaged) throw new DamagedError();
+      if (this.#isDamaged) throw unavailable('The store is damaged');
       try {
         const result = await writer.call(name, ...args);
         // A reader may have found the damage in the meantime.
-        if (this.#isDamaged) throw new DamagedError();
+        if (this.#isDamaged) throw unavailable('The store is damaged');
         return result;
       } catch (error) {
         throw this.#unavailable(error);
@@ -339,17 +339,14 @@ export class SqliteStore implements Store {
   /** Logs why a write failed. Returns the error to throw. This error tells the client to retry. */
   #unavailable(error: unknown): unknown {
     if (!(error instanceof RunspanError)) return error;
-    if (this.#noteDamage(error)) return new DamagedError();
+    if (this.#noteDamage(error)) return unavailable('The store is damaged');
     const nowMs = performance.now();
     if (nowMs - this.#loggedAtMs >= LOG_INTERVAL_MS) {
       this.#loggedAtMs = nowMs;
       diagnostics.error(`runs cannot be stored: ${error.message}`);
     }
-    return new StoreError(
-      'unavailable',
-      'Runs cannot be stored at present: see the log of the receiver',
-      RETRY_AFTER_S,
-    );
+    const isFull = error.message.endsWith(DISK_FULL);
+    return unavailable(isFull ? 'The disk of the store is full' : 'Runs cannot be stored at present');
   }
 
   /** Returns whether an error means that the file is damaged. Logs the first such error. */
@@ -363,10 +360,8 @@ export class SqliteStore implements Store {
   }
 }
 
-class DamagedError extends StoreError {
-  constructor() {
-    super('unavailable', 'The store is damaged: see the log of the receiver', RETRY_AFTER_S);
-  }
+function unavailable(problem: string): StoreError {
+  return new StoreError('unavailable', `${problem}: see the log of the receiver`, 10);
 }
 
 function sizeOf(path: string): number {
