@@ -27,7 +27,7 @@ export const programs: readonly string[] = [
   ...inFolder('test/integrations', 'called-programs', 'process', 'register', 'register-durability'),
   ...inFolder('test/langsmith', 'langsmith'),
   ...inFolder('test/package', 'curl', 'docs-programs', 'tarball'),
-  ...inFolder('test/receiver', 'langsmith', 'removal-under-load', 'sqlite-crash'),
+  ...inFolder('test/receiver', 'langsmith', 'removal-under-load', 'slow-queries', 'sqlite-crash'),
   ...inFolder('test/security', 'hidden-characters', 'host', 'paths'),
 ];
 

@@ -55,7 +55,7 @@ test('each condition is translated to the SQL of each database', async () => {
     lock.release();
   });
   defineFilterFunctions(connection, () => {});
-  const search = new SqliteSearch(connection);
+  const search = new SqliteSearch(connection, () => {});
   const lines = FILTERS.flatMap((text) => {
     const { filter } = parsedQuery({ filter: text });
     const sqlite = all(new SqlFilter(connection, search, 1, filter).conditions('traces'));

@@ -43,8 +43,9 @@ export async function openLocalStore(
   };
   const owner = { pid: process.pid, started_at: '2026-11-20T07:00:00.000Z' };
   const writer = await open<WriterCalls>({ path, write: { ...limits, owner } });
-  const openReader = () => open<ReaderCalls>({ path });
-  const store = new SqliteStore(path, { writer, reader: await openReader(), openSlowReader: openReader }, subscribers);
+  const reader = await open<ReaderCalls>({ path });
+  const openSlowReader = (ended: Int32Array) => open<ReaderCalls>({ path, ended });
+  const store = new SqliteStore(path, { writer, reader, openSlowReader }, subscribers);
   onTestFinished(() => store.close());
   return store;
 }

@@ -2,6 +2,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { cursorOf } from '#src/receiver/domain/cursor.ts';
 import { NO_PRICES } from '#src/receiver/domain/prices.ts';
 import type { ListQuery } from '#src/receiver/domain/query.ts';
+import { ALL_TIMES } from '#src/receiver/filter/run-filter.ts';
 import { loadEngine, type SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
 import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
@@ -46,30 +47,67 @@ function plansOf(connection: SqliteConnection, ask: () => unknown): string[] {
 
 const page = (query: ListQuery) => parsedQuery({ cursor: cursorOf({ value: 1, n: 1 }), ...query });
 
-test('a query that compares metadata or errors ends after its time, and no other query does', async () => {
-  const id = ID.replace(/1$/, '2');
-  const fields = {
-    name: 'b',
-    run_type: 'llm',
-    start_time: '2026-11-20T07:00:01.000000Z',
-    error: 'lost',
-    extra: { metadata: { plan: 'pro' } },
+describe('a query of many runs', () => {
+  const RUNS = 100;
+  const filter = (text: string) => parsedQuery({ filter: text });
+  const queries: Readonly<Record<string, (reader: SqliteReader) => unknown>> = {
+    list: (reader) => reader.list(DEFAULT_SCOPE, filter('name:b')),
+    traces: (reader) => reader.traces(DEFAULT_SCOPE, filter('latency>1s OR name:b')),
+    threads: (reader) => reader.threads(DEFAULT_SCOPE, filter('error:x OR any(name:c)')),
+    statistics: (reader) => reader.statistics(DEFAULT_SCOPE, parsedQuery({ groupBy: 'meta.plan' })),
+    projects: (reader) => reader.projects(DEFAULT_SCOPE, ALL_TIMES),
+    suggestions: (reader) => reader.suggestions(DEFAULT_SCOPE, { field: 'tag' }),
+    outline: (reader) => reader.outline(DEFAULT_SCOPE, ID),
+    runKeys: (reader) => reader.runKeys(DEFAULT_SCOPE, filter('meta.plan:*pr*')),
+    runTexts: (reader) => reader.runTexts([[1, undefined]]),
+    removable: (reader) => reader.removable(DEFAULT_SCOPE, { kind: 'trace', id: ID }),
+    search: (reader) => reader.list(DEFAULT_SCOPE, filter('"pro plan"')),
   };
-  const readerWith = async (queryMaxMs?: number): Promise<SqliteReader> => {
+
+  async function makeMany(ended?: Int32Array) {
     const { connection } = await make();
-    new SqliteWriter(connection, NO_PRICES, Date.now).apply('default', [
-      encodedOperation({ kind: 'post', id, fields, attachments: [] }),
-    ]);
-    return new SqliteReader(connection, () => undefined, queryMaxMs);
-  };
-  const [reader, unlimited] = [await readerWith(0), await readerWith()];
-  const list = (from: SqliteReader, filter: string) =>
-    from.limited(() => from.list(DEFAULT_SCOPE, parsedQuery({ filter })).items.map((run) => run.id));
-  for (const filter of ['meta.plan:*pr*', 'error:lost', 'meta.plan=pro OR meta.plan:*x* OR error:*x*']) {
-    await expect(list(reader, filter)).rejects.toMatchObject({ reason: 'busy' });
-    expect(await list(unlimited, filter)).toEqual([id]);
+    const extra = { metadata: { plan: 'pro plan', thread_id: 't' } };
+    const start_time = '2026-11-20T07:00:01.000000Z';
+    const posts = Array.from({ length: 2 * RUNS }, (_, at) => {
+      const id = `00000000-0000-7000-8000-${`${at + 2}`.padStart(12, '0')}`;
+      // The first half are runs of one trace, and the others are roots.
+      const fields = { name: 'b', run_type: 'llm', start_time, extra, trace_id: at < RUNS ? ID : id };
+      return encodedOperation({ kind: 'post', id, fields, attachments: [] });
+    });
+    new SqliteWriter(connection, NO_PRICES, Date.now).apply('default', posts);
+    const reader = new SqliteReader(connection, () => undefined, ended);
+    return (name: string) => reader.limited(name, () => queries[name]?.(reader));
   }
-  expect(await list(reader, 'name:b')).toEqual([id]);
+
+  test.each(Object.keys(queries))('(%s) ends when its client leaves', async (name) => {
+    const ended = new Int32Array(1);
+    const ask = await makeMany(ended);
+    await ask(name);
+    ended[0] = 1;
+    await expect(ask(name)).rejects.toMatchObject({ reason: 'unavailable' });
+    ended[0] = 0;
+    await ask(name);
+  });
+
+  test.each(Object.keys(queries))(
+    '(%s) ends after 10 s, and after 100 ms in the thread for quick queries',
+    async (name) => {
+      const [slow, quick] = [await makeMany(new Int32Array(1)), await makeMany()];
+      const now = vi.spyOn(performance, 'now');
+      onTestFinished(() => now.mockRestore());
+      const outcome = async (ms: number, ask: typeof slow) => {
+        // The first reading is the start of the query.
+        now.mockImplementationOnce(() => 0).mockImplementation(() => ms);
+        return ask(name).then(
+          () => 'done',
+          ({ reason }) => reason,
+        );
+      };
+      const isLimited = !['runKeys', 'removable'].includes(name);
+      expect([await outcome(99, quick), await outcome(100, quick)]).toEqual(['done', 'busy']);
+      expect([await outcome(9_999, slow), await outcome(10_000, slow)]).toEqual(['done', isLimited ? 'busy' : 'done']);
+    },
+  );
 });
 
 describe('a query', () => {

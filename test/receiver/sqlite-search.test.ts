@@ -23,7 +23,7 @@ async function make(texts: readonly string[], isIndexed: boolean, rareMax?: numb
   new SqliteWriter(connection, NO_PRICES, Date.now).apply('default', operations);
   const index = new SqliteIndex(connection);
   while (isIndexed && index.waiting > 0) index.step(1_000);
-  const search = new SqliteSearch(connection, rareMax);
+  const search = new SqliteSearch(connection, () => {}, rareMax);
   return (text: string): number[] => {
     const { sql, params } = search.condition(parseSearch(text) as Search);
     return connection.all<{ n: number }>(`SELECT n FROM runs WHERE ${sql} ORDER BY n`, ...params).map(({ n }) => n - 1);

@@ -6,7 +6,7 @@ import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
 import { type ReaderCalls, SqliteStore, type WriterCalls } from '#src/receiver/store/sqlite/sqlite-store.ts';
 import type { Thread } from '#src/receiver/store/sqlite/thread.ts';
 import { Subscribers } from '#src/receiver/store/subscribers.ts';
-import { DEFAULT_SCOPE, type ListQuery, parsedQuery, type RunOperation } from '#src/receiver.ts';
+import { DEFAULT_SCOPE, type ListQuery, parsedQuery, type RunOperation, StoreError } from '#src/receiver.ts';
 import { LIMITS, openLocalStore, runsIn, storePath } from './local-store.ts';
 
 const ID = '00000000-0000-7000-8000-000000000001';
@@ -17,7 +17,11 @@ function post(text = ''): RunOperation {
 }
 
 /** A store with scripted threads. */
-function make(write: () => Promise<unknown>, subscribers = new Subscribers('the limits')) {
+function make(
+  write: () => Promise<unknown>,
+  subscribers = new Subscribers('the limits'),
+  read: () => Promise<unknown> = async () => ({ items: [] }),
+) {
   const asked: string[] = [];
   const linkNamed = <Calls>(name: string, answer: () => Promise<unknown>): Thread<Calls> => ({
     call: ((method: string) => {
@@ -26,11 +30,10 @@ function make(write: () => Promise<unknown>, subscribers = new Subscribers('the 
     }) as never,
     close: async () => void asked.push(`${name} close`),
   });
-  const read = async () => ({ items: [] });
   const links = {
     writer: linkNamed<WriterCalls>('writer', write),
     reader: linkNamed<ReaderCalls>('reader', read),
-    openSlowReader: async () => linkNamed<ReaderCalls>('slow reader', read),
+    openSlowReader: async () => linkNamed<ReaderCalls>('slow reader', async () => ({ items: [] })),
   };
   return { asked, store: new SqliteStore('runs.db', links, subscribers) };
 }
@@ -137,11 +140,38 @@ describe('a store on disk', () => {
     ]);
   });
 
+  test('asks a slow reader if a query takes too long in the fast one, but not after another error', async () => {
+    for (const reason of ['busy', 'unavailable'] as const) {
+      const { asked, store } = make(
+        async () => {},
+        undefined,
+        async () => {
+          throw new StoreError(reason, 'no');
+        },
+      );
+      const answers = [store.outline(DEFAULT_SCOPE, ID), traces(store), store.details(DEFAULT_SCOPE, ID)];
+      const outcomes = await Promise.allSettled(answers);
+      const isBusy = reason === 'busy';
+      expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set([isBusy ? 'fulfilled' : 'rejected']));
+      const slow = ['slow reader outline', 'slow reader traces', 'slow reader details'];
+      expect(asked.filter((call) => call.startsWith('slow'))).toEqual(isBusy ? slow : []);
+    }
+  });
+
+  test('sends no signal to a thread', async () => {
+    const store = await openLocalStore();
+    const scope = { ...DEFAULT_SCOPE, signal: new AbortController().signal };
+    await store.apply(scope, [post('zebra')]);
+    expect((await store.list(scope, parsedQuery({ filter: 'zebra' }))).items).toHaveLength(1);
+    expect((await store.traces(scope, parsedQuery({}))).items).toHaveLength(1);
+  });
+
   test('closes its readers first, and its writer once', async () => {
     const { asked, store } = make(async () => {});
     await list(store, { filter: 'a' });
     await Promise.all([store.close(), store.close()]);
     expect(asked.slice(1)).toEqual(['reader close', 'slow reader close', 'writer close']);
+    await expect(list(store, { filter: 'a' })).rejects.toThrow('it is closed');
   });
 
   test('opens its slow reader again after a failure, and can be closed while that fails', async () => {

@@ -9,6 +9,8 @@ export interface Scope {
   readonly tenant: string;
   /** Name or id of a project. Queries return only runs in this project. `apply` and `addFeedback` ignore it. */
   readonly project?: string;
+  /** When it aborts, `SqliteStore` ends the query, which then rejects. Other stores and all writes ignore it. */
+  readonly signal?: AbortSignal;
 }
 
 /** Selects the runs that match all given fields. */

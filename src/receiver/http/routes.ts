@@ -8,7 +8,12 @@ import { unservedError } from './unserved.ts';
 import { WriteCheck } from './write-check.ts';
 
 /** Responds to a request, or throws an HttpError. */
-export type Routes = (request: IncomingMessage, liftTimeout: () => void) => Promise<RouteResponse>;
+export type Routes = (
+  request: IncomingMessage,
+  liftTimeout: () => void,
+  /** Aborts when the client leaves. */
+  left?: AbortSignal,
+) => Promise<RouteResponse>;
 
 /** Path prefix that LangSmith clients use. */
 const PREFIX = '/api/v1';
@@ -42,14 +47,14 @@ export function createRoutes(
     }),
     streams: new Set<Socket>(),
   };
-  const respond: Routes = async (request, liftTimeout) => {
+  const respond: Routes = async (request, liftTimeout, left) => {
     access.checkHost(request);
     const { pathname, searchParams: search } = targetOf(request);
     const path = pathname.startsWith(prefix) ? pathname.slice(PREFIX.length) : pathname;
     const endpoint = endpoints.find(({ pattern }) => pattern.test(path));
     const found = endpoint?.routes.filter((one) => !hidden.has(one)) ?? [];
     const route = found.find((one) => one.method === request.method || isProbe(one, request));
-    const { scope, permission } = await access.admit(request, route?.admission ?? 'read');
+    const { scope: reached, permission } = await access.admit(request, route?.admission ?? 'read');
     const unserved = route === undefined && !strict ? unservedError(request.method, path) : undefined;
     if (unserved !== undefined) throw unserved;
     if (found.length === 0) throw new HttpError(404, `No route matches ${pathname}`);
@@ -58,15 +63,16 @@ export function createRoutes(
       throw new HttpError(405, `${pathname} accepts ${allowed}, got ${request.method}`, { allow: allowed });
     }
     const parameters = parametersIn(path, endpoint);
+    const scope = { ...reached, ...(left && { signal: left }) };
     return route.handle({ ...context, scope, permission, request, liftTimeout, parameters, search });
   };
-  return async (request, liftTimeout) => {
+  return async (request, liftTimeout, left) => {
     try {
-      const response = await respond(request, liftTimeout);
+      const response = await respond(request, liftTimeout, left);
       metrics.responded(response.status);
       return response;
     } catch (error) {
-      metrics.responded(toHttpError(error)?.status ?? 500);
+      if (left?.aborted !== true) metrics.responded(toHttpError(error)?.status ?? 500);
       throw error;
     }
   };

@@ -65,12 +65,14 @@ export async function listen(
       }, requestTimeoutMs);
       const liftTimeout = (): void => clearTimer(timer);
       request.on('end', liftTimeout).on('close', liftTimeout);
+      const left = new AbortController();
       response.on('close', () => {
+        left.abort();
         pending -= 1;
         connections.requestEnded(socket);
         endIdleConnections();
       });
-      void respond(routes(request, liftTimeout), response, closing.signal);
+      void respond(routes(request, liftTimeout, left.signal), response, closing.signal);
     },
   );
   server.on('connection', (socket) => connections.opened(socket));

@@ -112,6 +112,11 @@ export class SqliteConnection {
     this.#database.function(name, { deterministic: true }, fn);
   }
 
+  /** Call this after a function has ended a query by an error. Otherwise, `each` would fail for the same SQL. */
+  forgetStatements(): void {
+    this.#statements.clear();
+  }
+
   close(): void {
     this.#statements.clear();
     this.#database.close();

@@ -31,7 +31,7 @@ import { ALL_RUNS, equal, inProject, type Parsed, type RunFilter, valueIn, withi
 import { all } from '../../filter/sql.ts';
 import type { StoredKey } from '../key-store.ts';
 import { type Changes, type RevokedToken, StoreError, type TokenSecret } from '../store.ts';
-import { defineFilterFunctions, SqlFilter } from './conditions.ts';
+import { defineFilterFunctions, IS_GOING_ON, SqlFilter } from './conditions.ts';
 import { idBytes, idText, type Row, type SqliteConnection, type SqlValue } from './database.ts';
 import { copyTo, type StoreOwner } from './file.ts';
 import { SqliteKeys } from './keys.ts';
@@ -47,47 +47,59 @@ import { feedbackFiguresIn, threadSummaryIn, threadsIn } from './thread-list.ts'
 /** Key of a run, and its derived `dotted_order` if no message contains one. */
 type RunKey = readonly [n: number, derivedOrder: string | undefined];
 
-/**
- * Maximum time of a query that compares metadata or errors of each run, in milliseconds. Such a query can read all runs,
- * and other queries wait for it.
- */
-const QUERY_MAX_MS = 10_000;
-const RETRY_AFTER_S = 10;
+/** Maximum time of a query in the thread for quick queries, in milliseconds. Other queries wait for it. */
+const QUICK_MAX_MS = 100;
+/** Maximum time of another query, in milliseconds. */
+const SLOW_MAX_MS = 10_000;
+/** Queries that read all runs of a store on purpose, and last until they end or their client leaves. */
+const UNLIMITED: readonly string[] = ['runKeys', 'removable'];
 
 /** Answers queries through a read-only SQLite connection. */
 export class SqliteReader {
   readonly #connection: SqliteConnection;
   readonly #search: SqliteSearch;
   readonly #keys: SqliteKeys;
-  readonly #queryMaxMs: number;
+  readonly #ended: Int32Array | undefined;
   #endMs = Number.POSITIVE_INFINITY;
-  #isLate = false;
+  /** Why the query must end. */
+  #ending: StoreError | undefined;
   /** Returns the process that has the store open for writing, or undefined if there is none. */
   readonly owner: () => StoreOwner | undefined;
 
-  constructor(connection: SqliteConnection, owner: () => StoreOwner | undefined, queryMaxMs: number = QUERY_MAX_MS) {
-    this.#queryMaxMs = queryMaxMs;
+  /** `ended` is undefined in the thread for quick queries. Otherwise, see `ConnectionOptions`. */
+  constructor(connection: SqliteConnection, owner: () => StoreOwner | undefined, ended?: Int32Array) {
+    this.#ended = ended;
     this.#connection = connection;
     this.owner = owner;
-    this.#search = new SqliteSearch(connection);
+    const check = (): void => this.#check();
+    this.#search = new SqliteSearch(connection, check);
     this.#keys = new SqliteKeys(connection);
-    defineFilterFunctions(connection, () => {
-      this.#isLate = performance.now() >= this.#endMs;
-      if (this.#isLate) throw new Error('the time has ended');
-    });
+    defineFilterFunctions(connection, check);
   }
 
-  /** Calls a function of this object within the time limit. Throws a `StoreError` if the time has ended. */
-  async limited<Result>(call: () => Result): Promise<Awaited<Result>> {
-    this.#endMs = performance.now() + this.#queryMaxMs;
-    this.#isLate = false;
+  /** Calls a method within its time limit. Throws a `StoreError` if the method must end. */
+  async limited<Result>(name: string, call: () => Result): Promise<Awaited<Result>> {
+    const slowMs = UNLIMITED.includes(name) ? Number.POSITIVE_INFINITY : SLOW_MAX_MS;
+    this.#endMs = performance.now() + (this.#ended === undefined ? QUICK_MAX_MS : slowMs);
+    this.#ending = undefined;
     try {
       return await call();
     } catch (error) {
+      if (this.#ending === undefined) throw error;
+      this.#connection.forgetStatements();
       // Not each engine preserves the error that a function of SQL throws.
-      if (!this.#isLate) throw error;
-      throw new StoreError('busy', 'The query takes too long: choose a shorter time range', RETRY_AFTER_S);
+      throw this.#ending;
     }
+  }
+
+  /** Throws if the query must end. Long queries call this for some of their rows. */
+  #check(): void {
+    if (this.#ended !== undefined && Atomics.load(this.#ended, 0) === 1) {
+      this.#ending = new StoreError('unavailable', 'The query was ended: its client left, or the store closes');
+    } else if (performance.now() >= this.#endMs) {
+      this.#ending = new StoreError('busy', 'The query takes too long: choose a shorter time range', 10);
+    }
+    if (this.#ending !== undefined) throw this.#ending;
   }
 
   key(id: string): StoredKey | undefined {
@@ -105,9 +117,10 @@ export class SqliteReader {
     const select = `SELECT n, trace FROM runs WHERE ${sql}`;
     const rows = this.#connection.all<{ n: number; trace: number }>(select, ...params);
     const found = new Set(rows.map(({ n }) => n));
-    const traces = [...new Set(rows.map(({ trace }) => trace))].map((trace) =>
-      inOrder(this.#nodes(trace)).filter(({ run }) => found.has(run.n)),
-    );
+    const traces = [...new Set(rows.map(({ trace }) => trace))].map((trace) => {
+      this.#check();
+      return inOrder(this.#nodes(trace)).filter(({ run }) => found.has(run.n));
+    });
     traces.sort(([a], [b]) => ((a?.order ?? '') < (b?.order ?? '') ? -1 : 1));
     const keys = traces.flat().map(({ run, order }): RunKey => [run.n, run.order === undefined ? order : undefined]);
     return keys.slice(0, query.limit);
@@ -116,6 +129,7 @@ export class SqliteReader {
   /** Returns runs as JSON texts. Omits runs that have been deleted. */
   runTexts(keys: readonly RunKey[]): string[] {
     return keys.flatMap(([n, order]) => {
+      this.#check();
       const row = this.#connection.one<SelectedRun>(`${SELECT_RUNS} WHERE runs.n = ?`, n);
       if (row === undefined) return [];
       const record = {
@@ -293,7 +307,7 @@ export class SqliteReader {
   }
 
   removable(scope: Scope, target: RemovalTarget): Removal {
-    return new RemovalSearch(this.#connection, this.#tenant(scope), scope, target).count();
+    return new RemovalSearch(this.#connection, this.#tenant(scope), scope, target).count(() => this.#check());
   }
 
   backup(path: string): void {
@@ -316,16 +330,16 @@ export class SqliteReader {
   }
 
   #conditionsOf(tenant: number, filter: RunFilter): Condition[] {
-    const conditions = new SqlFilter(this.#connection, this.#search, tenant, filter).conditions();
+    const conditions = [...new SqlFilter(this.#connection, this.#search, tenant, filter).conditions(), IS_GOING_ON];
     return filter.search === undefined ? conditions : [...conditions, this.#search.condition(filter.search)];
   }
 
   /** Returns conditions for root runs. The search words may occur in any run of the trace. */
   #rootConditions(tenant: number, filter: RunFilter): Condition[] {
     const sqlFilter = new SqlFilter(this.#connection, this.#search, tenant, filter);
-    const conditions = [{ sql: 'runs.is_root = 1', params: [] }, ...sqlFilter.conditions('traces')];
+    const conditions = [{ sql: 'runs.is_root = 1', params: [] }, ...sqlFilter.conditions('traces'), IS_GOING_ON];
     if (filter.search === undefined) return conditions;
-    const { sql, params } = all([...sqlFilter.inside('runs'), this.#search.condition(filter.search)]);
+    const { sql, params } = all([...sqlFilter.inside('runs'), IS_GOING_ON, this.#search.condition(filter.search)]);
     return [...conditions, { sql: `runs.trace IN (SELECT runs.trace FROM runs WHERE ${sql})`, params }];
   }
 
@@ -401,6 +415,6 @@ const BY_ID = `${SELECT_RUNS} WHERE runs.tenant = ? AND runs.id = ? AND start_us
 const PROJECTS = `SELECT project FROM json_each(?) AS ids
   CROSS JOIN runs ON runs.tenant = ? AND runs.id = unhex(ids.value)`;
 const NODES = `SELECT runs.n AS n, id, parent, start_us, fields ->> '$.dotted_order' AS own
-  FROM runs JOIN details ON details.n = runs.n WHERE trace = ? AND start_us IS NOT NULL`;
+  FROM runs JOIN details ON details.n = runs.n WHERE trace = ? AND start_us IS NOT NULL AND ${IS_GOING_ON.sql}`;
 const CHANGED = `SELECT id, seq FROM traces WHERE seq > ?1 AND (?2 < 0 OR seq <= ?2) AND +tenant = ?3
   ORDER BY seq, n LIMIT ?4`;

@@ -58,9 +58,12 @@ export class RemovalSearch {
     return { runs: runs.length, keys: isTrace ? undefined : runs.map(({ n }) => n) };
   }
 
-  /** Counts the runs that a call of `remove` would delete. */
-  count(): Removal {
-    const traces = this.traces().filter((trace) => this.#connection.number(IS_KEPT, trace) > 0);
+  /** Counts the runs that a call of `remove` would delete. Calls `check` for each trace. */
+  count(check: () => void): Removal {
+    const traces = this.traces().filter((trace) => {
+      check();
+      return this.#connection.number(IS_KEPT, trace) > 0;
+    });
     return { runs: traces.reduce((sum, trace) => sum + this.runsIn(trace).runs, 0), traces: traces.length };
   }
 

@@ -23,12 +23,15 @@ const DELETED_PERCENT = 50;
 /** Finds runs by words. Runs that are not indexed yet are read one by one, so results are complete. */
 export class SqliteSearch {
   readonly #connection: SqliteConnection;
+  readonly #check: () => void;
   readonly #rareMax: number;
   /** Search that the SQL function `has_phrases` evaluates. */
   #search: Search = { prefixes: [], phrases: [] };
 
-  constructor(connection: SqliteConnection, rareMax: number = RARE_MAX) {
+  /** `check` throws to end a search. */
+  constructor(connection: SqliteConnection, check: () => void, rareMax: number = RARE_MAX) {
     this.#connection = connection;
+    this.#check = check;
     this.#rareMax = rareMax;
     connection.define('has_phrases', (n) => +this.#isFound(n as number));
   }
@@ -69,6 +72,7 @@ export class SqliteSearch {
   }
 
   #isFound(n: number): boolean {
+    this.#check();
     return isFound(this.#search, runWords(searchedFields(this.#connection, n)));
   }
 }

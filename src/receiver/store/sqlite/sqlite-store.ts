@@ -26,6 +26,7 @@ import { realPathOf, type StoreOwner } from './file.ts';
 import { encodedOperation } from './payloads.ts';
 import type { SqliteReader } from './reader.ts';
 import { type ArgumentsOf, type ResultOf, type Thread, WorkerThread } from './thread.ts';
+import { ThreadPool } from './thread-pool.ts';
 
 /** Options for a store on disk. Above a limit, the store deletes whole traces, least recently changed first. */
 export interface SqliteStoreOptions extends PriceOptions {
@@ -76,6 +77,8 @@ const CHECKS: Checks<SqliteStoreOptions> = {
 const PENDING_BYTES_MAX = 64 * 1024 * 1024;
 /** Minimum interval between log lines about failed writes, in milliseconds. */
 const LOG_INTERVAL_MS = 60_000;
+/** Maximum number of threads for slow queries. */
+const SLOW_READERS_MAX = 3;
 /** Number of runs to read in one call. */
 const RUNS_AT_ONCE = 100;
 
@@ -100,12 +103,10 @@ type RemoteCall<Call> = (...args: ArgumentsOf<Call>) => Promise<ResultOf<Call>>;
 interface Threads {
   /** The writer thread. Undefined if the file is open read-only. */
   readonly writer?: Thread<WriterCalls>;
+  /** The thread for quick queries. */
   readonly reader: Thread<ReaderCalls>;
-  /**
-   * Opens a second reader thread for queries that may scan many runs. A second thread keeps other queries from waiting
-   * for slow queries.
-   */
-  readonly openSlowReader: () => Promise<Thread<ReaderCalls>>;
+  /** Opens a thread for slow queries. See `ConnectionOptions` for `ended`. */
+  readonly openSlowReader: (ended: Int32Array) => Promise<Thread<ReaderCalls>>;
 }
 
 /**
@@ -120,7 +121,7 @@ export class SqliteStore implements Store {
   readonly #subscribers: Subscribers;
   readonly #apply = this.#writing('apply');
   readonly #setOwner = this.#writing('setOwner');
-  #slowReader: Promise<Thread<ReaderCalls>> | undefined;
+  readonly #slowReaders: ThreadPool<ReaderCalls>;
   #closing: Promise<void> | undefined;
   #pendingBytes = 0;
   #loggedAtMs = Number.NEGATIVE_INFINITY;
@@ -147,12 +148,14 @@ export class SqliteStore implements Store {
     const onChange = (change: TenantChange): void => subscribers.report(change);
     const onEnd = (problem: string): void =>
       diagnostics.error(`a thread of the store ${file} failed; restart the program: ${problem}`);
+    const openSlowReader = (ended: Int32Array): Promise<Thread<ReaderCalls>> =>
+      WorkerThread.open({ path: file, ended }, onChange, onEnd);
     const openReader = (): Promise<Thread<ReaderCalls>> => WorkerThread.open({ path: file }, onChange, onEnd);
 
-    if (readOnly) return new SqliteStore(file, { reader: await openReader(), openSlowReader: openReader }, subscribers);
+    if (readOnly) return new SqliteStore(file, { reader: await openReader(), openSlowReader }, subscribers);
     const owner = ownOwner();
     const writer = await WorkerThread.open<WriterCalls>({ path: file, write: { ...limits, owner } }, onChange, onEnd);
-    const threads = { writer, reader: await openReader(), openSlowReader: openReader };
+    const threads = { writer, reader: await openReader(), openSlowReader };
     return new SqliteStore(file, threads, subscribers);
   }
 
@@ -161,10 +164,10 @@ export class SqliteStore implements Store {
     this.#path = path;
     this.#threads = threads;
     this.#subscribers = subscribers;
+    this.#slowReaders = new ThreadPool(threads.openSlowReader, SLOW_READERS_MAX);
   }
 
   readonly attachment: Store['attachment'] = this.#reading('attachment');
-  readonly projects: Store['projects'] = this.#reading('projects');
   readonly outline: Store['outline'] = this.#reading('outline');
   readonly details: Store['details'] = this.#reading('details');
   readonly projectsOf: Store['projectsOf'] = this.#reading('projectsOf');
@@ -175,11 +178,12 @@ export class SqliteStore implements Store {
   readonly feedbackWithId: Store['feedbackWithId'] = this.#reading('feedbackWithId');
   readonly tokenSecrets: Store['tokenSecrets'] = this.#reading('tokenSecrets');
   readonly tokensRevokedMs: Store['tokensRevokedMs'] = this.#reading('tokensRevokedMs');
-  readonly traces: Store['traces'] = (scope, query) => this.#ask(this.#readerOf(query), 'traces', scope, query);
-  readonly threads: Store['threads'] = (scope, query) => this.#ask(this.#readerOf(query), 'threads', scope, query);
-  readonly list: Store['list'] = (scope, query) => this.#ask(this.#readerOf(query), 'list', scope, query);
-  readonly statistics: Store['statistics'] = this.#readingSlowly('statistics');
-  readonly removable: Store['removable'] = this.#readingSlowly('removable');
+  readonly traces: Store['traces'] = (scope, query) => this.#ask(isQuick(query), 'traces', scope, query);
+  readonly threads: Store['threads'] = (scope, query) => this.#ask(isQuick(query), 'threads', scope, query);
+  readonly list: Store['list'] = (scope, query) => this.#ask(isQuick(query), 'list', scope, query);
+  readonly projects: Store['projects'] = (scope, range) => this.#ask(false, 'projects', scope, range);
+  readonly statistics: Store['statistics'] = (scope, query) => this.#ask(false, 'statistics', scope, query);
+  readonly removable: Store['removable'] = (scope, target) => this.#ask(false, 'removable', scope, target);
   readonly addFeedback: Store['addFeedback'] = this.#writing('addFeedback');
   readonly removeFeedback: Store['removeFeedback'] = this.#writing('removeFeedback');
   readonly addTokenSecret: Store['addTokenSecret'] = this.#writing('addTokenSecret');
@@ -217,10 +221,10 @@ export class SqliteStore implements Store {
   }
 
   async *runs(scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
-    const reader = this.#readerOf(query);
-    const keys = await this.#ask(reader, 'runKeys', scope, query);
+    const isQuickQuery = isQuick(query);
+    const keys = await this.#ask(isQuickQuery, 'runKeys', scope, query);
     for (let at = 0; at < keys.length; at += RUNS_AT_ONCE) {
-      yield* await this.#ask(reader, 'runTexts', keys.slice(at, at + RUNS_AT_ONCE));
+      yield* await this.#ask(isQuickQuery, 'runTexts', keys.slice(at, at + RUNS_AT_ONCE));
     }
   }
 
@@ -240,7 +244,7 @@ export class SqliteStore implements Store {
    * with `RUNSPAN_STORE_FAILED` if the new file exists or cannot be written. A failed backup leaves no partial copy.
    */
   async backup(path: string): Promise<void> {
-    return this.#ask(this.#openSlowReader(), 'backup', resolve(path));
+    return this.#ask(false, 'backup', resolve(path));
   }
 
   /**
@@ -249,7 +253,7 @@ export class SqliteStore implements Store {
    */
   async status(): Promise<StoreStatus> {
     const [unindexedRuns, disk] = await Promise.all([
-      this.#ask(this.#threads.reader, 'unindexedRuns').catch((error) => {
+      this.#ask(true, 'unindexedRuns').catch((error) => {
         if (this.#isDamaged) return Number.NaN;
         throw error;
       }),
@@ -273,26 +277,31 @@ export class SqliteStore implements Store {
 
   async #close(): Promise<void> {
     // Close the writer last, because the last connection moves the WAL into the file and readers cannot write.
-    await Promise.allSettled([this.#threads.reader.close(), this.#slowReader?.then((reader) => reader.close())]);
+    await Promise.allSettled([this.#threads.reader.close(), this.#slowReaders.close()]);
     await this.#threads.writer?.close();
     this.#subscribers.logDeleted();
   }
 
   #reading<Name extends keyof ReaderCalls>(name: Name): RemoteCall<ReaderCalls[Name]> {
-    return (...args) => this.#ask(this.#threads.reader, name, ...args);
+    return (...args) => this.#ask(true, name, ...args);
   }
 
-  #readingSlowly<Name extends keyof ReaderCalls>(name: Name): RemoteCall<ReaderCalls[Name]> {
-    return (...args) => this.#ask(this.#openSlowReader(), name, ...args);
-  }
-
+  /** Asks the thread for quick queries first if the query may be quick. If it is not, asks a thread for slow queries. */
   async #ask<Name extends keyof ReaderCalls>(
-    reader: Thread<ReaderCalls> | Promise<Thread<ReaderCalls>>,
+    mayBeQuick: boolean,
     name: Name,
-    ...args: ArgumentsOf<ReaderCalls[Name]>
+    ...given: ArgumentsOf<ReaderCalls[Name]>
   ): Promise<ResultOf<ReaderCalls[Name]>> {
+    const { args, signal } = withoutSignal(given);
+    if (this.#closing !== undefined) {
+      throw new RunspanError('RUNSPAN_STORE_FAILED', 'The store cannot be used: it is closed');
+    }
     try {
-      return await (await reader).call(name, ...args);
+      if (!mayBeQuick) return await this.#slowReaders.call(signal, name, ...args);
+      return await this.#threads.reader.call(name, ...args).catch((error) => {
+        if (!(error instanceof StoreError) || error.reason !== 'busy') throw error;
+        return this.#slowReaders.call(signal, name, ...args);
+      });
     } catch (error) {
       this.#noteDamage(error);
       throw error;
@@ -307,7 +316,7 @@ export class SqliteStore implements Store {
       }
       if (this.#isDamaged) throw unavailable('The store is damaged');
       try {
-        const result = await writer.call(name, ...args);
+        const result = await writer.call(name, ...withoutSignal(args).args);
         // A reader may have found the damage in the meantime.
         if (this.#isDamaged) throw unavailable('The store is damaged');
         return result;
@@ -315,25 +324,6 @@ export class SqliteStore implements Store {
         throw this.#unavailable(error);
       }
     };
-  }
-
-  async #readerOf(query: Parsed<RunQuery & ListQuery>): Promise<Thread<ReaderCalls>> {
-    const { conditions, search } = query.filter;
-    const isQuick =
-      search === undefined &&
-      conditions.every((node) => QUICK_FIELDS.some((field) => singleValueOf(node, field) !== undefined));
-    const isOrdered = query.sort === undefined || query.sort === 'start_time';
-    return valueIn(query.filter, 'trace') !== undefined || (isQuick && isOrdered)
-      ? this.#threads.reader
-      : this.#openSlowReader();
-  }
-
-  #openSlowReader(): Promise<Thread<ReaderCalls>> {
-    this.#slowReader ??= this.#threads.openSlowReader().catch((error) => {
-      this.#slowReader = undefined;
-      throw error;
-    });
-    return this.#slowReader;
   }
 
   /** Logs why a write failed. Returns the error to throw. This error tells the client to retry. */
@@ -358,6 +348,24 @@ export class SqliteStore implements Store {
     this.#isDamaged = true;
     return true;
   }
+}
+
+/** Returns whether an index may return the results of a query in order. */
+function isQuick(query: Parsed<RunQuery & ListQuery>): boolean {
+  const { conditions, search } = query.filter;
+  const isIndexed =
+    search === undefined &&
+    conditions.every((node) => QUICK_FIELDS.some((field) => singleValueOf(node, field) !== undefined));
+  const isOrdered = query.sort === undefined || query.sort === 'start_time';
+  return valueIn(query.filter, 'trace') !== undefined || (isIndexed && isOrdered);
+}
+
+/** Removes the signal from the scope in the arguments of a call, because threads cannot receive signals. */
+function withoutSignal<Args extends readonly unknown[]>(args: Args): { args: Args; signal: AbortSignal | undefined } {
+  const [first, ...others] = args;
+  if (!isObject(first) || !('signal' in first)) return { args, signal: undefined };
+  const { signal, ...scope } = first as unknown as Scope;
+  return { args: [scope, ...others] as unknown as Args, signal };
 }
 
 function unavailable(problem: string): StoreError {

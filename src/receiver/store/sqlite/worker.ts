@@ -16,7 +16,7 @@ interface CallHandler {
 }
 
 export async function openHandler(
-  { path, write, reprice, keys }: ConnectionOptions,
+  { path, write, ended, reprice, keys }: ConnectionOptions,
   report: (change: TenantChange) => void,
 ): Promise<CallHandler> {
   const engine = await loadEngine();
@@ -31,9 +31,9 @@ export async function openHandler(
   }
   if (write === undefined) {
     const connection = openToRead(engine, path);
-    const reader = new SqliteReader(connection, () => currentOwner(engine, path));
+    const reader = new SqliteReader(connection, () => currentOwner(engine, path), ended);
     const call = callsOf(reader, path);
-    return { call: (name, args) => reader.limited(() => call(name, args)), close: () => connection.close() };
+    return { call: (name, args) => reader.limited(name, () => call(name, args)), close: () => connection.close() };
   }
   const prices = new PriceList(write);
   const { connection, lock } = openToWrite(engine, path, prices);

@@ -1,0 +1,71 @@
+import type { ArgumentsOf, ResultOf, Thread } from './thread.ts';
+
+/** A thread, and a number that is 1 if its call must end. */
+interface Member<Calls> {
+  readonly thread: Thread<Calls>;
+  readonly ended: Int32Array;
+}
+
+/** Threads that are started on demand and execute one call at a time. Calls above the maximum number wait. */
+export class ThreadPool<Calls> {
+  readonly #open: (ended: Int32Array) => Promise<Thread<Calls>>;
+  readonly #max: number;
+  readonly #members = new Set<Promise<Member<Calls>>>();
+  readonly #idle: Member<Calls>[] = [];
+  readonly #waiting: ((member: Member<Calls> | undefined) => void)[] = [];
+
+  constructor(open: (ended: Int32Array) => Promise<Thread<Calls>>, max: number) {
+    this.#open = open;
+    this.#max = max;
+  }
+
+  /** Rejects if the signal aborts before the call ends, as soon as the thread can execute another call. */
+  async call<Name extends keyof Calls & string>(
+    signal: AbortSignal | undefined,
+    name: Name,
+    ...args: ArgumentsOf<Calls[Name]>
+  ): Promise<ResultOf<Calls[Name]>> {
+    const member = await this.#take();
+    const end = (): void => void Atomics.store(member.ended, 0, 1);
+    try {
+      signal?.throwIfAborted();
+      Atomics.store(member.ended, 0, 0);
+      signal?.addEventListener('abort', end);
+      return await member.thread.call(name, ...args);
+    } finally {
+      signal?.removeEventListener('abort', end);
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#idle.push(member);
+      else next(member);
+    }
+  }
+
+  /** Ends all calls and threads. */
+  async close(): Promise<void> {
+    const closed = [...this.#members].map(async (opening) => {
+      const { thread, ended } = await opening;
+      Atomics.store(ended, 0, 1);
+      await thread.close();
+    });
+    await Promise.allSettled(closed);
+  }
+
+  async #take(): Promise<Member<Calls>> {
+    const idle = this.#idle.pop();
+    if (idle !== undefined) return idle;
+    if (this.#members.size >= this.#max) {
+      const member = await new Promise<Member<Calls> | undefined>((resolve) => this.#waiting.push(resolve));
+      return member ?? this.#take();
+    }
+    const ended = new Int32Array(new SharedArrayBuffer(4));
+    const opening = this.#open(ended).then((thread) => ({ thread, ended }));
+    this.#members.add(opening);
+    try {
+      return await opening;
+    } catch (error) {
+      this.#members.delete(opening);
+      this.#waiting.shift()?.(undefined);
+      throw error;
+    }
+  }
+}
