@@ -16,7 +16,7 @@ function makeWatch() {
   const shown: string[] = [];
   const draw = (runs: readonly { name: string }[]): string => runs.map(({ name }) => name).join(' ');
   const watch = new TraceWatch({ store, draw, show: (text) => shown.push(text), rememberedMax: 2 });
-  const take = (...runs: ({ id: string } & RunFields)[]): Promise<void> =>
+  const take = (...runs: ({ id: string } & RunFields)[]): Promise<unknown> =>
     store.apply(
       DEFAULT_SCOPE,
       runs.map(({ id, ...fields }) => ({ kind: 'post', id, fields, attachments: [] })),

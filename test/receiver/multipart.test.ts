@@ -403,7 +403,7 @@ describe('the framing of parts', () => {
     ['bytes of a header', 16_384, (count) => [attachment('a', Buffer.alloc(0), [`X: ${'x'.repeat(count - 95)}`])], 400],
   ])('accepts %s up to %i [security 9]', async (_, limit, partsFor, status) => {
     const store = new MemoryStore();
-    store.apply = async () => {};
+    store.apply = async () => undefined;
     const receiver = await start({ store });
     for (const count of [limit - 1, limit]) {
       expect(await sendParts(receiver, post(), ...partsFor(count)), `${count}`).toMatchObject({ status: 202 });

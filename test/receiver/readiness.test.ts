@@ -25,7 +25,7 @@ const full = async () => {
 
 describe('/readyz', () => {
   test('tests a write at most every 10 s, also for concurrent requests', async () => {
-    const { write, ready, later } = await startWith(async () => {});
+    const { write, ready, later } = await startWith(async () => undefined);
     expect(await Promise.all([ready(), ready(), ready()])).toEqual([READY, READY, READY]);
     later(9_999);
     expect(await ready()).toEqual(READY);
@@ -46,7 +46,7 @@ describe('/readyz', () => {
     }
     expect(write).toHaveBeenCalledOnce();
     expect((await call(`${receiver.url}/query/runs`, 'GET')).status).toBe(200);
-    write.mockImplementation(async () => {});
+    write.mockImplementation(async () => undefined);
     later(1_000);
     expect(await ready()).toEqual(READY);
     write.mockImplementation(async () => {
@@ -58,8 +58,8 @@ describe('/readyz', () => {
 
   test('is 503 while the store holds a write, and 200 when the write has ended', async () => {
     let release = (): void => {};
-    const written = new Promise<void>((resolve) => {
-      release = resolve;
+    const written = new Promise<undefined>((resolve) => {
+      release = () => resolve(undefined);
     });
     const { write, ready } = await startWith(() => written);
     const reason = 'The store has not written within 2 s';
@@ -76,7 +76,7 @@ describe('/readyz', () => {
     [413, new StoreError('too_large', 'The run has too many attachments')],
     [503, new StoreError('unavailable', 'Runs cannot be stored')],
   ])('is not affected by the writes of clients, here with %i', async (status, error) => {
-    const { receiver, write, ready } = await startWith(async () => {});
+    const { receiver, write, ready } = await startWith(async () => undefined);
     expect(await ready()).toEqual(READY);
     write.mockRejectedValue(error);
     expect((await sendJson(receiver, 'POST', '/runs', makeRun({ inputs: {} }))).status).toBe(status);

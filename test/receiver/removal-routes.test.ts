@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
 import type { Receiver } from '#src/receiver.ts';
-import { CHILD, call, END, makeChild, makeRun, part, ROOT, sendParts, start } from './wire.ts';
+import { CHILD, call, END, makeChild, makeRun, part, type Reply, ROOT, sendJson, sendParts, start } from './wire.ts';
 
 const METADATA = { thread_id: 'chat 1/2', user_id: 'ada' };
 
@@ -22,6 +22,21 @@ function send(receiver: Receiver) {
 const remove = (receiver: Receiver, path: string) => call(`${receiver.url}/query/${path}`, 'DELETE');
 
 afterEach(() => vi.restoreAllMocks());
+
+test('a request that sends deleted runs again says how many messages were discarded', async () => {
+  const receiver = await filled();
+  await remove(receiver, `runs/${CHILD}?confirm=${CHILD}`);
+  const accepted = async (reply: Promise<Reply>) => (await reply).body;
+  expect(await accepted(send(receiver))).toEqual({ accepted: 2, discarded: 1 });
+  const child = makeChild({ inputs: {} });
+  expect(await accepted(sendJson(receiver, 'POST', '/runs', child))).toEqual({ accepted: 1, discarded: 1 });
+  const batch = { post: [child], patch: [makeRun(), { ...child, end_time: END }] };
+  expect(await accepted(sendJson(receiver, 'POST', '/runs/batch', batch))).toEqual({ accepted: 3, discarded: 2 });
+  expect(await accepted(sendJson(receiver, 'PATCH', `/runs/${ROOT}`, { outputs: {} }))).toEqual({ accepted: 1 });
+  const metrics = await (await fetch(`${receiver.url}/metrics`)).text();
+  expect(metrics).toContain('\nrunspan_discarded_runs_total 4\n');
+  expect(metrics).toContain('\nrunspan_accepted_runs_total 5\n');
+});
 
 describe('a request that deletes', () => {
   test.each([

@@ -72,7 +72,7 @@ class AuditStore extends MemoryStore {
     this.#show = show;
   }
 
-  override async apply(_scope: Scope, operations: readonly RunOperation[]): Promise<void> {
+  override async apply(_scope: Scope, operations: readonly RunOperation[]): Promise<undefined> {
     for (const operation of operations) {
       this.counts[operation.kind === 'post' ? 'posts' : 'patches'] += 1;
       this.counts.attachments += operation.attachments.length;

@@ -31,6 +31,7 @@ class Histogram {
 /** Counts runs, bytes, errors and calls to the store, and formats the counts for Prometheus. */
 export class Metrics {
   acceptedRuns = 0;
+  discardedRuns = 0;
   receivedBytes = 0;
   /** Number of rejected requests by reason. */
   readonly refused: Map<string, number> = new Map();
@@ -57,6 +58,7 @@ export class Metrics {
     const refused = [...this.refused].map(([reason, count]): Sample => [`{reason="${reason}"}`, count]);
     return [
       family('accepted_runs_total', 'counter', 'Posts and patches of runs that were stored', [['', this.acceptedRuns]]),
+      family('discarded_runs_total', 'counter', 'Posts and patches of deleted runs', [['', this.discardedRuns]]),
       family('refused_requests_total', 'counter', 'Requests with an error response', refused),
       family('received_bytes_total', 'counter', 'Size of request bodies, decompressed', [['', this.receivedBytes]]),
       family('open_streams', 'gauge', 'Open change streams', [['', openStreams]]),

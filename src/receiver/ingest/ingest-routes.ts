@@ -41,8 +41,14 @@ export function serviceInfo(): RouteResponse {
   return { status: 200, body: INFO };
 }
 
-/** Applies the simulated faults and the tenant's limits, then stores the operations in a request. */
-export async function ingest(call: Call, operations: readonly RunOperation[]): Promise<void> {
+/**
+ * Applies the simulated faults and the tenant's limits, then stores the operations in a request. Returns their number for
+ * the response, and the number of those that the store discarded because their runs were deleted.
+ */
+export async function ingest(
+  call: Call,
+  operations: readonly RunOperation[],
+): Promise<{ accepted: number; discarded?: number }> {
   const { request, store, scope, faults, limits, metrics, received } = call;
   limits?.take(scope.tenant, operations.length);
   await checkProject(
@@ -50,9 +56,11 @@ export async function ingest(call: Call, operations: readonly RunOperation[]): P
     operations.map(({ id }) => id),
   );
   await faults.apply(operations);
-  if (operations.length > 0) await store.apply(scope, inProject(scope, operations));
-  metrics.acceptedRuns += operations.length;
+  const discarded = operations.length > 0 ? ((await store.apply(scope, inProject(scope, operations))) ?? 0) : 0;
+  metrics.acceptedRuns += operations.length - discarded;
+  metrics.discardedRuns += discarded;
   received?.(request, operations);
+  return { accepted: operations.length, ...(discarded > 0 && { discarded }) };
 }
 
 async function ingestRecord(call: Call, kind: 'post' | 'patch'): Promise<RouteResponse> {
@@ -61,8 +69,7 @@ async function ingestRecord(call: Call, kind: 'post' | 'patch'): Promise<RouteRe
   const issues = new ValidationIssues();
   const operation = readRun({ format: 'simple', kind, strict: call.strict }, { record, loc: ['body'], id }, issues);
   issues.throwIfAny();
-  await ingest(call, [operation]);
-  return { status: 202, body: { accepted: 1 } };
+  return { status: 202, body: await ingest(call, [operation]) };
 }
 
 async function postMultipart(call: Call): Promise<RouteResponse> {
@@ -70,14 +77,13 @@ async function postMultipart(call: Call): Promise<RouteResponse> {
   const boundary = boundaryOf(request.headers['content-type']);
   const read = (body: Buffer): Batch => readBatch(parseMultipart(body, boundary, strict), strict);
   const { operations, feedback } = await bodies.read(request, read);
-  await ingest(call, operations);
-  const accepted = operations.length;
-  if (feedback.length === 0) return { status: 202, body: { accepted } };
+  const body = await ingest(call, operations);
+  if (feedback.length === 0) return { status: 202, body };
   await checkProject(
     call,
     feedback.map(({ run_id }) => run_id),
   );
-  return { status: 202, body: { accepted, feedback: await addFeedbackBatch(store, scope, feedback) } };
+  return { status: 202, body: { ...body, feedback: await addFeedbackBatch(store, scope, feedback) } };
 }
 
 /** Stores the runs in a body of the form `{ "post": [record, …], "patch": [record, …] }`. */
@@ -94,8 +100,7 @@ async function postBatch(call: Call): Promise<RouteResponse> {
     readRun({ format: 'batch', kind, strict: false }, { record, loc: ['body', kind, index] }, issues),
   );
   issues.throwIfAny();
-  await ingest(call, operations);
-  return { status: 202, body: { accepted: operations.length } };
+  return { status: 202, body: await ingest(call, operations) };
 }
 
 function recordsIn(batch: Record<string, unknown>, kind: 'post' | 'patch'): readonly unknown[] {

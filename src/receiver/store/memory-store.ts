@@ -110,7 +110,7 @@ export class MemoryStore implements Store {
     this.#limits = { ...DEFAULTS, ...checked };
   }
 
-  async apply(scope: Scope, messages: readonly RunOperation[]): Promise<void> {
+  async apply(scope: Scope, messages: readonly RunOperation[]): Promise<number | undefined> {
     const { runs, removed } = this.#tenant(scope);
     const created = new Set<string>();
     const operations = messages.filter(({ id, fields: { trace_id, parent_run_id } }) => {
@@ -139,6 +139,7 @@ export class MemoryStore implements Store {
       if (arrived.has(fields.parent_run_id ?? spans.parentSpan ?? '')) touched.add(id);
     }
     this.#report(scope, touched);
+    return messages.length - operations.length;
   }
 
   async *runs(scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {

@@ -100,8 +100,11 @@ export interface IngestStore {
    * Applies the operations in a request. When the promise resolves, the operations are durable, but queries may not
    * return them yet. After a rejection, the client sends the whole request again, so applying operations must be
    * idempotent. Without operations, the store tests whether it can write, and changes nothing that queries return.
+   *
+   * Resolves with the number of operations that the store discarded because `remove` has deleted their runs, or with
+   * undefined if the store does not count them.
    */
-  apply(scope: Scope, operations: readonly RunOperation[]): Promise<void>;
+  apply(scope: Scope, operations: readonly RunOperation[]): Promise<number | undefined>;
 }
 
 /** Answers queries about stored runs. Results are copies of the stored data. */

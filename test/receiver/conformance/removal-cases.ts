@@ -91,6 +91,18 @@ const ROWS: readonly Row[] = [
 ];
 
 export const removalCases: readonly StoreCase[] = [
+  {
+    title: 'The operations of deleted runs that are sent again are counted, if the store counts them',
+    run: async (store) => {
+      const send = (scope = SCOPE) =>
+        store.apply(scope, [post(1), post(2, { parent: 1 }), patch(2, { outputs: {} }), post(3)]);
+      if ((await send()) === undefined) return;
+      equal(await send(), 0);
+      await store.remove(SCOPE, { kind: 'trace', id: id(1) });
+      equal([await send(), await send(), await send(OTHER)], [3, 3, 0]);
+      equal(await store.apply(SCOPE, [post(4, { parent: 1 }), post(5, { parent: 3 })]), 1);
+    },
+  },
   ...table<Row>('Each removal deletes', ROWS, async (store, [, target, kept, traces, project]) => {
     const expected = { runs: ALL.length - kept.length, traces };
     const scope = { ...SCOPE, ...(project !== undefined && { project }) };

@@ -172,7 +172,7 @@ export class ClickHouseStore implements Store {
     }
   }
 
-  async apply({ tenant }: Scope, operations: readonly RunOperation[]): Promise<void> {
+  async apply({ tenant }: Scope, operations: readonly RunOperation[]): Promise<undefined> {
     if (operations.length === 0) await this.#changes.testWrite();
     else await this.#writer.write(tenant, operations);
   }

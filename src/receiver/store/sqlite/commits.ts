@@ -90,11 +90,12 @@ export class SqliteCommits {
     this.checkAge();
   }
 
-  apply({ tenant }: Scope, operations: readonly EncodedOperation[]): Promise<void> {
+  apply({ tenant }: Scope, operations: readonly EncodedOperation[]): Promise<number> {
     return this.#call(() => {
-      const change = this.#writer.apply(tenant, operations);
+      const { change, discarded } = this.#writer.apply(tenant, operations);
       if (change !== undefined) this.#changes.push(change);
       this.#index.waiting += operations.length;
+      return discarded;
     });
   }
 

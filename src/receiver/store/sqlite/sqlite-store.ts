@@ -202,7 +202,7 @@ export class SqliteStore implements Store {
   /** Returns the process that has the file open for writing, or undefined if there is none. */
   readonly owner: () => Promise<StoreOwner | undefined> = this.#reading('owner');
 
-  async apply(scope: Scope, operations: readonly RunOperation[]): Promise<void> {
+  async apply(scope: Scope, operations: readonly RunOperation[]): Promise<number> {
     if (this.#pendingBytes >= PENDING_BYTES_MAX) {
       throw new StoreError(
         'busy',
@@ -214,7 +214,7 @@ export class SqliteStore implements Store {
     const sizeBytes = encoded.reduce((sum, operation) => sum + operation.sizeBytes, 0);
     this.#pendingBytes += sizeBytes;
     try {
-      await this.#apply(scope, encoded);
+      return await this.#apply(scope, encoded);
     } finally {
       this.#pendingBytes -= sizeBytes;
     }

@@ -26,13 +26,13 @@ export class SqliteWriter {
   }
 
   /**
-   * Applies the operations in a request, except for removed runs. Returns the change, or undefined if nothing changes.
+   * Applies the operations in a request. Discards those for removed runs. Returns no change if nothing changes.
    * Without operations, writes as much as a small run needs, because fewer bytes may fit into the WAL of a full disk.
    */
-  apply(tenant: string, operations: readonly EncodedOperation[]): TenantChange | undefined {
+  apply(tenant: string, operations: readonly EncodedOperation[]): { discarded: number; change?: TenantChange } {
     if (operations.length === 0) {
       this.#connection.run(TEST_WRITE);
-      return undefined;
+      return { discarded: 0 };
     }
     const placement = this.#placement(tenant);
     const received = new Set<SqliteRun>();
@@ -42,12 +42,13 @@ export class SqliteWriter {
       run.take(operation);
       received.add(run);
     }
-    if (received.size === 0) return undefined;
+    const discarded = operations.length - accepted.length;
+    if (received.size === 0) return { discarded };
     placement.write(received);
     const keys = JSON.stringify([...received].map(({ row }) => row?.n));
     this.#connection.run('INSERT OR IGNORE INTO unindexed SELECT value FROM json_each(?)', keys);
     this.#attach(accepted, placement);
-    return this.#finish(tenant, placement);
+    return { discarded, change: this.#finish(tenant, placement) };
   }
 
   /** Adds feedback. Returns the change, or undefined if the run is unknown. */
