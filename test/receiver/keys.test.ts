@@ -223,9 +223,25 @@ test('/metrics counts accepted runs, refused requests and bytes, and measures th
     expect(line).toMatch(/^(# (HELP|TYPE) runspan_\w+ .+|runspan_\w+(\{.+\})? [\d.e-]+)$/);
 });
 
+test.each([
+  [200, 'that is not limited, of the only tenant', ['acme'], {}],
+  [403, 'that is limited to a project', ['acme'], { project: 'chat' }],
+  [403, 'of one of two tenants', ['acme', 'bolt'], {}],
+])('/metrics responds with %i to an admin key %s', async (status, _, tenants, limits) => {
+  const { url, addKey } = await startService({}, undefined, tenants);
+  const answerTo = async (permission: 'admin' | 'metrics') => {
+    const { text } = addKey({ tenant: 'acme', permission, ...limits });
+    const { statusCode, body } = await request(`${url}/metrics`, { headers: { 'x-api-key': text } });
+    return [statusCode, await body.text()];
+  };
+  const text = status === 200 ? 'runspan_accepted_runs_total' : 'use a key with the scope metrics';
+  expect(await answerTo('admin')).toEqual([status, expect.stringContaining(text)]);
+  expect((await answerTo('metrics'))[0]).toBe(200);
+});
+
 test('/metrics has the figures of the process while the store fails, for a key that was used before', async () => {
   const later = fakeClock();
-  const { url, store, addKey } = await startService();
+  const { url, store, addKey } = await startService({}, undefined, ['acme']);
   const keys = (['metrics', 'admin'] as const).map((permission) => addKey({ tenant: 'acme', permission }).text);
   const answers = () =>
     Promise.all(

@@ -12,7 +12,7 @@ import { SqliteKeys } from '#src/receiver/store/sqlite/keys.ts';
 import type { SqliteStore } from '#src/receiver.ts';
 import { openLocalStore, storePath } from './local-store.ts';
 
-/** A receiver with the tenants `acme` and `bolt`, as `runspan serve` starts it. */
+/** A receiver with tenants, by default `acme` and `bolt`, as `runspan serve` starts it. */
 export interface Service {
   readonly url: string;
   readonly store: SqliteStore;
@@ -21,13 +21,17 @@ export interface Service {
   addKey(fields: Pick<StoredKey, 'tenant' | 'permission'> & Partial<StoredKey>): { text: string; id: string };
 }
 
-export async function startService(rules: Partial<AccessRules> = {}, runsPerMinute?: number): Promise<Service> {
+export async function startService(
+  rules: Partial<AccessRules> = {},
+  runsPerMinute?: number,
+  tenants = ['acme', 'bolt'],
+): Promise<Service> {
   const path = storePath();
   const store = await openLocalStore(path);
   // Like `runspan keys`, uses another connection than the receiver.
   const connection = new SqliteConnection(await loadEngine(), path);
   const keys = new SqliteKeys(connection);
-  const rulesOfService = { host: '127.0.0.1', keys: new StoredKeys(store, () => ['acme', 'bolt']), ...rules };
+  const rulesOfService = { host: '127.0.0.1', keys: new StoredKeys(store, () => tenants), ...rules };
   const access = new Access(rulesOfService, new TokenSigner(store));
   const limits = new RunLimits(() => runsPerMinute);
   const status = () => store.status();

@@ -159,7 +159,10 @@ const ATTACKERS = [
 ] as const;
 
 const isAllowed = (admission: string, permission: Permission | undefined): boolean =>
-  admission === 'anyone' || admission === 'open' || permission === admission || permission === 'admin';
+  admission === 'anyone' ||
+  admission === 'open' ||
+  permission === admission ||
+  (permission === 'admin' && admission !== 'metrics');
 
 /** Routes that store a run come last, because the run of an attacker may have the same id. */
 const storesRuns = ({ method, path }: Route): boolean => {

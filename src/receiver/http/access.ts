@@ -30,7 +30,8 @@ export interface TrustedProxy {
 /**
  * Clients that may send requests to a route. `anyone`: all clients, including web pages from other origins. `open`: all
  * clients except web pages from other origins. Other values: clients whose key has this permission or `admin`. If the
- * receiver requires no key, they mean the same as `open`.
+ * receiver requires no key, they mean the same as `open`. An `admin` key that cannot read all runs is not enough for
+ * `metrics`.
  */
 export type Admission = 'anyone' | 'open' | Permission;
 
@@ -47,6 +48,8 @@ const DENIALS: Readonly<Record<Permission, string>> = {
   metrics: 'The metrics key can only read /metrics',
   admin: '',
 };
+
+const NO_METRICS = 'The metrics count the runs of all tenants and projects: use a key with the scope metrics';
 
 const SESSION_SECONDS = 30 * 24 * 60 * 60;
 /**
@@ -115,8 +118,10 @@ export class Access {
     }
     if (admission === 'open') return NOTHING;
     const grant = await this.#grantOf(request);
-    const { permission } = grant;
+    const { permission, scope } = grant;
     if (permission !== admission && permission !== 'admin') throw new HttpError(403, DENIALS[permission]);
+    const isPartial = scope.project !== undefined || this.#rules.keys?.isShared === true;
+    if (admission === 'metrics' && permission === 'admin' && isPartial) throw new HttpError(403, NO_METRICS);
     const { 'x-tenant-id': workspaceId } = request.headers;
     if (this.#rules.workspaceId !== undefined && workspaceId !== undefined && workspaceId !== this.#rules.workspaceId) {
       throw new HttpError(403, 'x-tenant-id does not match the workspace of this receiver');

@@ -23,6 +23,8 @@ export interface Keyring {
   byId(id: string): Promise<Grant | undefined>;
   /** Returns whether keys of this tenant are accepted. */
   isTenant(name: string): boolean;
+  /** Whether there are keys of several tenants. */
+  readonly isShared: boolean;
   /** The keys that a user can log in with, for error messages. */
   readonly loginKeys: string;
   /** Whether users choose the keys. If so, the receiver limits the number of wrong keys. */
@@ -38,6 +40,7 @@ const WRITE_GRANT: Grant = { id: 'write key', scope: DEFAULT_SCOPE, permission: 
 export class FixedKeys implements Keyring {
   readonly loginKeys = 'the key in RUNSPAN_RECEIVER_KEY or `apiKey`';
   readonly isGuessable = true;
+  readonly isShared = false;
   readonly #apiKey: string;
   readonly #full: Grant;
   readonly #writeKey: string | undefined;
@@ -100,6 +103,10 @@ export class StoredKeys implements Keyring {
 
   isTenant(name: string): boolean {
     return this.#tenants().includes(name);
+  }
+
+  get isShared(): boolean {
+    return this.#tenants().length > 1;
   }
 
   async #read(id: string | undefined): Promise<StoredKey | undefined> {
