@@ -27,7 +27,10 @@ export interface Config {
 
 interface TenantConfig {
   readonly projects: Readonly<Record<string, ProjectConfig>>;
-  readonly limits: { readonly runsPerMinute?: number | undefined };
+  readonly limits: {
+    /** Maximum number of posts and patches per minute. Each receiver counts by itself, also if several share a store. */
+    readonly runsPerMinute?: number | undefined;
+  };
 }
 
 interface ProjectConfig {

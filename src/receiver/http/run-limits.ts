@@ -7,7 +7,7 @@ interface Window {
   runs: number;
 }
 
-/** Limits how many posts and patches of runs each tenant can send per minute. */
+/** Limits how many posts and patches of runs each tenant can send to this receiver per minute. */
 export class RunLimits {
   readonly #runsPerMinute: (tenant: string) => number | undefined;
   readonly #windows = new Map<string, Window>();
