@@ -15,7 +15,7 @@ function runOf(number: number): object {
 
 /** Starts a receiver with an SQLite file in another process, with runs for which `slow` takes seconds. */
 async function startFilled() {
-  const { printed, child } = startNode(['test/fixtures/store-program.mjs', storePath()], {}, undefined, 60_000);
+  const { printed, child, ended } = startNode(['test/fixtures/store-program.mjs', storePath()], {}, undefined, 60_000);
   onTestFinished(() => void child.kill('SIGKILL'));
   const [url = ''] = await printed(/http:\S+/);
   for (let at = 0; at < RUNS; at += 1_000) {
@@ -40,11 +40,15 @@ async function startFilled() {
     await get('/healthz');
     return { ended };
   };
-  return { get, startSlow };
+  const errors = async (): Promise<string> => {
+    child.kill('SIGKILL');
+    return (await ended).stderr;
+  };
+  return { get, startSlow, errors };
 }
 
 test('lists, searches and statistics do not wait for a slow query, and a query ends when its client leaves', async () => {
-  const { get, startSlow } = await startFilled();
+  const { get, startSlow, errors } = await startFilled();
   const search = async () => get(`/query/runs?filter=${encodeURIComponent('zebra name:n latency<0s')}`);
   const first = await startSlow();
   const quick = Promise.all([get('/query/runs'), get('/query/traces'), search(), get('/query/statistics')]);
@@ -53,8 +57,11 @@ test('lists, searches and statistics do not wait for a slow query, and a query e
   // All threads for slow queries are busy now.
   const [leaving, last] = [new AbortController(), await startSlow()];
   const left = await startSlow(leaving.signal);
+  // A query that waits for a thread ends too.
+  const behind = await startSlow(leaving.signal);
   const waiting = search();
   leaving.abort();
-  expect(await left.ended).toBe('left');
+  expect(await Promise.all([left.ended, behind.ended])).toEqual(['left', 'left']);
   expect(await Promise.race([first.ended, last.ended, waiting])).toBe(200);
+  expect(await errors()).toBe('');
 }, 60_000);

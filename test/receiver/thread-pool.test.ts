@@ -72,7 +72,7 @@ describe('a pool of threads', () => {
     await expect.poll(() => started).toHaveLength(2);
     left.abort();
     end('a');
-    await expect(waiting[0]).rejects.toThrow('aborted');
+    await expect(waiting[0]).rejects.toMatchObject({ reason: 'unavailable' });
     await expect.poll(() => started.slice(2)).toEqual(['d in thread 1']);
   });
 

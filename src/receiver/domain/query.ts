@@ -9,7 +9,7 @@ export interface Scope {
   readonly tenant: string;
   /** Name or id of a project. Queries return only runs in this project. `apply` and `addFeedback` ignore it. */
   readonly project?: string;
-  /** When it aborts, `SqliteStore` ends the query, which then rejects. Other stores and all writes ignore it. */
+  /** A store can end a query when the signal aborts, as `SqliteStore` does. Writes ignore it. */
   readonly signal?: AbortSignal;
 }
 

@@ -43,6 +43,7 @@ import { SqliteSearch } from './search.ts';
 import { statisticsIn } from './statistics.ts';
 import { suggestionsIn } from './suggestion-list.ts';
 import { feedbackFiguresIn, threadSummaryIn, threadsIn } from './thread-list.ts';
+import { EndedError } from './thread-pool.ts';
 
 /** Key of a run, and its derived `dotted_order` if no message contains one. */
 type RunKey = readonly [n: number, derivedOrder: string | undefined];
@@ -95,7 +96,7 @@ export class SqliteReader {
   /** Throws if the query must end. Long queries call this for some of their rows. */
   #check(): void {
     if (this.#ended !== undefined && Atomics.load(this.#ended, 0) === 1) {
-      this.#ending = new StoreError('unavailable', 'The query was ended: its client left, or the store closes');
+      this.#ending = new EndedError();
     } else if (performance.now() >= this.#endMs) {
       this.#ending = new StoreError('busy', 'The query takes too long: choose a shorter time range', 10);
     }

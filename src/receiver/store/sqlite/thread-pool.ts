@@ -1,4 +1,12 @@
+import { StoreError } from '../store.ts';
 import type { ArgumentsOf, ResultOf, Thread } from './thread.ts';
+
+/** Thrown by a query that was ended. Nobody waits for its result. */
+export class EndedError extends StoreError {
+  constructor() {
+    super('unavailable', 'The query was ended: its client left, or the store closes');
+  }
+}
 
 /** A thread, and a number that is 1 if its call must end. */
 interface Member<Calls> {
@@ -28,7 +36,7 @@ export class ThreadPool<Calls> {
     const member = await this.#take();
     const end = (): void => void Atomics.store(member.ended, 0, 1);
     try {
-      signal?.throwIfAborted();
+      if (signal?.aborted) throw new EndedError();
       Atomics.store(member.ended, 0, 0);
       signal?.addEventListener('abort', end);
       return await member.thread.call(name, ...args);
