@@ -21,6 +21,7 @@ function make(
   write: () => Promise<unknown>,
   subscribers = new Subscribers('the limits'),
   read: () => Promise<unknown> = async () => ({ items: [] }),
+  readSlowly: () => Promise<unknown> = async () => ({ items: [] }),
 ) {
   const asked: string[] = [];
   const linkNamed = <Calls>(name: string, answer: () => Promise<unknown>): Thread<Calls> => ({
@@ -33,7 +34,7 @@ function make(
   const links = {
     writer: linkNamed<WriterCalls>('writer', write),
     reader: linkNamed<ReaderCalls>('reader', read),
-    openSlowReader: async () => linkNamed<ReaderCalls>('slow reader', async () => ({ items: [] })),
+    openSlowReader: async () => linkNamed<ReaderCalls>('slow reader', readSlowly),
   };
   return { asked, store: new SqliteStore('runs.db', links, subscribers) };
 }
@@ -156,6 +157,21 @@ describe('a store on disk', () => {
       const slow = ['slow reader outline', 'slow reader traces', 'slow reader details'];
       expect(asked.filter((call) => call.startsWith('slow'))).toEqual(isBusy ? slow : []);
     }
+  });
+
+  test('does not let slow queries delay a query that was expected to be quick', async () => {
+    const { asked, store } = make(
+      async () => {},
+      undefined,
+      async () => {
+        throw new StoreError('busy', 'no');
+      },
+      () => new Promise(() => {}),
+    );
+    for (let at = 0; at < 4; at += 1) void list(store, { filter: 'a' });
+    await expect.poll(() => asked).toHaveLength(3);
+    void store.outline(DEFAULT_SCOPE, ID);
+    await expect.poll(() => asked.slice(3)).toEqual(['reader outline', 'slow reader outline']);
   });
 
   test('sends no signal to a thread', async () => {

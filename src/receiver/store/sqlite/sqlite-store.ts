@@ -77,7 +77,13 @@ const CHECKS: Checks<SqliteStoreOptions> = {
 const PENDING_BYTES_MAX = 64 * 1024 * 1024;
 /** Minimum interval between log lines about failed writes, in milliseconds. */
 const LOG_INTERVAL_MS = 60_000;
-/** Maximum number of threads for slow queries. */
+/**
+ * Where a query runs. `quick`: in the one thread for quick queries, and if it takes too long there, again as `medium`.
+ * `medium`: apart from slow queries, so that they cannot delay it. `slow`: it may read all runs.
+ */
+type Speed = 'quick' | 'medium' | 'slow';
+/** Maximum numbers of threads. */
+const MEDIUM_READERS_MAX = 1;
 const SLOW_READERS_MAX = 3;
 /** Number of runs to read in one call. */
 const RUNS_AT_ONCE = 100;
@@ -103,9 +109,9 @@ type RemoteCall<Call> = (...args: ArgumentsOf<Call>) => Promise<ResultOf<Call>>;
 interface Threads {
   /** The writer thread. Undefined if the file is open read-only. */
   readonly writer?: Thread<WriterCalls>;
-  /** The thread for quick queries. */
+  /** The thread for quick queries, see `Speed`. */
   readonly reader: Thread<ReaderCalls>;
-  /** Opens a thread for slow queries. See `ConnectionOptions` for `ended`. */
+  /** Opens a thread for other queries. See `ConnectionOptions` for `ended`. */
   readonly openSlowReader: (ended: Int32Array) => Promise<Thread<ReaderCalls>>;
 }
 
@@ -121,7 +127,7 @@ export class SqliteStore implements Store {
   readonly #subscribers: Subscribers;
   readonly #apply = this.#writing('apply');
   readonly #setOwner = this.#writing('setOwner');
-  readonly #slowReaders: ThreadPool<ReaderCalls>;
+  readonly #pools: Readonly<Record<Exclude<Speed, 'quick'>, ThreadPool<ReaderCalls>>>;
   #closing: Promise<void> | undefined;
   #pendingBytes = 0;
   #loggedAtMs = Number.NEGATIVE_INFINITY;
@@ -164,7 +170,10 @@ export class SqliteStore implements Store {
     this.#path = path;
     this.#threads = threads;
     this.#subscribers = subscribers;
-    this.#slowReaders = new ThreadPool(threads.openSlowReader, SLOW_READERS_MAX);
+    this.#pools = {
+      medium: new ThreadPool(threads.openSlowReader, MEDIUM_READERS_MAX),
+      slow: new ThreadPool(threads.openSlowReader, SLOW_READERS_MAX),
+    };
   }
 
   readonly attachment: Store['attachment'] = this.#reading('attachment');
@@ -178,12 +187,12 @@ export class SqliteStore implements Store {
   readonly feedbackWithId: Store['feedbackWithId'] = this.#reading('feedbackWithId');
   readonly tokenSecrets: Store['tokenSecrets'] = this.#reading('tokenSecrets');
   readonly tokensRevokedMs: Store['tokensRevokedMs'] = this.#reading('tokensRevokedMs');
-  readonly traces: Store['traces'] = (scope, query) => this.#ask(isQuick(query), 'traces', scope, query);
-  readonly threads: Store['threads'] = (scope, query) => this.#ask(isQuick(query), 'threads', scope, query);
-  readonly list: Store['list'] = (scope, query) => this.#ask(isQuick(query), 'list', scope, query);
-  readonly projects: Store['projects'] = (scope, range) => this.#ask(false, 'projects', scope, range);
-  readonly statistics: Store['statistics'] = (scope, query) => this.#ask(false, 'statistics', scope, query);
-  readonly removable: Store['removable'] = (scope, target) => this.#ask(false, 'removable', scope, target);
+  readonly traces: Store['traces'] = (scope, query) => this.#ask(speedOf(query), 'traces', scope, query);
+  readonly threads: Store['threads'] = (scope, query) => this.#ask(speedOf(query), 'threads', scope, query);
+  readonly list: Store['list'] = (scope, query) => this.#ask(speedOf(query), 'list', scope, query);
+  readonly projects: Store['projects'] = (scope, range) => this.#ask('medium', 'projects', scope, range);
+  readonly statistics: Store['statistics'] = (scope, query) => this.#ask('slow', 'statistics', scope, query);
+  readonly removable: Store['removable'] = (scope, target) => this.#ask('slow', 'removable', scope, target);
   readonly addFeedback: Store['addFeedback'] = this.#writing('addFeedback');
   readonly removeFeedback: Store['removeFeedback'] = this.#writing('removeFeedback');
   readonly addTokenSecret: Store['addTokenSecret'] = this.#writing('addTokenSecret');
@@ -221,10 +230,10 @@ export class SqliteStore implements Store {
   }
 
   async *runs(scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
-    const isQuickQuery = isQuick(query);
-    const keys = await this.#ask(isQuickQuery, 'runKeys', scope, query);
+    const speed = speedOf(query);
+    const keys = await this.#ask(speed, 'runKeys', scope, query);
     for (let at = 0; at < keys.length; at += RUNS_AT_ONCE) {
-      yield* await this.#ask(isQuickQuery, 'runTexts', keys.slice(at, at + RUNS_AT_ONCE));
+      yield* await this.#ask(speed, 'runTexts', keys.slice(at, at + RUNS_AT_ONCE));
     }
   }
 
@@ -244,7 +253,7 @@ export class SqliteStore implements Store {
    * with `RUNSPAN_STORE_FAILED` if the new file exists or cannot be written. A failed backup leaves no partial copy.
    */
   async backup(path: string): Promise<void> {
-    return this.#ask(false, 'backup', resolve(path));
+    return this.#ask('slow', 'backup', resolve(path));
   }
 
   /**
@@ -253,7 +262,7 @@ export class SqliteStore implements Store {
    */
   async status(): Promise<StoreStatus> {
     const [unindexedRuns, disk] = await Promise.all([
-      this.#ask(true, 'unindexedRuns').catch((error) => {
+      this.#ask('quick', 'unindexedRuns').catch((error) => {
         if (this.#isDamaged) return Number.NaN;
         throw error;
       }),
@@ -277,18 +286,18 @@ export class SqliteStore implements Store {
 
   async #close(): Promise<void> {
     // Close the writer last, because the last connection moves the WAL into the file and readers cannot write.
-    await Promise.allSettled([this.#threads.reader.close(), this.#slowReaders.close()]);
+    const readers = [this.#threads.reader, ...Object.values(this.#pools)];
+    await Promise.allSettled(readers.map((reader) => reader.close()));
     await this.#threads.writer?.close();
     this.#subscribers.logDeleted();
   }
 
   #reading<Name extends keyof ReaderCalls>(name: Name): RemoteCall<ReaderCalls[Name]> {
-    return (...args) => this.#ask(true, name, ...args);
+    return (...args) => this.#ask('quick', name, ...args);
   }
 
-  /** Asks the thread for quick queries first if the query may be quick. If it is not, asks a thread for slow queries. */
   async #ask<Name extends keyof ReaderCalls>(
-    mayBeQuick: boolean,
+    speed: Speed,
     name: Name,
     ...given: ArgumentsOf<ReaderCalls[Name]>
   ): Promise<ResultOf<ReaderCalls[Name]>> {
@@ -297,10 +306,10 @@ export class SqliteStore implements Store {
       throw new RunspanError('RUNSPAN_STORE_FAILED', 'The store cannot be used: it is closed');
     }
     try {
-      if (!mayBeQuick) return await this.#slowReaders.call(signal, name, ...args);
+      if (speed !== 'quick') return await this.#pools[speed].call(signal, name, ...args);
       return await this.#threads.reader.call(name, ...args).catch((error) => {
         if (!(error instanceof StoreError) || error.reason !== 'busy') throw error;
-        return this.#slowReaders.call(signal, name, ...args);
+        return this.#pools.medium.call(signal, name, ...args);
       });
     } catch (error) {
       this.#noteDamage(error);
@@ -350,14 +359,14 @@ export class SqliteStore implements Store {
   }
 }
 
-/** Returns whether an index may return the results of a query in order. */
-function isQuick(query: Parsed<RunQuery & ListQuery>): boolean {
+/** A query is quick if it reads one trace, or if an index may return its results in order. */
+function speedOf(query: Parsed<RunQuery & ListQuery>): Speed {
   const { conditions, search } = query.filter;
   const isIndexed =
     search === undefined &&
     conditions.every((node) => QUICK_FIELDS.some((field) => singleValueOf(node, field) !== undefined));
   const isOrdered = query.sort === undefined || query.sort === 'start_time';
-  return valueIn(query.filter, 'trace') !== undefined || (isIndexed && isOrdered);
+  return valueIn(query.filter, 'trace') !== undefined || (isIndexed && isOrdered) ? 'quick' : 'slow';
 }
 
 /** Removes the signal from the scope in the arguments of a call, because threads cannot receive signals. */
