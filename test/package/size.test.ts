@@ -10,7 +10,7 @@ import { filesUnder, read } from './repository.ts';
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [13, 457],
   base: [13, 485],
-  cli: [44, 5_933],
+  cli: [44, 5_936],
   clients: [52, 7_661],
   config: [6, 1_149],
   delivery: [32, 5_327],
@@ -22,7 +22,7 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   otel: [39, 5_559],
   payload: [16, 3_094],
   platform: [9, 416],
-  receiver: [135, 19_558],
+  receiver: [137, 19_896],
   register: [14, 1_237],
   run: [18, 3_270],
   testing: [8, 1_123],
@@ -34,7 +34,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 211,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_177,
+  dist: 4_192,
 };
 
 it('each source folder has at most the files and lines of the table', () => {
