@@ -10,8 +10,9 @@ import { Access } from '#src/receiver/http/access.ts';
 import { Faults } from '#src/receiver/http/faults.ts';
 import { listen } from '#src/receiver/http/server.ts';
 import { TokenSigner } from '#src/receiver/http/token-signer.ts';
-import { createReceiver, MemoryStore, type Receiver } from '#src/receiver.ts';
-import { call, makeRun, ROOT, raw, sendJson, start } from './wire.ts';
+import { createReceiver, DEFAULT_SCOPE, MemoryStore, parsedQuery, type Receiver, type Store } from '#src/receiver.ts';
+import { gate } from '../support/gate.ts';
+import { CHILD, call, makeRun, ROOT, raw, sendJson, start } from './wire.ts';
 
 test.each([
   ['a response', 'GET /info HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n', 200],
@@ -107,12 +108,20 @@ describe('at the limit of 1,000 connections', () => {
 
 describe('the time limit of a request', () => {
   const LIMIT_MS = 200;
+  const FEEDBACK = [1, 2, 3, 4].map((score) => ({
+    id: `${CHILD.slice(0, -1)}${score}`,
+    run_id: ROOT,
+    key: 'k',
+    score,
+  }));
 
-  async function startLimited(): Promise<string> {
-    const store = new MemoryStore();
+  async function startLimited(store: Store = new MemoryStore(), idleTimeoutMs?: number): Promise<string> {
     const access = new Access({ host: '127.0.0.1' }, new TokenSigner(store));
     const routes = receiverRoutes({ store, strict: false, faults: new Faults(), access });
-    const { url, close } = await listen(routes, '127.0.0.1', 0, { requestTimeoutMs: LIMIT_MS });
+    const { url, close } = await listen(routes, '127.0.0.1', 0, {
+      requestTimeoutMs: LIMIT_MS,
+      ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
+    });
     onTestFinished(close);
     return url;
   }
@@ -138,6 +147,47 @@ describe('the time limit of a request', () => {
   test('does not apply to imports', async () => {
     const text = JSON.stringify({ format: 'runspan-trace', version: 1, runs: [makeRun()] });
     expect(await post(await startLimited(), '/query/import', text)).toEqual([200, { traces: 1, runs: 1 }]);
+  });
+
+  test('and the one for idle connections do not end an import while the store works', async () => {
+    const store = new MemoryStore();
+    const { addFeedback } = store;
+    const slow: Store['addFeedback'] = async (...args) => {
+      await delay(2 * LIMIT_MS);
+      return addFeedback.apply(store, args);
+    };
+    const url = await startLimited(Object.assign(store, { addFeedback: slow }), 3 * LIMIT_MS);
+    const text = JSON.stringify({ format: 'runspan-trace', version: 1, runs: [makeRun()], feedback: FEEDBACK });
+    expect(await post(url, '/query/import', text)).toEqual([200, { traces: 1, runs: 1 }]);
+    expect(await store.feedback(DEFAULT_SCOPE, ROOT)).toHaveLength(4);
+  });
+
+  test('an import ends if the client leaves while the store works', async () => {
+    const [store, begun, left, aborting] = [new MemoryStore(), gate(), gate(), new AbortController()];
+    const addFeedback = vi.spyOn(store, 'addFeedback').mockImplementation(async () => {
+      begun.open();
+      await left;
+      return true;
+    });
+    const access = new Access({ host: '127.0.0.1' }, new TokenSigner(store));
+    const routes = receiverRoutes({ store, strict: false, faults: new Faults(), access });
+    const observed: typeof routes = (incoming, liftTimeout) => {
+      incoming.socket.once('close', () => left.open());
+      return routes(incoming, liftTimeout);
+    };
+    const { url, close } = await listen(observed, '127.0.0.1', 0);
+    onTestFinished(close);
+    const body = JSON.stringify({ format: 'runspan-trace', version: 1, runs: [makeRun()], feedback: FEEDBACK });
+    const headers = { 'content-type': 'application/json' };
+    const sending = request(`${url}/query/import`, { method: 'POST', headers, body, signal: aborting.signal });
+    const failed = expect(sending).rejects.toThrow('abort');
+    await begun;
+    aborting.abort();
+    await failed;
+    await left;
+    await close();
+    expect(addFeedback).toHaveBeenCalledTimes(1);
+    expect(await store.list(DEFAULT_SCOPE, parsedQuery({}))).toMatchObject({ items: [{ id: ROOT }] });
   });
 
   test('does not apply to responses', async () => {

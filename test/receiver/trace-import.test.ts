@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import fc from 'fast-check';
@@ -126,7 +127,7 @@ test('an export that is not complete, or not compressed as announced, is rejecte
   expect(await send(whole, { 'content-type': 'text/plain' })).toMatchObject([415, {}, 0]);
 });
 
-test('the runs that match a filter are exported as JSON lines, and imported into another receiver', async () => {
+test('the runs that match a filter are exported as JSON lines, and a second import of them changes nothing', async () => {
   const [from, to] = [await start(), await start()];
   await sendParts(
     from,
@@ -153,9 +154,38 @@ test('the runs that match a filter are exported as JSON lines, and imported into
 
   const headers = { 'content-type': 'application/x-ndjson' };
   const body = `\r\n${text.trimEnd().replaceAll('\n', '\r\n')}`;
-  const { statusCode, body: result } = await request(`${to.url}/query/import`, { method: 'POST', headers, body });
-  expect([statusCode, await result.json()]).toEqual([200, { traces: 1, runs: 2 }]);
-  expect(await exported(to)).toBe(text);
+  for (const time of ['first', 'second']) {
+    const { statusCode, body: result } = await request(`${to.url}/query/import`, { method: 'POST', headers, body });
+    expect([time, statusCode, await result.json()]).toEqual([time, 200, { traces: 1, runs: 2 }]);
+    expect(await exported(to)).toBe(text);
+  }
   const invalid = await request(`${to.url}/query/import`, { method: 'POST', headers, body: `${text}{"id": 7}` });
   expect(invalid.statusCode).toBe(422);
+});
+
+test('closing the connection ends an import, and what was imported stays', async () => {
+  const receiver = await start();
+  const closed = new AbortController();
+  const read: string[] = [];
+  async function* halted(): AsyncGenerator<string> {
+    for (const text of exportOf(30)) {
+      // The receiver stores 16 MiB at once.
+      if (read.length === 25) await once(closed.signal, 'abort');
+      read.push(text);
+      yield text;
+    }
+  }
+  const sending = request(`${receiver.url}/query/import`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: Readable.from(halted()),
+    signal: closed.signal,
+  });
+  const failed = expect(sending).rejects.toThrow('abort');
+  await expect.poll(async () => (await receiver.runs()).length, { timeout: 10_000 }).toBe(17);
+  closed.abort();
+  await failed;
+  // Waits for the import to end.
+  await receiver.close();
+  expect(await receiver.runs()).toHaveLength(17);
 });

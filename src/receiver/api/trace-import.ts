@@ -93,7 +93,10 @@ class TraceImport {
     }
     await this.#store();
     const { store, scope } = this.#call;
-    for (const { value } of this.#feedback) await store.addFeedback(scope, value);
+    for (const { value } of this.#feedback) {
+      this.#keepConnection();
+      await store.addFeedback(scope, value);
+    }
     return { traces: this.#traceIds.size, runs: this.#runIds.size };
   }
 
@@ -121,9 +124,17 @@ class TraceImport {
     // In an export, the header may come after the runs.
     checkHeader({ format: FORMAT, version: VERSION, ...this.#header });
     this.#issues.throwIfAny();
+    this.#keepConnection();
     await ingest(this.#call, this.#batch);
     this.#batch = [];
     this.#batchBytes = 0;
+  }
+
+  /** Restarts the idle timeout, because no bytes arrive while the store works. Ends the import if the client has left. */
+  #keepConnection(): void {
+    const { socket } = this.#call.request;
+    if (socket.destroyed) throw new HttpError(400, 'The client closed the connection during the import');
+    socket.setTimeout(socket.timeout ?? 0);
   }
 }
 

@@ -43,7 +43,11 @@ export async function listen(
   routes: Routes,
   host: string,
   port: number,
-  { requestTimeoutMs = REQUEST_TIMEOUT_MS, closeMs = CLOSE_MS }: { requestTimeoutMs?: number; closeMs?: number } = {},
+  {
+    requestTimeoutMs = REQUEST_TIMEOUT_MS,
+    idleTimeoutMs = IDLE_TIMEOUT_MS,
+    closeMs = CLOSE_MS,
+  }: { requestTimeoutMs?: number; idleTimeoutMs?: number; closeMs?: number } = {},
 ): Promise<Listening> {
   const closing = new AbortController();
   allowListeners(closing.signal);
@@ -76,7 +80,7 @@ export async function listen(
     },
   );
   server.on('connection', (socket) => connections.opened(socket));
-  server.timeout = IDLE_TIMEOUT_MS;
+  server.timeout = idleTimeoutMs;
   server.on('clientError', respondToInvalid);
   await bind(server, host, port);
 
