@@ -11,7 +11,7 @@ export {
   type UnpricedRun,
 } from './receiver/domain/prices.ts';
 export type * from './receiver/domain/query.ts';
-export type { Removal, RemovalTarget } from './receiver/domain/removal.ts';
+export type { Removal, RemovalJob, RemovalTarget } from './receiver/domain/removal.ts';
 export type { RunFields, RunOperation } from './receiver/domain/run-message.ts';
 export type {
   AttachmentInfo,
@@ -46,7 +46,9 @@ export {
   DEFAULT_SCOPE,
   type FeedbackStore,
   type IngestStore,
+  type JobStore,
   type QueryStore,
+  type RemovalOptions,
   type RemovalStore,
   type Store,
   type StoreChange,

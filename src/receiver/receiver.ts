@@ -17,6 +17,7 @@ import { type Parsed, parsedQuery } from './filter/run-filter.ts';
 import { Access } from './http/access.ts';
 import { Faults, type ReceiverFaults } from './http/faults.ts';
 import { FixedKeys } from './http/keyring.ts';
+import { RemovalJobs } from './http/removal-jobs.ts';
 import type { Route } from './http/route.ts';
 import type { RoutesOptions } from './http/routes.ts';
 import { listen } from './http/server.ts';
@@ -136,15 +137,19 @@ export async function receiverWith(
 }
 
 /** Starts a server with all routes. */
-export function startServer(
+export async function startServer(
   options: RoutesOptions,
   host: string,
   port: number,
   limits?: { readonly closeMs?: number },
   added?: readonly Route[],
 ): ReturnType<typeof listen> {
+  const jobs = new RemovalJobs(options.store);
+  const routes = receiverRoutes({ ...options, jobs }, added);
   // Node expects an IPv6 address without brackets.
-  return listen(receiverRoutes(options, added), host.replace(/^\[(.*)\]$/, '$1'), port, limits);
+  const server = await listen(routes, host.replace(/^\[(.*)\]$/, '$1'), port, limits);
+  jobs.start();
+  return { url: server.url, close: async () => void (await Promise.all([server.close(), jobs.close()])) };
 }
 
 async function runsOf(store: Store, query: Parsed<RunQuery>): Promise<StoredRun[]> {

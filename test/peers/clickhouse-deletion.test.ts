@@ -5,8 +5,12 @@ import { ALL_RUNS } from '#src/receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { sql } from '#src/receiver/store/clickhouse/connection.ts';
 import { expire } from '#src/receiver/store/clickhouse/retention.ts';
+import { createReceiver } from '#src/receiver.ts';
 import { removalCases } from '../receiver/conformance/removal-cases.ts';
-import { id, post, SCOPE, simple } from '../receiver/conformance/support.ts';
+import { id, listed, post, SCOPE, simple } from '../receiver/conformance/support.ts';
+import { slowed } from '../receiver/slow-removal.ts';
+import { call } from '../receiver/wire.ts';
+import { gate } from '../support/gate.ts';
 import { startDatabase } from './clickhouse/database.ts';
 import { openStore as openTestStore, settling } from './clickhouse/stores.ts';
 
@@ -77,6 +81,21 @@ describe('a removal in ClickHouse', () => {
     await setFaults();
     // Tombstones for the run and its trace.
     await expect.poll(rowCounts).toMatchObject({ messages: 2, runs: 0 });
+  });
+
+  test('is continued by another receiver if its receiver stops', async () => {
+    const [first, second] = [await openStore(), await openStore()];
+    await first.apply(SCOPE, [post(1), post(2, { session_name: 'bank' })]);
+    await first.settled();
+    const stopping = await createReceiver({ store: slowed(first, gate()) });
+    const { headers } = await call(`${stopping.url}/query/projects/shop?confirm=shop`, 'DELETE');
+    await stopping.close();
+    const other = await createReceiver({ store: second });
+    onTestFinished(() => other.close());
+    const job = () => call(`${other.url}${headers.location}`, 'GET');
+    // The slowed store has reported one run.
+    await expect.poll(async () => (await job()).body, { timeout: 10_000 }).toMatchObject({ state: 'done', runs: 2 });
+    expect(await listed(second)).toEqual([2]);
   });
 
   test('deletes more runs than fit in a parameter of a query', async () => {

@@ -1,4 +1,5 @@
 import { grouped } from './grouped.ts';
+import type { Scope } from './query.ts';
 
 /**
  * Selects the runs to remove. `id` is the id of a run, trace, thread or user, or the name or id of a project.
@@ -20,6 +21,19 @@ export interface RemovalTarget {
 export interface Removal {
   readonly runs: number;
   readonly traces: number;
+}
+
+/** A deletion in a scope that continues after the response to its request. Counts the runs that are deleted so far. */
+export interface RemovalJob extends Removal, Scope {
+  readonly id: string;
+  readonly target: RemovalTarget;
+  readonly state: 'running' | 'done' | 'cancelled' | 'failed';
+  /** Why the deletion failed. */
+  readonly error?: string;
+  readonly start_time: string;
+  /** Time at which a receiver last stored the counts. */
+  readonly update_time: string;
+  readonly end_time?: string;
 }
 
 /** The runs of a trace that a call of `remove` deletes. */

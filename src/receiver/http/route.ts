@@ -9,6 +9,7 @@ import type { Faults } from './faults.ts';
 import { HttpError } from './http-error.ts';
 import { JsonReader } from './json.ts';
 import type { Metrics } from './metrics.ts';
+import type { RemovalJobs } from './removal-jobs.ts';
 import type { RequestBodies } from './request-body.ts';
 import { uuid } from './run-fields.ts';
 import type { RunLimits } from './run-limits.ts';
@@ -50,6 +51,7 @@ export interface Call {
   readonly streams: Set<Socket>;
   readonly strict: boolean;
   readonly metrics: Metrics;
+  readonly jobs: RemovalJobs;
   /** Limits of the tenants. Undefined if there are none. */
   readonly limits?: RunLimits;
   /** Called after the store has applied the operations in a request. */

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { HttpError, toHttpError } from './http-error.ts';
 import { Metrics } from './metrics.ts';
+import { RemovalJobs } from './removal-jobs.ts';
 import { RequestBodies } from './request-body.ts';
 import type { Call, Route, RouteResponse } from './route.ts';
 import { unservedError } from './unserved.ts';
@@ -24,13 +25,14 @@ const PREFIXED = `${PREFIX}/feedback/tokens`;
 export interface RoutesOptions
   extends Pick<Call, 'store' | 'strict' | 'faults' | 'access' | 'limits' | 'status' | 'received'> {
   readonly metrics?: Metrics;
+  readonly jobs?: RemovalJobs;
 }
 
 /** Returns a function that responds to requests. `others` are the routes that strict mode hides. */
 export function createRoutes(
   routes: readonly Route[],
   others: readonly Route[],
-  { store, metrics = new Metrics(), ...options }: RoutesOptions,
+  { store, metrics = new Metrics(), jobs = new RemovalJobs(store), ...options }: RoutesOptions,
 ): Routes {
   const { strict, access } = options;
   const endpoints = endpointsOf(routes);
@@ -42,6 +44,7 @@ export function createRoutes(
     writes: new WriteCheck(store),
     tokens: access.tokens,
     metrics,
+    jobs,
     bodies: new RequestBodies(undefined, (bytes) => {
       metrics.receivedBytes += bytes;
     }),

@@ -24,7 +24,7 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../domain/query.ts';
-import { type Removal, type RemovalTarget, RemovedIds } from '../domain/removal.ts';
+import { type Removal, type RemovalJob, type RemovalTarget, RemovedIds } from '../domain/removal.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { projectOf, sortValueOf } from '../domain/run-values.ts';
 import type {
@@ -42,7 +42,15 @@ import { outlineOf } from '../domain/summary.ts';
 import { inOrder } from '../domain/tree.ts';
 import { isInProjects, matchesFilter } from '../filter/match.ts';
 import { ALL_RUNS, inProject, type Parsed, type RunFilter, valueIn, within } from '../filter/run-filter.ts';
-import { type Changes, refuseManyAttachments, type Store, type StoreChange, type TokenSecret } from './store.ts';
+import {
+  type Changes,
+  JOB_AGE_MS,
+  type RemovalOptions,
+  refuseManyAttachments,
+  type Store,
+  type StoreChange,
+  type TokenSecret,
+} from './store.ts';
 import { Subscribers } from './subscribers.ts';
 
 /** Limits for a memory store. Above a limit, the store deletes whole traces, oldest first. */
@@ -99,6 +107,7 @@ export class MemoryStore implements Store {
   readonly #prices: PriceList;
   readonly #tenants = new Map<string, Tenant>();
   readonly #tokenSecrets = new Map<string, TokenSecret>();
+  readonly #jobs = new Map<string, RemovalJob>();
   readonly #subscribers = new Subscribers('runsMax and bytesMax');
   #lastN = 0;
   #seq = 0;
@@ -333,7 +342,7 @@ export class MemoryStore implements Store {
     return { runs: counts.reduce((sum, runs) => sum + runs, 0), traces: counts.filter((runs) => runs > 0).length };
   }
 
-  async remove(scope: Scope, target: RemovalTarget): Promise<Removal> {
+  async remove(scope: Scope, target: RemovalTarget, { onProgress }: RemovalOptions = {}): Promise<Removal> {
     const { runs, changed, removed } = this.#tenant(scope);
     const touched = new Set<string>();
     const emptied: string[] = [];
@@ -353,7 +362,19 @@ export class MemoryStore implements Store {
     const removal = { runs: runsBefore - runs.size, traces: touched.size };
     this.#report(scope, touched);
     for (const id of emptied) changed.delete(id);
+    onProgress?.(removal);
     return removal;
+  }
+
+  async putJob(job: RemovalJob): Promise<void> {
+    const oldMs = Date.now() - JOB_AGE_MS;
+    for (const { id, end_time: end } of this.#jobs.values()) if (Date.parse(end ?? '') < oldMs) this.#jobs.delete(id);
+    const hasEnded = (this.#jobs.get(job.id)?.state ?? 'running') !== 'running';
+    if (!hasEnded || job.state !== 'running') this.#jobs.set(job.id, structuredClone(job));
+  }
+
+  async jobs(): Promise<RemovalJob[]> {
+    return structuredClone([...this.#jobs.values()]);
   }
 
   #tenant({ tenant: name }: Scope): Tenant {

@@ -12,7 +12,7 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../domain/query.ts';
-import type { Removal, RemovalTarget } from '../domain/removal.ts';
+import type { Removal, RemovalJob, RemovalTarget } from '../domain/removal.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import type {
   PayloadField,
@@ -200,6 +200,14 @@ export interface TokenStore {
   tokensRevokedMs(scope: Scope, ids: readonly string[]): Promise<number | undefined>;
 }
 
+/** Controls a call of `RemovalStore.remove`. */
+export interface RemovalOptions {
+  /** If the signal aborts, the promise resolves after the current step. The counts are those of the deleted runs. */
+  readonly signal?: AbortSignal;
+  /** Called after each step with the counts of all runs deleted so far. */
+  readonly onProgress?: (removal: Removal) => void;
+}
+
 /** Removes runs. */
 export interface RemovalStore {
   /** Counts the runs that `remove` would delete. */
@@ -210,11 +218,25 @@ export interface RemovalStore {
    * traces, and for new runs below a deleted run. If the process ends before the promise resolves, some of the runs may
    * remain.
    */
-  remove(scope: Scope, target: RemovalTarget): Promise<Removal>;
+  remove(scope: Scope, target: RemovalTarget, options?: RemovalOptions): Promise<Removal>;
 }
 
-/** Stores runs, attachments, feedback, and the secrets and revocations of feedback tokens. */
-export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStore, TokenStore, RemovalStore {}
+/** Stores deletions that take long, so that they continue after a restart of the receiver. */
+export interface JobStore {
+  /**
+   * Stores a job. Replaces the job with the same id, unless that job has ended and `job` is running. The store may delete
+   * a job a day after it ended.
+   */
+  putJob(job: RemovalJob): Promise<void>;
+  /** Returns the jobs of all tenants. */
+  jobs(): Promise<RemovalJob[]>;
+}
+
+/** Time for which a store keeps a job that has ended, in milliseconds. */
+export const JOB_AGE_MS: number = 24 * 3_600_000;
+
+/** Stores runs, attachments, feedback, the secrets and revocations of feedback tokens, and long deletions. */
+export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStore, TokenStore, RemovalStore, JobStore {}
 
 /** Figures of a store for monitoring. */
 export interface StoreStatus {
@@ -257,4 +279,6 @@ export const STORE_METHODS: readonly (keyof Store)[] = Object.keys({
   tokensRevokedMs: 0,
   removable: 0,
   remove: 0,
+  putJob: 0,
+  jobs: 0,
 } satisfies Record<keyof Store, 0>) as (keyof Store)[];

@@ -1,5 +1,7 @@
+import { ok } from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import type { Scope } from '#src/receiver/domain/query.ts';
-import type { RemovalTarget } from '#src/receiver/domain/removal.ts';
+import type { Removal, RemovalJob, RemovalTarget } from '#src/receiver/domain/removal.ts';
 import { ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';
 import {
@@ -188,4 +190,68 @@ export const removalCases: readonly StoreCase[] = [
       stop();
     },
   },
+  {
+    title: 'A removal reports its counts after each step, and ends after the step in which it is cancelled',
+    run: async (store) => {
+      const metadata = { extra: { metadata: { user_id: 'ada' } } };
+      const numbers = Array.from({ length: 1_200 }, (_, at) => 1_000 + at);
+      await store.apply(
+        SCOPE,
+        numbers.map((number) => post(number, metadata)),
+      );
+      await store.apply(SCOPE, [post(1)]);
+      const target = { kind: 'user', id: 'ada' } as const;
+      const cancelled = new AbortController();
+      const reports: Removal[] = [];
+      const onProgress = (removal: Removal): void => {
+        reports.push(removal);
+        cancelled.abort();
+      };
+      const first = await store.remove(SCOPE, target, { signal: cancelled.signal, onProgress });
+      equal(reports, [first]);
+      const left = { runs: 1_200 - first.runs, traces: 1_200 - first.traces };
+      equal(await store.removable(SCOPE, target), left, 'the other runs stay');
+      const later: Removal[] = [];
+      equal(await store.remove(SCOPE, target, { onProgress: (removal) => later.push(removal) }), left);
+      equal(later.at(-1), left);
+      for (const [at, { runs }] of later.entries()) ok(runs >= (later[at - 1]?.runs ?? 0), 'the counts only grow');
+      equal(await numbersOf(store), [1]);
+    },
+  },
+  {
+    title: 'Jobs of all tenants are stored, and a job that has ended does not run again',
+    run: async (store) => {
+      const running = jobOf(SCOPE, { runs: 1, traces: 1 });
+      const other = jobOf({ ...OTHER, project: 'shop' });
+      for (const job of [running, other]) await store.putJob(job);
+      const stored = async (job: RemovalJob): Promise<unknown> => {
+        const { tenant: _, ...found } = (await store.jobs()).find(({ id: of }) => of === job.id) ?? job;
+        return found;
+      };
+      const expected = ({ tenant: _, ...job }: RemovalJob): unknown => job;
+      equal(await stored(running), expected(running));
+      const later = { ...running, runs: 2 };
+      await store.putJob(later);
+      const ended = { ...later, state: 'cancelled', end_time: new Date().toISOString() } as const;
+      equal(await stored(later), expected(later));
+      await store.putJob(ended);
+      await store.putJob({ ...running, runs: 3 });
+      equal(await stored(ended), expected(ended));
+      const last = { ...ended, runs: 4 };
+      await store.putJob(last);
+      equal(await stored(last), expected(last));
+      equal(await stored(other), expected(other));
+      const ids = (await store.jobs()).map((job) => job.id);
+      equal(
+        [running, other].map((job) => ids.filter((of) => of === job.id).length),
+        [1, 1],
+      );
+    },
+  },
 ];
+
+function jobOf(scope: Scope, counts = { runs: 0, traces: 0 }): RemovalJob {
+  const target = { kind: 'user', id: 'ada' } as const;
+  const times = { start_time: new Date().toISOString(), update_time: new Date().toISOString() };
+  return { ...scope, id: randomUUID(), target, state: 'running', ...counts, ...times };
+}

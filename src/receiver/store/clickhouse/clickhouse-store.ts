@@ -16,7 +16,7 @@ import type { Scope } from '../../domain/query.ts';
 import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import type { KeyStore } from '../key-store.ts';
-import type { RevokedToken, Store, StoreStatus } from '../store.ts';
+import type { RemovalOptions, RevokedToken, Store, StoreStatus } from '../store.ts';
 import { ClickHouseChanges } from './changes.ts';
 import { ClickHouse, sql } from './connection.ts';
 import { Derivation } from './derivation.ts';
@@ -32,7 +32,7 @@ import {
 import { list, projects, suggestions, traces } from './lists.ts';
 import { PlaceFinder } from './places.ts';
 import { findAttachment, readDetails, readOutline, readPayload, readProjectsOf, readRuns } from './reads.ts';
-import { readRemovable, removeRuns } from './removal.ts';
+import { putJob, readJobs, readRemovable, removeRuns } from './removal.ts';
 import { expire } from './retention.ts';
 import { checkSchema } from './schema.ts';
 import { statistics } from './statistics.ts';
@@ -207,8 +207,12 @@ export class ClickHouseStore implements Store {
   /** @internal */
   readonly useKey: KeyStore['useKey'] = (id, usedMs) => this.#keys.useKey(id, usedMs);
 
-  async remove(scope: Scope, target: RemovalTarget): Promise<Removal> {
+  readonly putJob: Store['putJob'] = (job) => putJob(this.#db, job);
+  readonly jobs: Store['jobs'] = () => readJobs(this.#db);
+
+  async remove(scope: Scope, target: RemovalTarget, options?: RemovalOptions): Promise<Removal> {
     return await removeRuns(this.#db, scope, target, this.#prices, {
+      ...options,
       nowUs: () => this.#writer.nowUs(),
       derive: (tenant, grps) => this.#derivation.derive(tenant, grps),
       onRemoved: (tenant, traceIds) => this.#changes.add(tenant, [], traceIds),

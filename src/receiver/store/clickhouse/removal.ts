@@ -2,8 +2,9 @@ import type { AssembledRun, AssembledTrace } from '../../domain/assemble.ts';
 import { comparable } from '../../domain/comparable.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
-import type { Removal, RemovalTarget, Selection } from '../../domain/removal.ts';
+import type { Removal, RemovalJob, RemovalTarget, Selection } from '../../domain/removal.ts';
 import { all } from '../../filter/sql.ts';
+import { JOB_AGE_MS, type RemovalOptions } from '../store.ts';
 import { insideOf } from './conditions.ts';
 import { type ClickHouse, type InsertRow, inParts, type Sql, sql, string, uuid } from './connection.ts';
 import { type Group, readGroups, type TombstoneKind } from './groups.ts';
@@ -16,7 +17,7 @@ const PAGE_GROUPS = 50_000;
 const READ_GROUPS = 300;
 
 /** Functions of the store that a removal uses. */
-interface RemovalSteps {
+interface RemovalSteps extends RemovalOptions {
   /** Returns a timestamp in microseconds that is later than those of all stored messages. */
   readonly nowUs: () => number;
   /** Derives the rows of groups now. */
@@ -32,6 +33,7 @@ export async function readRemovable(
   target: RemovalTarget,
   prices: PriceList,
   remove?: (selections: readonly TraceSelection[]) => Promise<void>,
+  { signal, onProgress }: RemovalOptions = {},
 ): Promise<Removal> {
   let [runs, traces] = [0, 0];
   for await (const grps of groupsOfTarget(db, scope, target)) {
@@ -40,6 +42,8 @@ export async function readRemovable(
       await remove?.(selections);
       for (const selection of selections) runs += selection.runs.length;
       traces += selections.length;
+      onProgress?.({ runs, traces });
+      if (signal?.aborted) return { runs, traces };
     }
   }
   return { runs, traces };
@@ -51,11 +55,11 @@ export async function removeRuns(
   scope: Scope,
   target: RemovalTarget,
   prices: PriceList,
-  { nowUs, derive, onRemoved }: RemovalSteps,
+  { nowUs, derive, onRemoved, ...options }: RemovalSteps,
 ): Promise<Removal> {
   const { tenant } = scope;
   const day = dayOfMs(Date.now());
-  return await readRemovable(db, scope, target, prices, async (selections) => {
+  const remove = async (selections: readonly TraceSelection[]): Promise<void> => {
     const tombstones = selections.flatMap((selection) => tombstonesOf(tenant, day, selection, nowUs()));
     await db.insert('messages', tombstones);
     await derive(tenant, [...new Set(selections.flatMap(({ grps }) => grps))]);
@@ -64,7 +68,21 @@ export async function removeRuns(
       tenant,
       emptied.map(({ trace }) => trace.id),
     );
-  });
+  };
+  return await readRemovable(db, scope, target, prices, remove, options);
+}
+
+/** See `JobStore.putJob`. */
+export async function putJob(db: ClickHouse, job: RemovalJob): Promise<void> {
+  const row = { id: job.id, is_ended: +(job.state !== 'running'), stored_ms: Date.now(), json: JSON.stringify(job) };
+  await db.insert('jobs', [row]);
+}
+
+/** See `JobStore.jobs`. */
+export async function readJobs(db: ClickHouse): Promise<RemovalJob[]> {
+  const where = `is_ended = 0 OR stored_ms > ${Date.now() - JOB_AGE_MS}`;
+  const rows = await db.rows<{ json: string }>(sql(`SELECT json FROM jobs FINAL WHERE ${where}`));
+  return rows.map(({ json }) => JSON.parse(json));
 }
 
 /** The removed runs of a trace. */

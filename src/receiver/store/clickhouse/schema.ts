@@ -196,6 +196,16 @@ const REVOKED_TOKENS = `CREATE TABLE IF NOT EXISTS revoked_tokens {cluster} (
   revoked_ms Int64
 ) ENGINE = {replicated}ReplacingMergeTree(revoked_ms) ORDER BY (tenant, id)`;
 
+/** Deletions that take long. A job that has ended never becomes a running job again. */
+const JOBS = `CREATE TABLE IF NOT EXISTS jobs {cluster} (
+  id UUID,
+  is_ended UInt8,
+  stored_ms Int64,
+  json String,
+  version UInt64 MATERIALIZED is_ended * 1000000000000000 + stored_ms
+) ENGINE = {replicated}ReplacingMergeTree(version) ORDER BY id
+TTL toDateTime(intDiv(stored_ms, 1000)) + INTERVAL 30 DAY`;
+
 /** The SQL statements of each migration, in order. Released migrations never change. */
 const MIGRATIONS: readonly (readonly string[])[] = [
   [
@@ -216,6 +226,7 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     (column) => `ALTER TABLE runs {cluster} ADD COLUMN IF NOT EXISTS ${column} Nullable(Float64),
       ADD COLUMN IF NOT EXISTS counted_${column} Float64, ADD COLUMN IF NOT EXISTS trace_${column} Nullable(Float64)`,
   ),
+  [JOBS],
 ];
 
 const MIGRATIONS_TABLE = `CREATE TABLE IF NOT EXISTS migrations {cluster} (

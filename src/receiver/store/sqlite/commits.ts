@@ -4,7 +4,7 @@ import type { ProjectAges } from '../../domain/ages.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
-import type { Removal, RemovalTarget } from '../../domain/removal.ts';
+import type { Removal, RemovalJob, RemovalTarget } from '../../domain/removal.ts';
 import type { TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { isDamage, isOfTheFile, type SqliteConnection } from './database.ts';
@@ -127,23 +127,27 @@ export class SqliteCommits {
     return this.#call(() => new SqliteKeys(this.#connection).useKey(id, usedMs));
   }
 
-  /** Marks and deletes runs in short transactions, so that other writes do not wait for the whole removal. */
-  async remove(scope: Scope, target: RemovalTarget): Promise<Removal> {
-    const total = { runs: 0, traces: 0 };
-    const last = this.#connection.number('SELECT max(n) FROM runs');
-    for (let hasFound = true; hasFound; ) {
-      const marked = await this.#call(() => {
-        const { change, ...result } = this.#writer.remove(scope, target, last, REMOVAL_STEP_MS);
-        if (change !== undefined) this.#changes.push(change);
-        return result;
-      });
-      total.runs += marked.runs;
-      total.traces += marked.traces;
-      hasFound = marked.hasFound;
-      // Each call is followed by a step that deletes runs.
-      while (await this.#call(() => this.#retention.isRemoving)) {}
-    }
-    return total;
+  putJob(job: RemovalJob): Promise<void> {
+    return this.#call(() => this.#writer.putJob(job));
+  }
+
+  /**
+   * Marks and deletes some of the target's runs in short transactions, so that other writes do not wait. `last` is that of
+   * the previous step. Runs that arrive after the first step stay.
+   */
+  async removeStep(
+    scope: Scope,
+    target: RemovalTarget,
+    last: number = this.#connection.number('SELECT max(n) FROM runs'),
+  ): Promise<Removal & { readonly last: number; readonly hasFound: boolean }> {
+    const { runs, traces, hasFound } = await this.#call(() => {
+      const { change, ...marked } = this.#writer.remove(scope, target, last, REMOVAL_STEP_MS);
+      if (change !== undefined) this.#changes.push(change);
+      return marked;
+    });
+    // Each call is followed by a step that deletes runs.
+    while (await this.#call(() => this.#retention.isRemoving)) {}
+    return { runs, traces, last, hasFound };
   }
 
   async setProjectAges(ages: ProjectAges): Promise<void> {

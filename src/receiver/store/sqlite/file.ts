@@ -24,6 +24,7 @@ import {
   CALL_COLUMNS,
   FEEDBACK_INDEX,
   FORMAT_VERSION,
+  JOBS_TABLE,
   REMOVED_TABLE,
   REMOVED_UPGRADE,
   SCHEMA,
@@ -91,8 +92,8 @@ export function openToWrite(engine: Engine, path: string, prices: PriceList = ne
       if (sizeOf(path) === 0) create(engine, path, () => {});
       else if (headerVersion(engine, path) !== FORMAT_VERSION) upgradeFile(engine, path, prices);
       const prepare = (connection: SqliteConnection): void => {
-        const indexes = `${THREAD_INDEXES}; ${FEEDBACK_INDEX}`;
-        connection.exec(`${WRITER_PRAGMAS}; ${KEYS_TABLE}; ${REMOVED_TABLE}; ${indexes}; ${TOKEN_TABLES}`);
+        const others = `${THREAD_INDEXES}; ${FEEDBACK_INDEX}; ${JOBS_TABLE}`;
+        connection.exec(`${WRITER_PRAGMAS}; ${KEYS_TABLE}; ${REMOVED_TABLE}; ${others}; ${TOKEN_TABLES}`);
         if (!isUpgraded(connection)) connection.exec(REMOVED_UPGRADE);
         if (!hasColumn(connection, 'traces', 'sources')) connection.exec(`BEGIN IMMEDIATE; ${CALL_COLUMNS}; COMMIT`);
         upgradeCounters(connection);

@@ -14,7 +14,7 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../../domain/query.ts';
-import type { Removal, RemovalTarget } from '../../domain/removal.ts';
+import type { Removal, RemovalJob, RemovalTarget } from '../../domain/removal.ts';
 import {
   type AttachmentInfo,
   PAYLOAD_FIELDS,
@@ -305,6 +305,10 @@ export class SqliteReader {
     const tenant = this.#tenant(scope);
     const times = ids.map((id) => this.#connection.number(sql, tenant, idBytes(id)));
     return times.some((ms) => ms > 0) ? Math.max(...times) : undefined;
+  }
+
+  jobs(): RemovalJob[] {
+    return this.#connection.all<{ json: string }>('SELECT json FROM jobs').map(({ json }) => JSON.parse(json));
   }
 
   removable(scope: Scope, target: RemovalTarget): Removal {

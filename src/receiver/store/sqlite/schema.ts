@@ -63,6 +63,11 @@ export const TOKEN_TABLES = `
     tenant INTEGER NOT NULL, id BLOB NOT NULL, revoked_ms INTEGER NOT NULL, PRIMARY KEY (tenant, id)
   ) WITHOUT ROWID`;
 
+/** Creates the table of deletions that take long. */
+export const JOBS_TABLE = `CREATE TABLE IF NOT EXISTS jobs (
+    id TEXT PRIMARY KEY, is_ended INTEGER NOT NULL, stored_ms INTEGER NOT NULL, json TEXT NOT NULL
+  ) WITHOUT ROWID`;
+
 /** Creates the tables of counters. The start of a period is in minutes since 1970. */
 export const COUNTER_TABLES = `
   -- Totals of the runs that start in a period. The length of the period is in minutes.

@@ -15,10 +15,11 @@ import {
 import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
 import { checkPriceOptions, type PriceOptions } from '../../domain/prices.ts';
 import type { ListQuery, RunQuery, Scope } from '../../domain/query.ts';
+import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import { type Parsed, singleValueOf, valueIn } from '../../filter/run-filter.ts';
 import type { KeyStore } from '../key-store.ts';
-import { type Store, type StoreChange, StoreError, type StoreStatus } from '../store.ts';
+import { type RemovalOptions, type Store, type StoreChange, StoreError, type StoreStatus } from '../store.ts';
 import { Subscribers, type TenantChange } from '../subscribers.ts';
 import type { SqliteCommits } from './commits.ts';
 import { DISK_FULL } from './database.ts';
@@ -96,7 +97,8 @@ export type WriterCalls = Pick<
   | 'removeFeedback'
   | 'addTokenSecret'
   | 'revokeTokens'
-  | 'remove'
+  | 'removeStep'
+  | 'putJob'
   | 'useKey'
   | 'setOwner'
   | 'setProjectAges'
@@ -128,6 +130,7 @@ export class SqliteStore implements Store {
   readonly #apply = this.#writing('apply');
   readonly #setOwner = this.#writing('setOwner');
   readonly #pools: Readonly<Record<Exclude<Speed, 'quick'>, ThreadPool<ReaderCalls>>>;
+  readonly #removeStep = this.#writing('removeStep');
   #closing: Promise<void> | undefined;
   #pendingBytes = 0;
   #loggedAtMs = Number.NEGATIVE_INFINITY;
@@ -197,7 +200,8 @@ export class SqliteStore implements Store {
   readonly removeFeedback: Store['removeFeedback'] = this.#writing('removeFeedback');
   readonly addTokenSecret: Store['addTokenSecret'] = this.#writing('addTokenSecret');
   readonly revokeTokens: Store['revokeTokens'] = this.#writing('revokeTokens');
-  readonly remove: Store['remove'] = this.#writing('remove');
+  readonly putJob: Store['putJob'] = this.#writing('putJob');
+  readonly jobs: Store['jobs'] = this.#reading('jobs');
   /** @internal */
   readonly tenants: RemoteCall<ReaderCalls['tenants']> = this.#reading('tenants');
   /** @internal */
@@ -235,6 +239,19 @@ export class SqliteStore implements Store {
     for (let at = 0; at < keys.length; at += RUNS_AT_ONCE) {
       yield* await this.#ask(speed, 'runTexts', keys.slice(at, at + RUNS_AT_ONCE));
     }
+  }
+
+  async remove(scope: Scope, target: RemovalTarget, { signal, onProgress }: RemovalOptions = {}): Promise<Removal> {
+    const removed = { runs: 0, traces: 0 };
+    let last: number | undefined;
+    for (let hasFound = true; hasFound && !signal?.aborted; ) {
+      const step = await this.#removeStep(scope, target, last);
+      ({ last, hasFound } = step);
+      removed.runs += step.runs;
+      removed.traces += step.traces;
+      onProgress?.({ ...removed });
+    }
+    return removed;
   }
 
   subscribe({ tenant }: Scope, listener: (change: StoreChange) => void): () => void {

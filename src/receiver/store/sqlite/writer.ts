@@ -1,8 +1,8 @@
 import type { Feedback } from '../../domain/feedback.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
-import { type RemovalTarget, RemovedIds } from '../../domain/removal.ts';
-import { ATTACHMENTS_MAX, StoreError, type TokenSecret } from '../store.ts';
+import { type RemovalJob, type RemovalTarget, RemovedIds } from '../../domain/removal.ts';
+import { ATTACHMENTS_MAX, JOB_AGE_MS, StoreError, type TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
@@ -98,6 +98,12 @@ export class SqliteWriter {
     return { ...marked, change: { tenant: scope.tenant, cursor: `${seq}`, traceIds: marked.traceIds } };
   }
 
+  putJob(job: RemovalJob): void {
+    const nowMs = this.#nowMs();
+    this.#connection.run('DELETE FROM jobs WHERE is_ended = 1 AND stored_ms < ?', nowMs - JOB_AGE_MS);
+    this.#connection.run(PUT_JOB, job.id, +(job.state !== 'running'), nowMs, JSON.stringify(job));
+  }
+
   nextSeq(): number {
     return this.#connection.number("UPDATE meta SET value = value + 1 WHERE key = 'seq' RETURNING value");
   }
@@ -161,6 +167,10 @@ const TEST_WRITE = "REPLACE INTO meta VALUES ('test', randomblob(262144))";
 
 const REVOKE = `INSERT INTO revoked_tokens VALUES (?, ?, ?)
   ON CONFLICT DO UPDATE SET revoked_ms = max(revoked_ms, excluded.revoked_ms)`;
+
+const PUT_JOB = `INSERT INTO jobs (id, is_ended, stored_ms, json) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE
+  SET is_ended = excluded.is_ended, stored_ms = excluded.stored_ms, json = excluded.json
+  WHERE excluded.is_ended >= jobs.is_ended`;
 
 const REPLACE_FEEDBACK = 'INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?)';
 
