@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { DEFAULT_SCOPE, MemoryStore, type RunFields, type RunOperation } from '#src/receiver.ts';
@@ -6,6 +7,7 @@ import { serve } from '../http/server.ts';
 import { start } from '../receiver/wire.ts';
 import { type CommandResult, runMain } from '../support/command.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { listen } from '../support/listen.ts';
 
 const id = (index: number) => `0193b3a0-0000-7000-8000-${String(index).repeat(12)}`;
 
@@ -349,5 +351,31 @@ describe('runspan delete', () => {
       code: 2,
       stderr: expect.stringContaining('refused the request: Expected `id` to be a UUID'),
     });
+  });
+
+  it.each([
+    ['done', undefined, { code: 0, stdout: 'deleted 9 runs of 3 traces\n', stderr: '' }],
+    [
+      'cancelled',
+      undefined,
+      { code: 1, stderr: 'runspan: the deletion ended after 9 runs of 3 traces: it was cancelled\n' },
+    ],
+    ['failed', 'no disk', { code: 1, stderr: 'runspan: the deletion ended after 9 runs of 3 traces: no disk\n' }],
+  ])('waits for a long deletion, and tells that it is %s', async (state, error, { stderr, ...expected }) => {
+    const job = { id: id(7), state: 'running', runs: 6, traces: 2 };
+    const asked: string[] = [];
+    const server = createServer(({ method, url }, response) => {
+      asked.push(`${method} ${url}`);
+      const body = method === 'DELETE' ? { job } : { ...job, state, error, runs: 9, traces: 3 };
+      response.writeHead(method === 'DELETE' ? 202 : 200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(body));
+    });
+    const url = await listen(server);
+    onTestFinished(() => void server.close());
+    expect(await runMain(['delete', 'project', 'big', '--yes', '--url', url])).toMatchObject({
+      ...expected,
+      stderr: `runspan: deleted 6 runs of 2 traces so far\n${stderr}`,
+    });
+    expect(asked).toEqual(['DELETE /query/projects/big?confirm=big', `GET /query/jobs/${id(7)}`]);
   });
 });

@@ -4,11 +4,13 @@ import { messageOf, visible } from '../../base/text.ts';
 import { parseJson } from '../../clients/errors.ts';
 import { isLoopback, isObject } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
+import { delay } from '../../platform/timers.ts';
 import type { Page } from '../../receiver/domain/query.ts';
-import type { Removal, RemovalTarget } from '../../receiver/domain/removal.ts';
+import type { Removal, RemovalJob, RemovalTarget } from '../../receiver/domain/removal.ts';
 import type { TraceSummary } from '../../receiver/domain/run-view.ts';
 import { CommandFailure, UsageError, webAddress } from '../command-line.ts';
 import { DEFAULT_PORT, openToRead, type RunSource, sourceOf, storeFile } from '../stores.ts';
+import { counted } from '../terminal-text.ts';
 
 export interface SourceOptions {
   readonly url?: URL | undefined;
@@ -57,8 +59,13 @@ export function receiverAt(url: URL = new URL(`http://127.0.0.1:${DEFAULT_PORT}`
 
 /** Request timeout in milliseconds. The timeout is long, because a receiver under load may respond late. */
 const RESPONSE_MAX_MS = 30_000;
-/** Timeout in milliseconds of a request that deletes runs, because deleting a large project takes minutes. */
-const DELETION_MAX_MS = 10 * 60_000;
+/** First and longest interval at which the state of a long deletion is read, in milliseconds. */
+const [POLL_MS, POLL_MS_MAX] = [1_000, 10_000];
+
+/** Returns the counts of a deletion, for example `2 runs of 1 trace`. */
+export function removalText({ runs, traces }: Removal): string {
+  return `${counted(runs, 'run')} of ${counted(traces, 'trace')}`;
+}
 
 export class NoReceiver extends CommandFailure {}
 
@@ -97,10 +104,28 @@ class ReceiverSource implements RunSource {
 
   saved: RunSource['saved'] = (traceId) => this.#text(`traces/${traceId}/export?format=html`);
 
-  /** Deletes runs, or only counts them. Returns undefined if there are no such runs. */
-  async remove(kind: RemovalTarget['kind'], id: string, isConfirmed: boolean): Promise<Removal | undefined> {
+  /**
+   * Deletes runs, or only counts them. Waits for the end of a long deletion and calls `onProgress` at growing intervals.
+   * Returns undefined if there are no such runs.
+   */
+  async remove(
+    { kind, id }: RemovalTarget,
+    isConfirmed: boolean,
+    onProgress: (removal: Removal) => void,
+  ): Promise<Removal | undefined> {
     const path = `${kind}s/${encodeURIComponent(id)}${isConfirmed ? `?confirm=${encodeURIComponent(id)}` : ''}`;
-    return this.#json(path, 'DELETE');
+    const answer = await this.#json<Removal | { job: RemovalJob }>(path, 'DELETE');
+    if (answer === undefined || !('job' in answer)) return answer;
+    let { job } = answer;
+    for (let waitMs = POLL_MS; job.state === 'running'; waitMs = Math.min(2 * waitMs, POLL_MS_MAX)) {
+      onProgress(job);
+      await delay(waitMs, undefined, true);
+      job = (await this.#json<RemovalJob>(`jobs/${job.id}`)) ?? { ...job, state: 'failed', error: 'its job is lost' };
+    }
+    if (job.state === 'done') return job;
+    throw new CommandFailure(
+      `the deletion ended after ${removalText(job)}: ${visible(job.error ?? 'it was cancelled')}`,
+    );
   }
 
   async isListening(): Promise<boolean> {
@@ -166,7 +191,7 @@ class ReceiverSource implements RunSource {
         method,
         headers: this.#apiKey === undefined ? {} : { 'x-api-key': this.#apiKey },
         redirect: 'manual',
-        signal: AbortSignal.timeout(method === 'GET' ? RESPONSE_MAX_MS : DELETION_MAX_MS),
+        signal: AbortSignal.timeout(RESPONSE_MAX_MS),
       });
       return { response, text: await response.text() };
     } catch (error) {
