@@ -2,14 +2,15 @@ import { type JSX, render } from 'preact';
 import { isLocked, readPermission } from './data/api.ts';
 import { listen } from './data/changes.ts';
 import { address, go } from './data/navigation.ts';
+import { showDeletions } from './delete/deletion.ts';
 import { Pending } from './elements/controls.tsx';
 import { OpenDialog } from './elements/dialog.tsx';
 import { useKeys } from './elements/keys.ts';
 import { lazy } from './elements/lazy.tsx';
 import { ListView } from './list/list-view.tsx';
 import { openHelp } from './top/help.tsx';
-import { notice } from './top/import-file.ts';
 import { Login, logInFromAddress } from './top/login.tsx';
+import { Tasks } from './top/tasks.tsx';
 import { TopBar } from './top/top-bar.tsx';
 
 const Loading = ({ problem }: { problem: string | undefined }): JSX.Element => (
@@ -22,6 +23,7 @@ const StatisticsView = lazy(() => import('./statistics/statistics-view.tsx'), Lo
 const CompareView = lazy(() => import('./compare/compare-view.tsx'), Loading);
 
 document.addEventListener('visibilitychange', () => void listen());
+showDeletions();
 addEventListener('hashchange', () => void logInFromAddress());
 void logInFromAddress()
   .then(() => Promise.all([listen(), readPermission()]))
@@ -44,9 +46,7 @@ function App(): JSX.Element {
         <Content />
       </main>
       <OpenDialog />
-      <p class="notice popup" role="status">
-        {notice.value}
-      </p>
+      <Tasks />
     </>
   );
 }

@@ -1,7 +1,7 @@
 import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import type { Feedback } from '../../receiver/domain/feedback.ts';
 import type { Page, Statistics, Suggestion, ThreadTurns } from '../../receiver/domain/query.ts';
-import type { Removal, RemovalTarget } from '../../receiver/domain/removal.ts';
+import type { Removal, RemovalJob, RemovalTarget } from '../../receiver/domain/removal.ts';
 import type {
   CacheComparison,
   PayloadField,
@@ -59,11 +59,16 @@ export const api = {
     get(`/query/statistics?${query}`, signal),
   suggestions: (query: URLSearchParams): Promise<{ items: Suggestion[] }> => get(`/query/suggestions?${query}`),
   giveFeedback: (feedback: Partial<Feedback>): Promise<Feedback> => send('/query/feedback', feedback),
-  importTraces: (file: File): Promise<{ traces: number; runs: number }> =>
-    send('/query/import', file, /\.(jsonl|ndjson)$/i.test(file.name) ? 'application/jsonl' : 'application/json'),
+  importTraces: upload,
   /** Counts the runs that `remove` would delete. */
   removable: (target: RemovalTarget, signal?: AbortSignal): Promise<Removal> => remove(target, '', signal),
-  remove: (target: RemovalTarget): Promise<Removal> => remove(target, `?confirm=${encodeURIComponent(target.id)}`),
+  /** Deletes runs. If this takes long, returns a job. */
+  remove: (target: RemovalTarget): Promise<Removal | { job: RemovalJob }> =>
+    remove(target, `?confirm=${encodeURIComponent(target.id)}`),
+  jobs: (): Promise<{ items: RemovalJob[] }> => get('/query/jobs'),
+  job: (id: string): Promise<RemovalJob> => get(`/query/jobs/${id}`),
+  cancelJob: async (id: string): Promise<RemovalJob> =>
+    parseResponse(await fetch(`/query/jobs/${id}`, { method: 'DELETE' })),
   login: (key: string): Promise<unknown> => send('/login', { key }),
 };
 
@@ -96,12 +101,37 @@ async function get<Result>(path: string, signal?: AbortSignal): Promise<Result> 
   return parseResponse(await fetch(path, signal === undefined ? {} : { signal }));
 }
 
-async function send<Result>(path: string, body: object, type = 'application/json'): Promise<Result> {
-  const content = body instanceof File ? body : JSON.stringify(body);
-  return parseResponse(await fetch(path, { method: 'POST', headers: { 'content-type': type }, body: content }));
+async function send<Result>(path: string, body: object): Promise<Result> {
+  const headers = { 'content-type': 'application/json' };
+  return parseResponse(await fetch(path, { method: 'POST', headers, body: JSON.stringify(body) }));
 }
 
-async function remove({ kind, id }: RemovalTarget, search: string, signal?: AbortSignal): Promise<Removal> {
+/** Imports the traces in a file. Calls `onProgress` with the number of bytes sent, which `fetch` does not report. */
+async function upload(
+  file: File,
+  onProgress: (sentBytes: number) => void,
+  signal: AbortSignal,
+): Promise<{ traces: number; runs: number }> {
+  const request = new XMLHttpRequest();
+  signal.addEventListener('abort', () => request.abort());
+  const response = new Promise<Response>((resolve, reject) => {
+    request.upload.addEventListener('progress', ({ loaded }) => onProgress(loaded));
+    request.addEventListener('load', () => resolve(new Response(request.response, { status: request.status })));
+    request.addEventListener('error', () => reject(new TypeError('The receiver does not respond')));
+    request.addEventListener('abort', () => reject(signal.reason));
+  });
+  request.open('POST', '/query/import');
+  const isLines = /\.(jsonl|ndjson)$/i.test(file.name);
+  request.setRequestHeader('content-type', isLines ? 'application/jsonl' : 'application/json');
+  request.send(file);
+  return parseResponse(await response);
+}
+
+async function remove<Result extends Removal | { job: RemovalJob }>(
+  { kind, id }: RemovalTarget,
+  search: string,
+  signal?: AbortSignal,
+): Promise<Result> {
   const path = `/query/${kind}s/${encodeURIComponent(id)}${search}`;
   const response = await fetch(path, { method: 'DELETE', ...(signal && { signal }) });
   // The receiver responds with status 409 and the counts if the request is not confirmed.

@@ -8,7 +8,8 @@ import { Pending, Problem } from '../elements/controls.tsx';
 import { closeDialog, Dialog } from '../elements/dialog.tsx';
 import { plural } from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
-import { showNotice } from '../top/import-file.ts';
+import { showNotice } from '../top/tasks.tsx';
+import { countsOf, follow } from './deletion.ts';
 
 /** What to delete. */
 export interface DeletionProps {
@@ -26,8 +27,9 @@ export default function DeleteDialog({ target, name }: DeletionProps): JSX.Eleme
   const remove = async (): Promise<void> => {
     isDeleting.value = true;
     try {
-      const { runs, traces } = await api.remove(target);
-      showNotice(`Deleted ${plural(runs, 'run')} of ${plural(traces, 'trace')}`);
+      const removal = await api.remove(target);
+      if ('job' in removal) void follow(removal.job);
+      else showNotice(`Deleted ${countsOf(removal)}`);
       closeDialog();
       if (kind === 'trace') go({ trace: undefined });
       if (kind === 'run') go({ run: undefined });

@@ -1,33 +1,31 @@
-import { type Signal, signal } from '@preact/signals';
 import { api, problemOf } from '../data/api.ts';
-import { plural } from '../elements/figures.ts';
-
-/** Message about the result of the last import or deletion, shown for a few seconds. */
-export const notice: Signal<string | undefined> = signal(undefined);
-
-const NOTICE_MS = 6_000;
+import { bytes, plural } from '../elements/figures.ts';
+import { endTask, showTask } from './tasks.tsx';
 
 /** Opens a file dialog and imports the traces in the selected file. */
 export function importFile(): void {
   const input = document.createElement('input');
   input.type = 'file';
   input.accept = '.json,.jsonl,.ndjson,application/json';
-  input.addEventListener('change', async () => {
+  input.addEventListener('change', () => {
     const [file] = input.files ?? [];
-    if (file === undefined) return;
-    try {
-      const { traces, runs } = await api.importTraces(file);
-      showNotice(`Imported ${plural(traces, 'trace')} with ${plural(runs, 'run')} from ${file.name}`);
-    } catch (error) {
-      showNotice(problemOf(error) ?? 'The import was aborted');
-    }
+    if (file !== undefined) void importTraces(file);
   });
   input.click();
 }
 
-export function showNotice(text: string): void {
-  notice.value = text;
-  setTimeout(() => {
-    if (notice.value === text) notice.value = undefined;
-  }, NOTICE_MS);
+async function importTraces(file: File): Promise<void> {
+  const id = crypto.randomUUID();
+  const cancelled = new AbortController();
+  const show = (sentBytes: number): void => {
+    const text = `Importing ${file.name}: sent ${bytes(sentBytes)} of ${bytes(file.size)}`;
+    showTask(id, text, () => cancelled.abort());
+  };
+  show(0);
+  try {
+    const { traces, runs } = await api.importTraces(file, show, cancelled.signal);
+    endTask(id, `Imported ${plural(traces, 'trace')} with ${plural(runs, 'run')} from ${file.name}`);
+  } catch (error) {
+    endTask(id, problemOf(error) ?? `Cancelled. Runs of ${file.name} that were stored stay`);
+  }
 }
