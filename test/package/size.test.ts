@@ -8,9 +8,9 @@ import { filesUnder, read } from './repository.ts';
 
 /** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
-  '.': [13, 457],
+  '.': [13, 459],
   base: [13, 485],
-  cli: [44, 5_936],
+  cli: [44, 5_964],
   clients: [52, 7_661],
   config: [6, 1_149],
   delivery: [32, 5_327],
@@ -22,11 +22,11 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   otel: [39, 5_559],
   payload: [16, 3_094],
   platform: [9, 416],
-  receiver: [137, 19_896],
+  receiver: [138, 20_219],
   register: [14, 1_237],
   run: [18, 3_270],
   testing: [8, 1_123],
-  viewer: [75, 7_417],
+  viewer: [77, 7_544],
 };
 
 /** Thousands of bytes, rounded up. */
@@ -34,7 +34,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 211,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_192,
+  dist: 4_212,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

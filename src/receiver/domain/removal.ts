@@ -24,7 +24,7 @@ export interface Removal {
 }
 
 /** A deletion in a scope that continues after the response to its request. Counts the runs that are deleted so far. */
-export interface RemovalJob extends Removal, Scope {
+export interface RemovalJob extends Removal, Omit<Scope, 'signal'> {
   readonly id: string;
   readonly target: RemovalTarget;
   readonly state: 'running' | 'done' | 'cancelled' | 'failed';

@@ -47,7 +47,8 @@ export class RemovalJobs {
   }
 
   /** Deletes runs for a second. Returns a job that is done, or one that continues. */
-  async remove(scope: Scope, target: RemovalTarget): Promise<RemovalJob> {
+  async remove({ tenant, project }: Scope, target: RemovalTarget): Promise<RemovalJob> {
+    const scope = { tenant, ...(project !== undefined && { project }) };
     const times = { start_time: timeAt(Date.now()), update_time: timeAt(Date.now()) };
     const work = newWork({ ...scope, id: randomUUID(), target, state: 'running', runs: 0, traces: 0, ...times });
     const done = this.#remove(work);
